@@ -1,0 +1,60 @@
+# Everything runs in .venv, which `make setup` makes; every other target makes it first where it is missing.
+#
+# PYTHON chooses the interpreter that .venv is made with; once made, .venv remembers it. Its stamp holds that name and
+# the folder, so that another interpreter named by hand, or a copy of this folder, makes .venv anew.
+
+VENV := .venv
+STAMP := $(VENV)/.ready
+RUN := $(VENV)/bin/python
+
+MADE_WITH := $(shell sed -n 1p $(STAMP) 2>/dev/null)
+MADE_IN := $(shell sed -n 2p $(STAMP) 2>/dev/null)
+PYTHON ?= $(or $(MADE_WITH),python3)
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test check format mutants clean
+
+ifneq ($(MADE_WITH) $(MADE_IN),$(PYTHON) $(CURDIR))
+.PHONY: $(STAMP)
+endif
+
+help:     ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
+
+setup: $(STAMP)  ## make .venv with all that development needs (PYTHON=python3.12 chooses the interpreter)
+
+demo: setup      ## run the main job
+	@$(RUN) -m inorder.demo
+
+test: setup      ## run the tests, with a coverage summary
+	@$(RUN) -m pytest -q --cov --cov-report=term
+
+check: setup     ## lint, format and types, without changing anything
+	$(RUN) -m ruff check .
+	$(RUN) -m ruff format --check .
+	$(RUN) -m mypy
+
+format: setup    ## sort the imports and format all code
+	$(RUN) -m ruff check --fix-only .
+	$(RUN) -m ruff format .
+
+mutants: setup   ## break the rules one by one: a table must fail for each
+	@$(RUN) tools/mutants.py
+
+clean:           ## remove .venv and everything else that was made
+	rm -rf $(VENV) build dist htmlcov .coverage .coverage.* .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find src tests tools -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+
+$(STAMP): pyproject.toml
+	@command -v $(PYTHON) >/dev/null || { \
+	    echo 'inorder needs Python 3.10 or newer, and "$(PYTHON)" was not found.' >&2; \
+	    echo 'Install it (apt install python3 python3-venv) or name another: make setup PYTHON=python3.12' >&2; \
+	    exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { \
+	    echo "inorder needs Python 3.10 or newer, and $(PYTHON) is $$($(PYTHON) --version 2>&1)." >&2; \
+	    echo 'Name another: make setup PYTHON=python3.12' >&2; exit 1; }
+	@test '$(MADE_WITH) $(MADE_IN)' = '$(PYTHON) $(CURDIR)' || rm -rf $(VENV)
+	@echo 'Making $(VENV) with $(PYTHON) ...'
+	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); echo 'Is venv installed? apt install python3-venv' >&2; exit 1; }
+	@$(RUN) -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@printf '%s\n' '$(PYTHON)' '$(CURDIR)' > $@

@@ -1,0 +1,429 @@
+"""The one tree of errors, split by whose fault it is.
+
+::
+
+    InorderError
+    ├── CallerError              the caller's mistake: the same call fails again
+    │   ├── ArgumentError            a bad value (also a ValueError)
+    │   ├── OptionsError             options that exclude each other
+    │   ├── MatchError               what to match does not fit the call
+    │   ├── InconsistentCall         a piece that does not go on with its group or browse
+    │   ├── HandleError              a closed or foreign handle
+    │   ├── NotOpenFor               a handle that was not opened for this
+    │   ├── UnknownQueue             no queue of that name
+    │   ├── WrongQueueType           a queue of another type than the call needs
+    │   ├── UnitExists               a unit's name is taken
+    │   ├── UnitNotFound             no unit of that name
+    │   ├── ConnectionClosed         a closed connection
+    │   ├── CallInProgress           two threads in one connection
+    │   └── ForkedConnection         a connection inherited over a fork
+    ├── QueueCondition           the call was right, the queue's state says no: it may succeed later
+    │   ├── NoMessageAvailable       nothing fits, or nothing came in time
+    │   ├── OrderPending             something fits but is withheld to keep order
+    │   ├── OrderUnsupported         the queue keeps no order
+    │   ├── OrderSelfBlocked         the reader would wait for itself
+    │   ├── OrderDeadlock            readers would wait for each other
+    │   ├── NoMessageUnderCursor     the browse cursor stands on nothing
+    │   ├── GetInhibited             getting is switched off
+    │   ├── PutInhibited             putting is switched off
+    │   ├── QueueFull                the depth limit is reached
+    │   ├── MessageTooBig            the length limit is passed
+    │   ├── UnitTooLarge             the limit of uncommitted messages is reached
+    │   ├── UnitNotAvailable         splitting or joining needs a unit of work
+    │   ├── ObjectInUse              another handle or unit rules this out
+    │   ├── QueueNotEmpty            a queue with messages cannot be deleted
+    │   ├── QueueDeleted             the queue went away under the handle
+    │   ├── ObjectExists             the name is taken
+    │   ├── TooManyHandles           the limit of open handles is reached
+    │   ├── QueueManagerStopping     the queue manager takes no more calls
+    │   ├── ConnectionBroken         the connection was lost
+    │   ├── DuplicateMessage         the unique id is on the queue already
+    │   ├── NotFound                 no message of that unique id
+    │   ├── LockMismatch             locked under another lock id
+    │   ├── ConfirmIdMismatch        waiting for another confirm id
+    │   ├── WrongState               the message or unit is in another state
+    │   └── Fenced                   a newer owner has taken over
+    └── StoreError               trouble with the store
+        ├── StoreFull                the disk is full
+        ├── StoreDamaged             the store contradicts itself
+        ├── StoreForeign             the file is not ours
+        └── StoreNewer               the store is of a newer release
+
+An invariant of our own that is broken is none of these: it is an ``AssertionError``, raised by ``assert``.
+
+Every error carries its reason code, and its data as attributes. A warning never raises: it is told on the
+result. The class says whose fault it is and what to do, the reason exactly what happened; so one class may
+come with several reasons.
+"""
+
+from __future__ import annotations
+
+import copyreg
+import difflib
+import reprlib
+from collections.abc import Iterable
+from typing import Any, Final
+
+from .reasons import REASON_TEXT as REASON_TEXT  # noqa: PLC0414 - re-exported
+from .reasons import Completion as Completion  # noqa: PLC0414 - re-exported
+from .reasons import Reason as Reason  # noqa: PLC0414 - re-exported
+
+SHOWN_CHARACTERS_MAX: Final = 60
+
+
+class InorderError(Exception):
+    """The root of every error that this package raises on purpose.
+
+    Args:
+        text: what happened, without the reason.
+        reason: the reason code, where it is not the one of the class.
+        data: what the caller may want to act on; each item can be read as an attribute of the error.
+    """
+
+    reason: Reason = Reason.UNEXPECTED_ERROR
+    completion: Completion = Completion.FAILED
+    data: dict[str, object]
+
+    def __init__(self, text: str, *, reason: Reason | None = None, **data: object) -> None:
+        # An item with the name of something that an error has already could never be read.
+        assert not any(hasattr(InorderError, name) or name == "data" for name in data), data
+        super().__init__(text)
+        self.data = data
+        if reason is not None:
+            self.reason = reason
+
+    @property
+    def reason_name(self) -> str:
+        """The name of the reason, as MQ writes it without ``MQRC_``."""
+        return self.reason.name
+
+    def __getattr__(self, name: str) -> Any:
+        # Asked only for what is no ordinary attribute. A copy in the making has no data yet.
+        try:
+            return self.__dict__["data"][name]
+        except KeyError:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}") from None
+
+    def __str__(self) -> str:
+        return f"{self.args[0]} [{self.reason.value} {self.reason_name}]"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # The default would call the class with the text alone, which a subclass may not accept.
+        return copyreg.__newobj__, (type(self), *self.args), self.__dict__.copy()  # type: ignore[attr-defined]
+
+
+class CallerError(InorderError):
+    """The caller's mistake: the same call would fail again."""
+
+    reason = Reason.ARGUMENT_ERROR
+
+
+class QueueCondition(InorderError):
+    """The call was right but the state of the queue says no; its subclasses say which state."""
+
+    reason = Reason.UNEXPECTED_ERROR
+
+
+class StoreError(InorderError):
+    """Trouble with the store, or with what it stands on."""
+
+    reason = Reason.RESOURCE_PROBLEM
+
+
+# ---- the caller's mistakes
+
+
+class ArgumentError(CallerError, ValueError):
+    """An argument has a value that is not allowed; data: argument, value, allowed."""
+
+    reason = Reason.ARGUMENT_ERROR
+
+
+class OptionsError(CallerError):
+    """An option is unknown or excluded by another one."""
+
+    reason = Reason.OPTIONS_ERROR
+
+
+class MatchError(CallerError):
+    """What to match is not valid or does not fit the call."""
+
+    reason = Reason.MATCH_OPTIONS_ERROR
+
+
+class InconsistentCall(CallerError):
+    """A call does not go on with its group, message or browse (2241, 2242, 2185, 2245, 2259)."""
+
+    reason = Reason.INCOMPLETE_GROUP
+
+
+class HandleError(CallerError):
+    """The handle is closed or belongs to another connection."""
+
+    reason = Reason.HOBJ_ERROR
+
+
+class NotOpenFor(CallerError):
+    """The handle was not opened for this call (2036 to 2040)."""
+
+    reason = Reason.NOT_OPEN_FOR_INPUT
+
+
+class UnknownQueue(CallerError):
+    """There is no queue of this name; data: queue, nearest (the names most like it)."""
+
+    reason = Reason.UNKNOWN_OBJECT_NAME
+
+
+class WrongQueueType(CallerError):
+    """The queue is not of a type that takes this call (2001, 2043, 2045, 2057, 2082)."""
+
+    reason = Reason.OBJECT_TYPE_ERROR
+
+
+class UnitExists(CallerError):
+    """An unsettled unit of work has this name already."""
+
+    reason = Reason.UNIT_EXISTS
+
+
+class UnitNotFound(CallerError):
+    """No unsettled unit of work has this name."""
+
+    reason = Reason.UNIT_NOT_FOUND
+
+
+class ConnectionClosed(CallerError):
+    """The connection has been closed."""
+
+    reason = Reason.HCONN_ERROR
+
+
+class CallInProgress(CallerError):
+    """Another thread is inside a call on the same connection."""
+
+    reason = Reason.CALL_IN_PROGRESS
+
+
+class ForkedConnection(CallerError):
+    """The connection was opened before the process forked."""
+
+    reason = Reason.FORKED
+
+
+# ---- conditions of the queue
+
+
+class NoMessageAvailable(QueueCondition):
+    """No message fits the request, or none came before the wait was over."""
+
+    reason = Reason.NO_MSG_AVAILABLE
+
+
+class OrderPending(QueueCondition):
+    """A message fits but is withheld to keep order; data: kind, unit and age of what blocks."""
+
+    reason = Reason.ORDER_PENDING
+
+
+class OrderUnsupported(QueueCondition):
+    """Strict order was asked for on a queue that keeps none."""
+
+    reason = Reason.ORDER_UNSUPPORTED
+
+
+class OrderSelfBlocked(QueueCondition):
+    """Strict order would make the reader wait for its own open work."""
+
+    reason = Reason.ORDER_SELF_BLOCKED
+
+
+class OrderDeadlock(QueueCondition):
+    """Strict order would make readers wait for each other in a circle."""
+
+    reason = Reason.ORDER_DEADLOCK
+
+
+class NoMessageUnderCursor(QueueCondition):
+    """The browse cursor stands on no message, or its message is gone."""
+
+    reason = Reason.NO_MSG_UNDER_CURSOR
+
+
+class GetInhibited(QueueCondition):
+    """Getting and browsing are switched off for the queue."""
+
+    reason = Reason.GET_INHIBITED
+
+
+class PutInhibited(QueueCondition):
+    """Putting is switched off for the queue."""
+
+    reason = Reason.PUT_INHIBITED
+
+
+class QueueFull(QueueCondition):
+    """The queue holds as many messages as its depth limit allows."""
+
+    reason = Reason.Q_FULL
+
+
+class MessageTooBig(QueueCondition):
+    """The message is longer than the queue (2030) or the queue manager (2031) allows."""
+
+    reason = Reason.MSG_TOO_BIG_FOR_Q
+
+
+class UnitTooLarge(QueueCondition):
+    """The unit of work holds as many uncommitted messages as allowed."""
+
+    reason = Reason.SYNCPOINT_LIMIT_REACHED
+
+
+class UnitNotAvailable(QueueCondition):
+    """Splitting or joining the message needs a unit of work, and none can be had."""
+
+    reason = Reason.UOW_NOT_AVAILABLE
+
+
+class ObjectInUse(QueueCondition):
+    """Another handle or unit of work uses the queue in a way that rules this out."""
+
+    reason = Reason.OBJECT_IN_USE
+
+
+class QueueNotEmpty(QueueCondition):
+    """The queue cannot be deleted while it holds messages or uncommitted work."""
+
+    reason = Reason.Q_NOT_EMPTY
+
+
+class QueueDeleted(QueueCondition):
+    """The queue was deleted after the handle opened it."""
+
+    reason = Reason.Q_DELETED
+
+
+class ObjectExists(QueueCondition):
+    """There is an object of this name already."""
+
+    reason = Reason.OBJECT_ALREADY_EXISTS
+
+
+class TooManyHandles(QueueCondition):
+    """The connection has as many open handles as allowed."""
+
+    reason = Reason.HANDLE_NOT_AVAILABLE
+
+
+class QueueManagerStopping(QueueCondition):
+    """The queue manager stops and takes no more calls."""
+
+    reason = Reason.Q_MGR_STOPPING
+
+
+class ConnectionBroken(QueueCondition):
+    """The connection was lost; its open work is backed out."""
+
+    reason = Reason.CONNECTION_BROKEN
+
+
+class DuplicateMessage(QueueCondition):
+    """The queue holds a message with this unique id already."""
+
+    reason = Reason.DUPLICATE_MESSAGE
+
+
+class NotFound(QueueCondition):
+    """No message that the call could see has this unique id."""
+
+    reason = Reason.NOT_FOUND
+
+
+class LockMismatch(QueueCondition):
+    """The message is locked under another lock id."""
+
+    reason = Reason.LOCK_MISMATCH
+
+
+class ConfirmIdMismatch(QueueCondition):
+    """The message waits for a confirm under another confirm id."""
+
+    reason = Reason.CONFIRM_ID_MISMATCH
+
+
+class WrongState(QueueCondition):
+    """The message or the unit of work is in a state that does not take this call."""
+
+    reason = Reason.WRONG_STATE
+
+
+class Fenced(QueueCondition):
+    """A newer owner has taken over this work."""
+
+    reason = Reason.FENCED
+
+
+# ---- trouble with the store
+
+
+class StoreFull(StoreError):
+    """The disk that holds the store is full."""
+
+    reason = Reason.STORAGE_MEDIUM_FULL
+
+
+class StoreDamaged(StoreError):
+    """The store contradicts itself or cannot be read."""
+
+    reason = Reason.STORE_DAMAGED
+
+
+class StoreForeign(StoreError):
+    """The file is not an inorder store; it was left as it was."""
+
+    reason = Reason.STORE_FOREIGN
+
+
+class StoreNewer(StoreError):
+    """The store was written by a newer release than this one can read."""
+
+    reason = Reason.STORE_NEWER
+
+
+# ---- helpers of those who raise
+
+
+def bad_argument(name: str, value: object, allowed: str, reason: Reason = Reason.ARGUMENT_ERROR) -> ArgumentError:
+    """The error for an argument with a value that is not allowed.
+
+    Args:
+        name: the argument's name.
+        value: what was given; shortened in the text, whole in the data.
+        allowed: what is allowed, to be read after "must be".
+        reason: MQ's reason, where it has one.
+    """
+    text = f"{name} must be {allowed}, not {_shown(value)}"
+    return ArgumentError(text, reason=reason, argument=name, value=value, allowed=allowed)
+
+
+def nearest_names(name: str, known: Iterable[str]) -> list[str]:
+    """The known names most like the one given, best first, at most three, upper and lower case alike."""
+    by_folded = {each.casefold(): each for each in known}
+    folded = difflib.get_close_matches(name.casefold(), by_folded, n=3)
+    return [by_folded[each] for each in folded]
+
+
+def _shown(value: object) -> str:
+    text = _written(value)
+    return text if len(text) <= SHOWN_CHARACTERS_MAX else f"{text[: SHOWN_CHARACTERS_MAX - 3]}..."
+
+
+def _written(value: object) -> str:
+    if isinstance(value, (str, bytes, bytearray)):
+        # A body of many megabytes is cut before it is written out, not after.
+        return repr(value[: SHOWN_CHARACTERS_MAX + 1])
+    try:
+        return reprlib.repr(value)
+    except ValueError:  # Python writes out no integer of many thousand digits
+        return f"a value of type {type(value).__name__}"

@@ -1,0 +1,376 @@
+"""QueueManager: a connection to a queue manager, and everything a program does with it."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import sys
+import weakref
+from collections.abc import Iterable, Iterator
+from types import TracebackType
+from typing import IO, TYPE_CHECKING, Any, TypeVar
+
+from . import groups, housekeeping
+from .attributes import (
+    QUEUE_ATTRIBUTES,
+    ManagerAttributes,
+    QueueAttributes,
+    QueueKeywords,
+    QueueStatus,
+    QueueType,
+    define_queue,
+)
+from .errors import Reason, bad_argument
+from .events import Hook, HookName, Listener, Registration
+from .handle import PutCall, Queue
+from .message import Message
+from .options import EVERYTHING, BrowseKeywords, GetKeywords, GetOptions, Match, OpenOptions, PutOptions
+from .rules.puts import Program, PutResult
+from .session import Services, Session
+from .stores.base import Outcome, Store, Unit
+from .stores.memory import MemoryStore
+from .unit_of_work import UnitOfWork
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+Data = bytes | bytearray | memoryview | Message
+T = TypeVar("T")
+MEMORY = ":memory:"
+NOT_YET_READ_ORDERS = ("required", "strict", "unordered")
+
+
+def connect(store: str | Store = MEMORY, *, program: str | None = None) -> QueueManager:
+    """Connects to a queue manager.
+
+    Args:
+        store: ":memory:" for a new queue manager in this process's memory (name "INORDER"), or a store.
+        program: the name recorded with each message put; default: the name of the running script.
+
+    Returns: a connection. Use it as a context manager: the normal end of the block commits and closes, an
+    exception backs out and closes. For another thread take another connection with `connect` of this one.
+
+    Raises: ArgumentError, a store that this release does not have.
+    """
+    if isinstance(store, str):
+        if store != MEMORY:
+            raise bad_argument("store", store, f"{MEMORY!r}: files are not supported yet")
+        store = MemoryStore()
+    name = program if program is not None else os.path.basename(sys.argv[0] or sys.executable)
+    return QueueManager(Services(store), Program(_user()[:12], name[:28]))
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError, ImportError):  # no such user in the system's list
+        return str(os.getuid()) if hasattr(os, "getuid") else ""
+
+
+class QueueManager:
+    """A connection to a queue manager; made by `inorder.connect`.
+
+    It has one unit of work, and a default handle for each queue that its calls name: opened at first use for
+    what the call needs, with its own group states, closed with the connection or by `close_queue`. A connection
+    is used by one thread at a time; a second one that calls meanwhile gets 2219.
+    """
+
+    def __init__(self, services: Services, program: Program) -> None:
+        self._services = services
+        self._program = program
+        self._session = Session(services, program)
+        self._store = services.store
+        self._queues: dict[str, Queue] = {}
+        self._abandoned = weakref.finalize(self, self._session.end)
+        housekeeping.tidy(self._store)
+
+    def connect(self, *, program: str | None = None) -> QueueManager:
+        """Another connection to the same queue manager: with its own unit of work, for another thread."""
+        chosen = self._program if program is None else self._program._replace(name=program[:28])
+        return QueueManager(self._services, chosen)
+
+    # --- queues
+
+    def create_queue(self, name: str, **attributes: Unpack[QueueKeywords]) -> None:
+        """Defines a local queue. Attributes: see `inorder.attributes.QueueAttributes`.
+
+        Raises: ArgumentError, a bad name or attribute; ObjectExists 2100.
+        """
+        self._define(name, "local", attributes)
+
+    def create_alias(self, name: str, **attributes: Unpack[QueueKeywords]) -> None:
+        """Defines another name for the local queue `base_queue`, with defaults and inhibits of its own (R4.1)."""
+        self._define(name, "alias", attributes)
+
+    def create_model(self, name: str, **attributes: Unpack[QueueKeywords]) -> None:
+        """Defines a model: opening it makes a dynamic queue with these attributes (R4.1 to R4.3)."""
+        self._define(name, "model", attributes)
+
+    def _define(self, name: str, kind: QueueType, attributes: QueueKeywords) -> None:
+        _refuse_strict(attributes)
+        with self._session:
+            self._store.create_queue(define_queue(name, kind, **attributes))
+
+    def alter_queue(self, name: str, **changes: Unpack[QueueKeywords]) -> None:
+        """Changes attributes; what is on the queue keeps its place (R4.10).
+
+        Raises: UnknownQueue 2085; ArgumentError; ObjectInUse 2042, a new `order` while a put is not committed.
+        """
+        _refuse_strict(changes)
+        with self._session:
+            self._store.alter_queue(name, "alter", dict(changes))
+
+    def delete_queue(self, name: str, *, purge: bool = False) -> None:
+        """Deletes a queue; `purge` also its messages. Raises: ObjectInUse 2042, QueueNotEmpty 2055."""
+        with self._session:
+            self._store.delete_queue(name, purge=purge)
+
+    def queues(self) -> list[QueueAttributes]:
+        """The attributes of all queues, by name."""
+        with self._session:
+            return self._store.queues()
+
+    def attributes(self, name: str) -> QueueAttributes:
+        """The attributes of one queue. Raises: UnknownQueue 2085 with the nearest names."""
+        with self._session:
+            return self._store.queue(name)
+
+    def status(self, name: str) -> QueueStatus:
+        """Depth and open counts of a queue, after discarding what has expired (R4.6)."""
+        with self._session:
+            return self._store.status(name)
+
+    def depth(self, name: str) -> int:
+        """How many messages the queue counts: uncommitted puts are in, messages got are out (R4.6)."""
+        return self.status(name).current_depth
+
+    def inquire(self, name: str, *selectors: str) -> dict[str, Any]:
+        """Attributes and status of a queue by name (MQINQ); all of them if none is named.
+
+        Raises: ArgumentError 2067, an unknown selector.
+        """
+        status = self.status(name)
+        attributes = self.attributes(name)
+        found = {selector: getattr(attributes, selector) for selector in QUEUE_ATTRIBUTES}
+        found |= {selector: getattr(status, selector) for selector in QueueStatus.__slots__}
+        for selector in selectors:
+            if selector not in found:
+                raise bad_argument("selector", selector, f"one of {', '.join(sorted(found))}", Reason.SELECTOR_ERROR)
+        return {selector: found[selector] for selector in selectors} if selectors else found
+
+    def manager_attributes(self) -> ManagerAttributes:
+        """The queue manager's own attributes."""
+        with self._session:
+            return self._store.manager()
+
+    def alter_manager(self, **changes: Any) -> None:
+        """Changes attributes of the queue manager, for example `max_uncommitted`."""
+        with self._session:
+            self._store.alter_manager(changes)
+
+    # --- handles
+
+    def open(self, name: str, *, dynamic_name: str = "*", **options: Any) -> Queue:
+        """Opens a queue: a handle with its own cursor, lock and group states.
+
+        Args:
+            name: a local, alias or model queue.
+            dynamic_name: for a model: the new queue's name, or a prefix of at most 33 characters and "*".
+            **options: see `OpenOptions`; without any: shared input by the queue's default, output and browse.
+
+        Raises: UnknownQueue 2085, ObjectInUse 2042, WrongQueueType 2001, 2082, TooManyHandles 2017,
+        OptionsError 2046, ObjectExists 2100, ArgumentError 2011.
+        """
+        if not options:
+            options = {"input": "as_queue", "output": True, "browse": True}
+        unknown = sorted(options.keys() - set(OpenOptions.__slots__))
+        if unknown:
+            allowed = ", ".join(OpenOptions.__slots__)
+            raise bad_argument("option", unknown[0], f"one of {allowed}", Reason.OPTIONS_ERROR)
+        chosen = OpenOptions(**options)
+        with self._session:
+            return Queue(self._session, name, chosen, dynamic_name=dynamic_name)
+
+    def close_queue(self, name: str) -> Reason | None:
+        """Closes the default handle of a queue; the warning as `Queue.close`, None if it was not open."""
+        queue = self._queues.pop(name, None)
+        return None if queue is None else queue.close()
+
+    def _default(self, name: str, options: OpenOptions) -> Queue:
+        if name not in self._queues:
+            if self.attributes(name).type == "model":
+                raise bad_argument("queue", name, "a queue that exists; open a model with open()")
+            with self._session:
+                self._queues[name] = Queue(self._session, name, options, grows=True)
+        return self._queues[name]
+
+    # --- messages
+
+    def put(self, queue: str, body: Data, options: PutOptions | None = None, **keywords: Unpack[PutCall]) -> PutResult:
+        """Puts one message through the default handle of a queue; see `Queue.put`."""
+        return self._default(queue, _FOR_OUTPUT).put(body, options, **keywords)
+
+    def put_many(
+        self,
+        queue: str,
+        messages: Iterable[Data],
+        options: PutOptions | None = None,
+        **keywords: Unpack[PutCall],
+    ) -> list[PutResult]:
+        """Puts messages in order, all or none; see `Queue.put_many`."""
+        return self._default(queue, _FOR_OUTPUT).put_many(messages, options, **keywords)
+
+    def get(self, queue: str, options: GetOptions | None = None, **keywords: Unpack[GetKeywords]) -> Message:
+        """Removes one message and returns it; see `Queue.get`."""
+        return self._default(queue, _FOR_INPUT).get(options, **keywords)
+
+    def get_many(
+        self, queue: str, count: int, options: GetOptions | None = None, **keywords: Unpack[GetKeywords]
+    ) -> list[Message]:
+        """Removes up to `count` messages; see `Queue.get_many`."""
+        return self._default(queue, _FOR_INPUT).get_many(count, options, **keywords)
+
+    def browse(self, queue: str, **keywords: Unpack[BrowseKeywords]) -> Iterator[Message]:
+        """Copies every suitable message, from the first on.
+
+        Each call has a handle of its own, closed at the end of the loop, so loops may be nested.
+        """
+        with self.open(queue, browse=True) as handle:
+            yield from handle.browse(**keywords)
+
+    def group(self, queue: str) -> groups.GroupWriter:
+        """A block that puts one group in logical order; see `GroupWriter`."""
+        return groups.GroupWriter(self._session, self._default(queue, _FOR_OUTPUT))
+
+    def get_group(self, queue: str, *, wait: float | None = 0, match: Match = EVERYTHING) -> Iterator[Message]:
+        """A complete group in order, segments joined; see `inorder.groups.get_group`."""
+        return groups.get_group(self._session, self._default(queue, _FOR_INPUT), wait=wait, match=match)
+
+    def put_stream(self, queue: str, stream: IO[bytes], **options: Any) -> PutResult:
+        """Puts a binary stream as one logical message in segments; see `inorder.groups.put_stream`."""
+        return groups.put_stream(self._session, self._default(queue, _FOR_OUTPUT), stream, **options)
+
+    def get_stream(
+        self, queue: str, stream: IO[bytes], *, wait: float | None = 0, match: Match = EVERYTHING
+    ) -> Message:
+        """Gets one logical message into a binary stream; see `inorder.groups.get_stream`."""
+        return groups.get_stream(self._session, self._default(queue, _FOR_INPUT), stream, wait=wait, match=match)
+
+    # --- units of work
+
+    def unit_of_work(self) -> UnitOfWork:
+        """A block whose puts and gets are one unit: committed at its end, backed out by an exception."""
+        return UnitOfWork(self._session)
+
+    def commit(self) -> None:
+        """Commits the connection's unit of work; nothing happens if it has none (R5.2)."""
+        self._settle("commit")
+
+    def back_out(self) -> None:
+        """Backs out the connection's unit of work; nothing happens if it has none (R5.3)."""
+        self._settle("back_out")
+
+    def prepare(self, name: str) -> None:
+        """Prepares the connection's unit of work under a name; anyone may settle it, also after a restart (R5.10).
+
+        Raises: UnitExists; UnitNotFound, there is none.
+        """
+        if isinstance(self._session.block, UnitOfWork):
+            self._session.block.prepare(name)
+        else:
+            self._session.prepare(name)
+
+    def settle(self, name: str, outcome: Outcome) -> None:
+        """Settles a prepared unit: outcome is "commit" or "back_out". Raises: UnitNotFound."""
+        if outcome not in ("commit", "back_out"):
+            raise bad_argument("outcome", outcome, "'commit' or 'back_out'")
+        with self._session:
+            self._store.settle_prepared(name, outcome)
+
+    def units(self) -> list[Unit]:
+        """All unsettled units of this queue manager, oldest first."""
+        with self._session:
+            return self._store.units()
+
+    def _settle(self, outcome: Outcome) -> None:
+        block = self._session.block
+        if not isinstance(block, UnitOfWork):
+            self._session.settle(outcome)
+        elif outcome == "commit":
+            block.commit()
+        else:
+            block.back_out()
+
+    # --- events and time
+
+    def listen(self, queue: str, listener: Listener, match: Match = EVERYTHING) -> Registration:
+        """Calls `listener` with an `Arrival` for each matching message that becomes visible on a local queue.
+
+        It is called on a thread of its own, after the fact; what it raises is logged (A-37).
+        """
+        with self._session:
+            definition = self._store.queue(queue)
+            if definition.type != "local":
+                raise bad_argument("queue", queue, "a local queue", Reason.OBJECT_TYPE_ERROR)
+            return self._services.hub.listen(queue, listener, match)
+
+    def hook(self, name: HookName, called: Hook) -> Registration:
+        """Calls `called(queue, message)` after each "put", and for each message "expired" (A-36).
+
+        "duplicate" is told of puts refused as duplicates. Called like a listener; what it raises is logged.
+        """
+        with self._session:
+            return self._services.hub.hook(name, called)
+
+    def discard_expired(self, limit: int = housekeeping.STEP_MESSAGES) -> int:
+        """Discards expired messages on all queues, up to `limit`; how many it was (R6.2)."""
+        if not isinstance(limit, int) or isinstance(limit, bool) or limit < 1:
+            raise bad_argument("limit", limit, "an integer from 1")
+        with self._session:
+            return housekeeping.tidy(self._store, limit)
+
+    # --- the end
+
+    def close(self) -> None:
+        """Ends the connection; an open unit of work is committed (R5.6). Harmless when repeated."""
+        if not self._session.closed:
+            self._settle("commit")
+            housekeeping.tidy(self._store)
+            self.abandon()
+
+    def abandon(self) -> None:
+        """Ends the connection as if the program had died: an open unit of work is backed out (R5.6)."""
+        self._abandoned.detach()
+        self._session.end()
+
+    def __enter__(self) -> QueueManager:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is None:
+            self.close()
+        else:
+            self.abandon()
+
+    def __repr__(self) -> str:
+        return f"<connection to queue manager{' (closed)' if self._session.closed else ''}>"
+
+
+_FOR_OUTPUT = OpenOptions(output=True)
+_FOR_INPUT = OpenOptions(input="as_queue")
+
+
+def _refuse_strict(attributes: QueueKeywords) -> None:
+    """Strict reading is the next stage; a queue that promised it now would lie."""
+    if attributes.get("read_order") in NOT_YET_READ_ORDERS:
+        raise bad_argument(
+            "read_order",
+            attributes["read_order"],
+            "'relaxed': the others are not supported yet",
+            Reason.FUNCTION_NOT_SUPPORTED,
+        )
+
+
+__all__ = ["QueueManager", "connect"]

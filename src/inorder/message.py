@@ -1,0 +1,477 @@
+"""Message: the descriptor (MQMD), the body, and what a get adds.
+
+A message is one row of values behind named fields. It is validated once, when a caller builds it; a message
+that a get returns is made from its row without any further work, so that bulk reads stay cheap. Either way it
+cannot be changed: `replace` makes a changed copy.
+
+The fields are the MQMD of mq-semantics 1.1 under snake-case names. Each is declared once, below, with its MQ
+name, its default, its check and its meaning. Durations are seconds, ids are bytes of a fixed length padded
+with NUL, texts are given without their trailing blanks.
+"""
+
+from __future__ import annotations
+
+import enum
+import math
+import sys
+import time
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, NamedTuple, TypedDict, TypeVar, overload
+
+from .errors import ArgumentError, CallerError, InorderError, Reason, bad_argument
+
+if TYPE_CHECKING:
+    from typing_extensions import Self, Unpack
+
+T = TypeVar("T")
+Row = tuple[Any, ...]
+Status = Literal["no", "in", "last"]
+
+ID_LENGTH = 24
+NO_ID = bytes(ID_LENGTH)
+NUMBER_MAX = 999_999_999
+EXPIRY_SECONDS_MAX = 99_999_999.9
+REPORT_REJECT_MASK = 270270464
+REPORT_GENERATED = 256 | 2048 | 2097152 | 4  # confirm on arrival, confirm on delivery, expiration, activity
+REPLY_NEEDED = REPORT_GENERATED | 16777216 | 1 | 2  # and exception, positive and negative action notification
+
+
+class Flags(enum.IntFlag):
+    """What a message is within its group and its logical message (MsgFlags, mq-semantics R1.10)."""
+
+    NONE = 0
+    SEGMENTATION_ALLOWED = 1
+    SEGMENT = 2
+    LAST_SEGMENT = 4
+    IN_GROUP = 8
+    LAST_IN_GROUP = 16
+
+
+class MessageType(enum.IntEnum):
+    """The kinds of message that MQ knows; applications add their own from 65536 (MsgType)."""
+
+    REQUEST = 1
+    REPLY = 2
+    REPORT = 4
+    DATAGRAM = 8
+
+
+# Plain integers: rules test flags for each message, and enum arithmetic costs a microsecond a time.
+SEGMENTATION_ALLOWED, SEGMENT, LAST_SEGMENT, IN_GROUP, LAST_IN_GROUP = 1, 2, 4, 8, 16
+ANY_SEGMENT = SEGMENT | LAST_SEGMENT
+ANY_GROUP = IN_GROUP | LAST_IN_GROUP
+FLAGS_MAX = 31
+
+
+class UniqueId(NamedTuple):
+    """Names one message for ever: the queue manager that made it, and a number that never returns (A-1)."""
+
+    origin: str
+    number: int
+
+
+class Place(NamedTuple):
+    """Where a message sits on its queue; smaller is earlier (lifecycle B-5).
+
+    `rank` is the effective priority at arrival, negated; `number` comes from the queue's one counter;
+    `ordinal` counts the messages of one unit in put order.
+    """
+
+    rank: int
+    number: int
+    ordinal: int
+
+
+class Field(Generic[T]):
+    """One field of the row: where it stands, and how a given value is checked."""
+
+    def __init__(
+        self,
+        mq_name: str,
+        default: T,
+        doc: str,
+        check: Callable[[str, Any], T] | None = None,
+    ) -> None:
+        self.mq_name = mq_name
+        self.default = default
+        self.check = check  # None: the queue manager fills it in, callers cannot
+        self.__doc__ = doc
+        self.name = ""
+        self.index = -1
+
+    def __set_name__(self, owner: type[Message], name: str) -> None:
+        self.name = name
+        self.index = len(owner.FIELDS)
+        owner.FIELDS[name] = self
+
+    @overload
+    def __get__(self, message: None, owner: type[Message]) -> Self: ...
+    @overload
+    def __get__(self, message: Message, owner: type[Message]) -> T: ...
+    def __get__(self, message: Message | None, owner: type[Message]) -> Self | T:
+        if message is None:
+            return self
+        value: T = message._row[self.index]
+        return value
+
+
+def integer(low: int, high: int, reason: Reason = Reason.MD_ERROR) -> Callable[[str, Any], int]:
+    def check(name: str, value: Any) -> int:
+        if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
+            raise bad_argument(name, value, f"an integer from {low:,} to {high:,}", reason)
+        return int(value)
+
+    return check
+
+
+def octets(length: int) -> Callable[[str, Any], bytes]:
+    def check(name: str, value: Any) -> bytes:
+        if not isinstance(value, bytes | bytearray | memoryview) or len(value) > length:
+            raise bad_argument(name, value, f"bytes, at most {length} of them", Reason.MD_ERROR)
+        return bytes(value).ljust(length, b"\0")
+
+    return check
+
+
+def text(length: int) -> Callable[[str, Any], str]:
+    def check(name: str, value: Any) -> str:
+        if not isinstance(value, str) or len(value) > length:
+            raise bad_argument(name, value, f"a text of at most {length} characters", Reason.MD_ERROR)
+        return value.rstrip(" \0")
+
+    return check
+
+
+def seconds(low: float, high: float, reason: Reason) -> Callable[[str, Any], float]:
+    def check(name: str, value: Any) -> float:
+        if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
+            raise bad_argument(name, value, f"seconds from {low:,} to {high:,}", reason)
+        return float(value)
+
+    return check
+
+
+def _report(name: str, value: Any) -> int:
+    allowed = "report option bits that MQ defines"
+    report = integer(0, 2**31 - 1, Reason.REPORT_OPTIONS_ERROR)(name, value)
+    if report & REPORT_REJECT_MASK:
+        raise bad_argument(name, value, allowed, Reason.REPORT_OPTIONS_ERROR)
+    if report & REPORT_GENERATED:
+        allowed = "without report messages of the queue manager's own, which are not supported yet"
+        raise bad_argument(name, value, allowed, Reason.REPORT_OPTIONS_ERROR)
+    return report
+
+
+def _message_type(name: str, value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise bad_argument(name, value, "a MessageType", Reason.MSG_TYPE_ERROR)
+    if value not in (1, 2, 4, 8) and not 65536 <= value <= NUMBER_MAX:
+        raise bad_argument(name, value, "1, 2, 4, 8, or 65,536 to 999,999,999", Reason.MSG_TYPE_ERROR)
+    return int(value)
+
+
+def _expiry(name: str, value: Any) -> float | None:
+    if value is None or value == math.inf:
+        return value  # type: ignore[no-any-return]
+    allowed = "seconds from 0.1 to 99,999,999.9, math.inf for never, or None for the queue's"
+    try:
+        return seconds(0.1, EXPIRY_SECONDS_MAX, Reason.EXPIRY_ERROR)(name, value)
+    except ArgumentError:
+        raise bad_argument(name, value, allowed, Reason.EXPIRY_ERROR) from None
+
+
+def _priority(name: str, value: Any) -> int | None:
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= NUMBER_MAX:
+        allowed = "an integer from 0 (9 is the highest that counts), or None for the queue's"
+        raise bad_argument(name, value, allowed, Reason.PRIORITY_ERROR)
+    return int(value)
+
+
+def _persistent(name: str, value: Any) -> bool | None:
+    if value is not None and not isinstance(value, bool):
+        raise bad_argument(name, value, "True, False, or None for the queue's", Reason.PERSISTENCE_ERROR)
+    return value
+
+
+def _body(name: str, value: Any) -> bytes:
+    if not isinstance(value, bytes | bytearray | memoryview):
+        hint = "bytes (encode a text first, for example with .encode())"
+        raise bad_argument(name, value, hint, Reason.ARGUMENT_ERROR)
+    return bytes(value)
+
+
+class Descriptor(TypedDict, total=False):
+    """The fields that a caller may give, as keywords of `Message`, `put` and their kin."""
+
+    report: int
+    message_type: int
+    expiry: float | None
+    feedback: int
+    encoding: int
+    coded_character_set_id: int
+    format: str
+    priority: int | None
+    persistent: bool | None
+    message_id: bytes
+    correlation_id: bytes
+    reply_to_queue: str
+    reply_to_queue_manager: str
+    user_identifier: str
+    accounting_token: bytes
+    application_identity_data: str
+    put_application_type: int
+    put_application_name: str
+    put_at: float
+    application_origin_data: str
+    group_id: bytes
+    sequence_number: int
+    offset: int
+    flags: int
+    original_length: int
+    delay: float
+
+
+class Message:
+    """One message: a descriptor and a body. It never changes; `replace` makes a changed copy.
+
+    Args:
+        body: the data, any bytes-like object; kept as bytes.
+        **fields: any field of the descriptor (see each field's help).
+
+    Raises:
+        ArgumentError: a value out of its range, with MQ's reason code (2013, 2014, 2026, 2029, 2047, 2050,
+            2061, 2249, 2250, 2251, 2252); an unknown field.
+        CallerError: 2027 MISSING_REPLY_TO_Q, a request or a report option without `reply_to_queue`.
+
+    Source: mq-semantics 1.1 to 1.3.
+    """
+
+    __slots__ = ("_row",)
+    _row: Row
+    FIELDS: ClassVar[dict[str, Field[Any]]] = {}
+
+    report = Field("Report", 0, "Report options, MQRO bits.", _report)
+    message_type = Field("MsgType", 8, "A `MessageType`, or an application's own from 65536.", _message_type)
+    expiry: Field[float | None] = Field(
+        "Expiry",
+        None,
+        "Seconds to live from the put (R6.1); None: the queue's default, math.inf: for ever. "
+        "On a message that was got: what is left, None if it never expires.",
+        _expiry,
+    )
+    feedback = Field("Feedback", 0, "Feedback code of a report.", integer(0, NUMBER_MAX, Reason.FEEDBACK_ERROR))
+    encoding = Field(
+        "Encoding",
+        546 if sys.byteorder == "little" else 273,
+        "How numbers in the body are written, MQENC bits; the default is this machine's way.",
+        integer(0, 2**31 - 1),
+    )
+    coded_character_set_id = Field(
+        "CodedCharSetId", 0, "Character set of the body; 0: the queue manager's.", integer(-4, 2**31 - 1)
+    )
+    format = Field("Format", "", "Name of the body's format, 8 characters, for example MQSTR.", text(8))
+    priority: Field[int | None] = Field(
+        "Priority", None, "0 (lowest) to 9; None: the queue's default; more than 9 counts as 9.", _priority
+    )
+    persistent: Field[bool | None] = Field(
+        "Persistence", None, "Does the message survive a restart? None: the queue's default.", _persistent
+    )
+    message_id = Field("MsgId", NO_ID, "24 bytes; all NUL: the queue manager makes one.", octets(ID_LENGTH))
+    correlation_id = Field("CorrelId", NO_ID, "24 bytes that relate messages.", octets(ID_LENGTH))
+    reply_to_queue = Field("ReplyToQ", "", "Where replies and reports should go.", text(48))
+    reply_to_queue_manager = Field("ReplyToQMgr", "", "The queue manager of that queue.", text(48))
+    user_identifier = Field("UserIdentifier", "", "Identity context: the user.", text(12))
+    accounting_token = Field("AccountingToken", bytes(32), "Identity context: 32 bytes.", octets(32))
+    application_identity_data = Field("ApplIdentityData", "", "Identity context: free text.", text(32))
+    put_application_type = Field(
+        "PutApplType", 0, "Origin context: kind of the putting program.", integer(-1, 2**31 - 1)
+    )
+    put_application_name = Field("PutApplName", "", "Origin context: the putting program.", text(28))
+    put_at = Field(
+        "PutDate, PutTime",
+        0.0,
+        "Origin context: when it was put (not committed), seconds since 1970.",
+        seconds(0.0, 253402300799.0, Reason.MD_ERROR),
+    )
+    application_origin_data = Field("ApplOriginData", "", "Origin context: free text.", text(4))
+    group_id = Field("GroupId", NO_ID, "24 bytes; NUL: no group, or a new one.", octets(ID_LENGTH))
+    sequence_number = Field(
+        "MsgSeqNumber",
+        1,
+        "Place of the logical message in its group, from 1.",
+        integer(1, NUMBER_MAX, Reason.MSG_SEQ_NUMBER_ERROR),
+    )
+    offset = Field(
+        "Offset",
+        0,
+        "Bytes of the logical message before this segment.",
+        integer(0, NUMBER_MAX, Reason.OFFSET_ERROR),
+    )
+    flags = Field("MsgFlags", 0, "`Flags`, added up.", integer(0, FLAGS_MAX, Reason.MSG_FLAGS_ERROR))
+    original_length = Field(
+        "OriginalLength",
+        -1,
+        "In a report about a segment: that segment's length; else -1 (R1.12).",
+        integer(-1, NUMBER_MAX, Reason.ORIGINAL_LENGTH_ERROR),
+    )
+    delay = Field(
+        "(delivery delay)",
+        0.0,
+        "Seconds from the put until the message may be read.",
+        seconds(0.0, EXPIRY_SECONDS_MAX, Reason.ARGUMENT_ERROR),
+    )
+    body = Field("(data)", b"", "The data.", _body)
+    length = Field("DataLength", 0, "Bytes of the whole data, also where the body was truncated.")
+    backout_count = Field("BackoutCount", 0, "How often a get of it was backed out (R1.13).")
+    token = Field("MsgToken", bytes(16), "Names this message on this queue (R1.14).")
+    uid: Field[UniqueId | None] = Field("(unique id)", None, "Names this message for ever (lifecycle A-1).")
+    place: Field[Place | None] = Field("(place)", None, "Where it sat on its queue.")
+    warning: Field[Reason | None] = Field("Reason", None, "The call's warning, None if it had none.")
+
+    def __init__(self, body: bytes | bytearray | memoryview = b"", **fields: Unpack[Descriptor]) -> None:
+        row = list(_DEFAULTS)
+        data = row[_BODY] = _body("body", body)
+        row[_LENGTH] = len(data)
+        if fields:
+            _fill(row, fields)
+        _set_row(self, tuple(row))
+
+    @classmethod
+    def from_row(cls, row: Row) -> Message:
+        """A message straight from its row: for stores, which have checked it before."""
+        message = _new(cls)
+        _set_row(message, row)
+        return message
+
+    def replace(self, **fields: Any) -> Message:
+        """A copy with other values, checked as in the constructor; `body` may be among them."""
+        row = list(self._row)
+        if "body" in fields:
+            data = row[_BODY] = _body("body", fields.pop("body"))
+            row[_LENGTH] = len(data)
+        _fill(row, fields)
+        return Message.from_row(tuple(row))
+
+    def with_values(self, **values: Any) -> Message:
+        """A copy with other values, unchecked: for rules and stores, which set what callers cannot."""
+        row = list(self._row)
+        for name, value in values.items():
+            row[Message.FIELDS[name].index] = value
+        return Message.from_row(tuple(row))
+
+    @property
+    def group_status(self) -> Status:
+        """Whether it is in a group, the last of one, or in none (R1.11)."""
+        flags = self._row[_FLAGS]
+        return "last" if flags & LAST_IN_GROUP else "in" if flags & IN_GROUP else "no"
+
+    @property
+    def segment_status(self) -> Status:
+        """Whether it is a segment, the last one, or a whole message (R1.11)."""
+        flags = self._row[_FLAGS]
+        return "last" if flags & LAST_SEGMENT else "in" if flags & SEGMENT else "no"
+
+    @property
+    def segmentation_allowed(self) -> bool:
+        """Whether the queue manager may split it (R1.11)."""
+        return bool(self._row[_FLAGS] & SEGMENTATION_ALLOWED)
+
+    @property
+    def put_date(self) -> str:
+        """MQ's PutDate: YYYYMMDD, UTC."""
+        return time.strftime("%Y%m%d", time.gmtime(self.put_at))
+
+    @property
+    def put_time(self) -> str:
+        """MQ's PutTime: HHMMSSTH, UTC, to the hundredth."""
+        return time.strftime("%H%M%S", time.gmtime(self.put_at)) + f"{int(self.put_at % 1 * 100):02d}"
+
+    def fields(self) -> Iterator[tuple[str, Any]]:
+        """Every field with its value, in the order of the descriptor."""
+        return zip(Message.FIELDS, self._row, strict=True)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"a message never changes: use message.replace({name}=...)")
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError("a message never changes")
+
+    def __eq__(self, other: object) -> bool:
+        return self._row == other._row if isinstance(other, Message) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self._row)
+
+    def __reduce__(self) -> tuple[Callable[[Row], Message], tuple[Row]]:
+        return Message.from_row, (self._row,)
+
+    def __repr__(self) -> str:
+        default = {name: field.default for name, field in Message.FIELDS.items()}
+        shown = {name: value for name, value in self.fields() if value != default[name] and name != "length"}
+        body = shown.pop("body", b"")
+        preview = f"{body[:32]!r}... {len(body):,} bytes" if len(body) > 40 else repr(body)
+        return f"Message({', '.join([preview, *(f'{name}={value!r}' for name, value in shown.items())])})"
+
+
+_DEFAULTS: Row = tuple(field.default for field in Message.FIELDS.values())
+_BODY, _LENGTH, _FLAGS = Message.body.index, Message.length.index, Message.flags.index
+_new = object.__new__
+_set_row: Callable[[Message, Row], None] = Message.__dict__["_row"].__set__
+
+
+def _fill(row: list[Any], fields: Any) -> None:
+    for name, value in fields.items():
+        field = Message.FIELDS.get(name)
+        if field is None or field.check is None or name == "body":
+            known = ", ".join(sorted(Descriptor.__annotations__))
+            raise bad_argument("field", name, f"a field that callers may set: {known}")
+        row[field.index] = field.check(name, value)
+    _check_together(Message.from_row(tuple(row)))
+
+
+def _check_together(message: Message) -> None:
+    """What no field can tell alone: reply-to queue (2027) and original length (2252, R1.12)."""
+    if not message.reply_to_queue and (message.message_type == MessageType.REQUEST or message.report & REPLY_NEEDED):
+        raise CallerError(
+            "a request, and a message that asks for reports, needs reply_to_queue",
+            reason=Reason.MISSING_REPLY_TO_Q,
+            argument="reply_to_queue",
+        )
+    about_segment = message.message_type == MessageType.REPORT and message.flags & ANY_SEGMENT
+    if message.original_length != -1 or about_segment:
+        _check_original_length(message, bool(about_segment))
+
+
+def _check_original_length(message: Message, about_segment: bool) -> None:
+    length, low = message.original_length, 0 if message.flags & LAST_SEGMENT else 1
+    if length == -1:
+        return
+    if not about_segment:
+        allowed, good = "-1 except in a report about a segment", False
+    else:
+        allowed, good = "at least the length of the data", length >= max(low, len(message.body))
+    if not good:
+        raise bad_argument("original_length", length, allowed, Reason.ORIGINAL_LENGTH_ERROR)
+
+
+def stored_flags(flags: int) -> int:
+    """The flags as stored: last in group is in group, last segment is a segment (R1.10)."""
+    if flags & LAST_IN_GROUP:
+        flags |= IN_GROUP
+    if flags & LAST_SEGMENT:
+        flags |= SEGMENT
+    return flags
+
+
+__all__ = [
+    "NO_ID",
+    "Descriptor",
+    "Flags",
+    "InorderError",
+    "Message",
+    "MessageType",
+    "Place",
+    "UniqueId",
+]

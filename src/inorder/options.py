@@ -1,0 +1,353 @@
+"""Options: what a caller asks of a put or a get, as frozen values that are checked once.
+
+`PutOptions`, `GetOptions` and `Match` can be built ahead and used for many calls; the calls also take the same
+names as keywords. Which options go together is mq-semantics 2.1 and 3.1; whatever the rules refuse is refused
+here, before anything is looked at.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
+
+from .errors import MatchError, OptionsError, Reason, bad_argument
+from .message import NO_ID, Descriptor, Message
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from typing_extensions import Unpack
+
+Browse = Literal["first", "next", "cursor"]
+Context = Literal["default", "none", "set_identity", "set_all"]
+
+BROWSES: tuple[Browse, ...] = ("first", "next", "cursor")
+CONTEXTS: tuple[Context, ...] = ("default", "none", "set_identity", "set_all")
+ID_FIELDS = frozenset({"message_id", "correlation_id", "group_id"})
+FOREVER = math.inf
+
+
+class MatchKeywords(Descriptor, total=False):
+    """The fields that a match may name: the descriptor's, and the token."""
+
+    token: bytes
+
+
+class Match:
+    """A filter: field equalities, all of which must hold (A-5, mq-semantics R3.18).
+
+    Args:
+        **fields: fields of the descriptor, or `token`, with the values wanted. An id that is all NUL matches
+            anything. `Match()` matches every message.
+
+    Raises:
+        ArgumentError: an unknown field, or a value that no message can have, with the field's reason.
+    """
+
+    __slots__ = ("fields",)
+    fields: Mapping[str, Any]
+
+    def __init__(self, **fields: Unpack[MatchKeywords]) -> None:
+        wanted: dict[str, Any] = {}
+        for name, value in fields.items():
+            checked = _match_value(name, value)
+            if not (name in ID_FIELDS and checked == NO_ID):
+                wanted[name] = checked
+        object.__setattr__(self, "fields", wanted)
+
+    def accepts(self, message: Message) -> bool:
+        """Whether every field named here has the wanted value in `message`."""
+        return all(getattr(message, name) == value for name, value in self.fields.items())
+
+    @property
+    def specific(self) -> bool:
+        """Whether it names a message or correlation id: such waiters are served first (R3.27)."""
+        return "message_id" in self.fields or "correlation_id" in self.fields
+
+    def without(self, *names: str) -> Match:
+        """The same filter without these fields."""
+        match = Match()
+        object.__setattr__(match, "fields", {n: v for n, v in self.fields.items() if n not in names})
+        return match
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError("a match never changes: build another")
+
+    def __bool__(self) -> bool:
+        return bool(self.fields)
+
+    def __eq__(self, other: object) -> bool:
+        return self.fields == other.fields if isinstance(other, Match) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(tuple(sorted(self.fields.items())))
+
+    def __repr__(self) -> str:
+        return f"Match({', '.join(f'{name}={value!r}' for name, value in self.fields.items())})"
+
+
+def _match_value(name: str, value: Any) -> Any:
+    if name == "token":
+        return Message.token.check(name, value) if Message.token.check else bytes(value)
+    field = Message.FIELDS.get(name)
+    if field is None or field.check is None or name == "body":
+        known = ", ".join(sorted((*Descriptor.__annotations__, "token")))
+        raise bad_argument("match field", name, f"a field of the descriptor: {known}", Reason.MATCH_OPTIONS_ERROR)
+    return field.check(name, value)
+
+
+EVERYTHING = Match()
+
+
+class PutKeywords(TypedDict, total=False):
+    """The options of a put, as keywords."""
+
+    syncpoint: bool | None
+    logical: bool
+    new_message_id: bool
+    new_correlation_id: bool
+    context: Context
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PutOptions:
+    """What a put asks for (mq-semantics 2.1).
+
+    Args:
+        syncpoint: put inside the connection's unit of work (True), outside (False), or None: inside if the
+            call stands in a `with qm.unit_of_work()` block, else outside.
+        logical: the queue manager numbers groups and segments (MQPMO_LOGICAL_ORDER).
+        new_message_id: make a new message id even if the message has one.
+        new_correlation_id: make a new correlation id.
+        context: who is recorded as the putter: "default" (this program), "none", "set_identity" (identity
+            fields from the message), "set_all" (identity and origin fields from the message).
+
+    Raises:
+        ArgumentError: 2046 OPTIONS_ERROR, a value that the option does not have.
+    """
+
+    syncpoint: bool | None = None
+    logical: bool = False
+    new_message_id: bool = False
+    new_correlation_id: bool = False
+    context: Context = "default"
+
+    def __post_init__(self) -> None:
+        _flags(self, "logical", "new_message_id", "new_correlation_id")
+        _tristate("syncpoint", self.syncpoint)
+        _choice("context", self.context, CONTEXTS)
+
+
+class GetKeywords(TypedDict, total=False):
+    """The options of a get, as keywords."""
+
+    wait: float | None
+    syncpoint: bool | None
+    syncpoint_if_persistent: bool
+    logical: bool
+    complete: bool
+    all_segments: bool
+    all_messages: bool
+    match: Match
+    under_cursor: bool
+    buffer: int | None
+    accept_truncated: bool
+
+
+class BrowseKeywords(TypedDict, total=False):
+    """The options of a browse, as keywords."""
+
+    wait: float | None
+    logical: bool
+    complete: bool
+    all_segments: bool
+    all_messages: bool
+    match: Match
+    lock: bool
+    mark_handle: bool
+    mark_co_op: bool
+    unmarked: bool
+    unmark_handle: bool
+    unmark_co_op: bool
+    buffer: int | None
+    accept_truncated: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GetOptions:
+    """What a get or a browse asks for (mq-semantics 3.1 to 3.11).
+
+    Args:
+        browse: None removes the message; "first", "next" and "cursor" copy it (3.9).
+        wait: seconds to wait for a suitable message; 0 or None: do not wait; `FOREVER` (R3.25).
+        syncpoint: get inside the unit of work (True), outside (False), or None: inside if the call stands in a
+            `with qm.unit_of_work()` block, else outside.
+        syncpoint_if_persistent: inside the unit of work if the message is persistent (R3.78).
+        logical: logical order: groups and segments in sequence (MQGMO_LOGICAL_ORDER).
+        complete: whole logical messages only, their segments joined (MQGMO_COMPLETE_MSG).
+        all_segments: only where all segments of the logical message are there.
+        all_messages: only where all messages of the group are there.
+        match: which message; see `Match`.
+        under_cursor: remove the message under the browse cursor (MQGMO_MSG_UNDER_CURSOR).
+        lock: hide the browsed message from all other handles (3.10).
+        mark_handle, mark_co_op: mark the browsed message for this handle, or for all cooperating ones (3.11).
+        unmarked: skip messages that are so marked.
+        unmark_handle, unmark_co_op: take the mark off the browsed message.
+        buffer: return at most that many bytes of the body; None: all of it.
+        accept_truncated: with a buffer that is too small, remove the message all the same (3.8).
+
+    Raises:
+        OptionsError: 2046, options that exclude each other (R3.1 to R3.10).
+        MatchError: 2247, `complete` together with a match on the offset (R3.9).
+        ArgumentError: 2090 WAIT_INTERVAL_ERROR, 2005 BUFFER_LENGTH_ERROR, or 2046 with the argument's name.
+    """
+
+    browse: Browse | None = None
+    wait: float | None = 0
+    syncpoint: bool | None = None
+    syncpoint_if_persistent: bool = False
+    logical: bool = False
+    complete: bool = False
+    all_segments: bool = False
+    all_messages: bool = False
+    match: Match = EVERYTHING
+    under_cursor: bool = False
+    lock: bool = False
+    mark_handle: bool = False
+    mark_co_op: bool = False
+    unmarked: bool = False
+    unmark_handle: bool = False
+    unmark_co_op: bool = False
+    buffer: int | None = None
+    accept_truncated: bool = False
+
+    def __post_init__(self) -> None:
+        _flags(self, *GET_FLAGS)
+        _tristate("syncpoint", self.syncpoint)
+        if self.browse is not None:
+            _choice("browse", self.browse, BROWSES)
+        _check_wait(self.wait)
+        _check_buffer(self.buffer)
+        if not isinstance(self.match, Match):
+            raise bad_argument("match", self.match, "a Match", Reason.MATCH_OPTIONS_ERROR)
+        for broken, why in _combinations(self):
+            if broken:
+                raise OptionsError(f"these options do not go together: {why}")
+        if self.complete and "offset" in self.match.fields:
+            raise MatchError("complete messages cannot be matched by offset")
+
+    @property
+    def by_cursor(self) -> bool:
+        """Whether the cursor alone names the message; criteria and waits are then ignored (R3.20, R3.27)."""
+        return self.under_cursor or self.browse == "cursor"
+
+
+GET_FLAGS = (
+    "syncpoint_if_persistent",
+    "logical",
+    "complete",
+    "all_segments",
+    "all_messages",
+    "under_cursor",
+    "lock",
+    "mark_handle",
+    "mark_co_op",
+    "unmarked",
+    "unmark_handle",
+    "unmark_co_op",
+    "accept_truncated",
+)
+
+
+def _combinations(options: GetOptions) -> tuple[tuple[object, str], ...]:
+    """mq-semantics 3.1, a line each: what is broken, and how it reads."""
+    o = options
+    marks = o.mark_handle or o.mark_co_op or o.unmarked or o.unmark_handle or o.unmark_co_op
+    return (
+        (o.syncpoint is not None and o.syncpoint_if_persistent, "syncpoint, syncpoint_if_persistent (R3.1)"),
+        (o.browse and o.under_cursor, "browse, under_cursor (R3.2)"),
+        (o.browse and o.syncpoint, "browse, syncpoint (R3.3)"),
+        (o.browse and o.syncpoint_if_persistent, "browse, syncpoint_if_persistent (R3.4)"),
+        (o.complete and o.syncpoint_if_persistent, "complete, syncpoint_if_persistent (R3.4, R3.9)"),
+        (o.lock and not o.browse, "lock without browse (R3.6)"),
+        (marks and not o.browse, "marks without browse (R3.10)"),
+        (marks and o.lock, "marks, lock (R3.10)"),
+        (o.mark_handle and o.unmark_handle, "mark_handle, unmark_handle"),
+        (o.mark_co_op and o.unmark_co_op, "mark_co_op, unmark_co_op"),
+    )
+
+
+def _flags(options: object, *names: str) -> None:
+    for name in names:
+        value = getattr(options, name)
+        if value is not True and value is not False:
+            raise bad_argument(name, value, "True or False", Reason.OPTIONS_ERROR)
+
+
+def _tristate(name: str, value: object) -> None:
+    if value is not None and not isinstance(value, bool):
+        raise bad_argument(name, value, "True, False or None", Reason.OPTIONS_ERROR)
+
+
+def _choice(name: str, value: object, allowed: tuple[str, ...]) -> None:
+    if value not in allowed:
+        raise bad_argument(name, value, f"one of {', '.join(allowed)}", Reason.OPTIONS_ERROR)
+
+
+def _check_wait(value: object) -> None:
+    good = isinstance(value, int | float) and not isinstance(value, bool) and value >= 0
+    if value is not None and not good:
+        allowed = "seconds from 0, None, or inorder.FOREVER"
+        raise bad_argument("wait", value, allowed, Reason.WAIT_INTERVAL_ERROR)
+
+
+def _check_buffer(value: object) -> None:
+    good = isinstance(value, int) and not isinstance(value, bool) and value >= 0
+    if value is not None and not good:
+        raise bad_argument("buffer", value, "a number of bytes from 0, or None", Reason.BUFFER_LENGTH_ERROR)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenOptions:
+    """What a queue is opened for (mq-semantics R4.4).
+
+    Args:
+        input: None, "as_queue" (the queue's default), "shared" or "exclusive": for removing messages.
+        output: for putting messages.
+        browse: for browsing; such an open never conflicts.
+        co_op: take part in the cooperating set of browse marks; needs `browse` (R3.11).
+
+    Raises:
+        ArgumentError: 2046 OPTIONS_ERROR, a value that the option does not have.
+        OptionsError: 2046, `co_op` without `browse`, or open for nothing.
+    """
+
+    input: Literal["as_queue", "shared", "exclusive"] | None = None
+    output: bool = False
+    browse: bool = False
+    co_op: bool = False
+
+    def __post_init__(self) -> None:
+        _flags(self, "output", "browse", "co_op")
+        if self.input is not None:
+            _choice("input", self.input, ("as_queue", "shared", "exclusive"))
+        if self.co_op and not self.browse:
+            raise OptionsError("co_op needs browse")
+        if not (self.input or self.output or self.browse):
+            raise OptionsError("open a queue for input, output or browse")
+
+    def covers(self, other: OpenOptions) -> bool:
+        """Whether a handle that is open like this serves what `other` asks for."""
+        return bool(
+            (self.input or not other.input) and (self.output or not other.output) and (self.browse or not other.browse)
+        )
+
+    def joined(self, other: OpenOptions) -> OpenOptions:
+        """Open for what either asks for."""
+        return OpenOptions(
+            input=self.input or other.input,
+            output=self.output or other.output,
+            browse=self.browse or other.browse,
+            co_op=self.co_op or other.co_op,
+        )

@@ -1,0 +1,399 @@
+"""Groups and logical messages: what a put is given, what a get looks for, what is consistent, what is complete.
+
+A *group* is logical messages 1..n with one group id; a *logical message* is one message, or segments that follow
+each other by offset. A handle keeps where it stands in both, in a `GroupState`: one for puts, one for removing
+gets, one for browses, each independent of the others (R2.6, R3.29). Every successful call sets the state of its
+kind to the message it put or got; a failed call leaves it (R2.7, R3.30). A group is *open* from a message in
+the group to its last one, a logical message from a segment to its last one (R2.8, R3.31).
+
+In logical order the queue manager does the numbering. Two tables say how; they are MQ's own, row by row: P1 to
+P12 for puts (2.3), G1 to G5 for gets (3.6). What contradicts an open group is refused in logical order, and
+only warned of when the call before used logical order and this one does not (2.4, R3.37).
+
+In logical order a group stands where its first item stands: the *head*, sequence number 1 and offset 0. Messages
+in no group are heads too. Outside a group a reader looks for heads only (R3.33, R3.34); inside one, for the next
+member and nothing else (R3.22, R3.35).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import product
+from typing import Literal, NamedTuple
+
+from ..errors import InconsistentCall, MatchError, Reason, bad_argument
+from ..message import (
+    ANY_GROUP,
+    ANY_SEGMENT,
+    LAST_IN_GROUP,
+    LAST_SEGMENT,
+    NO_ID,
+    NUMBER_MAX,
+    SEGMENTATION_ALLOWED,
+    Message,
+)
+from ..options import EVERYTHING, GetOptions, Match
+from . import policy
+
+# --- where a handle stands ---------------------------------------------------------------------------------
+
+
+class GroupState(NamedTuple):
+    """Where a handle stands in a group and a logical message, for one kind of call (R2.6, R3.29)."""
+
+    group_id: bytes = NO_ID
+    sequence_number: int = 1
+    offset: int = 0
+    length: int = 0
+    flags: int = 0
+    persistent: bool = False
+    in_unit: bool = False
+    logical: bool = False
+
+    @property
+    def group_open(self) -> bool:
+        """A member was put or got, and it was not the end of the group (R2.8, R3.31)."""
+        if not self.flags & ANY_GROUP:
+            return False
+        return not self.flags & LAST_IN_GROUP or self.message_open
+
+    @property
+    def message_open(self) -> bool:
+        """A segment was put or got, and it was not the last one."""
+        return bool(self.flags & ANY_SEGMENT) and not self.flags & LAST_SEGMENT
+
+
+NOTHING_OPEN = GroupState()
+
+
+def data_length(message: Message) -> int:
+    """By how much the next offset advances: a report about a segment counts as that segment (R2.14)."""
+    return message.length if message.original_length == -1 else message.original_length
+
+
+def state_after(message: Message, *, in_unit: bool, logical: bool) -> GroupState:
+    """The state that a call leaves which put or got this message."""
+    flags = message.flags
+    if not flags & (ANY_GROUP | ANY_SEGMENT):
+        return NOTHING_OPEN
+    return GroupState(
+        message.group_id,
+        message.sequence_number,
+        message.offset,
+        data_length(message),
+        flags,
+        bool(message.persistent),
+        in_unit,
+        logical,
+    )
+
+
+def unfinished(state: GroupState) -> Reason | None:
+    """The warning that closing a handle in this state brings (2.4, R3.37); 2242 before 2241 (R2.15)."""
+    if not state.logical:
+        return None
+    if state.message_open:
+        return Reason.INCOMPLETE_MSG
+    return Reason.INCOMPLETE_GROUP if state.group_open else None
+
+
+# --- puts: the table of 2.3 --------------------------------------------------------------------------------
+
+YES, NO, ANY = True, False, None
+
+
+class PutRow(NamedTuple):
+    """One row: when it applies, and what is used for the three fields."""
+
+    name: str
+    logical: bool
+    in_group: bool | None
+    segment: bool | None
+    splittable: bool | None
+    group_open: bool | None
+    message_open: bool | None
+    group_id: Literal["none", "new", "previous", "field or new"]
+    sequence_number: Literal["one", "previous", "next", "field"]
+    offset: Literal["zero", "next", "field"]
+
+
+PUT_TABLE = (
+    PutRow("P1", YES, NO, NO, NO, NO, NO, "none", "one", "zero"),
+    PutRow("P2", YES, NO, NO, YES, NO, NO, "new", "one", "zero"),
+    PutRow("P3", YES, NO, YES, ANY, NO, NO, "new", "one", "zero"),
+    PutRow("P4", YES, NO, YES, ANY, NO, YES, "previous", "one", "next"),
+    PutRow("P5", YES, YES, ANY, ANY, NO, NO, "new", "one", "zero"),
+    PutRow("P6", YES, YES, ANY, ANY, YES, NO, "previous", "next", "zero"),
+    PutRow("P7", YES, YES, YES, ANY, YES, YES, "previous", "previous", "next"),
+    PutRow("P8", NO, NO, NO, NO, ANY, ANY, "none", "one", "zero"),
+    PutRow("P9", NO, NO, NO, YES, ANY, ANY, "field or new", "one", "zero"),
+    PutRow("P10", NO, NO, YES, ANY, ANY, ANY, "field or new", "one", "field"),
+    PutRow("P11", NO, YES, NO, ANY, ANY, ANY, "field or new", "field", "zero"),
+    PutRow("P12", NO, YES, YES, ANY, ANY, ANY, "field or new", "field", "field"),
+)
+
+
+def _every_case() -> Mapping[tuple[bool, ...], PutRow]:
+    cases = {}
+    for case in product((NO, YES), repeat=6):
+        for row in PUT_TABLE:
+            if all(wanted is ANY or wanted is given for wanted, given in zip(row[1:7], case, strict=True)):
+                cases[case] = row
+    return cases
+
+
+_PUT_CASES = _every_case()
+
+
+class Numbers(NamedTuple):
+    """What identifies a message within its group."""
+
+    group_id: bytes
+    sequence_number: int
+    offset: int
+
+
+UNGROUPED = Numbers(NO_ID, 1, 0)
+
+
+def number_put(state: GroupState, message: Message, *, logical: bool, new_id: Callable[[], bytes]) -> Numbers:
+    """The group id, sequence number and offset that a put is given (R2.10 to R2.12).
+
+    Raises:
+        ArgumentError: 2250 or 2251, the number would pass 999,999,999 (R1.8, R1.9).
+    """
+    flags = message.flags
+    if not flags and not logical:
+        return UNGROUPED
+    row = _PUT_CASES[
+        logical,
+        bool(flags & ANY_GROUP),
+        bool(flags & ANY_SEGMENT),
+        bool(flags & SEGMENTATION_ALLOWED),
+        state.group_open,
+        state.message_open,
+    ]
+    sequence_number = _sequence_number(row, state, message)
+    offset = _offset(row, state, message)
+    return Numbers(_group_id(row, state, message, new_id), sequence_number, offset)
+
+
+def _group_id(row: PutRow, state: GroupState, message: Message, new_id: Callable[[], bytes]) -> bytes:
+    if row.group_id == "previous":
+        return state.group_id
+    if row.group_id == "field or new" and message.group_id != NO_ID:
+        return message.group_id
+    return NO_ID if row.group_id == "none" else new_id()
+
+
+def _sequence_number(row: PutRow, state: GroupState, message: Message) -> int:
+    if row.sequence_number == "field":
+        return message.sequence_number
+    if row.sequence_number == "one":
+        return 1
+    number = state.sequence_number + (row.sequence_number == "next")
+    if number > NUMBER_MAX:
+        allowed = f"at most {NUMBER_MAX:,}: the group is full"
+        raise bad_argument("sequence_number", number, allowed, Reason.MSG_SEQ_NUMBER_ERROR)
+    return number
+
+
+def _offset(row: PutRow, state: GroupState, message: Message) -> int:
+    previous_end = state.offset + state.length
+    offset = {"zero": 0, "field": message.offset, "next": previous_end}[row.offset]
+    if offset + message.length > NUMBER_MAX:
+        allowed = f"with the segment's {message.length:,} bytes at most {NUMBER_MAX:,}"
+        raise bad_argument("offset", offset, allowed, Reason.OFFSET_ERROR)
+    return offset
+
+
+# --- puts: consistency, the table of 2.4 -------------------------------------------------------------------
+
+
+def check_put(state: GroupState, message: Message, *, logical: bool, persistent: bool, in_unit: bool) -> Reason | None:
+    """Whether a put fits the group or logical message that its handle has open.
+
+    Returns: the warning of a put without logical order after one with it (R2.16), None if all is well.
+
+    Raises:
+        InconsistentCall: in logical order, with reason 2242, 2241, 2185 or 2245, the first that applies.
+    """
+    if not (state.group_open or state.message_open):
+        return None
+    if logical:
+        wrong = _contradictions(state, message.flags, persistent, in_unit)
+        for reason in policy.INCONSISTENCY_ORDER:
+            if reason in wrong:
+                raise InconsistentCall(_PUT_TEXTS[reason], reason=reason)
+        return None
+    return unfinished(state)
+
+
+def _contradictions(state: GroupState, flags: int, persistent: bool, in_unit: bool) -> set[Reason]:
+    wrong = set()
+    in_group, was_in_group = bool(flags & ANY_GROUP), bool(state.flags & ANY_GROUP)
+    is_last, was_last = bool(flags & LAST_IN_GROUP), bool(state.flags & LAST_IN_GROUP)
+    if state.message_open and (not flags & ANY_SEGMENT or is_last != was_last or in_group != was_in_group):
+        wrong.add(Reason.INCOMPLETE_MSG)
+    if state.group_open and not in_group:
+        wrong.add(Reason.INCOMPLETE_GROUP)
+    if persistent != state.persistent:
+        wrong.add(Reason.INCONSISTENT_PERSISTENCE)
+    if in_unit != state.in_unit:
+        wrong.add(Reason.INCONSISTENT_UOW)
+    return wrong
+
+
+_PUT_TEXTS = {
+    Reason.INCOMPLETE_MSG: "the handle has a logical message open: put its next segment, with the same group flags",
+    Reason.INCOMPLETE_GROUP: "the handle has a group open: put its next message, or its last one",
+    Reason.INCONSISTENT_PERSISTENCE: "all messages of a group are persistent, or none is",
+    Reason.INCONSISTENT_UOW: "all messages of a group are put in units of work, or none is",
+}
+
+
+# --- gets: the table of 3.6 --------------------------------------------------------------------------------
+
+Needs = Literal["nothing", "segments", "group"]
+
+
+class Wanted(NamedTuple):
+    """What a get or a browse looks for.
+
+    Args:
+        heads: only messages with sequence number 1 and offset 0.
+        member: exactly these numbers, None: any.
+        match: the filter that chooses.
+        must: what the chosen message must fulfil, or the call fails with 2247 (R3.23).
+        needs: what must be there besides the message itself: its segments, its group.
+        joins: whole logical messages are returned.
+        possible: False if the call cannot find anything (R3.54).
+    """
+
+    heads: bool = False
+    member: Numbers | None = None
+    match: Match = EVERYTHING
+    must: Match = EVERYTHING
+    needs: Needs = "nothing"
+    joins: bool = False
+    possible: bool = True
+
+
+ANYTHING = Wanted()
+
+
+def wanted(state: GroupState, options: GetOptions) -> Wanted:
+    """What the call looks for, from where its handle stands (G1 to G5, R3.21 to R3.23, R3.49, R3.50).
+
+    Raises:
+        MatchError: 2247, in logical order a criterion that cannot hold for the next message.
+    """
+    if not options.logical:
+        if not (options.match or options.complete or options.all_segments or options.all_messages):
+            return ANYTHING
+        return Wanted(match=options.match, needs=_needs(options), joins=options.complete)  # G5
+    if not (state.group_open or state.message_open):
+        _must_agree(options.match, sequence_number=1, offset=0)
+        choice = options.match.without("sequence_number", "offset")
+        return Wanted(heads=True, match=choice, needs=_needs(options), joins=options.complete)  # G1
+    if state.message_open:
+        row_g2_g4 = Numbers(state.group_id, state.sequence_number, state.offset + state.length)
+        possible = not (options.complete and policy.COMPLETE_IN_OPEN_MESSAGE_FINDS_NOTHING)
+        return _member(row_g2_g4, options, needs="nothing", possible=possible)
+    row_g3 = Numbers(state.group_id, state.sequence_number + 1, 0)
+    whole = options.complete or options.all_segments
+    return _member(row_g3, options, needs="segments" if whole else "nothing")
+
+
+def _needs(options: GetOptions) -> Needs:
+    if options.all_messages:
+        return "group"
+    return "segments" if options.complete or options.all_segments else "nothing"
+
+
+def _member(numbers: Numbers, options: GetOptions, *, needs: Needs, possible: bool = True) -> Wanted:
+    _must_agree(options.match, **numbers._asdict())
+    must = options.match.without("group_id", "sequence_number", "offset")
+    return Wanted(member=numbers, must=must, needs=needs, joins=options.complete, possible=possible)
+
+
+def _must_agree(match: Match, **known: object) -> None:
+    for name, value in known.items():
+        if match.fields.get(name, value) != value:
+            raise MatchError(
+                f"in logical order the next message has {name}={value!r}, not {match.fields[name]!r}",
+                argument=name,
+                value=match.fields[name],
+            )
+
+
+def check_get(state: GroupState, options: GetOptions, *, in_unit: bool) -> None:
+    """Whether a removing get fits the group that its handle has open (R3.36).
+
+    Raises:
+        InconsistentCall: 2245, in logical order, first member got inside a unit of work and this one outside,
+            or the other way round.
+    """
+    if options.logical and (state.group_open or state.message_open) and state.in_unit != in_unit:
+        raise InconsistentCall(
+            "all messages of a group are got in units of work, or none is", reason=Reason.INCONSISTENT_UOW
+        )
+
+
+def check_found(found: Wanted, message: Message) -> None:
+    """Whether the message that a get is about to return is the one it named (R3.23)."""
+    if found.must and not found.must.accepts(message):
+        raise MatchError(f"the next message of the group does not match {found.must!r}")
+
+
+def get_warning(state: GroupState, options: GetOptions) -> Reason | None:
+    """The warning of a removing get without logical order while a group is open (R3.37); browses bring none."""
+    return None if options.logical or options.browse or options.under_cursor else unfinished(state)
+
+
+# --- completeness: 3.7 -------------------------------------------------------------------------------------
+
+
+def is_head(message: Message) -> bool:
+    """Whether it is where its group, or its own one message, stands in logical order (R3.33)."""
+    return message.sequence_number == 1 and message.offset == 0
+
+
+class Members:
+    """The retrievable messages of one group id; of several with one place in the group the first counts."""
+
+    def __init__(self, messages: Iterable[Message]) -> None:
+        self._at: dict[tuple[int, int], Message] = {}
+        for message in messages:
+            self._at.setdefault((message.sequence_number, message.offset), message)
+
+    def logical_message(self, sequence_number: int) -> Sequence[Message]:
+        """All pieces of a logical message in order; empty if one is missing (R3.43, R3.51)."""
+        pieces: list[Message] = []
+        offset = 0
+        while (piece := self._at.get((sequence_number, offset))) is not None:
+            pieces.append(piece)
+            if not piece.flags & ANY_SEGMENT or piece.flags & LAST_SEGMENT:
+                return pieces
+            offset += data_length(piece)
+            if data_length(piece) == 0:
+                break
+        return ()
+
+    def group_is_complete(self) -> bool:
+        """Whether logical messages 1..n are all there and n is the last of the group (R3.51)."""
+        sequence_number = 1
+        while pieces := self.logical_message(sequence_number):
+            if pieces[0].flags & LAST_IN_GROUP:
+                return True
+            sequence_number += 1
+        return False
+
+
+def has_what_it_needs(message: Message, needs: Needs, members: Callable[[bytes], Members]) -> bool:
+    """Whether what must be there besides `message` is there (R3.42, R3.43, R3.49 to R3.51)."""
+    if needs == "group" and message.flags & ANY_GROUP:
+        return members(message.group_id).group_is_complete()
+    if needs != "nothing" and message.flags & ANY_SEGMENT:
+        return bool(members(message.group_id).logical_message(message.sequence_number))
+    return True

@@ -1,0 +1,222 @@
+"""The life of a message: states, events, and the complete table of transitions.
+
+A message enters by a put and leaves by a get, a delete, an undone put or its expiry. In between it is in one of
+five states (seed 004, lifecycle A-6):
+
+    PUT_UNCONFIRMED          put under a unit that is not settled: nobody but its unit sees it
+    UNLOCKED                 on the queue, available to everyone
+    LOCKED                   browsed and locked: only the holder of the lock reaches it
+    GET_UNCONFIRMED          got under a unit that is not settled: still there, hidden
+    BROWSE_GET_UNCONFIRMED   got, with its lock, while it was locked
+
+ABSENT is "start" and "deleted": not a state that is stored.
+
+A *unit* is whatever will later be confirmed or undone: a unit of work of a connection (syncpoint), the same
+after it was prepared under a name, a confirm id, a claim. To a message they are all one thing. A put or a get
+that names a unit is a *held* put or get. Settling the unit either confirms what it holds (CONFIRM) or undoes
+it (BACK_OUT). A confirm of one message by its unique id is the same step, asked for a single message. A lock
+is a hold as well, and undoing it (UNDO_LOCK) unlocks; a call that undoes both the get and the lock of one
+message is UNDO_BOTH (A-16, A-17).
+
+The table says for each event and state what becomes of the message. It is complete: every pair has a cell, and
+the cells are those of lifecycle A.3, with syncpoint in the same columns. Where it matters which lock the caller
+presents, a cell has up to three answers: for no lock, for the lock that holds the message, for any other.
+
+What a step means beyond the new state follows from the pair of states and is asked below: whether a message
+becomes visible, whether it returns to the queue with one more back out, whether it leaves for good.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from ..errors import Reason
+
+
+class State(enum.IntEnum):
+    """Where a message is in its life (A-6). The numbers are stored."""
+
+    ABSENT = 0
+    PUT_UNCONFIRMED = 1
+    UNLOCKED = 2
+    LOCKED = 3
+    GET_UNCONFIRMED = 4
+    BROWSE_GET_UNCONFIRMED = 5
+
+
+class Event(enum.Enum):
+    """What can happen to a message."""
+
+    PUT = "put"
+    PUT_HELD = "put, held"
+    RESEND = "put again with resend"
+    RESEND_HELD = "put again with resend, held"
+    CONFIRM_PUT = "confirm put"
+    GET = "get"
+    GET_HELD = "get, held"
+    CONFIRM_GET = "confirm get"
+    BROWSE = "browse"
+    BROWSE_LOCK = "browse and lock"
+    UNLOCK = "unlock"
+    DELETE = "delete"
+    CONFIRM = "unit confirmed"
+    BACK_OUT = "unit backed out"
+    UNDO_LOCK = "lock undone"
+    UNDO_BOTH = "get and lock undone"
+    EXPIRE = "expiry time reached"
+    RESTART = "restart"
+
+
+class Answer(enum.Enum):
+    """How the step is answered when it does not simply succeed."""
+
+    DONE = "done"
+    UNSEEN = "the call does not see the message"
+    IGNORED = "accepted, no effect"
+    IGNORED_WARNING = "accepted, no effect, with a warning"
+    DUPLICATE = "refused: it is on the queue already"
+    WRONG_STATE = "refused: its state does not allow this"
+    LOCK_MISMATCH = "refused: it is locked, and the lock given is not its lock"
+    NOT_FOUND = "refused: there is no such message"
+
+
+REFUSALS: Mapping[Answer, Reason] = {
+    Answer.DUPLICATE: Reason.DUPLICATE_MESSAGE,
+    Answer.WRONG_STATE: Reason.WRONG_STATE,
+    Answer.LOCK_MISMATCH: Reason.LOCK_MISMATCH,
+    Answer.NOT_FOUND: Reason.NOT_FOUND,
+}
+
+
+class Step(NamedTuple):
+    """One cell: the answer, and the state afterwards (None: unchanged)."""
+
+    answer: Answer
+    to: State | None = None
+
+
+class Lock(enum.IntEnum):
+    """Which lock the caller presents."""
+
+    NONE = 0
+    RIGHT = 1
+    OTHER = 2
+
+
+class Cell(NamedTuple):
+    """The steps for a caller that presents no lock, the right one, another one."""
+
+    none: Step
+    right: Step
+    other: Step
+
+
+ABSENT, PUT_UNCONFIRMED, UNLOCKED, LOCKED, GET_UNCONFIRMED, BROWSE_GET_UNCONFIRMED = State
+
+_UNSEEN = Step(Answer.UNSEEN)
+_IGNORED = Step(Answer.IGNORED)
+_IGNORED_WARNING = Step(Answer.IGNORED_WARNING)
+_DUPLICATE = Step(Answer.DUPLICATE)
+_WRONG_STATE = Step(Answer.WRONG_STATE)
+_MISMATCH = Step(Answer.LOCK_MISMATCH)
+_NOT_FOUND = Step(Answer.NOT_FOUND)
+_STAYS = Step(Answer.DONE)
+
+
+def _to(state: State) -> Step:
+    return Step(Answer.DONE, state)
+
+
+def _by_lock(none: Step, right: Step, other: Step) -> Cell:
+    return Cell(none, right, other)
+
+
+# A get that presents a lock sees only what that lock holds.
+_GET_UNLOCKED = _by_lock(_to(ABSENT), _UNSEEN, _UNSEEN)
+_GET_HELD_UNLOCKED = _by_lock(_to(GET_UNCONFIRMED), _UNSEEN, _UNSEEN)
+
+# Columns:           ABSENT, PUT_UNCONFIRMED, UNLOCKED, LOCKED, GET_UNCONFIRMED, BROWSE_GET_UNCONFIRMED
+_ROWS: Mapping[Event, tuple[Step | Cell, ...]] = {
+    Event.PUT: (_to(UNLOCKED), _DUPLICATE, _DUPLICATE, _DUPLICATE, _DUPLICATE, _DUPLICATE),
+    Event.PUT_HELD: (_to(PUT_UNCONFIRMED), _DUPLICATE, _DUPLICATE, _DUPLICATE, _DUPLICATE, _DUPLICATE),
+    # Resend replaces a put that is still hidden; once visible, the first copy stands (A-22, A-24).
+    Event.RESEND: (_to(UNLOCKED), _to(UNLOCKED), _IGNORED, _IGNORED, _IGNORED, _IGNORED),
+    Event.RESEND_HELD: (_to(PUT_UNCONFIRMED), _to(PUT_UNCONFIRMED), _IGNORED, _IGNORED, _IGNORED, _IGNORED),
+    Event.CONFIRM_PUT: (_IGNORED_WARNING, _to(UNLOCKED), _IGNORED, _IGNORED, _IGNORED, _IGNORED),
+    Event.GET: (_UNSEEN, _UNSEEN, _GET_UNLOCKED, _by_lock(_UNSEEN, _to(ABSENT), _UNSEEN), _UNSEEN, _UNSEEN),
+    Event.GET_HELD: (
+        _UNSEEN,
+        _UNSEEN,
+        _GET_HELD_UNLOCKED,
+        _by_lock(_UNSEEN, _to(BROWSE_GET_UNCONFIRMED), _UNSEEN),
+        _UNSEEN,
+        _UNSEEN,
+    ),
+    # A confirm never deletes what was not got (D 29).
+    Event.CONFIRM_GET: (_IGNORED_WARNING, _WRONG_STATE, _WRONG_STATE, _WRONG_STATE, _to(ABSENT), _to(ABSENT)),
+    Event.BROWSE: (_UNSEEN, _UNSEEN, _STAYS, _by_lock(_UNSEEN, _STAYS, _UNSEEN), _UNSEEN, _UNSEEN),
+    Event.BROWSE_LOCK: (_UNSEEN, _UNSEEN, _to(LOCKED), _by_lock(_UNSEEN, _STAYS, _UNSEEN), _UNSEEN, _UNSEEN),
+    Event.UNLOCK: (
+        _NOT_FOUND,
+        _WRONG_STATE,
+        _WRONG_STATE,
+        _by_lock(_MISMATCH, _to(UNLOCKED), _MISMATCH),
+        _WRONG_STATE,
+        _WRONG_STATE,
+    ),
+    # delete(UID) reaches only an unlocked message, delete(UID, lock) only a locked one.
+    Event.DELETE: (
+        _NOT_FOUND,
+        _WRONG_STATE,
+        _by_lock(_to(ABSENT), _WRONG_STATE, _WRONG_STATE),
+        _by_lock(_MISMATCH, _to(ABSENT), _MISMATCH),
+        _WRONG_STATE,
+        _WRONG_STATE,
+    ),
+    Event.CONFIRM: (_UNSEEN, _to(UNLOCKED), _UNSEEN, _UNSEEN, _to(ABSENT), _to(ABSENT)),
+    Event.BACK_OUT: (_UNSEEN, _to(ABSENT), _UNSEEN, _UNSEEN, _to(UNLOCKED), _to(LOCKED)),
+    Event.UNDO_LOCK: (_UNSEEN, _UNSEEN, _UNSEEN, _to(UNLOCKED), _UNSEEN, _UNSEEN),
+    Event.UNDO_BOTH: (_UNSEEN, _UNSEEN, _UNSEEN, _UNSEEN, _UNSEEN, _to(UNLOCKED)),
+    Event.EXPIRE: (_UNSEEN, _to(ABSENT), _to(ABSENT), _to(ABSENT), _to(ABSENT), _to(ABSENT)),
+    Event.RESTART: (_UNSEEN, _STAYS, _STAYS, _STAYS, _STAYS, _STAYS),
+}
+
+TABLE: Mapping[tuple[Event, State], Cell] = {
+    (event, state): cell if isinstance(cell, Cell) else Cell(cell, cell, cell)
+    for event, cells in _ROWS.items()
+    for state, cell in zip(State, cells, strict=True)
+}
+
+
+def step(state: State, event: Event, lock: Lock = Lock.NONE) -> Step:
+    """What `event` does to a message in `state`, for a caller that presents this lock (lifecycle A.3)."""
+    return TABLE[event, state][lock]
+
+
+def becomes_visible(before: State, after: State) -> bool:
+    """Whether this step shows the message to everyone for the first time: listeners fire here (A-37)."""
+    return after is UNLOCKED and before in (ABSENT, PUT_UNCONFIRMED)
+
+
+def adds_backout(before: State, after: State) -> bool:
+    """Whether a got message came back: its backout count grows by one; an undone lock's does not (A-40)."""
+    return before in (GET_UNCONFIRMED, BROWSE_GET_UNCONFIRMED) and after in (UNLOCKED, LOCKED)
+
+
+def diagram() -> str:
+    """The table as a Mermaid state diagram, for the docs: every step that changes a state."""
+    edges: dict[tuple[str, str], list[str]] = {}
+    for (event, state), cell in TABLE.items():
+        for one, note in ((cell.none, ""), (cell.right, ", with its lock")):
+            if one.to is None or (note and cell.right == cell.none) or one.to is state:
+                continue
+            labels = edges.setdefault((_node(state, "start"), _node(one.to, "deleted")), [])
+            labels.append(event.value + note)
+    lines = [f"    {a} --> {b}: {'<br/>'.join(labels)}" for (a, b), labels in edges.items()]
+    return "\n".join(["stateDiagram-v2", *lines])
+
+
+def _node(state: State, absent: str) -> str:
+    return "[*]" if state is ABSENT and absent else state.name.capitalize()

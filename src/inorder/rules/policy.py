@@ -1,0 +1,39 @@
+"""Policy: what the MQ documents leave open, decided once (mq-semantics section 9).
+
+Each name says what is decided; whoever finds that a real queue manager does otherwise changes it here.
+"""
+
+from __future__ import annotations
+
+from ..errors import Reason
+
+# 1, 2: which of several inconsistencies is told; the first that applies (R2.15, R3.38, T32).
+INCONSISTENCY_ORDER = (
+    Reason.INCOMPLETE_MSG,
+    Reason.INCOMPLETE_GROUP,
+    Reason.INCONSISTENT_PERSISTENCE,
+    Reason.INCONSISTENT_UOW,
+)
+
+# 3: a get that ended in 2080 (not removed) leaves the retained group state as it was (R3.30).
+TRUNCATION_KEEPS_STATE = True
+
+# 4: a complete get finds nothing while a logical message is current: its next segment has offset > 0 (R3.54).
+COMPLETE_IN_OPEN_MESSAGE_FINDS_NOTHING = True
+
+# 7: 2255 is raised for persistent messages only (R2.26, R3.46).
+UNIT_NEEDED_FOR_PERSISTENT_PIECES_ONLY = True
+
+# 8: pieces made by the queue manager keep a message id that the caller gave; otherwise each gets its own (R2.25).
+PIECES_KEEP_GIVEN_MESSAGE_ID = True
+
+# Decided where they are used, without a switch because no second way is sane:
+#  5: sequence numbers and offsets out of range are refused when a message is built, used or not (R2.12).
+#  6: complete with a match on the offset is 2247 (options.GetOptions).
+#  9: the browse that counts for 2259 is the last successful browse first or next (handle.Cursor).
+# 10: a logical browse goes on from where its group's first item stood, even if that has been removed (R3.66).
+# 11, 16: report messages and topics are not supported.
+# 12: MARK_SKIP_BACKOUT does not exist off z/OS.
+# 13: the depth is checked once per put, before the message is split (R2.27).
+# 14: of two messages with the same place in a group the first in placement order counts.
+# 15: a segment that overlaps is skipped: logical order asks for the exact next offset.

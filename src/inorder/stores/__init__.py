@@ -1,0 +1,3 @@
+"""Stores: the verbs (`base`), and what carries them out."""
+
+from __future__ import annotations

@@ -1,0 +1,84 @@
+"""A unit of work as a block: committed at its end, backed out by an exception.
+
+One connection has one unit of work at a time (R5.1). Inside the block every put and get is part of it unless it
+says `syncpoint=False`. The object can be used once; it says how it ended.
+"""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Literal
+
+from .errors import CallerError, Reason, UnitNotFound
+from .session import Session
+
+Status = Literal["new", "open", "committed", "backed out", "prepared"]
+
+
+class UnitOfWork:
+    """A unit of work; made by `QueueManager.unit_of_work`.
+
+    Attributes:
+        status: "new", "open", "committed", "backed out" or "prepared".
+    """
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self.status: Status = "new"
+
+    def __enter__(self) -> UnitOfWork:
+        """Begins the unit. Raises: CallerError 2128 UOW_IN_PROGRESS, the connection has one already."""
+        if self.status != "new":
+            raise CallerError(f"this unit of work is {self.status}: make another", reason=Reason.UOW_NOT_AVAILABLE)
+        with self._session:
+            if self._session.block is not None or self._session.store.has_unit(self._session.owner):
+                raise CallerError(
+                    "the connection has a unit of work already: commit it or back it out first",
+                    reason=Reason.UOW_IN_PROGRESS,
+                )
+            self._session.block = self
+        self.status = "open"
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self.status == "open" and self._session.closed:
+            self._end("backed out")
+        elif self.status == "open":
+            if error is None:
+                self.commit()
+            else:
+                self.back_out()
+
+    def commit(self) -> None:
+        """Makes its puts visible and its gets final (R5.2)."""
+        self._check_open()
+        self._session.settle("commit")
+        self._end("committed")
+
+    def back_out(self) -> None:
+        """Undoes its puts; what it got returns to its place, with one more back out (R5.3)."""
+        self._check_open()
+        self._session.settle("back_out")
+        self._end("backed out")
+
+    def prepare(self, name: str) -> None:
+        """Gives the unit a name; it waits, also over a restart, until someone settles it (R5.10).
+
+        Raises: UnitExists, the name is taken; UnitNotFound, the unit holds nothing.
+        """
+        self._check_open()
+        self._session.prepare(name)
+        self._end("prepared")
+
+    def _check_open(self) -> None:
+        if self.status != "open":
+            raise UnitNotFound(f"this unit of work is {self.status}")
+
+    def _end(self, status: Status) -> None:
+        self.status = status
+        self._session.block = None
+
+    def __repr__(self) -> str:
+        return f"<unit of work, {self.status}>"

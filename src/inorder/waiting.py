@@ -1,0 +1,169 @@
+"""Waiting: who is woken by a change, in which order, and when a wait is over.
+
+All calls of this process that wait on one store meet in its `Room`. A waiter looks once when it comes; then it
+sleeps until something changes on its queue, until time alone may have changed something (a delayed message is
+due), or until its deadline. After a change the waiters of the queue look one after another, in the order in
+which they deserve to be served (R3.27):
+
+    removers that name a message or correlation id, then other removers, then browsers
+
+and within a class in the order in which they came, though nobody should rely on that. A browse with lock counts
+as a remover. Each look is one atomic verb of the store, so a message goes to one remover only, and whoever finds
+nothing sleeps again. Times are inclusive, and the last look comes before the deadline counts.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from .errors import ConnectionBroken
+from .options import GetOptions
+from .stores.base import Change, Store
+
+T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class Look(Generic[T]):
+    """What one look brought: the result, or when to look again though nothing has changed."""
+
+    result: T | None = None
+    again_at: float | None = None
+
+
+@dataclass(slots=True, eq=False)
+class Waiter:
+    """A call that waits."""
+
+    owner: int
+    queue: str
+    rank: int
+    deadline: float
+    seen: int = -1  # the change it has looked at last; before the first look it has seen nothing
+    again_at: float = math.inf
+    looking: bool = False
+    dismissed: bool = False
+
+
+def rank_of(options: GetOptions) -> int:
+    """Who is served first; smaller is earlier (R3.27)."""
+    if options.browse and not options.lock:
+        return 2
+    return 0 if options.match.specific else 1
+
+
+class Room:
+    """Where the calls of this process that wait on one store are held and woken."""
+
+    def __init__(self, store: Store) -> None:
+        self._clock = store.clock
+        self._condition = threading.Condition()
+        self._waiters: list[Waiter] = []
+        self._changes: dict[str, int] = {}
+        store.observe(self._changed)
+        self._clock.watch(self._time_jumped)
+
+    def wait(self, owner: int, queue: str, options: GetOptions, look: Callable[[], Look[T]]) -> T | None:
+        """Looks until there is a result or the wait of `options` is over; None if it is.
+
+        Raises: whatever a look raises; ConnectionBroken 2009 if the wait was dismissed.
+        """
+        deadline = self._clock.now() + (options.wait or 0)
+        waiter = Waiter(owner, queue, rank_of(options), deadline)
+        with self._condition:
+            self._waiters.append(waiter)
+            self._waiters.sort(key=lambda one: one.rank)  # stable: first come first within a rank
+            try:
+                return self._serve(waiter, look)
+            finally:
+                self._waiters.remove(waiter)
+                self._condition.notify_all()
+
+    def _serve(self, waiter: Waiter, look: Callable[[], Look[T]]) -> T | None:
+        while True:
+            self._sleep_until_turn(waiter)
+            now = self._clock.now()
+            found = self._look(waiter, look)
+            if found.result is not None:
+                return found.result
+            waiter.again_at = math.inf if found.again_at is None else found.again_at
+            if waiter.deadline <= now:
+                return None
+
+    def _sleep_until_turn(self, waiter: Waiter) -> None:
+        while not self._may_look(waiter):
+            until = min(waiter.deadline, waiter.again_at)
+            self._clock.pause(self._condition, None if until == math.inf else until)
+        if waiter.dismissed:
+            raise ConnectionBroken("the connection was ended while this call waited")
+
+    def _may_look(self, waiter: Waiter) -> bool:
+        if waiter.dismissed:
+            return True
+        if not self._has_reason(waiter):
+            return False
+        for other in self._waiters:
+            if other.queue == waiter.queue and other.looking:
+                return False
+        return next(one for one in self._waiters if self._is_next(one, waiter.queue)) is waiter
+
+    def _is_next(self, waiter: Waiter, queue: str) -> bool:
+        return waiter.queue == queue and self._has_reason(waiter)
+
+    def _has_reason(self, waiter: Waiter) -> bool:
+        changed = waiter.seen < self._changes.get(waiter.queue, 0)
+        return changed or min(waiter.deadline, waiter.again_at) <= self._clock.now()
+
+    def _look(self, waiter: Waiter, look: Callable[[], Look[T]]) -> Look[T]:
+        waiter.seen = self._changes.get(waiter.queue, 0)
+        waiter.looking = True
+        self._condition.release()
+        try:
+            return look()
+        finally:
+            self._condition.acquire()
+            waiter.looking = False
+            self._condition.notify_all()
+
+    # --- what wakes
+
+    def _changed(self, change: Change) -> None:
+        with self._condition:
+            self._changes[change.queue] = self._changes.get(change.queue, 0) + 1
+            self._condition.notify_all()
+
+    def _time_jumped(self) -> None:
+        with self._condition:
+            for waiter in self._waiters:
+                waiter.seen = -1
+            self._condition.notify_all()
+
+    def dismiss(self, owner: int) -> None:
+        """Ends the wait of a connection that is ended from outside."""
+        with self._condition:
+            for waiter in self._waiters:
+                waiter.dismissed |= waiter.owner == owner
+            self._condition.notify_all()
+
+    # --- observers
+
+    def is_asleep(self, owner: int) -> bool:
+        """Whether this connection has a call that waits and has nothing left to look at."""
+        return any(
+            one.owner == owner and not one.looking and not one.dismissed and not self._has_reason(one)
+            for one in self._waiters
+        )
+
+    def watch_until(self, holds: Callable[[], bool]) -> None:
+        """Blocks until `holds()`, which is asked whenever anything happens in the room."""
+        with self._condition:
+            self._condition.wait_for(holds)
+
+    def poke(self) -> None:
+        """Something happened that a watcher may wait for."""
+        with self._condition:
+            self._condition.notify_all()

@@ -1,0 +1,264 @@
+"""The tree of errors: each has a reason, carries its data, survives copying and says what was wrong."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import pickle
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from inorder import errors
+from inorder.errors import (
+    REASON_TEXT,
+    ArgumentError,
+    CallerError,
+    Completion,
+    InorderError,
+    NoMessageAvailable,
+    OrderPending,
+    QueueCondition,
+    Reason,
+    StoreError,
+    UnknownQueue,
+    bad_argument,
+    nearest_names,
+)
+
+
+def tree_of(root: type[InorderError]) -> Iterator[type[InorderError]]:
+    yield root
+    for each in root.__subclasses__():
+        yield from tree_of(each)
+
+
+CLASSES = list(tree_of(InorderError))
+
+
+# ---- reasons
+
+
+def test_every_reason_has_one_sentence_of_its_own() -> None:
+    assert list(REASON_TEXT) == list(Reason)
+    assert len(set(REASON_TEXT.values())) == len(Reason)
+    for text in REASON_TEXT.values():
+        assert re.fullmatch(r"[A-Z].*[^.]\.", text)
+
+
+@pytest.mark.parametrize(
+    ("number", "name"),
+    [
+        (0, "NONE"),
+        (2001, "ALIAS_BASE_Q_TYPE_ERROR"),
+        (2008, "CHAR_ATTRS_TOO_SHORT"),
+        (2022, "INT_ATTR_COUNT_TOO_SMALL"),
+        (2033, "NO_MSG_AVAILABLE"),
+        (2067, "SELECTOR_ERROR"),
+        (2077, "TRIGGER_MSG_PRIORITY_ERR"),
+        (2080, "TRUNCATED_MSG_FAILED"),
+        (2087, "UNKNOWN_REMOTE_Q_MGR"),
+        (2096, "NOT_OPEN_FOR_SET_IDENT"),
+        (2098, "CONTEXT_NOT_AVAILABLE"),
+        (2120, "CONVERTED_MSG_TOO_BIG"),
+        (2199, "DEF_XMIT_Q_USAGE_ERROR"),
+        (2259, "INCONSISTENT_BROWSE"),
+        (2353, "HANDLE_IN_USE_FOR_UOW"),
+        (2471, "PROPERTY_NOT_AVAILABLE"),
+        (2550, "NO_SUBS_MATCHED"),
+    ],
+)
+def test_mq_numbers_and_names(number: int, name: str) -> None:
+    assert Reason(number).name == name
+
+
+def test_our_own_reasons_keep_their_numbers() -> None:
+    own = [(each.value, each.name) for each in Reason if each >= 9000]
+    assert own == [
+        (9001, "ORDER_PENDING"),
+        (9002, "ORDER_UNSUPPORTED"),
+        (9003, "ORDER_SELF_BLOCKED"),
+        (9004, "ORDER_DEADLOCK"),
+        (9005, "DUPLICATE_MESSAGE"),
+        (9006, "NOT_FOUND"),
+        (9007, "LOCK_MISMATCH"),
+        (9008, "CONFIRM_ID_MISMATCH"),
+        (9009, "WRONG_STATE"),
+        (9010, "UNIT_EXISTS"),
+        (9011, "UNIT_NOT_FOUND"),
+        (9012, "FENCED"),
+        (9013, "FORKED"),
+        (9014, "STORE_FOREIGN"),
+        (9015, "STORE_NEWER"),
+        (9016, "STORE_DAMAGED"),
+        (9017, "ARGUMENT_ERROR"),
+    ]
+
+
+# ---- the tree
+
+
+@pytest.mark.parametrize("kind", CLASSES)
+def test_every_class_says_what_it_is_and_why(kind: type[InorderError]) -> None:
+    assert isinstance(vars(kind)["reason"], Reason)
+    assert inspect.getdoc(kind)
+    assert kind("no").reason is kind.reason
+
+
+def test_no_two_leaves_share_a_reason() -> None:
+    leaves = [each for each in CLASSES if not each.__subclasses__()]
+    assert len({each.reason for each in leaves}) == len(leaves)
+
+
+def test_every_class_has_one_party_at_fault() -> None:
+    for kind in CLASSES[1:]:
+        assert sum(issubclass(kind, party) for party in (CallerError, QueueCondition, StoreError)) == 1
+
+
+def test_the_docstring_draws_the_tree() -> None:
+    drawn = re.findall(r"^[ │├└─]+([A-Z]\w+)  ", errors.__doc__ or "", re.MULTILINE)
+    assert drawn == [each.__name__ for each in CLASSES[1:]]
+
+
+def test_a_wrong_argument_is_a_value_error_too() -> None:
+    with pytest.raises(ValueError, match="priority must be"):
+        raise bad_argument("priority", "x", "an integer from 0 to 9")
+
+
+# ---- one error
+
+
+def test_the_text_ends_with_the_reason() -> None:
+    assert str(NoMessageAvailable("queue 'Q' is empty")) == "queue 'Q' is empty [2033 NO_MSG_AVAILABLE]"
+
+
+def test_a_reason_given_wins_over_the_reason_of_the_class() -> None:
+    error = errors.NotOpenFor("no", reason=Reason.NOT_OPEN_FOR_BROWSE)
+    assert (error.reason, error.reason_name) == (2036, "NOT_OPEN_FOR_BROWSE")
+    assert errors.NotOpenFor.reason is Reason.NOT_OPEN_FOR_INPUT
+
+
+def test_a_raised_error_is_never_a_warning() -> None:
+    assert all(each("no").completion is Completion.FAILED for each in CLASSES)
+
+
+def test_data_can_be_read_as_attributes() -> None:
+    error = OrderPending("withheld", kind="PENDING_IN", age=1.5)
+    assert (error.kind, error.age, error.data) == ("PENDING_IN", 1.5, {"kind": "PENDING_IN", "age": 1.5})
+
+
+def test_data_that_was_not_given_is_a_missing_attribute() -> None:
+    with pytest.raises(AttributeError, match="'OrderPending' object has no attribute 'unit'"):
+        _ = OrderPending("withheld", kind="PENDING_IN").unit
+
+
+@pytest.mark.parametrize("name", ["args", "completion", "data", "reason_name", "with_traceback"])
+def test_data_may_not_hide_behind_an_attribute(name: str) -> None:
+    data = {name: 1}
+    with pytest.raises(AssertionError):
+        InorderError("no", **data)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("kind", CLASSES)
+@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
+def test_an_error_survives_pickling(kind: type[InorderError], protocol: int) -> None:
+    check_copy(made(kind), pickle.loads(pickle.dumps(made(kind), protocol)))
+
+
+@pytest.mark.parametrize("kind", CLASSES)
+def test_an_error_survives_copying(kind: type[InorderError]) -> None:
+    error = made(kind)
+    check_copy(error, copy.copy(error))
+    again = copy.deepcopy(error)
+    check_copy(error, again)
+    assert again.data is not error.data
+    assert again.nearest is not error.nearest
+
+
+def made(kind: type[InorderError]) -> InorderError:
+    return kind("no", reason=Reason.OBJECT_CHANGED, queue="Q", nearest=["R"])
+
+
+def check_copy(error: InorderError, again: InorderError) -> None:
+    assert type(again) is type(error)
+    assert (str(again), again.reason, again.data) == (str(error), error.reason, error.data)
+    assert again.queue == "Q"
+
+
+# ---- helpers
+
+
+def test_a_wrong_argument_names_itself_the_value_and_the_range() -> None:
+    error = bad_argument("priority", "x", "an integer from 0 to 9", Reason.PRIORITY_ERROR)
+    assert str(error) == "priority must be an integer from 0 to 9, not 'x' [2050 PRIORITY_ERROR]"
+    assert (error.argument, error.value, error.allowed) == ("priority", "x", "an integer from 0 to 9")
+
+
+class Unwritable:
+    def __repr__(self) -> str:
+        raise RuntimeError
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "x" * 61,
+        b"\xff" * 10_000_000,
+        bytearray(1000),
+        memoryview(bytes(1000)),
+        "\N{SNOWMAN}" * 1000,
+        10**100,
+        10**10_000,
+        -(10**10_000),
+        [10**10_000],
+        list(range(1000)),
+        {"key" * 20: "value" * 20},
+        Unwritable(),
+        float("nan"),
+        None,
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_a_value_is_shortened_in_the_text_and_whole_in_the_data(value: object) -> None:
+    error = bad_argument("a", value, "b")
+    shown = str(error).removeprefix("a must be b, not ").removesuffix(" [9017 ARGUMENT_ERROR]")
+    assert 0 < len(shown) <= 60
+    assert error.value is value
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        ("x", "'x'"),
+        (True, "True"),
+        (b"\x00", r"b'\x00'"),
+        (1_000_000_000, "1000000000"),
+        ("x" * 58, f"'{'x' * 58}'"),
+        (b"x" * 100, f"b'{'x' * 55}... ["),
+        (list(range(100)), "[0, 1, 2, 3, 4, 5, ...]"),
+    ],
+)
+def test_how_a_value_is_shown(value: object, shown: str) -> None:
+    assert str(bad_argument("a", value, "b")).startswith(f"a must be b, not {shown}")
+
+
+@pytest.mark.parametrize(
+    ("name", "nearest"),
+    [
+        ("ORDRES", ["ORDERS", "ORDERS.IN"]),
+        ("orders", ["ORDERS", "ORDERS.IN"]),
+        ("Audit2", ["audit"]),
+        ("ORDERS.IM", ["ORDERS.IN", "ORDERS"]),
+        ("ZZZ", []),
+        ("", []),
+    ],
+)
+def test_nearest_names(name: str, nearest: list[str]) -> None:
+    assert nearest_names(name, ["ORDERS", "ORDERS.IN", "audit"]) == nearest
+
+
+def test_an_unknown_queue_names_its_neighbours() -> None:
+    error = UnknownQueue("there is no queue 'ORDRES'", queue="ORDRES", nearest=["ORDERS"])
+    assert (error.queue, error.nearest) == ("ORDRES", ["ORDERS"])
+    assert not isinstance(error, ArgumentError)
