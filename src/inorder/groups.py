@@ -177,11 +177,15 @@ def get_stream(
         first = message = queue.get(options)
         length = message.length
         stream.write(message.body)
-        while queue.get_state.message_open:
+        while not _ends_message(message):
             message = queue.get(following)
             stream.write(message.body)
             length += message.length
         return first.with_values(body=b"", length=length, flags=first.flags | message.flags)
+
+
+def _ends_message(message: Message) -> bool:
+    return message.segment_status != "in"
 
 
 def _unit(session: Session) -> UnitOfWork | nullcontext[None]:

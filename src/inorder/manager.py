@@ -7,6 +7,7 @@ import os
 import sys
 import weakref
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any, TypeVar
 
@@ -30,6 +31,7 @@ from .session import Services, Session
 from .stores.base import Outcome, Store, Unit
 from .stores.memory import MemoryStore
 from .unit_of_work import UnitOfWork
+from .waiting import Room
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -56,7 +58,7 @@ def connect(store: str | Store = MEMORY, *, program: str | None = None) -> Queue
         if store != MEMORY:
             raise bad_argument("store", store, f"{MEMORY!r}: files are not supported yet")
         store = MemoryStore()
-    name = program if program is not None else os.path.basename(sys.argv[0] or sys.executable)
+    name = program if program is not None else Path(sys.argv[0] or sys.executable).name
     return QueueManager(Services(store), Program(_user()[:12], name[:28]))
 
 
@@ -191,6 +193,21 @@ class QueueManager:
         with self._session:
             return Queue(self._session, name, chosen, dynamic_name=dynamic_name)
 
+    def open_growing(self, name: str, options: OpenOptions) -> Queue:
+        """A handle that is opened for more whenever a call needs it, as the default handles are."""
+        with self._session:
+            return Queue(self._session, name, options, grows=True)
+
+    @property
+    def owner(self) -> int:
+        """The connection's number in the store."""
+        return self._session.owner
+
+    @property
+    def room(self) -> Room:
+        """Where calls of this process wait; tests watch it."""
+        return self._services.room
+
     def close_queue(self, name: str) -> Reason | None:
         """Closes the default handle of a queue; the warning as `Queue.close`, None if it was not open."""
         queue = self._queues.pop(name, None)
@@ -200,8 +217,7 @@ class QueueManager:
         if name not in self._queues:
             if self.attributes(name).type == "model":
                 raise bad_argument("queue", name, "a queue that exists; open a model with open()")
-            with self._session:
-                self._queues[name] = Queue(self._session, name, options, grows=True)
+            self._queues[name] = self.open_growing(name, options)
         return self._queues[name]
 
     # --- messages

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from ..attributes import QueueAttributes, QueueStatus
-from ..errors import (
+from ...attributes import QueueAttributes, QueueStatus
+from ...errors import (
     ArgumentError,
     ConnectionBroken,
     ObjectExists,
@@ -22,11 +22,11 @@ from ..errors import (
     UnknownQueue,
     WrongQueueType,
 )
-from ..options import OpenOptions
-from ..rules.lifecycle import State
-from ..rules.puts import Program
-from .base import Opened
-from .memory_queue import GOT, HeldUnit, MemoryQueue
+from ...options import OpenOptions
+from ...rules.lifecycle import State
+from ...rules.puts import Program
+from ..base import Opened
+from .queue import GOT, HeldUnit, MemoryQueue
 
 DYNAMIC_NAME = re.compile(r"[A-Za-z0-9./_%]{0,33}\*|[A-Za-z0-9./_%]{1,48}")
 DEFAULT_PREFIX = "AMQ."

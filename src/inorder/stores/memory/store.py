@@ -11,10 +11,10 @@ import itertools
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from dataclasses import replace
+from typing import Any, Literal, NamedTuple
 
-from ..attributes import (
+from ...attributes import (
     ManagerAttributes,
     QueueAttributes,
     QueueStatus,
@@ -22,8 +22,8 @@ from ..attributes import (
     altered_manager,
     define_manager,
 )
-from ..clock import Clock, SystemClock
-from ..errors import (
+from ...clock import Clock, SystemClock
+from ...errors import (
     GetInhibited,
     InconsistentCall,
     InorderError,
@@ -37,36 +37,25 @@ from ..errors import (
     UnitTooLarge,
     WrongState,
 )
-from ..message import LAST_IN_GROUP, Message, stored_flags
-from ..options import OpenOptions
-from ..rules import gets
-from ..rules.grouping import ANYTHING, GroupState, Wanted, wanted
-from ..rules.lifecycle import Answer, Event, State, adds_backout, becomes_visible, step
-from ..rules.ordering import Cursor, Moment, draws_number, rank
-from ..rules.puts import Planned, Program, PutCircumstances, plan_put
-from .base import Change, GetOutcome, GetRequest, Observer, Opened, Outcome, PutOutcome, PutRequest, Unit
-from .memory_handles import Connection, Handle, Handles
-from .memory_queue import GOT, HeldUnit, MemoryQueue, Reader, Row, available, lock_presented
+from ...message import LAST_IN_GROUP, Message, stored_flags
+from ...options import OpenOptions
+from ...rules import gets
+from ...rules.gets import Verdict
+from ...rules.grouping import GroupState, Wanted, wanted
+from ...rules.lifecycle import Event, State
+from ...rules.ordering import Cursor, Moment, draws_number, rank
+from ...rules.puts import Planned, Program, PutCircumstances, plan_put
+from ..base import Change, GetOutcome, GetRequest, Observer, Opened, Outcome, PutOutcome, PutRequest, Unit
+from .handles import Connection, Handle, Handles
+from .queue import NEVER, HeldUnit, MemoryQueue, Reader, Row, available
+from .transaction import Transaction, as_got, as_seen, number_unit
 
 
-@dataclass(slots=True)
-class Verb:
-    """One transaction: its time, and what it changed, to be told when it is over."""
+class Found(NamedTuple):
+    """What a get looked for, and the rows that it found: one, or the pieces of a logical message."""
 
-    now: float
-    put: list[tuple[str, Message]] = field(default_factory=list)
-    visible: list[tuple[str, Message]] = field(default_factory=list)
-    expired: list[tuple[str, Message]] = field(default_factory=list)
-    touched: dict[str, None] = field(default_factory=dict)
-
-    def changes(self) -> list[Change]:
-        def of(queue: str, told: list[tuple[str, Message]]) -> list[Message]:
-            return [message for name, message in told if name == queue]
-
-        return [
-            Change(queue, of(queue, self.put), of(queue, self.visible), of(queue, self.expired))
-            for queue in self.touched
-        ]
+    wanted: Wanted
+    rows: Sequence[Row]
 
 
 class MemoryStore:
@@ -88,11 +77,11 @@ class MemoryStore:
         self._stopped = False
 
     @contextmanager
-    def _verb(self) -> Iterator[Verb]:
-        verb = Verb(self.clock.now())
+    def _verb(self, *, though_stopped: bool = False) -> Iterator[Transaction]:
+        verb = Transaction(self.clock.now())
         try:
             with self._lock:
-                if self._stopped:
+                if self._stopped and not though_stopped:
                     raise QueueManagerStopping(f"queue manager {self._manager.name} has been stopped")
                 yield verb
         finally:
@@ -113,14 +102,14 @@ class MemoryStore:
             return self._handles.connect(program)
 
     def disconnect(self, owner: int) -> None:
-        with self._verb() as verb:
+        with self._verb(though_stopped=True) as verb:
             connection = self._handles.connections.get(owner)
             if connection is not None:
                 self._abandon(verb, connection)
 
-    def _abandon(self, verb: Verb, connection: Connection) -> None:
+    def _abandon(self, verb: Transaction, connection: Connection) -> None:
         if connection.unit is not None:
-            self._settle(verb, connection.unit, "back_out")
+            verb.settle(connection.unit, "back_out")
         for handle in connection.handles():
             self._release(verb, handle)
             self._drop(verb, handle)
@@ -145,7 +134,7 @@ class MemoryStore:
             if delete or purge:
                 self._vanish(verb, one.queue)
 
-    def _drop(self, verb: Verb, handle: Handle) -> None:
+    def _drop(self, verb: Transaction, handle: Handle) -> None:
         """The handle is gone; with it its marks, the last of the cooperating set's, and its temporary queue."""
         self._handles.close(handle)
         others = self._handles.on(handle.queue)
@@ -153,14 +142,13 @@ class MemoryStore:
         for row in handle.queue.all_rows():
             row.handle_marks.discard(handle.id)
             if not co_op_is_left:
-                row.co_op_marked_at = float("-inf")
+                row.co_op_marked_at = NEVER
         if handle.made_temporary_queue:
             self._vanish(verb, handle.queue)
 
-    def _vanish(self, verb: Verb, queue: MemoryQueue) -> None:
+    def _vanish(self, verb: Transaction, queue: MemoryQueue) -> None:
         for row in queue.all_rows():
-            queue.remove(row)
-            row.state = State.ABSENT
+            verb.remove(queue, row)
         queue.deleted = True
         self._handles.queues.pop(queue.attributes.name, None)
         verb.touched[queue.attributes.name] = None
@@ -202,7 +190,7 @@ class MemoryStore:
     def status(self, name: str) -> QueueStatus:
         with self._verb() as verb:
             queue = self._handles.resolve(name).queue
-            self._discard(verb, queue)
+            verb.discard(queue)
             return self._handles.status(queue)
 
     def manager(self) -> ManagerAttributes:
@@ -218,7 +206,7 @@ class MemoryStore:
         with self._verb() as verb:
             handle = self._handles.handle(request.handle)
             handle.check_alive()
-            self._discard(verb, handle.queue)
+            verb.discard(handle.queue)
             plans = self._plan(verb, handle, request)
             self._check_room(handle.queue, plans)
             unit = None
@@ -230,7 +218,7 @@ class MemoryStore:
             state = plans[-1].state if plans else request.state
             return PutOutcome([plan.result for plan in plans], state)
 
-    def _plan(self, verb: Verb, handle: Handle, request: PutRequest) -> Sequence[Planned]:
+    def _plan(self, verb: Transaction, handle: Handle, request: PutRequest) -> Sequence[Planned]:
         circumstances = PutCircumstances(
             queue=self._handles.resolved(handle),
             manager=self._manager,
@@ -258,7 +246,7 @@ class MemoryStore:
                 )
             depth += len(plan.arriving)
 
-    def _arrive(self, verb: Verb, queue: MemoryQueue, message: Message, unit: HeldUnit | None) -> None:
+    def _arrive(self, verb: Transaction, queue: MemoryQueue, message: Message, unit: HeldUnit | None) -> None:
         assert message.uid is not None
         expiry = float("inf") if message.expiry is None else message.expiry
         row = Row(
@@ -266,13 +254,13 @@ class MemoryStore:
             number=message.uid.number,
             rank=rank(queue.attributes, message),
             expires_at=verb.now + expiry,
-            due_at=verb.now + message.delay if message.delay else float("-inf"),
+            due_at=verb.now + message.delay if message.delay else NEVER,
         )
         moment = Moment.COMMIT if unit is None else Moment.PUT
         if draws_number(queue.attributes.order, moment):
             row.place, row.placed = row.place._replace(rank=row.rank, number=queue.draw_number()), True
         queue.add(row)
-        self._step(verb, queue, row, Event.PUT if unit is None else Event.PUT_HELD, unit)
+        verb.step(queue, row, Event.PUT if unit is None else Event.PUT_HELD, unit)
         name = queue.attributes.name
         verb.put.append((name, message))
         verb.touched[name] = None
@@ -297,7 +285,7 @@ class MemoryStore:
         with self._verb() as verb:
             one = self._handles.handle(handle)
             for row in self._put_in_unit(one, state):
-                self._step(verb, one.queue, row, Event.BACK_OUT)
+                verb.step(one.queue, row, Event.BACK_OUT)
 
     def _put_in_unit(self, handle: Handle, state: GroupState) -> list[Row]:
         """The pieces of the logical message in `state` that the connection's unit has put."""
@@ -317,7 +305,7 @@ class MemoryStore:
         with self._verb() as verb:
             handle = self._handles.handle(request.handle)
             handle.check_alive()
-            self._discard(verb, handle.queue)
+            verb.discard(handle.queue)
             if not self._handles.resolved(handle).get_allowed:
                 raise GetInhibited(f"gets from {handle.name} are inhibited", queue=handle.name)
             gets.check_browse_mode(request.options, request.cursor)
@@ -326,64 +314,78 @@ class MemoryStore:
                 return outcome
             return outcome._replace(look_again_at=self._look_again_at(handle, verb.now))
 
-    def _get_some(self, verb: Verb, handle: Handle, request: GetRequest) -> GetOutcome:
+    def _get_some(self, verb: Transaction, handle: Handle, request: GetRequest) -> GetOutcome:
         state, cursor = gets.begin(request.options, request.state, request.cursor)
-        messages: list[Message] = []
-        while len(messages) < request.count:
-            if request.one_group and messages:
+        outcome = GetOutcome([], request.state, request.cursor)
+        while len(outcome.messages) < request.count:
+            if request.one_group and outcome.messages:
                 request = replace(request, options=gets.within_group(request.options, state))
             try:
-                one = self._get_one(verb, handle, request, state, cursor)
+                found = self._find(verb, handle, request, state, cursor)
+                verdict = self._judge(verb, handle, request, state, found)
             except InorderError:
-                if messages:
+                if outcome.messages:
                     break  # the next call meets it first, and raises it
                 raise
-            if one is None:
+            if verdict is None:
                 self._release_if_browse_moved(verb, handle, request)
                 break
-            message, state, cursor = one
-            messages.append(message)
-            if request.one_group and not (state.group_open or state.message_open):
+            outcome.messages.append(verdict.message)
+            if not verdict.takes:
                 break
-            if message.warning and not request.one_group:
+            state, cursor = verdict.state, self._do(verb, handle, request, cursor, found, verdict)
+            outcome = outcome._replace(state=state, cursor=cursor)
+            if self._is_enough(request, verdict):
                 break
-        if not messages:
-            state, cursor = request.state, request.cursor
-        return GetOutcome(messages, state, cursor)
+        return outcome
 
-    def _get_one(
-        self, verb: Verb, handle: Handle, request: GetRequest, state: GroupState, cursor: Cursor
-    ) -> tuple[Message, GroupState, Cursor] | None:
-        options = request.options
-        reader = self._reader(handle, verb.now)
+    def _is_enough(self, request: GetRequest, verdict: Verdict) -> bool:
+        if request.one_group:
+            return not (verdict.state.group_open or verdict.state.message_open)
+        return verdict.message.warning is not None
+
+    def _find(self, verb: Transaction, handle: Handle, request: GetRequest, state: GroupState, cursor: Cursor) -> Found:
+        options, reader = request.options, self._reader(handle, verb.now)
         if options.by_cursor:
-            looked_for = Wanted(joins=options.complete) if options.complete else ANYTHING
-            rows = self._under_cursor(handle, cursor, looked_for, reader, request)
-        else:
-            looked_for = wanted(state, options)
-            after = cursor.behind(logical=options.logical) if options.browse else None
-            rows = handle.queue.find(looked_for, reader, after, unmarked=options.unmarked)
+            looked_for = Wanted(joins=options.complete)
+            return Found(looked_for, self._under_cursor(handle, cursor, looked_for, reader, request))
+        looked_for = wanted(state, options)
+        after = cursor.behind(logical=options.logical) if options.browse else None
+        rows = handle.queue.find(looked_for, reader, after, unmarked=options.unmarked)
         if not rows:
             self._check_token_is_free(handle, request, reader)
+        return Found(looked_for, rows)
+
+    def _judge(
+        self, verb: Transaction, handle: Handle, request: GetRequest, state: GroupState, found: Found
+    ) -> Verdict | None:
+        if not found.rows:
             return None
-        verdict = gets.judge(
-            [as_got(row, handle.queue, verb.now) for row in rows],
-            options,
+        if request.one_group and not (state.group_open or state.message_open):
+            self._check_group_fits(handle, found.rows[0])
+        return gets.judge(
+            [as_got(row, verb.now) for row in found.rows],
+            request.options,
             state,
-            looked_for,
+            found.wanted,
             syncpoint=request.syncpoint,
             unit_open=handle.connection.unit is not None,
         )
-        if not verdict.takes:
-            return verdict.message, state, cursor
-        taken = rows[: verdict.takes]
-        if request.one_group and not (state.group_open or state.message_open):
-            self._check_group_fits(handle, rows[0])
-        if options.browse:
-            cursor = self._browse(verb, handle, request, taken, cursor, heads=looked_for.heads)
-        else:
-            self._take(verb, handle, taken, in_unit=verdict.in_unit)
-        return verdict.message, verdict.state, cursor
+
+    def _do(
+        self,
+        verb: Transaction,
+        handle: Handle,
+        request: GetRequest,
+        cursor: Cursor,
+        found: Found,
+        verdict: Verdict,
+    ) -> Cursor:
+        rows = found.rows[: verdict.takes]
+        if request.options.browse:
+            return self._browse(verb, handle, request, rows, cursor, heads=found.wanted.heads)
+        self._take(verb, handle, rows, in_unit=verdict.in_unit)
+        return cursor
 
     def _check_group_fits(self, handle: Handle, head: Row) -> None:
         """A group is taken whole or not at all: the unit must have room for all of it (R5.8)."""
@@ -417,7 +419,7 @@ class MemoryStore:
 
     def _browse(
         self,
-        verb: Verb,
+        verb: Transaction,
         handle: Handle,
         request: GetRequest,
         rows: Sequence[Row],
@@ -430,7 +432,7 @@ class MemoryStore:
         self._release_if_browse_moved(verb, handle, request)
         for row in rows:
             if options.lock:
-                self._step(verb, handle.queue, row, Event.BROWSE_LOCK, locked_by=handle)
+                verb.step(handle.queue, row, Event.BROWSE_LOCK, locked_by=handle)
             if options.mark_handle:
                 row.handle_marks.add(handle.id)
             if options.unmark_handle:
@@ -438,20 +440,21 @@ class MemoryStore:
             if options.mark_co_op:
                 row.co_op_marked_at = verb.now
             if options.unmark_co_op:
-                row.co_op_marked_at = float("-inf")
+                row.co_op_marked_at = NEVER
                 verb.touched[handle.queue.attributes.name] = None
         if options.browse == "cursor":
             return cursor
         return cursor.moved(rows[0].place, rows[0].number, logical=options.logical, head=heads)
 
-    def _take(self, verb: Verb, handle: Handle, rows: Sequence[Row], *, in_unit: bool) -> None:
+    def _take(self, verb: Transaction, handle: Handle, rows: Sequence[Row], *, in_unit: bool) -> None:
         """A removing get: at once, or held by the connection's unit; browse lock and marks end (R3.70, R3.74)."""
         unit = self._enlist(handle.connection, 1, verb.now) if in_unit else None
         for row in rows:
             if row.state is State.LOCKED:
-                self._step(verb, handle.queue, row, Event.UNLOCK, locked_by=handle)
+                verb.step(handle.queue, row, Event.UNLOCK, locked_by=handle)
             row.handle_marks.clear()
-            self._step(verb, handle.queue, row, Event.GET if unit is None else Event.GET_HELD, unit)
+            row.co_op_marked_at = NEVER
+            verb.step(handle.queue, row, Event.GET if unit is None else Event.GET_HELD, unit)
 
     def _time_may_help(self, request: GetRequest) -> bool:
         return bool(request.options.wait)
@@ -473,16 +476,16 @@ class MemoryStore:
             one.check_alive()
             return self._release(verb, one)
 
-    def _release_if_browse_moved(self, verb: Verb, handle: Handle, request: GetRequest) -> None:
+    def _release_if_browse_moved(self, verb: Transaction, handle: Handle, request: GetRequest) -> None:
         """A browse that moves on, also one that finds nothing, frees the handle's lock (R3.70)."""
         options = request.options
         if options.browse in ("first", "next") or (options.browse == "cursor" and not options.lock):
             self._release(verb, handle)
 
-    def _release(self, verb: Verb, handle: Handle) -> bool:
+    def _release(self, verb: Transaction, handle: Handle) -> bool:
         locked = [row for row in handle.queue.all_rows() if row.locked_by == handle.id]
         for row in locked:
-            self._step(verb, handle.queue, row, Event.UNLOCK, locked_by=handle)
+            verb.step(handle.queue, row, Event.UNLOCK, locked_by=handle)
         return bool(locked)
 
     # --- units of work
@@ -508,7 +511,7 @@ class MemoryStore:
             connection = self._handles.connection(owner)
             unit, connection.unit = connection.unit, None
             if unit is not None:
-                self._settle(verb, unit, outcome)
+                verb.settle(unit, outcome)
             return unit is not None
 
     def prepare(self, owner: int, name: str) -> None:
@@ -520,7 +523,7 @@ class MemoryStore:
                 raise UnitNotFound("the connection has no unit of work to prepare", unit=name)
             unit, connection.unit = connection.unit, None
             unit.name, unit.state = name, "prepared"
-            self._number(unit, Moment.PREPARE)
+            number_unit(unit, Moment.PREPARE)
             self._prepared[name] = unit
 
     def settle_prepared(self, name: str, outcome: Outcome) -> None:
@@ -528,28 +531,7 @@ class MemoryStore:
             unit = self._prepared.pop(name, None)
             if unit is None:
                 raise UnitNotFound(f"no unit named {name!r} is prepared", unit=name)
-            self._settle(verb, unit, outcome)
-
-    def _settle(self, verb: Verb, unit: HeldUnit, outcome: Outcome) -> None:
-        if outcome == "commit":
-            self._number(unit, Moment.COMMIT)
-        event = Event.CONFIRM if outcome == "commit" else Event.BACK_OUT
-        for queue, row in unit.rows:
-            if row.state is not State.ABSENT:  # it expired, or its queue was deleted
-                row.unit = None
-                self._step(verb, queue, row, event)
-            verb.touched[queue.attributes.name] = None
-
-    def _number(self, unit: HeldUnit, moment: Moment) -> None:
-        """Draws one number for the unit on each queue whose rule says now; put order within (B-5)."""
-        drawn: dict[int, tuple[int, Iterator[int]]] = {}
-        for queue, row in unit.rows:
-            if row.placed or row.state is State.ABSENT or not draws_number(queue.attributes.order, moment):
-                continue
-            if id(queue) not in drawn:
-                drawn[id(queue)] = queue.draw_number(), itertools.count()
-            number, ordinals = drawn[id(queue)]
-            queue.give_place(row, number, next(ordinals))
+            verb.settle(unit, outcome)
 
     def units(self) -> list[Unit]:
         with self._verb():
@@ -557,49 +539,14 @@ class MemoryStore:
             units = sorted([*open_units, *self._prepared.values()], key=lambda unit: unit.started_at)
             return [as_seen(unit) for unit in units]
 
-    # --- the life cycle
-
-    def _step(
-        self,
-        verb: Verb,
-        queue: MemoryQueue,
-        row: Row,
-        event: Event,
-        unit: HeldUnit | None = None,
-        locked_by: Handle | None = None,
-    ) -> None:
-        """One event happens to one row: the only place where a state changes."""
-        lock = lock_presented(row, locked_by.id if locked_by else 0)
-        before, (answer, after) = row.state, step(row.state, event, lock)
-        assert answer is Answer.DONE, (before, event, answer)
-        if after is None:
-            return
-        row.state = after
-        row.locked_by = locked_by.id if after is State.LOCKED and locked_by else None
-        row.backouts += adds_backout(before, after)
-        queue.away += (after in GOT) - (before in GOT)
-        if unit is not None:
-            row.unit = unit
-            unit.rows.append((queue, row))
-        if becomes_visible(before, after):
-            verb.visible.append((queue.attributes.name, row.message))
-        if after is State.ABSENT:
-            queue.remove(row)
-        verb.touched[queue.attributes.name] = None
+    # --- time
 
     def discard_expired(self, limit: int) -> int:
         with self._verb() as verb:
             room = limit
             for queue in list(self._handles.queues.values()):
-                room -= self._discard(verb, queue, room)
+                room -= verb.discard(queue, room)
             return limit - room
-
-    def _discard(self, verb: Verb, queue: MemoryQueue, limit: int | None = None) -> int:
-        expired = queue.expired(verb.now)[:limit]
-        for row in expired:
-            self._step(verb, queue, row, Event.EXPIRE)
-            verb.expired.append((queue.attributes.name, row.message))
-        return len(expired)
 
     # --- the end
 
@@ -622,27 +569,6 @@ class MemoryStore:
                 self._abandon(verb, connection)
             for queue in self._handles.queues.values():
                 for row in queue.all_rows():
-                    kept = row.message.persistent or queue.attributes.nonpersistent_class == "high"
-                    if not kept and row.unit is None:
-                        queue.remove(row)
-                        row.state = State.ABSENT
+                    if not (row.message.persistent or queue.attributes.nonpersistent_class == "high"):
+                        verb.forget(queue, row)
                 verb.touched[queue.attributes.name] = None
-
-
-def as_got(row: Row, queue: MemoryQueue, now: float) -> Message:
-    """The message as a get returns it: what is left of its time, its back outs, its place."""
-    left = None if row.expires_at == float("inf") else max(0.1, row.expires_at - now)
-    return row.message.with_values(expiry=left, backout_count=row.backouts, place=row.place)
-
-
-def as_seen(unit: HeldUnit) -> Unit:
-    """A unit as an operator sees it."""
-    states = [row.state for _, row in unit.rows]
-    return Unit(
-        name=unit.name,
-        state=unit.state,
-        program=unit.program,
-        started_at=unit.started_at,
-        puts=states.count(State.PUT_UNCONFIRMED),
-        gets=sum(state in GOT for state in states),
-    )

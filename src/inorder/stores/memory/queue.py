@@ -13,14 +13,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from ..attributes import QueueAttributes
-from ..message import NO_ID, Message, Place
-from ..rules.grouping import Members, Wanted, has_what_it_needs, is_head
-from ..rules.lifecycle import Lock, State
-from ..rules.ordering import first
-from ..rules.puts import Program
-from .base import UnitState
+from ...attributes import QueueAttributes
+from ...message import NO_ID, Message, Place
+from ...rules.grouping import Members, Wanted, has_what_it_needs, is_head
+from ...rules.lifecycle import Lock, State
+from ...rules.ordering import first
+from ...rules.puts import Program
+from ..base import UnitState
 
+NEVER = -math.inf
 NO_PLACE = Place(0, 0, 0)
 GOT = (State.GET_UNCONFIRMED, State.BROWSE_GET_UNCONFIRMED)
 
@@ -46,6 +47,7 @@ class Row:
         unit: what holds it, if its state is one of the unconfirmed ones.
         locked_by: the handle whose browse lock holds it.
         handle_marks, co_op_marked_at: browse marks (3.11).
+        forgotten: a restart has lost it, but for the prepared unit that got it.
     """
 
     message: Message
@@ -55,12 +57,13 @@ class Row:
     place: Place = NO_PLACE
     placed: bool = False
     expires_at: float = math.inf
-    due_at: float = -math.inf
+    due_at: float = NEVER
     backouts: int = 0
     unit: HeldUnit | None = None
     locked_by: int | None = None
     handle_marks: set[int] = field(default_factory=set)
-    co_op_marked_at: float = -math.inf
+    co_op_marked_at: float = NEVER
+    forgotten: bool = False
 
 
 class Reader(NamedTuple):

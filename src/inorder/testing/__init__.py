@@ -1,0 +1,24 @@
+"""For tests: a clock that stands still, a queue manager that is gone afterwards, and the scenario tables.
+
+    python -m inorder.testing FILE... [--store memory]
+
+runs scenario tables, the project's own or yours; their language is described in `inorder.testing.language`.
+"""
+
+from __future__ import annotations
+
+from .clock import ManualClock
+from .language import Scenario, TableError, read_scenarios
+from .runner import Failure, run_scenario
+from .stores import STORES, temporary_manager
+
+__all__ = [
+    "STORES",
+    "Failure",
+    "ManualClock",
+    "Scenario",
+    "TableError",
+    "read_scenarios",
+    "run_scenario",
+    "temporary_manager",
+]

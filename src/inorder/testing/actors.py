@@ -1,0 +1,372 @@
+"""What an actor of a scenario does: a connection, its handles, and the words of its steps as calls."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from ..errors import InorderError, NoMessageAvailable, OrderPending, Reason
+from ..handle import Queue
+from ..manager import QueueManager
+from ..message import IN_GROUP, LAST_IN_GROUP, LAST_SEGMENT, NO_ID, SEGMENT, SEGMENTATION_ALLOWED, Message
+from ..options import FOREVER, GetOptions, Match, OpenOptions, PutOptions
+from ..rules.puts import PutResult
+from .language import Step
+
+FLAGS = {
+    "in-group": IN_GROUP,
+    "last-in-group": LAST_IN_GROUP,
+    "segment": SEGMENT,
+    "last-segment": LAST_SEGMENT,
+    "segmentation": SEGMENTATION_ALLOWED,
+}
+MATCHES = {
+    "match-id": "message_id",
+    "match-correlation": "correlation_id",
+    "match-group": "group_id",
+    "match-seq": "sequence_number",
+    "match-offset": "offset",
+    "match-priority": "priority",
+}
+PAD = b"."
+FOR_BROWSE = OpenOptions(browse=True)
+# Words of strict reading and of confirmed calls: the next stage.
+NOT_YET_VERBS = frozenset("browse-lock token confirm-put confirm-get undo delete".split())
+NOT_YET_WORDS = frozenset("strict notify confirm resend again token".split())
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a step brought, in the words of the table."""
+
+    kind: str
+    value: str = ""
+    items: tuple[str, ...] = ()
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    text: str = ""
+    ending: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        head = f"[{' '.join(self.items)}] {self.value}".strip() if self.kind == "list" else self.value or self.kind
+        if self.kind == "error":
+            head = f"error={self.value} ({self.text})"
+        facts = (f"{key}={_shown(value)}" for key, value in self.facts.items() if value not in ("no", NO_ID))
+        return " ".join([head, *facts])
+
+
+def _shown(value: object) -> str:
+    return value.rstrip(b"\0").hex() if isinstance(value, bytes) else str(value)
+
+
+def translate_error(error: InorderError) -> Outcome:
+    """An error as an outcome: none, pending, or error with its number and name."""
+    if isinstance(error, NoMessageAvailable):
+        return Outcome("none")
+    if isinstance(error, OrderPending):
+        return Outcome("pending")
+    return Outcome("error", str(error.reason.value), (error.reason_name,), text=str(error))
+
+
+def number(value: str) -> int:
+    """A number as a table writes it."""
+    try:
+        return int(value)
+    except ValueError:
+        raise ValueError(f"{value!r} is no number") from None
+
+
+def yes(name: str, value: str) -> bool:
+    """yes or no."""
+    if value not in ("yes", "no"):
+        raise ValueError(f"{name} takes yes or no, not {value!r}")
+    return value == "yes"
+
+
+@dataclass(slots=True)
+class Table:
+    """What a scenario has named so far: its first queue, its ids, and what was put under which numbers."""
+
+    first_queue: str = ""
+    ids: dict[str, bytes] = field(default_factory=dict)
+    puts: dict[tuple[bytes, int, int], list[tuple[str, int]]] = field(default_factory=dict)
+
+    def queue(self, name: str | None = None) -> str:
+        if not (name or self.first_queue):
+            raise ValueError("no queue has been defined yet: begin with qm queue NAME")
+        return name or self.first_queue
+
+    def id_of(self, text: str) -> bytes:
+        """The bytes that an id of a table stands for."""
+        if not text.startswith("$"):
+            return text.encode("ascii").ljust(len(NO_ID), b"\0")
+        if text not in self.ids:
+            raise ValueError(f"{text} stands for nothing yet: an outcome binds it first")
+        return self.ids[text]
+
+    def agrees(self, key: str, said: str, got: Any) -> bool:
+        """Whether a fact is as the table says; a `$name` that is new is bound."""
+        if key in ("id", "group") and isinstance(got, tuple):
+            status, value = got
+            return said == status or self._same_id(said, value)
+        if isinstance(got, bytes):
+            return self._same_id(said, got)
+        return said == str(got)
+
+    def _same_id(self, said: str, got: bytes) -> bool:
+        if not said.startswith("$"):
+            return self.id_of(said) == got
+        if said not in self.ids:
+            if got == NO_ID or got in self.ids.values():
+                return False  # a name stands for an id of its own
+            self.ids[said] = got
+        return self.ids[said] == got
+
+    # --- names of messages
+
+    def remember(self, name: str, length: int, result: PutResult) -> None:
+        where = result.group_id, result.sequence_number, result.offset
+        self.puts.setdefault(where, []).append((name, length))
+
+    def name_of(self, message: Message) -> str:
+        """How the table calls a message: its body, the parts it was joined from, or `BODY@OFFSET`."""
+        plain = message.body.rstrip(PAD).decode("ascii", "replace")
+        if message.segment_status == "no" or len(message.body) < message.length:
+            return plain
+        parts: list[str] = []
+        offset, end = message.offset, message.offset + message.length
+        while offset < end or not parts:
+            put = self._put_at(message, offset, end)
+            if put is None:
+                break
+            name, start, length = put
+            if start != message.offset or length > message.length:
+                return f"{name}@{message.offset}" if length > message.length else plain
+            parts.append(name)
+            if length == 0:
+                break
+            offset = start + length
+            message = message.with_values(offset=offset, length=end - offset)
+        return "+".join(parts) or plain
+
+    def _put_at(self, message: Message, offset: int, end: int) -> tuple[str, int, int] | None:
+        """The put whose data lies at this offset of a logical message: its name, start and length."""
+        found = []
+        for (group_id, sequence_number, start), puts in self.puts.items():
+            if (group_id, sequence_number) != (message.group_id, message.sequence_number):
+                continue
+            for name, length in puts:
+                if start == offset or start < offset < start + length:
+                    found.append((start != offset, name, start, length))
+        named = [one for one in found if message.body.startswith(one[1].encode()) or one[0]]
+        best = min(named or found, default=None, key=lambda one: one[0])
+        return None if best is None else best[1:]
+
+
+class Actor:
+    """A connection and its handles, one for each queue under each number."""
+
+    def __init__(self, manager: QueueManager, table: Table) -> None:
+        self.manager = manager
+        self._table = table
+        self._handles: dict[tuple[str, str], Queue] = {}
+
+    def act(self, handle: str, step: Step) -> Outcome:
+        """Does one step. Raises: ValueError, a fault of the table."""
+        not_yet = (step.flags | step.keys.keys()) & NOT_YET_WORDS
+        if step.verb in NOT_YET_VERBS or not_yet:
+            raise ValueError(f"not yet: {', '.join([step.verb, *sorted(not_yet)])}")
+        try:
+            done: Outcome = getattr(self, f"_{step.verb.replace('-', '_')}")(handle, step)
+            return done
+        except InorderError as error:
+            return translate_error(error)
+
+    def _queue(self, handle: str, step: Step, options: OpenOptions) -> Queue:
+        name = self._table.queue(step.keys.get("on"))
+        if (handle, name) not in self._handles:
+            self._handles[handle, name] = self.manager.open_growing(name, options)
+        return self._handles[handle, name]
+
+    # --- puts
+
+    def _put(self, handle: str, step: Step) -> Outcome:
+        name = step.names[0]
+        queue = self._queue(handle, step, OpenOptions(output=True))
+        body = name.encode("ascii")
+        length = number(step.keys.get("length", str(len(body))))
+        if length < len(body):
+            raise ValueError(f"length={length} is below the {len(body)} bytes of {name!r}")
+        options = PutOptions(logical="logical" in step.flags, syncpoint="syncpoint" in step.flags)
+        result = queue.put(body.ljust(length, PAD), options, **self._fields(step))
+        self._table.remember(name, length, result)
+        facts = {
+            "id": result.message_id,
+            "group": result.group_id,
+            "seq": result.sequence_number,
+            "offset": result.offset,
+            "flags": result.flags,
+            "warning": _warning(result.warning),
+        }
+        return Outcome("ok", facts=facts)
+
+    def _fields(self, step: Step) -> Any:
+        keys, fields = step.keys, {"flags": sum(FLAGS[flag] for flag in step.flags if flag in FLAGS)}
+        convert: dict[str, Any] = {
+            "priority": lambda value: None if value == "-1" else number(value),
+            "persistent": lambda value: yes("persistent", value),
+            "expiry": float,
+            "delay": float,
+            "id": self._table.id_of,
+            "correlation": self._table.id_of,
+            "group": self._table.id_of,
+            "seq": number,
+            "offset": number,
+            "ccsid": number,
+        }
+        names = {
+            "id": "message_id",
+            "correlation": "correlation_id",
+            "group": "group_id",
+            "seq": "sequence_number",
+            "ccsid": "coded_character_set_id",
+        }
+        for key, value in keys.items():
+            if key in convert:
+                fields[names.get(key, key)] = convert[key](value)
+        return fields
+
+    # --- gets and browses
+
+    def _get(self, handle: str, step: Step) -> Outcome:
+        return self._message(self._getting(handle, step).get(self._options(step)))
+
+    def _get_all(self, handle: str, step: Step) -> Outcome:
+        queue, options = self._getting(handle, step), self._options(step)
+        return self._until_none(lambda: queue.get(options))
+
+    def _getting(self, handle: str, step: Step) -> Queue:
+        return self._queue(handle, step, OpenOptions(input="as_queue", browse="under-cursor" in step.flags))
+
+    def _browse(self, handle: str, step: Step) -> Outcome:
+        queue = self._queue(handle, step, FOR_BROWSE)
+        if step.names[0] == "first":
+            return self._message(queue.browse_first(self._options(step, "first")))
+        if step.names[0] == "next":
+            return self._message(queue.browse_next(self._options(step, "next")))
+        if step.names[0] == "cursor":
+            return self._message(queue.browse_cursor(self._options(step, "cursor")))
+        raise ValueError(f"browse takes first, next or cursor, not {step.names[0]!r}")
+
+    def _browse_all(self, handle: str, step: Step) -> Outcome:
+        queue = self._queue(handle, step, FOR_BROWSE)
+        positions = iter(["first"])
+
+        def browse() -> Message:
+            if next(positions, "next") == "first":
+                return queue.browse_first(self._options(step, "first"))
+            return queue.browse_next(self._options(step, "next"))
+
+        return self._until_none(browse)
+
+    def _until_none(self, read: Any) -> Outcome:
+        names: list[str] = []
+        while True:
+            try:
+                names.append(self._table.name_of(read()))
+            except NoMessageAvailable:
+                return Outcome("list", "", tuple(names))
+            except InorderError as error:
+                reason = str(error.reason.value), error.reason_name
+                return Outcome("list", f"error={reason[0]}", tuple(names), ending=reason)
+
+    def _options(self, step: Step, browse: Literal["first", "next", "cursor"] | None = None) -> GetOptions:
+        flags: dict[str, Any] = {
+            flag.replace("-", "_"): True for flag in step.flags if flag not in ("syncpoint", "relaxed")
+        }
+        buffer = step.keys.get("buffer")
+        # A step outside the unit says nothing of it, so that combinations are judged as the caller wrote them.
+        return GetOptions(
+            browse=browse,
+            wait=_seconds(step.keys.get("wait", "0")),
+            syncpoint=True if "syncpoint" in step.flags else None,
+            buffer=None if buffer is None else number(buffer),
+            match=self._match(step),
+            **flags,
+        )
+
+    def _match(self, step: Step) -> Match:
+        wanted: dict[str, Any] = {}
+        for key, name in MATCHES.items():
+            if key in step.keys:
+                text = step.keys[key]
+                wanted[name] = self._table.id_of(text) if name.endswith("_id") else number(text)
+        return Match(**wanted)
+
+    def _message(self, message: Message) -> Outcome:
+        facts = {
+            "group": (message.group_status, message.group_id),
+            "segment": message.segment_status,
+            "seq": message.sequence_number,
+            "offset": message.offset,
+            "flags": message.flags,
+            "backouts": message.backout_count,
+            "priority": message.priority,
+            "length": message.length,
+            "warning": _warning(message.warning),
+        }
+        return Outcome("message", self._table.name_of(message), facts=facts)
+
+    # --- handles, units, the end
+
+    def _open(self, handle: str, step: Step) -> Outcome:
+        name = self._table.queue(step.keys.get("on"))
+        if (handle, name) in self._handles:
+            raise ValueError(f"this handle of {name} is open already")
+        if "co-op" in step.flags:
+            options = OpenOptions(browse=True, co_op=True)
+        else:
+            options = OpenOptions(input="exclusive" if "exclusive" in step.flags else "shared")
+        self._queue(handle, step, options)
+        return Outcome("ok")
+
+    def _close(self, handle: str, step: Step) -> Outcome:
+        name = self._table.queue(step.keys.get("on"))
+        if (handle, name) not in self._handles:
+            raise ValueError(f"this handle of {name} is not open")
+        return Outcome("ok", facts={"warning": _warning(self._handles.pop((handle, name)).close())})
+
+    def _unlock(self, handle: str, step: Step) -> Outcome:
+        if step.names or step.keys.get("lock"):
+            raise ValueError("not yet: unlock with a lock id")
+        queue = self._queue(handle, step, OpenOptions(browse=True))
+        return Outcome("ok", facts={"warning": _warning(queue.unlock())})
+
+    def _commit(self, handle: str, step: Step) -> Outcome:
+        self.manager.commit()
+        return Outcome("ok")
+
+    def _backout(self, handle: str, step: Step) -> Outcome:
+        self.manager.back_out()
+        return Outcome("ok")
+
+    def _prepare(self, handle: str, step: Step) -> Outcome:
+        self.manager.prepare(step.names[0])
+        return Outcome("ok")
+
+    def _disconnect(self, handle: str, step: Step) -> Outcome:
+        self.manager.close()
+        return Outcome("ok")
+
+
+def _warning(reason: Reason | None) -> str:
+    return "no" if reason is None else str(reason.value)
+
+
+def _seconds(text: str) -> float:
+    if text == "forever":
+        return FOREVER
+    if not re.fullmatch(r"-?\d+(\.\d+)?", text):
+        raise ValueError(f"wait takes seconds or forever, not {text!r}")
+    return float(text)

@@ -1,0 +1,61 @@
+"""ManualClock: time that moves only when a test says so."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+from ..errors import bad_argument
+
+POLL_SECONDS = 0.005
+START = 1_000_000_000.0
+
+
+class ManualClock:
+    """A clock that stands still until `advance` moves it.
+
+    Args:
+        start: the time it shows first, seconds since 1970.
+        path: a file that holds the time, so that several processes share one clock; made if it is missing.
+    """
+
+    def __init__(self, start: float = START, path: str | os.PathLike[str] | None = None) -> None:
+        self._time = start
+        self._path = None if path is None else Path(path)
+        self._watchers: list[Callable[[], None]] = []
+        if self._path is not None and not self._path.exists():
+            self._write(start)
+
+    def now(self) -> float:
+        return self._time if self._path is None else float(self._path.read_text())
+
+    def advance(self, seconds: float) -> float:
+        """Moves the time in one jump and returns it; waits of this process look again before this returns.
+
+        Waits of other processes that share the path notice within milliseconds. One process moves the clock.
+        """
+        if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not seconds >= 0:
+            raise bad_argument("seconds", seconds, "a number from 0")
+        now = self.now() + seconds
+        if self._path is None:
+            self._time = now
+        else:
+            self._write(now)
+        for moved in list(self._watchers):
+            moved()
+        return now
+
+    def pause(self, condition: threading.Condition, until: float | None) -> None:
+        """Sleeps until notified; with a shared path also wakes to see whether another process moved the time."""
+        condition.wait(None if self._path is None or until is None else POLL_SECONDS)
+
+    def watch(self, moved: Callable[[], None]) -> None:
+        self._watchers.append(moved)
+
+    def _write(self, time: float) -> None:
+        assert self._path is not None
+        fresh = self._path.with_name(f"{self._path.name}.{os.getpid()}")
+        fresh.write_text(repr(time))
+        fresh.replace(self._path)

@@ -1,0 +1,272 @@
+"""The language of the scenario tables: text to steps.
+
+A file is a list of scenarios. `scenario: TITLE` begins one, with a fresh store; `#` begins a comment. Every
+other line is a step:
+
+    ACTOR VERB [WORD]... -> OUTCOME
+
+An actor is a connection, made at its first step; `A.2` is a second handle of connection `A`; `qm` is the
+operator. A word is a flag or `key=value`. What each verb takes is the table VERBS below, what an outcome may
+say is OUTCOMES; a word that is in neither is refused with its line.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+PUT_FLAGS = "syncpoint in-group last-in-group segment last-segment segmentation logical resend again"
+PUT_KEYS = "on priority persistent expiry delay id correlation group seq offset length ccsid confirm"
+READ_FLAGS = "logical complete all-messages all-segments strict relaxed notify accept-truncated"
+READ_KEYS = (
+    "on wait buffer match-id match-correlation match-group match-seq match-offset match-priority confirm lock token"
+)
+QUEUE_KEYS = (
+    "delivery default-priority order read-order max-depth max-length persistent backout-threshold get put shareable "
+    "alias-of"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verb:
+    """What a verb takes: how many names after it, which flags, which keys."""
+
+    names: tuple[int, int] = (0, 0)
+    flags: frozenset[str] = frozenset()
+    keys: frozenset[str] = frozenset()
+
+
+def _verb(names: tuple[int, int] = (0, 0), flags: str = "", keys: str = "on") -> Verb:
+    return Verb(names=names, flags=frozenset(flags.split()), keys=frozenset(keys.split()))
+
+
+ACTOR_VERBS: Mapping[str, Verb] = {
+    "put": _verb((1, 1), PUT_FLAGS, PUT_KEYS),
+    "get": _verb((0, 0), f"{READ_FLAGS} syncpoint syncpoint-if-persistent under-cursor", READ_KEYS),
+    "get-all": _verb((0, 0), f"{READ_FLAGS} syncpoint syncpoint-if-persistent", READ_KEYS),
+    "browse": _verb((1, 1), f"{READ_FLAGS} lock mark-handle mark-co-op unmarked", READ_KEYS),
+    "browse-all": _verb((0, 0), f"{READ_FLAGS} lock mark-handle mark-co-op unmarked", READ_KEYS),
+    "browse-lock": _verb((0, 0), "", READ_KEYS),
+    "commit": _verb(keys=""),
+    "backout": _verb(keys=""),
+    "prepare": _verb((1, 1), keys=""),
+    "disconnect": _verb(keys=""),
+    "crash": _verb(keys=""),
+    "close": _verb(),
+    "unlock": _verb((0, 1), keys="on lock"),
+    "token": _verb(),
+    "confirm-put": _verb((1, 1), keys="on confirm"),
+    "confirm-get": _verb((1, 1), keys="on confirm"),
+    "undo": _verb((1, 1)),
+    "delete": _verb((1, 1), keys="on lock"),
+    "open": _verb((0, 0), "exclusive co-op strict relaxed"),
+    "resumes": _verb(keys=""),
+}
+OPERATOR_VERBS: Mapping[str, Verb] = {
+    "queue": _verb((1, 1), keys=QUEUE_KEYS),
+    "alter": _verb((1, 1), keys=QUEUE_KEYS),
+    "depth": _verb((0, 1), keys=""),
+    "clock": _verb((1, 1), keys=""),
+    "restart": _verb(keys=""),
+    "settle": _verb((2, 2), keys=""),
+    "set": _verb(keys="max-uncommitted"),
+}
+
+OK_FACTS = frozenset("id group seq offset flags warning".split())
+MESSAGE_FACTS = frozenset("group segment seq offset flags backouts priority length warning earlier-pending".split())
+ENDING_FACTS = frozenset("kind by lock".split())
+OUTCOMES: Mapping[str, frozenset[str]] = {
+    "ok": OK_FACTS,
+    "none": frozenset({"kind"}),
+    "pending": frozenset({"kind", "by"}),
+    "waits": frozenset(),
+    "error": frozenset(),
+    "ignored": frozenset(),
+}
+BODY = re.compile(r"[^\s#+\[\]=$]+")
+
+
+class TableError(Exception):
+    """A table that says something the language does not have: file, line, and what is wrong."""
+
+    def __init__(self, file: str, line: int, text: str) -> None:
+        super().__init__(f"{file}:{line}: {text}")
+        self.file, self.line, self.text = file, line, text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expected:
+    """What a step must bring.
+
+    Args:
+        kind: ok, none, pending, waits, error, ignored, message, list, number or token.
+        value: the message's name, the reason or name of the error (empty: any), the number, the token.
+        items: of a list.
+        facts: what else is asserted.
+    """
+
+    kind: str
+    value: str = ""
+    items: tuple[str, ...] = ()
+    facts: Mapping[str, str]
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One line of a scenario."""
+
+    line: int
+    text: str
+    actor: str
+    verb: str
+    names: tuple[str, ...]
+    flags: frozenset[str]
+    keys: Mapping[str, str]
+    expected: Expected
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scenario:
+    """One scenario: its title, where it stands, its steps."""
+
+    title: str
+    file: str
+    line: int
+    steps: tuple[Step, ...]
+
+
+def read_scenarios(path: str | Path) -> list[Scenario]:
+    """The scenarios of a file. Raises: TableError with file and line; OSError."""
+    return parse(Path(path).read_text(encoding="utf-8"), str(path))
+
+
+def parse(text: str, file: str = "<text>") -> list[Scenario]:
+    """The scenarios of a text."""
+    found: list[tuple[str, int, list[Step]]] = []
+    for number, raw in enumerate(text.splitlines(), 1):
+        line = raw.partition("#")[0].strip()
+        if not line:
+            continue
+        try:
+            if line.startswith("scenario:"):
+                found.append((_title(line), number, []))
+            elif not found:
+                raise ValueError("a step before the first scenario")
+            else:
+                found[-1][2].append(parse_step(line, number))
+        except ValueError as wrong:
+            raise TableError(file, number, str(wrong)) from None
+    for title, number, steps in found:
+        if not steps:
+            raise TableError(file, number, f"the scenario {title!r} has no steps")
+    return [Scenario(title=title, file=file, line=number, steps=tuple(steps)) for title, number, steps in found]
+
+
+def _title(line: str) -> str:
+    title = line.partition(":")[2].strip()
+    if not title:
+        raise ValueError("a scenario needs a title")
+    return title
+
+
+def parse_step(line: str, number: int = 0) -> Step:
+    """One step. Raises: ValueError that says which word is wrong."""
+    call, arrow, outcome = line.partition("->")
+    if not arrow or not outcome.strip():
+        raise ValueError("a step needs `-> OUTCOME`")
+    actor, _, rest = call.strip().partition(" ")
+    name, *words = rest.split() or [""]
+    verbs = OPERATOR_VERBS if actor == "qm" else ACTOR_VERBS
+    if name not in verbs:
+        raise ValueError(f"unknown verb {name!r} for {actor!r}; it is one of {', '.join(verbs)}")
+    if actor != "qm" and not re.fullmatch(r"\w+(\.\d+)?", actor):
+        raise ValueError(f"{actor!r} is no name of an actor")
+    names, flags, keys = _words(name, verbs[name], words)
+    if name == "put":
+        _check_body(names[0])
+    return Step(
+        line=number,
+        text=line,
+        actor=actor if "." in actor or actor == "qm" else f"{actor}.1",
+        verb=name,
+        names=names,
+        flags=flags,
+        keys=keys,
+        expected=parse_outcome(outcome.strip()),
+    )
+
+
+def _words(name: str, verb: Verb, words: list[str]) -> tuple[tuple[str, ...], frozenset[str], dict[str, str]]:
+    names: list[str] = []
+    flags: set[str] = set()
+    keys: dict[str, str] = {}
+    for word in words:
+        key, equals, value = word.partition("=")
+        if equals and key in verb.keys and value and key not in keys:
+            keys[key] = value
+        elif not equals and word in verb.flags and not (len(names) < verb.names[0]):
+            flags.add(word)
+        elif not equals and len(names) < verb.names[1]:
+            names.append(word)
+        else:
+            takes = ", ".join([*sorted(verb.flags), *(f"{key}=" for key in sorted(verb.keys))])
+            raise ValueError(f"{name} does not take {word!r}; it takes {takes or 'nothing'}")
+    if len(names) < verb.names[0]:
+        raise ValueError(f"{name} needs {verb.names[0]} name(s)")
+    return tuple(names), frozenset(flags), keys
+
+
+def _check_body(body: str) -> None:
+    if not BODY.fullmatch(body) or body in OUTCOMES or re.fullmatch(r"-?\d+", body) or "->" in body:
+        raise ValueError(f"{body!r} cannot be the name of a message")
+
+
+def parse_outcome(text: str) -> Expected:
+    """What stands behind the arrow."""
+    if text.startswith("["):
+        return _list(text)
+    head, *words = text.split()
+    if head.startswith("error"):
+        return _error(head, words, text)
+    if head in OUTCOMES:
+        return Expected(kind=head, facts=_facts(words, OUTCOMES[head]), text=text)
+    if re.fullmatch(r"-?\d+", head):
+        return Expected(kind="number", value=head, facts=_facts(words, frozenset()), text=text)
+    if head.startswith("$"):
+        return Expected(kind="token", value=head, facts=_facts(words, frozenset()), text=text)
+    return Expected(kind="message", value=head, facts=_facts(words, MESSAGE_FACTS), text=text)
+
+
+def _error(head: str, words: list[str], text: str) -> Expected:
+    name, equals, value = head.partition("=")
+    if name != "error" or (equals and not value) or words:
+        raise ValueError(f"{text!r} is no outcome: write error or error=REASON")
+    return Expected(kind="error", value=value, facts={}, text=text)
+
+
+def _list(text: str) -> Expected:
+    inside, bracket, rest = text[1:].partition("]")
+    if not bracket:
+        raise ValueError(f"{text!r} lacks its ]")
+    facts: dict[str, str] = {}
+    words = rest.split()
+    ending = ""
+    if (words and words[0] == "pending") or (words and words[0].startswith("error=")):
+        ending = words.pop(0)
+    facts.update(_facts(words, ENDING_FACTS))
+    return Expected(kind="list", value=ending, items=tuple(inside.split()), facts=facts, text=text)
+
+
+def _facts(words: list[str], known: frozenset[str]) -> dict[str, str]:
+    facts = {}
+    for word in words:
+        key, equals, value = word.partition("=")
+        if not equals or key not in known or not value:
+            raise ValueError(
+                f"{word!r} is not said of this outcome; it may say {', '.join(sorted(known)) or 'nothing'}"
+            )
+        facts[key] = value
+    return facts

@@ -1,0 +1,61 @@
+"""What `qm`, the operator of a scenario, does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ..errors import InorderError
+from ..manager import QueueManager
+from .actors import Outcome, Table, number, translate_error, yes
+from .language import Step
+
+ATTRIBUTES: Mapping[str, tuple[str, Callable[[str], Any]]] = {
+    "delivery": ("delivery", str),
+    "default-priority": ("default_priority", number),
+    "order": ("order", str),
+    "read-order": ("read_order", str),
+    "max-depth": ("max_depth", number),
+    "max-length": ("max_length", number),
+    "persistent": ("default_persistence", lambda value: yes("persistent", value)),
+    "backout-threshold": ("backout_threshold", number),
+    "get": ("get_allowed", lambda value: yes("get", value)),
+    "put": ("put_allowed", lambda value: yes("put", value)),
+    "shareable": ("shareable", lambda value: yes("shareable", value)),
+    "alias-of": ("base_queue", str),
+}
+
+
+def operate(manager: QueueManager, table: Table, step: Step) -> Outcome:
+    """One step of the operator, but for clock and restart."""
+    attributes: dict[str, Any] = {}
+    for key, value in step.keys.items():
+        if key in ATTRIBUTES:
+            name, convert = ATTRIBUTES[key]
+            attributes[name] = convert(value)
+    try:
+        return _operate(manager, table, step, attributes)
+    except InorderError as error:
+        return translate_error(error)
+
+
+def _operate(manager: QueueManager, table: Table, step: Step, attributes: dict[str, Any]) -> Outcome:
+    if step.verb == "queue":
+        name = step.names[0]
+        if "base_queue" in attributes:
+            manager.create_alias(name, **attributes)
+        else:
+            manager.create_queue(name, **attributes)
+        table.first_queue = table.first_queue or name
+    elif step.verb == "alter":
+        manager.alter_queue(step.names[0], **attributes)
+    elif step.verb == "settle":
+        name, outcome = step.names
+        if outcome not in ("commit", "backout"):
+            raise ValueError(f"settle takes commit or backout, not {outcome!r}")
+        manager.settle(name, "commit" if outcome == "commit" else "back_out")
+    elif step.verb == "set":
+        manager.alter_manager(max_uncommitted=number(step.keys["max-uncommitted"]))
+    elif step.verb == "depth":
+        return Outcome("number", str(manager.depth(step.names[0] if step.names else table.queue())))
+    return Outcome("ok")

@@ -1,0 +1,52 @@
+"""The stores that scenarios and tests run against, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Protocol
+
+from ..clock import Clock
+from ..errors import bad_argument
+from ..manager import QueueManager, connect
+from ..stores.base import Store
+from ..stores.memory import MemoryStore
+from .clock import ManualClock
+
+
+class RestartableStore(Store, Protocol):
+    """A store that a test can restart."""
+
+    def restart(self) -> None:
+        """Loses every connection and starts the queue manager again."""
+        ...
+
+
+def _memory(clock: Clock) -> RestartableStore:
+    return MemoryStore(name="TEST", clock=clock)
+
+
+STORES: Mapping[str, Callable[[Clock], RestartableStore]] = {"memory": _memory}
+
+
+def make_store(name: str, clock: Clock) -> RestartableStore:
+    """A fresh store of this kind. Raises: ArgumentError, an unknown kind."""
+    if name not in STORES:
+        raise bad_argument("store", name, f"one of {', '.join(STORES)}")
+    return STORES[name](clock)
+
+
+@contextmanager
+def temporary_manager(store: str = "memory", clock: Clock | None = None) -> Iterator[QueueManager]:
+    """A connection to a queue manager that is gone at the end of the block.
+
+    Args:
+        store: which kind, see `STORES`.
+        clock: its clock; default: a new `ManualClock`.
+    """
+    fresh = make_store(store, clock or ManualClock())
+    try:
+        with connect(fresh, program="test") as manager:
+            yield manager
+    finally:
+        fresh.stop()
