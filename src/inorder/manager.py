@@ -354,6 +354,10 @@ class QueueManager:
             housekeeping.tidy(self._store)
             self.abandon()
 
+    def stop(self) -> None:
+        """Stops the queue manager for everyone: calls that wait, and all later ones, end with 2162."""
+        self._store.stop()
+
     def abandon(self) -> None:
         """Ends the connection as if the program had died: an open unit of work is backed out (R5.6)."""
         self._abandoned.detach()

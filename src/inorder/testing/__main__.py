@@ -21,19 +21,16 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--store", choices=sorted(STORES), default="memory", help="default: %(default)s")
     options = parser.parse_args(arguments)
     passed = failed = 0
-    for file in options.files:
-        try:
-            scenarios = read_scenarios(file)
-        except (TableError, OSError, UnicodeDecodeError) as wrong:
-            print(wrong, file=sys.stderr)
-            return 2
-        for scenario in scenarios:
+    try:
+        for scenario in [scenario for file in options.files for scenario in read_scenarios(file)]:
             failure = run_scenario(scenario, options.store)
-            if failure is None:
-                passed += 1
-            else:
-                failed += 1
+            passed += failure is None
+            failed += failure is not None
+            if failure is not None:
                 print(failure)
+    except (TableError, OSError, UnicodeDecodeError) as wrong:
+        print(wrong, file=sys.stderr)
+        return 2
     print(f"{passed} passed, {failed} failed")
     return 1 if failed else 0
 

@@ -1,0 +1,244 @@
+"""The main job of this stage: order on a queue, shown on a real queue manager and checked as it is shown.
+
+    python -m inorder.demo
+
+Part 1 puts the eight messages of the classic picture (figure 2 of "Logical and physical ordering") and reads
+them in physical and in logical order. Part 2 takes complete groups only. Part 3 runs the example of the strict
+read order disclosure with its two relaxed readers, eager and laid back, getting and browsing, and shows what a
+relaxed reader is not promised. Whatever is printed was read from the queue; what differs from the documents
+ends the program with status 1.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable, Iterable, Sequence
+
+from .errors import NoMessageAvailable, QueueManagerStopping
+from .manager import QueueManager, connect
+from .message import IN_GROUP, LAST_IN_GROUP, LAST_SEGMENT, SEGMENT, Message
+from .options import FOREVER, Match
+
+QUEUE = "ORDERS"
+# Figure 2: name, group, sequence number, offset, flags.
+FIGURE_2: Sequence[tuple[str, str, int, int, int]] = (
+    ("A", "", 1, 0, 0),
+    ("Y1", "Y", 1, 0, IN_GROUP),
+    ("Z2", "Z", 2, 0, LAST_IN_GROUP),
+    ("Y2", "Y", 2, 0, IN_GROUP),
+    ("Y3.1", "Y", 3, 0, LAST_IN_GROUP | SEGMENT),
+    ("Y3.2", "Y", 3, 4, LAST_IN_GROUP | LAST_SEGMENT),
+    ("Z1", "Z", 1, 0, IN_GROUP),
+    ("B", "", 1, 0, 0),
+)
+PHYSICAL = "A Y1 Z2 Y2 Y3.1 Y3.2 Z1 B".split()
+LOGICAL = "A Y1 Y2 Y3.1 Y3.2 Z1 Z2 B".split()
+COLOURS = {"Y": "\033[36m", "Z": "\033[35m", "": "\033[0m"}
+
+
+class Screen:
+    """Prints, in colour where somebody looks, and counts what is not as documented."""
+
+    def __init__(self) -> None:
+        self.colours = sys.stdout.isatty()
+        self.wrong = 0
+
+    def title(self, text: str) -> None:
+        print(f"\n{text}\n{'-' * len(text)}")
+
+    def named(self, name: str, group: str, width: int) -> str:
+        padded = name.ljust(width)
+        return f"{COLOURS.get(group, '')}{padded}{COLOURS['']}" if self.colours else padded
+
+    def check(self, text: str, got: object, documented: object) -> None:
+        same = got == documented
+        self.wrong += not same
+        print(f"  {'as documented' if same else f'NOT AS DOCUMENTED, which is {documented}'}: {text}")
+
+
+def names(messages: Iterable[Message]) -> list[str]:
+    """The bodies as text."""
+    return [message.body.decode() for message in messages]
+
+
+def put_figure_2(qm: QueueManager) -> None:
+    """Puts the eight messages in their physical order."""
+    for name, group, sequence_number, offset, flags in FIGURE_2:
+        qm.put(
+            QUEUE,
+            name.encode(),
+            group_id=group.encode(),
+            sequence_number=sequence_number,
+            offset=offset,
+            flags=flags,
+        )
+
+
+def describe(message: Message) -> str:
+    """A message in words: group, sequence number, segment."""
+    group = message.group_id.rstrip(b"\0").decode()
+    if not group:
+        return "in no group"
+    last = "last " if message.group_status == "last" else ""
+    segment = "" if message.segment_status == "no" else f", segment at {message.offset}"
+    return f"group {group}, {last}message {message.sequence_number}{segment}"
+
+
+def physical_and_logical(screen: Screen) -> None:
+    """Part 1."""
+    screen.title("1. One queue, two orders: as they arrived, and as they belong together")
+    with connect() as qm:
+        qm.create_queue(QUEUE)
+        put_figure_2(qm)
+        physical, logical = list(qm.browse(QUEUE)), list(qm.browse(QUEUE, logical=True))
+        print(f"  {'':2}  {'physical order':47}  logical order")
+        for n, (one, other) in enumerate(zip(physical, logical, strict=True), 1):
+            left, right = (
+                screen.named(message.body.decode(), message.group_id.rstrip(b"\0").decode(), 5)
+                + describe(message).ljust(42)
+                for message in (one, other)
+            )
+            print(f"  {n:2}  {left}  {right}".rstrip())
+        screen.check("browsing physically is figure 2", names(physical), PHYSICAL)
+        screen.check("browsing logically is figure 1", names(logical), LOGICAL)
+        got = names(drain(lambda: qm.get(QUEUE, logical=True)))
+        screen.check("getting in logical order brings the same", got, LOGICAL)
+        screen.check("and leaves the queue empty", qm.depth(QUEUE), 0)
+
+
+def drain(read: Callable[[], Message]) -> Iterable[Message]:
+    """Reads until there is none."""
+    while True:
+        try:
+            yield read()
+        except NoMessageAvailable:
+            return
+
+
+def complete_groups(screen: Screen) -> None:
+    """Part 2."""
+    screen.title("2. Whole groups or nothing")
+    with connect() as qm:
+        qm.create_queue(QUEUE)
+        put_figure_2(qm)
+        with qm.open(QUEUE) as queue:
+            physical = [message for message in queue.browse() if message.body == b"Z1"]
+            queue.get(match=Match(token=physical[0].token))  # Z1 is lost: group Z will never be complete
+        groups = []
+        while True:
+            try:
+                groups.append(names(qm.get_group(QUEUE)))
+            except NoMessageAvailable:
+                break
+        for group in groups:
+            print(f"  a group, its segments joined: {' '.join(group)}")
+        screen.check("Z1 is missing, so group Z is passed over", groups, [["A"], ["Y1", "Y2", "Y3.1Y3.2"], ["B"]])
+        screen.check("and its other message stays", names(qm.browse(QUEUE)), ["Z2"])
+
+
+# --- the disclosure's example: two writers in units of work, one queue, one priority
+
+STEPS = ("A puts A1", "B puts B1", "A puts A2", "A commits", "B puts B2", "B commits")
+
+
+def write(qm: QueueManager, after_each: Callable[[int], None]) -> None:
+    """The two writers; `after_each` is called after each of their six steps."""
+    a, b = qm.connect(program="A"), qm.connect(program="B")
+    acts: Sequence[Callable[[], object]] = (
+        lambda: a.put(QUEUE, b"A1", syncpoint=True),
+        lambda: b.put(QUEUE, b"B1", syncpoint=True),
+        lambda: a.put(QUEUE, b"A2", syncpoint=True),
+        a.commit,
+        lambda: b.put(QUEUE, b"B2", syncpoint=True),
+        b.commit,
+    )
+    for n, act in enumerate(acts):
+        act()
+        after_each(n)
+
+
+def laid_back(read: Callable[[QueueManager], Iterable[Message]]) -> list[list[str]]:
+    """A reader that comes when all is written: what it reads after each step."""
+    with connect() as qm:
+        qm.create_queue(QUEUE)
+        write(qm, lambda n: None)
+        return [[] for _ in STEPS[1:]] + [names(read(qm))]
+
+
+def eager_getter() -> list[list[str]]:
+    """A reader on a thread of its own that always waits: what it has after each step."""
+    seen: list[list[str]] = [[] for _ in STEPS]
+    step = 0
+    with connect() as qm:
+        qm.create_queue(QUEUE)
+        reader = qm.connect(program="eager")
+
+        def read() -> None:
+            try:
+                while True:
+                    message = reader.get(QUEUE, wait=FOREVER)
+                    seen[step].append(message.body.decode())
+            except QueueManagerStopping:
+                return
+
+        thread = threading.Thread(target=read)
+        thread.start()
+        qm.room.watch_until(lambda: qm.room.is_asleep(reader.owner))
+
+        def after_each(n: int) -> None:
+            nonlocal step
+            qm.room.watch_until(lambda: qm.room.is_asleep(reader.owner))
+            step = n + 1
+
+        write(qm, after_each)
+        qm.stop()
+        thread.join()
+        reader.abandon()
+        qm.abandon()
+    return seen
+
+
+def eager_browser() -> list[list[str]]:
+    """A browser that looks after each step, from its cursor on."""
+    seen: list[list[str]] = []
+    with connect() as qm:
+        qm.create_queue(QUEUE)
+        with qm.open(QUEUE, browse=True) as queue:
+            write(qm, lambda n: seen.append(names(drain(queue.browse_next))))
+    return seen
+
+
+def relaxed_readers(screen: Screen) -> None:
+    """Part 3."""
+    screen.title("3. Relaxed readers: nobody waits for an open unit of work, and the order depends on when you look")
+    columns = {
+        "laid-back getter": laid_back(lambda qm: drain(lambda: qm.get(QUEUE))),
+        "eager getter": eager_getter(),
+        "laid-back browser": laid_back(lambda qm: qm.browse(QUEUE)),
+        "eager browser": eager_browser(),
+    }
+    print("      " + "".join(text.ljust(19) for text in ("", *columns)).rstrip())
+    for n, step in enumerate(STEPS):
+        cells = "".join(" ".join(seen[n]).ljust(19) for seen in columns.values())
+        print(f"  t{n + 1}  {step:19}{cells}".rstrip())
+    totals = {name: [message for step in seen for message in step] for name, seen in columns.items()}
+    screen.check("the laid-back getter reads in put order", totals["laid-back getter"], "A1 B1 A2 B2".split())
+    screen.check("the eager getter reads another order", totals["eager getter"], "A1 A2 B1 B2".split())
+    screen.check("the laid-back browser reads in put order", totals["laid-back browser"], "A1 B1 A2 B2".split())
+    screen.check("the eager browser misses B1", totals["eager browser"], "A1 A2 B2".split())
+    print("  A strict reader, which gives each of them the same order, is the next stage.")
+
+
+def main() -> int:
+    """Runs the demonstration; 0 if everything was as documented."""
+    screen = Screen()
+    physical_and_logical(screen)
+    complete_groups(screen)
+    relaxed_readers(screen)
+    print(f"\n{'All as documented.' if not screen.wrong else f'{screen.wrong} NOT as documented.'}")
+    return 1 if screen.wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
