@@ -1,0 +1,43 @@
+"""The documents: their examples run, their links lead somewhere, their lists are whole."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+import inorder
+
+ROOT = Path(__file__).parents[1]
+PAGES = sorted(
+    page for page in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")] if not page.is_relative_to(ROOT / "docs/spec")
+)
+EXAMPLES = [
+    pytest.param(example, id=f"{page.relative_to(ROOT)}-{n}")
+    for page in PAGES
+    for n, example in enumerate(re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), re.M | re.S))
+]
+LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
+
+
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_the_example_runs(example: str) -> None:
+    exec(compile(example, "<example>", "exec"), {})
+
+
+def test_there_is_an_example_on_the_first_page() -> None:
+    assert any("README" in str(example.id) for example in EXAMPLES)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_somewhere(page: Path) -> None:
+    links = LINK.findall(page.read_text(encoding="utf-8"))
+    local = [link for link in links if "://" not in link]
+    missing = [link for link in local if not (page.parent / link).exists()]
+    assert not missing, f"{page.name} links to what is not there: {missing}"
+
+
+def test_the_public_names_are_there_and_sorted() -> None:
+    assert list(inorder.__all__) == sorted(inorder.__all__, key=lambda name: (name != "FOREVER", name))
+    assert all(hasattr(inorder, name) for name in inorder.__all__)
