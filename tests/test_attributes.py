@@ -251,9 +251,7 @@ def test_a_bad_value_is_refused(name: str, value: object, reason: Reason, allowe
 
 
 @pytest.mark.parametrize(("name", "value", "reason", "allowed"), cases(BAD_OF_MANAGER))
-def test_a_bad_value_of_the_queue_manager_is_refused(
-    name: str, value: object, reason: Reason, allowed: str
-) -> None:
+def test_a_bad_value_of_the_queue_manager_is_refused(name: str, value: object, reason: Reason, allowed: str) -> None:
     with pytest.raises(ArgumentError) as refused:
         define_manager(**{name: value})
     check_refusal(refused.value, name, value, reason, allowed)
@@ -442,9 +440,7 @@ def test_no_change_changes_nothing(by: Change) -> None:
 
 
 def test_a_model_can_be_told_to_make_lasting_queues_and_back() -> None:
-    lasting = altered(
-        of_type("model"), "alter", definition_type="permanent_dynamic", default_persistence=True
-    )
+    lasting = altered(of_type("model"), "alter", definition_type="permanent_dynamic", default_persistence=True)
     assert (lasting.definition_type, lasting.default_persistence) == ("permanent_dynamic", True)
     with pytest.raises(ArgumentError) as refused:
         altered(lasting, "alter", definition_type="temporary_dynamic")
@@ -474,9 +470,7 @@ def test_the_queue_manager_is_defined_and_altered_by_the_same_rules() -> None:
         ("set", {"max_handles": 1}, "attribute 'max_handles' cannot be set through a handle"),
     ],
 )
-def test_a_change_of_the_queue_manager_that_is_refused(
-    by: Change, changes: dict[str, object], text: str
-) -> None:
+def test_a_change_of_the_queue_manager_that_is_refused(by: Change, changes: dict[str, object], text: str) -> None:
     with pytest.raises(ArgumentError) as refused:
         altered_manager(define_manager(), by, **changes)
     assert str(refused.value).startswith(text)

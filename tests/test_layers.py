@@ -78,9 +78,7 @@ def read_module(path: Path) -> Module:
     is_package = path.name == "__init__.py"
     parts = path.relative_to(SOURCE).with_suffix("").parts
     name = ".".join(parts[:-1] if is_package else parts)
-    return Module(
-        name=name, tree=ast.parse(path.read_text(encoding="utf-8"), str(path)), is_package=is_package
-    )
+    return Module(name=name, tree=ast.parse(path.read_text(encoding="utf-8"), str(path)), is_package=is_package)
 
 
 def imports_of(module: Module, known: frozenset[str]) -> Iterator[Import]:
@@ -246,9 +244,7 @@ def test_the_check_refuses_an_import_from_a_later_layer(text: str) -> None:
     assert imports_against_the_layers([*EMPTY, module_of("inorder.options", text)])
 
 
-@pytest.mark.parametrize(
-    "text", ["from inorder.message import Message", "from .. import errors", "import enum"]
-)
+@pytest.mark.parametrize("text", ["from inorder.message import Message", "from .. import errors", "import enum"])
 def test_the_check_accepts_an_import_from_an_earlier_layer(text: str) -> None:
     assert not imports_against_the_layers([*EMPTY, module_of("inorder.rules.ordering", text)])
 

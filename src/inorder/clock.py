@@ -11,6 +11,9 @@ from collections.abc import Callable
 from typing import Protocol
 
 
+SLEEP_SECONDS_MAX = 3600.0  # a thread cannot be asked to sleep for ever longer; it looks and sleeps again
+
+
 class Clock(Protocol):
     """What the queue manager asks of a clock."""
 
@@ -34,7 +37,7 @@ class SystemClock:
         return time.time()
 
     def pause(self, condition: threading.Condition, until: float | None) -> None:
-        condition.wait(None if until is None else max(0.0, until - self.now()))
+        condition.wait(None if until is None else min(max(0.0, until - self.now()), SLEEP_SECONDS_MAX))
 
     def watch(self, moved: Callable[[], None]) -> None:
         """Time never jumps here."""

@@ -1,0 +1,115 @@
+"""What several test files need: calls on threads of their own, and everything visible at one moment."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
+
+from inorder import QueueManager
+from inorder.errors import NoMessageAvailable
+
+T = TypeVar("T")
+LIMIT_SECONDS = 30.0  # no test waits that long unless it fails
+
+
+class Call(Generic[T]):
+    """A call on a thread of its own, whose end is awaited with a time limit."""
+
+    def __init__(self, function: Callable[[], T]) -> None:
+        self._function = function
+        self._results: list[T] = []
+        self._error: BaseException | None = None
+        self._watcher: QueueManager | None = None
+        self.done = False
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            self._results.append(self._function())
+        except BaseException as error:  # noqa: BLE001 - raised again by whoever asks for the result
+            self._error = error
+        self.done = True
+        if self._watcher is not None:
+            self._watcher.room.poke()
+
+    def result(self) -> T:
+        """What the call returned; raises what it raised."""
+        self._thread.join(LIMIT_SECONDS)
+        assert not self._thread.is_alive(), "the call has not ended in time"
+        if self._error is not None:
+            raise self._error
+        return self._results[0]
+
+    def error(self) -> BaseException:
+        """What the call raised."""
+        self._thread.join(LIMIT_SECONDS)
+        assert not self._thread.is_alive(), "the call has not ended in time"
+        assert self._error is not None, f"the call returned {self._results[0]!r}"
+        return self._error
+
+    def sleeps(self, manager: QueueManager) -> None:
+        """Returns when the call waits with nothing left to look at; fails if it ends instead.
+
+        Args:
+            manager: the connection that the call was made on.
+        """
+        self._watcher = manager
+        room, owner = manager.room, manager.owner
+        Call(lambda: room.watch_until(lambda: self.done or room.is_asleep(owner))).result()
+        assert not self.done, f"the call ended: {self._results} {self._error!r}"
+
+
+def waiting(manager: QueueManager, function: Callable[[], T]) -> Call[T]:
+    """A call on `manager` that has come to wait."""
+    call = Call(function)
+    call.sleeps(manager)
+    return call
+
+
+def bodies(manager: QueueManager, queue: str = "Q", **keywords: Any) -> list[bytes]:
+    """The bodies on a queue in order, as a browser sees them."""
+    return [message.body for message in manager.browse(queue, **keywords)]
+
+
+def drained(manager: QueueManager, queue: str = "Q", **keywords: Any) -> list[bytes]:
+    """The bodies that gets bring until there is none."""
+    found = []
+    with contextlib.suppress(NoMessageAvailable):
+        while True:
+            found.append(manager.get(queue, **keywords).body)
+    return found
+
+
+def told(manager: QueueManager, sentinel: str = "SENTINEL") -> None:
+    """Returns when listeners and hooks have been told of everything that happened so far.
+
+    All are called on one thread, in order: when a listener of a queue of our own is called, the others were.
+    """
+    manager.create_queue(sentinel)
+    called = threading.Event()
+    registration = manager.listen(sentinel, lambda arrival: called.set())
+    manager.put(sentinel, b"", syncpoint=False)
+    assert called.wait(LIMIT_SECONDS), "the listener was not called in time"
+    registration.cancel()
+    manager.close_queue(sentinel)
+    manager.delete_queue(sentinel, purge=True)
+
+
+def snapshot(manager: QueueManager) -> tuple[object, ...]:
+    """All that can be seen of a queue manager, by a connection of its own."""
+    onlooker = manager.connect(program="onlooker")
+    try:
+        queues = onlooker.queues()
+        locals_ = [queue.name for queue in queues if queue.type == "local"]
+        return (
+            queues,
+            [onlooker.status(name) for name in locals_],
+            [list(onlooker.browse(name)) for name in locals_ if onlooker.attributes(name).get_allowed],
+            onlooker.units(),
+            onlooker.manager_attributes(),
+        )
+    finally:
+        onlooker.abandon()

@@ -1,0 +1,146 @@
+"""Bad values: for each value that callers build a table of bad arguments and the error each gets."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from inorder import GetOptions, Match, Message, OpenOptions, PutOptions, Reason
+from inorder.errors import ArgumentError, CallerError, InorderError, MatchError, OptionsError
+from inorder.testing import ManualClock
+
+Bad = tuple[Callable[[], object], type[InorderError], Reason, str]
+
+# `Any`, for these calls are wrong on purpose.
+message: Any = Message
+match: Any = Match
+put_options: Any = PutOptions
+get_options: Any = GetOptions
+open_options: Any = OpenOptions
+clock: Any = ManualClock
+
+MESSAGE: list[Bad] = [
+    (lambda: message("text"), ArgumentError, Reason.ARGUMENT_ERROR, "encode"),
+    (lambda: message(None), ArgumentError, Reason.ARGUMENT_ERROR, "body"),
+    (lambda: message(5), ArgumentError, Reason.ARGUMENT_ERROR, "body"),
+    (lambda: message([1, 2]), ArgumentError, Reason.ARGUMENT_ERROR, "[1, 2]"),
+    (lambda: message(b"", colour="red"), ArgumentError, Reason.ARGUMENT_ERROR, "colour"),
+    (lambda: message(b"", length=3), ArgumentError, Reason.ARGUMENT_ERROR, "length"),
+    (lambda: message(b"", token=bytes(16)), ArgumentError, Reason.ARGUMENT_ERROR, "token"),
+    (lambda: message(b"", place=(0, 1, 0)), ArgumentError, Reason.ARGUMENT_ERROR, "place"),
+    (lambda: message(b"", warning=2079), ArgumentError, Reason.ARGUMENT_ERROR, "warning"),
+    (lambda: message(b"", priority="high"), ArgumentError, Reason.PRIORITY_ERROR, "'high'"),
+    (lambda: message(b"", message_type=1), CallerError, Reason.MISSING_REPLY_TO_Q, "reply_to_queue"),
+    (lambda: message(b"").replace(colour="red"), ArgumentError, Reason.ARGUMENT_ERROR, "colour"),
+    (lambda: message(b"").replace(body="text"), ArgumentError, Reason.ARGUMENT_ERROR, "body"),
+    (lambda: message(b"").replace(message_type=1), CallerError, Reason.MISSING_REPLY_TO_Q, "reply_to_queue"),
+]
+MATCH: list[Bad] = [
+    (lambda: match(colour="red"), ArgumentError, Reason.MATCH_OPTIONS_ERROR, "colour"),
+    (lambda: match(body=b"x"), ArgumentError, Reason.MATCH_OPTIONS_ERROR, "body"),
+    (lambda: match(backout_count=1), ArgumentError, Reason.MATCH_OPTIONS_ERROR, "backout_count"),
+    (lambda: match(message_id="text"), ArgumentError, Reason.MD_ERROR, "message_id"),
+    (lambda: match(message_id=bytes(25)), ArgumentError, Reason.MD_ERROR, "message_id"),
+    (lambda: match(sequence_number=0), ArgumentError, Reason.MSG_SEQ_NUMBER_ERROR, "sequence_number"),
+    (lambda: match(offset=-1), ArgumentError, Reason.OFFSET_ERROR, "offset"),
+    (lambda: match(priority=-1), ArgumentError, Reason.PRIORITY_ERROR, "priority"),
+    (lambda: match(token="text"), ArgumentError, Reason.MATCH_OPTIONS_ERROR, "token"),
+    (lambda: match(token=5), ArgumentError, Reason.MATCH_OPTIONS_ERROR, "token"),
+    (lambda: match(token=bytes(17)), ArgumentError, Reason.MATCH_OPTIONS_ERROR, "token"),
+]
+PUT_OPTIONS: list[Bad] = [
+    (lambda: put_options(syncpoint=1), ArgumentError, Reason.OPTIONS_ERROR, "syncpoint"),
+    (lambda: put_options(syncpoint="yes"), ArgumentError, Reason.OPTIONS_ERROR, "'yes'"),
+    (lambda: put_options(logical=None), ArgumentError, Reason.OPTIONS_ERROR, "logical"),
+    (lambda: put_options(new_message_id=1), ArgumentError, Reason.OPTIONS_ERROR, "new_message_id"),
+    (lambda: put_options(new_correlation_id="x"), ArgumentError, Reason.OPTIONS_ERROR, "new_correlation_id"),
+    (lambda: put_options(context="pass_all"), ArgumentError, Reason.OPTIONS_ERROR, "context"),
+    (lambda: put_options(context=None), ArgumentError, Reason.OPTIONS_ERROR, "context"),
+    (lambda: put_options(context=["none"]), ArgumentError, Reason.OPTIONS_ERROR, "context"),
+]
+FLAGS = """syncpoint_if_persistent logical complete all_segments all_messages under_cursor lock mark_handle mark_co_op
+    unmarked unmark_handle unmark_co_op accept_truncated""".split()
+GET_OPTIONS: list[Bad] = [
+    (lambda: get_options(browse="last"), ArgumentError, Reason.OPTIONS_ERROR, "browse"),
+    (lambda: get_options(browse=True), ArgumentError, Reason.OPTIONS_ERROR, "browse"),
+    (lambda: get_options(syncpoint=0), ArgumentError, Reason.OPTIONS_ERROR, "syncpoint"),
+    (lambda: get_options(wait=-1), ArgumentError, Reason.WAIT_INTERVAL_ERROR, "wait"),
+    (lambda: get_options(wait=-0.001), ArgumentError, Reason.WAIT_INTERVAL_ERROR, "-0.001"),
+    (lambda: get_options(wait=-math.inf), ArgumentError, Reason.WAIT_INTERVAL_ERROR, "wait"),
+    (lambda: get_options(wait=math.nan), ArgumentError, Reason.WAIT_INTERVAL_ERROR, "nan"),
+    (lambda: get_options(wait=True), ArgumentError, Reason.WAIT_INTERVAL_ERROR, "wait"),
+    (lambda: get_options(wait="5"), ArgumentError, Reason.WAIT_INTERVAL_ERROR, "'5'"),
+    (lambda: get_options(buffer=-1), ArgumentError, Reason.BUFFER_LENGTH_ERROR, "buffer"),
+    (lambda: get_options(buffer=2.0), ArgumentError, Reason.BUFFER_LENGTH_ERROR, "2.0"),
+    (lambda: get_options(buffer=False), ArgumentError, Reason.BUFFER_LENGTH_ERROR, "buffer"),
+    (lambda: get_options(match=None), ArgumentError, Reason.MATCH_OPTIONS_ERROR, "match"),
+    (lambda: get_options(match={"priority": 1}), ArgumentError, Reason.MATCH_OPTIONS_ERROR, "match"),
+    (lambda: get_options(complete=True, match=Match(offset=0)), MatchError, Reason.MATCH_OPTIONS_ERROR, "offset"),
+    (lambda: get_options(lock=True), OptionsError, Reason.OPTIONS_ERROR, "lock"),
+]
+OPEN_OPTIONS: list[Bad] = [
+    (open_options, OptionsError, Reason.OPTIONS_ERROR, "input, output or browse"),
+    (lambda: open_options(input="often"), ArgumentError, Reason.OPTIONS_ERROR, "'often'"),
+    (lambda: open_options(input=True), ArgumentError, Reason.OPTIONS_ERROR, "input"),
+    (lambda: open_options(output="yes"), ArgumentError, Reason.OPTIONS_ERROR, "output"),
+    (lambda: open_options(output=True, browse=None), ArgumentError, Reason.OPTIONS_ERROR, "browse"),
+    (lambda: open_options(browse=True, co_op=1), ArgumentError, Reason.OPTIONS_ERROR, "co_op"),
+    (lambda: open_options(input="shared", co_op=True), OptionsError, Reason.OPTIONS_ERROR, "co_op"),
+]
+CLOCK: list[Bad] = [
+    (lambda: clock("noon"), ArgumentError, Reason.ARGUMENT_ERROR, "start"),
+    (lambda: clock(math.nan), ArgumentError, Reason.ARGUMENT_ERROR, "start"),
+    (lambda: clock(path=5), ArgumentError, Reason.ARGUMENT_ERROR, "path"),
+]
+SECONDS = [-1, -0.5, math.nan, math.inf, True, "5", None]
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "reason", "word"), [*MESSAGE, *MATCH, *PUT_OPTIONS, *GET_OPTIONS, *OPEN_OPTIONS, *CLOCK]
+)
+def test_a_bad_value_is_refused_with_its_reason(
+    call: Callable[[], object], error: type[InorderError], reason: Reason, word: str
+) -> None:
+    with pytest.raises(InorderError) as raised:
+        call()
+    assert isinstance(raised.value, error)
+    assert raised.value.reason == reason
+    assert word in str(raised.value)
+    if isinstance(raised.value, ArgumentError):
+        assert {"argument", "value", "allowed"} <= raised.value.data.keys()
+
+
+@pytest.mark.parametrize("flag", FLAGS)
+@pytest.mark.parametrize("value", [1, 0, None, "yes"])
+def test_a_flag_of_a_get_is_true_or_false_and_nothing_else(flag: str, value: object) -> None:
+    with pytest.raises(ArgumentError, match=flag) as raised:
+        get_options(browse="first", **{flag: value})
+    assert raised.value.reason == Reason.OPTIONS_ERROR
+
+
+@pytest.mark.parametrize("options", [put_options, get_options, open_options])
+def test_an_option_that_does_not_exist_is_refused(options: Any) -> None:
+    with pytest.raises(TypeError, match="colour"):
+        options(colour="red")
+
+
+@pytest.mark.parametrize("seconds", SECONDS)
+def test_a_clock_advances_by_a_finite_number_from_0_and_otherwise_stands_still(seconds: object) -> None:
+    manual = clock()
+    before = manual.now()
+    with pytest.raises(ArgumentError, match="seconds") as raised:
+        manual.advance(seconds)
+    assert raised.value.argument == "seconds"
+    assert manual.now() == before
+
+
+def test_a_file_that_holds_no_time_is_refused_and_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "clock"
+    path.write_text("noon")
+    with pytest.raises(ArgumentError, match="clock"):
+        ManualClock(path=path).now()
+    assert path.read_text() == "noon"

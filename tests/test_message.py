@@ -1,0 +1,409 @@
+"""Message: its fields and their ranges, what MQ calls them, and that it never changes."""
+
+from __future__ import annotations
+
+import copy
+import math
+import pickle
+import sys
+import types
+from collections.abc import Callable
+from typing import Any, Union, get_args, get_origin, get_type_hints
+
+import pytest
+
+from inorder import Flags, Message, MessageType, Place, Reason, UniqueId
+from inorder.errors import ArgumentError, CallerError
+from inorder.message import (
+    IN_GROUP,
+    LAST_IN_GROUP,
+    LAST_SEGMENT,
+    NO_ID,
+    SEGMENT,
+    SEGMENTATION_ALLOWED,
+    Descriptor,
+    stored_flags,
+)
+
+NUMBER_MAX = 999_999_999
+BITS_MAX = 2**31 - 1
+message: Any = Message  # for calls that are wrong on purpose
+
+# MQMD (mq-semantics 1.1) without its StrucId and Version, in its order.
+MQMD = """Report MsgType Expiry Feedback Encoding CodedCharSetId Format Priority Persistence MsgId CorrelId BackoutCount
+    ReplyToQ ReplyToQMgr UserIdentifier AccountingToken ApplIdentityData PutApplType PutApplName PutDate PutTime
+    ApplOriginData GroupId MsgSeqNumber Offset MsgFlags OriginalLength""".split()
+
+# ---- fields
+
+
+def test_every_field_of_the_mqmd_is_there_and_named_once() -> None:
+    names = [name for field in Message.FIELDS.values() for name in field.mq_name.split(", ")]
+    assert set(MQMD) <= set(names)
+    assert len(set(names)) == len(names)
+
+
+DEFAULTS = {
+    "report": 0,
+    "message_type": MessageType.DATAGRAM,
+    "expiry": None,
+    "feedback": 0,
+    "encoding": 546 if sys.byteorder == "little" else 273,
+    "coded_character_set_id": 0,
+    "format": "",
+    "priority": None,
+    "persistent": None,
+    "message_id": bytes(24),
+    "correlation_id": bytes(24),
+    "reply_to_queue": "",
+    "reply_to_queue_manager": "",
+    "user_identifier": "",
+    "accounting_token": bytes(32),
+    "application_identity_data": "",
+    "put_application_type": 0,
+    "put_application_name": "",
+    "put_at": 0.0,
+    "application_origin_data": "",
+    "group_id": bytes(24),
+    "sequence_number": 1,
+    "offset": 0,
+    "flags": 0,
+    "original_length": -1,
+    "delay": 0.0,
+    "body": b"",
+    "length": 0,
+    "backout_count": 0,
+    "token": bytes(16),
+    "uid": None,
+    "place": None,
+    "warning": None,
+}
+
+
+def test_a_new_message_has_the_defaults_of_mq() -> None:
+    assert dict(Message().fields()) == DEFAULTS
+    for name, default in DEFAULTS.items():
+        assert getattr(Message(), name) == default
+
+
+def test_every_field_says_what_it_is() -> None:
+    for name, field in Message.FIELDS.items():
+        assert field.name == name
+        assert (field.__doc__ or "").endswith("."), name
+
+
+def test_the_descriptor_lists_what_callers_may_set() -> None:
+    assert list(Descriptor.__annotations__) == [n for n, f in Message.FIELDS.items() if f.check and n != "body"]
+
+
+SAMPLES: dict[str, tuple[object, ...]] = {
+    "report": (0,),
+    "message_type": (8, MessageType.REPLY),
+    "sequence_number": (1, 7),
+    "original_length": (-1, 7),
+    "flags": (0, Flags.IN_GROUP),
+    "expiry": (None, 5, 2.5, math.inf),
+    "priority": (None, 5),
+    "persistent": (None, True),
+}
+BY_TYPE: dict[type, tuple[object, ...]] = {int: (0, 7), float: (0, 7, 7.5), str: ("", "x"), bytes: (b"", b"x")}
+
+
+@pytest.mark.parametrize(("name", "hint"), get_type_hints(Descriptor).items())
+def test_the_types_of_the_descriptor_are_those_of_the_fields(name: str, hint: Any) -> None:
+    kinds = get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
+    field = Message.FIELDS[name]
+    assert isinstance(field.default, kinds)
+    assert field.check is not None
+    for sample in SAMPLES.get(name, BY_TYPE.get(kinds[0], ())):
+        kept = field.check(name, sample)
+        assert type(kept) in kinds, (name, sample)
+    assert (type(None) in kinds) == (field.default is None)
+
+
+def test_what_is_given_is_kept() -> None:
+    given: Descriptor = {
+        "message_type": 65536,
+        "expiry": 2.5,
+        "format": "MQSTR",
+        "priority": 7,
+        "persistent": False,
+        "message_id": b"m" * 24,
+        "correlation_id": b"c" * 24,
+        "reply_to_queue": "REPLIES",
+        "accounting_token": b"a" * 32,
+        "group_id": b"g" * 24,
+        "sequence_number": 3,
+        "offset": 16,
+        "flags": IN_GROUP | SEGMENT,
+        "delay": 1.5,
+    }
+    made = Message(b"body", **given)
+    assert {name: getattr(made, name) for name in given} == given
+    assert (made.body, made.length) == (b"body", 4)
+
+
+@pytest.mark.parametrize(
+    "body", [b"data", bytearray(b"data"), memoryview(b"data")], ids=lambda each: type(each).__name__
+)
+def test_a_body_is_any_bytes_and_kept_as_bytes(body: bytes | bytearray | memoryview) -> None:
+    made = Message(body)
+    assert type(made.body) is bytes
+    assert made.body == b"data"
+
+
+def test_a_body_is_a_copy() -> None:
+    data = bytearray(b"data")
+    made = Message(data)
+    data[:] = b"gone"
+    assert made.body == b"data"
+
+
+def test_short_ids_are_padded_with_nul() -> None:
+    made = Message(b"", message_id=b"m", accounting_token=b"a")
+    assert made.message_id == b"m" + bytes(23)
+    assert made.accounting_token == b"a" + bytes(31)
+
+
+def test_texts_lose_their_padding() -> None:
+    made = Message(b"", format="MQSTR   ", reply_to_queue="REPLIES\0\0", put_application_name="  indented ")
+    assert (made.format, made.reply_to_queue, made.put_application_name) == ("MQSTR", "REPLIES", "  indented")
+
+
+# ---- ranges
+
+# field: the reason, what is just allowed, what is just not
+RANGES: dict[str, tuple[Reason, list[object], list[object]]] = {
+    "report": (Reason.REPORT_OPTIONS_ERROR, [0, 64, 128], [-1, 2**31, 270270464, 4, 256, 2048, 2097152, "0", True]),
+    "message_type": (Reason.MSG_TYPE_ERROR, [2, 4, 8, 65536, NUMBER_MAX], [0, 3, 65535, NUMBER_MAX + 1, "8", True]),
+    "expiry": (
+        Reason.EXPIRY_ERROR,
+        [0.1, 1, 99_999_999.9, math.inf, None],
+        [0, 0.05, -1, 100_000_000, -math.inf, math.nan, "1", True],
+    ),
+    "feedback": (Reason.FEEDBACK_ERROR, [0, 258, NUMBER_MAX], [-1, NUMBER_MAX + 1, None]),
+    "encoding": (Reason.MD_ERROR, [0, 273, BITS_MAX], [-1, BITS_MAX + 1, "546"]),
+    "coded_character_set_id": (Reason.MD_ERROR, [0, 1208, BITS_MAX], [-5, BITS_MAX + 1, "utf-8"]),
+    "format": (Reason.MD_ERROR, ["", "x" * 8], ["x" * 9, b"MQSTR", None]),
+    "priority": (Reason.PRIORITY_ERROR, [0, 9, 10, None], [-1, -2, 1.5, "9", True]),
+    "persistent": (Reason.PERSISTENCE_ERROR, [True, False, None], [0, 1, 2, "yes"]),
+    "message_id": (Reason.MD_ERROR, [b"", b"x" * 24], [b"x" * 25, "x", None, 24]),
+    "correlation_id": (Reason.MD_ERROR, [b"", b"x" * 24], [b"x" * 25, "x", None]),
+    "reply_to_queue": (Reason.MD_ERROR, ["", "x" * 48], ["x" * 49, b"x", None]),
+    "reply_to_queue_manager": (Reason.MD_ERROR, ["", "x" * 48], ["x" * 49, b"x", None]),
+    "user_identifier": (Reason.MD_ERROR, ["", "x" * 12], ["x" * 13, b"x"]),
+    "accounting_token": (Reason.MD_ERROR, [b"", b"x" * 32], [b"x" * 33, "x"]),
+    "application_identity_data": (Reason.MD_ERROR, ["", "x" * 32], ["x" * 33, b"x"]),
+    "put_application_type": (Reason.MD_ERROR, [-1, 0, BITS_MAX], [-2, BITS_MAX + 1, "6"]),
+    "put_application_name": (Reason.MD_ERROR, ["", "x" * 28], ["x" * 29, b"x"]),
+    "put_at": (Reason.MD_ERROR, [0, 1.5, 253402300799], [-1, 253402300800, math.nan, "now", True]),
+    "application_origin_data": (Reason.MD_ERROR, ["", "x" * 4], ["x" * 5, b"x"]),
+    "group_id": (Reason.MD_ERROR, [b"", b"x" * 24], [b"x" * 25, "x", None]),
+    "sequence_number": (Reason.MSG_SEQ_NUMBER_ERROR, [1, NUMBER_MAX], [0, -1, NUMBER_MAX + 1, 1.0, True]),
+    "offset": (Reason.OFFSET_ERROR, [0, NUMBER_MAX], [-1, NUMBER_MAX + 1, 1.0, False]),
+    "flags": (Reason.MSG_FLAGS_ERROR, [0, 31, Flags.SEGMENT], [-1, 32, 64, "8", None, True]),
+    "original_length": (Reason.ORIGINAL_LENGTH_ERROR, [-1], [-2, NUMBER_MAX + 1, "1", None]),
+    "delay": (Reason.ARGUMENT_ERROR, [0, 0.5, 99_999_999.9], [-0.5, 100_000_000, math.inf, math.nan, "1", True]),
+}
+ALLOWED = [(name, value) for name, (_, allowed, _) in RANGES.items() for value in allowed]
+REFUSED = [(name, value) for name, (_, _, refused) in RANGES.items() for value in refused]
+
+
+def test_the_range_of_every_field_is_tested() -> None:
+    assert list(RANGES) == list(Descriptor.__annotations__)
+
+
+@pytest.mark.parametrize(("name", "value"), ALLOWED)
+def test_what_is_within_its_range_is_kept(name: str, value: Any) -> None:
+    kept = getattr(message(b"", **{name: value}), name)
+    assert (kept.rstrip(b"\0") if isinstance(kept, bytes) else kept) == value
+
+
+@pytest.mark.parametrize(("name", "value"), REFUSED)
+def test_what_is_out_of_its_range_is_refused_with_its_reason(name: str, value: object) -> None:
+    for build in (message, message(b"").replace):
+        with pytest.raises(ArgumentError, match=name) as raised:
+            build(**{name: value})
+        assert raised.value.reason == RANGES[name][0]
+        assert raised.value.argument == name
+
+
+# ---- rules between fields
+
+
+@pytest.mark.parametrize("report", [1, 2, 16777216, 50331648, 117440512])
+def test_reports_need_a_queue_to_go_to(report: int) -> None:
+    with pytest.raises(CallerError) as raised:
+        Message(b"", report=report)
+    assert raised.value.reason == 2027
+    assert Message(b"", report=report, reply_to_queue="REPLIES").report == report
+
+
+def test_a_request_needs_a_queue_for_the_reply() -> None:
+    with pytest.raises(CallerError, match="reply_to_queue") as raised:
+        Message(b"", message_type=MessageType.REQUEST)
+    assert raised.value.reason == 2027
+    request = Message(b"", message_type=MessageType.REQUEST, reply_to_queue="REPLIES")
+    with pytest.raises(CallerError):
+        request.replace(reply_to_queue="  ")
+    assert request.replace(message_type=MessageType.REPLY, reply_to_queue="").message_type == 2
+
+
+@pytest.mark.parametrize(
+    ("flags", "body", "original_length"),
+    [(SEGMENT, b"", 0), (SEGMENT, b"12345", 4), (LAST_SEGMENT, b"12345", 4)],
+)
+def test_r1_12_an_original_length_is_that_of_the_segment_at_least(
+    flags: int, body: bytes, original_length: int
+) -> None:
+    with pytest.raises(ArgumentError) as raised:
+        Message(body, message_type=MessageType.REPORT, flags=flags, original_length=original_length)
+    assert raised.value.reason == 2252
+
+
+@pytest.mark.parametrize(
+    ("flags", "body", "original_length"),
+    [
+        (SEGMENT, b"", 1),
+        (SEGMENT, b"12345", 5),
+        (LAST_SEGMENT, b"", 0),
+        (SEGMENT | LAST_SEGMENT, b"1", 99),
+        (SEGMENT, b"", -1),
+    ],
+)
+def test_r1_12_a_report_about_a_segment_has_its_length(flags: int, body: bytes, original_length: int) -> None:
+    made = Message(body, message_type=MessageType.REPORT, flags=flags, original_length=original_length)
+    assert made.original_length == original_length
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{"flags": SEGMENT}, {"message_type": MessageType.REPORT}, {"message_type": MessageType.REPORT, "flags": IN_GROUP}],
+)
+def test_r1_12_nothing_else_has_an_original_length(fields: dict[str, Any]) -> None:
+    with pytest.raises(ArgumentError) as raised:
+        Message(b"12345", original_length=5, **fields)
+    assert raised.value.reason == 2252
+
+
+# ---- what is derived
+
+
+@pytest.mark.parametrize(
+    ("flags", "group", "segment", "allowed"),
+    [
+        (0, "no", "no", False),
+        (IN_GROUP, "in", "no", False),
+        (LAST_IN_GROUP, "last", "no", False),
+        (IN_GROUP | LAST_IN_GROUP, "last", "no", False),
+        (SEGMENT, "no", "in", False),
+        (LAST_SEGMENT, "no", "last", False),
+        (SEGMENT | LAST_SEGMENT, "no", "last", False),
+        (LAST_IN_GROUP | SEGMENT, "last", "in", False),
+        (SEGMENTATION_ALLOWED, "no", "no", True),
+        (SEGMENTATION_ALLOWED | IN_GROUP | SEGMENT, "in", "in", True),
+    ],
+)
+def test_r1_11_statuses(flags: int, group: str, segment: str, allowed: bool) -> None:
+    made = Message(b"", flags=flags)
+    assert (made.group_status, made.segment_status, made.segmentation_allowed) == (group, segment, allowed)
+
+
+@pytest.mark.parametrize(
+    ("given", "stored"),
+    [(0, 0), (IN_GROUP, 8), (LAST_IN_GROUP, 24), (SEGMENT, 2), (LAST_SEGMENT, 6), (1, 1), (LAST_IN_GROUP | 4, 30)],
+)
+def test_r1_10_the_last_of_a_group_is_in_it_and_the_last_segment_is_one(given: int, stored: int) -> None:
+    assert stored_flags(given) == stored
+
+
+@pytest.mark.parametrize(
+    ("put_at", "date", "time"),
+    [
+        (0.0, "19700101", "00000000"),
+        (1_000_000_000.25, "20010909", "01464025"),
+        (951_782_399.5, "20000228", "23595950"),
+        (951_782_400.0, "20000229", "00000000"),
+        (59.999, "19700101", "00005999"),
+    ],
+)
+def test_put_date_and_time_are_mqs_in_utc(put_at: float, date: str, time: str) -> None:
+    made = Message(b"", put_at=put_at)
+    assert (made.put_date, made.put_time) == (date, time)
+
+
+# ---- it never changes
+
+
+def test_nothing_can_be_set_or_deleted() -> None:
+    made: Any = Message(b"body", priority=3)
+    for name in (*Message.FIELDS, "group_status", "put_date", "_row", "colour"):
+        with pytest.raises(AttributeError, match="never changes"):
+            setattr(made, name, 5)
+        with pytest.raises(AttributeError, match="never changes"):
+            delattr(made, name)
+    assert made == Message(b"body", priority=3)
+    assert not hasattr(made, "__dict__")
+
+
+def test_replace_makes_a_changed_copy() -> None:
+    made = Message(b"body", priority=3, format="MQSTR")
+    other = made.replace(priority=4, body=b"longer body")
+    assert (other.priority, other.format, other.body, other.length) == (4, "MQSTR", b"longer body", 11)
+    assert made == Message(b"body", priority=3, format="MQSTR")
+    assert made.replace() == made
+
+
+def test_replace_keeps_what_a_get_has_added() -> None:
+    got = Message(b"body").with_values(backout_count=2, uid=UniqueId("QM", 7), place=Place(0, 1, 0))
+    copied = got.replace(priority=5)
+    assert (copied.backout_count, copied.uid, copied.place) == (2, UniqueId("QM", 7), Place(0, 1, 0))
+
+
+def test_messages_are_equal_if_all_their_fields_are() -> None:
+    assert Message(b"body", priority=3) == Message(b"body", priority=3)
+    assert hash(Message(b"body", priority=3)) == hash(Message(b"body", priority=3))
+    assert Message(b"body", priority=3) != Message(b"body", priority=4)
+    assert Message(b"body") != Message(b"BODY")
+    assert Message(b"body") != Message(b"body").with_values(backout_count=1)
+    assert Message(b"body") != b"body"
+
+
+COPIES: dict[str, Callable[[Message], Message]] = {
+    "copy": copy.copy,
+    "deepcopy": copy.deepcopy,
+    "pickle": lambda made: pickle.loads(pickle.dumps(made)),
+}
+
+
+@pytest.mark.parametrize("again", COPIES.values(), ids=COPIES)
+def test_a_message_can_be_copied_and_pickled(again: Callable[[Message], Message]) -> None:
+    got = Message(b"body", priority=3, expiry=math.inf).with_values(
+        uid=UniqueId("QM", 7), place=Place(-3, 1, 0), warning=Reason.TRUNCATED_MSG_ACCEPTED
+    )
+    copied = again(got)
+    assert copied == got
+    assert type(copied.place) is Place
+    assert copied.warning is Reason.TRUNCATED_MSG_ACCEPTED
+
+
+# ---- how it is shown
+
+
+def test_it_shows_what_is_not_default() -> None:
+    assert repr(Message(b"body", priority=3)) == "Message(b'body', priority=3)"
+    assert repr(Message()) == "Message(b'')"
+
+
+@pytest.mark.parametrize("length", [41, 1_000, 1_000_000])
+def test_a_long_body_is_shown_by_its_beginning_and_its_length(length: int) -> None:
+    shown = repr(Message(b"x" * length))
+    assert shown == f"Message({b'x' * 32!r}... {length:,} bytes)"
+
+
+def test_a_body_of_40_bytes_is_shown_whole() -> None:
+    assert repr(Message(b"x" * 40)) == f"Message({b'x' * 40!r})"
+
+
+def test_no_id_is_24_times_nul() -> None:
+    assert bytes(24) == NO_ID
