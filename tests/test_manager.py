@@ -10,6 +10,7 @@ from dataclasses import fields
 from typing import Any
 
 import pytest
+from tests.support import bodies, drained
 
 import inorder
 from inorder import Message, NoMessageAvailable, QueueManager, QueueStatus, UnknownQueue, connect
@@ -29,7 +30,6 @@ from inorder.errors import (
 from inorder.message import IN_GROUP
 from inorder.stores.memory import MemoryStore
 from inorder.testing import ManualClock, temporary_manager
-from tests.support import bodies, drained
 
 
 @pytest.fixture
@@ -91,7 +91,7 @@ def test_a_connection_shows_whether_it_is_closed(qm: QueueManager) -> None:
 
 
 def test_the_names_of_the_package_are_all_there() -> None:
-    assert sorted(inorder.__all__) == inorder.__all__
+    assert len(set(inorder.__all__)) == len(inorder.__all__)
     assert all(hasattr(inorder, name) for name in inorder.__all__)
 
 
@@ -434,9 +434,7 @@ def test_a38_a_new_expiry_of_a_queue_is_for_newcomers(qm: QueueManager, clock: M
 
 
 def test_closing_and_connecting_discard_what_has_expired_anywhere(qm: QueueManager, clock: ManualClock) -> None:
-    expired: list[bytes] = []
     other = qm.connect()
-    qm.hook("expired", lambda queue, message: expired.append(message.body))
     qm.put("Q", b"1", expiry=1)
     clock.advance(1)
     other.close()

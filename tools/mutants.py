@@ -26,8 +26,9 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -41,6 +42,9 @@ LISTS = sorted(Path(__file__).parent.glob("mutants_*.txt"))
 SECONDS_MIN = 10.0
 TIMES_AS_LONG = 20  # as the code that is whole: two mutants run at a time, and the machine may be busy
 OUR_FAULT = ("ImportError", "IndentationError", "ModuleNotFoundError", "NameError", "SyntaxError", "UnboundLocalError")
+# A line of the scenario runner, or of pytest's summary.
+FAILURE = re.compile(r"(\S+:\d+): |(?:FAILED|ERROR) (\S+)")
+LAST_WORDS = 80
 RULE = re.compile(r"[A-Z]{0,2}-?\d+(\.\d+)?")
 
 Result = Literal["caught", "hung", "survived", "error"]
@@ -185,44 +189,45 @@ class Bench:
         return Verdict(mutant=mutant, result=result, where=run.where)
 
     def _run_tables(self, code: Path) -> Run:
-        return self._run(code, ["inorder.testing", *self._tables, "--store", "memory"], self._folder, _failing_line)
+        return self._run(code, ["inorder.testing", *self._tables, "--store", "memory"], self._folder)
 
     def _run_tests(self, code: Path, tests: str) -> Run:
-        return self._run(code, ["pytest", "-q", "-x", "-p", "no:cacheprovider", tests], ROOT, _failing_test)
+        return self._run(code, ["pytest", "-q", "-x", "-p", "no:cacheprovider", tests], ROOT)
 
-    def _run(self, code: Path, module: Sequence[str], folder: Path, where: Callable[[str, str], str]) -> Run:
+    def _run(self, code: Path, module: Sequence[str], folder: Path) -> Run:
+        """Runs a module on this copy of the package, up to its first failure or the time limit."""
         start = time.monotonic()
         process = subprocess.Popen(
             [sys.executable, "-u", "-m", *module],
             cwd=folder,
             env=os.environ | {"PYTHONPATH": str(code), "PYTHONDONTWRITEBYTECODE": "1"},
             stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
             text=True,
         )
-        hung = False
-        try:
-            output, errors = process.communicate(timeout=self._limit)
-        except subprocess.TimeoutExpired:
+        hung = threading.Event()
+
+        def end() -> None:
+            hung.set()
             process.kill()
-            output, errors = process.communicate()
-            hung = True
-        passed = process.returncode == 0
-        return Run(passed, hung, "" if passed else where(output, errors), time.monotonic() - start)
+
+        timer = threading.Timer(self._limit, end)
+        timer.start()
+        where = _first_failure(process)
+        timer.cancel()
+        return Run(process.returncode == 0, hung.is_set(), where, time.monotonic() - start)
 
 
-def _failing_line(output: str, errors: str) -> str:
-    """File and line of the first scenario that failed; or the error that ended the run."""
-    failed = re.search(r"^(\S+:\d+): ", output, re.MULTILINE)
-    if failed:
-        return Path(failed[1]).name
-    return errors.strip().rpartition("\n")[2]
-
-
-def _failing_test(output: str, errors: str) -> str:
-    """The first test that failed; or the error that ended the run."""
-    failed = re.search(r"^(?:FAILED|ERROR) (\S+)", output, re.MULTILINE)
-    return Path(failed[1]).name if failed else errors.strip().rpartition("\n")[2]
+def _first_failure(process: subprocess.Popen[str]) -> str:
+    """Reads what the process says until the first failure, then ends it; where that was, or the last it said."""
+    with process:
+        last = ""
+        for line in process.stdout or ():
+            if failed := FAILURE.match(line):
+                process.kill()
+                return Path(failed[1] or failed[2]).name
+            last = line.strip() or last
+    return last[:LAST_WORDS]
 
 
 def judge_all(bench: Bench, mutants: Sequence[Mutant]) -> Iterator[Verdict]:

@@ -1,0 +1,376 @@
+"""How connections end: closed, left by an exception, forgotten, forked; and one call at a time."""
+
+from __future__ import annotations
+
+import gc
+import io
+import os
+import subprocess
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from tests.support import Call, bodies, waiting
+
+from inorder import FOREVER, NoMessageAvailable, QueueManager, connect
+from inorder.errors import CallInProgress, ConnectionBroken, ConnectionClosed, ForkedConnection
+from inorder.stores.memory import MemoryStore
+from inorder.testing import ManualClock, temporary_manager
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture
+def qm(clock: ManualClock) -> Iterator[QueueManager]:
+    with temporary_manager(clock=clock) as manager:
+        manager.create_queue("Q")
+        manager.put_many("Q", [b"1", b"2"])
+        yield manager
+
+
+def work(manager: QueueManager) -> None:
+    """A unit of work with a get and a put, a lock and an exclusive open."""
+    manager.get("Q", syncpoint=True)
+    manager.put("Q", b"3", syncpoint=True)
+    manager.close_queue("Q")
+    manager.open("Q", input="exclusive", browse=True).browse_first(lock=True)
+
+
+def seen(qm: QueueManager) -> list[tuple[bytes, int]]:
+    """Bodies and back outs."""
+    return [(message.body, message.backout_count) for message in qm.browse("Q")]
+
+
+BACKED_OUT = [(b"1", 1), (b"2", 0)]
+COMMITTED = [(b"2", 0), (b"3", 0)]
+
+
+# ---- the end
+
+
+def test_r5_6_close_commits_and_frees(qm: QueueManager) -> None:
+    other = qm.connect()
+    work(other)
+    assert (seen(qm), len(qm.units())) == ([], 1)
+    other.close()
+    assert (seen(qm), qm.units(), qm.status("Q").open_input_count) == (COMMITTED, [], 0)
+    other.close()
+
+
+def test_the_end_of_the_block_commits(qm: QueueManager) -> None:
+    with qm.connect() as other:
+        work(other)
+    assert (seen(qm), qm.units()) == (COMMITTED, [])
+
+
+def test_an_exception_through_the_block_backs_out_and_passes(qm: QueueManager) -> None:
+    def fail() -> None:
+        with qm.connect() as other:
+            work(other)
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
+    assert (seen(qm), qm.units(), qm.status("Q").open_input_count) == (BACKED_OUT, [], 0)
+
+
+def test_abandon_backs_out(qm: QueueManager) -> None:
+    other = qm.connect()
+    work(other)
+    other.abandon()
+    assert (seen(qm), qm.units()) == (BACKED_OUT, [])
+    other.abandon()
+    other.close()
+
+
+def test_a_connection_that_is_forgotten_backs_out(qm: QueueManager) -> None:
+    other = qm.connect()
+    work(other)
+    del other
+    gc.collect()
+    assert (seen(qm), qm.units(), qm.status("Q").open_input_count) == (BACKED_OUT, [], 0)
+
+
+def test_a_connection_forgotten_in_a_circle_backs_out(qm: QueueManager) -> None:
+    other: Any = qm.connect()
+    work(other)
+    other.itself = other
+    del other
+    gc.collect()
+    assert (seen(qm), qm.units()) == (BACKED_OUT, [])
+
+
+AT_EXIT = """
+import atexit
+atexit.register(lambda: print(store.units(), store.status("Q").current_depth))
+import inorder
+from inorder.stores.memory import MemoryStore
+store = MemoryStore()
+qm = inorder.connect(store)
+qm.create_queue("Q")
+qm.put("Q", b"1", syncpoint=True)
+"""
+
+
+def test_the_end_of_the_interpreter_backs_out() -> None:
+    done = subprocess.run([sys.executable, "-c", AT_EXIT], check=True, capture_output=True, text=True, timeout=60)
+    assert done.stdout.split() == ["[]", "0"]
+
+
+def test_a_closed_connection_inside_a_unit_has_committed_it(qm: QueueManager) -> None:
+    with qm.connect() as other, other.unit_of_work() as unit:
+        other.put("Q", b"3")
+        other.close()
+    assert (unit.status, bodies(qm)) == ("committed", [b"1", b"2", b"3"])
+
+
+def test_the_last_connection_may_end_and_another_come(qm: QueueManager) -> None:
+    store = MemoryStore()
+    first = connect(store)
+    first.create_queue("Q")
+    first.put("Q", b"1")
+    first.close()
+    with connect(store) as second:
+        assert bodies(second) == [b"1"]
+
+
+# ---- after the end
+
+CALLS: dict[str, Callable[[QueueManager], object]] = {
+    "create_queue": lambda qm: qm.create_queue("N"),
+    "create_alias": lambda qm: qm.create_alias("N", base_queue="Q"),
+    "create_model": lambda qm: qm.create_model("N"),
+    "alter_queue": lambda qm: qm.alter_queue("Q", max_depth=5),
+    "delete_queue": lambda qm: qm.delete_queue("Q", purge=True),
+    "queues": lambda qm: qm.queues(),
+    "attributes": lambda qm: qm.attributes("Q"),
+    "status": lambda qm: qm.status("Q"),
+    "depth": lambda qm: qm.depth("Q"),
+    "inquire": lambda qm: qm.inquire("Q"),
+    "manager_attributes": lambda qm: qm.manager_attributes(),
+    "alter_manager": lambda qm: qm.alter_manager(max_uncommitted=5),
+    "open": lambda qm: qm.open("Q"),
+    "put": lambda qm: qm.put("Q", b"x"),
+    "put_many": lambda qm: qm.put_many("Q", [b"x"]),
+    "get": lambda qm: qm.get("Q"),
+    "get waiting": lambda qm: qm.get("Q", wait=5),
+    "get_many": lambda qm: qm.get_many("Q", 2),
+    "browse": lambda qm: list(qm.browse("Q")),
+    "group": lambda qm: qm.group("Q").__enter__(),
+    "get_group": lambda qm: list(qm.get_group("Q")),
+    "put_stream": lambda qm: qm.put_stream("Q", io.BytesIO(b"x")),
+    "get_stream": lambda qm: qm.get_stream("Q", io.BytesIO()),
+    "unit_of_work": lambda qm: qm.unit_of_work().__enter__(),
+    "commit": lambda qm: qm.commit(),
+    "back_out": lambda qm: qm.back_out(),
+    "prepare": lambda qm: qm.prepare("P"),
+    "settle": lambda qm: qm.settle("P", "commit"),
+    "units": lambda qm: qm.units(),
+    "listen": lambda qm: qm.listen("Q", print),
+    "hook": lambda qm: qm.hook("put", print),
+    "discard_expired": lambda qm: qm.discard_expired(),
+    "close_queue": lambda qm: qm.close_queue("Q"),
+}
+
+
+@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+@pytest.mark.parametrize("handle_was_open", [True, False])
+def test_a_closed_connection_takes_no_call(
+    qm: QueueManager, call: Callable[[QueueManager], object], handle_was_open: bool
+) -> None:
+    other = qm.connect()
+    if handle_was_open or call is CALLS["close_queue"]:
+        other.put("Q", other.get("Q"))
+    before = bodies(qm)
+    other.close()
+    with pytest.raises(ConnectionClosed) as raised:
+        call(other)
+    assert raised.value.reason == 2018
+    assert (bodies(qm), [queue.name for queue in qm.queues()]) == (before, ["Q"])
+
+
+HANDLE_CALLS: dict[str, Callable[[Any], object]] = {
+    "put": lambda handle: handle.put(b"x"),
+    "get": lambda handle: handle.get(),
+    "browse_first": lambda handle: handle.browse_first(),
+    "unlock": lambda handle: handle.unlock(),
+    "attributes": lambda handle: handle.attributes(),
+    "status": lambda handle: handle.status(),
+    "set": lambda handle: handle.set(get_allowed=False),
+    "close": lambda handle: handle.close(),
+}
+
+
+@pytest.mark.parametrize("call", HANDLE_CALLS.values(), ids=HANDLE_CALLS)
+def test_a_handle_of_a_closed_connection_takes_no_call(qm: QueueManager, call: Callable[[Any], object]) -> None:
+    other = qm.connect()
+    handle = other.open("Q")
+    other.close()
+    with pytest.raises(ConnectionClosed):
+        call(handle)
+    assert bodies(qm) == [b"1", b"2"]
+
+
+def test_leaving_the_block_of_a_handle_after_its_connection_is_fine(qm: QueueManager) -> None:
+    other = qm.connect()
+    with other.open("Q") as handle:
+        other.close()
+    assert not handle.closed
+
+
+def test_after_a_restart_a_connection_is_broken() -> None:
+    store = MemoryStore()
+    qm = connect(store)
+    qm.create_queue("Q")
+    handle = qm.open("Q")
+    store.restart()
+    calls: list[Callable[[], object]] = [lambda: qm.put("Q", b"1"), qm.commit, handle.get, lambda: qm.open("Q")]
+    for call in calls:
+        with pytest.raises(ConnectionBroken) as raised:
+            call()
+        assert raised.value.reason == 2009
+    qm.abandon()
+
+
+# ---- one call at a time
+
+
+@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+def test_a_second_thread_that_calls_during_a_wait_is_2219(
+    qm: QueueManager, call: Callable[[QueueManager], object]
+) -> None:
+    other = qm.connect()
+    other.put("Q", other.get("Q"))
+    qm.get_many("Q", 2)
+    wait = waiting(other, lambda: other.get("Q", wait=FOREVER).body)
+    with pytest.raises(CallInProgress) as raised:
+        call(other)
+    assert raised.value.reason == 2219
+    qm.put("Q", b"3")
+    assert wait.result() == b"3"
+    assert [queue.name for queue in qm.queues()] == ["Q"]
+
+
+def test_close_during_a_wait_is_2219_and_closes_nothing(qm: QueueManager) -> None:
+    other = qm.connect()
+    qm.get_many("Q", 2)
+    wait = waiting(other, lambda: other.get("Q", wait=FOREVER).body)
+    with pytest.raises(CallInProgress):
+        other.close()
+    qm.put("Q", b"3")
+    assert wait.result() == b"3"
+    other.put("Q", b"4")
+    other.close()
+
+
+def test_a_default_handle_whose_close_was_refused_can_be_closed_later(qm: QueueManager) -> None:
+    qm.create_queue("R")
+    other = qm.connect()
+    other.put("Q", b"3")
+    wait = waiting(other, lambda: other.get("R", wait=FOREVER).body)
+    with pytest.raises(CallInProgress):
+        other.close_queue("Q")
+    qm.put("R", b"r")
+    assert wait.result() == b"r"
+    other.close_queue("Q")
+    assert qm.status("Q").open_output_count == 0
+
+
+def test_a_handle_is_busy_while_another_of_its_connection_waits(qm: QueueManager) -> None:
+    qm.create_queue("R")
+    other = qm.connect()
+    handle = other.open("Q")
+    wait = waiting(other, lambda: other.get("R", wait=FOREVER).body)
+    with pytest.raises(CallInProgress):
+        handle.put(b"3")
+    qm.put("R", b"r")
+    assert wait.result() == b"r"
+    assert handle.get().body == b"1"
+
+
+def test_threads_with_connections_of_their_own_do_not_meet(qm: QueueManager) -> None:
+    calls = [Call(lambda: qm.connect().get("Q").body) for _ in range(2)]
+    assert sorted(call.result() for call in calls) == [b"1", b"2"]
+
+
+def test_an_error_ends_the_call_that_is_in_progress(qm: QueueManager) -> None:
+    qm.get_many("Q", 2)
+    for _ in range(2):
+        with pytest.raises(NoMessageAvailable):
+            qm.get("Q")
+
+
+# ---- fork
+
+
+def in_child(act: Callable[[], None]) -> int:
+    """Runs `act` in a forked child; its exit code: 0 if it returned, 1 if it raised."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of threads, which this child never touches
+        child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            act()
+            code = 0
+        finally:
+            os._exit(code)
+    _, status = Call(lambda: os.waitpid(child, 0)).result()
+    return os.waitstatus_to_exitcode(status)
+
+
+FORKED_CALLS: dict[str, Callable[[QueueManager], object]] = {**CALLS, "close": lambda qm: qm.close()}
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.parametrize("call", FORKED_CALLS.values(), ids=FORKED_CALLS)
+def test_a_connection_that_was_forked_takes_no_call(qm: QueueManager, call: Callable[[QueueManager], object]) -> None:
+    qm.put("Q", b"3", syncpoint=True)
+
+    def act() -> None:
+        with pytest.raises(ForkedConnection):
+            call(qm)
+
+    assert in_child(act) == 0
+    qm.commit()
+    assert bodies(qm) == [b"1", b"2", b"3"]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.parametrize("call", HANDLE_CALLS.values(), ids=HANDLE_CALLS)
+def test_a_handle_that_was_forked_takes_no_call(qm: QueueManager, call: Callable[[Any], object]) -> None:
+    handle = qm.open("Q")
+
+    def act() -> None:
+        with pytest.raises(ForkedConnection):
+            call(handle)
+
+    assert in_child(act) == 0
+    assert handle.get().body == b"1"
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_child_that_forgets_a_connection_ends_nothing(qm: QueueManager) -> None:
+    qm.put("Q", b"3", syncpoint=True)
+
+    def act() -> None:
+        depth = qm._store.status("Q").current_depth
+        qm.abandon()
+        assert qm._store.status("Q").current_depth == depth
+
+    assert in_child(act) == 0
+    qm.commit()
+    assert bodies(qm) == [b"1", b"2", b"3"]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_the_exit_code_of_a_child_tells_of_failures() -> None:
+    def fail() -> None:
+        raise ZeroDivisionError
+
+    assert in_child(fail) == 1

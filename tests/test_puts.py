@@ -1,0 +1,288 @@
+"""Puts: ids, contexts, limits, and messages that the queue manager splits."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from tests.support import bodies
+
+from inorder import Message, PutOptions, QueueManager
+from inorder.errors import MessageTooBig
+from inorder.message import IN_GROUP, LAST_IN_GROUP, LAST_SEGMENT, NO_ID, SEGMENT, SEGMENTATION_ALLOWED
+from inorder.testing import ManualClock, temporary_manager
+
+USER_LENGTH = 12
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture
+def qm(clock: ManualClock) -> Iterator[QueueManager]:
+    with temporary_manager(clock=clock) as manager:
+        manager.create_queue("Q")
+        yield manager
+
+
+# ---- ids (R1.1 to R1.3, R1.14)
+
+
+def test_r1_1_the_queue_manager_makes_a_message_id_where_there_is_none(qm: QueueManager) -> None:
+    results = [qm.put("Q", b"1"), qm.put("Q", Message(b"2")), qm.put("Q", b"3", message_id=bytes(24))]
+    ids = [result.message_id for result in results]
+    assert len(set(ids)) == 3
+    assert all(len(one) == 24 and one.startswith(b"AMQ TEST        ") for one in ids)
+    assert [message.message_id for message in qm.get_many("Q", 3)] == ids
+
+
+def test_generated_ids_grow(qm: QueueManager) -> None:
+    ids = [result.message_id for result in qm.put_many("Q", [b""] * 300)]
+    assert ids == sorted(ids)
+
+
+def test_r1_1_a_message_id_that_is_given_is_sent_also_twice(qm: QueueManager) -> None:
+    for _ in range(2):
+        assert qm.put("Q", b"1", message_id=b"mine").message_id == b"mine".ljust(24, b"\0")
+    assert [message.message_id.rstrip(b"\0") for message in qm.get_many("Q", 2)] == [b"mine", b"mine"]
+
+
+def test_r1_1_a_new_message_id_replaces_the_one_given(qm: QueueManager) -> None:
+    message = Message(b"1", message_id=b"mine")
+    result = qm.put("Q", message, new_message_id=True)
+    assert result.message_id.startswith(b"AMQ ")
+    assert qm.get("Q").message_id == result.message_id
+    assert message.message_id.rstrip(b"\0") == b"mine"
+
+
+def test_r1_2_a_correlation_id_stays_as_it_is_unless_a_new_one_is_asked_for(qm: QueueManager) -> None:
+    assert qm.put("Q", b"1").correlation_id == NO_ID
+    assert qm.put("Q", b"2", correlation_id=b"c").correlation_id == b"c".ljust(24, b"\0")
+    third = qm.put("Q", b"3", correlation_id=b"c", new_correlation_id=True)
+    fourth = qm.put("Q", b"4", PutOptions(new_correlation_id=True, new_message_id=True))
+    assert third.correlation_id.startswith(b"AMQ ")
+    assert len({third.correlation_id, third.message_id, fourth.correlation_id, fourth.message_id}) == 4
+    assert [message.correlation_id for message in qm.get_many("Q", 4)] == [
+        NO_ID,
+        b"c".ljust(24, b"\0"),
+        third.correlation_id,
+        fourth.correlation_id,
+    ]
+
+
+def test_r1_3_a_get_needs_no_reset_ids_to_be_repeated(qm: QueueManager) -> None:
+    qm.put_many("Q", [b"1", b"2"])
+    assert [qm.get("Q").body, qm.get("Q").body] == [b"1", b"2"]
+
+
+def test_r1_14_every_message_has_a_token_of_its_own_that_stays(qm: QueueManager) -> None:
+    qm.put_many("Q", [b"1", b"2"], message_id=b"same")
+    seen = [message.token for message in qm.browse("Q")]
+    got = qm.get("Q", syncpoint=True)
+    qm.back_out()
+    assert len(set(seen)) == 2
+    assert all(len(token) == 16 and token != bytes(16) for token in seen)
+    assert [got.token, *(message.token for message in qm.browse("Q"))] == [seen[0], *seen]
+
+
+def test_a1_every_put_has_a_unique_id(qm: QueueManager) -> None:
+    results = [qm.put("Q", Message(b"1", message_id=b"same")) for _ in range(3)]
+    uids = [result.uid for result in results]
+    assert len(set(uids)) == 3
+    assert {uid.origin for uid in uids} == {"TEST"}
+    assert [uid.number for uid in uids] == sorted(uid.number for uid in uids)
+    assert [message.uid for message in qm.get_many("Q", 3)] == uids
+
+
+def test_r2_11_the_result_tells_the_numbers_used_and_the_flags_given(qm: QueueManager) -> None:
+    results = [
+        qm.put("Q", b"1234", flags=flags, logical=True)
+        for flags in (IN_GROUP, LAST_IN_GROUP | SEGMENT, LAST_IN_GROUP | LAST_SEGMENT)
+    ]
+    assert [(one.sequence_number, one.offset, one.flags) for one in results] == [(1, 0, 8), (2, 0, 18), (2, 4, 20)]
+    assert len({one.group_id for one in results}) == 1
+    assert [message.flags for message in qm.browse("Q")] == [8, 8 + 16 + 2, 8 + 16 + 2 + 4]
+
+
+def test_t55_a_priority_above_9_is_kept_with_a_warning(qm: QueueManager) -> None:
+    qm.put("Q", b"nine", priority=9)
+    assert qm.put("Q", b"ten", priority=10).warning == 2049
+    got = qm.get_many("Q", 2)
+    assert [(message.body, message.priority) for message in got] == [(b"nine", 9), (b"ten", 10)]
+
+
+def test_the_queue_manager_gives_its_character_set_where_a_message_has_none(qm: QueueManager) -> None:
+    qm.alter_manager(coded_character_set_id=819)
+    qm.put("Q", b"1")
+    qm.put("Q", b"2", coded_character_set_id=437)
+    assert [message.coded_character_set_id for message in qm.get_many("Q", 2)] == [819, 437]
+
+
+# ---- contexts (R2.2)
+
+CONTEXT: dict[str, Any] = {
+    "user_identifier": "someone",
+    "accounting_token": b"t" * 32,
+    "application_identity_data": "identity",
+    "put_application_type": 28,
+    "put_application_name": "else",
+    "put_at": 86400.0,
+    "application_origin_data": "orig",
+}
+IDENTITY = ("user_identifier", "accounting_token", "application_identity_data")
+NOTHING = {**dict.fromkeys(CONTEXT, ""), "accounting_token": bytes(32), "put_application_type": 0}
+
+
+def put_context(qm: QueueManager, **options: Any) -> dict[str, Any]:
+    qm.put("Q", b"1", **CONTEXT, **options)
+    got = qm.get("Q")
+    return {name: getattr(got, name) for name in CONTEXT}
+
+
+def own_context(qm: QueueManager, clock: ManualClock) -> dict[str, Any]:
+    qm.put("Q", b"1")
+    user = qm.get("Q").user_identifier
+    assert 0 < len(user) <= USER_LENGTH
+    own = {"user_identifier": user, "put_application_type": 6, "put_application_name": "test", "put_at": clock.now()}
+    return {**NOTHING, **own}
+
+
+def test_r2_2_by_default_a_message_says_who_put_it_and_when(qm: QueueManager, clock: ManualClock) -> None:
+    own = own_context(qm, clock)
+    assert put_context(qm) == own
+    assert put_context(qm, context="default") == own
+
+
+def test_r2_2_a_message_without_context_says_only_when_it_was_put(qm: QueueManager, clock: ManualClock) -> None:
+    assert put_context(qm, context="none") == {**NOTHING, "put_at": clock.now()}
+
+
+def test_r2_2_the_putter_may_set_the_identity(qm: QueueManager, clock: ManualClock) -> None:
+    own = own_context(qm, clock)
+    assert put_context(qm, context="set_identity") == {**own, **{name: CONTEXT[name] for name in IDENTITY}}
+
+
+def test_r2_2_the_putter_may_set_everything(qm: QueueManager) -> None:
+    assert put_context(qm, context="set_all") == CONTEXT
+
+
+def test_the_time_of_a_put_is_that_of_the_put_not_of_the_commit(qm: QueueManager, clock: ManualClock) -> None:
+    with qm.unit_of_work():
+        qm.put("Q", b"1")
+        clock.advance(60)
+    got = qm.get("Q")
+    assert (got.put_at, got.put_date, got.put_time) == (clock.now() - 60, "20010909", "01464000")
+
+
+# ---- limits (R2.22 to R2.24)
+
+
+def test_r2_22_a_message_longer_than_the_queue_manager_takes_is_2031(qm: QueueManager) -> None:
+    qm.alter_manager(max_length=32_768)
+    with pytest.raises(MessageTooBig) as raised:
+        qm.put("Q", bytes(32_769))
+    assert (raised.value.reason, raised.value.length, raised.value.limit) == (2031, 32_769, 32_768)
+    qm.put("Q", bytes(32_768))
+    assert qm.get("Q").length == 32_768
+
+
+@pytest.mark.parametrize("queues_limit", [32_767, 32_768])
+def test_r2_22_of_two_limits_the_one_that_binds_is_told(qm: QueueManager, queues_limit: int) -> None:
+    qm.alter_manager(max_length=32_768)
+    qm.alter_queue("Q", max_length=queues_limit)
+    with pytest.raises(MessageTooBig) as raised:
+        qm.put("Q", bytes(queues_limit + 1))
+    assert (raised.value.reason, raised.value.limit, raised.value.queue) == (2030, queues_limit, "Q")
+
+
+def test_r2_24_a_limit_too_small_to_split_for_is_the_limits_own_reason(qm: QueueManager) -> None:
+    qm.alter_queue("Q", max_length=15)
+    with pytest.raises(MessageTooBig) as raised:
+        qm.put("Q", bytes(16), flags=SEGMENTATION_ALLOWED)
+    assert raised.value.reason == 2030
+    assert qm.depth("Q") == 0
+
+
+def test_r2_22_the_queue_managers_limit_splits_too(qm: QueueManager) -> None:
+    qm.alter_manager(max_length=32_768)
+    qm.put("Q", bytes(70_000), flags=SEGMENTATION_ALLOWED)
+    assert [message.length for message in qm.browse("Q")] == [32_768, 32_768, 70_000 - 65_536]
+    assert qm.get("Q", complete=True).body == bytes(70_000)
+
+
+# ---- pieces (R2.25)
+
+
+def test_r2_25_pieces_differ_in_message_id_offset_and_flags_only(qm: QueueManager) -> None:
+    qm.alter_queue("Q", max_length=100)
+    fields: Any = {"priority": 3, "correlation_id": b"c", "format": "MQSTR", "reply_to_queue": "R"}
+    result = qm.put("Q", bytes(250), flags=SEGMENTATION_ALLOWED | IN_GROUP, logical=True, **fields)
+    pieces = list(qm.browse("Q"))
+    assert [piece.offset for piece in pieces] == [0, 96, 192]
+    assert [piece.flags for piece in pieces] == [1 + 2 + 8, 1 + 2 + 8, 1 + 2 + 4 + 8]
+    assert len({piece.message_id for piece in pieces}) == len({piece.token for piece in pieces}) == 3
+    own = {"message_id", "offset", "flags", "body", "length", "token", "uid", "place"}
+    same = [{name: value for name, value in piece.fields() if name not in own} for piece in pieces]
+    assert same[0] == same[1] == same[2]
+    assert (result.message_id, result.flags) == (pieces[0].message_id, SEGMENTATION_ALLOWED | IN_GROUP)
+
+
+def test_pieces_keep_a_message_id_that_was_given(qm: QueueManager) -> None:
+    qm.alter_queue("Q", max_length=16)
+    qm.put("Q", bytes(40), flags=SEGMENTATION_ALLOWED, message_id=b"mine")
+    assert {message.message_id.rstrip(b"\0") for message in qm.browse("Q")} == {b"mine"}
+
+
+# ---- headers are not cut (R2.23)
+
+
+def rfh2(length: int, following: str = "") -> bytes:
+    """An RFH2 header of this length, in big endian."""
+    header = struct.pack(">4sii ii8sii", b"RFH ", 2, length, 273, 1208, following.ljust(8).encode(), 0, 1208)
+    return header.ljust(length, b"h")
+
+
+def dead_letter(following: str) -> bytes:
+    header = bytearray(b"DLH \0\0\0\1".ljust(172, b"d"))
+    header[108:116] = following.ljust(8).encode()
+    return bytes(header)
+
+
+HEADERS = {
+    "an RFH2": ("MQHRF2", rfh2(80)),
+    "a dead-letter header": ("MQDEAD", dead_letter("MQSTR")),
+    "a dead-letter header before an RFH2": ("MQDEAD", dead_letter("MQHRF2") + rfh2(80)),
+    "a transmission header": ("MQXMIT", b"XQH ".ljust(428, b"x")),
+}
+
+
+@pytest.mark.parametrize(("name", "headers"), HEADERS.values(), ids=HEADERS)
+def test_r2_23_headers_stay_whole_in_the_first_piece(qm: QueueManager, name: str, headers: bytes) -> None:
+    limit = (len(headers) + 15) // 16 * 16
+    qm.alter_queue("Q", max_length=limit)
+    body = headers + bytes(3 * limit)
+    qm.put("Q", body, format=name, encoding=273, flags=SEGMENTATION_ALLOWED)
+    first, *others = bodies(qm)
+    assert first.startswith(headers)
+    assert first + b"".join(others) == body
+
+
+@pytest.mark.parametrize(("name", "headers"), HEADERS.values(), ids=HEADERS)
+def test_r2_23_headers_that_do_not_fit_one_piece_are_refused(qm: QueueManager, name: str, headers: bytes) -> None:
+    qm.alter_queue("Q", max_length=len(headers) - 1)
+    with pytest.raises(MessageTooBig) as raised:
+        qm.put("Q", headers + bytes(100), format=name, encoding=273, flags=SEGMENTATION_ALLOWED)
+    assert raised.value.reason == 2030
+    assert qm.depth("Q") == 0
+    qm.put("Q", headers + bytes(100), format="MQSTR", flags=SEGMENTATION_ALLOWED)
+    assert qm.depth("Q") > 1
+
+
+def test_r2_23_what_only_claims_to_be_a_header_is_data(qm: QueueManager) -> None:
+    qm.alter_queue("Q", max_length=32)
+    qm.put("Q", b"RFH " + bytes(96), format="MQHRF2", flags=SEGMENTATION_ALLOWED)
+    assert [message.length for message in qm.browse("Q")] == [32, 32, 32, 4]

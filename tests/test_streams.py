@@ -1,0 +1,301 @@
+"""Streams: long messages as segments, in bounded memory, whole or not at all."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from typing import IO, Any, cast
+
+import pytest
+from tests.support import bodies, waiting
+
+from inorder import FOREVER, Match, NoMessageAvailable, QueueManager
+from inorder.errors import ArgumentError, InconsistentCall, InorderError
+from inorder.message import IN_GROUP, LAST_IN_GROUP, LAST_SEGMENT, NUMBER_MAX, SEGMENT
+from inorder.testing import ManualClock, temporary_manager
+
+TEXT = b"0123456789"
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture
+def qm(clock: ManualClock) -> Iterator[QueueManager]:
+    with temporary_manager(clock=clock) as manager:
+        manager.create_queue("Q")
+        yield manager
+
+
+class Chunks:
+    """A stream that gives one chunk for each read, and raises where it finds an error."""
+
+    def __init__(self, *chunks: bytes | Exception) -> None:
+        self._chunks = list(chunks)
+        self.reads = 0
+
+    def read(self, size: int = -1) -> bytes:
+        self.reads += 1
+        if not self._chunks:
+            return b""
+        chunk = self._chunks.pop(0)
+        if isinstance(chunk, Exception):
+            raise chunk
+        return chunk
+
+
+def stream_of(*chunks: bytes | Exception) -> IO[bytes]:
+    return cast("IO[bytes]", Chunks(*chunks))
+
+
+class Full:
+    """A stream that takes so many writes and then fails."""
+
+    def __init__(self, writes: int) -> None:
+        self._left = writes
+        self.lengths: list[int] = []
+
+    def write(self, data: bytes) -> int:
+        if not self._left:
+            raise OSError("no space left")
+        self._left -= 1
+        self.lengths.append(len(data))
+        return len(data)
+
+
+def full(writes: int) -> IO[bytes]:
+    return cast("IO[bytes]", Full(writes))
+
+
+def pieces(qm: QueueManager) -> list[tuple[bytes, int, str]]:
+    return [(one.body, one.offset, one.segment_status) for one in qm.browse("Q")]
+
+
+# ---- put
+
+
+def test_a_stream_becomes_one_logical_message(qm: QueueManager) -> None:
+    result = qm.put_stream("Q", io.BytesIO(TEXT), chunk=4, priority=3, correlation_id=b"c")
+    assert pieces(qm) == [(b"0123", 0, "in"), (b"4567", 4, "in"), (b"89", 8, "last")]
+    assert (result.offset, qm.units()) == (8, [])
+    got = qm.get("Q", complete=True)
+    assert (got.body, got.priority, got.correlation_id[:1]) == (TEXT, 3, b"c")
+
+
+@pytest.mark.parametrize(("length", "count"), [(0, 1), (1, 1), (4, 1), (5, 2), (8, 2), (9, 3)])
+def test_a_stream_makes_as_few_messages_as_it_can(qm: QueueManager, length: int, count: int) -> None:
+    qm.put_stream("Q", io.BytesIO(bytes(length)), chunk=4)
+    assert qm.depth("Q") == count
+    assert {message.segment_status for message in qm.browse("Q")} <= ({"in", "last"} if count > 1 else {"no"})
+    assert qm.get("Q", complete=True).body == bytes(length)
+
+
+def test_an_empty_stream_is_an_empty_message(qm: QueueManager) -> None:
+    result = qm.put_stream("Q", io.BytesIO())
+    assert result.group_id == bytes(24)
+    assert pieces(qm) == [(b"", 0, "no")]
+
+
+def test_reads_may_be_short(qm: QueueManager) -> None:
+    qm.put_stream("Q", stream_of(b"01", b"2", b"345"), chunk=4)
+    assert [offset for _, offset, _ in pieces(qm)] == [0, 2, 3]
+    assert qm.get("Q", complete=True).body == b"012345"
+
+
+@pytest.mark.parametrize("failing_read", [1, 2, 3, 4])
+@pytest.mark.parametrize("in_unit", [False, True])
+def test_a_stream_that_fails_leaves_nothing(qm: QueueManager, failing_read: int, in_unit: bool) -> None:
+    chunks: list[bytes | Exception] = [b"01", b"23", b"45"]
+    chunks.insert(failing_read - 1, OSError("broken pipe"))
+    if in_unit:
+        qm.put("Q", b"before", syncpoint=True)
+    with pytest.raises(OSError, match="broken pipe"):
+        qm.put_stream("Q", stream_of(*chunks))
+    assert [unit.puts for unit in qm.units()] == ([1] if in_unit else [])
+    if in_unit:
+        qm.put("Q", b"after", syncpoint=True)
+    qm.commit()
+    assert bodies(qm) == ([b"before", b"after"] if in_unit else [])
+    assert qm.put_stream("Q", stream_of(b"67", b"89")).offset == 2
+
+
+def test_a_chunk_that_is_refused_leaves_nothing(qm: QueueManager) -> None:
+    qm.alter_queue("Q", max_length=3)
+    with pytest.raises(InorderError) as raised:
+        qm.put_stream("Q", stream_of(b"012", b"345", b"6789"))
+    assert raised.value.reason == 2030
+    assert (qm.depth("Q"), qm.units()) == (0, [])
+
+
+def test_a_stream_that_fills_the_queue_leaves_nothing(qm: QueueManager) -> None:
+    qm.alter_queue("Q", max_depth=2)
+    with pytest.raises(InorderError) as raised:
+        qm.put_stream("Q", io.BytesIO(TEXT), chunk=3)
+    assert raised.value.reason == 2053
+    assert (qm.depth("Q"), qm.units()) == (0, [])
+
+
+def test_inside_a_unit_a_stream_is_part_of_it(qm: QueueManager) -> None:
+    with qm.unit_of_work() as unit:
+        qm.put_stream("Q", io.BytesIO(TEXT), chunk=4)
+        assert bodies(qm) == []
+        unit.back_out()
+    assert qm.depth("Q") == 0
+    with qm.unit_of_work():
+        qm.put_stream("Q", io.BytesIO(TEXT), chunk=4)
+    assert qm.get("Q", complete=True).body == TEXT
+
+
+def test_r1_9_a_message_has_at_most_999_999_999_bytes(qm: QueueManager) -> None:
+    qm.alter_queue("Q", max_length=104_857_600)
+    chunk = bytes(100_000_000)  # ten times the same object: the queue holds it once
+    with pytest.raises(ArgumentError) as raised:
+        qm.put_stream("Q", stream_of(*[chunk] * 10), chunk=len(chunk))
+    assert raised.value.reason == 2251
+    assert (qm.depth("Q"), qm.units()) == (0, [])
+    longest = [*[chunk] * 9, chunk[:-1]]
+    qm.put_stream("Q", stream_of(*longest), chunk=len(chunk))
+    written = Full(10)
+    got = qm.get_stream("Q", cast("IO[bytes]", written))
+    assert (got.length, sum(written.lengths)) == (NUMBER_MAX, NUMBER_MAX)
+
+
+def test_a_stream_is_read_no_further_than_needed(qm: QueueManager) -> None:
+    qm.alter_queue("Q", max_length=3)
+    chunks = Chunks(b"0123", b"4567", b"89ab", b"cdef")
+    with pytest.raises(InorderError):
+        qm.put_stream("Q", cast("IO[bytes]", chunks))
+    assert chunks.reads == 2
+
+
+def test_a_stream_can_be_a_member_of_a_group(qm: QueueManager) -> None:
+    with qm.group("Q") as group:
+        group.put(b"head")
+        qm.put_stream("Q", io.BytesIO(TEXT), chunk=4, flags=IN_GROUP)
+        group.put(b"tail")
+    assert [message.body for message in qm.get_group("Q")] == [b"head", TEXT, b"tail"]
+
+
+def test_a_stream_that_fails_leaves_its_group_where_it_was(qm: QueueManager) -> None:
+    with qm.group("Q") as group:
+        group.put(b"head")
+        with pytest.raises(OSError, match="gone"):
+            qm.put_stream("Q", stream_of(b"01", b"23", OSError("gone")), flags=IN_GROUP)
+        assert group.put(b"tail").sequence_number == 2
+    assert [message.body for message in qm.get_group("Q")] == [b"head", b"tail"]
+
+
+def test_a_stream_outside_the_group_that_is_open_is_refused(qm: QueueManager) -> None:
+    with qm.group("Q") as group:
+        group.put(b"head")
+        with pytest.raises(InconsistentCall) as raised:
+            qm.put_stream("Q", io.BytesIO(TEXT), chunk=4)
+        assert raised.value.reason == 2241
+        group.put(b"tail")
+    assert bodies(qm) == [b"head", b"tail"]
+
+
+@pytest.mark.parametrize("chunk", [100, 4])
+def test_a_stream_within_a_message_that_is_open_is_refused(qm: QueueManager, chunk: int) -> None:
+    with qm.unit_of_work():
+        qm.put("Q", b"part", flags=SEGMENT, logical=True)
+        with pytest.raises(InconsistentCall) as raised:
+            qm.put_stream("Q", io.BytesIO(TEXT), chunk=chunk)
+        assert raised.value.reason == 2242
+        qm.put("Q", b"end", flags=LAST_SEGMENT, logical=True)
+    assert qm.get("Q", complete=True).body == b"partend"
+
+
+# ---- get
+
+
+def test_a_message_is_written_segment_by_segment(qm: QueueManager) -> None:
+    put = qm.put_stream("Q", io.BytesIO(TEXT), chunk=4, correlation_id=b"c")
+    stream = io.BytesIO()
+    got = qm.get_stream("Q", stream)
+    assert stream.getvalue() == TEXT
+    assert (got.body, got.length, got.offset, got.segment_status) == (b"", 10, 0, "last")
+    assert (got.correlation_id[:1], got.group_id) == (b"c", put.group_id)
+    assert (qm.depth("Q"), qm.units()) == (0, [])
+
+
+def test_a_message_that_is_no_segment_is_written_too(qm: QueueManager) -> None:
+    qm.put("Q", b"plain")
+    stream = io.BytesIO()
+    got = qm.get_stream("Q", stream)
+    assert (stream.getvalue(), got.length, got.segment_status) == (b"plain", 5, "no")
+
+
+def test_a_message_that_lacks_a_segment_is_passed_over(qm: QueueManager) -> None:
+    qm.put("Q", b"01", flags=SEGMENT, group_id=b"G")
+    qm.put("Q", b"45", flags=LAST_SEGMENT, group_id=b"G", offset=4)
+    stream = io.BytesIO()
+    with pytest.raises(NoMessageAvailable):
+        qm.get_stream("Q", stream)
+    qm.put("Q", b"23", flags=SEGMENT, group_id=b"G", offset=2)
+    assert qm.get_stream("Q", stream).length == 6
+    assert stream.getvalue() == b"012345"
+
+
+@pytest.mark.parametrize("writes", [0, 1, 2])
+def test_a_stream_that_cannot_be_written_backs_out(qm: QueueManager, writes: int) -> None:
+    qm.put_stream("Q", io.BytesIO(TEXT), chunk=4)
+    with pytest.raises(OSError, match="no space left"):
+        qm.get_stream("Q", full(writes))
+    assert ([body for body, _, _ in pieces(qm)], qm.units()) == ([b"0123", b"4567", b"89"], [])
+    stream = io.BytesIO()
+    assert qm.get_stream("Q", stream).backout_count == 1
+    assert stream.getvalue() == TEXT
+
+
+def test_inside_a_unit_a_message_got_is_part_of_it(qm: QueueManager) -> None:
+    qm.put_stream("Q", io.BytesIO(TEXT), chunk=4)
+    with qm.unit_of_work() as unit:
+        qm.get_stream("Q", io.BytesIO())
+        assert qm.units()[0].gets == 3
+        unit.back_out()
+    assert len(pieces(qm)) == 3
+    with qm.unit_of_work():
+        qm.get_stream("Q", io.BytesIO())
+    assert qm.depth("Q") == 0
+
+
+def test_a_match_chooses_the_message(qm: QueueManager) -> None:
+    qm.put_stream("Q", io.BytesIO(b"first message"), chunk=4, correlation_id=b"a")
+    qm.put_stream("Q", io.BytesIO(TEXT), chunk=4, correlation_id=b"b")
+    stream = io.BytesIO()
+    qm.get_stream("Q", stream, match=Match(correlation_id=b"b"))
+    assert stream.getvalue() == TEXT
+
+
+def test_a_wait_ends_when_the_message_is_whole(qm: QueueManager) -> None:
+    other, stream = qm.connect(), io.BytesIO()
+    call = waiting(other, lambda: other.get_stream("Q", stream, wait=FOREVER).length)
+    qm.put("Q", b"01", flags=SEGMENT, group_id=b"G")
+    call.sleeps(other)
+    qm.put("Q", b"2", flags=LAST_SEGMENT, group_id=b"G", offset=2)
+    assert call.result() == 3
+    assert stream.getvalue() == b"012"
+
+
+def test_a_handle_within_a_message_cannot_get_a_stream(qm: QueueManager) -> None:
+    qm.put_stream("Q", io.BytesIO(TEXT), chunk=4)
+    assert qm.get("Q", logical=True).body == b"0123"
+    stream = io.BytesIO()
+    with pytest.raises(InconsistentCall) as raised:
+        qm.get_stream("Q", stream)
+    assert raised.value.reason == 2242
+    assert (stream.getvalue(), len(pieces(qm))) == (b"", 2)
+
+
+def test_a_member_of_a_group_can_be_got_as_a_stream(qm: QueueManager) -> None:
+    with qm.group("Q") as group:
+        group.put(b"head")
+        qm.put_stream("Q", io.BytesIO(TEXT), chunk=4, flags=LAST_IN_GROUP)
+    fields: Any = {"logical": True, "syncpoint": True}
+    assert qm.get("Q", **fields).body == b"head"
+    stream = io.BytesIO()
+    got = qm.get_stream("Q", stream)
+    assert (stream.getvalue(), got.group_status, got.sequence_number) == (TEXT, "last", 2)
