@@ -33,7 +33,8 @@ class HeldUnit:
 
     Attributes:
         connection: whose unit of work it is; None for a named unit, which anyone may settle.
-        entered: what the unit changed in the groups that its readers have entered, to be taken back (B-45).
+        entered: groups that a reader entered in this unit: who was inside before, for the back out (B-45).
+        left: groups that a reader finished in this unit: it is inside until the unit is committed.
     """
 
     program: Program
@@ -44,12 +45,14 @@ class HeldUnit:
     calls: int = 0
     rows: list[tuple[MemoryQueue, Row]] = field(default_factory=list)
     entered: list[tuple[MemoryQueue, bytes, Entered | None]] = field(default_factory=list)
+    left: list[tuple[MemoryQueue, bytes, int]] = field(default_factory=list)
 
 
 class Entered(NamedTuple):
-    """A group that a reader is inside: where its head stood, and who reads it (B-45)."""
+    """A group that a reader is inside: its head and where that stood, and who reads it (B-45)."""
 
     place: Place
+    head: Message
     handle: int
     connection: int
     program: str
@@ -202,10 +205,10 @@ class MemoryQueue:
         return len(self._placed) + len(self._unplaced) - self.away
 
     def expired(self, now: float) -> list[Row]:
-        """Rows whose time is over; one that a unit got is judged when it comes back (R6.3)."""
+        """Rows whose time is over; one that a unit of work got is judged when it comes back (R6.3)."""
         if not self._expiring:
             return []
-        return [row for row in self.all_rows() if row.expires_at <= now and row.state not in GOT]
+        return [row for row in self.all_rows() if row.expires_at <= now and not is_away(row)]
 
     def next_delivery(self, now: float) -> float | None:
         """When the next delayed message can be read."""
@@ -220,6 +223,19 @@ class MemoryQueue:
     def group_size(self, group_id: bytes) -> int:
         """How many logical messages of the group are here; a message in no group counts as one."""
         return len({row.message.sequence_number for row in self._groups.get(group_id, ())}) or 1
+
+    def leave(self, group_id: bytes, handle: int) -> None:
+        """The reader has the last member: it is inside no more (B-45)."""
+        entered = self.entered.get(group_id)
+        if entered is not None and entered.handle == handle:
+            del self.entered[group_id]
+
+    def restore(self, group_id: bytes, before: Entered | None) -> None:
+        """Who was inside before the entry that is backed out."""
+        if before is None:
+            self.entered.pop(group_id, None)
+        else:
+            self.entered[group_id] = before
 
     def named_units(self) -> list[HeldUnit]:
         """Confirm ids and lock ids that hold something; those that hold nothing are forgotten."""
@@ -260,7 +276,7 @@ class MemoryQueue:
         if wanted.member is not None:
             return self._decide_member(wanted, reader)
         rows = (Standing[Row](row.place, row, None) for row in self._placed)
-        others = sorted(self._entered_by_others(reader))
+        others = sorted(self._entered_by_others(wanted, reader), key=lambda one: one.place)
         groups = (Standing[Row](one.place, None, self._of_entered(one)) for one in others)
         standings = merge(rows, groups if logical else (), key=lambda one: one.place)
         return decide(
@@ -275,8 +291,8 @@ class MemoryQueue:
         row = standing.row
         if row is None:
             return standing
-        if not self._selects(row, wanted, reader):
-            return None
+        if row.expires_at <= reader.now or not self._selects(row, wanted, reader):
+            return None  # what can no longer become readable holds nothing back (B-14)
         pending = pending_of(row, reader)
         if self._has_what_it_needs(row, wanted, reader):
             return standing._replace(pending=pending)
@@ -295,8 +311,10 @@ class MemoryQueue:
         pending = next((hold for hold in holds if hold is not None), None)
         return Decision(pending=pending or Pending(Kind.GROUP_INCOMPLETE, NO_PLACE))
 
-    def _entered_by_others(self, reader: Reader) -> Iterator[Entered]:
-        return (one for one in self.entered.values() if one.handle != reader.handle)
+    def _entered_by_others(self, wanted: Wanted, reader: Reader) -> Iterator[Entered]:
+        """Groups that the call would choose if another reader were not inside them."""
+        groups = self.entered.values()
+        return (one for one in groups if one.handle != reader.handle and wanted.match.accepts(one.head))
 
     def _of_entered(self, entered: Entered) -> Pending:
         return Pending(Kind.OUT, entered.place, entered.connection, entered.program, entered.since)
@@ -361,6 +379,11 @@ class MemoryQueue:
 def numbers(message: Message) -> tuple[bytes, int, int]:
     """What identifies a message within its group."""
     return message.group_id, message.sequence_number, message.offset
+
+
+def is_away(row: Row) -> bool:
+    """Whether a unit of work got it: it has left the depth, and expires when it comes back (R4.6, R6.3)."""
+    return row.state in GOT and row.unit is not None and row.unit.kind in ("session", "prepared")
 
 
 def available(row: Row, reader: Reader) -> bool:

@@ -18,7 +18,7 @@ from ...rules.ordering import UNSET, Cursor, Decision, Pending, blocks_itself, r
 from ..base import GetOutcome, GetRequest
 from .handles import Handle
 from .queue import NEVER, Entered, HeldUnit, Locker, Reader, Row, available, lock_presented
-from .transaction import Transaction, as_got, enter
+from .transaction import Transaction, as_got
 
 
 class Found(NamedTuple):
@@ -243,18 +243,17 @@ class Reading:
         message, queue, connection = found.rows[0].message, self.handle.queue, self.handle.connection
         if not (self.request.options.logical and message.flags & ANY_GROUP):
             return
-        before = after = queue.entered.get(message.group_id)
-        if not verdict.state.group_open:
-            after = None
-        elif found.wanted.heads:
-            place = found.rows[0].place
-            after = Entered(place, self.handle.id, connection.id, connection.program.name, self.verb.now)
-        of_another = before is not None and before.handle != self.handle.id
-        if after == before or (after is None and of_another):
-            return
-        if unit is not None and verdict.in_unit:
-            unit.entered.append((queue, message.group_id, before))
-        enter(queue, message.group_id, after)
+        in_unit = unit if verdict.in_unit else None
+        if verdict.state.group_open and found.wanted.heads:
+            place, who = found.rows[0].place, connection.program.name
+            if in_unit is not None:
+                in_unit.entered.append((queue, message.group_id, queue.entered.get(message.group_id)))
+            entered = Entered(place, message, self.handle.id, connection.id, who, self.verb.now)
+            queue.entered[message.group_id] = entered
+        elif not verdict.state.group_open and in_unit is not None:
+            in_unit.left.append((queue, message.group_id, self.handle.id))
+        elif not verdict.state.group_open:
+            queue.leave(message.group_id, self.handle.id)
 
     def _browse(self, rows: Sequence[Row], cursor: Cursor, *, heads: bool) -> Cursor:
         """The effects of a browse: the old lock goes, the new lock and marks come, the cursor moves."""

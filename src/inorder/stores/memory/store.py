@@ -217,9 +217,7 @@ class MemoryStore:
 
     def put(self, request: PutRequest) -> PutOutcome:
         with self._verb() as verb:
-            handle = self._handles.handle(request.handle)
-            handle.check_alive()
-            verb.discard(handle.queue)
+            handle = self._tidied(verb, request.handle)
             return Putting(verb, handle, request, self._handles.resolved(handle), self._manager, self._numbers).run()
 
     def end_group(self, handle: int, state: GroupState) -> GroupState:
@@ -260,14 +258,12 @@ class MemoryStore:
 
     def get(self, request: GetRequest) -> GetOutcome:
         with self._verb() as verb:
-            handle = self._handles.handle(request.handle)
-            handle.check_alive()
-            verb.discard(handle.queue)
+            handle = self._tidied(verb, request.handle)
+            handle.connection.waits_for = None
             resolved = self._handles.resolved(handle)
             if not resolved.get_allowed:
                 raise GetInhibited(f"gets from {handle.name} are inhibited", queue=handle.name)
             reading = Reading(verb, handle, request, resolved, self._manager)
-            handle.connection.waits_for = None
             outcome = reading.run()
             if not outcome.messages and request.waits:
                 self._wait(handle.connection, reading.in_its_way)

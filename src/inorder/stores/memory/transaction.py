@@ -13,7 +13,7 @@ from ...rules.lifecycle import Answer, Event, Lock, State, adds_backout, becomes
 from ...rules.ordering import Moment, draws_number
 from ..base import Change, OrderView, Outcome, Unit
 from .handles import Connection, Handle
-from .queue import GOT, Entered, HeldLock, HeldUnit, Locker, MemoryQueue, Reader, Row, pending_of
+from .queue import GOT, HeldLock, HeldUnit, Locker, MemoryQueue, Reader, Row, is_away, pending_of
 
 HELD = (State.PUT_UNCONFIRMED, *GOT)
 LOCKS = (State.LOCKED, State.BROWSE_GET_UNCONFIRMED)
@@ -108,9 +108,12 @@ class Transaction:
             self.touched[queue.attributes.name] = None
             if row.unit is unit:  # else it expired, or its queue was deleted
                 self.step(queue, row, event)
-        if outcome == "back_out":
+        if outcome == "commit":
+            for queue, group_id, handle in unit.left:
+                queue.leave(group_id, handle)
+        else:
             for queue, group_id, before in reversed(unit.entered):
-                enter(queue, group_id, before)
+                queue.restore(group_id, before)
 
     def enlist(self, connection: Connection, calls: int, limit: int) -> HeldUnit:
         """The connection's unit, begun if need be, with so many more calls counted (R5.8)."""
@@ -162,17 +165,8 @@ class Transaction:
 
 def count_away(queue: MemoryQueue, row: Row, by: int) -> None:
     """A get in a unit of work leaves the depth at the get; one under a confirm id when confirmed (R4.6)."""
-    unit = row.unit
-    if row.state in GOT and unit is not None and unit.kind in ("session", "prepared"):
+    if is_away(row):
         queue.away += by
-
-
-def enter(queue: MemoryQueue, group_id: bytes, entered: Entered | None) -> None:
-    """Who is inside a group from now on; None: nobody (B-45)."""
-    if entered is None:
-        queue.entered.pop(group_id, None)
-    else:
-        queue.entered[group_id] = entered
 
 
 def number_unit(unit: HeldUnit, moment: Moment) -> None:
