@@ -99,7 +99,7 @@ class Hub:
                 for message in change.visible:
                     if one.match.accepts(message):
                         self._calls.put(_call(one.listener, _arrival(change.queue, message)))
-            for hook, messages in (("put", change.put), ("expired", change.expired)):
+            for hook, messages in (("put", change.put), ("expired", change.expired), ("duplicate", change.duplicates)):
                 if one.called is not None and one.hook == hook:
                     for message in messages:
                         self._calls.put(_call(one.called, change.queue, message))

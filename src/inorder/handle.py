@@ -10,28 +10,37 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from .attributes import QueueAttributes, QueueStatus
 from .errors import (
+    CallerError,
     HandleError,
     NoMessageAvailable,
     NotOpenFor,
     OptionsError,
+    OrderPending,
+    QueueCondition,
     Reason,
     bad_argument,
 )
-from .message import Descriptor, Message
+from .message import Descriptor, Message, UniqueId
 from .options import (
+    EVERYTHING,
     BrowseKeywords,
     GetKeywords,
     GetOptions,
+    Match,
     OpenOptions,
     PutKeywords,
     PutOptions,
+    check_id,
+    check_uid,
 )
+from .rules.browse_token import decode, encode
 from .rules.gets import in_unit_of_work
 from .rules.grouping import GroupState, unfinished
+from .rules.lifecycle import Event
 from .rules.ordering import UNSET
 from .rules.puts import PutResult
 from .session import Retained, Session
-from .stores.base import GetOutcome, GetRequest, PutRequest
+from .stores.base import GetOutcome, GetRequest, Locked, LockRequest, OneMessage, PutRequest
 from .waiting import Look
 
 if TYPE_CHECKING:
@@ -71,6 +80,7 @@ class Queue:
         self._handle, self.name, self._local, self.options = opened
         self._puts, self._gets, self._browses = Retained(), Retained(), Retained()
         self._cursor = UNSET
+        self._missed = GetOutcome([], self._gets.state, UNSET)  # the last look that was given nothing
         self.closed = False
         session.retained(self._puts, self._gets)
 
@@ -117,12 +127,14 @@ class Queue:
         if isinstance(messages, bytes | bytearray | memoryview | Message):
             raise bad_argument("messages", messages, "an iterable of bodies or messages; use put for one")
         fields, options = _split(keywords, options)
+        if options.uid is not None:
+            raise OptionsError("a unique id names one message: repeat each put by itself")
         return self._put([_message(body, fields) for body in messages], options)
 
     def _put(self, messages: list[Message], options: PutOptions) -> list[PutResult]:
         with self._session:
             self._need(OpenOptions(output=True), Reason.NOT_OPEN_FOR_OUTPUT)
-            in_unit = self._session.in_unit(options.syncpoint)
+            in_unit = self._session.in_unit(options.syncpoint) and not options.confirm_id
             outcome = self._store.put(
                 PutRequest(
                     handle=self._handle,
@@ -224,11 +236,112 @@ class Queue:
         except NoMessageAvailable:
             return
 
-    def unlock(self) -> Reason | None:
-        """Frees the message that this handle browsed with lock; warning 2209 if there is none (R3.71)."""
+    def unlock(self, uid: UniqueId | None = None, *, lock_id: int = 0) -> Reason | None:
+        """Frees the message that this handle browsed with lock; warning 2209 if there is none (R3.71).
+
+        With `uid` and `lock_id` it is the confirmed call: it frees one message that `browse_and_lock` locked.
+
+        Raises, with `uid`: NotFound; WrongState, it is not locked; LockMismatch, another lock id holds it.
+        """
+        if uid is not None or lock_id:
+            return self._one_message(Event.UNLOCK, uid, lock_id=lock_id)
         with self._session:
             self._need(OpenOptions(browse=True), Reason.NOT_OPEN_FOR_BROWSE)
             return None if self._store.unlock(self._handle) else Reason.NO_MSG_LOCKED
+
+    def browse_token(self) -> str:
+        """Where a strict browse of this handle stands, to be given to `resume` of any handle of this queue (B-41).
+
+        Raises: CallerError, the browse is relaxed: its place is none that nothing is missed behind.
+        """
+        with self._session:
+            self._need(OpenOptions(browse=True), Reason.NOT_OPEN_FOR_BROWSE)
+            if self._cursor.logical is not None and not self._cursor.strict:
+                raise CallerError("only a strict browse has a token", reason=Reason.ORDER_UNSUPPORTED)
+            return encode(self._store.incarnation(self.name), self._cursor, self._browses.state)
+
+    def resume(self, token: str) -> None:
+        """Puts the browse cursor where a token says; the next `browse_next`, strict, goes on from there.
+
+        Raises: ArgumentError, it is no token; QueueCondition 2041, the queue was deleted and made again.
+        """
+        with self._session:
+            self._need(OpenOptions(browse=True), Reason.NOT_OPEN_FOR_BROWSE)
+            resumed = decode(token)
+            if resumed.incarnation != self._store.incarnation(self.name):
+                raise QueueCondition("the token is of another queue of this name", reason=Reason.OBJECT_CHANGED)
+            self._cursor = resumed.cursor
+            self._browses.advance(resumed.state, in_unit=False)
+
+    # --- confirmed calls
+
+    def confirm_put(self, uid: UniqueId, *, confirm_id: int = 0) -> Reason | None:
+        """Makes a message that was put under a confirm id visible; on an order=commit queue it is placed now (A-26).
+
+        Args:
+            confirm_id: if given, it must be the one of the put (A-11).
+
+        Returns: the warning NOT_FOUND if the message is not there; None also if it is visible already (A-23).
+
+        Raises: ConfirmIdMismatch; WrongState, a unit of work holds it. It acts at once, never in a unit of work.
+        """
+        return self._one_message(Event.CONFIRM_PUT, uid, confirm_id=confirm_id)
+
+    def confirm_get(self, uid: UniqueId, *, confirm_id: int = 0) -> Reason | None:
+        """Removes for good a message that was got under a confirm id (A-25).
+
+        Returns: the warning NOT_FOUND if the message is not there: it was confirmed before.
+
+        Raises: WrongState, it was not got, or in a unit of work; ConfirmIdMismatch. It acts at once.
+        """
+        return self._one_message(Event.CONFIRM_GET, uid, confirm_id=confirm_id)
+
+    def browse_and_lock(self, match: Match = EVERYTHING, *, confirm_id: int = 0) -> Locked:
+        """Copies every available message that matches and locks them all under one new lock id (A-12, A-13).
+
+        Get, delete and unlock then need that lock id. What arrives later is not locked. A lock stays until it is
+        used, undone by `confirm_id`, or released; also over a restart.
+
+        Returns: the messages in queue order, and the lock id.
+        """
+        _check_match(match)
+        check_id("confirm_id", confirm_id)
+        with self._session:
+            self._need(OpenOptions(input="as_queue"), Reason.NOT_OPEN_FOR_INPUT)
+            return self._store.browse_and_lock(LockRequest(handle=self._handle, match=match, confirm_id=confirm_id))
+
+    def delete(self, uid: UniqueId, *, lock_id: int = 0) -> None:
+        """Removes one message, unlocked, or locked under `lock_id`. Raises: NotFound, WrongState, LockMismatch."""
+        self._one_message(Event.DELETE, uid, lock_id=lock_id)
+
+    def undo(self, confirm_id: int) -> int:
+        """Takes back everything put, got or locked on this queue under a confirm id; of how many messages (A-15).
+
+        What was put is gone, what was got is back in its place with one more back out, what was locked is free.
+
+        Raises: NotFound, nothing is held under it.
+        """
+        check_id("confirm_id", confirm_id)
+        with self._session:
+            self._alive()
+            return self._store.undo(self._handle, confirm_id)
+
+    def release_lock(self, lock_id: int) -> int:
+        """The operator's way: unlocks all that a lock id still locks; how many (A-19). Raises: NotFound."""
+        check_id("lock_id", lock_id)
+        with self._session:
+            self._alive()
+            return self._store.release_lock(self._handle, lock_id)
+
+    def _one_message(self, event: Event, uid: object, *, lock_id: int = 0, confirm_id: int = 0) -> Reason | None:
+        unique = check_uid(uid)
+        check_id("lock_id", lock_id)
+        check_id("confirm_id", confirm_id)
+        with self._session:
+            self._alive()
+            return self._store.one_message(
+                OneMessage(handle=self._handle, event=event, uid=unique, lock_id=lock_id, confirm_id=confirm_id)
+            )
 
     def _browse(self, position: Literal["first", "next", "cursor"], options: GetOptions) -> Message:
         if options.browse != position:
@@ -246,26 +359,41 @@ class Queue:
             else:
                 room = self._session.services.room
                 messages = room.wait(self._session.owner, self._local, options, look)
+                if not messages:
+                    self._store.end_wait(self._session.owner)
             if not messages:
-                waited = f" in {options.wait:,} s" if options.wait else ""
-                raise NoMessageAvailable(f"no suitable message on {self.name}{waited}", queue=self.name)
+                raise self._missing(options)
             return messages
+
+    def _missing(self, options: GetOptions) -> NoMessageAvailable | OrderPending:
+        """Why a get was given nothing, with what is pending if it was strict (B-26)."""
+        outcome = self._missed
+        data: dict[str, Any] = {"queue": self.name}
+        if (pending := outcome.pending) is not None:
+            age = max(0.0, self._store.clock.now() - pending.since)
+            data |= {"kind": pending.kind.value, "by": pending.by, "age": age, "place": pending.place}
+        waited = f" in {options.wait:,} s" if options.wait else ""
+        if outcome.withheld is None:
+            return NoMessageAvailable(f"no suitable message on {self.name}{waited}", **data)
+        return OrderPending(f"an earlier message on {self.name} is pending{waited}: {pending_text(outcome)}", **data)
 
     def _look(self, options: GetOptions, count: int, one_group: bool) -> Look[list[Message]]:
         retained = self._browses if options.browse else self._gets
-        syncpoint = self._session.in_unit(options.syncpoint)
+        syncpoint = self._session.in_unit(options.syncpoint) and not options.confirm_id
         outcome = self._store.get(
             GetRequest(
                 handle=self._handle,
                 options=options,
                 state=retained.state,
                 cursor=self._cursor,
-                syncpoint=syncpoint and not options.browse,
+                syncpoint=syncpoint and not (options.browse or options.confirm_id),
+                waits=bool(options.wait) and not options.by_cursor,
                 count=count,
                 one_group=one_group,
             )
         )
         if not outcome.messages:
+            self._missed = outcome
             return Look(again_at=outcome.look_again_at)
         self._advance(retained, options, syncpoint, outcome)
         return Look(outcome.messages)
@@ -287,9 +415,12 @@ class Queue:
         if co_op and not self.options.co_op:
             raise OptionsError("cooperative marks need a handle opened with co_op")
 
-    def _need(self, options: OpenOptions, reason: Reason) -> None:
+    def _alive(self) -> None:
         if self.closed:
             raise HandleError(f"this handle of {self.name} is closed")
+
+    def _need(self, options: OpenOptions, reason: Reason) -> None:
+        self._alive()
         if self.options.covers(options):
             return
         if not self._grows:
@@ -350,6 +481,19 @@ class Queue:
 
     def __repr__(self) -> str:
         return f"<queue {self.name}{', closed' if self.closed else ''}>"
+
+
+def pending_text(outcome: GetOutcome) -> str:
+    """What withholds a message, in words (B-29)."""
+    pending = outcome.withheld
+    assert pending is not None
+    by = f", by {pending.by}" if pending.by else ""
+    return f"{pending.kind.value}{by}"
+
+
+def _check_match(match: object) -> None:
+    if not isinstance(match, Match):
+        raise bad_argument("match", match, "a Match", Reason.MATCH_OPTIONS_ERROR)
 
 
 def _message(body: bytes | bytearray | memoryview | Message, fields: dict[str, Any]) -> Message:

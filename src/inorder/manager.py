@@ -24,11 +24,11 @@ from .attributes import (
 from .errors import Reason, bad_argument
 from .events import Hook, HookName, Listener, Registration
 from .handle import PutCall, Queue
-from .message import Message
+from .message import Message, UniqueId
 from .options import EVERYTHING, BrowseKeywords, GetKeywords, GetOptions, Match, OpenOptions, PutOptions
 from .rules.puts import Program, PutResult
 from .session import Services, Session
-from .stores.base import Outcome, Store, Unit
+from .stores.base import Locked, OrderView, Outcome, Store, Unit
 from .stores.memory import MemoryStore
 from .unit_of_work import UnitOfWork
 from .waiting import Room
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 Data = bytes | bytearray | memoryview | Message
 T = TypeVar("T")
 MEMORY = ":memory:"
-NOT_YET_READ_ORDERS = ("required", "strict", "unordered")
 
 
 def connect(store: str | Store = MEMORY, *, program: str | None = None) -> QueueManager:
@@ -109,7 +108,6 @@ class QueueManager:
         self._define(name, "model", attributes)
 
     def _define(self, name: str, kind: QueueType, attributes: QueueKeywords) -> None:
-        _refuse_strict(attributes)
         with self._session:
             self._store.create_queue(define_queue(name, kind, **attributes))
 
@@ -118,7 +116,6 @@ class QueueManager:
 
         Raises: UnknownQueue 2085; ArgumentError; ObjectInUse 2042, a new `order` while a put is not committed.
         """
-        _refuse_strict(changes)
         with self._session:
             self._store.alter_queue(name, "alter", dict(changes))
 
@@ -272,6 +269,41 @@ class QueueManager:
         """Gets one logical message into a binary stream; see `inorder.groups.get_stream`."""
         return groups.get_stream(self._session, self._default(queue, _FOR_INPUT), stream, wait=wait, match=match)
 
+    # --- confirmed calls: confirm ids, lock ids and unique ids live per queue (A-15)
+
+    def confirm_put(self, queue: str, uid: UniqueId, *, confirm_id: int = 0) -> Reason | None:
+        """Makes a message that was put under a confirm id visible; see `Queue.confirm_put`."""
+        return self._default(queue, _FOR_OUTPUT).confirm_put(uid, confirm_id=confirm_id)
+
+    def confirm_get(self, queue: str, uid: UniqueId, *, confirm_id: int = 0) -> Reason | None:
+        """Removes for good a message that was got under a confirm id; see `Queue.confirm_get`."""
+        return self._default(queue, _FOR_INPUT).confirm_get(uid, confirm_id=confirm_id)
+
+    def browse_and_lock(self, queue: str, match: Match = EVERYTHING, *, confirm_id: int = 0) -> Locked:
+        """Copies and locks every message that matches, under one new lock id; see `Queue.browse_and_lock`."""
+        return self._default(queue, _FOR_INPUT).browse_and_lock(match, confirm_id=confirm_id)
+
+    def unlock(self, queue: str, uid: UniqueId, *, lock_id: int) -> None:
+        """Frees one message that `browse_and_lock` locked. Raises: NotFound, WrongState, LockMismatch."""
+        self._default(queue, _FOR_BROWSE).unlock(uid, lock_id=lock_id)
+
+    def delete(self, queue: str, uid: UniqueId, *, lock_id: int = 0) -> None:
+        """Removes one message, unlocked, or locked under `lock_id`; see `Queue.delete`."""
+        self._default(queue, _FOR_INPUT).delete(uid, lock_id=lock_id)
+
+    def undo(self, queue: str, confirm_id: int) -> int:
+        """Takes back everything put, got or locked under a confirm id; see `Queue.undo`."""
+        return self._default(queue, _FOR_BROWSE).undo(confirm_id)
+
+    def release_lock(self, queue: str, lock_id: int) -> int:
+        """Unlocks everything that a lock id still locks; see `Queue.release_lock`."""
+        return self._default(queue, _FOR_BROWSE).release_lock(lock_id)
+
+    def order_view(self, queue: str) -> OrderView:
+        """What is pending on a queue, since when and by whom, and how many strict readers wait (B-33)."""
+        with self._session:
+            return self._store.order_view(queue)
+
     # --- units of work
 
     def unit_of_work(self) -> UnitOfWork:
@@ -380,17 +412,7 @@ class QueueManager:
 
 _FOR_OUTPUT = OpenOptions(output=True)
 _FOR_INPUT = OpenOptions(input="as_queue")
-
-
-def _refuse_strict(attributes: QueueKeywords) -> None:
-    """Strict reading is the next stage; a queue that promised it now would lie."""
-    if attributes.get("read_order") in NOT_YET_READ_ORDERS:
-        raise bad_argument(
-            "read_order",
-            attributes["read_order"],
-            "'relaxed': the others are not supported yet",
-            Reason.FUNCTION_NOT_SUPPORTED,
-        )
+_FOR_BROWSE = OpenOptions(browse=True)
 
 
 __all__ = ["QueueManager", "connect"]

@@ -82,6 +82,14 @@ class Place(NamedTuple):
     ordinal: int
 
 
+class EarlierPending(NamedTuple):
+    """What stood before a message that a notify call was given (B-16): how many, the first one's place and kind."""
+
+    total: int
+    place: Place
+    kind: str
+
+
 class Field(Generic[T]):
     """One field of the row: where it stands, and how a given value is checked."""
 
@@ -328,6 +336,9 @@ class Message:
     token = Field("MsgToken", bytes(16), "Names this message on this queue (R1.14).")
     uid: Field[UniqueId | None] = Field("(unique id)", None, "Names this message for ever (lifecycle A-1).")
     place: Field[Place | None] = Field("(place)", None, "Where it sat on its queue.")
+    earlier_pending: Field[EarlierPending | None] = Field(
+        "(earlier pending)", None, "On a notify call: what was pending before it (lifecycle B-16); None: nothing."
+    )
     warning: Field[Reason | None] = Field("Reason", None, "The call's warning, None if it had none.")
 
     def __init__(self, body: bytes | bytearray | memoryview = b"", **fields: Unpack[Descriptor]) -> None:

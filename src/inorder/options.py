@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 from .errors import MatchError, OptionsError, Reason, bad_argument
-from .message import NO_ID, Descriptor, Message
+from .message import NO_ID, Descriptor, Message, UniqueId
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,9 +20,12 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 Browse = Literal["first", "next", "cursor"]
+AskedOrder = Literal["strict", "relaxed", "notify"]
 Context = Literal["default", "none", "set_identity", "set_all"]
 
 BROWSES: tuple[Browse, ...] = ("first", "next", "cursor")
+ASKED_ORDERS: tuple[AskedOrder, ...] = ("strict", "relaxed", "notify")
+ID_MAX = 2**64 - 1
 CONTEXTS: tuple[Context, ...] = ("default", "none", "set_identity", "set_all")
 ID_FIELDS = frozenset({"message_id", "correlation_id", "group_id"})
 FOREVER = math.inf
@@ -108,6 +111,9 @@ class PutKeywords(TypedDict, total=False):
     new_message_id: bool
     new_correlation_id: bool
     context: Context
+    confirm_id: int
+    uid: UniqueId | None
+    resend: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,6 +128,9 @@ class PutOptions:
         new_correlation_id: make a new correlation id.
         context: who is recorded as the putter: "default" (this program), "none", "set_identity" (identity
             fields from the message), "set_all" (identity and origin fields from the message).
+        confirm_id: hold the message, hidden, until `confirm_put` or `undo`; 0: no confirmation (A-9, A-21).
+        uid: the unique id that an earlier put of this message was given: a repeat of that put (A-3, A-22).
+        resend: with `uid`: if the message is on the queue already that is no error (A-22).
 
     Raises:
         ArgumentError: 2046 OPTIONS_ERROR, a value that the option does not have.
@@ -132,10 +141,17 @@ class PutOptions:
     new_message_id: bool = False
     new_correlation_id: bool = False
     context: Context = "default"
+    confirm_id: int = 0
+    uid: UniqueId | None = None
+    resend: bool = False
 
     def __post_init__(self) -> None:
-        _flags(self, "logical", "new_message_id", "new_correlation_id")
+        _flags(self, "logical", "new_message_id", "new_correlation_id", "resend")
         _tristate("syncpoint", self.syncpoint)
+        check_id("confirm_id", self.confirm_id)
+        if self.uid is not None:
+            check_uid(self.uid)
+        _not_in_a_unit(self.syncpoint, confirm_id=self.confirm_id)
         _choice("context", self.context, CONTEXTS)
 
 
@@ -153,6 +169,9 @@ class GetKeywords(TypedDict, total=False):
     under_cursor: bool
     buffer: int | None
     accept_truncated: bool
+    read_order: AskedOrder | None
+    confirm_id: int
+    lock_id: int
 
 
 class BrowseKeywords(TypedDict, total=False):
@@ -172,6 +191,7 @@ class BrowseKeywords(TypedDict, total=False):
     unmark_co_op: bool
     buffer: int | None
     accept_truncated: bool
+    read_order: AskedOrder | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -196,6 +216,10 @@ class GetOptions:
         unmark_handle, unmark_co_op: take the mark off the browsed message.
         buffer: return at most that many bytes of the body; None: all of it.
         accept_truncated: with a buffer that is too small, remove the message all the same (3.8).
+        read_order: "strict", "relaxed", "notify" (relaxed, and told what was pending), or None: as the handle
+            was opened, else as the queue says (B-16, B-18).
+        confirm_id: hold the message, hidden, until `confirm_get` or `undo`; 0: no confirmation (A-25).
+        lock_id: get a message that `browse_and_lock` locked under this id (A-12).
 
     Raises:
         OptionsError: 2046, options that exclude each other (R3.1 to R3.10).
@@ -221,9 +245,16 @@ class GetOptions:
     unmark_co_op: bool = False
     buffer: int | None = None
     accept_truncated: bool = False
+    read_order: AskedOrder | None = None
+    confirm_id: int = 0
+    lock_id: int = 0
 
     def __post_init__(self) -> None:
         _flags(self, *GET_FLAGS)
+        check_id("confirm_id", self.confirm_id)
+        check_id("lock_id", self.lock_id)
+        check_read_order(self.read_order)
+        _not_in_a_unit(self.syncpoint or self.syncpoint_if_persistent, confirm_id=self.confirm_id)
         _tristate("syncpoint", self.syncpoint)
         if self.browse is not None:
             _choice("browse", self.browse, BROWSES)
@@ -275,6 +306,8 @@ def _combinations(options: GetOptions) -> tuple[tuple[object, str], ...]:
         (marks and o.lock, "marks, lock (R3.10)"),
         (o.mark_handle and o.unmark_handle, "mark_handle, unmark_handle"),
         (o.mark_co_op and o.unmark_co_op, "mark_co_op, unmark_co_op"),
+        (o.browse and (o.confirm_id or o.lock_id), "browse with confirm_id or lock_id: use browse_and_lock"),
+        (o.under_cursor and o.lock_id, "under_cursor, lock_id"),
     )
 
 
@@ -288,6 +321,30 @@ def _flags(options: object, *names: str) -> None:
 def _tristate(name: str, value: object) -> None:
     if value is not None and not isinstance(value, bool):
         raise bad_argument(name, value, "True, False or None", Reason.OPTIONS_ERROR)
+
+
+def check_id(name: str, value: object) -> None:
+    """A confirm id or lock id: a number that the caller chose, or was given (A-9, A-12)."""
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= ID_MAX:
+        raise bad_argument(name, value, "an integer from 1 to 2**64 - 1, or 0 for none", Reason.OPTIONS_ERROR)
+
+
+def check_uid(value: object) -> UniqueId:
+    """A unique id as a put or a message gave it (A-1)."""
+    if not isinstance(value, UniqueId) or not isinstance(value.origin, str) or not isinstance(value.number, int):
+        raise bad_argument("uid", value, "a UniqueId, as a put returned it")
+    return value
+
+
+def check_read_order(value: object) -> None:
+    """What a call or an open may ask for (B-18)."""
+    if value is not None and value not in ASKED_ORDERS:
+        raise bad_argument("read_order", value, f"one of {', '.join(ASKED_ORDERS)}, or None", Reason.OPTIONS_ERROR)
+
+
+def _not_in_a_unit(syncpoint: bool | None, *, confirm_id: int) -> None:
+    if syncpoint and confirm_id:
+        raise OptionsError("these options do not go together: syncpoint, confirm_id (A-3)")
 
 
 def _choice(name: str, value: object, allowed: tuple[str, ...]) -> None:
@@ -317,6 +374,7 @@ class OpenOptions:
         output: for putting messages.
         browse: for browsing; such an open never conflicts.
         co_op: take part in the cooperating set of browse marks; needs `browse` (R3.11).
+        read_order: what calls through this handle ask for, unless they say otherwise (B-18).
 
     Raises:
         ArgumentError: 2046 OPTIONS_ERROR, a value that the option does not have.
@@ -327,9 +385,11 @@ class OpenOptions:
     output: bool = False
     browse: bool = False
     co_op: bool = False
+    read_order: AskedOrder | None = None
 
     def __post_init__(self) -> None:
         _flags(self, "output", "browse", "co_op")
+        check_read_order(self.read_order)
         if self.input is not None:
             _choice("input", self.input, ("as_queue", "shared", "exclusive"))
         if self.co_op and not self.browse:
@@ -350,4 +410,5 @@ class OpenOptions:
             output=self.output or other.output,
             browse=self.browse or other.browse,
             co_op=self.co_op or other.co_op,
+            read_order=self.read_order or other.read_order,
         )

@@ -28,8 +28,8 @@ from .ordering import UNSET, Cursor
 from .segmentation import join
 
 
-def check_browse_mode(options: GetOptions, cursor: Cursor) -> None:
-    """Browse next goes on in the order, physical or logical, in which the browse began (R3.40).
+def check_browse_mode(options: GetOptions, cursor: Cursor, *, strict: bool) -> None:
+    """Browse next goes on as the browse began: physical or logical, strict or relaxed (R3.40, B-42).
 
     Raises: InconsistentCall 2259.
     """
@@ -37,6 +37,12 @@ def check_browse_mode(options: GetOptions, cursor: Cursor) -> None:
         now, before = ("logical", "physical") if options.logical else ("physical", "logical")
         raise InconsistentCall(
             f"the browse began in {before} order and cannot go on in {now} order; begin again with browse first",
+            reason=Reason.INCONSISTENT_BROWSE,
+        )
+    if options.browse == "next" and cursor.logical is not None and cursor.strict != strict:
+        now, before = ("strict", "relaxed") if strict else ("relaxed", "strict")
+        raise InconsistentCall(
+            f"the browse began {before} and cannot go on {now}; begin again with browse first",
             reason=Reason.INCONSISTENT_BROWSE,
         )
 

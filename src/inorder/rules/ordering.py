@@ -16,15 +16,32 @@ put earlier but committed later becomes visible in front of those committed earl
 A relaxed reader is given the first available message of its choice; what others hold is passed over (R3.14,
 R3.15). A browse cursor is a place, not a message: browse next is given the first available message behind it,
 whatever has become of the message it was on (R3.62, R3.64).
+
+A strict reader is given it only if nothing that it would want stands before it and may still become readable.
+What stands before it is *pending*: a put that is not committed but has its number already (with PUT order every
+uncommitted put, with PREPARE order those of prepared units, with COMMIT order none: B-7), and a message that
+someone holds: got under a unit, locked, delayed, or the head of a group that is not all there (B-6, B-26). So a
+strict reader waits for the outcome of what is before it, and the sequence that it reads does not depend on when
+it looks (B-53). Each priority is a sequence of its own: a level whose first message is pending is passed over,
+and only if no level yields a message is the call told ORDER_PENDING (B-11, B-34).
+
+Three refinements. What the call's own unit got does not block it: both end together (B-21). What its own
+connection holds otherwise would make it wait for itself: it is told so at once (B-30). And readers that wait for
+each other, each holding what the other needs, are told so at once as well (B-31).
+
+The strict browse cursor is a place for each level, so that a message of a level that the cursor has left, or of a
+higher one, is shown when it comes, nothing is shown twice, and nothing is missed (B-38).
 """
 
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable, Mapping
-from typing import NamedTuple, Protocol, TypeVar
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
+from typing import Generic, Literal, NamedTuple, Protocol, TypeVar
 
 from ..attributes import QueueAttributes
+from ..errors import OrderUnsupported
 from ..message import IN_GROUP, LAST_IN_GROUP, Message, Place
 
 PRIORITY_MAX = 9
@@ -90,6 +107,125 @@ def first(candidates: Iterable[P], after: Place | None = None) -> P | None:
     return min(eligible, key=lambda one: one.place, default=None)
 
 
+# --- strict reading ----------------------------------------------------------------------------------------
+
+ReadOrder = Literal["strict", "relaxed", "notify"]
+
+
+def read_order(queue: str, asked: ReadOrder | None) -> ReadOrder:
+    """What a call gets, from what its queue says and what it asks for: strengthened, never weakened (B-18, B-19).
+
+    Raises: OrderUnsupported, strict reading of a queue that keeps no order.
+    """
+    if queue == "unordered":
+        if asked == "strict":
+            raise OrderUnsupported("the queue is unordered: it cannot be read strictly")
+        return asked or "relaxed"
+    if queue == "required":
+        return "strict"
+    return asked or ("strict" if queue == "strict" else "relaxed")
+
+
+class Kind(enum.Enum):
+    """Why a message is pending (B-26); the value tells the operator where to look (B-29)."""
+
+    IN = "in"
+    IN_DOUBT = "in-doubt"
+    OUT = "out"
+    LOCKED = "locked"
+    DELAYED = "delayed"
+    GROUP_INCOMPLETE = "group-incomplete"
+
+
+class Pending(NamedTuple):
+    """A message that may still become readable, and who or what decides.
+
+    Args:
+        holder: the connection whose unit or browse lock holds it; None if anyone may settle it, or only time.
+        by: that connection's program, or the unit's name.
+        since: when the hold began, seconds since 1970.
+        own: the call names the unit that got or locked it: it does not block (B-21).
+    """
+
+    kind: Kind
+    place: Place
+    holder: int | None = None
+    by: str = ""
+    since: float = 0.0
+    own: bool = False
+
+
+class Standing(NamedTuple, Generic[P]):
+    """One message that matches a strict call: where it stands, what it is, and whether it is pending."""
+
+    place: Place
+    row: P | None
+    pending: Pending | None
+
+
+class Decision(NamedTuple, Generic[P]):
+    """The answer to a strict call.
+
+    Args:
+        row: what the call is given; None if nothing.
+        withheld: the first message before the candidate of the highest level that has one (B-34).
+        pending: the first pending message, whether it withholds anything or not (B-26).
+        blockers: for each level with a withheld candidate everything that stands before it.
+    """
+
+    row: P | None = None
+    withheld: Pending | None = None
+    pending: Pending | None = None
+    blockers: Sequence[Sequence[Pending]] = ()
+
+
+def decide(standings: Iterable[Standing[P]]) -> Decision[P]:
+    """The strict decision over what matches, in order of place and above the call's cursor (B-11, B-34).
+
+    A database asks, for each level, for the first available and the first pending message above the cursor:
+    two steps in the index (queue, rank, number, ordinal), one over available and one over pending rows.
+    """
+    first_pending = None
+    blockers: list[list[Pending]] = []
+    for _, level in groupby(standings, key=lambda one: one.place.rank):
+        before: list[Pending] = []
+        for _, row, pending in level:
+            if pending is None and not before:
+                return Decision(row, pending=first_pending)
+            if pending is None:
+                blockers.append(before)
+                break
+            if not pending.own:
+                first_pending = first_pending or pending
+                before.append(pending)
+    return Decision(None, blockers[0][0] if blockers else None, first_pending, blockers)
+
+
+def blocks_itself(blockers: Sequence[Sequence[Pending]], connection: int) -> bool:
+    """Whether a withheld call waits for its own connection (B-21, B-30)."""
+    return any(pending.holder == connection for level in blockers for pending in level)
+
+
+Waits = Mapping[int, Sequence[frozenset[int]]]
+
+
+def is_deadlocked(connection: int, waits: Waits) -> bool:
+    """Whether a waiting connection can never go on unless another wait ends (B-31).
+
+    Args:
+        waits: for each waiting connection, for each level that it waits at, the connections in its way.
+
+    A connection can go on if it does not wait, or if at one of its levels everyone in its way can.
+    """
+    stuck = set(waits)
+    while freed := {one for one in stuck if any(not level & stuck for level in waits[one])}:
+        stuck -= freed
+    return connection in stuck
+
+
+# --- the browse cursor -------------------------------------------------------------------------------------
+
+
 class Cursor(NamedTuple):
     """Where a handle browses: a place, not a message (3.9).
 
@@ -99,20 +235,33 @@ class Cursor(NamedTuple):
         anchor: in logical order, the place of the head of the group browsed last: the search for the next head
             goes on behind it, though the group's other members may lie anywhere (R3.66).
         logical: whether the last browse first or next used logical order (R3.40); None before the first.
+        strict: whether it was strict (B-42).
+        levels: of a strict browse: for each level the place of the message, in logical order of the head, that
+            was shown last (B-38, B-41).
     """
 
     place: Place | None = None
     number: int | None = None
     anchor: Place | None = None
     logical: bool | None = None
+    strict: bool = False
+    levels: tuple[tuple[int, Place], ...] = ()
 
     def behind(self, *, logical: bool) -> Place | None:
-        """The place behind which browse next looks."""
+        """The place behind which a relaxed browse next looks."""
         return self.anchor if logical else self.place
 
-    def moved(self, place: Place, number: int, *, logical: bool, head: bool) -> Cursor:
+    def has_shown(self, place: Place) -> bool:
+        """Whether a strict browse is past this place: at or behind what it showed last of its level."""
+        return any(rank == place.rank and place <= shown for rank, shown in self.levels)
+
+    def moved(self, place: Place, number: int, *, logical: bool, head: bool, strict: bool = False) -> Cursor:
         """The cursor on this message; `head` says that a search for heads found it."""
-        return Cursor(place, number, place if head or not logical else self.anchor, logical)
+        stands = head or not logical
+        levels = self.levels
+        if strict and stands:
+            levels = (*((rank, shown) for rank, shown in levels if rank != place.rank), (place.rank, place))
+        return Cursor(place, number, place if stands else self.anchor, logical, strict, levels)
 
 
 UNSET = Cursor()

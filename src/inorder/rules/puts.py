@@ -127,6 +127,8 @@ def plan_put(message: Message, options: PutOptions, state: GroupState, at: PutCi
         **AS_SENT,
         **_context(message, options, at),
     )
+    uid = options.uid or UniqueId(at.manager.name, number)
+    whole = whole.with_values(uid=uid) if options.uid else whole
     result = PutResult(
         message_id=whole.message_id,
         correlation_id=whole.correlation_id,
@@ -134,7 +136,7 @@ def plan_put(message: Message, options: PutOptions, state: GroupState, at: PutCi
         sequence_number=numbers.sequence_number,
         offset=numbers.offset,
         flags=message.flags,
-        uid=UniqueId(at.manager.name, number),
+        uid=uid,
         warning=warning or _priority_warning(whole),
     )
     new_state = state_after(whole, in_unit=at.in_unit, logical=options.logical)
@@ -142,7 +144,7 @@ def plan_put(message: Message, options: PutOptions, state: GroupState, at: PutCi
 
 
 # What a get added to a message is not part of a put of it.
-AS_SENT = {"backout_count": 0, "place": None, "warning": None}
+AS_SENT = {"backout_count": 0, "place": None, "earlier_pending": None, "warning": None}
 
 
 def _identity(origin: str, number: int) -> dict[str, Any]:

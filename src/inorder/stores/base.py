@@ -17,14 +17,16 @@ from typing import Any, Literal, NamedTuple, Protocol
 
 from ..attributes import ManagerAttributes, QueueAttributes, QueueStatus
 from ..clock import Clock
-from ..message import Message
-from ..options import GetOptions, OpenOptions, PutOptions
+from ..errors import Reason
+from ..message import Message, UniqueId
+from ..options import GetOptions, Match, OpenOptions, PutOptions
 from ..rules.grouping import GroupState
-from ..rules.ordering import Cursor
+from ..rules.lifecycle import Event
+from ..rules.ordering import Cursor, Pending
 from ..rules.puts import Program, PutResult
 
 Outcome = Literal["commit", "back_out"]
-UnitState = Literal["open", "prepared"]
+UnitKind = Literal["session", "prepared", "confirm", "lock"]
 
 
 class Opened(NamedTuple):
@@ -68,6 +70,8 @@ class GetRequest:
         count: how many messages at most; the answer ends before the first that cannot be had, and after the
             first that has a warning.
         one_group: end after the message that ends its group.
+        waits: the call will wait if it is given nothing: what blocks it is recorded, so that readers that wait
+            for each other are found (B-31).
     """
 
     handle: int
@@ -75,6 +79,7 @@ class GetRequest:
     state: GroupState
     cursor: Cursor
     syncpoint: bool
+    waits: bool = False
     count: int = 1
     one_group: bool = False
 
@@ -83,13 +88,69 @@ class GetOutcome(NamedTuple):
     """What was got, where the handle stands now, and when time alone may bring something.
 
     Args:
-        look_again_at: nothing was found, but a delayed message can be read at this time.
+        look_again_at: nothing was found, but time alone may bring something then.
+        withheld: of a strict call that was given nothing: what withholds the first message (B-11).
+        pending: of a strict call that was given nothing: the first pending message, withholding or not (B-26).
     """
 
     messages: list[Message]
     state: GroupState
     cursor: Cursor
     look_again_at: float | None = None
+    withheld: Pending | None = None
+    pending: Pending | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LockRequest:
+    """A browse and lock of everything that matches now (A-12, A-13)."""
+
+    handle: int
+    match: Match
+    confirm_id: int
+
+
+class Locked(NamedTuple):
+    """What a browse and lock locked, under which lock id."""
+
+    messages: list[Message]
+    lock_id: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OneMessage:
+    """A confirmed call about one message: confirm put, confirm get, unlock, delete (A-10, A-12).
+
+    Args:
+        lock_id: the lock presented; 0: none.
+        confirm_id: if given it must be the one that holds the message (A-11); 0: any.
+    """
+
+    handle: int
+    event: Event
+    uid: UniqueId
+    lock_id: int = 0
+    confirm_id: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OrderView:
+    """What an operator asks of a queue that strict readers read (B-33).
+
+    Args:
+        unresolved_puts: puts that have a number and are not committed.
+        pending_out: messages got or locked by an unsettled unit or a handle.
+        oldest_put, oldest_out: the one of each that has been pending longest; None if there is none.
+        withheld: available messages behind a pending one of their level.
+        strict_waiters: calls that wait for their turn.
+    """
+
+    unresolved_puts: int
+    oldest_put: Pending | None
+    pending_out: int
+    oldest_out: Pending | None
+    withheld: int
+    strict_waiters: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,18 +158,22 @@ class Unit:
     """A unit that is not settled: what an operator sees of it.
 
     Args:
-        name: of a prepared unit; None for a connection's own.
+        kind: a connection's own unit of work ("session"), "prepared", "confirm" (a confirm id) or "lock".
+        name: of a prepared unit; the id of a confirm or lock unit; empty for a connection's own.
+        queue: of a confirm or lock unit: the queue on which the id lives (A-15); else empty.
         program: who began it.
         started_at: seconds since 1970.
-        puts, gets: messages that it holds.
+        puts, gets, locks: messages that it holds.
     """
 
-    name: str | None
-    state: UnitState
+    kind: UnitKind
+    name: str
+    queue: str
     program: Program
     started_at: float
     puts: int
     gets: int
+    locks: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,12 +184,14 @@ class Change:
         put: messages put by this verb, visible or not.
         visible: messages that everyone can see from now on.
         expired: messages discarded because their time was over.
+        duplicates: messages refused because their unique id is on the queue.
     """
 
     queue: str
     put: Sequence[Message] = ()
     visible: Sequence[Message] = ()
     expired: Sequence[Message] = ()
+    duplicates: Sequence[Message] = ()
 
 
 Observer = Callable[[Change], None]
@@ -241,6 +308,44 @@ class Store(Protocol):
 
     def unlock(self, handle: int) -> bool:
         """Frees the handle's browse lock; whether there was one (R3.71)."""
+        ...
+
+    # --- confirmed calls; confirm ids and lock ids live per queue (A-15)
+
+    def browse_and_lock(self, request: LockRequest) -> Locked:
+        """Locks everything that matches now under one new lock id (A-12); later arrivals are not locked."""
+        ...
+
+    def one_message(self, request: OneMessage) -> Reason | None:
+        """Confirms, unlocks or deletes one message, as table A.3 says; the warning NOT_FOUND if it is absent.
+
+        Raises: NotFound, WrongState, LockMismatch, ConfirmIdMismatch; nothing has changed.
+        """
+        ...
+
+    def undo(self, handle: int, confirm_id: int) -> int:
+        """Takes back what was put, got and locked under a confirm id (A-15 to A-17); of how many messages.
+
+        Raises: NotFound, nothing is held under it.
+        """
+        ...
+
+    def release_lock(self, handle: int, lock_id: int) -> int:
+        """The operator's undo of a lock id: its messages are unlocked (A-19). Raises: NotFound."""
+        ...
+
+    # --- strict reading
+
+    def order_view(self, queue: str) -> OrderView:
+        """What is pending on a queue, and who waits (B-33)."""
+        ...
+
+    def incarnation(self, queue: str) -> int:
+        """Names this queue since it was created: a browse token of a deleted queue is not taken (B-41)."""
+        ...
+
+    def end_wait(self, owner: int) -> None:
+        """The connection does not wait any more (B-31)."""
         ...
 
     # --- units of work

@@ -10,7 +10,16 @@ from typing import Any, Literal
 from ..errors import InorderError, NoMessageAvailable, OrderPending, Reason
 from ..handle import Queue
 from ..manager import QueueManager
-from ..message import IN_GROUP, LAST_IN_GROUP, LAST_SEGMENT, NO_ID, SEGMENT, SEGMENTATION_ALLOWED, Message
+from ..message import (
+    IN_GROUP,
+    LAST_IN_GROUP,
+    LAST_SEGMENT,
+    NO_ID,
+    SEGMENT,
+    SEGMENTATION_ALLOWED,
+    Message,
+    UniqueId,
+)
 from ..options import FOREVER, GetOptions, Match, OpenOptions, PutOptions
 from ..rules.puts import PutResult
 from .language import Step
@@ -32,9 +41,8 @@ MATCHES = {
 }
 PAD = b"."
 FOR_BROWSE = OpenOptions(browse=True)
-# Words of strict reading and of confirmed calls: the next stage.
-NOT_YET_VERBS = frozenset("browse-lock token confirm-put confirm-get undo delete".split())
-NOT_YET_WORDS = frozenset("strict notify confirm resend again token".split())
+FOR_INPUT = OpenOptions(input="as_queue")
+READ_ORDERS = frozenset({"strict", "relaxed", "notify"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +70,9 @@ def _shown(value: object) -> str:
 
 def translate_error(error: InorderError) -> Outcome:
     """An error as an outcome: none, pending, or error with its number and name."""
-    if isinstance(error, NoMessageAvailable):
-        return Outcome("none")
-    if isinstance(error, OrderPending):
-        return Outcome("pending")
+    if isinstance(error, NoMessageAvailable | OrderPending):
+        kind = "none" if isinstance(error, NoMessageAvailable) else "pending"
+        return Outcome(kind, facts={key: error.data[key] for key in ("kind", "by") if key in error.data})
     return Outcome("error", str(error.reason.value), (error.reason_name,), text=str(error))
 
 
@@ -89,7 +96,8 @@ class Table:
     """What a scenario has named so far: its first queue, its ids, and what was put under which numbers."""
 
     first_queue: str = ""
-    ids: dict[str, bytes] = field(default_factory=dict)
+    ids: dict[str, bytes | int | str] = field(default_factory=dict)
+    uids: dict[tuple[str, str], list[tuple[str, UniqueId]]] = field(default_factory=dict)
     puts: dict[tuple[bytes, int, int], list[tuple[str, int]]] = field(default_factory=dict)
 
     def queue(self, name: str | None = None) -> str:
@@ -101,20 +109,49 @@ class Table:
         """The bytes that an id of a table stands for."""
         if not text.startswith("$"):
             return text.encode("ascii").ljust(len(NO_ID), b"\0")
+        bound = self.bound(text)
+        if not isinstance(bound, bytes):
+            raise ValueError(f"{text} is no id of a message or group")
+        return bound
+
+    def bound(self, text: str) -> bytes | int | str:
+        """What a $name stands for."""
         if text not in self.ids:
             raise ValueError(f"{text} stands for nothing yet: an outcome binds it first")
         return self.ids[text]
+
+    def lock_of(self, text: str | None) -> int:
+        """A lock id: a name, a number, or a name and how far from it, so that a wrong one can be given."""
+        if text is None:
+            return 0
+        if not text.startswith("$"):
+            return number(text)
+        bound = self.bound(text)
+        if not isinstance(bound, int):
+            raise ValueError(f"{text} is no lock id")
+        return bound
+
+    def uid_of(self, actor: str, queue: str, name: str) -> UniqueId:
+        """The unique id of this actor's latest message of that body, else of the only one there is."""
+        known = self.uids.get((queue, name), [])
+        own = [uid for by, uid in known if by == actor]
+        others = {uid for _, uid in known}
+        if own:
+            return own[-1]
+        if len(others) != 1:
+            raise ValueError(f"{'no message' if not others else 'several messages'} {name!r} on {queue}")
+        return others.pop()
 
     def agrees(self, key: str, said: str, got: Any) -> bool:
         """Whether a fact is as the table says; a `$name` that is new is bound."""
         if key in ("id", "group") and isinstance(got, tuple):
             status, value = got
             return said == status or self._same_id(said, value)
-        if isinstance(got, bytes):
-            return self._same_id(said, got)
+        if isinstance(got, bytes) or said.startswith("$"):
+            return got is not None and self._same_id(said, got)
         return said == str(got)
 
-    def _same_id(self, said: str, got: bytes) -> bool:
+    def _same_id(self, said: str, got: bytes | int | str) -> bool:
         if not said.startswith("$"):
             return self.id_of(said) == got
         if said not in self.ids:
@@ -174,9 +211,6 @@ class Actor:
 
     def act(self, handle: str, step: Step) -> Outcome:
         """Does one step. Raises: ValueError, a fault of the table."""
-        not_yet = (step.flags | step.keys.keys()) & NOT_YET_WORDS
-        if step.verb in NOT_YET_VERBS or not_yet:
-            raise ValueError(f"not yet: {', '.join([step.verb, *sorted(not_yet)])}")
         try:
             done: Outcome = getattr(self, f"_{step.verb.replace('-', '_')}")(handle, step)
             return done
@@ -198,9 +232,18 @@ class Actor:
         length = number(step.keys.get("length", str(len(body))))
         if length < len(body):
             raise ValueError(f"length={length} is below the {len(body)} bytes of {name!r}")
-        options = PutOptions(logical="logical" in step.flags, syncpoint="syncpoint" in step.flags)
+        actor, _, _ = step.actor.partition(".")
+        repeats = "resend" in step.flags or "again" in step.flags
+        options = PutOptions(
+            logical="logical" in step.flags,
+            syncpoint=True if "syncpoint" in step.flags else None,
+            confirm_id=number(step.keys.get("confirm", "0")),
+            uid=self._table.uid_of(actor, queue.name, name) if repeats else None,
+            resend="resend" in step.flags,
+        )
         result = queue.put(body.ljust(length, PAD), options, **self._fields(step))
         self._table.remember(name, length, result)
+        self._table.uids.setdefault((queue.name, name), []).append((actor, result.uid))
         facts = {
             "id": result.message_id,
             "group": result.group_id,
@@ -254,6 +297,8 @@ class Actor:
         if step.names[0] == "first":
             return self._message(queue.browse_first(self._options(step, "first")))
         if step.names[0] == "next":
+            if "token" in step.keys:
+                queue.resume(str(self._table.bound(step.keys["token"])))
             return self._message(queue.browse_next(self._options(step, "next")))
         if step.names[0] == "cursor":
             return self._message(queue.browse_cursor(self._options(step, "cursor")))
@@ -275,16 +320,18 @@ class Actor:
         while True:
             try:
                 names.append(self._table.name_of(read()))
-            except NoMessageAvailable:
-                return Outcome("list", "", tuple(names))
+            except NoMessageAvailable as error:
+                return Outcome("list", "", tuple(names), facts=translate_error(error).facts)
+            except OrderPending as error:
+                return Outcome("list", "pending", tuple(names), facts=translate_error(error).facts)
             except InorderError as error:
                 reason = str(error.reason.value), error.reason_name
                 return Outcome("list", f"error={reason[0]}", tuple(names), ending=reason)
 
     def _options(self, step: Step, browse: Literal["first", "next", "cursor"] | None = None) -> GetOptions:
-        flags: dict[str, Any] = {
-            flag.replace("-", "_"): True for flag in step.flags if flag not in ("syncpoint", "relaxed")
-        }
+        flags: dict[str, Any] = {flag.replace("-", "_"): True for flag in step.flags - READ_ORDERS - {"syncpoint"}}
+        if order := step.flags & READ_ORDERS:
+            flags["read_order"] = _one(order)
         buffer = step.keys.get("buffer")
         # A step outside the unit says nothing of it, so that combinations are judged as the caller wrote them.
         return GetOptions(
@@ -293,6 +340,8 @@ class Actor:
             syncpoint=True if "syncpoint" in step.flags else None,
             buffer=None if buffer is None else number(buffer),
             match=self._match(step),
+            confirm_id=number(step.keys.get("confirm", "0")),
+            lock_id=self._table.lock_of(step.keys.get("lock")),
             **flags,
         )
 
@@ -315,6 +364,7 @@ class Actor:
             "priority": message.priority,
             "length": message.length,
             "warning": _warning(message.warning),
+            "earlier-pending": "no" if message.earlier_pending is None else "yes",
         }
         return Outcome("message", self._table.name_of(message), facts=facts)
 
@@ -324,10 +374,11 @@ class Actor:
         name = self._table.queue(step.keys.get("on"))
         if (handle, name) in self._handles:
             raise ValueError(f"this handle of {name} is open already")
+        order: Any = _one(step.flags & READ_ORDERS) if step.flags & READ_ORDERS else None
         if "co-op" in step.flags:
-            options = OpenOptions(browse=True, co_op=True)
+            options = OpenOptions(browse=True, co_op=True, read_order=order)
         else:
-            options = OpenOptions(input="exclusive" if "exclusive" in step.flags else "shared")
+            options = OpenOptions(input="exclusive" if "exclusive" in step.flags else "shared", read_order=order)
         self._queue(handle, step, options)
         return Outcome("ok")
 
@@ -338,10 +389,43 @@ class Actor:
         return Outcome("ok", facts={"warning": _warning(self._handles.pop((handle, name)).close())})
 
     def _unlock(self, handle: str, step: Step) -> Outcome:
-        if step.names or step.keys.get("lock"):
-            raise ValueError("not yet: unlock with a lock id")
-        queue = self._queue(handle, step, OpenOptions(browse=True))
-        return Outcome("ok", facts={"warning": _warning(queue.unlock())})
+        queue = self._queue(handle, step, FOR_BROWSE)
+        if not step.names:
+            return Outcome("ok", facts={"warning": _warning(queue.unlock())})
+        queue.unlock(self._uid(step, queue), lock_id=self._table.lock_of(step.keys.get("lock")))
+        return Outcome("ok")
+
+    def _token(self, handle: str, step: Step) -> Outcome:
+        return Outcome("token", facts={"token": self._queue(handle, step, FOR_BROWSE).browse_token()})
+
+    # --- confirmed calls
+
+    def _uid(self, step: Step, queue: Queue) -> UniqueId:
+        return self._table.uid_of(step.actor.partition(".")[0], queue.name, step.names[0])
+
+    def _confirm_put(self, handle: str, step: Step) -> Outcome:
+        queue = self._queue(handle, step, OpenOptions(output=True))
+        return _ignored(queue.confirm_put(self._uid(step, queue), confirm_id=number(step.keys.get("confirm", "0"))))
+
+    def _confirm_get(self, handle: str, step: Step) -> Outcome:
+        queue = self._queue(handle, step, FOR_INPUT)
+        return _ignored(queue.confirm_get(self._uid(step, queue), confirm_id=number(step.keys.get("confirm", "0"))))
+
+    def _undo(self, handle: str, step: Step) -> Outcome:
+        self._queue(handle, step, FOR_BROWSE).undo(number(step.names[0]))
+        return Outcome("ok")
+
+    def _delete(self, handle: str, step: Step) -> Outcome:
+        queue = self._queue(handle, step, FOR_INPUT)
+        queue.delete(self._uid(step, queue), lock_id=self._table.lock_of(step.keys.get("lock")))
+        return Outcome("ok")
+
+    def _browse_lock(self, handle: str, step: Step) -> Outcome:
+        queue = self._queue(handle, step, FOR_INPUT)
+        confirm_id = number(step.keys.get("confirm", "0"))
+        locked = queue.browse_and_lock(self._match(step), confirm_id=confirm_id)
+        names = tuple(self._table.name_of(message) for message in locked.messages)
+        return Outcome("list", "", names, facts={"lock": locked.lock_id})
 
     def _commit(self, handle: str, step: Step) -> Outcome:
         self.manager.commit()
@@ -358,6 +442,16 @@ class Actor:
     def _disconnect(self, handle: str, step: Step) -> Outcome:
         self.manager.close()
         return Outcome("ok")
+
+
+def _ignored(warning: Reason | None) -> Outcome:
+    return Outcome("ok") if warning is None else Outcome("ignored")
+
+
+def _one(orders: frozenset[str]) -> str:
+    if len(orders) > 1:
+        raise ValueError(f"{' and '.join(sorted(orders))} exclude each other")
+    return next(iter(orders))
 
 
 def _warning(reason: Reason | None) -> str:

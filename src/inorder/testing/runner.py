@@ -218,6 +218,8 @@ def difference(table: Table, expected: Expected, got: Outcome) -> str | None:
         )
     elif expected.kind == "message":
         same = got.kind == "message" and got.value == expected.value
+    elif expected.kind == "token":
+        return None if got.kind == "token" and table.agrees("token", expected.value, got.facts["token"]) else str(got)
     elif expected.kind == "number":
         same = got.kind == "number" and got.value == expected.value
     else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -24,6 +24,7 @@ from ...errors import (
 )
 from ...options import OpenOptions
 from ...rules.lifecycle import State
+from ...rules.ordering import read_order
 from ...rules.puts import Program
 from ..base import Opened
 from .queue import GOT, HeldUnit, MemoryQueue
@@ -34,11 +35,16 @@ DEFAULT_PREFIX = "AMQ."
 
 @dataclass(slots=True, eq=False)
 class Connection:
-    """A connection: its handles, and its one unit of work (R5.1)."""
+    """A connection: its handles, and its one unit of work (R5.1).
+
+    Attributes:
+        waits_for: while a strict call waits: for each level it waits at, the connections in its way (B-31).
+    """
 
     id: int
     program: Program
     unit: HeldUnit | None = None
+    waits_for: Sequence[frozenset[int]] | None = None
     by_id: dict[int, Handle] = field(default_factory=dict)
 
     def handles(self) -> list[Handle]:
@@ -105,7 +111,7 @@ class Handles:
         if name in self.queues or name in self.other_definitions:
             raise ObjectExists(f"there is a queue {name!r} already", queue=name)
         if attributes.type == "local":
-            self.queues[name] = MemoryQueue(attributes, now)
+            self.queues[name] = MemoryQueue(attributes, now, next(self._numbers))
             return self.queues[name]
         self.check_alias(attributes)
         self.other_definitions[name] = attributes
@@ -228,6 +234,7 @@ class Handles:
             name = queue.attributes.name
         else:
             queue = self.resolve(name).queue
+        read_order(queue.attributes.read_order, options.read_order)
         exclusive = self._check_conflict(queue, options, None)
         made = queue.attributes.definition_type == "temporary_dynamic" and definition.type == "model"
         handle = Handle(next(self._numbers), connection, name, queue, options, exclusive, made)

@@ -11,15 +11,16 @@ import math
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from heapq import merge
 from typing import NamedTuple
 
 from ...attributes import QueueAttributes
-from ...message import NO_ID, Message, Place
+from ...message import NO_ID, Message, Place, UniqueId
 from ...rules.grouping import Members, Wanted, has_what_it_needs, is_head
 from ...rules.lifecycle import Lock, State
-from ...rules.ordering import first
+from ...rules.ordering import Cursor, Decision, Kind, Pending, Standing, decide, first
 from ...rules.puts import Program
-from ..base import UnitState
+from ..base import UnitKind
 
 NEVER = -math.inf
 NO_PLACE = Place(0, 0, 0)
@@ -28,14 +29,34 @@ GOT = (State.GET_UNCONFIRMED, State.BROWSE_GET_UNCONFIRMED)
 
 @dataclass(slots=True, eq=False)
 class HeldUnit:
-    """A unit that is not settled, and the rows that it holds, in the order in which it came to hold them."""
+    """A unit that is not settled, and the rows that it holds, in the order in which it came to hold them.
+
+    Attributes:
+        connection: whose unit of work it is; None for a named unit, which anyone may settle.
+        entered: groups that a reader entered in this unit: who was inside before, for the back out (B-45).
+        left: groups that a reader finished in this unit: it is inside until the unit is committed.
+    """
 
     program: Program
     started_at: float
-    name: str | None = None
-    state: UnitState = "open"
+    kind: UnitKind = "session"
+    name: str = ""
+    connection: int | None = None
     calls: int = 0
     rows: list[tuple[MemoryQueue, Row]] = field(default_factory=list)
+    entered: list[tuple[MemoryQueue, bytes, Entered | None]] = field(default_factory=list)
+    left: list[tuple[MemoryQueue, bytes, int]] = field(default_factory=list)
+
+
+class Entered(NamedTuple):
+    """A group that a reader is inside: its head and where that stood, and who reads it (B-45)."""
+
+    place: Place
+    head: Message
+    handle: int
+    connection: int
+    program: str
+    since: float
 
 
 @dataclass(slots=True, eq=False)
@@ -46,6 +67,7 @@ class Row:
         place: where it sits; not to be read before it has one (`placed` tells).
         unit: what holds it, if its state is one of the unconfirmed ones.
         locked_by: the handle whose browse lock holds it.
+        lock: the lock id that holds it, with the confirm id given at the lock.
         handle_marks, co_op_marked_at: browse marks (3.11).
         forgotten: a restart has lost it, but for the prepared unit that got it.
     """
@@ -56,23 +78,52 @@ class Row:
     state: State = State.ABSENT
     place: Place = NO_PLACE
     placed: bool = False
+    visible_at: float = NEVER
     expires_at: float = math.inf
     due_at: float = NEVER
     backouts: int = 0
     unit: HeldUnit | None = None
-    locked_by: int | None = None
+    locked_by: Locker | None = None
+    lock: HeldLock | None = None
     handle_marks: set[int] = field(default_factory=set)
     co_op_marked_at: float = NEVER
     forgotten: bool = False
 
 
-class Reader(NamedTuple):
-    """Who looks, and when."""
+class Locker(NamedTuple):
+    """The handle whose browse lock holds a row (R3.69)."""
 
     handle: int
+    connection: int
+    program: str
+    since: float
+
+
+class HeldLock(NamedTuple):
+    """A lock id on a row, and the confirm id of the call that locked it, 0 if it had none (A-12)."""
+
+    unit: HeldUnit
+    lock_id: int
+    confirm_id: int
+
+
+class Reader(NamedTuple):
+    """Who looks, and when.
+
+    Args:
+        unit: what the call names: gets that it holds are the call's own (B-21).
+        lock_id: the call sees only what this lock holds; 0: it presents none.
+        unmarked: the call passes over what is marked for it (R3.73).
+    """
+
+    handle: int
+    connection: int
     co_op: bool
     now: float
     mark_interval: float
+    unit: HeldUnit | None = None
+    lock_id: int = 0
+    unmarked: bool = False
 
 
 def _place(row: Row) -> Place:
@@ -82,12 +133,17 @@ def _place(row: Row) -> Place:
 class MemoryQueue:
     """A local queue: its attributes, its counter, its rows."""
 
-    def __init__(self, attributes: QueueAttributes, now: float) -> None:
+    def __init__(self, attributes: QueueAttributes, now: float, incarnation: int) -> None:
         self.attributes = attributes
+        self.incarnation = incarnation  # another one of the same name is another queue (B-41)
         self.created_at = self.altered_at = now
         self.deleted = False
         self.counter = 0  # the number given last; it never goes back (B-2)
         self.away = 0  # rows got under a unit: they left the depth at the get (R4.6)
+        self.confirms: dict[int, HeldUnit] = {}
+        self.locks: dict[int, HeldUnit] = {}
+        self.entered: dict[bytes, Entered] = {}
+        self._by_uid: dict[UniqueId, Row] = {}
         self._placed: list[Row] = []
         self._unplaced: list[Row] = []
         self._groups: dict[bytes, list[Row]] = {}
@@ -107,6 +163,8 @@ class MemoryQueue:
             self._unplaced.append(row)
         if row.message.group_id != NO_ID:
             self._groups.setdefault(row.message.group_id, []).append(row)
+        if row.message.uid is not None:
+            self._by_uid[row.message.uid] = row
         self._expiring += row.expires_at < math.inf
 
     def give_place(self, row: Row, number: int, ordinal: int) -> None:
@@ -124,11 +182,17 @@ class MemoryQueue:
             del self._placed[bisect_left(self._placed, row.place, key=_place)]
         else:
             self._unplaced.remove(row)
+        if row.message.uid is not None and self._by_uid.get(row.message.uid) is row:
+            del self._by_uid[row.message.uid]
         if (group := self._groups.get(row.message.group_id)) is not None:
             group.remove(row)
             if not group:
                 del self._groups[row.message.group_id]
         self._expiring -= row.expires_at < math.inf
+
+    def placed_rows(self) -> Sequence[Row]:
+        """In order of place."""
+        return self._placed
 
     def all_rows(self) -> list[Row]:
         return [*self._placed, *self._unplaced]
@@ -141,10 +205,10 @@ class MemoryQueue:
         return len(self._placed) + len(self._unplaced) - self.away
 
     def expired(self, now: float) -> list[Row]:
-        """Rows whose time is over; one that a unit got is judged when it comes back (R6.3)."""
+        """Rows whose time is over; one that a unit of work got is judged when it comes back (R6.3)."""
         if not self._expiring:
             return []
-        return [row for row in self.all_rows() if row.expires_at <= now and row.state not in GOT]
+        return [row for row in self.all_rows() if row.expires_at <= now and not is_away(row)]
 
     def next_delivery(self, now: float) -> float | None:
         """When the next delayed message can be read."""
@@ -160,23 +224,117 @@ class MemoryQueue:
         """How many logical messages of the group are here; a message in no group counts as one."""
         return len({row.message.sequence_number for row in self._groups.get(group_id, ())}) or 1
 
+    def leave(self, group_id: bytes, handle: int) -> None:
+        """The reader has the last member: it is inside no more (B-45)."""
+        entered = self.entered.get(group_id)
+        if entered is not None and entered.handle == handle:
+            del self.entered[group_id]
+
+    def restore(self, group_id: bytes, before: Entered | None) -> None:
+        """Who was inside before the entry that is backed out."""
+        if before is None:
+            self.entered.pop(group_id, None)
+        else:
+            self.entered[group_id] = before
+
+    def named_units(self) -> list[HeldUnit]:
+        """Confirm ids and lock ids that hold something; those that hold nothing are forgotten."""
+        held = {id(unit) for row in self.all_rows() for unit in (row.unit, row.lock.unit if row.lock else None)}
+        self.confirms = {key: unit for key, unit in self.confirms.items() if id(unit) in held}
+        self.locks = {key: unit for key, unit in self.locks.items() if id(unit) in held}
+        return [*self.confirms.values(), *self.locks.values()]
+
+    def by_uid(self, uid: UniqueId) -> Row | None:
+        return self._by_uid.get(uid)
+
     def row(self, number: int | None) -> Row | None:
         return next((row for row in self._placed if row.number == number), None)
 
     # --- the search
 
-    def find(self, wanted: Wanted, reader: Reader, after: Place | None, *, unmarked: bool) -> Sequence[Row]:
+    def find(self, wanted: Wanted, reader: Reader, after: Place | None) -> Sequence[Row]:
         """The rows of the first message that suits: one, or all pieces of a logical message; or none."""
         if not wanted.possible:
             return ()
         suiting = (
             row
             for row in self._candidates(wanted, after)
-            if available(row, reader) and self._suits(row, wanted, reader) and not (unmarked and is_marked(row, reader))
+            if available(row, reader) and self._suits(row, wanted, reader)
         )
         # Candidates come in order of place: the first is `rules.ordering.first` of them all.
         row = next(suiting, None) if wanted.member is None else first(suiting)
         return () if row is None else self.pieces(row, wanted, reader)
+
+    def find_all(self, wanted: Wanted, reader: Reader) -> list[Row]:
+        """Every single message that suits, in order of place."""
+        return [row for row in self._placed if available(row, reader) and self._suits(row, wanted, reader)]
+
+    def decide(self, wanted: Wanted, reader: Reader, cursor: Cursor, *, logical: bool) -> Decision[Row]:
+        """The strict decision over everything that matches, in order of place (B-11)."""
+        if not wanted.possible:
+            return Decision()
+        if wanted.member is not None:
+            return self._decide_member(wanted, reader)
+        rows = (Standing[Row](row.place, row, None) for row in self._placed)
+        others = sorted(self._entered_by_others(wanted, reader), key=lambda one: one.place)
+        groups = (Standing[Row](one.place, None, self._of_entered(one)) for one in others)
+        standings = merge(rows, groups if logical else (), key=lambda one: one.place)
+        return decide(
+            judged
+            for standing in standings
+            if not cursor.has_shown(standing.place)
+            and (judged := self._judge(standing, wanted, reader, logical=logical)) is not None
+        )
+
+    def _judge(self, standing: Standing[Row], wanted: Wanted, reader: Reader, *, logical: bool) -> Standing[Row] | None:
+        """Whether a message takes part in a strict decision, and whether it is pending (B-13, B-44)."""
+        row = standing.row
+        if row is None:
+            return standing
+        if row.expires_at <= reader.now or not self._selects(row, wanted, reader):
+            return None  # what can no longer become readable holds nothing back (B-14)
+        pending = pending_of(row, reader)
+        if self._has_what_it_needs(row, wanted, reader):
+            return standing._replace(pending=pending)
+        if pending is None and logical:
+            return standing._replace(pending=Pending(Kind.GROUP_INCOMPLETE, row.place, since=row.visible_at))
+        # In physical order what is not complete matches nothing and blocks nothing.
+        return standing._replace(pending=pending) if logical else None
+
+    def _decide_member(self, wanted: Wanted, reader: Reader) -> Decision[Row]:
+        """Inside a group only the next member is a candidate, and nothing stands before it (B-44 d)."""
+        rows = sorted(self._candidates(wanted, None), key=_place)
+        for row in rows:
+            if pending_of(row, reader) is None and self._has_what_it_needs(row, wanted, reader):
+                return Decision(row)
+        holds = (pending_of(row, reader) for row in rows)
+        pending = next((hold for hold in holds if hold is not None), None)
+        return Decision(pending=pending or Pending(Kind.GROUP_INCOMPLETE, NO_PLACE))
+
+    def _entered_by_others(self, wanted: Wanted, reader: Reader) -> Iterator[Entered]:
+        """Groups that the call would choose if another reader were not inside them."""
+        groups = self.entered.values()
+        return (one for one in groups if one.handle != reader.handle and wanted.match.accepts(one.head))
+
+    def _of_entered(self, entered: Entered) -> Pending:
+        return Pending(Kind.OUT, entered.place, entered.connection, entered.program, entered.since)
+
+    def earlier(self, row: Row, wanted: Wanted, reader: Reader, after: Place | None) -> list[Pending]:
+        """What matches and is pending before a row of its level, for a notify call (B-16)."""
+        found = (
+            pending_of(one, reader)
+            for one in self._placed
+            if (after is None or one.place > after)
+            and one.place.rank == row.place.rank
+            and one.place < row.place
+            and self._selects(one, wanted, reader)
+        )
+        return [pending for pending in found if pending is not None and not pending.own]
+
+    def next_outcome(self, now: float) -> float | None:
+        """When time alone may unblock a strict call: a delay or the life of a pending message ends (B-28)."""
+        times = (time for row in self._placed for time in (row.due_at, row.expires_at) if now < time < math.inf)
+        return min(times, default=None)
 
     def _candidates(self, wanted: Wanted, after: Place | None) -> Iterable[Row]:
         if wanted.member is not None:
@@ -186,14 +344,21 @@ class MemoryQueue:
         return (self._placed[n] for n in range(start, len(self._placed)))
 
     def _suits(self, row: Row, wanted: Wanted, reader: Reader) -> bool:
+        return self._selects(row, wanted, reader) and self._has_what_it_needs(row, wanted, reader)
+
+    def _selects(self, row: Row, wanted: Wanted, reader: Reader) -> bool:
+        """Whether the call's selection takes this message, be it available or not (B-13)."""
         message = row.message
         if wanted.heads and not is_head(message):
             return False
         if wanted.joins and message.offset:
             return False
-        if not wanted.match.accepts(message):
+        if reader.lock_id and (row.lock is None or row.lock.lock_id != reader.lock_id):
             return False
-        return has_what_it_needs(message, wanted.needs, lambda group: self._members(group, reader))
+        return wanted.match.accepts(message) and not (reader.unmarked and is_marked(row, reader))
+
+    def _has_what_it_needs(self, row: Row, wanted: Wanted, reader: Reader) -> bool:
+        return has_what_it_needs(row.message, wanted.needs, lambda group: self._members(group, reader))
 
     def pieces(self, row: Row, wanted: Wanted, reader: Reader) -> Sequence[Row]:
         """The row itself, or with `joins` all rows of its logical message (R3.42)."""
@@ -216,16 +381,46 @@ def numbers(message: Message) -> tuple[bytes, int, int]:
     return message.group_id, message.sequence_number, message.offset
 
 
+def is_away(row: Row) -> bool:
+    """Whether a unit of work got it: it has left the depth, and expires when it comes back (R4.6, R6.3)."""
+    return row.state in GOT and row.unit is not None and row.unit.kind in ("session", "prepared")
+
+
 def available(row: Row, reader: Reader) -> bool:
     """Whether this reader can be given the row: on the queue, not held by others, due (R3.14, B-6)."""
     if row.due_at > reader.now or row.expires_at <= reader.now:
         return False
-    return row.state is State.UNLOCKED or lock_presented(row, reader.handle) is Lock.RIGHT
+    if reader.lock_id:
+        return lock_presented(row, reader) is Lock.RIGHT
+    return row.state is State.UNLOCKED or lock_presented(row, reader) is Lock.RIGHT
 
 
-def lock_presented(row: Row, handle: int) -> Lock:
-    """A handle presents its own browse lock by being what it is (R3.69)."""
-    return Lock.RIGHT if row.state is State.LOCKED and row.locked_by == handle else Lock.NONE
+def lock_presented(row: Row, reader: Reader) -> Lock:
+    """A call presents a lock id, or by being what it is its handle's browse lock (A-12, R3.69)."""
+    if row.state is State.LOCKED and row.locked_by is not None and row.locked_by.handle == reader.handle:
+        return Lock.RIGHT
+    if not reader.lock_id:
+        return Lock.NONE
+    right = row.state is State.LOCKED and row.lock is not None and row.lock.lock_id == reader.lock_id
+    return Lock.RIGHT if right else Lock.OTHER
+
+
+def pending_of(row: Row, reader: Reader) -> Pending | None:
+    """Why this reader cannot be given the row yet; None if it can (B-6, B-7, B-26)."""
+    if available(row, reader):
+        return None
+    if row.unit is not None:
+        unit, put = row.unit, row.state is State.PUT_UNCONFIRMED
+        kind = Kind.IN_DOUBT if unit.kind == "prepared" else Kind.IN if put else Kind.OUT
+        own = not put and unit is reader.unit
+        return Pending(kind, row.place, unit.connection, unit.name or unit.program.name, unit.started_at, own)
+    if row.locked_by is not None:
+        by = row.locked_by
+        return Pending(Kind.LOCKED, row.place, by.connection, by.program, by.since)
+    if row.lock is not None:
+        unit = row.lock.unit
+        return Pending(Kind.LOCKED, row.place, None, unit.name, unit.started_at, row.lock.lock_id == reader.lock_id)
+    return Pending(Kind.DELAYED, row.place, since=row.visible_at)
 
 
 def is_marked(row: Row, reader: Reader) -> bool:

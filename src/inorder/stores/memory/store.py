@@ -11,8 +11,7 @@ import itertools
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from ...attributes import (
     ManagerAttributes,
@@ -26,36 +25,40 @@ from ...clock import Clock, SystemClock
 from ...errors import (
     GetInhibited,
     InconsistentCall,
-    InorderError,
-    NoMessageUnderCursor,
-    QueueCondition,
-    QueueFull,
+    OrderDeadlock,
     QueueManagerStopping,
     Reason,
     UnitExists,
     UnitNotFound,
-    UnitTooLarge,
     WrongState,
 )
-from ...message import LAST_IN_GROUP, Message, stored_flags
+from ...message import LAST_IN_GROUP, stored_flags
 from ...options import OpenOptions
-from ...rules import gets
-from ...rules.gets import Verdict
-from ...rules.grouping import GroupState, Wanted, wanted
+from ...rules.grouping import GroupState
 from ...rules.lifecycle import Event, State
-from ...rules.ordering import Cursor, Moment, draws_number, rank
-from ...rules.puts import Planned, Program, PutCircumstances, plan_put
-from ..base import Change, GetOutcome, GetRequest, Observer, Opened, Outcome, PutOutcome, PutRequest, Unit
+from ...rules.ordering import Moment, is_deadlocked
+from ...rules.puts import Program
+from ..base import (
+    Change,
+    GetOutcome,
+    GetRequest,
+    Locked,
+    LockRequest,
+    Observer,
+    OneMessage,
+    Opened,
+    OrderView,
+    Outcome,
+    PutOutcome,
+    PutRequest,
+    Unit,
+)
+from . import confirmed
 from .handles import Connection, Handle, Handles
-from .queue import NEVER, HeldUnit, MemoryQueue, Reader, Row, available
-from .transaction import Transaction, as_got, as_seen, number_unit
-
-
-class Found(NamedTuple):
-    """What a get looked for, and the rows that it found: one, or the pieces of a logical message."""
-
-    wanted: Wanted
-    rows: Sequence[Row]
+from .putting import Putting
+from .queue import NEVER, HeldUnit, MemoryQueue, Row
+from .reading import Reading
+from .transaction import Transaction, as_seen, as_viewed, number_unit
 
 
 class MemoryStore:
@@ -111,7 +114,7 @@ class MemoryStore:
         if connection.unit is not None:
             verb.settle(connection.unit, "back_out")
         for handle in connection.handles():
-            self._release(verb, handle)
+            verb.release(handle)
             self._drop(verb, handle)
         self._handles.disconnect(connection)
 
@@ -129,7 +132,7 @@ class MemoryStore:
             one = self._handles.handle(handle)
             if delete or purge:
                 self._handles.check_delete_at_close(one, purge=purge)
-            self._release(verb, one)
+            verb.release(one)
             self._drop(verb, one)
             if delete or purge:
                 self._vanish(verb, one.queue)
@@ -139,12 +142,22 @@ class MemoryStore:
         self._handles.close(handle)
         others = self._handles.on(handle.queue)
         co_op_is_left = any(other.options.co_op for other in others)
+        self._leave_groups(verb, handle)
         for row in handle.queue.all_rows():
             row.handle_marks.discard(handle.id)
             if not co_op_is_left:
                 row.co_op_marked_at = NEVER
         if handle.made_temporary_queue:
             self._vanish(verb, handle.queue)
+
+    def _leave_groups(self, verb: Transaction, handle: Handle) -> None:
+        """What is left of a group that the handle was inside blocks nobody any more (B-45)."""
+        entered = handle.queue.entered
+        for group_id in [group_id for group_id, one in entered.items() if one.handle == handle.id]:
+            del entered[group_id]
+            verb.touched[handle.queue.attributes.name] = None
+        if (unit := handle.connection.unit) is not None:
+            unit.entered = [one for one in unit.entered if one[2] is None or one[2].handle != handle.id]
 
     def _vanish(self, verb: Transaction, queue: MemoryQueue) -> None:
         for row in queue.all_rows():
@@ -204,66 +217,8 @@ class MemoryStore:
 
     def put(self, request: PutRequest) -> PutOutcome:
         with self._verb() as verb:
-            handle = self._handles.handle(request.handle)
-            handle.check_alive()
-            verb.discard(handle.queue)
-            plans = self._plan(verb, handle, request)
-            self._check_room(handle.queue, plans)
-            unit = None
-            if request.in_unit:
-                unit = self._enlist(handle.connection, len(plans), verb.now)
-            for plan in plans:
-                for message in plan.arriving:
-                    self._arrive(verb, handle.queue, message, unit)
-            state = plans[-1].state if plans else request.state
-            return PutOutcome([plan.result for plan in plans], state)
-
-    def _plan(self, verb: Transaction, handle: Handle, request: PutRequest) -> Sequence[Planned]:
-        circumstances = PutCircumstances(
-            queue=self._handles.resolved(handle),
-            manager=self._manager,
-            program=handle.connection.program,
-            in_unit=request.in_unit,
-            unit_open=handle.connection.unit is not None,
-            now=verb.now,
-            new_number=self._numbers.__next__,
-        )
-        plans, state = [], request.state
-        for message in request.messages:
-            plans.append(plan_put(message, request.options, state, circumstances))
-            state = plans[-1].state
-        return plans
-
-    def _check_room(self, queue: MemoryQueue, plans: Sequence[Planned]) -> None:
-        """Each put must find the queue below its limit; the pieces it is split into may pass it (R4.7, R2.27)."""
-        depth = queue.depth
-        for plan in plans:
-            if depth >= queue.attributes.max_depth:
-                raise QueueFull(
-                    f"{queue.attributes.name} has {depth:,} messages, its limit",
-                    queue=queue.attributes.name,
-                    depth=depth,
-                )
-            depth += len(plan.arriving)
-
-    def _arrive(self, verb: Transaction, queue: MemoryQueue, message: Message, unit: HeldUnit | None) -> None:
-        assert message.uid is not None
-        expiry = float("inf") if message.expiry is None else message.expiry
-        row = Row(
-            message=message,
-            number=message.uid.number,
-            rank=rank(queue.attributes, message),
-            expires_at=verb.now + expiry,
-            due_at=verb.now + message.delay if message.delay else NEVER,
-        )
-        moment = Moment.COMMIT if unit is None else Moment.PUT
-        if draws_number(queue.attributes.order, moment):
-            row.place, row.placed = row.place._replace(rank=row.rank, number=queue.draw_number()), True
-        queue.add(row)
-        verb.step(queue, row, Event.PUT if unit is None else Event.PUT_HELD, unit)
-        name = queue.attributes.name
-        verb.put.append((name, message))
-        verb.touched[name] = None
+            handle = self._tidied(verb, request.handle)
+            return Putting(verb, handle, request, self._handles.resolved(handle), self._manager, self._numbers).run()
 
     def end_group(self, handle: int, state: GroupState) -> GroupState:
         with self._verb() as verb:
@@ -303,170 +258,73 @@ class MemoryStore:
 
     def get(self, request: GetRequest) -> GetOutcome:
         with self._verb() as verb:
-            handle = self._handles.handle(request.handle)
-            handle.check_alive()
-            verb.discard(handle.queue)
+            handle = self._tidied(verb, request.handle)
+            handle.connection.waits_for = None
+            resolved = self._handles.resolved(handle)
+            if not resolved.get_allowed:
+                raise GetInhibited(f"gets from {handle.name} are inhibited", queue=handle.name)
+            reading = Reading(verb, handle, request, resolved, self._manager)
+            outcome = reading.run()
+            if not outcome.messages and request.waits:
+                self._wait(handle.connection, reading.in_its_way)
+            return outcome
+
+    def _wait(self, connection: Connection, in_its_way: Sequence[frozenset[int]] | None) -> None:
+        """The connection is about to wait. Raises: OrderDeadlock, everyone in its way waits for it (B-31)."""
+        connection.waits_for = in_its_way
+        waits = {one.id: one.waits_for for one in self._handles.connections.values() if one.waits_for}
+        if is_deadlocked(connection.id, waits):
+            connection.waits_for = None
+            raise OrderDeadlock("readers that hold what the others need wait for each other: back out or commit")
+
+    def end_wait(self, owner: int) -> None:
+        with self._verb(though_stopped=True):
+            if (connection := self._handles.connections.get(owner)) is not None:
+                connection.waits_for = None
+
+    # --- confirmed calls
+
+    def browse_and_lock(self, request: LockRequest) -> Locked:
+        with self._verb() as verb:
+            handle = self._tidied(verb, request.handle)
             if not self._handles.resolved(handle).get_allowed:
                 raise GetInhibited(f"gets from {handle.name} are inhibited", queue=handle.name)
-            gets.check_browse_mode(request.options, request.cursor)
-            outcome = self._get_some(verb, handle, request)
-            if outcome.messages or not self._time_may_help(request):
-                return outcome
-            return outcome._replace(look_again_at=self._look_again_at(handle, verb.now))
+            return confirmed.browse_and_lock(verb, handle, request, next(self._numbers))
 
-    def _get_some(self, verb: Transaction, handle: Handle, request: GetRequest) -> GetOutcome:
-        state, cursor = gets.begin(request.options, request.state, request.cursor)
-        outcome = GetOutcome([], request.state, request.cursor)
-        while len(outcome.messages) < request.count:
-            if request.one_group and outcome.messages:
-                request = replace(request, options=gets.within_group(request.options, state))
-            try:
-                found = self._find(verb, handle, request, state, cursor)
-                verdict = self._judge(verb, handle, request, state, found)
-            except InorderError:
-                if outcome.messages:
-                    break  # the next call meets it first, and raises it
-                raise
-            if verdict is None:
-                self._release_if_browse_moved(verb, handle, request)
-                break
-            outcome.messages.append(verdict.message)
-            if not verdict.takes:
-                break
-            state, cursor = verdict.state, self._do(verb, handle, request, cursor, found, verdict)
-            outcome = outcome._replace(state=state, cursor=cursor)
-            if self._is_enough(request, verdict):
-                break
-        return outcome
+    def one_message(self, request: OneMessage) -> Reason | None:
+        with self._verb() as verb:
+            return confirmed.one_message(verb, self._tidied(verb, request.handle).queue, request)
 
-    def _is_enough(self, request: GetRequest, verdict: Verdict) -> bool:
-        if request.one_group:
-            return not (verdict.state.group_open or verdict.state.message_open)
-        return verdict.message.warning is not None
+    def undo(self, handle: int, confirm_id: int) -> int:
+        with self._verb() as verb:
+            return confirmed.undo(verb, self._tidied(verb, handle).queue, confirm_id)
 
-    def _find(self, verb: Transaction, handle: Handle, request: GetRequest, state: GroupState, cursor: Cursor) -> Found:
-        options, reader = request.options, self._reader(handle, verb.now)
-        if options.by_cursor:
-            looked_for = Wanted(joins=options.complete)
-            return Found(looked_for, self._under_cursor(handle, cursor, looked_for, reader, request))
-        looked_for = wanted(state, options)
-        after = cursor.behind(logical=options.logical) if options.browse else None
-        rows = handle.queue.find(looked_for, reader, after, unmarked=options.unmarked)
-        if not rows:
-            self._check_token_is_free(handle, request, reader)
-        return Found(looked_for, rows)
+    def release_lock(self, handle: int, lock_id: int) -> int:
+        with self._verb() as verb:
+            return confirmed.release_lock(verb, self._tidied(verb, handle).queue, lock_id)
 
-    def _judge(
-        self, verb: Transaction, handle: Handle, request: GetRequest, state: GroupState, found: Found
-    ) -> Verdict | None:
-        if not found.rows:
-            return None
-        if request.one_group and not (state.group_open or state.message_open):
-            self._check_group_fits(handle, found.rows[0])
-        return gets.judge(
-            [as_got(row, verb.now) for row in found.rows],
-            request.options,
-            state,
-            found.wanted,
-            syncpoint=request.syncpoint,
-            unit_open=handle.connection.unit is not None,
-        )
+    def _tidied(self, verb: Transaction, handle: int) -> Handle:
+        """The handle, with what has expired on its queue discarded."""
+        one = self._handles.handle(handle)
+        one.check_alive()
+        verb.discard(one.queue)
+        return one
 
-    def _do(
-        self,
-        verb: Transaction,
-        handle: Handle,
-        request: GetRequest,
-        cursor: Cursor,
-        found: Found,
-        verdict: Verdict,
-    ) -> Cursor:
-        rows = found.rows[: verdict.takes]
-        if request.options.browse:
-            return self._browse(verb, handle, request, rows, cursor, heads=found.wanted.heads)
-        self._take(verb, handle, rows, in_unit=verdict.in_unit)
-        return cursor
+    # --- strict reading
 
-    def _check_group_fits(self, handle: Handle, head: Row) -> None:
-        """A group is taken whole or not at all: the unit must have room for all of it (R5.8)."""
-        used = handle.connection.unit.calls if handle.connection.unit else 0
-        size = handle.queue.group_size(head.message.group_id)
-        if used + size > self._manager.max_uncommitted:
-            raise UnitTooLarge(
-                f"the group has {size:,} messages, a unit of work holds at most "
-                f"{self._manager.max_uncommitted:,} and has {used:,}",
-                limit=self._manager.max_uncommitted,
+    def order_view(self, queue: str) -> OrderView:
+        with self._verb() as verb:
+            found = self._handles.resolve(queue).queue
+            verb.discard(found)
+            waiting = sum(
+                connection.waits_for is not None and any(one.queue is found for one in connection.handles())
+                for connection in self._handles.connections.values()
             )
+            return as_viewed(found, verb.now, waiting)
 
-    def _under_cursor(
-        self, handle: Handle, cursor: Cursor, looked_for: Wanted, reader: Reader, request: GetRequest
-    ) -> Sequence[Row]:
-        row = handle.queue.row(cursor.number)
-        if row is None or not available(row, reader):
-            raise NoMessageUnderCursor(f"the browse cursor on {handle.name} stands on no message")
-        gets.check_under_cursor(request.options, row.message)
-        return handle.queue.pieces(row, looked_for, reader)
-
-    def _check_token_is_free(self, handle: Handle, request: GetRequest, reader: Reader) -> None:
-        """A browse for unmarked messages that names a marked one by its token is told so (R3.24)."""
-        if not (request.options.unmarked and "token" in request.options.match.fields):
-            return
-        if handle.queue.find(Wanted(match=request.options.match), reader, None, unmarked=False):
-            raise QueueCondition(
-                "the message of this token is marked by the cooperating set",
-                reason=Reason.MSG_MARKED_BROWSE_CO_OP,
-            )
-
-    def _browse(
-        self,
-        verb: Transaction,
-        handle: Handle,
-        request: GetRequest,
-        rows: Sequence[Row],
-        cursor: Cursor,
-        *,
-        heads: bool,
-    ) -> Cursor:
-        """The effects of a browse: the old lock goes, the new lock and marks come, the cursor moves."""
-        options = request.options
-        self._release_if_browse_moved(verb, handle, request)
-        for row in rows:
-            if options.lock:
-                verb.step(handle.queue, row, Event.BROWSE_LOCK, locked_by=handle)
-            if options.mark_handle:
-                row.handle_marks.add(handle.id)
-            if options.unmark_handle:
-                row.handle_marks.discard(handle.id)
-            if options.mark_co_op:
-                row.co_op_marked_at = verb.now
-            if options.unmark_co_op:
-                row.co_op_marked_at = NEVER
-                verb.touched[handle.queue.attributes.name] = None
-        if options.browse == "cursor":
-            return cursor
-        return cursor.moved(rows[0].place, rows[0].number, logical=options.logical, head=heads)
-
-    def _take(self, verb: Transaction, handle: Handle, rows: Sequence[Row], *, in_unit: bool) -> None:
-        """A removing get: at once, or held by the connection's unit; browse lock and marks end (R3.70, R3.74)."""
-        unit = self._enlist(handle.connection, 1, verb.now) if in_unit else None
-        for row in rows:
-            if row.state is State.LOCKED:
-                verb.step(handle.queue, row, Event.UNLOCK, locked_by=handle)
-            row.handle_marks.clear()
-            row.co_op_marked_at = NEVER
-            verb.step(handle.queue, row, Event.GET if unit is None else Event.GET_HELD, unit)
-
-    def _time_may_help(self, request: GetRequest) -> bool:
-        return bool(request.options.wait)
-
-    def _look_again_at(self, handle: Handle, now: float) -> float | None:
-        reader = self._reader(handle, now)
-        times = (handle.queue.next_delivery(now), handle.queue.next_unmarking(reader))
-        return min((time for time in times if time is not None), default=None)
-
-    def _reader(self, handle: Handle, now: float) -> Reader:
-        interval = self._manager.mark_interval
-        return Reader(handle.id, handle.options.co_op, now, float("inf") if interval is None else interval)
+    def incarnation(self, queue: str) -> int:
+        with self._verb():
+            return self._handles.resolve(queue).queue.incarnation
 
     # --- browse locks
 
@@ -474,33 +332,9 @@ class MemoryStore:
         with self._verb() as verb:
             one = self._handles.handle(handle)
             one.check_alive()
-            return self._release(verb, one)
-
-    def _release_if_browse_moved(self, verb: Transaction, handle: Handle, request: GetRequest) -> None:
-        """A browse that moves on, also one that finds nothing, frees the handle's lock (R3.70)."""
-        options = request.options
-        if options.browse in ("first", "next") or (options.browse == "cursor" and not options.lock):
-            self._release(verb, handle)
-
-    def _release(self, verb: Transaction, handle: Handle) -> bool:
-        locked = [row for row in handle.queue.all_rows() if row.locked_by == handle.id]
-        for row in locked:
-            verb.step(handle.queue, row, Event.UNLOCK, locked_by=handle)
-        return bool(locked)
+            return verb.release(one)
 
     # --- units of work
-
-    def _enlist(self, connection: Connection, calls: int, now: float) -> HeldUnit:
-        """The connection's unit, begun if need be, with so many more calls counted (R5.8)."""
-        unit = connection.unit or HeldUnit(connection.program, now)
-        if unit.calls + calls > self._manager.max_uncommitted:
-            raise UnitTooLarge(
-                f"a unit of work holds at most {self._manager.max_uncommitted:,} messages; commit or back out",
-                limit=self._manager.max_uncommitted,
-            )
-        unit.calls += calls
-        connection.unit = unit
-        return unit
 
     def has_unit(self, owner: int) -> bool:
         with self._verb():
@@ -515,15 +349,18 @@ class MemoryStore:
             return unit is not None
 
     def prepare(self, owner: int, name: str) -> None:
-        with self._verb():
+        with self._verb() as verb:
             connection = self._handles.connection(owner)
             if name in self._prepared:
                 raise UnitExists(f"a unit named {name!r} is already prepared", unit=name)
             if connection.unit is None:
                 raise UnitNotFound("the connection has no unit of work to prepare", unit=name)
             unit, connection.unit = connection.unit, None
-            unit.name, unit.state = name, "prepared"
+            unit.name, unit.kind, unit.connection = name, "prepared", None
+            unit.entered.clear()  # for handles prepare acts as commit (R5.10)
             number_unit(unit, Moment.PREPARE)
+            for queue, _ in unit.rows:
+                verb.touched[queue.attributes.name] = None
             self._prepared[name] = unit
 
     def settle_prepared(self, name: str, outcome: Outcome) -> None:
@@ -536,7 +373,8 @@ class MemoryStore:
     def units(self) -> list[Unit]:
         with self._verb():
             open_units = [c.unit for c in self._handles.connections.values() if c.unit is not None]
-            units = sorted([*open_units, *self._prepared.values()], key=lambda unit: unit.started_at)
+            named = [unit for queue in self._handles.queues.values() for unit in queue.named_units()]
+            units = sorted([*open_units, *self._prepared.values(), *named], key=lambda unit: unit.started_at)
             return [as_seen(unit) for unit in units]
 
     # --- time

@@ -7,12 +7,16 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from ...message import Message
-from ...rules.lifecycle import Answer, Event, State, adds_backout, becomes_visible, step
+from ...errors import UnitTooLarge
+from ...message import Message, Place
+from ...rules.lifecycle import Answer, Event, Lock, State, adds_backout, becomes_visible, step
 from ...rules.ordering import Moment, draws_number
-from ..base import Change, Outcome, Unit
-from .handles import Handle
-from .queue import GOT, HeldUnit, MemoryQueue, Row, lock_presented
+from ..base import Change, OrderView, Outcome, Unit
+from .handles import Connection, Handle
+from .queue import GOT, HeldLock, HeldUnit, Locker, MemoryQueue, Reader, Row, is_away, pending_of
+
+HELD = (State.PUT_UNCONFIRMED, *GOT)
+LOCKS = (State.LOCKED, State.BROWSE_GET_UNCONFIRMED)
 
 
 @dataclass(slots=True)
@@ -23,6 +27,7 @@ class Transaction:
     put: list[tuple[str, Message]] = field(default_factory=list)
     visible: list[tuple[str, Message]] = field(default_factory=list)
     expired: list[tuple[str, Message]] = field(default_factory=list)
+    duplicates: list[tuple[str, Message]] = field(default_factory=list)
     touched: dict[str, None] = field(default_factory=dict)
 
     def changes(self) -> list[Change]:
@@ -32,7 +37,13 @@ class Transaction:
             return [message for name, message in told if name == queue]
 
         return [
-            Change(queue, of(queue, self.put), of(queue, self.visible), of(queue, self.expired))
+            Change(
+                queue,
+                of(queue, self.put),
+                of(queue, self.visible),
+                of(queue, self.expired),
+                of(queue, self.duplicates),
+            )
             for queue in self.touched
         ]
 
@@ -43,31 +54,50 @@ class Transaction:
         event: Event,
         unit: HeldUnit | None = None,
         *,
-        locked_by: Handle | None = None,
+        lock: Lock = Lock.NONE,
     ) -> None:
-        """One event happens to one row.
+        """One event, which the table must allow, happens to one row.
 
         Args:
             unit: what comes to hold the row, if the event is a held one.
-            locked_by: the handle that acts: its browse lock is the lock presented, or the one to be set.
+            lock: which lock the caller presents.
         """
-        lock = lock_presented(row, locked_by.id if locked_by else 0)
         before, (answer, after) = row.state, step(row.state, event, lock)
         assert answer is Answer.DONE, (before, event, answer)
         if after is None:
             return
+        count_away(queue, row, -1)
         row.state = after
-        row.locked_by = locked_by.id if after is State.LOCKED and locked_by else None
         row.backouts += adds_backout(before, after)
-        queue.away += (after in GOT) - (before in GOT)
+        if after not in HELD:
+            row.unit = None
+        if after not in LOCKS:
+            row.locked_by = row.lock = None
         if unit is not None:
             row.unit = unit
             unit.rows.append((queue, row))
+        count_away(queue, row, +1)
+        self._follow(queue, row, before, after)
+        self.touched[queue.attributes.name] = None
+
+    def _follow(self, queue: MemoryQueue, row: Row, before: State, after: State) -> None:
+        """What a step means beyond the new state."""
         if becomes_visible(before, after):
+            row.visible_at, row.forgotten = self.now, False
             self.visible.append((queue.attributes.name, row.message))
         if after is State.ABSENT:
             queue.remove(row)
-        self.touched[queue.attributes.name] = None
+        elif after is State.UNLOCKED and row.forgotten:
+            self.remove(queue, row)  # what a restart had lost does not return
+
+    def lock(self, queue: MemoryQueue, row: Row, by: Locker | HeldLock) -> None:
+        """A browse locks the row, for its handle or under a lock id."""
+        self.step(queue, row, Event.BROWSE_LOCK)
+        if isinstance(by, Locker):
+            row.locked_by = by
+        else:
+            row.lock = by
+            by.unit.rows.append((queue, row))
 
     def settle(self, unit: HeldUnit, outcome: Outcome) -> None:
         """Confirms or backs out everything that the unit holds (R5.2, R5.3)."""
@@ -76,13 +106,40 @@ class Transaction:
         event = Event.CONFIRM if outcome == "commit" else Event.BACK_OUT
         for queue, row in unit.rows:
             self.touched[queue.attributes.name] = None
-            if row.state is State.ABSENT:  # it expired, or its queue was deleted
-                continue
-            row.unit = None
-            returns = row.state in GOT and outcome == "back_out"
-            self.step(queue, row, event)
-            if returns and row.forgotten:
-                self.remove(queue, row)
+            if row.unit is unit:  # else it expired, or its queue was deleted
+                self.step(queue, row, event)
+        if outcome == "commit":
+            for queue, group_id, handle in unit.left:
+                queue.leave(group_id, handle)
+        else:
+            for queue, group_id, before in reversed(unit.entered):
+                queue.restore(group_id, before)
+
+    def enlist(self, connection: Connection, calls: int, limit: int) -> HeldUnit:
+        """The connection's unit, begun if need be, with so many more calls counted (R5.8)."""
+        unit = connection.unit or HeldUnit(connection.program, self.now, connection=connection.id)
+        if unit.calls + calls > limit:
+            raise UnitTooLarge(f"a unit of work holds at most {limit:,} messages; commit or back out", limit=limit)
+        unit.calls += calls
+        connection.unit = unit
+        return unit
+
+    def confirm_unit(self, handle: Handle, confirm_id: int) -> HeldUnit:
+        """What a confirm id holds on the handle's queue (A-9, A-15)."""
+        unit = HeldUnit(handle.connection.program, self.now, "confirm", str(confirm_id))
+        return handle.queue.confirms.setdefault(confirm_id, unit)
+
+    def give_number(self, queue: MemoryQueue, row: Row) -> None:
+        """A single message is confirmed: if it has no number yet it is drawn now (A-26, B-53b)."""
+        if not row.placed:
+            queue.give_place(row, queue.draw_number(), 0)
+
+    def release(self, handle: Handle) -> bool:
+        """Frees the handle's browse lock; whether there was one."""
+        locked = [row for row in handle.queue.all_rows() if row.locked_by and row.locked_by.handle == handle.id]
+        for row in locked:
+            self.step(handle.queue, row, Event.UNLOCK, lock=Lock.RIGHT)
+        return bool(locked)
 
     def discard(self, queue: MemoryQueue, limit: int | None = None) -> int:
         """Discards what has expired; how many (R6.2)."""
@@ -94,16 +151,22 @@ class Transaction:
 
     def remove(self, queue: MemoryQueue, row: Row) -> None:
         """The row goes without an event of its own: with its queue, or at a restart."""
-        queue.away -= row.state in GOT
+        count_away(queue, row, -1)
         queue.remove(row)
-        row.state = State.ABSENT
+        row.state, row.unit = State.ABSENT, None
 
     def forget(self, queue: MemoryQueue, row: Row) -> None:
         """A restart takes a non-persistent row; one that a prepared unit got goes when that is undone."""
-        if row.unit is None:
+        if row.unit is None and row.lock is None:
             self.remove(queue, row)
         else:
             row.forgotten = True
+
+
+def count_away(queue: MemoryQueue, row: Row, by: int) -> None:
+    """A get in a unit of work leaves the depth at the get; one under a confirm id when confirmed (R4.6)."""
+    if is_away(row):
+        queue.away += by
 
 
 def number_unit(unit: HeldUnit, moment: Moment) -> None:
@@ -124,14 +187,37 @@ def as_got(row: Row, now: float) -> Message:
     return row.message.with_values(expiry=left, backout_count=row.backouts, place=row.place)
 
 
+def as_viewed(queue: MemoryQueue, now: float, strict_waiters: int) -> OrderView:
+    """What is pending on a queue, for its operator (B-33)."""
+    nobody = Reader(0, 0, co_op=False, now=now, mark_interval=0.0)
+    placed = [(row, pending_of(row, nobody)) for row in queue.placed_rows()]
+    puts = [one for row, one in placed if one is not None and row.state is State.PUT_UNCONFIRMED]
+    others = [one for row, one in placed if one is not None and row.state is not State.PUT_UNCONFIRMED]
+    first: dict[int, Place] = {}
+    for row, one in placed:
+        if one is not None:
+            first.setdefault(row.rank, row.place)
+    return OrderView(
+        unresolved_puts=len(puts),
+        oldest_put=min(puts, key=lambda one: one.since, default=None),
+        pending_out=len(others),
+        oldest_out=min(others, key=lambda one: one.since, default=None),
+        withheld=sum(one is None and row.place > first.get(row.rank, row.place) for row, one in placed),
+        strict_waiters=strict_waiters,
+    )
+
+
 def as_seen(unit: HeldUnit) -> Unit:
     """A unit as an operator sees it."""
-    states = [row.state for _, row in unit.rows]
+    held = [row for _, row in unit.rows if row.unit is unit]
+    queue = unit.rows[0][0].attributes.name if unit.kind in ("confirm", "lock") and unit.rows else ""
     return Unit(
+        kind=unit.kind,
         name=unit.name,
-        state=unit.state,
+        queue=queue,
         program=unit.program,
         started_at=unit.started_at,
-        puts=states.count(State.PUT_UNCONFIRMED),
-        gets=sum(state in GOT for state in states),
+        puts=sum(row.state is State.PUT_UNCONFIRMED for row in held),
+        gets=sum(row.state in GOT for row in held),
+        locks=sum(row.lock is not None and unit in (row.lock.unit, row.unit) for _, row in unit.rows),
     )

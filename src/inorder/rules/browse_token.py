@@ -1,0 +1,57 @@
+"""The strict browse cursor as a token: taken out of one handle, given to another, also after a restart (B-41).
+
+A token names the queue by its incarnation, so that it cannot be used on another queue of the same name. What it
+holds is a cursor and, inside a group, where the browse stands in it; callers need not look inside.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from typing import Any, NamedTuple
+
+from ..errors import Reason, bad_argument
+from ..message import Place
+from .grouping import GroupState
+from .ordering import Cursor
+
+VERSION = 1
+
+
+class Resumed(NamedTuple):
+    """What a token holds."""
+
+    incarnation: int
+    cursor: Cursor
+    state: GroupState
+
+
+def encode(incarnation: int, cursor: Cursor, state: GroupState) -> str:
+    """The token of a strict browse."""
+    held = {
+        "version": VERSION,
+        "incarnation": incarnation,
+        "cursor": cursor._replace(strict=True),
+        "state": state._replace(group_id=state.group_id.hex()),  # type: ignore[arg-type]
+    }
+    return base64.urlsafe_b64encode(json.dumps(held, separators=(",", ":")).encode()).decode("ascii")
+
+
+def decode(token: object) -> Resumed:
+    """What a token holds. Raises: ArgumentError, it is no token."""
+    try:
+        held = json.loads(base64.urlsafe_b64decode(str(token).encode("ascii")))
+        if held["version"] != VERSION:
+            raise ValueError(held["version"])
+        place, number, anchor, logical, strict, levels = held["cursor"]
+        group_id, *rest = held["state"]
+        shown = tuple((int(rank), Place(*where)) for rank, where in levels)
+        cursor = Cursor(_place(place), number, _place(anchor), logical, bool(strict), shown)
+        return Resumed(int(held["incarnation"]), cursor, GroupState(bytes.fromhex(group_id), *rest))
+    except (ValueError, TypeError, KeyError, binascii.Error):
+        raise bad_argument("token", token, "a token that browse_token gave", Reason.ARGUMENT_ERROR) from None
+
+
+def _place(value: Any) -> Place | None:
+    return None if value is None else Place(*value)

@@ -1,0 +1,99 @@
+"""Confirmed calls on the memory store: browse and lock, one message by its unique id, undo (lifecycle A)."""
+
+from __future__ import annotations
+
+from ...errors import ConfirmIdMismatch, LockMismatch, NotFound, Reason, WrongState
+from ...message import Message
+from ...rules.grouping import Wanted
+from ...rules.lifecycle import REFUSALS, Answer, Event, Lock, State, step
+from ..base import Locked, LockRequest, OneMessage
+from .handles import Handle
+from .queue import HeldLock, HeldUnit, MemoryQueue, Reader, Row
+from .transaction import Transaction, as_got
+
+CONFIRMS = (Event.CONFIRM_PUT, Event.CONFIRM_GET)
+ERRORS = {Reason.LOCK_MISMATCH: LockMismatch, Reason.NOT_FOUND: NotFound, Reason.WRONG_STATE: WrongState}
+
+
+def browse_and_lock(verb: Transaction, handle: Handle, request: LockRequest, lock_id: int) -> Locked:
+    """Everything available that matches is locked under one id; nothing that comes later (A-12, A-13)."""
+    queue = handle.queue
+    messages: list[Message] = []
+    reader = Reader(handle.id, handle.connection.id, co_op=False, now=verb.now, mark_interval=0.0)
+    unit = HeldUnit(handle.connection.program, verb.now, "lock", str(lock_id))
+    for row in queue.find_all(Wanted(match=request.match), reader):
+        if row.state is State.LOCKED:  # by this handle's own browse lock: the lock id takes over
+            verb.step(queue, row, Event.UNLOCK, lock=Lock.RIGHT)
+        verb.lock(queue, row, HeldLock(unit, lock_id, request.confirm_id))
+        messages.append(as_got(row, verb.now))
+    if messages:
+        queue.locks[lock_id] = unit
+    return Locked(messages, lock_id)
+
+
+def one_message(verb: Transaction, queue: MemoryQueue, request: OneMessage) -> Reason | None:
+    """One event happens to one message, if table A.3 lets it; the warning NOT_FOUND of a confirm of nothing."""
+    row = queue.by_uid(request.uid)
+    state = State.ABSENT if row is None else row.state
+    lock = Lock.NONE if row is None else _presented(row, request.lock_id)
+    answer, _ = step(state, request.event, lock)
+    if answer is Answer.IGNORED_WARNING:
+        return Reason.NOT_FOUND
+    if answer in REFUSALS:
+        raise ERRORS[REFUSALS[answer]](f"{request.uid}: {answer.value} ({state.name.lower()})", uid=request.uid)
+    if answer is not Answer.DONE:
+        return None
+    assert row is not None
+    if request.event in CONFIRMS:
+        _check_confirm(row, request)
+        if request.event is Event.CONFIRM_PUT:
+            verb.give_number(queue, row)
+    verb.step(queue, row, request.event, lock=lock)
+    return None
+
+
+def _presented(row: Row, lock_id: int) -> Lock:
+    if not lock_id:
+        return Lock.NONE
+    return Lock.RIGHT if row.lock is not None and row.lock.lock_id == lock_id else Lock.OTHER
+
+
+def _check_confirm(row: Row, request: OneMessage) -> None:
+    """Only a confirm id is confirmed message by message; if it is named it must be the right one (A-11)."""
+    assert row.unit is not None
+    if row.unit.kind != "confirm":
+        raise WrongState(f"{request.uid} is held by a unit of work, not by a confirm id", uid=request.uid)
+    if request.confirm_id and row.unit.name != str(request.confirm_id):
+        raise ConfirmIdMismatch(f"{request.uid} is held under another confirm id", uid=request.uid)
+
+
+def undo(verb: Transaction, queue: MemoryQueue, confirm_id: int) -> int:
+    """What was put, got and locked under the id goes back to before (A-15 to A-17)."""
+    unit, undone = queue.confirms.get(confirm_id), 0
+    for row in queue.all_rows():
+        event = _undoing(row, unit, confirm_id)
+        if event is not None:
+            verb.step(queue, row, event)
+            undone += 1
+    if not undone:
+        name = queue.attributes.name
+        raise NotFound(f"nothing on {name} is held under confirm id {confirm_id}", confirm_id=confirm_id)
+    return undone
+
+
+def _undoing(row: Row, unit: HeldUnit | None, confirm_id: int) -> Event | None:
+    held = unit is not None and row.unit is unit
+    locked = row.lock is not None and row.lock.confirm_id == confirm_id
+    if held:
+        return Event.UNDO_BOTH if locked else Event.BACK_OUT
+    return Event.UNDO_LOCK if locked and row.state is State.LOCKED else None
+
+
+def release_lock(verb: Transaction, queue: MemoryQueue, lock_id: int) -> int:
+    """Everything that the lock id still locks is unlocked (A-19)."""
+    rows = [row for row in queue.all_rows() if row.state is State.LOCKED and row.lock and row.lock.lock_id == lock_id]
+    for row in rows:
+        verb.step(queue, row, Event.UNDO_LOCK)
+    if not rows:
+        raise NotFound(f"nothing on {queue.attributes.name} is locked under {lock_id}", lock_id=lock_id)
+    return len(rows)

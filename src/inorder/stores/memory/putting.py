@@ -1,0 +1,126 @@
+"""One put request in one transaction of the memory store: plan, check the room, place, write."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from ...attributes import ManagerAttributes, QueueAttributes
+from ...errors import DuplicateMessage, QueueFull, WrongState
+from ...message import Message
+from ...rules.lifecycle import Answer, Event, step
+from ...rules.ordering import Moment, draws_number, rank
+from ...rules.puts import Planned, PutCircumstances, plan_put
+from ..base import PutOutcome, PutRequest
+from .handles import Handle
+from .queue import NEVER, HeldUnit, Row
+from .transaction import Transaction
+
+
+@dataclass(slots=True)
+class Putting:
+    """A put request, and where it meets the queue."""
+
+    verb: Transaction
+    handle: Handle
+    request: PutRequest
+    queue_attributes: QueueAttributes
+    manager: ManagerAttributes
+    numbers: Iterator[int]
+
+    def run(self) -> PutOutcome:
+        plans = self._plan()
+        outcome = PutOutcome([plan.result for plan in plans], plans[-1].state if plans else self.request.state)
+        earlier = self._earlier_copy()
+        if earlier is not None and not self._replaces(earlier, plans):
+            return outcome  # resent, and already where it should be
+        self._check_room(plans, freed=earlier is not None)
+        unit = self._unit(len(plans))
+        if earlier is not None:
+            self.verb.step(self.handle.queue, earlier, Event.BACK_OUT)
+        for plan in plans:
+            for message in plan.arriving:
+                self._arrive(message, unit)
+        return outcome
+
+    def _plan(self) -> Sequence[Planned]:
+        circumstances = PutCircumstances(
+            queue=self.queue_attributes,
+            manager=self.manager,
+            program=self.handle.connection.program,
+            in_unit=self.request.in_unit,
+            unit_open=self.handle.connection.unit is not None,
+            now=self.verb.now,
+            new_number=self.numbers.__next__,
+        )
+        plans, state = [], self.request.state
+        for message in self.request.messages:
+            plans.append(plan_put(message, self.request.options, state, circumstances))
+            state = plans[-1].state
+        return plans
+
+    # --- repeated puts (A-3, A-22)
+
+    def _earlier_copy(self) -> Row | None:
+        uid = self.request.options.uid
+        return None if uid is None else self.handle.queue.by_uid(uid)
+
+    def _replaces(self, earlier: Row, plans: Sequence[Planned]) -> bool:
+        """Whether this put takes the place of a hidden copy; a copy that has been seen stands.
+
+        Raises: DuplicateMessage, it is not said to be a repeat; WrongState, a unit of work holds the copy.
+        """
+        options = self.request.options
+        held = bool(options.confirm_id or self.request.in_unit)
+        if options.resend:
+            event = Event.RESEND_HELD if held else Event.RESEND
+        else:
+            event = Event.PUT_HELD if held else Event.PUT
+        answer, to = step(earlier.state, event)
+        if answer is Answer.DUPLICATE:
+            name = self.handle.queue.attributes.name
+            self.verb.duplicates.append((name, plans[0].arriving[0]))
+            self.verb.touched[name] = None
+            raise DuplicateMessage(f"{options.uid} is on {name} already; a repeat says resend", uid=options.uid)
+        if to is not None and earlier.unit is not None and earlier.unit.kind != "confirm":
+            raise WrongState(f"{options.uid} was put in a unit of work", uid=options.uid)
+        return to is not None
+
+    # --- room and place
+
+    def _check_room(self, plans: Sequence[Planned], *, freed: bool) -> None:
+        """Each put must find the queue below its limit; the pieces it is split into may pass it (R4.7, R2.27)."""
+        queue = self.handle.queue
+        depth = queue.depth - freed
+        for plan in plans:
+            if depth >= queue.attributes.max_depth:
+                raise QueueFull(
+                    f"{queue.attributes.name} has {depth:,} messages, its limit",
+                    queue=queue.attributes.name,
+                    depth=depth,
+                )
+            depth += len(plan.arriving)
+
+    def _unit(self, calls: int) -> HeldUnit | None:
+        if self.request.in_unit:
+            return self.verb.enlist(self.handle.connection, calls, self.manager.max_uncommitted)
+        if self.request.options.confirm_id:
+            return self.verb.confirm_unit(self.handle, self.request.options.confirm_id)
+        return None
+
+    def _arrive(self, message: Message, unit: HeldUnit | None) -> None:
+        queue, now = self.handle.queue, self.verb.now
+        row = Row(
+            message=message,
+            number=int.from_bytes(message.token, "big"),
+            rank=rank(queue.attributes, message),
+            expires_at=now + (math.inf if message.expiry is None else message.expiry),
+            due_at=now + message.delay if message.delay else NEVER,
+        )
+        moment = Moment.COMMIT if unit is None else Moment.PUT
+        if draws_number(queue.attributes.order, moment):
+            row.place, row.placed = row.place._replace(rank=row.rank, number=queue.draw_number()), True
+        queue.add(row)
+        self.verb.step(queue, row, Event.PUT if unit is None else Event.PUT_HELD, unit)
+        self.verb.put.append((queue.attributes.name, message))

@@ -1,0 +1,286 @@
+"""One get or browse request in one transaction of the memory store: find, judge, do; as often as it asks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from ...attributes import ManagerAttributes, QueueAttributes
+from ...errors import InorderError, NoMessageUnderCursor, OrderSelfBlocked, QueueCondition, Reason, UnitTooLarge
+from ...message import ANY_GROUP, EarlierPending, Message
+from ...rules import gets
+from ...rules.gets import Verdict
+from ...rules.grouping import GroupState, Wanted, wanted
+from ...rules.lifecycle import Event, State
+from ...rules.ordering import UNSET, Cursor, Decision, Pending, blocks_itself, read_order
+from ..base import GetOutcome, GetRequest
+from .handles import Handle
+from .queue import NEVER, Entered, HeldUnit, Locker, Reader, Row, available, lock_presented
+from .transaction import Transaction, as_got
+
+
+class Found(NamedTuple):
+    """What a get looked for, and the rows that it found: one, or the pieces of a logical message.
+
+    Args:
+        earlier: of a notify call: what was pending before it.
+        withheld, pending, blockers: of a strict call, as in `rules.ordering.Decision`.
+    """
+
+    wanted: Wanted
+    rows: Sequence[Row]
+    earlier: Sequence[Pending] = ()
+    withheld: Pending | None = None
+    pending: Pending | None = None
+    blockers: Sequence[Sequence[Pending]] = ()
+
+
+class Reading:
+    """A get request, and where it meets the queue.
+
+    Attributes:
+        in_its_way: after a strict call that was given nothing: for each level at which it waits, the connections
+            that must act first; None if it waits for nobody in particular.
+    """
+
+    def __init__(
+        self,
+        verb: Transaction,
+        handle: Handle,
+        request: GetRequest,
+        queue_attributes: QueueAttributes,
+        manager: ManagerAttributes,
+    ) -> None:
+        self.verb, self.handle, self.request, self.manager = verb, handle, request, manager
+        order = read_order(queue_attributes.read_order, request.options.read_order or handle.options.read_order)
+        # An explicit choice of a message is outside the promise (B-17).
+        self.strict = order == "strict" and not request.options.by_cursor
+        self.notify = order == "notify" and not request.options.by_cursor
+        self.in_its_way: Sequence[frozenset[int]] | None = None
+        self.reader = self._reader()
+
+    def _reader(self) -> Reader:
+        options, queue = self.request.options, self.handle.queue
+        interval = self.manager.mark_interval
+        unit = self.handle.connection.unit if self.request.syncpoint else queue.confirms.get(options.confirm_id)
+        return Reader(
+            handle=self.handle.id,
+            connection=self.handle.connection.id,
+            co_op=self.handle.options.co_op,
+            now=self.verb.now,
+            mark_interval=math.inf if interval is None else interval,
+            unit=unit,
+            lock_id=options.lock_id,
+            unmarked=options.unmarked,
+        )
+
+    def run(self) -> GetOutcome:
+        request = self.request
+        gets.check_browse_mode(request.options, request.cursor, strict=self.strict)
+        state, cursor = gets.begin(request.options, request.state, request.cursor)
+        outcome = GetOutcome([], request.state, request.cursor)
+        while len(outcome.messages) < request.count:
+            if request.one_group and outcome.messages:
+                self.request = replace(request, options=gets.within_group(request.options, state))
+            try:
+                found = self._find(state, cursor)
+                verdict = self._judge(state, found)
+            except InorderError:
+                if outcome.messages:
+                    break  # the next call meets it first, and raises it
+                raise
+            if verdict is None:
+                return self._nothing_more(outcome, found)
+            outcome.messages.append(self._told(verdict.message, found))
+            if not verdict.takes:
+                break
+            cursor, state = self._do(cursor, found, verdict), verdict.state
+            outcome = outcome._replace(state=state, cursor=cursor)
+            if self._is_enough(verdict):
+                break
+        return outcome
+
+    def _is_enough(self, verdict: Verdict) -> bool:
+        if self.request.one_group:
+            return not (verdict.state.group_open or verdict.state.message_open)
+        return verdict.message.warning is not None
+
+    def _told(self, message: Message, found: Found) -> Message:
+        if not found.earlier:
+            return message
+        first = found.earlier[0]
+        return message.with_values(earlier_pending=EarlierPending(len(found.earlier), first.place, first.kind.value))
+
+    def _nothing_more(self, outcome: GetOutcome, found: Found) -> GetOutcome:
+        """The call ends because there is nothing, or nothing that order allows."""
+        self._release_if_browse_moved()
+        if outcome.messages:
+            return outcome
+        if blocks_itself(found.blockers, self.handle.connection.id):
+            raise OrderSelfBlocked("the call would wait for what its own connection holds: commit or back out first")
+        levels = found.blockers or ([[found.pending]] if found.pending and found.wanted.member else [])
+        self.in_its_way = [frozenset(one.holder for one in level if one.holder is not None) for level in levels] or None
+        pending = found.withheld or found.pending
+        return outcome._replace(withheld=found.withheld, pending=pending, look_again_at=self._look_again_at())
+
+    def _look_again_at(self) -> float | None:
+        if not self.request.options.wait:
+            return None
+        now, queue = self.verb.now, self.handle.queue
+        times = [queue.next_delivery(now), queue.next_unmarking(self.reader)]
+        if self.strict:
+            times.append(queue.next_outcome(now))
+        return min((time for time in times if time is not None), default=None)
+
+    # --- find
+
+    def _find(self, state: GroupState, cursor: Cursor) -> Found:
+        options, queue = self.request.options, self.handle.queue
+        if options.by_cursor:
+            looked_for = Wanted(joins=options.complete)
+            return Found(looked_for, self._under_cursor(cursor, looked_for))
+        looked_for = wanted(state, options)
+        if self.strict:
+            return self._found_strictly(looked_for, self._decide(looked_for, cursor))
+        after = cursor.behind(logical=options.logical) if options.browse else None
+        rows = queue.find(looked_for, self.reader, after)
+        if not rows:
+            self._check_token_is_free()
+        if not self.notify:
+            return Found(looked_for, rows)
+        if not rows:
+            return Found(looked_for, rows, pending=self._decide(looked_for, UNSET).pending)
+        return Found(looked_for, rows, queue.earlier(rows[0], looked_for, self.reader, after))
+
+    def _decide(self, looked_for: Wanted, cursor: Cursor) -> Decision[Row]:
+        options = self.request.options
+        above = cursor if options.browse else UNSET
+        return self.handle.queue.decide(looked_for, self.reader, above, logical=options.logical)
+
+    def _found_strictly(self, looked_for: Wanted, decision: Decision[Row]) -> Found:
+        rows: Sequence[Row] = ()
+        if decision.row is not None:
+            rows = self.handle.queue.pieces(decision.row, looked_for, self.reader)
+        return Found(looked_for, rows, (), decision.withheld, decision.pending, decision.blockers)
+
+    def _under_cursor(self, cursor: Cursor, looked_for: Wanted) -> Sequence[Row]:
+        row = self.handle.queue.row(cursor.number)
+        if row is None or not available(row, self.reader):
+            raise NoMessageUnderCursor(f"the browse cursor on {self.handle.name} stands on no message")
+        gets.check_under_cursor(self.request.options, row.message)
+        return self.handle.queue.pieces(row, looked_for, self.reader)
+
+    def _check_token_is_free(self) -> None:
+        """A browse for unmarked messages that names a marked one by its token is told so (R3.24)."""
+        options = self.request.options
+        if not (options.unmarked and "token" in options.match.fields):
+            return
+        if self.handle.queue.find(Wanted(match=options.match), self.reader._replace(unmarked=False), None):
+            raise QueueCondition(
+                "the message of this token is marked by the cooperating set", reason=Reason.MSG_MARKED_BROWSE_CO_OP
+            )
+
+    # --- judge
+
+    def _judge(self, state: GroupState, found: Found) -> Verdict | None:
+        if not found.rows:
+            return None
+        if self.request.one_group and not (state.group_open or state.message_open):
+            self._check_group_fits(found.rows[0])
+        return gets.judge(
+            [as_got(row, self.verb.now) for row in found.rows],
+            self.request.options,
+            state,
+            found.wanted,
+            syncpoint=self.request.syncpoint,
+            unit_open=self.handle.connection.unit is not None,
+        )
+
+    def _check_group_fits(self, head: Row) -> None:
+        """A group is taken whole or not at all: the unit must have room for all of it (R5.8)."""
+        unit = self.handle.connection.unit
+        used, limit = unit.calls if unit is not None else 0, self.manager.max_uncommitted
+        size = self.handle.queue.group_size(head.message.group_id)
+        if used + size > limit:
+            raise UnitTooLarge(
+                f"the group has {size:,} messages, a unit of work holds at most {limit:,} and has {used:,}",
+                limit=limit,
+            )
+
+    # --- do
+
+    def _do(self, cursor: Cursor, found: Found, verdict: Verdict) -> Cursor:
+        rows = found.rows[: verdict.takes]
+        if self.request.options.browse:
+            return self._browse(rows, cursor, heads=found.wanted.heads)
+        unit = self._unit(in_unit=verdict.in_unit)
+        for row in rows:
+            self._take(row, unit)
+        self._note_group(found, verdict, unit)
+        return cursor
+
+    def _unit(self, *, in_unit: bool) -> HeldUnit | None:
+        if in_unit:
+            return self.verb.enlist(self.handle.connection, 1, self.manager.max_uncommitted)
+        if self.request.options.confirm_id:
+            return self.verb.confirm_unit(self.handle, self.request.options.confirm_id)
+        return None
+
+    def _take(self, row: Row, unit: HeldUnit | None) -> None:
+        """A removing get: at once, or held; the handle's browse lock and marks end (R3.70, R3.74)."""
+        lock = lock_presented(row, self.reader)
+        if row.state is State.LOCKED and row.locked_by is not None:
+            self.verb.step(self.handle.queue, row, Event.UNLOCK, lock=lock)
+            lock = lock_presented(row, self.reader)
+        row.handle_marks.clear()
+        row.co_op_marked_at = NEVER
+        self.verb.step(self.handle.queue, row, Event.GET if unit is None else Event.GET_HELD, unit, lock=lock)
+
+    def _note_group(self, found: Found, verdict: Verdict, unit: HeldUnit | None) -> None:
+        """Who enters a group by a logical get is its reader until it has the last member (B-45)."""
+        message, queue, connection = found.rows[0].message, self.handle.queue, self.handle.connection
+        if not (self.request.options.logical and message.flags & ANY_GROUP):
+            return
+        in_unit = unit if verdict.in_unit else None
+        if verdict.state.group_open and found.wanted.heads:
+            place, who = found.rows[0].place, connection.program.name
+            if in_unit is not None:
+                in_unit.entered.append((queue, message.group_id, queue.entered.get(message.group_id)))
+            entered = Entered(place, message, self.handle.id, connection.id, who, self.verb.now)
+            queue.entered[message.group_id] = entered
+        elif not verdict.state.group_open and in_unit is not None:
+            in_unit.left.append((queue, message.group_id, self.handle.id))
+        elif not verdict.state.group_open:
+            queue.leave(message.group_id, self.handle.id)
+
+    def _browse(self, rows: Sequence[Row], cursor: Cursor, *, heads: bool) -> Cursor:
+        """The effects of a browse: the old lock goes, the new lock and marks come, the cursor moves."""
+        options, handle = self.request.options, self.handle
+        self._release_if_browse_moved()
+        for row in rows:
+            if options.lock and row.state is State.UNLOCKED:
+                connection = handle.connection
+                self.verb.lock(
+                    handle.queue, row, Locker(handle.id, connection.id, connection.program.name, self.verb.now)
+                )
+            if options.mark_handle:
+                row.handle_marks.add(handle.id)
+            if options.unmark_handle:
+                row.handle_marks.discard(handle.id)
+            if options.mark_co_op:
+                row.co_op_marked_at = self.verb.now
+            if options.unmark_co_op:
+                row.co_op_marked_at = NEVER
+                self.verb.touched[handle.queue.attributes.name] = None
+        if options.browse == "cursor":
+            return cursor
+        first = rows[0]
+        return cursor.moved(first.place, first.number, logical=options.logical, head=heads, strict=self.strict)
+
+    def _release_if_browse_moved(self) -> None:
+        """A browse that moves on, also one that finds nothing, frees the handle's lock (R3.70)."""
+        options = self.request.options
+        if options.browse in ("first", "next") or (options.browse == "cursor" and not options.lock):
+            self.verb.release(self.handle)
