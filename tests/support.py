@@ -11,7 +11,7 @@ from inorder import QueueManager
 from inorder.errors import NoMessageAvailable
 
 T = TypeVar("T")
-LIMIT_SECONDS = 30.0  # no test waits that long unless it fails
+LIMIT_SECONDS = 20.0  # no test waits that long unless it fails
 
 
 class Call(Generic[T]):

@@ -1,0 +1,355 @@
+"""Models, and the dynamic queues that opening one makes (mq-semantics R4.1 to R4.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from tests.support import bodies
+
+from inorder import NoMessageAvailable, ObjectExists, Queue, QueueManager, UnknownQueue
+from inorder.attributes import QUEUE_ATTRIBUTES
+from inorder.errors import (
+    ArgumentError,
+    CallerError,
+    ObjectInUse,
+    QueueDeleted,
+    QueueNotEmpty,
+    WrongQueueType,
+)
+from inorder.testing import temporary_manager
+
+SHARED: dict[str, Any] = {"shareable": True, "default_input": "shared"}
+
+
+@pytest.fixture
+def qm() -> Iterator[QueueManager]:
+    with temporary_manager() as manager:
+        manager.create_model("TEMPORARY", **SHARED)
+        manager.create_model("PERMANENT", definition_type="permanent_dynamic", **SHARED)
+        yield manager
+
+
+def names(qm: QueueManager) -> list[str]:
+    return [queue.name for queue in qm.queues() if queue.type == "local"]
+
+
+# ---- models
+
+
+def test_4_1_a_model_has_defaults_of_its_own(qm: QueueManager) -> None:
+    qm.create_model("M")
+    model = qm.attributes("M")
+    assert (model.definition_type, model.shareable, model.default_input) == ("temporary_dynamic", False, "exclusive")
+    assert not model.default_persistence
+    qm.create_model("P", definition_type="permanent_dynamic")
+    assert qm.attributes("P").default_persistence
+
+
+def test_opening_a_model_makes_a_queue_with_its_attributes(qm: QueueManager) -> None:
+    qm.alter_queue("PERMANENT", max_depth=5, delivery="fifo", description="replies")
+    handle = qm.open("PERMANENT")
+    model, made = qm.attributes("PERMANENT"), qm.attributes(handle.name)
+    assert made.type == "local"
+    for name in QUEUE_ATTRIBUTES:
+        assert name in ("name", "type") or getattr(made, name) == getattr(model, name), name
+    assert handle.attributes() == made
+
+
+def test_every_open_of_a_model_makes_a_queue(qm: QueueManager) -> None:
+    one, other = qm.open("TEMPORARY"), qm.open("TEMPORARY")
+    assert one.name != other.name
+    one.put(b"1")
+    with pytest.raises(NoMessageAvailable):
+        other.get()
+    assert sorted([one.name, other.name]) == names(qm)
+
+
+def test_altering_a_model_changes_nothing_that_it_has_made(qm: QueueManager) -> None:
+    handle = qm.open("PERMANENT")
+    qm.alter_queue("PERMANENT", max_depth=1)
+    assert handle.attributes().max_depth == 999_999_999
+    assert qm.open("PERMANENT").attributes().max_depth == 1
+
+
+def test_what_a_model_makes_can_be_altered(qm: QueueManager) -> None:
+    qm.alter_queue("TEMPORARY", definition_type="permanent_dynamic")
+    handle = qm.open("TEMPORARY")
+    assert qm.attributes(handle.name).definition_type == "permanent_dynamic"
+    with pytest.raises(ArgumentError) as raised:
+        qm.alter_queue(handle.name, definition_type="temporary_dynamic")
+    assert raised.value.reason == 2067
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda qm: qm.put("TEMPORARY", b"1"),
+        lambda qm: qm.get("TEMPORARY"),
+        lambda qm: qm.status("TEMPORARY"),
+        lambda qm: qm.depth("TEMPORARY"),
+        lambda qm: qm.group("TEMPORARY"),
+        lambda qm: qm.listen("TEMPORARY", print),
+    ],
+)
+def test_a_model_holds_no_messages(qm: QueueManager, call: Callable[[QueueManager], object]) -> None:
+    with pytest.raises(CallerError):
+        call(qm)
+    assert names(qm) == []
+
+
+def test_a_model_can_be_deleted_and_what_it_made_stays(qm: QueueManager) -> None:
+    handle = qm.open("PERMANENT")
+    qm.delete_queue("PERMANENT")
+    handle.put(b"1")
+    assert bodies(qm, handle.name) == [b"1"]
+    with pytest.raises(UnknownQueue):
+        qm.open("PERMANENT")
+
+
+# ---- names (R4.2)
+
+
+def test_r4_2_a_name_with_a_star_is_completed(qm: QueueManager) -> None:
+    made = [qm.open("TEMPORARY", dynamic_name="REPLY.*").name for _ in range(3)]
+    assert len(set(made)) == 3
+    assert all(name.startswith("REPLY.") and 6 < len(name) <= 48 for name in made)
+    prefix = "P" * 33
+    longest = qm.open("TEMPORARY", dynamic_name=f"{prefix}*").name
+    assert longest.startswith(prefix)
+    assert 33 < len(longest) <= 48
+
+
+def test_r4_2_without_a_name_the_queue_manager_makes_one(qm: QueueManager) -> None:
+    assert qm.open("TEMPORARY").name.startswith("AMQ.")
+    assert qm.open("TEMPORARY", dynamic_name="*").name.startswith("AMQ.")
+
+
+@pytest.mark.parametrize("name", ["REPLY", "N" * 48])
+def test_r4_2_a_full_name_is_used_as_it_is(qm: QueueManager, name: str) -> None:
+    assert qm.open("TEMPORARY", dynamic_name=name).name == name
+    assert names(qm) == [name]
+
+
+def test_r4_2_a_name_that_exists_is_2100(qm: QueueManager) -> None:
+    qm.create_queue("Q")
+    qm.create_alias("A", base_queue="Q")
+    for name in ("Q", "A", "TEMPORARY"):
+        with pytest.raises(ObjectExists) as raised:
+            qm.open("TEMPORARY", dynamic_name=name)
+        assert raised.value.reason == 2100
+    assert names(qm) == ["Q"]
+
+
+@pytest.mark.parametrize("name", ["", "a b", "N" * 49, "P" * 34 + "*", "A*B", "**", "a\n", 5, None, b"Q"])
+def test_r4_2_a_bad_name_is_2011(qm: QueueManager, name: Any) -> None:
+    with pytest.raises(ArgumentError, match="dynamic_name") as raised:
+        qm.open("TEMPORARY", dynamic_name=name)
+    assert (raised.value.reason, raised.value.value) == (2011, name)
+    assert names(qm) == []
+
+
+def end(how: str, manager: QueueManager, handle: Queue) -> None:
+    """Three ways in which a handle comes to its end."""
+    if how == "close the handle":
+        handle.close()
+    elif how == "close":
+        manager.close()
+    else:
+        manager.abandon()
+
+
+# ---- temporary (R4.3)
+
+
+@pytest.mark.parametrize("ending", ["close the handle", "close", "abandon"])
+def test_r4_3_a_temporary_queue_goes_with_the_handle_that_made_it(qm: QueueManager, ending: str) -> None:
+    other = qm.connect()
+    handle = other.open("TEMPORARY", dynamic_name="REPLY")
+    handle.put(b"1")
+    assert qm.depth("REPLY") == 1
+    end(ending, other, handle)
+    with pytest.raises(UnknownQueue):
+        qm.depth("REPLY")
+    qm.open("TEMPORARY", dynamic_name="REPLY")
+    assert qm.depth("REPLY") == 0
+
+
+def test_r4_3_a_temporary_queue_outlives_the_handles_of_others(qm: QueueManager) -> None:
+    creator = qm.open("TEMPORARY", dynamic_name="REPLY")
+    with qm.connect() as other, other.open("REPLY", output=True) as handle:
+        handle.put(b"1")
+    with qm.open("REPLY") as handle:
+        assert handle.browse_first().body == b"1"
+    assert creator.get().body == b"1"
+
+
+AFTER: dict[str, Callable[[Queue], object]] = {
+    "put": lambda handle: handle.put(b"x"),
+    "get": lambda handle: handle.get(),
+    "get_many": lambda handle: handle.get_many(2),
+    "browse_first": lambda handle: handle.browse_first(),
+    "browse_cursor": lambda handle: handle.browse_cursor(),
+    "unlock": lambda handle: handle.unlock(),
+    "attributes": lambda handle: handle.attributes(),
+    "status": lambda handle: handle.status(),
+    "set": lambda handle: handle.set(get_allowed=False),
+}
+
+
+@pytest.mark.parametrize("made_again", [False, True])
+@pytest.mark.parametrize("call", AFTER.values(), ids=AFTER)
+def test_r4_3_other_handles_are_told_that_it_is_gone(
+    qm: QueueManager, call: Callable[[Queue], object], made_again: bool
+) -> None:
+    creator = qm.open("TEMPORARY", dynamic_name="REPLY")
+    other = qm.open("REPLY")
+    creator.close()
+    if made_again:
+        qm.create_queue("REPLY")
+        qm.put("REPLY", b"1")
+    with pytest.raises(QueueDeleted) as raised:
+        call(other)
+    assert raised.value.reason == 2052
+    if made_again:
+        assert bodies(qm, "REPLY") == [b"1"]
+    other.close()
+
+
+def test_r4_3_a_unit_of_work_on_a_queue_that_is_gone_can_be_committed(qm: QueueManager) -> None:
+    qm.create_queue("Q")
+    creator = qm.open("TEMPORARY", dynamic_name="REPLY")
+    with qm.unit_of_work():
+        qm.put("REPLY", b"1")
+        qm.put("Q", b"2")
+        creator.close()
+    assert bodies(qm, "Q") == [b"2"]
+    assert qm.units() == []
+
+
+def test_r1_5_a_temporary_queue_takes_no_persistent_message(qm: QueueManager) -> None:
+    handle = qm.open("TEMPORARY")
+    with pytest.raises(ArgumentError, match="persistent") as raised:
+        handle.put(b"1", persistent=True)
+    assert raised.value.reason == 2048
+    handle.put(b"2")
+    assert handle.get().persistent is False
+
+
+def test_r1_5_an_alias_of_a_temporary_queue_makes_it_no_more_durable(qm: QueueManager) -> None:
+    qm.open("TEMPORARY", dynamic_name="REPLY")
+    qm.create_alias("A", base_queue="REPLY")
+    with pytest.raises(ArgumentError) as raised:
+        qm.put("A", b"1")
+    assert raised.value.reason == 2048
+    qm.put("A", b"2", persistent=False)
+    assert bodies(qm, "REPLY") == [b"2"]
+
+
+def test_deleting_a_temporary_queue_at_close_is_what_happens_anyway(qm: QueueManager) -> None:
+    handle = qm.open("TEMPORARY", dynamic_name="REPLY")
+    assert handle.close(delete=True) is None
+    assert names(qm) == []
+
+
+# ---- permanent (R4.3)
+
+
+@pytest.mark.parametrize("ending", ["close the handle", "close", "abandon"])
+def test_r4_3_a_permanent_queue_stays(qm: QueueManager, ending: str) -> None:
+    other = qm.connect()
+    handle = other.open("PERMANENT", dynamic_name="KEEP")
+    handle.put(b"1")
+    end(ending, other, handle)
+    message = qm.get("KEEP")
+    assert (message.body, message.persistent) == (b"1", True)
+
+
+def test_r4_3_a_permanent_queue_is_deleted_at_a_close_that_says_so(qm: QueueManager) -> None:
+    handle = qm.open("PERMANENT", dynamic_name="KEEP")
+    handle.close(delete=True)
+    assert (names(qm), handle.closed) == ([], True)
+
+
+def test_r4_3_any_handle_may_delete_it(qm: QueueManager) -> None:
+    qm.open("PERMANENT", dynamic_name="KEEP").close()
+    with qm.connect() as other:
+        other.open("KEEP", browse=True).close(delete=True)
+    assert names(qm) == []
+
+
+def test_r4_3_a_queue_with_messages_is_2055_unless_purged(qm: QueueManager) -> None:
+    handle = qm.open("PERMANENT", dynamic_name="KEEP")
+    handle.put(b"1")
+    with pytest.raises(QueueNotEmpty) as raised:
+        handle.close(delete=True)
+    assert raised.value.reason == 2055
+    assert (handle.closed, handle.browse_first().body) == (False, b"1")
+    handle.close(purge=True)
+    assert (names(qm), handle.closed) == ([], True)
+
+
+@pytest.mark.parametrize("act", ["put", "get"])
+@pytest.mark.parametrize("option", ["delete", "purge"])
+def test_r4_3_a_queue_with_uncommitted_work_is_2055_even_if_purged(qm: QueueManager, act: str, option: str) -> None:
+    handle = qm.open("PERMANENT", dynamic_name="KEEP")
+    if act == "put":
+        handle.put(b"1", syncpoint=True)
+    else:
+        handle.put(b"1")
+        handle.get(syncpoint=True)
+    keywords: Any = {option: True}
+    with pytest.raises(QueueNotEmpty) as raised:
+        handle.close(**keywords)
+    assert raised.value.reason == 2055
+    qm.back_out()
+    handle.close(purge=True)
+    assert names(qm) == []
+
+
+@pytest.mark.parametrize("option", ["delete", "purge"])
+def test_r4_3_a_queue_that_is_open_elsewhere_is_2042(qm: QueueManager, option: str) -> None:
+    handle = qm.open("PERMANENT", dynamic_name="KEEP")
+    other = qm.open("KEEP", browse=True)
+    keywords: Any = {option: True}
+    with pytest.raises(ObjectInUse) as raised:
+        handle.close(**keywords)
+    assert raised.value.reason == 2042
+    assert not handle.closed
+    other.close()
+    handle.close(**keywords)
+    assert names(qm) == []
+
+
+@pytest.mark.parametrize("option", ["delete", "purge"])
+def test_r4_3_a_predefined_queue_is_2045(qm: QueueManager, option: str) -> None:
+    qm.create_queue("Q")
+    handle = qm.open("Q")
+    keywords: Any = {option: True}
+    with pytest.raises(WrongQueueType) as raised:
+        handle.close(**keywords)
+    assert raised.value.reason == 2045
+    assert (handle.closed, names(qm)) == (False, ["Q"])
+    handle.close()
+
+
+# ---- opening
+
+
+def test_a_model_that_makes_queues_for_one_reader(qm: QueueManager) -> None:
+    qm.create_model("M")
+    handle = qm.open("M", dynamic_name="REPLY")
+    with pytest.raises(ObjectInUse):
+        qm.get("REPLY")
+    qm.put("REPLY", b"1")
+    assert handle.get().body == b"1"
+
+
+def test_a_handle_too_many_makes_no_queue(qm: QueueManager) -> None:
+    qm.alter_manager(max_handles=1)
+    qm.open("TEMPORARY")
+    before = names(qm)
+    with pytest.raises(Exception, match="2017"):
+        qm.open("TEMPORARY")
+    assert names(qm) == before

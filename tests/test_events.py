@@ -1,0 +1,380 @@
+"""Listeners and hooks: what they are told, when, in which order, on which thread (lifecycle A-36, A-37)."""
+
+from __future__ import annotations
+
+import gc
+import logging
+import threading
+from collections.abc import Callable, Iterator
+
+import pytest
+from tests.support import LIMIT_SECONDS, Call, bodies, told
+
+from inorder import Arrival, Match, Message, QueueManager, connect
+from inorder.message import IN_GROUP
+from inorder.stores.base import Change
+from inorder.stores.memory import MemoryStore
+from inorder.testing import ManualClock, temporary_manager
+
+HELD_UP_SECONDS_MAX = 0.2  # the other put may have to wait for it
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture
+def qm(clock: ManualClock) -> Iterator[QueueManager]:
+    with temporary_manager(clock=clock) as manager:
+        manager.create_queue("Q")
+        yield manager
+
+
+class Heard:
+    """What listeners and hooks were told, asked for when all has been told."""
+
+    def __init__(self, qm: QueueManager) -> None:
+        self._qm = qm
+        self._several: list[object] = []
+
+    def __call__(self, *event: object) -> None:
+        self._several.append(event[0] if len(event) == 1 else event)
+
+    @property
+    def all(self) -> list[object]:
+        told(self._qm)
+        return list(self._several)
+
+    @property
+    def tokens(self) -> list[bytes]:
+        return [event.token for event in self.all if isinstance(event, Arrival)]
+
+    def told(self, queue: str = "Q") -> list[tuple[str, bytes]]:
+        """What hooks were told of this queue: bodies, with the queue."""
+        events = [event for event in self.all if isinstance(event, tuple)]
+        return [(name, message.body) for name, message in events if name == queue]
+
+
+@pytest.fixture
+def heard(qm: QueueManager) -> Heard:
+    return Heard(qm)
+
+
+def tokens(qm: QueueManager) -> list[bytes]:
+    return [message.token for message in qm.browse("Q")]
+
+
+# ---- listeners
+
+
+def test_a_listener_is_told_what_identifies_the_message(qm: QueueManager, heard: Heard) -> None:
+    qm.listen("Q", heard)
+    result = qm.put("Q", b"1", correlation_id=b"c", priority=4)
+    [message] = qm.browse("Q")
+    assert heard.all == [
+        Arrival(
+            queue="Q",
+            uid=result.uid,
+            token=message.token,
+            message_id=result.message_id,
+            correlation_id=b"c".ljust(24, b"\0"),
+            priority=4,
+        )
+    ]
+
+
+def test_a_listener_fetches_the_message_by_its_token(qm: QueueManager) -> None:
+    fetched: list[bytes] = []
+    other = qm.connect()
+
+    def fetch(arrival: Arrival) -> None:
+        fetched.append(other.get(arrival.queue, match=Match(token=arrival.token)).body)
+
+    qm.listen("Q", fetch)
+    qm.put_many("Q", [b"1", b"2"])
+    told(qm)
+    assert (fetched, qm.depth("Q")) == ([b"1", b"2"], 0)
+
+
+def test_a_listener_is_told_of_its_queue_only(qm: QueueManager, heard: Heard) -> None:
+    qm.create_queue("R")
+    qm.listen("Q", heard)
+    qm.put("R", b"1")
+    assert heard.all == []
+
+
+def test_a_listener_is_told_of_what_comes_through_an_alias(qm: QueueManager, heard: Heard) -> None:
+    qm.create_alias("A", base_queue="Q")
+    qm.listen("Q", heard)
+    qm.put("A", b"1")
+    assert heard.tokens == tokens(qm)
+
+
+def test_a_listener_is_not_told_of_what_was_there_before(qm: QueueManager, heard: Heard) -> None:
+    qm.put("Q", b"1")
+    qm.listen("Q", heard)
+    assert heard.all == []
+
+
+def test_a_listener_is_told_of_an_uncommitted_put_at_the_commit(qm: QueueManager, heard: Heard) -> None:
+    qm.listen("Q", heard)
+    with qm.unit_of_work():
+        qm.put("Q", b"1")
+        qm.put("Q", b"2")
+        told(qm)
+        assert heard.all == []
+    assert heard.tokens == tokens(qm) != []
+
+
+def test_a_listener_is_never_told_of_a_put_that_is_backed_out(qm: QueueManager, heard: Heard) -> None:
+    qm.listen("Q", heard)
+    qm.put("Q", b"1", syncpoint=True)
+    qm.back_out()
+    assert heard.all == []
+
+
+def test_a_listener_is_told_when_a_prepared_unit_is_committed(qm: QueueManager, heard: Heard) -> None:
+    qm.listen("Q", heard)
+    other = qm.connect()
+    other.put("Q", b"1", syncpoint=True)
+    other.prepare("P")
+    assert heard.all == []
+    qm.settle("P", "commit")
+    assert heard.tokens == tokens(qm) != []
+
+
+def test_a_listener_is_not_told_again_of_what_returns(qm: QueueManager, heard: Heard) -> None:
+    qm.put("Q", b"1")
+    qm.listen("Q", heard)
+    qm.get("Q", syncpoint=True)
+    qm.back_out()
+    with qm.open("Q") as handle:
+        handle.browse_first(lock=True)
+    assert (heard.all, bodies(qm)) == ([], [b"1"])
+
+
+def test_a_listener_may_want_only_some(qm: QueueManager, heard: Heard) -> None:
+    qm.listen("Q", heard, Match(correlation_id=b"c", priority=5))
+    qm.put("Q", b"1", correlation_id=b"c")
+    qm.put("Q", b"2", priority=5)
+    wanted = qm.put("Q", b"3", correlation_id=b"c", priority=5)
+    assert [event.uid for event in heard.all if isinstance(event, Arrival)] == [wanted.uid]
+
+
+def test_a_listener_is_told_of_every_piece(qm: QueueManager, heard: Heard) -> None:
+    qm.alter_queue("Q", max_length=16)
+    qm.listen("Q", heard)
+    qm.put("Q", bytes(40), flags=1)
+    assert heard.tokens == tokens(qm)
+    assert len(heard.tokens) == 3
+
+
+def test_every_listener_is_told(qm: QueueManager, heard: Heard) -> None:
+    other = Heard(qm)
+    qm.listen("Q", heard)
+    qm.connect().listen("Q", other)
+    qm.put("Q", b"1")
+    assert heard.all == other.all != []
+
+
+# ---- hooks
+
+
+def test_a_hook_is_told_of_every_put_committed_or_not(qm: QueueManager, heard: Heard) -> None:
+    qm.create_queue("R")
+    qm.hook("put", heard)
+    qm.put("Q", b"1")
+    qm.put("R", b"2", syncpoint=True)
+    assert (heard.told("Q"), heard.told("R")) == ([("Q", b"1")], [("R", b"2")])
+    qm.commit()
+    assert heard.told("R") == [("R", b"2")]
+
+
+def test_a_hook_is_told_of_no_put_that_is_refused(qm: QueueManager, heard: Heard) -> None:
+    qm.alter_queue("Q", max_depth=1)
+    qm.hook("put", heard)
+    with pytest.raises(Exception, match="Q_FULL"):
+        qm.put_many("Q", [b"1", b"2"])
+    assert heard.told() == []
+
+
+@pytest.mark.parametrize("touch", ["get", "browse", "put", "status", "discard_expired", "connect"])
+def test_a_hook_is_told_once_of_what_expires_whoever_finds_it(
+    qm: QueueManager, heard: Heard, clock: ManualClock, touch: str
+) -> None:
+    qm.hook("expired", heard)
+    qm.put("Q", b"old", expiry=10)
+    qm.put("Q", b"new", expiry=20)
+    clock.advance(10)
+    calls: dict[str, Callable[[], object]] = {
+        "get": lambda: qm.get("Q"),
+        "browse": lambda: bodies(qm),
+        "put": lambda: qm.put("Q", b"x"),
+        "status": lambda: qm.status("Q"),
+        "discard_expired": qm.discard_expired,
+        "connect": qm.connect,
+    }
+    assert heard.told() == []
+    calls[touch]()
+    assert heard.told() == [("Q", b"old")]
+    qm.discard_expired()
+    assert heard.told() == [("Q", b"old")]
+
+
+def test_a_hook_is_told_of_what_expires_when_its_get_is_backed_out(
+    qm: QueueManager, heard: Heard, clock: ManualClock
+) -> None:
+    qm.hook("expired", heard)
+    qm.put("Q", b"old", expiry=10)
+    qm.get("Q", syncpoint=True)
+    clock.advance(10)
+    qm.discard_expired()
+    assert heard.told() == []
+    qm.back_out()
+    qm.discard_expired()
+    assert heard.told() == [("Q", b"old")]
+
+
+def test_a_hook_for_duplicates_can_be_registered(qm: QueueManager, heard: Heard) -> None:
+    qm.hook("duplicate", heard).cancel()
+
+
+def test_a_message_that_expires_in_the_hook_is_gone_all_the_same(qm: QueueManager, clock: ManualClock) -> None:
+    copies: list[bytes] = []
+
+    def keep(queue: str, message: Message) -> None:
+        copies.append(message.body)
+        raise ZeroDivisionError
+
+    qm.hook("expired", keep)
+    qm.put("Q", b"old", expiry=1)
+    clock.advance(1)
+    assert qm.depth("Q") == 0
+    told(qm)
+    assert copies == [b"old"]
+
+
+# ---- order, threads, errors, ends
+
+
+def test_events_are_told_in_the_order_in_which_they_happened(qm: QueueManager, heard: Heard) -> None:
+    qm.create_queue("R")
+    qm.hook("put", heard)
+    qm.listen("Q", lambda arrival: heard("Q", Message(b"visible")))
+    for n in range(20):
+        qm.put("Q" if n % 3 else "R", b"%d" % n)
+    several = [message.body for _, message in (e for e in heard.all if isinstance(e, tuple)) if message.body != b""]
+    assert [body for body in several if body != b"visible"] == [b"%d" % n for n in range(20)]
+    assert several.count(b"visible") == 13
+
+
+def test_events_of_several_threads_are_told_in_the_order_in_which_they_happened() -> None:
+    """A thread that is held up between its put and its telling is not overtaken."""
+    store = MemoryStore()
+    held_up, go_on = threading.Event(), threading.Event()
+
+    def hold_up(change: Change) -> None:
+        if [message.body for message in change.put] == [b"1"]:
+            held_up.set()
+            go_on.wait(HELD_UP_SECONDS_MAX)
+
+    store.observe(hold_up)
+    with connect(store) as qm:
+        qm.create_queue("Q")
+        heard = Heard(qm)
+        qm.listen("Q", heard)
+        other = qm.connect()
+        first = Call(lambda: other.put("Q", b"1"))
+        assert held_up.wait(LIMIT_SECONDS)
+        Call(lambda: qm.connect().put("Q", b"2")).result()
+        go_on.set()
+        first.result()
+        assert heard.tokens == tokens(qm)
+
+
+def test_they_are_called_on_one_thread_that_is_not_the_callers(qm: QueueManager) -> None:
+    threads: set[int] = set()
+    qm.listen("Q", lambda arrival: threads.add(threading.get_ident()))
+    qm.hook("put", lambda queue, message: threads.add(threading.get_ident()))
+    for _ in range(3):
+        qm.put("Q", b"1")
+    told(qm)
+    assert len(threads) == 1
+    assert threading.get_ident() not in threads
+
+
+def test_an_error_is_logged_and_changes_nothing(
+    qm: QueueManager, heard: Heard, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(*event: object) -> None:
+        raise ZeroDivisionError
+
+    qm.listen("Q", fail)
+    qm.hook("put", fail)
+    qm.listen("Q", heard)
+    with caplog.at_level(logging.ERROR, "inorder.events"):
+        qm.put_many("Q", [b"1", b"2"])
+        assert heard.tokens == tokens(qm)
+    records = [record for record in caplog.records if record.name == "inorder.events"]
+    assert len(records) >= 4
+    assert all(record.exc_info and record.exc_info[0] is ZeroDivisionError for record in records)
+    assert bodies(qm) == [b"1", b"2"]
+
+
+def test_what_is_cancelled_is_told_nothing_more(qm: QueueManager, heard: Heard) -> None:
+    listener, hook = qm.listen("Q", heard), qm.hook("put", heard)
+    qm.put("Q", b"1")
+    listener.cancel()
+    hook.cancel()
+    before = heard.all
+    assert before != []
+    qm.put("Q", b"2")
+    assert heard.all == before
+    listener.cancel()
+
+
+def test_one_is_cancelled_and_the_others_go_on(qm: QueueManager, heard: Heard) -> None:
+    other = Heard(qm)
+    qm.listen("Q", heard).cancel()
+    qm.listen("Q", other)
+    qm.put("Q", b"1")
+    assert heard.all == []
+    assert other.tokens == tokens(qm)
+
+
+def test_a_listener_may_put_and_cancel(qm: QueueManager, heard: Heard) -> None:
+    qm.create_queue("R")
+    other = qm.connect()
+
+    def pass_on(arrival: Arrival) -> None:
+        registration.cancel()
+        other.put("R", arrival.message_id)
+
+    registration = qm.listen("Q", pass_on)
+    qm.put("Q", b"1")
+    told(qm)
+    qm.put("Q", b"2")
+    told(qm)
+    assert len(bodies(qm, "R")) == 1
+
+
+def test_the_end_of_the_last_connection_tells_what_has_happened_and_ends_the_thread() -> None:
+    seen: list[Arrival] = []
+    before = set(threading.enumerate())
+    with connect() as qm:
+        qm.create_queue("Q")
+        qm.listen("Q", seen.append)
+        assert set(threading.enumerate()) - before
+        qm.put_many("Q", [b"1", b"2"])
+    assert len(seen) == 2
+    assert not set(threading.enumerate()) - before
+
+
+def test_a_listener_does_not_keep_its_connection_alive(qm: QueueManager, heard: Heard) -> None:
+    other = qm.connect()
+    other.listen("Q", heard)
+    other.put("Q", b"1", flags=IN_GROUP, syncpoint=True)
+    del other
+    gc.collect()
+    assert qm.units() == []

@@ -1,0 +1,441 @@
+"""Waiting: who is served, what ends a wait, and that no wake-up is missed (mq-semantics 3.4, T72, T74)."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from functools import partial
+
+import pytest
+from tests.support import Call, bodies, waiting
+
+from inorder import FOREVER, GetInhibited, Match, NoMessageAvailable, QueueManager, connect
+from inorder.clock import SLEEP_SECONDS_MAX, SystemClock
+from inorder.errors import ConnectionBroken, QueueDeleted, QueueManagerStopping
+from inorder.message import IN_GROUP, LAST_IN_GROUP
+from inorder.stores.memory import MemoryStore
+from inorder.testing import ManualClock, temporary_manager
+
+THREADS = 4
+EACH = 50
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture
+def qm(clock: ManualClock) -> Iterator[QueueManager]:
+    with temporary_manager(clock=clock) as manager:
+        manager.create_queue("Q")
+        yield manager
+
+
+class Waiter:
+    """A connection whose get or browse waits."""
+
+    def __init__(self, qm: QueueManager, act: Callable[[QueueManager], bytes]) -> None:
+        self.qm = qm.connect()
+        self.call = waiting(self.qm, lambda: act(self.qm))
+
+    def sleeps(self) -> None:
+        self.call.sleeps(self.qm)
+
+    def result(self) -> bytes:
+        return self.call.result()
+
+
+def general(qm: QueueManager) -> bytes:
+    return qm.get("Q", wait=FOREVER).body
+
+
+def specific(qm: QueueManager) -> bytes:
+    return qm.get("Q", wait=FOREVER, match=Match(message_id=b"m")).body
+
+
+def browser(qm: QueueManager) -> bytes:
+    with qm.open("Q", browse=True) as handle:
+        return handle.browse_first(wait=FOREVER).body
+
+
+def locker(qm: QueueManager) -> bytes:
+    handle = qm.open("Q", browse=True)
+    body = handle.browse_first(wait=FOREVER, lock=True).body
+    assert not handle.closed
+    return body
+
+
+# ---- who is served (R3.27)
+
+
+def test_t74_a_specific_waiter_is_served_before_a_general_one_that_came_earlier(qm: QueueManager) -> None:
+    early, late = Waiter(qm, general), Waiter(qm, specific)
+    qm.put("Q", b"1", message_id=b"m")
+    assert late.result() == b"1"
+    early.sleeps()
+    qm.put("Q", b"2", message_id=b"m")
+    assert early.result() == b"2"
+
+
+def test_t74_a_waiter_for_a_correlation_id_is_specific_too(qm: QueueManager) -> None:
+    early = Waiter(qm, general)
+    late = Waiter(qm, lambda one: one.get("Q", wait=FOREVER, match=Match(correlation_id=b"c")).body)
+    qm.put("Q", b"1", correlation_id=b"c")
+    assert late.result() == b"1"
+    early.sleeps()
+    qm.put("Q", b"2")
+    assert early.result() == b"2"
+
+
+def test_a_specific_waiter_does_not_stand_in_the_way_of_others(qm: QueueManager) -> None:
+    late, early = Waiter(qm, specific), Waiter(qm, general)
+    qm.put("Q", b"1")
+    assert early.result() == b"1"
+    late.sleeps()
+    qm.put("Q", b"2", message_id=b"m")
+    assert late.result() == b"2"
+
+
+def one_done(qm: QueueManager, waiters: list[Waiter]) -> Waiter:
+    """The one whose call has ended; the others sleep."""
+    Call(lambda: qm.room.watch_until(lambda: any(one.call.done for one in waiters))).result()
+    [done] = [one for one in waiters if one.call.done]
+    for one in waiters:
+        if one is not done:
+            one.sleeps()
+    return done
+
+
+def test_t74_one_message_serves_one_waiter(qm: QueueManager) -> None:
+    waiters = [Waiter(qm, general) for _ in range(3)]
+    for n in range(3):
+        qm.put("Q", b"%d" % n)
+        done = one_done(qm, waiters)
+        assert done.result() == b"%d" % n
+        waiters.remove(done)
+
+
+def test_without_removers_all_browsers_wake(qm: QueueManager) -> None:
+    browsers = [Waiter(qm, browser) for _ in range(3)]
+    qm.put("Q", b"1")
+    assert [one.result() for one in browsers] == [b"1"] * 3
+    assert qm.depth("Q") == 1
+
+
+def test_with_a_remover_the_remover_is_served(qm: QueueManager) -> None:
+    looking, removing = Waiter(qm, browser), Waiter(qm, general)
+    qm.put("Q", b"1")
+    assert removing.result() == b"1"
+    looking.sleeps()
+    qm.put("Q", b"2")
+    assert looking.result() == b"2"
+
+
+def test_a_browse_with_lock_counts_as_a_remover(qm: QueueManager) -> None:
+    looking, locking = Waiter(qm, browser), Waiter(qm, locker)
+    qm.put("Q", b"1")
+    assert locking.result() == b"1"
+    looking.sleeps()
+    locking.qm.close()
+    assert looking.result() == b"1"
+
+
+def test_only_one_of_several_that_lock_is_served(qm: QueueManager) -> None:
+    waiters = [Waiter(qm, locker), Waiter(qm, locker)]
+    qm.put("Q", b"1")
+    served = one_done(qm, waiters)
+    assert served.result() == b"1"
+    waiters.remove(served)
+    served.qm.close()
+    assert waiters[0].result() == b"1"
+
+
+def test_waiters_of_another_queue_sleep_on(qm: QueueManager) -> None:
+    qm.create_queue("R")
+    elsewhere = Waiter(qm, lambda one: one.get("R", wait=FOREVER).body)
+    qm.put("Q", b"1")
+    elsewhere.sleeps()
+    qm.put("R", b"2")
+    assert elsewhere.result() == b"2"
+
+
+def test_a_waiter_through_an_alias_is_served_by_its_queue(qm: QueueManager) -> None:
+    qm.create_alias("A", base_queue="Q")
+    waiter = Waiter(qm, lambda one: one.get("A", wait=FOREVER).body)
+    qm.put("Q", b"1")
+    assert waiter.result() == b"1"
+
+
+def test_r3_28_inside_a_group_only_its_next_member_serves(qm: QueueManager) -> None:
+    group = b"G".ljust(24, b"\0")
+    qm.put("Q", b"g1", flags=IN_GROUP, group_id=group)
+
+    def two(one: QueueManager) -> bytes:
+        assert one.get("Q", logical=True).body == b"g1"
+        return one.get("Q", logical=True, wait=FOREVER).body
+
+    waiter = Waiter(qm, two)
+    qm.put("Q", b"x")
+    waiter.sleeps()
+    qm.put("Q", b"g2", flags=LAST_IN_GROUP, group_id=group, sequence_number=2)
+    assert waiter.result() == b"g2"
+
+
+# ---- what wakes
+
+
+def test_a_commit_wakes(qm: QueueManager) -> None:
+    waiter = Waiter(qm, general)
+    qm.put("Q", b"1", syncpoint=True)
+    waiter.sleeps()
+    qm.commit()
+    assert waiter.result() == b"1"
+
+
+def test_a_back_out_of_a_get_wakes(qm: QueueManager) -> None:
+    qm.put("Q", b"1")
+    qm.get("Q", syncpoint=True)
+    waiter = Waiter(qm, general)
+    qm.back_out()
+    assert waiter.result() == b"1"
+
+
+@pytest.mark.parametrize("how", ["abandon", "unlock", "close"])
+def test_the_end_of_a_lock_wakes(qm: QueueManager, how: str) -> None:
+    qm.put("Q", b"1")
+    other = qm.connect()
+    handle = other.open("Q")
+    handle.browse_first(lock=True)
+    waiter = Waiter(qm, general)
+    {"abandon": other.abandon, "unlock": handle.unlock, "close": handle.close}[how]()
+    assert waiter.result() == b"1"
+
+
+def test_the_end_of_a_delay_wakes(qm: QueueManager, clock: ManualClock) -> None:
+    qm.put("Q", b"1", delay=10)
+    waiter = Waiter(qm, general)
+    clock.advance(9)
+    waiter.sleeps()
+    clock.advance(1)
+    assert waiter.result() == b"1"
+
+
+def test_a_settled_unit_wakes(qm: QueueManager) -> None:
+    qm.put("Q", b"1", syncpoint=True)
+    qm.prepare("P")
+    waiter = Waiter(qm, general)
+    qm.settle("P", "commit")
+    assert waiter.result() == b"1"
+
+
+# ---- what ends a wait
+
+
+def test_a_wait_ends_at_its_deadline(qm: QueueManager, clock: ManualClock) -> None:
+    waiter = Waiter(qm, lambda one: one.get("Q", wait=10).body)
+    clock.advance(9.5)
+    waiter.sleeps()
+    clock.advance(0.5)
+    error = waiter.call.error()
+    assert isinstance(error, NoMessageAvailable)
+    assert "10 s" in str(error)
+
+
+def test_at_the_deadline_it_looks_once_more(qm: QueueManager, clock: ManualClock) -> None:
+    qm.put("Q", b"1", delay=10)
+    waiter = Waiter(qm, lambda one: one.get("Q", wait=10).body)
+    clock.advance(10)
+    assert waiter.result() == b"1"
+
+
+@pytest.mark.parametrize("wait", [0, None])
+def test_without_a_wait_it_does_not_wait(qm: QueueManager, wait: float | None) -> None:
+    with pytest.raises(NoMessageAvailable):
+        Call(lambda: qm.get("Q", wait=wait)).result()
+
+
+def test_what_is_there_is_given_at_once(qm: QueueManager) -> None:
+    qm.put("Q", b"1")
+    assert Call(lambda: qm.get("Q", wait=FOREVER).body).result() == b"1"
+
+
+def test_r3_27_under_the_cursor_nobody_waits(qm: QueueManager) -> None:
+    handle = qm.open("Q")
+    with pytest.raises(Exception, match="cursor"):
+        Call(lambda: handle.browse_cursor(wait=FOREVER)).result()
+    with pytest.raises(Exception, match="cursor"):
+        Call(lambda: handle.get(under_cursor=True, wait=FOREVER)).result()
+
+
+@pytest.mark.parametrize("act", [general, specific, browser, locker])
+def test_t72_inhibiting_gets_ends_waits(qm: QueueManager, act: Callable[[QueueManager], bytes]) -> None:
+    waiters = [Waiter(qm, act) for _ in range(2)]
+    qm.alter_queue("Q", get_allowed=False)
+    for one in waiters:
+        error = one.call.error()
+        assert isinstance(error, GetInhibited)
+        assert error.reason == 2016
+    qm.put("Q", b"1")
+    qm.alter_queue("Q", get_allowed=True)
+    assert bodies(qm) == [b"1"]
+
+
+def test_inhibiting_gets_through_an_alias_ends_its_waits_only(qm: QueueManager) -> None:
+    qm.create_alias("A", base_queue="Q")
+    through = Waiter(qm, lambda one: one.get("A", wait=FOREVER).body)
+    direct = Waiter(qm, general)
+    qm.alter_queue("A", get_allowed=False)
+    assert isinstance(through.call.error(), GetInhibited)
+    direct.sleeps()
+    qm.put("Q", b"1")
+    assert direct.result() == b"1"
+
+
+def test_inhibiting_puts_ends_no_wait(qm: QueueManager) -> None:
+    waiter = Waiter(qm, general)
+    qm.alter_queue("Q", put_allowed=False)
+    waiter.sleeps()
+    qm.alter_queue("Q", put_allowed=True)
+    qm.put("Q", b"1")
+    assert waiter.result() == b"1"
+
+
+def test_stopping_the_queue_manager_ends_every_wait() -> None:
+    with temporary_manager() as qm:
+        for name in ("Q", "R"):
+            qm.create_queue(name)
+        waiters = [Waiter(qm, general), Waiter(qm, browser), Waiter(qm, lambda one: one.get("R", wait=99).body)]
+        qm.stop()
+        for one in waiters:
+            error = one.call.error()
+            assert isinstance(error, QueueManagerStopping)
+            assert error.reason == 2162
+        qm.abandon()
+
+
+def test_abandoning_its_connection_ends_a_wait(qm: QueueManager) -> None:
+    waiter, other = Waiter(qm, general), Waiter(qm, general)
+    waiter.qm.abandon()
+    error = waiter.call.error()
+    assert isinstance(error, ConnectionBroken)
+    assert error.reason == 2009
+    other.sleeps()
+    qm.put("Q", b"1")
+    assert other.result() == b"1"
+
+
+def test_deleting_its_dynamic_queue_ends_a_wait(qm: QueueManager) -> None:
+    qm.create_model("M", shareable=True, default_input="shared")
+    creator = qm.open("M", dynamic_name="TMP")
+    waiter = Waiter(qm, lambda one: one.get("TMP", wait=FOREVER).body)
+    creator.close()
+    error = waiter.call.error()
+    assert isinstance(error, QueueDeleted)
+    assert error.reason == 2052
+
+
+def test_a_change_of_its_alias_ends_a_wait(qm: QueueManager) -> None:
+    qm.create_queue("R")
+    qm.create_alias("A", base_queue="Q")
+    waiter = Waiter(qm, lambda one: one.get("A", wait=FOREVER).body)
+    qm.alter_queue("A", base_queue="R")
+    error = waiter.call.error()
+    assert getattr(error, "reason", None) == 2041
+
+
+def test_a_restart_ends_waits() -> None:
+    store = MemoryStore()
+    qm = connect(store)
+    qm.create_queue("Q")
+    waiter = Waiter(qm, general)
+    store.restart()
+    assert isinstance(waiter.call.error(), ConnectionBroken)
+    waiter.qm.abandon()
+    qm.abandon()
+
+
+# ---- no wake-up is missed
+
+
+def test_many_threads_get_every_message_once(qm: QueueManager) -> None:
+    start = threading.Barrier(2 * THREADS)
+
+    def put(n: int) -> None:
+        mine = qm.connect()
+        start.wait(30)
+        for m in range(EACH):
+            mine.put("Q", b"%d.%d" % (n, m), syncpoint=bool(m % 2))
+            mine.commit()
+
+    def get() -> list[bytes]:
+        mine = qm.connect()
+        start.wait(30)
+        return [mine.get("Q", wait=FOREVER).body for _ in range(EACH)]
+
+    getters = [Call(get) for _ in range(THREADS)]
+    putters = [Call(partial(put, n)) for n in range(THREADS)]
+    for putter in putters:
+        putter.result()
+    counts = Counter(body for getter in getters for body in getter.result())
+    assert counts == Counter(b"%d.%d" % (n, m) for n in range(THREADS) for m in range(EACH))
+    assert qm.depth("Q") == 0
+
+
+def test_requests_and_replies_never_get_stuck(qm: QueueManager) -> None:
+    qm.create_queue("R")
+
+    def serve() -> None:
+        mine = qm.connect()
+        for _ in range(EACH):
+            request = mine.get("Q", wait=FOREVER)
+            mine.put("R", request.body, correlation_id=request.message_id)
+
+    def ask(n: int) -> list[bytes]:
+        mine = qm.connect()
+        replies = []
+        for m in range(EACH):
+            sent = mine.put("Q", b"%d.%d" % (n, m))
+            replies.append(mine.get("R", wait=FOREVER, match=Match(correlation_id=sent.message_id)).body)
+        return replies
+
+    servers = [Call(serve) for _ in range(THREADS)]
+    askers = [Call(partial(ask, n)) for n in range(THREADS)]
+    for n, asker in enumerate(askers):
+        assert asker.result() == [b"%d.%d" % (n, m) for m in range(EACH)]
+    for server in servers:
+        server.result()
+
+
+# ---- the machine's clock
+
+
+class Timeouts(threading.Condition):
+    """A condition that writes down how long it is asked to sleep, and does not."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: list[float | None] = []
+
+    def wait(self, timeout: float | None = None) -> bool:
+        self.asked.append(timeout)
+        return True
+
+
+def test_the_machines_clock_sleeps_until_the_time_and_not_longer_than_a_thread_can() -> None:
+    clock, condition = SystemClock(), Timeouts()
+    for until in (None, clock.now() - 5, clock.now() + 5, clock.now() + 1e12):
+        clock.pause(condition, until)
+    for_ever, past, soon, late = condition.asked
+    assert (for_ever, past) == (None, 0.0)
+    assert soon is not None
+    assert 4 < soon <= 5
+    assert late == SLEEP_SECONDS_MAX <= threading.TIMEOUT_MAX
+
+
+def test_by_the_machines_clock_a_wait_ends_too() -> None:
+    with connect() as qm:
+        qm.create_queue("Q")
+        with pytest.raises(NoMessageAvailable):
+            Call(lambda: qm.get("Q", wait=0.001)).result()
