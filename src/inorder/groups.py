@@ -6,14 +6,14 @@ is whole, and a unit of work is there when one is needed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import nullcontext
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any
 
 from .errors import CallerError, InconsistentCall, Reason, bad_argument
 from .handle import Queue
-from .message import IN_GROUP, LAST_IN_GROUP, LAST_SEGMENT, NO_ID, NUMBER_MAX, SEGMENT, Message
+from .message import IN_GROUP, LAST_IN_GROUP, LAST_SEGMENT, NO_ID, NUMBER_MAX, SEGMENT, Descriptor, Message
 from .options import EVERYTHING, GetOptions, Match, PutOptions
 from .rules.puts import PutResult
 from .session import Session
@@ -21,8 +21,6 @@ from .unit_of_work import UnitOfWork
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
-
-    from .message import Descriptor
 
 CHUNK_BYTES = 1024 * 1024
 LOGICAL_IN_UNIT = PutOptions(logical=True, syncpoint=True)
@@ -35,27 +33,31 @@ class GroupWriter:
             group.put(b"header")
             group.put(b"line 1")
 
-    Leaving the block closes the group: the last message is marked as last in group. If there is no unit of work
-    the block makes one, committed at its end. After an exception nothing is marked.
+    Leaving the block closes the group: the last message is marked as last in group; if that one is committed
+    already it raises WrongState, so say `last=True` on its put. If there is no unit of work the block makes one,
+    committed at its end; after a commit inside the block, another. After an exception nothing is marked.
 
     Attributes:
         group_id: the group's id, after the first put.
     """
 
     def __init__(self, session: Session, queue: Queue) -> None:
+        self._session = session
         self._queue = queue
-        self._own_unit = None if session.unit_is_open() else UnitOfWork(session)
+        self._own_unit: UnitOfWork | None = None
         self._closed = False
         self._put_any = False
+        self._state = queue.put_state
         self.group_id = NO_ID
 
     def __enter__(self) -> GroupWriter:
-        state = self._queue.put_state
-        if state.group_open or state.message_open:
-            raise InconsistentCall("a group is open on this handle: end it first", reason=Reason.INCOMPLETE_GROUP)
-        if self._own_unit is not None:
-            self._own_unit.__enter__()
+        self._have_unit()
         return self
+
+    def _have_unit(self) -> None:
+        """A commit inside the block ended the unit: the group goes on in another, which ends with the block."""
+        if not self._session.unit_is_open():
+            self._own_unit = UnitOfWork(self._session).__enter__()
 
     def put(
         self,
@@ -74,18 +76,39 @@ class GroupWriter:
         """
         if self._closed:
             raise CallerError("the last message of this group has been put", reason=Reason.INCOMPLETE_GROUP)
+        self._check_goes_on()
+        _check_fields(fields)
+        self._have_unit()
         given = fields.get("flags", body.flags if isinstance(body, Message) else 0)
-        fields["flags"] = given | (LAST_IN_GROUP if last else IN_GROUP)
+        fields["flags"] = _flags(given) | (LAST_IN_GROUP if last else IN_GROUP)
         result = self._queue.put(body, LOGICAL_IN_UNIT, **fields)
-        self.group_id, self._put_any = result.group_id, True
+        self.group_id, self._put_any, self._state = result.group_id, True, self._queue.put_state
         self._closed = last and not self._queue.put_state.message_open
         return result
+
+    def put_stream(self, stream: IO[bytes], *, last: bool = False, chunk: int = CHUNK_BYTES) -> PutResult:
+        """Puts a binary stream as the next message of the group, in segments; see `put_stream` below."""
+        self._check_goes_on()
+        self._have_unit()
+        flags = LAST_IN_GROUP if last else IN_GROUP
+        result = put_stream(self._session, self._queue, stream, chunk=chunk, flags=flags)
+        self.group_id, self._put_any, self._state = result.group_id, True, self._queue.put_state
+        self._closed = last
+        return result
+
+    def _check_goes_on(self) -> None:
+        """Raises: InconsistentCall 2241, what the group has put was backed out."""
+        if self._queue.put_state != self._state:
+            raise InconsistentCall(
+                "what this group has put was backed out: begin it again", reason=Reason.INCOMPLETE_GROUP
+            )
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         try:
             if error is None and self._put_any and not self._closed:
+                self._check_goes_on()
                 self._queue.end_group()
         except BaseException as failure:
             self._leave(type(failure), failure, failure.__traceback__)
@@ -95,8 +118,12 @@ class GroupWriter:
     def _leave(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._own_unit is not None:
-            self._own_unit.__exit__(kind, error, trace)
+        try:
+            if self._own_unit is not None:
+                self._own_unit.__exit__(kind, error, trace)
+        finally:
+            if not self._session.closed and not self._queue.closed:
+                self._queue.close()
 
 
 def get_group(
@@ -134,11 +161,18 @@ def put_stream(
     """
     if not isinstance(chunk, int) or isinstance(chunk, bool) or not 1 <= chunk <= NUMBER_MAX:
         raise bad_argument("chunk", chunk, f"a number of bytes from 1 to {NUMBER_MAX:,}")
-    given = int(fields.pop("flags", 0))
+    if not callable(getattr(stream, "read", None)):
+        raise bad_argument("stream", stream, "a binary stream to read from")
+    _check_fields(fields)
+    given = _flags(fields.pop("flags", 0))
     before = queue.put_state
+    if before.message_open:
+        raise InconsistentCall("this handle has a logical message open: end it first", reason=Reason.INCOMPLETE_MSG)
     with _unit(session):
         data = stream.read(chunk)
         following = stream.read(chunk)
+        if not isinstance(data, bytes):
+            raise bad_argument("stream", stream, "a binary stream: one that reads bytes")
         if not following:
             return queue.put(data, LOGICAL_IN_UNIT, flags=given, **fields)
         try:
@@ -169,6 +203,8 @@ def get_stream(
 
     Raises: NoMessageAvailable 2033; InconsistentCall 2242, this handle is inside a logical message.
     """
+    if not callable(getattr(stream, "write", None)):
+        raise bad_argument("stream", stream, "a binary stream to write to")
     if queue.get_state.message_open:
         raise InconsistentCall("this handle is inside a logical message: finish it first", reason=Reason.INCOMPLETE_MSG)
     options = GetOptions(logical=True, all_segments=True, wait=wait, match=match, syncpoint=True)
@@ -182,6 +218,19 @@ def get_stream(
             stream.write(message.body)
             length += message.length
         return first.with_values(body=b"", length=length, flags=first.flags | message.flags)
+
+
+def _check_fields(fields: Mapping[str, object]) -> None:
+    """Only fields of the descriptor; the options of these puts are settled."""
+    for name in fields:
+        if name not in Descriptor.__annotations__:
+            raise bad_argument("field", name, f"one of {', '.join(sorted(Descriptor.__annotations__))}")
+
+
+def _flags(value: object) -> int:
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise bad_argument("flags", value, "Flags, added up", Reason.MSG_FLAGS_ERROR)
+    return int(value)
 
 
 def _ends_message(message: Message) -> bool:

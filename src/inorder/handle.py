@@ -31,10 +31,10 @@ from .options import (
     PutKeywords,
     PutOptions,
     check_id,
+    check_switch,
     check_uid,
 )
 from .rules.browse_token import decode, encode
-from .rules.gets import in_unit_of_work
 from .rules.grouping import GroupState, unfinished
 from .rules.lifecycle import Event
 from .rules.ordering import UNSET
@@ -50,7 +50,7 @@ DEFAULT_PUT = PutOptions()
 DEFAULT_GET = GetOptions()
 BROWSE_FIRST = GetOptions(browse="first")
 BROWSE_NEXT = GetOptions(browse="next")
-NO_MARKS = {"mark_handle": False, "mark_co_op": False}
+NOT_OPEN = 0
 
 
 class PutCall(Descriptor, PutKeywords, total=False):
@@ -71,18 +71,25 @@ class Queue:
         options: OpenOptions,
         *,
         grows: bool = False,
+        lazy: bool = False,
         dynamic_name: str = "*",
     ) -> None:
         self._session = session
         self._store = session.store
-        self._grows = grows  # a default handle is opened for whatever a call needs
-        opened = self._store.open(session.owner, name, options, dynamic_name=dynamic_name)
-        self._handle, self.name, self._local, self.options = opened
+        self._grows = grows  # opened for more whenever a call needs it
+        self.name, self.options = name, options
+        self._handle, self._local = NOT_OPEN, name
+        if not lazy:  # a default handle is opened by the first call that is good enough to need it
+            self._open(options, dynamic_name)
         self._puts, self._gets, self._browses = Retained(), Retained(), Retained()
         self._cursor = UNSET
         self._missed = GetOutcome([], self._gets.state, UNSET)  # the last look that was given nothing
         self.closed = False
         session.retained(self._puts, self._gets)
+
+    def _open(self, options: OpenOptions, dynamic_name: str = "*") -> None:
+        opened = self._store.open(self._session.owner, self.name, options, dynamic_name=dynamic_name)
+        self._handle, self.name, self._local, self.options = opened
 
     # --- put
 
@@ -124,7 +131,7 @@ class Queue:
 
         Args and errors as `put`; fields given by keyword apply to each message.
         """
-        if isinstance(messages, bytes | bytearray | memoryview | Message):
+        if isinstance(messages, str | bytes | bytearray | memoryview | Message) or not isinstance(messages, Iterable):
             raise bad_argument("messages", messages, "an iterable of bodies or messages; use put for one")
         fields, options = _split(keywords, options)
         if options.uid is not None:
@@ -144,7 +151,7 @@ class Queue:
                     in_unit=in_unit,
                 )
             )
-            self._puts.advance(outcome.state, in_unit=in_unit)
+            self._puts.advance(outcome.state, before_unit=self._puts.state if in_unit else None)
             return outcome.results
 
     def end_group(self) -> None:
@@ -157,7 +164,7 @@ class Queue:
             self._puts.state = self._store.end_group(self._handle, self._puts.state)
 
     def withdraw(self, before: GroupState) -> None:
-        """Takes back what the open unit put of the current logical message, to where the handle stood before."""
+        """For streams: takes back what the unit put of the current logical message, to where the handle stood."""
         with self._session:
             self._store.withdraw(self._handle, self._puts.state)
             self._puts.state = before
@@ -226,8 +233,18 @@ class Queue:
         return self._browse("cursor", _options(keywords, options, BROWSE_FIRST))
 
     def browse(self, options: GetOptions | None = None, **keywords: Unpack[BrowseKeywords]) -> Iterator[Message]:
-        """Copies every suitable message from the first on, until there is none; moves this handle's cursor."""
-        first = replace(_options(keywords, options, BROWSE_FIRST), browse="first")
+        """Copies every suitable message from the first on, until there is none; moves this handle's cursor.
+
+        Raises: OptionsError, a `buffer` without `accept_truncated`: a message that does not fit would stop the
+        cursor for ever (R3.56); otherwise as `browse_next`.
+        """
+        chosen = _options(keywords, options, BROWSE_FIRST)
+        if chosen.buffer is not None and not chosen.accept_truncated:
+            raise OptionsError("a browse of all messages with a buffer needs accept_truncated")
+        return self._sweep(chosen)
+
+    def _sweep(self, options: GetOptions) -> Iterator[Message]:
+        first = replace(options, browse="first")
         following = replace(first, browse="next")
         try:
             yield self._browse("first", first)
@@ -271,7 +288,7 @@ class Queue:
             if resumed.incarnation != self._store.incarnation(self.name):
                 raise QueueCondition("the token is of another queue of this name", reason=Reason.OBJECT_CHANGED)
             self._cursor = resumed.cursor
-            self._browses.advance(resumed.state, in_unit=False)
+            self._browses.advance(resumed.state, before_unit=None)
 
     # --- confirmed calls
 
@@ -323,14 +340,14 @@ class Queue:
         """
         check_id("confirm_id", confirm_id)
         with self._session:
-            self._alive()
+            self._need_nothing()
             return self._store.undo(self._handle, confirm_id)
 
     def release_lock(self, lock_id: int) -> int:
         """The operator's way: unlocks all that a lock id still locks; how many (A-19). Raises: NotFound."""
         check_id("lock_id", lock_id)
         with self._session:
-            self._alive()
+            self._need_nothing()
             return self._store.release_lock(self._handle, lock_id)
 
     def _one_message(self, event: Event, uid: object, *, lock_id: int = 0, confirm_id: int = 0) -> Reason | None:
@@ -338,7 +355,7 @@ class Queue:
         check_id("lock_id", lock_id)
         check_id("confirm_id", confirm_id)
         with self._session:
-            self._alive()
+            self._need_nothing()
             return self._store.one_message(
                 OneMessage(handle=self._handle, event=event, uid=unique, lock_id=lock_id, confirm_id=confirm_id)
             )
@@ -395,14 +412,10 @@ class Queue:
         if not outcome.messages:
             self._missed = outcome
             return Look(again_at=outcome.look_again_at)
-        self._advance(retained, options, syncpoint, outcome)
-        return Look(outcome.messages)
-
-    def _advance(self, retained: Retained, options: GetOptions, syncpoint: bool, outcome: GetOutcome) -> None:
-        in_unit = any(in_unit_of_work(options, one, syncpoint=syncpoint) for one in outcome.messages)
-        retained.advance(outcome.state, in_unit=in_unit)
+        retained.advance(outcome.state, before_unit=outcome.before_unit)
         if options.browse:
             self._cursor = outcome.cursor
+        return Look(outcome.messages)
 
     # --- what it is open for
 
@@ -419,8 +432,16 @@ class Queue:
         if self.closed:
             raise HandleError(f"this handle of {self.name} is closed")
 
+    def _need_nothing(self) -> None:
+        """The call may be made through any open handle."""
+        self._alive()
+        if self._handle == NOT_OPEN:
+            self._open(OpenOptions(browse=True))
+
     def _need(self, options: OpenOptions, reason: Reason) -> None:
         self._alive()
+        if self._handle == NOT_OPEN:
+            self._open(options)
         if self.options.covers(options):
             return
         if not self._grows:
@@ -433,11 +454,15 @@ class Queue:
     def attributes(self) -> QueueAttributes:
         """The attributes of the queue as opened; an alias has its own."""
         with self._session:
+            self._need_nothing()
+            self._store.check_handle(self._handle)
             return self._store.queue(self.name)
 
     def status(self) -> QueueStatus:
         """Depth and open counts, after discarding what has expired."""
         with self._session:
+            self._need_nothing()
+            self._store.check_handle(self._handle)
             return self._store.status(self.name)
 
     def set(self, **changes: Any) -> None:
@@ -446,23 +471,27 @@ class Queue:
         Raises: ArgumentError 2067 for any other attribute, 2020 for a bad value.
         """
         with self._session:
+            self._need_nothing()
+            self._store.check_handle(self._handle)
             self._store.alter_queue(self.name, "set", changes)
 
     def close(self, *, delete: bool = False, purge: bool = False) -> Reason | None:
         """Closes the handle; its lock and marks go, its unit of work goes on (R5.7).
 
         Args:
-            delete: also delete the queue, a permanent dynamic one that is empty and open nowhere else.
+            delete: also delete the queue, a dynamic one that is empty and open nowhere else.
             purge: the same, with its messages.
 
         Returns: the warning 2242 or 2241, a logical message or a group is not finished; the handle is closed.
 
         Raises: QueueNotEmpty 2055, ObjectInUse 2042, WrongQueueType 2045; the handle then stays open.
         """
-        if self.closed:
-            raise HandleError(f"this handle of {self.name} is closed")
+        check_switch("delete", delete)
+        check_switch("purge", purge)
         with self._session:
-            self._store.close(self._handle, delete=delete, purge=purge)
+            self._alive()
+            if self._handle != NOT_OPEN:
+                self._store.close(self._handle, delete=delete, purge=purge)
             self.closed = True
             self._session.forget((self._puts, self._gets))
         warnings = (unfinished(self._puts.state), unfinished(self._gets.state))
@@ -504,6 +533,8 @@ def _message(body: bytes | bytearray | memoryview | Message, fields: dict[str, A
 
 def _split(keywords: Any, options: PutOptions | None) -> tuple[dict[str, Any], PutOptions]:
     """Keywords are fields of the message or options of the put."""
+    if options is not None and not isinstance(options, PutOptions):
+        raise bad_argument("options", options, "PutOptions, or keywords", Reason.OPTIONS_ERROR)
     if not keywords:
         return {}, options or DEFAULT_PUT
     chosen = {name: value for name, value in keywords.items() if name in PutKeywords.__annotations__}
@@ -512,6 +543,8 @@ def _split(keywords: Any, options: PutOptions | None) -> tuple[dict[str, Any], P
 
 
 def _options(keywords: Any, options: GetOptions | None, default: GetOptions) -> GetOptions:
+    if options is not None and not isinstance(options, GetOptions):
+        raise bad_argument("options", options, "GetOptions, or keywords", Reason.OPTIONS_ERROR)
     if not keywords:
         return options or default
     allowed = BrowseKeywords.__annotations__ if default.browse else GetKeywords.__annotations__

@@ -9,7 +9,7 @@ import weakref
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import IO, TYPE_CHECKING, Any, TypeVar
+from typing import IO, TYPE_CHECKING, Any
 
 from . import groups, housekeeping
 from .attributes import (
@@ -21,11 +21,11 @@ from .attributes import (
     QueueType,
     define_queue,
 )
-from .errors import Reason, bad_argument
+from .errors import Reason, UnitNotFound, WrongQueueType, bad_argument
 from .events import Hook, HookName, Listener, Registration
 from .handle import PutCall, Queue
 from .message import Message, UniqueId
-from .options import EVERYTHING, BrowseKeywords, GetKeywords, GetOptions, Match, OpenOptions, PutOptions
+from .options import EVERYTHING, BrowseKeywords, GetKeywords, GetOptions, Match, OpenOptions, PutOptions, check_switch
 from .rules.puts import Program, PutResult
 from .session import Services, Session
 from .stores.base import Locked, OrderView, Outcome, Store, Unit
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 Data = bytes | bytearray | memoryview | Message
-T = TypeVar("T")
 MEMORY = ":memory:"
 
 
@@ -53,12 +52,18 @@ def connect(store: str | Store = MEMORY, *, program: str | None = None) -> Queue
 
     Raises: ArgumentError, a store that this release does not have.
     """
-    if isinstance(store, str):
-        if store != MEMORY:
-            raise bad_argument("store", store, f"{MEMORY!r}: files are not supported yet")
+    if isinstance(store, str) and store == MEMORY:
         store = MemoryStore()
-    name = program if program is not None else Path(sys.argv[0] or sys.executable).name
+    if isinstance(store, str) or not hasattr(store, "observe"):
+        raise bad_argument("store", store, f"{MEMORY!r} or a store: files are not supported yet")
+    name = Path(sys.argv[0] or sys.executable).name if program is None else _program(program)
     return QueueManager(Services(store), Program(_user()[:12], name[:28]))
+
+
+def _program(name: object) -> str:
+    if not isinstance(name, str):
+        raise bad_argument("program", name, "a text")
+    return name
 
 
 def _user() -> str:
@@ -87,7 +92,7 @@ class QueueManager:
 
     def connect(self, *, program: str | None = None) -> QueueManager:
         """Another connection to the same queue manager: with its own unit of work, for another thread."""
-        chosen = self._program if program is None else self._program._replace(name=program[:28])
+        chosen = self._program if program is None else self._program._replace(name=_program(program)[:28])
         return QueueManager(self._services, chosen)
 
     # --- queues
@@ -108,6 +113,14 @@ class QueueManager:
         self._define(name, "model", attributes)
 
     def _define(self, name: str, kind: QueueType, attributes: QueueKeywords) -> None:
+        refused = {"name", "type"} & attributes.keys()
+        if refused:
+            raise bad_argument(
+                "attribute",
+                refused.pop(),
+                "one that is given by keyword; the call says the type",
+                Reason.SELECTOR_ERROR,
+            )
         with self._session:
             self._store.create_queue(define_queue(name, kind, **attributes))
 
@@ -121,6 +134,7 @@ class QueueManager:
 
     def delete_queue(self, name: str, *, purge: bool = False) -> None:
         """Deletes a queue; `purge` also its messages. Raises: ObjectInUse 2042, QueueNotEmpty 2055."""
+        check_switch("purge", purge)
         with self._session:
             self._store.delete_queue(name, purge=purge)
 
@@ -146,15 +160,21 @@ class QueueManager:
     def inquire(self, name: str, *selectors: str) -> dict[str, Any]:
         """Attributes and status of a queue by name (MQINQ); all of them if none is named.
 
-        Raises: ArgumentError 2067, an unknown selector.
+        A model, and an alias, has no status of its own: depth and counts are those of the queue that it names.
+
+        Raises: ArgumentError 2067, an unknown selector; 2068, a model has no status.
         """
-        status = self.status(name)
         attributes = self.attributes(name)
         found = {selector: getattr(attributes, selector) for selector in QUEUE_ATTRIBUTES}
-        found |= {selector: getattr(status, selector) for selector in QueueStatus.__slots__}
+        known = found.keys() | set(QueueStatus.__slots__)
         for selector in selectors:
-            if selector not in found:
-                raise bad_argument("selector", selector, f"one of {', '.join(sorted(found))}", Reason.SELECTOR_ERROR)
+            if not isinstance(selector, str) or selector not in known:
+                raise bad_argument("selector", selector, f"one of {', '.join(sorted(known))}", Reason.SELECTOR_ERROR)
+            if selector not in found and attributes.type == "model":
+                raise bad_argument("selector", selector, "one that a model has", Reason.SELECTOR_NOT_FOR_TYPE)
+        if attributes.type != "model" and (not selectors or not found.keys() >= set(selectors)):
+            status = self.status(name)
+            found |= {selector: getattr(status, selector) for selector in QueueStatus.__slots__}
         return {selector: found[selector] for selector in selectors} if selectors else found
 
     def manager_attributes(self) -> ManagerAttributes:
@@ -207,15 +227,20 @@ class QueueManager:
 
     def close_queue(self, name: str) -> Reason | None:
         """Closes the default handle of a queue; the warning as `Queue.close`, None if it was not open."""
-        queue = self._queues.pop(name, None)
+        queue = self._queues.pop(name, None) if isinstance(name, str) else None
         return None if queue is None else queue.close()
 
     def _default(self, name: str, options: OpenOptions) -> Queue:
-        if name not in self._queues:
-            if self.attributes(name).type == "model":
-                raise bad_argument("queue", name, "a queue that exists; open a model with open()")
-            self._queues[name] = self.open_growing(name, options)
+        if not isinstance(name, str) or name not in self._queues:
+            self._check_no_model(name)
+            self._queues[name] = Queue(self._session, name, options, grows=True, lazy=True)
         return self._queues[name]
+
+    def _check_no_model(self, name: str) -> None:
+        if self.attributes(name).type == "model":
+            raise WrongQueueType(
+                f"{name} is a model queue: open it, which makes a queue to use", reason=Reason.Q_TYPE_ERROR
+            )
 
     # --- messages
 
@@ -252,8 +277,11 @@ class QueueManager:
             yield from handle.browse(**keywords)
 
     def group(self, queue: str) -> groups.GroupWriter:
-        """A block that puts one group in logical order; see `GroupWriter`."""
-        return groups.GroupWriter(self._session, self._default(queue, _FOR_OUTPUT))
+        """A block that puts one group in logical order, through a handle of its own; see `GroupWriter`."""
+        self._check_no_model(queue)
+        with self._session:
+            handle = Queue(self._session, queue, _FOR_OUTPUT)
+        return groups.GroupWriter(self._session, handle)
 
     def get_group(self, queue: str, *, wait: float | None = 0, match: Match = EVERYTHING) -> Iterator[Message]:
         """A complete group in order, segments joined; see `inorder.groups.get_group`."""
@@ -332,6 +360,8 @@ class QueueManager:
         """Settles a prepared unit: outcome is "commit" or "back_out". Raises: UnitNotFound."""
         if outcome not in ("commit", "back_out"):
             raise bad_argument("outcome", outcome, "'commit' or 'back_out'")
+        if not isinstance(name, str):
+            raise UnitNotFound(f"no unit is named {name!r}", unit=name)
         with self._session:
             self._store.settle_prepared(name, outcome)
 

@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, NamedTuple, TypedDict, TypeVar, overload
 
-from .errors import ArgumentError, CallerError, InorderError, Reason, bad_argument
+from .errors import ArgumentError, CallerError, Reason, bad_argument
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
@@ -134,7 +134,7 @@ def integer(low: int, high: int, reason: Reason = Reason.MD_ERROR) -> Callable[[
 
 def octets(length: int) -> Callable[[str, Any], bytes]:
     def check(name: str, value: Any) -> bytes:
-        if not isinstance(value, bytes | bytearray | memoryview) or len(value) > length:
+        if not isinstance(value, bytes | bytearray | memoryview) or len(bytes(value)) > length:
             raise bad_argument(name, value, f"bytes, at most {length} of them", Reason.MD_ERROR)
         return bytes(value).ljust(length, b"\0")
 
@@ -266,7 +266,7 @@ class Message:
         "Expiry",
         None,
         "Seconds to live from the put (R6.1); None: the queue's default, math.inf: for ever. "
-        "On a message that was got: what is left, None if it never expires.",
+        "On a message that was got: what is left, math.inf if it never expires.",
         _expiry,
     )
     feedback = Field("Feedback", 0, "Feedback code of a report.", integer(0, NUMBER_MAX, Reason.FEEDBACK_ERROR))
@@ -355,6 +355,11 @@ class Message:
         message = _new(cls)
         _set_row(message, row)
         return message
+
+    @property
+    def row(self) -> Row:
+        """All values, in the order of `FIELDS`: for rules and stores."""
+        return self._row
 
     def replace(self, **fields: Any) -> Message:
         """A copy with other values, checked as in the constructor; `body` may be among them."""
@@ -479,8 +484,8 @@ def stored_flags(flags: int) -> int:
 __all__ = [
     "NO_ID",
     "Descriptor",
+    "EarlierPending",
     "Flags",
-    "InorderError",
     "Message",
     "MessageType",
     "Place",

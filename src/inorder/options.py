@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
-from .errors import MatchError, OptionsError, Reason, bad_argument
-from .message import NO_ID, Descriptor, Message, UniqueId
+from .errors import ArgumentError, MatchError, OptionsError, Reason, bad_argument
+from .message import NO_ID, Descriptor, Message, UniqueId, octets
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,6 +28,8 @@ BROWSES: tuple[Browse, ...] = ("first", "next", "cursor")
 ASKED_ORDERS: tuple[AskedOrder, ...] = ("strict", "relaxed", "notify")
 ID_MAX = 2**64 - 1
 CONTEXTS: tuple[Context, ...] = ("default", "none", "set_identity", "set_all")
+UNMATCHED = frozenset({"body", "expiry", "delay"})  # times go by: what a message was put with is not what it has
+MATCH_TOKEN = octets(16)
 ID_FIELDS = frozenset({"message_id", "correlation_id", "group_id"})
 FOREVER = math.inf
 
@@ -45,7 +48,8 @@ class Match:
             anything. `Match()` matches every message.
 
     Raises:
-        ArgumentError: an unknown field, or a value that no message can have, with the field's reason.
+        ArgumentError: 2247, an unknown field, or one that changes by itself (expiry, delay); a value that no
+            message can have, with the field's reason.
     """
 
     __slots__ = ("fields",)
@@ -57,7 +61,7 @@ class Match:
             checked = _match_value(name, value)
             if not (name in ID_FIELDS and checked == NO_ID):
                 wanted[name] = checked
-        object.__setattr__(self, "fields", wanted)
+        object.__setattr__(self, "fields", MappingProxyType(wanted))
 
     def accepts(self, message: Message) -> bool:
         """Whether every field named here has the wanted value in `message`."""
@@ -71,11 +75,18 @@ class Match:
     def without(self, *names: str) -> Match:
         """The same filter without these fields."""
         match = Match()
-        object.__setattr__(match, "fields", {n: v for n, v in self.fields.items() if n not in names})
+        left = {name: value for name, value in self.fields.items() if name not in names}
+        object.__setattr__(match, "fields", MappingProxyType(left))
         return match
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError("a match never changes: build another")
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError("a match never changes: build another")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _match_of, (dict(self.fields),)
 
     def __bool__(self) -> bool:
         return bool(self.fields)
@@ -91,13 +102,23 @@ class Match:
 
 
 def _match_value(name: str, value: Any) -> Any:
-    if name == "token":
-        return Message.token.check(name, value) if Message.token.check else bytes(value)
     field = Message.FIELDS.get(name)
-    if field is None or field.check is None or name == "body":
-        known = ", ".join(sorted((*Descriptor.__annotations__, "token")))
-        raise bad_argument("match field", name, f"a field of the descriptor: {known}", Reason.MATCH_OPTIONS_ERROR)
-    return field.check(name, value)
+    check = MATCH_TOKEN if name == "token" else None if field is None else field.check
+    if check is None or name in UNMATCHED:
+        known = ", ".join(sorted(Descriptor.__annotations__.keys() - UNMATCHED | {"token"}))
+        raise bad_argument("match field", name, f"a field that messages keep: {known}", Reason.MATCH_OPTIONS_ERROR)
+    if value is None:
+        raise bad_argument(name, value, "a value that a message can have", Reason.MATCH_OPTIONS_ERROR)
+    try:
+        return check(name, value)
+    except ArgumentError as wrong:
+        if name == "token":
+            raise bad_argument(name, value, "a token: 16 bytes", Reason.MATCH_OPTIONS_ERROR) from None
+        raise wrong
+
+
+def _match_of(fields: dict[str, Any]) -> Match:
+    return Match(**fields)
 
 
 EVERYTHING = Match()
@@ -313,14 +334,18 @@ def _combinations(options: GetOptions) -> tuple[tuple[object, str], ...]:
 
 def _flags(options: object, *names: str) -> None:
     for name in names:
-        value = getattr(options, name)
-        if value is not True and value is not False:
-            raise bad_argument(name, value, "True or False", Reason.OPTIONS_ERROR)
+        check_switch(name, getattr(options, name))
 
 
 def _tristate(name: str, value: object) -> None:
     if value is not None and not isinstance(value, bool):
         raise bad_argument(name, value, "True, False or None", Reason.OPTIONS_ERROR)
+
+
+def check_switch(name: str, value: object) -> None:
+    """A yes or no that a caller gives."""
+    if value is not True and value is not False:
+        raise bad_argument(name, value, "True or False", Reason.OPTIONS_ERROR)
 
 
 def check_id(name: str, value: object) -> None:

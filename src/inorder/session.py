@@ -11,7 +11,7 @@ import threading
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from .errors import CallerError, CallInProgress, ConnectionClosed, ForkedConnection, Reason
+from .errors import CallInProgress, ConnectionClosed, ForkedConnection, bad_argument
 from .events import Hub
 from .rules.grouping import NOTHING_OPEN, GroupState
 from .rules.puts import Program
@@ -45,10 +45,10 @@ class Retained:
         self.state = NOTHING_OPEN
         self._saved: GroupState | None = None
 
-    def advance(self, state: GroupState, *, in_unit: bool) -> None:
-        """A successful call leaves `state`."""
-        if in_unit and self._saved is None:
-            self._saved = self.state
+    def advance(self, state: GroupState, *, before_unit: GroupState | None) -> None:
+        """A successful call leaves `state`; `before_unit` stood before its first act in the unit of work, if any."""
+        if self._saved is None:
+            self._saved = before_unit
         self.state = state
 
     def settled(self, outcome: Outcome) -> None:
@@ -113,7 +113,7 @@ class Session:
 
     def prepare(self, name: str) -> None:
         if not isinstance(name, str) or not name:
-            raise CallerError("a prepared unit needs a name", reason=Reason.ARGUMENT_ERROR, argument="name", value=name)
+            raise bad_argument("name", name, "a text, not empty: a prepared unit is settled by its name")
         with self:
             self.store.prepare(self.owner, name)
             self._settled("commit")  # for handles prepare acts as commit (R5.10)

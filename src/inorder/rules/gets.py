@@ -124,7 +124,7 @@ def judge(
     warning = cut_warning or warning
     new_state = state_after(whole, in_unit=in_unit, logical=options.logical)
     if not fits:
-        takes, new_state = 0, state if policy.TRUNCATION_KEEPS_STATE else new_state
+        takes, new_state = 0, state
     return Verdict(message.with_values(warning=warning), takes, new_state, in_unit)
 
 

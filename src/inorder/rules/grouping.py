@@ -267,7 +267,6 @@ class Wanted(NamedTuple):
         must: what the chosen message must fulfil, or the call fails with 2247 (R3.23).
         needs: what must be there besides the message itself: its segments, its group.
         joins: whole logical messages are returned.
-        possible: False if the call cannot find anything (R3.54).
     """
 
     heads: bool = False
@@ -276,7 +275,6 @@ class Wanted(NamedTuple):
     must: Match = EVERYTHING
     needs: Needs = "nothing"
     joins: bool = False
-    possible: bool = True
 
 
 ANYTHING = Wanted()
@@ -298,8 +296,7 @@ def wanted(state: GroupState, options: GetOptions) -> Wanted:
         return Wanted(heads=True, match=choice, needs=_needs(options), joins=options.complete)  # G1
     if state.message_open:
         row_g2_g4 = Numbers(state.group_id, state.sequence_number, state.offset + state.length)
-        possible = not (options.complete and policy.COMPLETE_IN_OPEN_MESSAGE_FINDS_NOTHING)
-        return _member(row_g2_g4, options, needs="nothing", possible=possible)
+        return _member(row_g2_g4, options, needs="nothing")
     row_g3 = Numbers(state.group_id, state.sequence_number + 1, 0)
     whole = options.complete or options.all_segments
     return _member(row_g3, options, needs="segments" if whole else "nothing")
@@ -311,10 +308,10 @@ def _needs(options: GetOptions) -> Needs:
     return "segments" if options.complete or options.all_segments else "nothing"
 
 
-def _member(numbers: Numbers, options: GetOptions, *, needs: Needs, possible: bool = True) -> Wanted:
+def _member(numbers: Numbers, options: GetOptions, *, needs: Needs) -> Wanted:
     _must_agree(options.match, **numbers._asdict())
     must = options.match.without("group_id", "sequence_number", "offset")
-    return Wanted(member=numbers, must=must, needs=needs, joins=options.complete, possible=possible)
+    return Wanted(member=numbers, must=must, needs=needs, joins=options.complete)
 
 
 def _must_agree(match: Match, **known: object) -> None:

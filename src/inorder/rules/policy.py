@@ -15,12 +15,6 @@ INCONSISTENCY_ORDER = (
     Reason.INCONSISTENT_UOW,
 )
 
-# 3: a get that ended in 2080 (not removed) leaves the retained group state as it was (R3.30).
-TRUNCATION_KEEPS_STATE = True
-
-# 4: a complete get finds nothing while a logical message is current: its next segment has offset > 0 (R3.54).
-COMPLETE_IN_OPEN_MESSAGE_FINDS_NOTHING = True
-
 # 7: 2255 is raised for persistent messages only (R2.26, R3.46).
 UNIT_NEEDED_FOR_PERSISTENT_PIECES_ONLY = True
 
@@ -28,6 +22,8 @@ UNIT_NEEDED_FOR_PERSISTENT_PIECES_ONLY = True
 PIECES_KEEP_GIVEN_MESSAGE_ID = True
 
 # Decided where they are used, without a switch because no second way is sane:
+#  3: a get that ended in 2080 took nothing, and leaves the retained group state as it was (R3.30).
+#  4: a complete get finds nothing while a logical message is current: its next segment has offset > 0 (R3.54).
 #  5: sequence numbers and offsets out of range are refused when a message is built, used or not (R2.12).
 #  6: complete with a match on the offset is 2247 (options.GetOptions).
 #  9: the browse that counts for 2259 is the last successful browse first or next (handle.Cursor).

@@ -22,14 +22,15 @@ from ..message import (
     UniqueId,
     stored_flags,
 )
-from ..options import PutOptions
+from ..options import Context, PutOptions
 from . import policy
-from .grouping import GroupState, check_put, number_put, state_after
+from .grouping import GroupState, Numbers, check_put, number_put, state_after
 from .ordering import PRIORITY_MAX
 from .segmentation import split
 
 APPLICATION_TYPE_UNIX = 6
 APPLICATION_TYPE_NONE = 0
+NO_ACCOUNTING = bytes(32)
 
 
 class Program(NamedTuple):
@@ -60,8 +61,7 @@ class PutCircumstances:
     new_number: Callable[[], int]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PutResult:
+class PutResult(NamedTuple):
     """What a put did: the ids and numbers used, and the warning, if any (R2.11).
 
     Args:
@@ -110,46 +110,74 @@ def plan_put(message: Message, options: PutOptions, state: GroupState, at: PutCi
         return make_id(at.manager.name, at.new_number())
 
     numbers = number_put(state, message, logical=options.logical, new_id=new_id)
-    number = at.new_number()
-    given_id = message.message_id != NO_ID and not options.new_message_id
-    whole = message.with_values(
-        message_id=message.message_id if given_id else make_id(at.manager.name, number),
-        correlation_id=new_id() if options.new_correlation_id else message.correlation_id,
-        group_id=numbers.group_id,
-        sequence_number=numbers.sequence_number,
-        offset=numbers.offset,
-        flags=stored_flags(message.flags),
-        priority=at.queue.default_priority if message.priority is None else message.priority,
-        persistent=persistent,
-        expiry=at.queue.expiry if message.expiry is None else message.expiry,
-        coded_character_set_id=message.coded_character_set_id or at.manager.coded_character_set_id,
-        **_identity(at.manager.name, number),
-        **AS_SENT,
-        **_context(message, options, at),
-    )
-    uid = options.uid or UniqueId(at.manager.name, number)
-    whole = whole.with_values(uid=uid) if options.uid else whole
+    whole = _as_sent(message, options, numbers, at, persistent=persistent)
     result = PutResult(
-        message_id=whole.message_id,
-        correlation_id=whole.correlation_id,
-        group_id=numbers.group_id,
-        sequence_number=numbers.sequence_number,
-        offset=numbers.offset,
-        flags=message.flags,
-        uid=uid,
-        warning=warning or _priority_warning(whole),
+        whole.message_id,
+        whole.correlation_id,
+        numbers.group_id,
+        numbers.sequence_number,
+        numbers.offset,
+        message.flags,
+        whole.uid or options.uid or UniqueId("", 0),
+        warning or _priority_warning(whole),
     )
     new_state = state_after(whole, in_unit=at.in_unit, logical=options.logical)
+    given_id = message.message_id != NO_ID and not options.new_message_id
     return Planned(_pieces(whole, at, given_id=given_id), result, new_state)
 
 
+def _as_sent(
+    message: Message, options: PutOptions, numbers: Numbers, at: PutCircumstances, *, persistent: bool
+) -> Message:
+    """The message as it is stored: its fields, with what the queue, the queue manager and the call add."""
+    name, number, row = at.manager.name, at.new_number(), list(message.row)
+    if row[MESSAGE_ID] == NO_ID or options.new_message_id:
+        row[MESSAGE_ID] = make_id(name, number)
+    if options.new_correlation_id:
+        row[CORRELATION_ID] = make_id(name, at.new_number())
+    row[GROUP_ID], row[SEQUENCE_NUMBER], row[OFFSET] = numbers
+    row[FLAGS] = stored_flags(row[FLAGS])
+    row[PERSISTENT] = persistent
+    if row[PRIORITY] is None:
+        row[PRIORITY] = at.queue.default_priority
+    if row[EXPIRY] is None:
+        row[EXPIRY] = at.queue.expiry
+    row[CCSID] = row[CCSID] or at.manager.coded_character_set_id
+    row[LENGTH] = len(row[BODY])  # of a message that was got truncated, what is there
+    row[TOKEN], row[UID] = number.to_bytes(16, "big"), options.uid or UniqueId(name, number)
+    for index, value in AS_SENT:
+        row[index] = value
+    _set_context(row, options.context, at)
+    return Message.from_row(tuple(row))
+
+
+def _index(name: str) -> int:
+    return Message.FIELDS[name].index
+
+
+MESSAGE_ID, CORRELATION_ID, GROUP_ID = _index("message_id"), _index("correlation_id"), _index("group_id")
+SEQUENCE_NUMBER, OFFSET, FLAGS = _index("sequence_number"), _index("offset"), _index("flags")
+PERSISTENT, PRIORITY, EXPIRY = _index("persistent"), _index("priority"), _index("expiry")
+CCSID, BODY, LENGTH = _index("coded_character_set_id"), _index("body"), _index("length")
+TOKEN, UID = _index("token"), _index("uid")
+USER, ACCOUNTING, IDENTITY_DATA = (
+    _index("user_identifier"),
+    _index("accounting_token"),
+    _index("application_identity_data"),
+)
+PUT_TYPE, PUT_NAME, PUT_AT, ORIGIN_DATA = (
+    _index("put_application_type"),
+    _index("put_application_name"),
+    _index("put_at"),
+    _index("application_origin_data"),
+)
 # What a get added to a message is not part of a put of it.
-AS_SENT = {"backout_count": 0, "place": None, "earlier_pending": None, "warning": None}
-
-
-def _identity(origin: str, number: int) -> dict[str, Any]:
-    """What names this one message: its unique id and its token, of the same number (A-1, R1.14)."""
-    return {"uid": UniqueId(origin, number), "token": number.to_bytes(16, "big")}
+AS_SENT = (
+    (_index("backout_count"), 0),
+    (_index("place"), None),
+    (_index("earlier_pending"), None),
+    (_index("warning"), None),
+)
 
 
 def _persistent(message: Message, queue: QueueAttributes) -> bool:
@@ -181,21 +209,16 @@ def _priority_warning(message: Message) -> Reason | None:
     return Reason.PRIORITY_EXCEEDS_MAXIMUM if too_high else None
 
 
-def _context(message: Message, options: PutOptions, at: PutCircumstances) -> dict[str, Any]:
+def _set_context(row: list[Any], context: Context, at: PutCircumstances) -> None:
     """Who put it, and when: from this connection, or from the message where the caller sets it (1.1, R2.2)."""
-    context: dict[str, Any] = {}
-    if options.context in ("default", "none"):
-        user = at.program.user if options.context == "default" else ""
-        context.update(user_identifier=user, accounting_token=bytes(32), application_identity_data="")
-    if options.context != "set_all":
-        named = options.context != "none"
-        context.update(
-            put_application_type=APPLICATION_TYPE_UNIX if named else APPLICATION_TYPE_NONE,
-            put_application_name=at.program.name if named else "",
-            put_at=at.now,
-            application_origin_data="",
-        )
-    return context
+    if context in ("default", "none"):
+        row[USER] = at.program.user if context == "default" else ""
+        row[ACCOUNTING], row[IDENTITY_DATA] = NO_ACCOUNTING, ""
+    if context != "set_all":
+        named = context != "none"
+        row[PUT_TYPE] = APPLICATION_TYPE_UNIX if named else APPLICATION_TYPE_NONE
+        row[PUT_NAME] = at.program.name if named else ""
+        row[PUT_AT], row[ORIGIN_DATA] = at.now, ""
 
 
 def _pieces(whole: Message, at: PutCircumstances, *, given_id: bool) -> Sequence[Message]:
@@ -225,13 +248,14 @@ def _pieces(whole: Message, at: PutCircumstances, *, given_id: bool) -> Sequence
 
 def _piece(whole: Message, n: int, piece: Any, at: PutCircumstances, *, keep_id: bool) -> Message:
     body = whole.body[piece.start : piece.end]
-    number = whole.uid.number if n == 0 and whole.uid else at.new_number()
+    number = int.from_bytes(whole.token, "big") if n == 0 else at.new_number()
     own_id = {} if keep_id or n == 0 else {"message_id": make_id(at.manager.name, number)}
     return whole.with_values(
         body=body,
         length=len(body),
         offset=whole.offset + piece.start,
         flags=piece.flags,
-        **_identity(at.manager.name, number),
+        token=number.to_bytes(16, "big"),
+        uid=whole.uid if n == 0 else UniqueId(at.manager.name, number),
         **own_id,
     )

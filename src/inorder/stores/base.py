@@ -88,6 +88,7 @@ class GetOutcome(NamedTuple):
     """What was got, where the handle stands now, and when time alone may bring something.
 
     Args:
+        before_unit: where the handle stood before the first message that the unit of work took, if any did.
         look_again_at: nothing was found, but time alone may bring something then.
         withheld: of a strict call that was given nothing: what withholds the first message (B-11).
         pending: of a strict call that was given nothing: the first pending message, withholding or not (B-26).
@@ -96,6 +97,7 @@ class GetOutcome(NamedTuple):
     messages: list[Message]
     state: GroupState
     cursor: Cursor
+    before_unit: GroupState | None = None
     look_again_at: float | None = None
     withheld: Pending | None = None
     pending: Pending | None = None
@@ -238,6 +240,10 @@ class Store(Protocol):
         """
         ...
 
+    def check_handle(self, handle: int) -> None:
+        """Raises: QueueDeleted 2052, the queue of this handle is gone."""
+        ...
+
     # --- queues
 
     def create_queue(self, attributes: QueueAttributes) -> None:
@@ -302,7 +308,7 @@ class Store(Protocol):
         A database walks the index (queue, state, rank, number, ordinal) for physical order, the same index over
         heads for logical order, (queue, group, sequence, offset) for the next member, and keeps a record of each
         group's completeness. Raises: what `wanted` and `judge` raise; GetInhibited 2016; NoMessageUnderCursor
-        2034; InvalidMessageUnderCursor 2246; UnitTooLarge 2024.
+        2034; CallerError 2246; UnitTooLarge 2024; OrderSelfBlocked, OrderDeadlock, OrderUnsupported.
         """
         ...
 

@@ -319,7 +319,10 @@ class Actor:
         names: list[str] = []
         while True:
             try:
-                names.append(self._table.name_of(read()))
+                message = read()
+                if message.warning is Reason.TRUNCATED_MSG_FAILED:
+                    raise ValueError("with a buffer, reading all needs accept-truncated")
+                names.append(self._table.name_of(message))
             except NoMessageAvailable as error:
                 return Outcome("list", "", tuple(names), facts=translate_error(error).facts)
             except OrderPending as error:

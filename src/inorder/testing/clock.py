@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 from collections.abc import Callable
@@ -22,11 +23,21 @@ class ManualClock:
     """
 
     def __init__(self, start: float = START, path: str | os.PathLike[str] | None = None) -> None:
-        self._time = start
+        if isinstance(start, bool) or not isinstance(start, int | float) or not math.isfinite(start):
+            raise bad_argument("start", start, "seconds since 1970")
+        self._time = float(start)
+        if path is not None and not isinstance(path, str | os.PathLike):
+            raise bad_argument("path", path, "the path of a file")
         self._path = None if path is None else Path(path)
         self._watchers: list[Callable[[], None]] = []
-        if self._path is not None and not self._path.exists():
-            self._write(start)
+        if self._path is None:
+            return
+        if not self._path.exists():
+            self._write(self._time)
+        try:
+            self.now()
+        except ValueError:
+            raise bad_argument("path", path, "a file that holds a time, or none yet") from None
 
     def now(self) -> float:
         return self._time if self._path is None else float(self._path.read_text())
@@ -36,8 +47,8 @@ class ManualClock:
 
         Waits of other processes that share the path notice within milliseconds. One process moves the clock.
         """
-        if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not seconds >= 0:
-            raise bad_argument("seconds", seconds, "a number from 0")
+        if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 <= seconds < math.inf:
+            raise bad_argument("seconds", seconds, "a finite number from 0")
         now = self.now() + seconds
         if self._path is None:
             self._time = now

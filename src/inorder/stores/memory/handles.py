@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -21,13 +20,14 @@ from ...errors import (
     TooManyHandles,
     UnknownQueue,
     WrongQueueType,
+    nearest_names,
 )
 from ...options import OpenOptions
 from ...rules.lifecycle import State
 from ...rules.ordering import read_order
 from ...rules.puts import Program
 from ..base import Opened
-from .queue import GOT, HeldUnit, MemoryQueue
+from .queue import GOT, HeldUnit, MemoryQueue, Row
 
 DYNAMIC_NAME = re.compile(r"[A-Za-z0-9./_%]{0,33}\*|[A-Za-z0-9./_%]{1,48}")
 DEFAULT_PREFIX = "AMQ."
@@ -59,6 +59,7 @@ class Handle:
         name: the queue as opened: itself, or an alias of it.
         exclusive: no other handle may be open for input.
         made_temporary_queue: closing this handle deletes the queue (R4.3).
+        locked: rows that it browsed with lock.
     """
 
     id: int
@@ -68,6 +69,7 @@ class Handle:
     options: OpenOptions
     exclusive: bool
     made_temporary_queue: bool = False
+    locked: list[Row] = field(default_factory=list)
 
     def check_alive(self) -> None:
         """Raises QueueDeleted 2052 if the queue went away under the handle."""
@@ -89,6 +91,7 @@ class Handles:
         self.queues: dict[str, MemoryQueue] = {}
         self.other_definitions: dict[str, QueueAttributes] = {}  # aliases and models
         self.connections: dict[int, Connection] = {}
+        self._open: dict[int, Handle] = {}
         self._numbers = numbers
 
     # --- definitions
@@ -98,11 +101,11 @@ class Handles:
         return [every[name] for name in sorted(every)]
 
     def definition(self, name: str) -> QueueAttributes:
-        if name in self.queues:
+        if isinstance(name, str) and name in self.queues:
             return self.queues[name].attributes
-        if name in self.other_definitions:
+        if isinstance(name, str) and name in self.other_definitions:
             return self.other_definitions[name]
-        near = difflib.get_close_matches(name, [one.name for one in self.definitions()])
+        near = nearest_names(str(name), [one.name for one in self.definitions()])
         hint = f"; did you mean {' or '.join(near)}?" if near else ""
         raise UnknownQueue(f"there is no queue {name!r}{hint}", queue=name, nearest=near)
 
@@ -206,13 +209,12 @@ class Handles:
         del self.connections[connection.id]
 
     def handle(self, handle: int) -> Handle:
-        for connection in self.connections.values():
-            if handle in connection.by_id:
-                return connection.by_id[handle]
+        if handle in self._open:
+            return self._open[handle]
         raise ConnectionBroken("the connection of this handle was lost: connect again")
 
     def _all(self) -> Iterator[Handle]:
-        return (handle for connection in self.connections.values() for handle in connection.by_id.values())
+        return iter(self._open.values())
 
     def on(self, queue: MemoryQueue) -> list[Handle]:
         return [handle for handle in self._all() if handle.queue is queue]
@@ -238,7 +240,7 @@ class Handles:
         exclusive = self._check_conflict(queue, options, None)
         made = queue.attributes.definition_type == "temporary_dynamic" and definition.type == "model"
         handle = Handle(next(self._numbers), connection, name, queue, options, exclusive, made)
-        connection.by_id[handle.id] = handle
+        connection.by_id[handle.id] = self._open[handle.id] = handle
         return Opened(handle.id, name, queue.attributes.name, options)
 
     def extend(self, handle: Handle, options: OpenOptions) -> Opened:
@@ -249,7 +251,7 @@ class Handles:
         return Opened(handle.id, handle.name, handle.queue.attributes.name, options)
 
     def close(self, handle: Handle) -> None:
-        del handle.connection.by_id[handle.id]
+        del handle.connection.by_id[handle.id], self._open[handle.id]
 
     def _check_conflict(self, queue: MemoryQueue, options: OpenOptions, own: Handle | None) -> bool:
         """Whether this input open is exclusive. Raises: ObjectInUse 2042 if it conflicts (R4.4)."""

@@ -103,7 +103,7 @@ class Putting:
             depth += len(plan.arriving)
 
     def _unit(self, calls: int) -> HeldUnit | None:
-        if self.request.in_unit:
+        if self.request.in_unit and calls:
             return self.verb.enlist(self.handle.connection, calls, self.manager.max_uncommitted)
         if self.request.options.confirm_id:
             return self.verb.confirm_unit(self.handle, self.request.options.confirm_id)

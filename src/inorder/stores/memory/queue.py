@@ -144,6 +144,7 @@ class MemoryQueue:
         self.locks: dict[int, HeldUnit] = {}
         self.entered: dict[bytes, Entered] = {}
         self._by_uid: dict[UniqueId, Row] = {}
+        self._by_number: dict[int, Row] = {}
         self._placed: list[Row] = []
         self._unplaced: list[Row] = []
         self._groups: dict[bytes, list[Row]] = {}
@@ -165,6 +166,7 @@ class MemoryQueue:
             self._groups.setdefault(row.message.group_id, []).append(row)
         if row.message.uid is not None:
             self._by_uid[row.message.uid] = row
+        self._by_number[row.number] = row
         self._expiring += row.expires_at < math.inf
 
     def give_place(self, row: Row, number: int, ordinal: int) -> None:
@@ -188,6 +190,7 @@ class MemoryQueue:
             group.remove(row)
             if not group:
                 del self._groups[row.message.group_id]
+        del self._by_number[row.number]
         self._expiring -= row.expires_at < math.inf
 
     def placed_rows(self) -> Sequence[Row]:
@@ -220,9 +223,14 @@ class MemoryQueue:
         ends = (row.co_op_marked_at + reader.mark_interval for row in self._placed)
         return min((end for end in ends if reader.now < end < math.inf), default=None)
 
-    def group_size(self, group_id: bytes) -> int:
-        """How many logical messages of the group are here; a message in no group counts as one."""
-        return len({row.message.sequence_number for row in self._groups.get(group_id, ())}) or 1
+    def gets_of_group(self, group_id: bytes) -> int:
+        """How many gets take the whole group; a message in no group takes one.
+
+        One for each logical message; where pieces differ in character set or encoding, up to one for each piece.
+        """
+        messages = [row.message for row in self._groups.get(group_id, ())]
+        alike = len({(one.coded_character_set_id, one.encoding) for one in messages}) <= 1
+        return len({one.sequence_number for one in messages} if alike else messages) or 1
 
     def leave(self, group_id: bytes, handle: int) -> None:
         """The reader has the last member: it is inside no more (B-45)."""
@@ -248,14 +256,13 @@ class MemoryQueue:
         return self._by_uid.get(uid)
 
     def row(self, number: int | None) -> Row | None:
-        return next((row for row in self._placed if row.number == number), None)
+        row = None if number is None else self._by_number.get(number)
+        return row if row is not None and row.placed else None
 
     # --- the search
 
     def find(self, wanted: Wanted, reader: Reader, after: Place | None) -> Sequence[Row]:
         """The rows of the first message that suits: one, or all pieces of a logical message; or none."""
-        if not wanted.possible:
-            return ()
         suiting = (
             row
             for row in self._candidates(wanted, after)
@@ -271,8 +278,6 @@ class MemoryQueue:
 
     def decide(self, wanted: Wanted, reader: Reader, cursor: Cursor, *, logical: bool) -> Decision[Row]:
         """The strict decision over everything that matches, in order of place (B-11)."""
-        if not wanted.possible:
-            return Decision()
         if wanted.member is not None:
             return self._decide_member(wanted, reader)
         rows = (Standing[Row](row.place, row, None) for row in self._placed)

@@ -87,8 +87,10 @@ class Reading:
             try:
                 found = self._find(state, cursor)
                 verdict = self._judge(state, found)
+                if verdict is not None and verdict.takes:
+                    cursor = self._do(cursor, found, verdict)
             except InorderError:
-                if outcome.messages:
+                if outcome.messages and not request.one_group:
                     break  # the next call meets it first, and raises it
                 raise
             if verdict is None:
@@ -96,7 +98,9 @@ class Reading:
             outcome.messages.append(self._told(verdict.message, found))
             if not verdict.takes:
                 break
-            cursor, state = self._do(cursor, found, verdict), verdict.state
+            if verdict.in_unit and outcome.before_unit is None:
+                outcome = outcome._replace(before_unit=state)
+            state = verdict.state
             outcome = outcome._replace(state=state, cursor=cursor)
             if self._is_enough(verdict):
                 break
@@ -177,7 +181,9 @@ class Reading:
         options = self.request.options
         if not (options.unmarked and "token" in options.match.fields):
             return
-        if self.handle.queue.find(Wanted(match=options.match), self.reader._replace(unmarked=False), None):
+        after = self.request.cursor.place if options.browse == "next" else None
+        marked = self.handle.queue.find(Wanted(match=options.match), self.reader._replace(unmarked=False), after)
+        if self.reader.co_op and marked and self.handle.id not in marked[0].handle_marks:
             raise QueueCondition(
                 "the message of this token is marked by the cooperating set", reason=Reason.MSG_MARKED_BROWSE_CO_OP
             )
@@ -202,7 +208,7 @@ class Reading:
         """A group is taken whole or not at all: the unit must have room for all of it (R5.8)."""
         unit = self.handle.connection.unit
         used, limit = unit.calls if unit is not None else 0, self.manager.max_uncommitted
-        size = self.handle.queue.group_size(head.message.group_id)
+        size = self.handle.queue.gets_of_group(head.message.group_id)
         if used + size > limit:
             raise UnitTooLarge(
                 f"the group has {size:,} messages, a unit of work holds at most {limit:,} and has {used:,}",
@@ -265,6 +271,7 @@ class Reading:
                 self.verb.lock(
                     handle.queue, row, Locker(handle.id, connection.id, connection.program.name, self.verb.now)
                 )
+                handle.locked.append(row)
             if options.mark_handle:
                 row.handle_marks.add(handle.id)
             if options.unmark_handle:

@@ -131,6 +131,7 @@ class MemoryStore:
         with self._verb() as verb:
             one = self._handles.handle(handle)
             if delete or purge:
+                verb.discard(one.queue)
                 self._handles.check_delete_at_close(one, purge=purge)
             verb.release(one)
             self._drop(verb, one)
@@ -166,6 +167,10 @@ class MemoryStore:
         self._handles.queues.pop(queue.attributes.name, None)
         verb.touched[queue.attributes.name] = None
 
+    def check_handle(self, handle: int) -> None:
+        with self._verb():
+            self._handles.handle(handle).check_alive()
+
     # --- queues
 
     def create_queue(self, attributes: QueueAttributes) -> None:
@@ -176,6 +181,8 @@ class MemoryStore:
         with self._verb() as verb:
             definition = self._handles.definition(name)
             changed = altered(definition, by, **changes)
+            for affected in self._handles.names_for(name):
+                verb.touched[affected] = None
             if isinstance(queue := self._handles.queues.get(name), MemoryQueue):
                 self._handles.check_alter(queue, changed)
                 queue.attributes, queue.altered_at = changed, verb.now
@@ -187,6 +194,8 @@ class MemoryStore:
 
     def delete_queue(self, name: str, *, purge: bool) -> None:
         with self._verb() as verb:
+            if isinstance(name, str) and name in self._handles.queues:
+                verb.discard(self._handles.queues[name])
             self._handles.check_delete(name, purge=purge)
             if (queue := self._handles.queues.get(name)) is not None:
                 self._vanish(verb, queue)
@@ -227,8 +236,10 @@ class MemoryStore:
                 raise InconsistentCall(
                     "the last message of the group lacks its last segment", reason=Reason.INCOMPLETE_MSG
                 )
+            if not state.group_open:
+                raise WrongState("the handle has no group open")
             pieces = self._put_in_unit(one, state)
-            if not pieces:
+            if sum(row.message.length for row in pieces) != state.offset + state.length or not pieces:
                 raise WrongState("the last message of the group is committed already: put the last one with last=True")
             for row in pieces:
                 flags = stored_flags(row.message.flags | LAST_IN_GROUP)
@@ -239,6 +250,8 @@ class MemoryStore:
     def withdraw(self, handle: int, state: GroupState) -> None:
         with self._verb() as verb:
             one = self._handles.handle(handle)
+            if not state.message_open:
+                raise WrongState("the handle has no logical message open")
             for row in self._put_in_unit(one, state):
                 verb.step(one.queue, row, Event.BACK_OUT)
 

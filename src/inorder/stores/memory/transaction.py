@@ -21,7 +21,8 @@ LOCKS = (State.LOCKED, State.BROWSE_GET_UNCONFIRMED)
 
 @dataclass(slots=True)
 class Transaction:
-    """What one verb does. Every change of a row's state is made here, by the life-cycle table."""
+    """What one verb does. A row's state changes here and nowhere else: by an event and the life-cycle table, or
+    because the row goes with its queue or at a restart."""
 
     now: float
     put: list[tuple[str, Message]] = field(default_factory=list)
@@ -106,7 +107,11 @@ class Transaction:
         event = Event.CONFIRM if outcome == "commit" else Event.BACK_OUT
         for queue, row in unit.rows:
             self.touched[queue.attributes.name] = None
-            if row.unit is unit:  # else it expired, or its queue was deleted
+            if row.unit is not unit:  # it expired, or its queue was deleted
+                continue
+            if row.expires_at <= self.now and row.state is State.PUT_UNCONFIRMED:
+                self.discard(queue)  # its time was over before anybody could see it
+            else:
                 self.step(queue, row, event)
         if outcome == "commit":
             for queue, group_id, handle in unit.left:
@@ -136,7 +141,8 @@ class Transaction:
 
     def release(self, handle: Handle) -> bool:
         """Frees the handle's browse lock; whether there was one."""
-        locked = [row for row in handle.queue.all_rows() if row.locked_by and row.locked_by.handle == handle.id]
+        locked = [row for row in handle.locked if row.locked_by and row.locked_by.handle == handle.id]
+        handle.locked.clear()
         for row in locked:
             self.step(handle.queue, row, Event.UNLOCK, lock=Lock.RIGHT)
         return bool(locked)
@@ -183,8 +189,8 @@ def number_unit(unit: HeldUnit, moment: Moment) -> None:
 
 def as_got(row: Row, now: float) -> Message:
     """The message as a get returns it: what is left of its time, its back outs, its place."""
-    left = None if row.expires_at == math.inf else max(0.1, row.expires_at - now)
-    return row.message.with_values(expiry=left, backout_count=row.backouts, place=row.place)
+    left = math.inf if row.expires_at == math.inf else max(0.1, row.expires_at - now)
+    return row.message.with_values(expiry=left, delay=0.0, backout_count=row.backouts, place=row.place)
 
 
 def as_viewed(queue: MemoryQueue, now: float, strict_waiters: int) -> OrderView:
