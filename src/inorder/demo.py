@@ -4,21 +4,22 @@
 
 Part 1 puts the eight messages of the classic picture (figure 2 of "Logical and physical ordering") and reads
 them in physical and in logical order. Part 2 takes complete groups only. Part 3 runs the example of the strict
-read order disclosure with its two relaxed readers, eager and laid back, getting and browsing, and shows what a
-relaxed reader is not promised. Whatever is printed was read from the queue; what differs from the documents
-ends the program with status 1.
+read order disclosure with its four readers, eager and laid back, getting and browsing, relaxed and strict, in PUT
+and in PREPARE order. Part 4 is a tour of confirm ids, lock ids and undo. Whatever is printed was read from the
+queue; what differs from the documents ends the program with status 1.
 """
 
 from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from .errors import NoMessageAvailable, QueueManagerStopping
+from .attributes import OrderRule
+from .errors import ConnectionBroken, NoMessageAvailable, OrderPending
 from .manager import QueueManager, connect
 from .message import IN_GROUP, LAST_IN_GROUP, LAST_SEGMENT, SEGMENT, Message
-from .options import FOREVER, Match
+from .options import FOREVER, AskedOrder, Match
 
 QUEUE = "ORDERS"
 # Figure 2: name, group, sequence number, offset, flags.
@@ -108,11 +109,11 @@ def physical_and_logical(screen: Screen) -> None:
 
 
 def drain(read: Callable[[], Message]) -> Iterable[Message]:
-    """Reads until there is none."""
+    """Reads until there is none, or until order withholds the next."""
     while True:
         try:
             yield read()
-        except NoMessageAvailable:
+        except (NoMessageAvailable, OrderPending):
             return
 
 
@@ -158,28 +159,48 @@ def write(qm: QueueManager, after_each: Callable[[int], None]) -> None:
         after_each(n)
 
 
-def laid_back(read: Callable[[QueueManager], Iterable[Message]]) -> list[list[str]]:
-    """A reader that comes when all is written: what it reads after each step."""
+Seen = list[list[str]]  # what a reader has read after each of the six steps
+DOCUMENTED: Mapping[tuple[OrderRule, AskedOrder], tuple[str, ...]] = {
+    ("put", "relaxed"): ("A1 B1 A2 B2", "A1 A2 B1 B2", "A1 B1 A2 B2", "A1 A2 B2"),
+    ("put", "strict"): ("A1 B1 A2 B2",) * 4,
+    ("prepare", "relaxed"): ("A1 A2 B1 B2",) * 4,
+    ("prepare", "strict"): ("A1 A2 B1 B2",) * 4,
+}
+READERS = ("laid-back getter", "eager getter", "laid-back browser", "eager browser")
+
+
+def four_readers(order: OrderRule, asked: AskedOrder) -> dict[str, Seen]:
+    """The example of the disclosure, read by its four readers, each on a queue of its own."""
+    return {
+        READERS[0]: laid_back(order, lambda qm: drain(lambda: qm.get(QUEUE, read_order=asked))),
+        READERS[1]: eager_getter(order, asked),
+        READERS[2]: laid_back(order, lambda qm: qm.browse(QUEUE, read_order=asked)),
+        READERS[3]: eager_browser(order, asked),
+    }
+
+
+def laid_back(order: OrderRule, read: Callable[[QueueManager], Iterable[Message]]) -> Seen:
+    """A reader that comes when all is written."""
     with connect() as qm:
-        qm.create_queue(QUEUE)
+        qm.create_queue(QUEUE, order=order)
         write(qm, lambda n: None)
         return [[] for _ in STEPS[1:]] + [names(read(qm))]
 
 
-def eager_getter() -> list[list[str]]:
-    """A reader on a thread of its own that always waits: what it has after each step."""
-    seen: list[list[str]] = [[] for _ in STEPS]
+def eager_getter(order: OrderRule, asked: AskedOrder) -> Seen:
+    """A reader on a thread of its own that always waits."""
+    seen: Seen = [[] for _ in STEPS]
     step = 0
     with connect() as qm:
-        qm.create_queue(QUEUE)
+        qm.create_queue(QUEUE, order=order)
         reader = qm.connect(program="eager")
 
         def read() -> None:
             try:
                 while True:
-                    message = reader.get(QUEUE, wait=FOREVER)
+                    message = reader.get(QUEUE, wait=FOREVER, read_order=asked)
                     seen[step].append(message.body.decode())
-            except QueueManagerStopping:
+            except ConnectionBroken:
                 return
 
         thread = threading.Thread(target=read)
@@ -192,42 +213,77 @@ def eager_getter() -> list[list[str]]:
             step = n + 1
 
         write(qm, after_each)
-        qm.stop()
-        thread.join()
         reader.abandon()
-        qm.abandon()
+        thread.join()
     return seen
 
 
-def eager_browser() -> list[list[str]]:
+def eager_browser(order: OrderRule, asked: AskedOrder) -> Seen:
     """A browser that looks after each step, from its cursor on."""
-    seen: list[list[str]] = []
+    seen: Seen = []
     with connect() as qm:
-        qm.create_queue(QUEUE)
-        with qm.open(QUEUE, browse=True) as queue:
+        qm.create_queue(QUEUE, order=order)
+        with qm.open(QUEUE, browse=True, read_order=asked) as queue:
             write(qm, lambda n: seen.append(names(drain(queue.browse_next))))
     return seen
 
 
-def relaxed_readers(screen: Screen) -> None:
-    """Part 3."""
-    screen.title("3. Relaxed readers: nobody waits for an open unit of work, and the order depends on when you look")
-    columns = {
-        "laid-back getter": laid_back(lambda qm: drain(lambda: qm.get(QUEUE))),
-        "eager getter": eager_getter(),
-        "laid-back browser": laid_back(lambda qm: qm.browse(QUEUE)),
-        "eager browser": eager_browser(),
-    }
-    print("      " + "".join(text.ljust(19) for text in ("", *columns)).rstrip())
+def table(columns: dict[str, Seen]) -> list[str]:
+    """The steps, and what each reader read after them, side by side."""
+    lines = ["      " + "".join(text.ljust(19) for text in ("", *columns))]
     for n, step in enumerate(STEPS):
         cells = "".join(" ".join(seen[n]).ljust(19) for seen in columns.values())
-        print(f"  t{n + 1}  {step:19}{cells}".rstrip())
-    totals = {name: [message for step in seen for message in step] for name, seen in columns.items()}
-    screen.check("the laid-back getter reads in put order", totals["laid-back getter"], "A1 B1 A2 B2".split())
-    screen.check("the eager getter reads another order", totals["eager getter"], "A1 A2 B1 B2".split())
-    screen.check("the laid-back browser reads in put order", totals["laid-back browser"], "A1 B1 A2 B2".split())
-    screen.check("the eager browser misses B1", totals["eager browser"], "A1 A2 B2".split())
-    print("  A strict reader, which gives each of them the same order, is the next stage.")
+        lines.append(f"  t{n + 1}  {step:19}{cells}")
+    return [line.rstrip() for line in lines]
+
+
+def readers_side_by_side(screen: Screen) -> None:
+    """Part 3."""
+    screen.title("3. Four readers, two order rules, relaxed and strict")
+    for (order, asked), documented in DOCUMENTED.items():
+        columns = four_readers(order, asked)
+        print(f"  {order.upper()} order, {asked}")
+        print("\n".join(table(columns)))
+        got = tuple(" ".join(name for step in seen for name in step) for seen in columns.values())
+        screen.check("each reader's sequence is the disclosure's", got, documented)
+        print()
+    print("  Relaxed, PUT order: the order depends on when you look, and the eager browser misses B1.")
+    print("  Strict: every reader reads the same; in PUT order it waits for the open unit of B, in PREPARE order not.")
+
+
+def confirmed_life(screen: Screen) -> None:
+    """Part 4: what is put, got and locked under an id can be confirmed, or undone, by whoever knows the id."""
+    screen.title("4. Confirm, lock and undo")
+    with connect() as qm:
+        qm.create_queue(QUEUE, order="commit")
+
+        def show(text: str) -> list[str]:
+            visible = names(qm.browse(QUEUE))
+            print(f"  {text:44} visible: {' '.join(visible) or '-':9} depth: {qm.depth(QUEUE)}")
+            return visible
+
+        first = qm.put(QUEUE, b"m1", confirm_id=7)
+        second = qm.put(QUEUE, b"m2", confirm_id=8)
+        hidden = show("put m1 and m2, with confirm ids 7 and 8")
+        qm.confirm_put(QUEUE, second.uid)
+        qm.confirm_put(QUEUE, first.uid)
+        confirmed = show("confirm m2, then m1")
+        screen.check("they are hidden until confirmed", hidden, [])
+        screen.check("and stand in the order of their confirms", confirmed, ["m2", "m1"])
+        qm.get(QUEUE, confirm_id=9)
+        got = show("get m2 with confirm id 9")
+        qm.undo(QUEUE, 9)
+        screen.check("an undone get is back in its place", [got, show("undo 9")], [["m1"], ["m2", "m1"]])
+        locked = qm.browse_and_lock(QUEUE, confirm_id=5)
+        qm.put(QUEUE, b"m3")
+        show("browse and lock both; put m3")
+        qm.get(QUEUE, lock_id=locked.lock_id, confirm_id=6)
+        qm.undo(QUEUE, 6)
+        show("get m2 by its lock with confirm id 6; undo 6")
+        screen.check("it is locked as before", len([unit for unit in qm.units() if unit.kind == "lock"]), 1)
+        qm.undo(QUEUE, 5)
+        screen.check("undoing the lock frees all", show("undo 5"), ["m2", "m1", "m3"])
+        screen.check("the undone gets are counted", [m.backout_count for m in qm.browse(QUEUE)], [2, 0, 0])
 
 
 def main() -> int:
@@ -235,7 +291,8 @@ def main() -> int:
     screen = Screen()
     physical_and_logical(screen)
     complete_groups(screen)
-    relaxed_readers(screen)
+    readers_side_by_side(screen)
+    confirmed_life(screen)
     print(f"\n{'All as documented.' if not screen.wrong else f'{screen.wrong} NOT as documented.'}")
     return 1 if screen.wrong else 0
 
