@@ -1,0 +1,171 @@
+"""Confirmed calls, as far as the scenario tables have no word for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from inorder import Arrival, Match, Message, QueueManager, Reason, UniqueId
+from inorder.errors import ArgumentError, DuplicateMessage, NotFound, OptionsError
+from inorder.stores.memory import MemoryStore
+from inorder.testing import ManualClock, temporary_manager
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture
+def qm(clock: ManualClock) -> Iterator[QueueManager]:
+    with temporary_manager(clock=clock) as manager:
+        manager.create_queue("Q", order="commit")
+        yield manager
+
+
+def bodies(qm: QueueManager) -> list[bytes]:
+    return [message.body for message in qm.browse("Q")]
+
+
+def test_a1_a_unique_id_is_the_queue_manager_and_a_number_that_grows(qm: QueueManager) -> None:
+    one, two = qm.put("Q", b"1").uid, qm.put("Q", b"2").uid
+    assert one.origin == two.origin == "TEST"
+    assert one.number < two.number
+    assert qm.get("Q").uid == one
+
+
+def test_d25_a_listener_is_told_when_the_put_is_confirmed(qm: QueueManager) -> None:
+    told: list[Arrival] = []
+    qm.listen("Q", told.append)
+    put = qm.put("Q", b"1", confirm_id=7)
+    qm.hub.flush()
+    assert told == []
+    qm.confirm_put("Q", put.uid)
+    qm.put("Q", b"2")
+    qm.hub.flush()
+    assert [event.uid for event in told] == [put.uid, UniqueId("TEST", told[1].uid.number)]  # type: ignore[union-attr]
+
+
+def test_d7_a_duplicate_is_told_once_to_its_hook(qm: QueueManager) -> None:
+    told: list[tuple[str, bytes]] = []
+    qm.hook("duplicate", lambda queue, message: told.append((queue, message.body)))
+    put = qm.put("Q", b"1", confirm_id=7)
+    with pytest.raises(DuplicateMessage) as raised:
+        qm.put("Q", b"1", confirm_id=7, uid=put.uid)
+    assert raised.value.uid == put.uid
+    qm.hub.flush()
+    assert told == [("Q", b"1")]
+    assert qm.depth("Q") == 1
+
+
+def test_d22_an_expired_message_is_told_to_its_hook_which_may_keep_a_copy(
+    qm: QueueManager, clock: ManualClock
+) -> None:
+    qm.alter_queue("Q", expiry=1)
+    qm.create_queue("DLQ")
+    saved = qm.connect()
+
+    def save(queue: str, message: Message) -> None:
+        saved.put("DLQ", message.replace(expiry=None))
+
+    qm.hook("expired", save)
+    qm.put("Q", b"m", expiry=60)
+    qm.put("Q", b"n")
+    clock.advance(2)
+    assert bodies(qm) == [b"m"]
+    qm.hub.flush()
+    copy = qm.get("DLQ")
+    assert copy.body == b"n"
+
+
+def test_a3_a_message_that_was_got_is_put_as_a_new_one(qm: QueueManager) -> None:
+    first = qm.put("Q", b"1", message_id=b"id")
+    message = qm.get("Q")
+    second = qm.put("Q", message)
+    assert second.uid != first.uid
+    assert second.message_id == first.message_id
+
+
+def test_a9_ids_are_64_bit_numbers(qm: QueueManager) -> None:
+    put = qm.put("Q", b"1", confirm_id=2**64 - 1)
+    assert qm.confirm_put("Q", put.uid, confirm_id=2**64 - 1) is None
+    for bad in (-1, 2**64, True, "7", 1.0):
+        with pytest.raises(ArgumentError):
+            qm.put("Q", b"1", confirm_id=bad)  # type: ignore[arg-type]
+        with pytest.raises(ArgumentError):
+            qm.undo("Q", bad)  # type: ignore[arg-type]
+
+
+def test_a3_confirmed_calls_are_outside_the_unit_of_work_they_stand_in(qm: QueueManager) -> None:
+    with pytest.raises(OptionsError):
+        qm.put("Q", b"1", confirm_id=7, syncpoint=True)
+    with pytest.raises(OptionsError):
+        qm.get("Q", confirm_id=7, syncpoint=True)
+    with qm.unit_of_work() as unit:
+        put = qm.put("Q", b"1", confirm_id=7)
+        qm.confirm_put("Q", put.uid)
+        unit.back_out()
+    assert bodies(qm) == [b"1"]
+
+
+def test_a16_one_undo_reverses_a_lock_a_get_and_a_put(qm: QueueManager) -> None:
+    qm.put_many("Q", [b"1", b"2", b"3"])
+    qm.browse_and_lock("Q", Match(token=next(qm.browse("Q")).token), confirm_id=5)
+    qm.get("Q", confirm_id=5)
+    qm.put("Q", b"4", confirm_id=5)
+    assert bodies(qm) == [b"3"]
+    assert qm.undo("Q", 5) == 3
+    assert bodies(qm) == [b"1", b"2", b"3"]
+    with pytest.raises(NotFound):
+        qm.undo("Q", 5)
+
+
+def test_a19_the_operator_sees_ids_and_ends_them(qm: QueueManager) -> None:
+    qm.put_many("Q", [b"1", b"2", b"3"])
+    qm.put("Q", b"4", confirm_id=7)
+    qm.get("Q", confirm_id=7)
+    locked = qm.browse_and_lock("Q", confirm_id=0)
+    seen = {(unit.kind, unit.name): (unit.queue, unit.puts, unit.gets, unit.locks) for unit in qm.units()}
+    assert seen == {("confirm", "7"): ("Q", 1, 1, 0), ("lock", str(locked.lock_id)): ("Q", 0, 0, 2)}
+    assert qm.release_lock("Q", locked.lock_id) == 2
+    assert qm.undo("Q", 7) == 2
+    assert qm.units() == []
+    with pytest.raises(NotFound):
+        qm.release_lock("Q", locked.lock_id)
+
+
+def test_a20_ids_survive_a_restart_and_anyone_may_use_them(clock: ManualClock) -> None:
+    store = MemoryStore(clock=clock)
+    from inorder import connect
+
+    before = connect(store)
+    before.create_queue("Q")
+    put = before.put("Q", b"1", confirm_id=7)
+    before.put_many("Q", [b"2", b"3"])
+    locked = before.browse_and_lock("Q", Match(token=before.get("Q", confirm_id=9).token))
+    assert locked.messages == []
+    locked = before.browse_and_lock("Q")
+    store.restart()
+    with connect(store) as after:
+        assert bodies(after) == []
+        after.confirm_put("Q", put.uid)
+        after.undo("Q", 9)
+        after.unlock("Q", locked.messages[0].uid, lock_id=locked.lock_id)
+        assert bodies(after) == [b"1", b"2", b"3"]
+
+
+def test_a_confirm_of_what_is_not_there_is_a_warning(qm: QueueManager) -> None:
+    put = qm.put("Q", b"1", confirm_id=7)
+    qm.undo("Q", 7)
+    assert qm.confirm_put("Q", put.uid) is Reason.NOT_FOUND
+    assert qm.confirm_get("Q", put.uid) is Reason.NOT_FOUND
+
+
+def test_a_unique_id_names_one_message(qm: QueueManager) -> None:
+    uid = qm.put("Q", b"1", confirm_id=7).uid
+    with pytest.raises(OptionsError):
+        qm.put_many("Q", [b"1", b"2"], uid=uid)
+    for bad in ("TEST-1", ("TEST", 1), 5):
+        with pytest.raises(ArgumentError):
+            qm.confirm_put("Q", bad)  # type: ignore[arg-type]

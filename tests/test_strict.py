@@ -1,0 +1,215 @@
+"""Strict reading, as far as the scenario tables have no word for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from inorder import FOREVER, NoMessageAvailable, OrderPending, Place, QueueCondition, QueueManager, Reason
+from inorder.errors import ArgumentError, CallerError, OptionsError, OrderDeadlock, OrderSelfBlocked, OrderUnsupported
+from inorder.errors import QueueManagerStopping
+from inorder.rules.ordering import Kind, is_deadlocked, read_order
+from inorder.testing import ManualClock, temporary_manager
+from tests.support import Call
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture
+def qm(clock: ManualClock) -> Iterator[QueueManager]:
+    with temporary_manager(clock=clock) as manager:
+        manager.create_queue("Q")
+        yield manager
+
+
+def test_b26_a_withheld_call_is_told_kind_holder_age_and_place(qm: QueueManager, clock: ManualClock) -> None:
+    writer = qm.connect(program="writer")
+    writer.put("Q", b"1", syncpoint=True)
+    qm.put("Q", b"2")
+    clock.advance(3)
+    with pytest.raises(OrderPending) as raised:
+        qm.get("Q", read_order="strict")
+    pending = raised.value
+    assert (pending.kind, pending.by, pending.age, pending.place) == ("in", "writer", 3.0, Place(0, 1, 0))
+    assert pending.reason is Reason.ORDER_PENDING
+    assert "writer" in str(pending)
+
+
+def test_d44_nothing_at_all_is_told_with_what_is_pending(qm: QueueManager) -> None:
+    with pytest.raises(NoMessageAvailable) as nothing:
+        qm.get("Q", read_order="strict")
+    assert "kind" not in nothing.value.data
+    writer = qm.connect(program="writer")
+    writer.put("Q", b"1", syncpoint=True)
+    with pytest.raises(NoMessageAvailable) as pending:
+        qm.get("Q", read_order="strict")
+    assert (pending.value.kind, pending.value.by) == ("in", "writer")
+
+
+def test_d45_a_wait_that_runs_out_leaves_the_queue_as_it_was(qm: QueueManager, clock: ManualClock) -> None:
+    writer, reader = qm.connect(program="writer"), qm.connect()
+    writer.put("Q", b"1", syncpoint=True)
+    qm.put("Q", b"2")
+    call = Call(lambda: reader.get("Q", read_order="strict", wait=0.2))
+    call.sleeps(reader)
+    assert qm.order_view("Q").strict_waiters == 1
+    clock.advance(0.2)
+    error = call.error()
+    assert isinstance(error, OrderPending)
+    assert error.age >= 0.2
+    assert (qm.depth("Q"), qm.order_view("Q").strict_waiters) == (2, 0)
+
+
+def test_d69_the_end_of_the_queue_manager_ends_a_strict_wait(qm: QueueManager) -> None:
+    writer, reader = qm.connect(program="writer"), qm.connect()
+    writer.put("Q", b"1", syncpoint=True)
+    qm.put("Q", b"2")
+    call = Call(lambda: reader.get("Q", read_order="strict", wait=FOREVER))
+    call.sleeps(reader)
+    qm.stop()
+    assert isinstance(call.error(), QueueManagerStopping)
+
+
+def test_b16_a_notify_call_is_told_how_many_which_first_and_why(qm: QueueManager) -> None:
+    writer = qm.connect()
+    writer.put("Q", b"1", syncpoint=True)
+    writer.put("Q", b"2", syncpoint=True)
+    qm.put("Q", b"3")
+    with qm.open("Q", browse=True, read_order="notify") as queue:
+        message = queue.browse_first()
+    assert message.earlier_pending == (2, Place(0, 1, 0), "in")
+    writer.back_out()
+    assert qm.get("Q", read_order="notify").earlier_pending is None
+
+
+def test_b33_the_operator_sees_what_is_pending_and_how_long(qm: QueueManager, clock: ManualClock) -> None:
+    qm.put_many("Q", [b"1", b"2", b"3"])
+    reader, writer = qm.connect(program="reader"), qm.connect(program="writer")
+    reader.get("Q", syncpoint=True)
+    clock.advance(5)
+    writer.put("Q", b"4", syncpoint=True)
+    qm.put("Q", b"5")
+    view = qm.order_view("Q")
+    assert (view.unresolved_puts, view.pending_out, view.withheld, view.strict_waiters) == (1, 1, 3, 0)
+    assert view.oldest_put is not None
+    assert view.oldest_out is not None
+    assert (view.oldest_put.by, view.oldest_put.kind) == ("writer", Kind.IN)
+    assert (view.oldest_out.by, view.oldest_out.since) == ("reader", clock.now() - 5)
+
+
+def test_b41_a_token_goes_on_where_the_browse_was_and_dies_with_its_queue(qm: QueueManager) -> None:
+    qm.put_many("Q", [b"1", b"2", b"3"])
+    with qm.open("Q", browse=True, read_order="strict") as queue:
+        start = queue.browse_token()
+        queue.browse_first()
+        token = queue.browse_token()
+    with qm.open("Q", browse=True, read_order="strict") as queue:
+        queue.resume(token)
+        assert queue.browse_next().body == b"2"
+        queue.resume(start)
+        assert queue.browse_next().body == b"1"
+    qm.close_queue("Q")
+    qm.delete_queue("Q", purge=True)
+    qm.create_queue("Q")
+    with qm.open("Q", browse=True) as queue, pytest.raises(QueueCondition) as raised:
+        queue.resume(token)
+    assert raised.value.reason is Reason.OBJECT_CHANGED
+
+
+def test_b41_a_token_keeps_the_place_inside_a_group(qm: QueueManager) -> None:
+    with qm.group("Q") as group:
+        for body in (b"1", b"2", b"3"):
+            group.put(body)
+    qm.put("Q", b"4")
+    with qm.open("Q", browse=True, read_order="strict") as queue:
+        queue.browse_first(logical=True)
+        queue.browse_next(logical=True)
+        token = queue.browse_token()
+    with qm.open("Q", browse=True, read_order="strict") as queue:
+        queue.resume(token)
+        assert [queue.browse_next(logical=True).body for _ in range(2)] == [b"3", b"4"]
+
+
+@pytest.mark.parametrize("token", ["", "text", "e30=", "bnVsbA==", 5, None])
+def test_what_is_no_token_is_refused(qm: QueueManager, token: object) -> None:
+    with qm.open("Q", browse=True) as queue, pytest.raises(ArgumentError) as raised:
+        queue.resume(token)  # type: ignore[arg-type]
+    assert raised.value.argument == "token"
+
+
+def test_a_relaxed_browse_has_no_token(qm: QueueManager) -> None:
+    qm.put("Q", b"1")
+    with qm.open("Q", browse=True) as queue:
+        queue.browse_first()
+        with pytest.raises(CallerError) as raised:
+            queue.browse_token()
+    assert raised.value.reason is Reason.ORDER_UNSUPPORTED
+
+
+def test_b30_a_call_that_would_wait_for_itself_is_told_at_once(qm: QueueManager) -> None:
+    qm.put("Q", b"1", syncpoint=True)
+    other = qm.connect()
+    other.put("Q", b"2")
+    with pytest.raises(OrderSelfBlocked):
+        qm.get("Q", read_order="strict", syncpoint=True, wait=FOREVER)
+    qm.commit()
+    assert qm.get("Q", read_order="strict").body == b"1"
+
+
+def test_b31_readers_that_wait_for_each_other_are_told_at_once(qm: QueueManager) -> None:
+    qm.create_queue("R")
+    for queue in ("Q", "R"):
+        qm.put_many(queue, [b"1", b"2"])
+    one, two = qm.connect(), qm.connect()
+    one.get("Q", syncpoint=True)
+    two.get("R", syncpoint=True)
+    call = Call(lambda: one.get("R", syncpoint=True, read_order="strict", wait=FOREVER).body)
+    call.sleeps(one)
+    with pytest.raises(OrderDeadlock):
+        two.get("Q", syncpoint=True, read_order="strict", wait=FOREVER)
+    two.back_out()
+    assert call.result() == b"1"
+    assert qm.depth("R") == 1
+
+
+WAITS = [
+    ({1: [{2}], 2: [{1}]}, 1, True),
+    ({1: [{2}], 2: [{3}], 3: [{1}]}, 3, True),
+    ({1: [{2}]}, 1, False),  # 2 does not wait
+    ({1: [{2}], 2: [set()]}, 1, False),  # 2 waits for what anyone may settle
+    ({1: [{2}, {3}], 2: [{1}]}, 1, False),  # 1 can go on at another level
+    ({1: [{2, 3}], 2: [{1}]}, 1, True),  # 1 needs both
+    ({1: [{2}], 2: [{3}], 3: [{2}]}, 1, True),  # 1 waits for a circle
+]
+
+
+@pytest.mark.parametrize(("waits", "connection", "stuck"), WAITS)
+def test_b31_who_can_never_go_on(waits: dict[int, list[set[int]]], connection: int, stuck: bool) -> None:
+    frozen = {one: [frozenset(level) for level in levels] for one, levels in waits.items()}
+    assert is_deadlocked(connection, frozen) is stuck
+
+
+def test_b18_strictness_is_strengthened_never_weakened() -> None:
+    for queue in ("required", "strict", "relaxed"):
+        assert read_order(queue, "strict") == "strict"
+    assert read_order("required", "relaxed") == read_order("required", "notify") == "strict"
+    assert [read_order(queue, None) for queue in ("strict", "relaxed", "unordered")] == ["strict", "relaxed", "relaxed"]
+    assert read_order("strict", "notify") == read_order("unordered", "notify") == "notify"
+    with pytest.raises(OrderUnsupported):
+        read_order("unordered", "strict")
+
+
+def test_a_call_may_not_ask_for_an_order_that_does_not_exist(qm: QueueManager) -> None:
+    for ask in (lambda: qm.get("Q", read_order="strictly"), lambda: qm.open("Q", browse=True, read_order=5)):  # type: ignore[arg-type]
+        with pytest.raises(ArgumentError) as raised:
+            ask()
+        assert raised.value.argument == "read_order"
+
+
+def test_a_sweep_through_a_buffer_that_is_too_small_is_refused(qm: QueueManager) -> None:
+    with pytest.raises(OptionsError, match="accept_truncated"):
+        list(qm.browse("Q", buffer=3))
