@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable
 from typing import Protocol
 
-
 SLEEP_SECONDS_MAX = 3600.0  # a thread cannot be asked to sleep for ever longer; it looks and sleeps again
 
 

@@ -55,6 +55,7 @@ class GroupWriter:
             raise InconsistentCall("a group is open on this handle: end it first", reason=Reason.INCOMPLETE_GROUP)
         if self._own_unit is not None:
             self._own_unit.__enter__()
+        self._queue.is_reserved = True
         return self
 
     def put(
@@ -95,6 +96,7 @@ class GroupWriter:
     def _leave(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._queue.is_reserved = False
         if self._own_unit is not None:
             self._own_unit.__exit__(kind, error, trace)
 

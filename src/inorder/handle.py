@@ -72,6 +72,7 @@ class Queue:
         self._puts, self._gets, self._browses = Retained(), Retained(), Retained()
         self._cursor = UNSET
         self.closed = False
+        self.is_reserved = False  # for a block that will put through it
         session.retained(self._puts, self._gets)
 
     # --- put
@@ -159,6 +160,11 @@ class Queue:
     def get_state(self) -> GroupState:
         """Where this handle stands in a group and logical message that it gets."""
         return self._gets.state
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing is lost if it is closed: no block, group, message or cursor, and so no lock or mark."""
+        return not (self.is_reserved or self._puts.in_use or self._gets.in_use or self._cursor != UNSET)
 
     # --- get
 
@@ -287,9 +293,12 @@ class Queue:
         if co_op and not self.options.co_op:
             raise OptionsError("cooperative marks need a handle opened with co_op")
 
-    def _need(self, options: OpenOptions, reason: Reason) -> None:
+    def _check_open(self) -> None:
         if self.closed:
             raise HandleError(f"this handle of {self.name} is closed")
+
+    def _need(self, options: OpenOptions, reason: Reason) -> None:
+        self._check_open()
         if self.options.covers(options):
             return
         if not self._grows:
@@ -350,6 +359,14 @@ class Queue:
 
     def __repr__(self) -> str:
         return f"<queue {self.name}{', closed' if self.closed else ''}>"
+
+
+def alive(handle: Queue) -> Queue:
+    """The handle itself. Raises: QueueDeleted 2052, its queue went away; HandleError 2019."""
+    with handle._session:
+        handle._check_open()
+        handle._store.extend(handle._handle, handle.options)
+    return handle
 
 
 def _message(body: bytes | bytearray | memoryview | Message, fields: dict[str, Any]) -> Message:

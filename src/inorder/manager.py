@@ -5,8 +5,7 @@ from __future__ import annotations
 import getpass
 import os
 import sys
-import weakref
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any, TypeVar
@@ -21,13 +20,13 @@ from .attributes import (
     QueueType,
     define_queue,
 )
-from .errors import Reason, bad_argument
+from .errors import CallInProgress, QueueDeleted, Reason, TooManyHandles, UnknownQueue, bad_argument
 from .events import Hook, HookName, Listener, Registration
-from .handle import PutCall, Queue
+from .handle import PutCall, Queue, alive
 from .message import Message
 from .options import EVERYTHING, BrowseKeywords, GetKeywords, GetOptions, Match, OpenOptions, PutOptions
 from .rules.puts import Program, PutResult
-from .session import Services, Session
+from .session import Services, Session, services_of
 from .stores.base import Outcome, Store, Unit
 from .stores.memory import MemoryStore
 from .unit_of_work import UnitOfWork
@@ -46,7 +45,9 @@ def connect(store: str | Store = MEMORY, *, program: str | None = None) -> Queue
     """Connects to a queue manager.
 
     Args:
-        store: ":memory:" for a new queue manager in this process's memory (name "INORDER"), or a store.
+        store: ":memory:" for a new queue manager in this process's memory (name "INORDER"), or a store. All
+            connections of a process to one store object share its waiting room and its listeners, as if made by
+            `connect` of one of them.
         program: the name recorded with each message put; default: the name of the running script.
 
     Returns: a connection. Use it as a context manager: the normal end of the block commits and closes, an
@@ -59,7 +60,7 @@ def connect(store: str | Store = MEMORY, *, program: str | None = None) -> Queue
             raise bad_argument("store", store, f"{MEMORY!r}: files are not supported yet")
         store = MemoryStore()
     name = program if program is not None else Path(sys.argv[0] or sys.executable).name
-    return QueueManager(Services(store), Program(_user()[:12], name[:28]))
+    return QueueManager(services_of(store), Program(_user()[:12], name[:28]))
 
 
 def _user() -> str:
@@ -83,7 +84,6 @@ class QueueManager:
         self._session = Session(services, program)
         self._store = services.store
         self._queues: dict[str, Queue] = {}
-        self._abandoned = weakref.finalize(self, self._session.end)
         housekeeping.tidy(self._store)
 
     def connect(self, *, program: str | None = None) -> QueueManager:
@@ -210,21 +210,54 @@ class QueueManager:
 
     def close_queue(self, name: str) -> Reason | None:
         """Closes the default handle of a queue; the warning as `Queue.close`, None if it was not open."""
-        queue = self._queues.pop(name, None)
-        return None if queue is None else queue.close()
+        queue = self._queues.get(name)
+        if queue is None:
+            return None
+        warning = queue.close()
+        del self._queues[name]
+        return warning
 
     def _default(self, name: str, options: OpenOptions) -> Queue:
+        """The default handle of a queue; the one used last is the last in the table."""
         if name not in self._queues:
             if self.attributes(name).type == "model":
                 raise bad_argument("queue", name, "a queue that exists; open a model with open()")
-            self._queues[name] = self.open_growing(name, options)
+            return self._queues.setdefault(name, self._with_room(lambda: self.open_growing(name, options)))
+        self._queues[name] = self._queues.pop(name)
         return self._queues[name]
+
+    def _with_room(self, opening: Callable[[], Queue]) -> Queue:
+        """Opens a handle; at the limit, default handles that nobody would miss are closed, the oldest first."""
+        while True:
+            try:
+                return opening()
+            except TooManyHandles:
+                idle = next((name for name, queue in self._queues.items() if queue.is_idle), None)
+                if idle is None:
+                    raise
+                self.close_queue(idle)
+
+    def _through(self, name: str, options: OpenOptions, call: Callable[[Queue], T]) -> T:
+        """A call on the default handle; if its queue was deleted, on a new one of the queue that has the name now."""
+        queue = self._default(name, options)
+        try:
+            return call(queue)
+        except QueueDeleted as deleted:
+            was_idle = queue.is_idle  # a group that was open is not silently begun again
+            self.close_queue(name)
+            if not was_idle:
+                raise
+            try:
+                fresh = self._default(name, options)
+            except UnknownQueue:
+                raise deleted from None
+        return call(fresh)
 
     # --- messages
 
     def put(self, queue: str, body: Data, options: PutOptions | None = None, **keywords: Unpack[PutCall]) -> PutResult:
         """Puts one message through the default handle of a queue; see `Queue.put`."""
-        return self._default(queue, _FOR_OUTPUT).put(body, options, **keywords)
+        return self._through(queue, _FOR_OUTPUT, lambda handle: handle.put(body, options, **keywords))
 
     def put_many(
         self,
@@ -234,43 +267,43 @@ class QueueManager:
         **keywords: Unpack[PutCall],
     ) -> list[PutResult]:
         """Puts messages in order, all or none; see `Queue.put_many`."""
-        return self._default(queue, _FOR_OUTPUT).put_many(messages, options, **keywords)
+        return self._through(queue, _FOR_OUTPUT, lambda handle: handle.put_many(messages, options, **keywords))
 
     def get(self, queue: str, options: GetOptions | None = None, **keywords: Unpack[GetKeywords]) -> Message:
         """Removes one message and returns it; see `Queue.get`."""
-        return self._default(queue, _FOR_INPUT).get(options, **keywords)
+        return self._through(queue, _FOR_INPUT, lambda handle: handle.get(options, **keywords))
 
     def get_many(
         self, queue: str, count: int, options: GetOptions | None = None, **keywords: Unpack[GetKeywords]
     ) -> list[Message]:
         """Removes up to `count` messages; see `Queue.get_many`."""
-        return self._default(queue, _FOR_INPUT).get_many(count, options, **keywords)
+        return self._through(queue, _FOR_INPUT, lambda handle: handle.get_many(count, options, **keywords))
 
     def browse(self, queue: str, **keywords: Unpack[BrowseKeywords]) -> Iterator[Message]:
         """Copies every suitable message, from the first on.
 
         Each call has a handle of its own, closed at the end of the loop, so loops may be nested.
         """
-        with self.open(queue, browse=True) as handle:
+        with self._with_room(lambda: self.open(queue, browse=True)) as handle:
             yield from handle.browse(**keywords)
 
     def group(self, queue: str) -> groups.GroupWriter:
         """A block that puts one group in logical order; see `GroupWriter`."""
-        return groups.GroupWriter(self._session, self._default(queue, _FOR_OUTPUT))
+        return groups.GroupWriter(self._session, self._through(queue, _FOR_OUTPUT, alive))
 
     def get_group(self, queue: str, *, wait: float | None = 0, match: Match = EVERYTHING) -> Iterator[Message]:
         """A complete group in order, segments joined; see `inorder.groups.get_group`."""
-        return groups.get_group(self._session, self._default(queue, _FOR_INPUT), wait=wait, match=match)
+        return groups.get_group(self._session, self._through(queue, _FOR_INPUT, alive), wait=wait, match=match)
 
     def put_stream(self, queue: str, stream: IO[bytes], **options: Any) -> PutResult:
         """Puts a binary stream as one logical message in segments; see `inorder.groups.put_stream`."""
-        return groups.put_stream(self._session, self._default(queue, _FOR_OUTPUT), stream, **options)
+        return groups.put_stream(self._session, self._through(queue, _FOR_OUTPUT, alive), stream, **options)
 
     def get_stream(
         self, queue: str, stream: IO[bytes], *, wait: float | None = 0, match: Match = EVERYTHING
     ) -> Message:
         """Gets one logical message into a binary stream; see `inorder.groups.get_stream`."""
-        return groups.get_stream(self._session, self._default(queue, _FOR_INPUT), stream, wait=wait, match=match)
+        return groups.get_stream(self._session, self._through(queue, _FOR_INPUT, alive), stream, wait=wait, match=match)
 
     # --- units of work
 
@@ -348,19 +381,30 @@ class QueueManager:
     # --- the end
 
     def close(self) -> None:
-        """Ends the connection; an open unit of work is committed (R5.6). Harmless when repeated."""
-        if not self._session.closed:
+        """Ends the connection; an open unit of work is committed (R5.6). Harmless when repeated.
+
+        If the commit fails the connection ends all the same, and the unit is backed out. Raises: CallInProgress
+        2219, another thread is inside a call on it; it then stays open.
+        """
+        if self._session.closed:
+            return
+        try:
             self._settle("commit")
             housekeeping.tidy(self._store)
+        except CallInProgress:  # refused before anything was done: the call of the other thread goes on
+            raise
+        except BaseException:
             self.abandon()
+            raise
+        self.abandon()
 
     def stop(self) -> None:
         """Stops the queue manager for everyone: calls that wait, and all later ones, end with 2162."""
+        self._session.check()  # not more: it may end a call that waits on this connection
         self._store.stop()
 
     def abandon(self) -> None:
         """Ends the connection as if the program had died: an open unit of work is backed out (R5.6)."""
-        self._abandoned.detach()
         self._session.end()
 
     def __enter__(self) -> QueueManager:
