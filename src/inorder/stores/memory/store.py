@@ -45,9 +45,9 @@ from ...rules.lifecycle import Event, State
 from ...rules.ordering import Cursor, Moment, draws_number, rank
 from ...rules.puts import Planned, Program, PutCircumstances, plan_put
 from ..base import GetOutcome, GetRequest, Observer, Opened, Outcome, PutOutcome, PutRequest, Unit
+from ..lock import VerbLock
 from ..telling import Teller
 from .handles import Connection, Handle, Handles
-from .lock import VerbLock
 from .queue import NEVER, HeldUnit, MemoryQueue, Reader, Row, available
 from .transaction import Transaction, as_got, as_seen, number_unit
 

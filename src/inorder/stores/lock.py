@@ -1,4 +1,4 @@
-"""The lock of the memory store: one verb at a time, and only in the process that made the store."""
+"""The lock of a store in memory: one verb at a time, and only in the process that made the store."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 import threading
 from types import TracebackType
 
-from ...errors import CallInProgress, ForkedConnection
+from ..errors import CallInProgress, ForkedConnection
 
 
 class VerbLock:
