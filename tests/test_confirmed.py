@@ -59,9 +59,7 @@ def test_d7_a_duplicate_is_told_once_to_its_hook(qm: QueueManager) -> None:
     assert qm.depth("Q") == 1
 
 
-def test_d22_an_expired_message_is_told_to_its_hook_which_may_keep_a_copy(
-    qm: QueueManager, clock: ManualClock
-) -> None:
+def test_d22_an_expired_message_is_told_to_its_hook_which_may_keep_a_copy(qm: QueueManager, clock: ManualClock) -> None:
     qm.alter_queue("Q", expiry=1)
     qm.create_queue("DLQ")
     saved = qm.connect()

@@ -5,13 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from tests.support import Call
 
 from inorder import FOREVER, NoMessageAvailable, OrderPending, Place, QueueCondition, QueueManager, Reason
-from inorder.errors import ArgumentError, CallerError, OptionsError, OrderDeadlock, OrderSelfBlocked, OrderUnsupported
-from inorder.errors import QueueManagerStopping
+from inorder.errors import (
+    ArgumentError,
+    CallerError,
+    OptionsError,
+    OrderDeadlock,
+    OrderSelfBlocked,
+    OrderUnsupported,
+    QueueManagerStopping,
+)
 from inorder.rules.ordering import Kind, is_deadlocked, read_order
 from inorder.testing import ManualClock, temporary_manager
-from tests.support import Call
 
 
 @pytest.fixture

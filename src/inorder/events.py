@@ -5,7 +5,8 @@ nobody. It is given the event, not the message; a get with the unique id's token
 of what happens anywhere in this queue manager: "put", "expired", "duplicate".
 
 All are called on one thread that is not the application's, in the order in which things happened. An error in
-one is logged and changes nothing.
+one is logged and changes nothing. The end of the last connection waits a few seconds until all is told, the end
+of the interpreter does not.
 """
 
 from __future__ import annotations
@@ -13,16 +14,19 @@ from __future__ import annotations
 import logging
 import queue as queues
 import threading
-from collections.abc import Callable
+import weakref
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from .errors import Reason, bad_argument
+from .errors import MatchError, Reason, bad_argument
 from .message import Message, UniqueId
 from .options import EVERYTHING, Match
 from .stores.base import Change, Store
 
 log = logging.getLogger("inorder.events")
+
+JOIN_SECONDS = 5.0  # so long the end of the last connection waits for listeners that are still being told
 
 HookName = Literal["put", "expired", "duplicate"]
 HOOKS: tuple[HookName, ...] = ("put", "expired", "duplicate")
@@ -42,6 +46,7 @@ class Arrival:
 
 Listener = Callable[[Arrival], object]
 Hook = Callable[[str, Message], object]
+Calls = queues.SimpleQueue[Callable[[], object] | None]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -64,18 +69,24 @@ class Hub:
     """Passes on what observers of the store see to listeners and hooks of this process."""
 
     def __init__(self, store: Store) -> None:
-        self._lock = threading.Lock()
+        # The collector may close a generator, and with it a handle, in the middle of a line here: so it may re-enter.
+        self._lock = threading.RLock()
         self._registered: list[Registration] = []
-        self._calls: queues.SimpleQueue[Callable[[], object] | None] = queues.SimpleQueue()
+        self._calls: Calls | None = None
         self._thread: threading.Thread | None = None
         store.observe(self._changed)
 
     def listen(self, queue: str, listener: Listener, match: Match = EVERYTHING) -> Registration:
+        """Raises: MatchError, `match` is no `Match`; ArgumentError, `listener` cannot be called."""
+        if not isinstance(match, Match):
+            raise MatchError(f"match must be a Match, not {match!r}")
+        _check_callable(listener)
         return self._register(Registration(queue, match, listener, None, None, self))
 
     def hook(self, name: HookName, called: Hook) -> Registration:
         if name not in HOOKS:
             raise bad_argument("hook", name, f"one of {', '.join(HOOKS)}", Reason.OPTIONS_ERROR)
+        _check_callable(called)
         return self._register(Registration(None, EVERYTHING, None, name, called, self))
 
     def cancel(self, registration: Registration) -> None:
@@ -83,49 +94,72 @@ class Hub:
             self._registered = [one for one in self._registered if one is not registration]
 
     def _register(self, registration: Registration) -> Registration:
-        for called in (registration.listener, registration.called):
-            if called is not None and not callable(called):
-                raise bad_argument("callback", called, "something that can be called", Reason.OPTIONS_ERROR)
         with self._lock:
             self._registered.append(registration)
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name="inorder events", daemon=True)
-                self._thread.start()
+            if self._calls is None:
+                self._start()
         return registration
 
+    def _start(self) -> None:
+        calls: Calls = queues.SimpleQueue()
+        self._calls = calls
+        self._thread = threading.Thread(target=_run, args=(calls,), name="inorder events", daemon=True)
+        self._thread.start()
+        # The thread does not keep the hub: it ends with it, where no connection was closed.
+        self._no_more = weakref.finalize(self, calls.put, None)
+        self._no_more.atexit = False
+
     def _changed(self, change: Change) -> None:
-        for one in self._registered:
-            if one.listener is not None and one.queue == change.queue:
-                for message in change.visible:
-                    if one.match.accepts(message):
-                        self._calls.put(_call(one.listener, _arrival(change.queue, message)))
-            for hook, messages in (("put", change.put), ("expired", change.expired), ("duplicate", change.duplicates)):
-                if one.called is not None and one.hook == hook:
-                    for message in messages:
-                        self._calls.put(_call(one.called, change.queue, message))
+        with self._lock:
+            registered, calls = self._registered, self._calls
+        if calls is not None:
+            for one in list(registered):
+                for call in _calls_of(one, change):
+                    calls.put(call)
 
-    def _run(self) -> None:
-        while (call := self._calls.get()) is not None:
-            try:
-                call()
-            except Exception:
-                log.exception("a listener or hook failed; the queue is as it was")
-
-    def flush(self) -> None:
-        """Blocks until everything that has happened so far has been told."""
-        if self._thread is not None and self._thread.is_alive():
-            told = threading.Event()
-            self._calls.put(told.set)
-            told.wait()
-
-    def close(self) -> None:
-        """Tells what has happened so far, then ends the thread."""
+    def close(self) -> threading.Thread | None:
+        """Takes no more; returns the thread that still tells what has happened so far, and then ends."""
         with self._lock:
             thread, self._thread, self._registered = self._thread, None, []
-        if thread is not None:
-            self._calls.put(None)
-            if thread is not threading.current_thread():
-                thread.join()
+            self._calls = None
+            if thread is not None:
+                self._no_more()
+        return thread
+
+
+def await_end(thread: threading.Thread | None) -> None:
+    """Waits a while for a thread that `Hub.close` returned; a listener that ends the hub waits for nothing."""
+    if thread is None or thread is threading.current_thread():
+        return
+    thread.join(JOIN_SECONDS)
+    if thread.is_alive():
+        log.warning("a listener or hook has not returned in %s s; it is left alone", JOIN_SECONDS)
+
+
+def _check_callable(called: object) -> None:
+    if not callable(called):
+        raise bad_argument("callback", called, "something that can be called", Reason.OPTIONS_ERROR)
+
+
+def _run(calls: Calls) -> None:
+    while (call := calls.get()) is not None:
+        try:
+            call()
+        except BaseException:
+            log.exception("a listener or hook failed; the queue is as it was")
+
+
+def _calls_of(one: Registration, change: Change) -> Iterator[Callable[[], object]]:
+    """The calls by which a listener or hook is told of a change."""
+    if one.listener is not None and one.queue == change.queue:
+        for message in change.visible:
+            if one.match.accepts(message):
+                yield _call(one.listener, _arrival(change.queue, message))
+    if one.called is not None:
+        for message in {"put": change.put, "expired": change.expired, "duplicate": change.duplicates}.get(
+            one.hook or "", ()
+        ):
+            yield _call(one.called, change.queue, message)
 
 
 def _call(called: Callable[..., object], *arguments: object) -> Callable[[], object]:

@@ -179,6 +179,12 @@ class Queue:
         """Where this handle stands in a group and logical message that it gets."""
         return self._gets.state
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing is lost if it is closed: no block, group, message or cursor, and so no lock or mark."""
+        is_open = self._handle != NOT_OPEN
+        return is_open and not (self._puts.in_use or self._gets.in_use or self._cursor != UNSET)
+
     # --- get
 
     def get(self, options: GetOptions | None = None, **keywords: Unpack[GetKeywords]) -> Message:

@@ -5,11 +5,10 @@ from __future__ import annotations
 import getpass
 import os
 import sys
-import weakref
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 from . import groups, housekeeping
 from .attributes import (
@@ -21,13 +20,22 @@ from .attributes import (
     QueueType,
     define_queue,
 )
-from .errors import Reason, UnitNotFound, WrongQueueType, bad_argument
+from .errors import (
+    CallInProgress,
+    QueueDeleted,
+    Reason,
+    TooManyHandles,
+    UnitNotFound,
+    UnknownQueue,
+    WrongQueueType,
+    bad_argument,
+)
 from .events import Hook, HookName, Listener, Registration
 from .handle import PutCall, Queue
 from .message import Message, UniqueId
 from .options import EVERYTHING, BrowseKeywords, GetKeywords, GetOptions, Match, OpenOptions, PutOptions, check_switch
 from .rules.puts import Program, PutResult
-from .session import Services, Session
+from .session import Services, Session, services_of
 from .stores.base import Locked, OrderView, Outcome, Store, Unit
 from .stores.memory import MemoryStore
 from .unit_of_work import UnitOfWork
@@ -36,6 +44,7 @@ from .waiting import Room
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
+T = TypeVar("T")
 Data = bytes | bytearray | memoryview | Message
 MEMORY = ":memory:"
 
@@ -44,7 +53,9 @@ def connect(store: str | Store = MEMORY, *, program: str | None = None) -> Queue
     """Connects to a queue manager.
 
     Args:
-        store: ":memory:" for a new queue manager in this process's memory (name "INORDER"), or a store.
+        store: ":memory:" for a new queue manager in this process's memory (name "INORDER"), or a store. All
+            connections of a process to one store object share its waiting room and its listeners, as if made by
+            `connect` of one of them.
         program: the name recorded with each message put; default: the name of the running script.
 
     Returns: a connection. Use it as a context manager: the normal end of the block commits and closes, an
@@ -57,7 +68,7 @@ def connect(store: str | Store = MEMORY, *, program: str | None = None) -> Queue
     if isinstance(store, str) or not hasattr(store, "observe"):
         raise bad_argument("store", store, f"{MEMORY!r} or a store: files are not supported yet")
     name = Path(sys.argv[0] or sys.executable).name if program is None else _program(program)
-    return QueueManager(Services(store), Program(_user()[:12], name[:28]))
+    return QueueManager(services_of(store), Program(_user()[:12], name[:28]))
 
 
 def _program(name: object) -> str:
@@ -87,7 +98,6 @@ class QueueManager:
         self._session = Session(services, program)
         self._store = services.store
         self._queues: dict[str, Queue] = {}
-        self._abandoned = weakref.finalize(self, self._session.end)
         housekeeping.tidy(self._store)
 
     def connect(self, *, program: str | None = None) -> QueueManager:
@@ -207,13 +217,11 @@ class QueueManager:
             allowed = ", ".join(OpenOptions.__slots__)
             raise bad_argument("option", unknown[0], f"one of {allowed}", Reason.OPTIONS_ERROR)
         chosen = OpenOptions(**options)
-        with self._session:
-            return Queue(self._session, name, chosen, dynamic_name=dynamic_name)
+        return self._with_room(lambda: self._open(name, chosen, dynamic_name=dynamic_name))
 
     def open_growing(self, name: str, options: OpenOptions) -> Queue:
         """A handle that is opened for more whenever a call needs it, as the default handles are."""
-        with self._session:
-            return Queue(self._session, name, options, grows=True)
+        return self._open(name, options, grows=True)
 
     @property
     def owner(self) -> int:
@@ -227,14 +235,24 @@ class QueueManager:
 
     def close_queue(self, name: str) -> Reason | None:
         """Closes the default handle of a queue; the warning as `Queue.close`, None if it was not open."""
-        queue = self._queues.pop(name, None) if isinstance(name, str) else None
-        return None if queue is None else queue.close()
+        queue = self._queues.get(name) if isinstance(name, str) else None
+        if queue is None:
+            return None
+        warning = queue.close()
+        del self._queues[name]
+        return warning
 
     def _default(self, name: str, options: OpenOptions) -> Queue:
+        """The default handle of a queue, not opened before a call needs it; the one used last is the last."""
         if not isinstance(name, str) or name not in self._queues:
             self._check_no_model(name)
-            self._queues[name] = Queue(self._session, name, options, grows=True, lazy=True)
+            return self._queues.setdefault(name, Queue(self._session, name, options, grows=True, lazy=True))
+        self._queues[name] = self._queues.pop(name)
         return self._queues[name]
+
+    def _open(self, name: str, options: OpenOptions, **how: Any) -> Queue:
+        with self._session:
+            return Queue(self._session, name, options, **how)
 
     def _check_no_model(self, name: str) -> None:
         if self.attributes(name).type == "model":
@@ -242,11 +260,38 @@ class QueueManager:
                 f"{name} is a model queue: open it, which makes a queue to use", reason=Reason.Q_TYPE_ERROR
             )
 
+    def _with_room(self, opening: Callable[[], T]) -> T:
+        """Does what opens a handle; at the limit, default handles that nobody would miss are closed, oldest first."""
+        while True:
+            try:
+                return opening()
+            except TooManyHandles:
+                idle = next((name for name, queue in self._queues.items() if queue.is_idle), None)
+                if idle is None:
+                    raise
+                self.close_queue(idle)
+
+    def _through(self, name: str, options: OpenOptions, call: Callable[[Queue], T]) -> T:
+        """A call on the default handle; if its queue was deleted, on a new one of the queue that has the name now."""
+        queue = self._default(name, options)
+        try:
+            return self._with_room(lambda: call(queue))
+        except QueueDeleted as deleted:
+            was_idle = queue.is_idle  # a group that was open is not silently begun again
+            self.close_queue(name)
+            if not was_idle:
+                raise
+            try:
+                fresh = self._default(name, options)
+            except UnknownQueue:
+                raise deleted from None
+        return self._with_room(lambda: call(fresh))
+
     # --- messages
 
     def put(self, queue: str, body: Data, options: PutOptions | None = None, **keywords: Unpack[PutCall]) -> PutResult:
         """Puts one message through the default handle of a queue; see `Queue.put`."""
-        return self._default(queue, _FOR_OUTPUT).put(body, options, **keywords)
+        return self._through(queue, _FOR_OUTPUT, lambda handle: handle.put(body, options, **keywords))
 
     def put_many(
         self,
@@ -256,32 +301,30 @@ class QueueManager:
         **keywords: Unpack[PutCall],
     ) -> list[PutResult]:
         """Puts messages in order, all or none; see `Queue.put_many`."""
-        return self._default(queue, _FOR_OUTPUT).put_many(messages, options, **keywords)
+        return self._through(queue, _FOR_OUTPUT, lambda handle: handle.put_many(messages, options, **keywords))
 
     def get(self, queue: str, options: GetOptions | None = None, **keywords: Unpack[GetKeywords]) -> Message:
         """Removes one message and returns it; see `Queue.get`."""
-        return self._default(queue, _FOR_INPUT).get(options, **keywords)
+        return self._through(queue, _FOR_INPUT, lambda handle: handle.get(options, **keywords))
 
     def get_many(
         self, queue: str, count: int, options: GetOptions | None = None, **keywords: Unpack[GetKeywords]
     ) -> list[Message]:
         """Removes up to `count` messages; see `Queue.get_many`."""
-        return self._default(queue, _FOR_INPUT).get_many(count, options, **keywords)
+        return self._through(queue, _FOR_INPUT, lambda handle: handle.get_many(count, options, **keywords))
 
     def browse(self, queue: str, **keywords: Unpack[BrowseKeywords]) -> Iterator[Message]:
         """Copies every suitable message, from the first on.
 
         Each call has a handle of its own, closed at the end of the loop, so loops may be nested.
         """
-        with self.open(queue, browse=True) as handle:
+        with self._with_room(lambda: self.open(queue, browse=True)) as handle:
             yield from handle.browse(**keywords)
 
     def group(self, queue: str) -> groups.GroupWriter:
         """A block that puts one group in logical order, through a handle of its own; see `GroupWriter`."""
         self._check_no_model(queue)
-        with self._session:
-            handle = Queue(self._session, queue, _FOR_OUTPUT)
-        return groups.GroupWriter(self._session, handle)
+        return groups.GroupWriter(self._session, self._with_room(lambda: self._open(queue, _FOR_OUTPUT)))
 
     def get_group(self, queue: str, *, wait: float | None = 0, match: Match = EVERYTHING) -> Iterator[Message]:
         """A complete group in order, segments joined; see `inorder.groups.get_group`."""
@@ -289,43 +332,49 @@ class QueueManager:
 
     def put_stream(self, queue: str, stream: IO[bytes], **options: Any) -> PutResult:
         """Puts a binary stream as one logical message in segments; see `inorder.groups.put_stream`."""
-        return groups.put_stream(self._session, self._default(queue, _FOR_OUTPUT), stream, **options)
+        return self._through(
+            queue, _FOR_OUTPUT, lambda handle: groups.put_stream(self._session, handle, stream, **options)
+        )
 
     def get_stream(
         self, queue: str, stream: IO[bytes], *, wait: float | None = 0, match: Match = EVERYTHING
     ) -> Message:
         """Gets one logical message into a binary stream; see `inorder.groups.get_stream`."""
-        return groups.get_stream(self._session, self._default(queue, _FOR_INPUT), stream, wait=wait, match=match)
+        return self._through(
+            queue,
+            _FOR_INPUT,
+            lambda handle: groups.get_stream(self._session, handle, stream, wait=wait, match=match),
+        )
 
     # --- confirmed calls: confirm ids, lock ids and unique ids live per queue (A-15)
 
     def confirm_put(self, queue: str, uid: UniqueId, *, confirm_id: int = 0) -> Reason | None:
         """Makes a message that was put under a confirm id visible; see `Queue.confirm_put`."""
-        return self._default(queue, _FOR_OUTPUT).confirm_put(uid, confirm_id=confirm_id)
+        return self._through(queue, _FOR_OUTPUT, lambda handle: handle.confirm_put(uid, confirm_id=confirm_id))
 
     def confirm_get(self, queue: str, uid: UniqueId, *, confirm_id: int = 0) -> Reason | None:
         """Removes for good a message that was got under a confirm id; see `Queue.confirm_get`."""
-        return self._default(queue, _FOR_INPUT).confirm_get(uid, confirm_id=confirm_id)
+        return self._through(queue, _FOR_INPUT, lambda handle: handle.confirm_get(uid, confirm_id=confirm_id))
 
     def browse_and_lock(self, queue: str, match: Match = EVERYTHING, *, confirm_id: int = 0) -> Locked:
         """Copies and locks every message that matches, under one new lock id; see `Queue.browse_and_lock`."""
-        return self._default(queue, _FOR_INPUT).browse_and_lock(match, confirm_id=confirm_id)
+        return self._through(queue, _FOR_INPUT, lambda handle: handle.browse_and_lock(match, confirm_id=confirm_id))
 
     def unlock(self, queue: str, uid: UniqueId, *, lock_id: int) -> None:
         """Frees one message that `browse_and_lock` locked. Raises: NotFound, WrongState, LockMismatch."""
-        self._default(queue, _FOR_BROWSE).unlock(uid, lock_id=lock_id)
+        self._through(queue, _FOR_BROWSE, lambda handle: handle.unlock(uid, lock_id=lock_id))
 
     def delete(self, queue: str, uid: UniqueId, *, lock_id: int = 0) -> None:
         """Removes one message, unlocked, or locked under `lock_id`; see `Queue.delete`."""
-        self._default(queue, _FOR_INPUT).delete(uid, lock_id=lock_id)
+        self._through(queue, _FOR_INPUT, lambda handle: handle.delete(uid, lock_id=lock_id))
 
     def undo(self, queue: str, confirm_id: int) -> int:
         """Takes back everything put, got or locked under a confirm id; see `Queue.undo`."""
-        return self._default(queue, _FOR_BROWSE).undo(confirm_id)
+        return self._through(queue, _FOR_BROWSE, lambda handle: handle.undo(confirm_id))
 
     def release_lock(self, queue: str, lock_id: int) -> int:
         """Unlocks everything that a lock id still locks; see `Queue.release_lock`."""
-        return self._default(queue, _FOR_BROWSE).release_lock(lock_id)
+        return self._through(queue, _FOR_BROWSE, lambda handle: handle.release_lock(lock_id))
 
     def order_view(self, queue: str) -> OrderView:
         """What is pending on a queue, since when and by whom, and how many strict readers wait (B-33)."""
@@ -410,19 +459,30 @@ class QueueManager:
     # --- the end
 
     def close(self) -> None:
-        """Ends the connection; an open unit of work is committed (R5.6). Harmless when repeated."""
-        if not self._session.closed:
+        """Ends the connection; an open unit of work is committed (R5.6). Harmless when repeated.
+
+        If the commit fails the connection ends all the same, and the unit is backed out. Raises: CallInProgress
+        2219, another thread is inside a call on it; it then stays open.
+        """
+        if self._session.closed:
+            return
+        try:
             self._settle("commit")
             housekeeping.tidy(self._store)
+        except CallInProgress:  # refused before anything was done: the call of the other thread goes on
+            raise
+        except BaseException:
             self.abandon()
+            raise
+        self.abandon()
 
     def stop(self) -> None:
         """Stops the queue manager for everyone: calls that wait, and all later ones, end with 2162."""
+        self._session.check()  # not more: it may end a call that waits on this connection
         self._store.stop()
 
     def abandon(self) -> None:
         """Ends the connection as if the program had died: an open unit of work is backed out (R5.6)."""
-        self._abandoned.detach()
         self._session.end()
 
     def __enter__(self) -> QueueManager:

@@ -2,17 +2,25 @@
 
 Its number in the store, its one unit of work (R5.1), its handles' retained group states, and the rule that only
 one call is in progress at a time.
+
+A connection that the program has forgotten is ended too, but not by the collector itself: that may come in the
+middle of any line, also of a verb. It only notes the owner; the next call of any connection to the store ends it.
 """
 
 from __future__ import annotations
 
+import atexit
+import contextlib
+import logging
 import os
+import queue as queues
 import threading
+import weakref
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from .errors import CallInProgress, ConnectionClosed, ForkedConnection, bad_argument
-from .events import Hub
+from .errors import CallInProgress, ConnectionClosed, ForkedConnection, InorderError, bad_argument
+from .events import Hub, await_end
 from .rules.grouping import NOTHING_OPEN, GroupState
 from .rules.puts import Program
 from .stores.base import Outcome, Store
@@ -22,14 +30,83 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
+log = logging.getLogger("inorder.session")
+
+
 class Services:
-    """What all connections of this process to one store share."""
+    """What all connections of this process to one store share; made by `services_of`."""
 
     def __init__(self, store: Store) -> None:
         self.store = store
         self.room = Room(store)
         self.hub = Hub(store)
-        self.connections = 0
+        self.forgotten: queues.SimpleQueue[int] = queues.SimpleQueue()  # owners; a finalizer may put at any moment
+        self._owners: set[int] = set()
+        self._lock = threading.RLock()  # the collector may come to a line here, and end a generator that makes a call
+        self._process = os.getpid()
+        _all_services.add(self)
+
+    @property
+    def connections(self) -> int:
+        """How many connections are open."""
+        return len(self._owners)
+
+    def connect(self, program: Program) -> int:
+        owner = self.store.connect(program)
+        with self._lock:
+            self._owners.add(owner)
+        self.reap()
+        return owner
+
+    def end(self, owner: int) -> None:
+        """Ends a connection as if the program had died. Harmless when repeated."""
+        # In this order: a call that comes to wait after the dismissal finds at its first look that all is over.
+        self.store.disconnect(owner)
+        self.room.dismiss(owner)
+        with self._lock:
+            is_last = self._owners == {owner}
+            self._owners.discard(owner)
+            thread = self.hub.close() if is_last else None
+        await_end(thread)
+
+    def reap(self) -> None:
+        """Ends the connections that were forgotten; one that cannot be ended now is kept for the next time."""
+        with contextlib.suppress(queues.Empty):
+            while True:
+                owner = self.forgotten.get_nowait()
+                try:
+                    self.end(owner)
+                except Exception as error:
+                    self.forgotten.put(owner)
+                    if not isinstance(error, CallInProgress):
+                        log.exception("a forgotten connection could not be ended; it will be tried again")
+                    return
+
+    def end_all(self) -> None:
+        """The interpreter ends: units are backed out, nobody is awaited."""
+        if self._process != os.getpid():
+            return
+        for owner in list(self._owners):
+            with contextlib.suppress(InorderError):
+                self.store.disconnect(owner)
+
+
+_all_services: weakref.WeakSet[Services] = weakref.WeakSet()
+_making = threading.RLock()
+
+
+def services_of(store: Store) -> Services:
+    """The services of a store, which carries them: all connections to it meet in one room and one hub."""
+    with _making:
+        if not isinstance(store.shared, Services):
+            store.shared = Services(store)
+        return store.shared
+
+
+@atexit.register
+def _end_all() -> None:
+    for services in list(_all_services):
+        services.end_all()
 
 
 class Retained:
@@ -51,6 +128,12 @@ class Retained:
             self._saved = before_unit
         self.state = state
 
+    @property
+    def in_use(self) -> bool:
+        """Whether a group or logical message is open, or would be again after a back out."""
+        states = (self.state, self._saved or NOTHING_OPEN)
+        return any(state.group_open or state.message_open for state in states)
+
     def settled(self, outcome: Outcome) -> None:
         if outcome == "back_out" and self._saved is not None:
             self.state = self._saved
@@ -63,24 +146,38 @@ class Session:
     def __init__(self, services: Services, program: Program) -> None:
         self.services = services
         self.store = services.store
-        self.owner = services.store.connect(program)
+        self.owner = services.connect(program)
         self.block: object | None = None  # the `with unit_of_work()` block that calls stand in
+        self._must_back_out = False
         self._retained: list[Retained] = []
         self._in_progress = threading.Lock()
+        self._ending = threading.Lock()
         self._process = os.getpid()
         self.closed = False
-        services.connections += 1
+        # Handles, blocks and the connection all hold the session: it is forgotten with the last of them.
+        self._forgotten = weakref.finalize(self, services.forgotten.put, self.owner)
+        self._forgotten.atexit = False
 
     # --- one call at a time
 
-    def __enter__(self) -> None:
-        """Begins a call. Raises: ConnectionClosed 2018, ForkedConnection, CallInProgress 2219."""
+    def check(self) -> None:
+        """Raises: ForkedConnection; ConnectionClosed 2018."""
         if self._process != os.getpid():
-            raise ForkedConnection("this connection was made before a fork: connect again in the child")
+            raise ForkedConnection("this connection was made before a fork, by the parent: a child cannot use it")
         if self.closed:
             raise ConnectionClosed("the connection is closed")
+
+    def __enter__(self) -> None:
+        """Begins a call. Raises: as `check`; CallInProgress 2219."""
+        self.check()
         if not self._in_progress.acquire(blocking=False):
             raise CallInProgress("another thread has a call in progress on this connection; give each thread its own")
+        try:
+            self.services.reap()
+            self._back_out_if_given_up()
+        except BaseException:
+            self._in_progress.release()
+            raise
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -95,7 +192,18 @@ class Session:
 
     def unit_is_open(self) -> bool:
         """Whether the connection has a unit of work, by a block or by a call with syncpoint (R5.1)."""
-        return self.block is not None or self.store.has_unit(self.owner)
+        with self:
+            return self.block is not None or self.store.has_unit(self.owner)
+
+    def give_up(self) -> None:
+        """The block has ended and its unit could not be settled: the next call, whatever it is, backs it out first."""
+        self.block, self._must_back_out = None, True
+
+    def _back_out_if_given_up(self) -> None:
+        if self._must_back_out:
+            self.store.settle(self.owner, "back_out")
+            self._settled("back_out")
+            self._must_back_out = False
 
     def retained(self, *kinds: Retained) -> None:
         """A handle was opened: these states follow the unit of work."""
@@ -126,11 +234,11 @@ class Session:
 
     def end(self) -> None:
         """Ends the connection as if the program had died: a wait is dismissed, the unit backed out (R5.6)."""
-        if self.closed or self._process != os.getpid():
+        if self._process != os.getpid():
             return
-        self.closed = True
-        self.services.room.dismiss(self.owner)
-        self.store.disconnect(self.owner)
-        self.services.connections -= 1
-        if not self.services.connections:
-            self.services.hub.close()
+        with self._ending:
+            if self.closed:
+                return
+            self.closed = True
+        self.services.end(self.owner)
+        self._forgotten.detach()

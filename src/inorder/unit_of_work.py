@@ -6,11 +6,14 @@ says `syncpoint=False`. The object can be used once; it says how it ended.
 
 from __future__ import annotations
 
+import logging
 from types import TracebackType
 from typing import Literal
 
 from .errors import CallerError, Reason, UnitNotFound
 from .session import Session
+
+log = logging.getLogger("inorder.unit_of_work")
 
 Status = Literal["new", "open", "committed", "backed out", "prepared"]
 
@@ -43,13 +46,26 @@ class UnitOfWork:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self.status == "open" and self._session.closed:
+        """Commits, or with an exception backs out; if that fails too, the exception that was there first goes on.
+
+        A unit that could not be settled belongs to no later call: the connection's next call backs it out first.
+        """
+        if self.status != "open":
+            return
+        if self._session.closed:
             self._end("backed out")
-        elif self.status == "open":
+            return
+        try:
             if error is None:
                 self.commit()
             else:
                 self.back_out()
+        except BaseException as failure:
+            self._session.give_up()
+            self.status = "backed out"
+            if error is None or not isinstance(failure, Exception):
+                raise
+            log.warning("a unit of work is backed out later, it could not be now: %s", failure)
 
     def commit(self) -> None:
         """Makes its puts visible and its gets final (R5.2)."""

@@ -10,6 +10,10 @@ which they deserve to be served (R3.27):
 and within a class in the order in which they came, though nobody should rely on that. A browse with lock counts
 as a remover. Each look is one atomic verb of the store, so a message goes to one remover only, and whoever finds
 nothing sleeps again. Times are inclusive, and the last look comes before the deadline counts.
+
+Changes may come faster than looks. So the waiters of a queue look in rounds: whoever has looked in this round
+looks again only when all others with a reason have, a deadline among them. A change that finds all asleep begins
+a new round.
 """
 
 from __future__ import annotations
@@ -37,15 +41,21 @@ class Look(Generic[T]):
 
 @dataclass(slots=True, eq=False)
 class Waiter:
-    """A call that waits."""
+    """A call that waits.
+
+    Attributes:
+        changed: something that it has not looked at has happened on its queue.
+        looked: it has looked in this round, and found nothing.
+    """
 
     owner: int
     queue: str
     rank: int
     deadline: float
-    seen: int = -1  # the change it has looked at last; before the first look it has seen nothing
+    changed: bool = True  # before the first look it has seen nothing
     again_at: float = math.inf
     looking: bool = False
+    looked: bool = False
     dismissed: bool = False
 
 
@@ -63,7 +73,6 @@ class Room:
         self._clock = store.clock
         self._condition = threading.Condition()
         self._waiters: list[Waiter] = []
-        self._changes: dict[str, int] = {}
         store.observe(self._changed)
         self._clock.watch(self._time_jumped)
 
@@ -95,32 +104,31 @@ class Room:
                 return None
 
     def _sleep_until_turn(self, waiter: Waiter) -> None:
-        while not self._may_look(waiter):
-            until = min(waiter.deadline, waiter.again_at)
+        while not waiter.dismissed:
+            has_reason = self._has_reason(waiter)
+            if has_reason and self._is_next(waiter):
+                return
+            # With a reason it is only not its turn: the end of every look wakes it.
+            until = math.inf if has_reason else min(waiter.deadline, waiter.again_at)
             self._clock.pause(self._condition, None if until == math.inf else until)
-        if waiter.dismissed:
-            raise ConnectionBroken("the connection was ended while this call waited")
+        raise ConnectionBroken("the connection was ended while this call waited")
 
-    def _may_look(self, waiter: Waiter) -> bool:
-        if waiter.dismissed:
-            return True
-        if not self._has_reason(waiter):
-            return False
-        for other in self._waiters:
-            if other.queue == waiter.queue and other.looking:
-                return False
-        return next(one for one in self._waiters if self._is_next(one, waiter.queue)) is waiter
+    def _is_next(self, waiter: Waiter) -> bool:
+        """Whether nobody looks, and it is the first by round, rank and arrival of those that have a reason."""
+        others = self._on(waiter.queue)
+        ready = (one for one in others if one is waiter or self._has_reason(one))
+        return not any(one.looking for one in others) and min(ready, key=lambda one: one.looked) is waiter
 
-    def _is_next(self, waiter: Waiter, queue: str) -> bool:
-        return waiter.queue == queue and self._has_reason(waiter)
+    def _on(self, queue: str) -> list[Waiter]:
+        return [one for one in self._waiters if one.queue == queue]
 
     def _has_reason(self, waiter: Waiter) -> bool:
-        changed = waiter.seen < self._changes.get(waiter.queue, 0)
-        return changed or min(waiter.deadline, waiter.again_at) <= self._clock.now()
+        return waiter.changed or min(waiter.deadline, waiter.again_at) <= self._clock.now()
 
     def _look(self, waiter: Waiter, look: Callable[[], Look[T]]) -> Look[T]:
-        waiter.seen = self._changes.get(waiter.queue, 0)
-        waiter.looking = True
+        if waiter.looked:  # all others with a reason have looked too
+            self._begin_round(waiter.queue)
+        waiter.changed, waiter.looking, waiter.looked = False, True, True
         self._condition.release()
         try:
             return look()
@@ -129,17 +137,25 @@ class Room:
             waiter.looking = False
             self._condition.notify_all()
 
+    def _begin_round(self, queue: str) -> None:
+        for waiter in self._on(queue):
+            waiter.looked = False
+
     # --- what wakes
 
     def _changed(self, change: Change) -> None:
         with self._condition:
-            self._changes[change.queue] = self._changes.get(change.queue, 0) + 1
+            waiters = self._on(change.queue)
+            if not any(one.looking or self._has_reason(one) for one in waiters):
+                self._begin_round(change.queue)
+            for waiter in waiters:
+                waiter.changed = True
             self._condition.notify_all()
 
     def _time_jumped(self) -> None:
         with self._condition:
             for waiter in self._waiters:
-                waiter.seen = -1
+                waiter.changed, waiter.looked = True, False
             self._condition.notify_all()
 
     def dismiss(self, owner: int) -> None:

@@ -207,6 +207,8 @@ class Store(Protocol):
     """
 
     clock: Clock
+    shared: object | None
+    """What all connections of this process to the store share; None until the first comes, and theirs to set."""
 
     # --- connections and handles
 
@@ -386,7 +388,10 @@ class Store(Protocol):
         ...
 
     def observe(self, observer: Observer) -> None:
-        """Calls `observer` after each change, in the process and thread that made it, outside the transaction."""
+        """Calls `observer` after each change, in the order of the changes, outside the transaction.
+
+        It is called in the process that made the change, by one thread at a time. What it raises is logged.
+        """
         ...
 
     def stop(self) -> None:

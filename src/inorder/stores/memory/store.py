@@ -8,7 +8,6 @@ stores must give the same answers; this one is to be read.
 from __future__ import annotations
 
 import itertools
-import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Literal
@@ -39,7 +38,6 @@ from ...rules.lifecycle import Event, State
 from ...rules.ordering import Moment, is_deadlocked
 from ...rules.puts import Program
 from ..base import (
-    Change,
     GetOutcome,
     GetRequest,
     Locked,
@@ -53,6 +51,8 @@ from ..base import (
     PutRequest,
     Unit,
 )
+from ..lock import VerbLock
+from ..telling import Teller
 from . import confirmed
 from .handles import Connection, Handle, Handles
 from .putting import Putting
@@ -72,31 +72,30 @@ class MemoryStore:
     def __init__(self, name: str = "INORDER", clock: Clock | None = None) -> None:
         self.clock: Clock = clock or SystemClock()
         self._manager = define_manager(name=name)
-        self._lock = threading.RLock()
+        self.shared: object | None = None
+        self._lock = VerbLock()
         self._numbers = itertools.count(1)
         self._handles = Handles(self._numbers)
-        self._observers: list[Observer] = []
+        self._teller = Teller()
         self._prepared: dict[str, HeldUnit] = {}
         self._stopped = False
 
     @contextmanager
     def _verb(self, *, though_stopped: bool = False) -> Iterator[Transaction]:
-        verb = Transaction(self.clock.now())
         try:
             with self._lock:
                 if self._stopped and not though_stopped:
                     raise QueueManagerStopping(f"queue manager {self._manager.name} has been stopped")
-                yield verb
+                verb = Transaction(self.clock.now())
+                try:
+                    yield verb
+                finally:
+                    self._teller.add(verb.changes())
         finally:
-            for change in verb.changes():
-                self._tell(change)
-
-    def _tell(self, change: Change) -> None:
-        for observer in self._observers:
-            observer(change)
+            self._teller.tell()
 
     def observe(self, observer: Observer) -> None:
-        self._observers.append(observer)
+        self._teller.observe(observer)
 
     # --- connections and handles
 
@@ -216,7 +215,8 @@ class MemoryStore:
             return self._handles.status(queue)
 
     def manager(self) -> ManagerAttributes:
-        return self._manager
+        with self._lock:
+            return self._manager
 
     def alter_manager(self, changes: dict[str, Any]) -> None:
         with self._verb():
@@ -402,20 +402,17 @@ class MemoryStore:
     # --- the end
 
     def stop(self) -> None:
-        with self._lock:
+        with self._verb(though_stopped=True) as verb:
             self._stopped = True
-            queues = list(self._handles.queues)
-        for queue in queues:
-            self._tell(Change(queue))
+            verb.touched.update(dict.fromkeys(self._handles.queues))
 
     def restart(self) -> None:
         """What a new start does: connections are lost, their units backed out, prepared units are kept.
 
         Non-persistent messages go, unless their queue keeps them or a prepared unit holds them (R1.5, R5.11).
         """
-        with self._lock:
+        with self._verb(though_stopped=True) as verb:
             self._stopped = False
-        with self._verb() as verb:
             for connection in list(self._handles.connections.values()):
                 self._abandon(verb, connection)
             for queue in self._handles.queues.values():

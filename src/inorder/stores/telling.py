@@ -1,0 +1,50 @@
+"""Telling observers what happened, in the order in which it happened; for any store whose verbs run in threads.
+
+A verb appends its changes while it holds the store's lock, so that they stand in the order of the verbs. It tells
+them after it has let go of the lock, so that an observer may call the store. One thread tells at a time; another
+that comes meanwhile, or an observer whose own call brings changes, leaves them to the one that is telling.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import deque
+from collections.abc import Iterable
+
+from .base import Change, Observer
+
+log = logging.getLogger("inorder.stores")
+
+
+class Teller:
+    """The observers of a store, and the changes that they are still to be told of."""
+
+    def __init__(self) -> None:
+        self._observers: list[Observer] = []
+        self._changes: deque[Change] = deque()
+        self._telling = threading.Lock()
+
+    def observe(self, observer: Observer) -> None:
+        self._observers.append(observer)
+
+    def add(self, changes: Iterable[Change]) -> None:
+        """These happened; the caller holds the lock under which they did."""
+        self._changes.extend(changes)
+
+    def tell(self) -> None:
+        """Tells what has been added; what an observer raises is logged and reaches no caller of a verb."""
+        # Asked again after each turn: a change may come when the last look is over and the turn is not.
+        while self._changes and self._telling.acquire(blocking=False):
+            try:
+                while self._changes:
+                    self._tell(self._changes.popleft())
+            finally:
+                self._telling.release()
+
+    def _tell(self, change: Change) -> None:
+        for observer in list(self._observers):
+            try:
+                observer(change)
+            except Exception:
+                log.exception("an observer failed; what it was told of has happened")

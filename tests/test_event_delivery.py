@@ -1,0 +1,197 @@
+"""How changes reach observers, and events their listeners: in order, on time, and without harm to the caller."""
+
+from __future__ import annotations
+
+import logging
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+
+import pytest
+from tests.support import LIMIT_SECONDS, Call, bodies, told
+
+import inorder.events
+from inorder import Arrival, MatchError, QueueManager, connect
+from inorder.errors import ArgumentError
+from inorder.stores.base import Change
+from inorder.stores.memory import MemoryStore
+
+
+@pytest.fixture
+def store() -> MemoryStore:
+    return MemoryStore()
+
+
+@pytest.fixture
+def qm(store: MemoryStore) -> Iterator[QueueManager]:
+    with connect(store) as qm:
+        qm.create_queue("Q")
+        yield qm
+
+
+@pytest.mark.parametrize("bad", [5, None, {"priority": 1}, "match"])
+def test_listen_refuses_what_is_no_match(qm: QueueManager, bad: object) -> None:
+    with pytest.raises(MatchError):
+        qm.listen("Q", print, match=bad)  # type: ignore[arg-type]
+    qm.put("Q", b"1")
+    assert bodies(qm) == [b"1"]
+
+
+def test_what_cannot_be_called_is_refused(qm: QueueManager) -> None:
+    with pytest.raises(ArgumentError):
+        qm.listen("Q", 5)  # type: ignore[arg-type]
+    with pytest.raises(ArgumentError):
+        qm.hook("put", None)  # type: ignore[arg-type]
+
+
+# ---- observers of a store
+
+
+def test_what_an_observer_raises_reaches_nobody(
+    store: MemoryStore, qm: QueueManager, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(change: Change) -> None:
+        raise ZeroDivisionError
+
+    seen: list[Change] = []
+    store.observe(fail)
+    store.observe(seen.append)
+    with caplog.at_level(logging.ERROR, "inorder.stores"):
+        assert qm.put("Q", b"1").warning is None
+    assert [message.body for change in seen for message in change.visible] == [b"1"]
+    assert "observer" in caplog.text
+
+
+def test_observers_are_told_in_the_order_of_the_verbs(store: MemoryStore, qm: QueueManager) -> None:
+    seen: list[bytes] = []
+    held, gate = threading.Event(), threading.Event()
+
+    def note(change: Change) -> None:
+        for message in change.visible:
+            if message.body == b"1":
+                held.set()
+                gate.wait(LIMIT_SECONDS)
+            seen.append(message.body)
+
+    store.observe(note)
+    other = qm.connect()
+    first = Call(lambda: other.put("Q", b"1"))
+    assert held.wait(LIMIT_SECONDS)
+    Call(lambda: qm.put("Q", b"2")).result()  # is not held up: the first caller tells it too
+    assert seen == []
+    gate.set()
+    first.result()
+    assert seen == [b"1", b"2"] == bodies(qm)
+
+
+def test_an_observer_that_calls_the_store_is_told_of_that_afterwards(store: MemoryStore, qm: QueueManager) -> None:
+    qm.create_queue("R")
+    other = qm.connect()
+    seen: list[str] = []
+
+    def pass_on(change: Change) -> None:
+        if change.queue == "Q" and change.visible:
+            other.put("R", b"x")
+        seen.extend(change.queue for _ in change.visible)
+
+    store.observe(pass_on)
+    qm.put("Q", b"1")
+    assert seen == ["Q", "R"]
+
+
+def test_many_threads_lose_no_change(store: MemoryStore, qm: QueueManager) -> None:
+    seen: list[bytes] = []
+    store.observe(lambda change: seen.extend(message.body for message in change.visible))
+
+    def put(number: int) -> None:
+        with qm.connect() as own:
+            for n in range(100):
+                own.put("Q", b"%d %d" % (number, n))
+
+    for call in [Call(lambda number=number: put(number)) for number in range(4)]:  # type: ignore[misc]
+        call.result()
+    qm.status("Q")
+    assert seen == bodies(qm)
+
+
+# ---- the thread of the listeners
+
+
+def test_a_listener_that_asks_to_exit_silences_nobody(qm: QueueManager, caplog: pytest.LogCaptureFixture) -> None:
+    seen: list[Arrival] = []
+
+    def leave(arrival: Arrival) -> None:
+        raise SystemExit
+
+    qm.listen("Q", leave)
+    qm.listen("Q", seen.append)
+    with caplog.at_level(logging.ERROR, "inorder.events"):
+        qm.put_many("Q", [b"1", b"2"])
+        told(qm)
+    assert len(seen) == 2
+    assert "SystemExit" in caplog.text
+
+
+def test_a_listener_that_never_returns_does_not_hold_up_the_last_close(
+    store: MemoryStore, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(inorder.events, "JOIN_SECONDS", 0.05)
+    inside, gate = threading.Event(), threading.Event()
+
+    def hang(arrival: Arrival) -> None:
+        inside.set()
+        gate.wait(LIMIT_SECONDS)
+
+    qm = connect(store)
+    qm.create_queue("Q")
+    qm.listen("Q", hang)
+    qm.put("Q", b"1")
+    assert inside.wait(LIMIT_SECONDS)
+    with caplog.at_level(logging.WARNING, "inorder.events"):
+        Call(qm.close).result()
+    assert "has not returned" in caplog.text
+    with connect(store) as again:  # a thread of its own, beside the one that hangs
+        seen: list[Arrival] = []
+        again.listen("Q", seen.append)
+        again.put("Q", b"2")
+        told(again)
+        assert len(seen) == 1
+    gate.set()
+
+
+def test_a_listener_may_close_the_last_connection(store: MemoryStore) -> None:
+    qm = connect(store)
+    qm.create_queue("Q")
+    closed = threading.Event()
+
+    def close(arrival: Arrival) -> None:
+        qm.abandon()
+        closed.set()
+
+    qm.listen("Q", close)
+    Call(lambda: qm.put("Q", b"1")).result()
+    assert closed.wait(LIMIT_SECONDS)
+
+
+HANGING_LISTENER = """
+import threading
+from inorder import connect
+qm = connect()
+qm.create_queue("Q")
+inside = threading.Event()
+def hang(arrival):
+    inside.set()
+    threading.Event().wait()
+qm.listen("Q", hang)
+qm.put("Q", b"1")
+inside.wait()
+print("the end")
+"""
+
+
+def test_the_end_of_the_interpreter_waits_for_no_listener() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", HANGING_LISTENER], check=True, capture_output=True, text=True, timeout=LIMIT_SECONDS
+    )
+    assert done.stdout.split() == ["the", "end"]

@@ -1,0 +1,375 @@
+"""What a connection shares among its handles: who keeps it alive, how it ends, and units that cannot be settled."""
+
+from __future__ import annotations
+
+import gc
+import logging
+import os
+import threading
+from collections.abc import Callable, Iterator
+
+import pytest
+from tests.support import LIMIT_SECONDS, Call, bodies, waiting
+from tests.test_connections import in_child
+
+from inorder import FOREVER, QueueManager, connect
+from inorder.errors import (
+    CallInProgress,
+    ConnectionClosed,
+    ForkedConnection,
+    QueueDeleted,
+    QueueManagerStopping,
+    StoreError,
+    TooManyHandles,
+)
+from inorder.message import IN_GROUP
+from inorder.stores.base import Outcome
+from inorder.stores.memory import MemoryStore
+from inorder.testing import ManualClock
+
+
+class FailingStore(MemoryStore):
+    """A store whose units cannot be settled, as long as a test wants that."""
+
+    fails = False
+
+    def settle(self, owner: int, outcome: Outcome) -> bool:
+        if self.fails:
+            raise StoreError("the disk is gone")
+        return super().settle(owner, outcome)
+
+
+@pytest.fixture
+def store() -> FailingStore:
+    return FailingStore(clock=ManualClock())
+
+
+@pytest.fixture
+def qm(store: FailingStore) -> Iterator[QueueManager]:
+    qm = connect(store)
+    qm.create_queue("Q")
+    yield qm
+    store.fails = False
+    qm.abandon()
+
+
+# ---- who is forgotten, and when that is noticed
+
+
+def test_the_collector_in_the_middle_of_a_verb_does_no_harm(qm: QueueManager) -> None:
+    thresholds = gc.get_threshold()
+    gc.set_threshold(1)
+    try:
+        for _ in range(50):
+            circle: list[object] = [other := qm.connect()]
+            other.put("Q", b"lost", syncpoint=True)
+            circle.append(circle)
+            del circle, other
+            qm.put("Q", b"1")
+            qm.status("Q")
+            assert qm.get("Q").body == b"1"
+    finally:
+        gc.set_threshold(*thresholds)
+    gc.collect()
+    assert (qm.depth("Q"), qm.units(), qm._services.connections) == (0, [], 1)
+
+
+def test_a_forgotten_connection_that_cannot_be_ended_is_tried_again(
+    qm: QueueManager, store: FailingStore, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(owner: int) -> None:
+        raise StoreError("the disk is gone")
+
+    qm.connect().put("Q", b"1", syncpoint=True)
+    with monkeypatch.context() as patched, caplog.at_level(logging.ERROR, "inorder.session"):
+        patched.setattr(store, "disconnect", fail)
+        gc.collect()
+        assert qm.depth("Q") == 1
+    assert "tried again" in caplog.text
+    assert qm.depth("Q") == 0
+
+
+def test_a_call_from_inside_a_verb_is_refused(qm: QueueManager, store: FailingStore) -> None:
+    """As a finalizer or a signal handler could make it."""
+    other, errors = qm.connect(), list[Exception]()
+    now = store.clock.now
+
+    def call() -> float:
+        store.clock.now = now  # type: ignore[method-assign]
+        try:
+            other.put("Q", b"2")
+        except CallInProgress as error:
+            errors.append(error)
+        return now()
+
+    store.clock.now = call  # type: ignore[method-assign]
+    qm.put("Q", b"1")
+    assert len(errors) == 1
+    assert bodies(qm) == [b"1"]
+
+
+def test_a_handle_keeps_its_connection(store: FailingStore, qm: QueueManager) -> None:
+    handle = connect(store).open("Q")
+    gc.collect()
+    handle.put(b"1", syncpoint=True)
+    gc.collect()
+    assert (len(qm.units()), handle.status().uncommitted) == (1, 1)
+    del handle
+    gc.collect()
+    assert qm.units() == []
+
+
+def test_a_block_keeps_its_connection(store: FailingStore, qm: QueueManager) -> None:
+    with connect(store).unit_of_work() as unit:
+        gc.collect()
+        assert [one.state for one in qm.units()] == []
+    assert repr(unit) == "<unit of work, committed>"
+    with connect(store).group("Q") as group:
+        gc.collect()
+        group.put(b"1")
+    gc.collect()
+    assert bodies(qm) == [b"1"]
+
+
+def test_two_threads_that_end_one_connection_end_it_once(store: FailingStore, qm: QueueManager) -> None:
+    before = qm._services.connections
+    for _ in range(20):
+        other, start = qm.connect(), threading.Barrier(2)
+
+        def end(other: QueueManager = other, start: threading.Barrier = start) -> None:
+            start.wait(LIMIT_SECONDS)
+            other.abandon()
+
+        for call in [Call(end), Call(end)]:
+            call.result()
+    assert qm._services.connections == before
+
+
+# ---- units that cannot be settled
+
+
+def test_a_unit_that_could_not_be_committed_takes_no_later_put(qm: QueueManager, store: FailingStore) -> None:
+    def fail() -> None:
+        with qm.unit_of_work():
+            qm.put("Q", b"1")
+            store.fails = True
+
+    with pytest.raises(StoreError):
+        fail()
+    with pytest.raises(StoreError):
+        qm.put("Q", b"2")
+    store.fails = False
+    qm.put("Q", b"3")
+    assert (bodies(qm), qm.units()) == ([b"3"], [])
+    with qm.unit_of_work():
+        qm.put("Q", b"4")
+    assert bodies(qm) == [b"3", b"4"]
+
+
+def test_a_block_that_ends_during_a_call_of_another_thread_is_backed_out(qm: QueueManager) -> None:
+    qm.create_queue("R")
+    calls: list[Call[bytes]] = []
+
+    def act() -> None:
+        with qm.unit_of_work():
+            qm.put("Q", b"1")
+            calls.append(waiting(qm, lambda: qm.get("R", wait=FOREVER).body))
+
+    with pytest.raises(CallInProgress):
+        act()
+    qm.connect().put("R", b"r")
+    assert calls[0].result() == b"r"
+    qm.put("Q", b"2")
+    assert (bodies(qm), qm.units()) == ([b"2"], [])
+
+
+def test_the_group_state_is_that_before_the_unit_that_could_not_be_settled(
+    qm: QueueManager, store: FailingStore
+) -> None:
+    handle = qm.open("Q")
+
+    def fail() -> None:
+        with qm.unit_of_work():
+            handle.put(b"1", logical=True, flags=IN_GROUP)
+            store.fails = True
+
+    with pytest.raises(StoreError):
+        fail()
+    store.fails = False
+    assert handle.put(b"2").warning is None
+    assert not handle.put_state.group_open
+
+
+def test_the_exception_that_was_first_goes_on(
+    qm: QueueManager, store: FailingStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail() -> None:
+        with qm.unit_of_work():
+            qm.put("Q", b"1")
+            store.fails = True
+            raise ZeroDivisionError
+
+    with caplog.at_level(logging.WARNING, "inorder.unit_of_work"), pytest.raises(ZeroDivisionError):
+        fail()
+    assert "the disk is gone" in caplog.text
+    store.fails = False
+    assert (bodies(qm), qm.units()) == ([], [])
+
+
+def test_a_connection_that_cannot_commit_ends_all_the_same(qm: QueueManager, store: FailingStore) -> None:
+    other = qm.connect()
+    other.put("Q", b"1", syncpoint=True)
+    store.fails = True
+    with pytest.raises(StoreError):
+        other.close()
+    assert qm._services.connections == 1
+    assert (bodies(qm), qm.units()) == ([], [])
+    with pytest.raises(ConnectionClosed):
+        other.put("Q", b"2")
+
+
+def test_close_of_a_stopped_queue_manager_ends_the_connection(qm: QueueManager) -> None:
+    other = qm.connect()
+    qm.stop()
+    with pytest.raises(QueueManagerStopping):
+        other.close()
+    other.close()
+    assert qm._services.connections == 1
+
+
+# ---- checks
+
+
+@pytest.mark.parametrize("call", [lambda qm: qm.group("Q"), lambda qm: qm.stop()], ids=["group", "stop"])
+def test_a_closed_connection_makes_no_group_and_stops_nothing(
+    qm: QueueManager, call: Callable[[QueueManager], object]
+) -> None:
+    other = qm.connect()
+    other.put("Q", b"1")
+    other.close()
+    with pytest.raises(ConnectionClosed):
+        call(other)
+    assert bodies(qm) == [b"1"]
+
+
+def test_stop_ends_a_wait_on_the_same_connection(qm: QueueManager) -> None:
+    wait = waiting(qm, lambda: qm.get("Q", wait=FOREVER))
+    qm.stop()
+    assert isinstance(wait.error(), QueueManagerStopping)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_child_cannot_use_the_memory_of_its_parent(qm: QueueManager, store: FailingStore) -> None:
+    qm.put("Q", b"1")
+    calls: list[Callable[[], object]] = [
+        lambda: connect(store),
+        qm.connect,
+        lambda: store.status("Q"),
+        store.manager,
+        store.stop,
+        store.restart,
+    ]
+
+    def act() -> None:
+        for call in calls:
+            with pytest.raises(ForkedConnection) as raised:
+                call()
+            assert "again" not in str(raised.value)
+
+    assert in_child(act) == 0
+    assert qm.get("Q").body == b"1"
+
+
+def test_the_time_of_a_verb_is_taken_under_the_lock(qm: QueueManager, store: FailingStore) -> None:
+    held: list[bool] = []
+    now = store.clock.now
+
+    def look() -> float:
+        held.append(store._lock.held)
+        return now()
+
+    store.clock.now = look  # type: ignore[method-assign]
+    store.status("Q")
+    assert held == [True]
+
+
+# ---- default handles
+
+
+def test_default_handles_make_room_for_one_another(qm: QueueManager) -> None:
+    qm.alter_manager(max_handles=3)
+    for number in range(8):
+        qm.create_queue(f"Q{number}")
+        qm.put(f"Q{number}", b"1")
+    assert [message.body for message in qm.browse("Q0")] == [b"1"]
+    assert qm.get("Q7").body == b"1"
+
+
+def test_the_handle_that_was_not_used_longest_goes(qm: QueueManager) -> None:
+    qm.alter_manager(max_handles=2)
+    for name in ("Q1", "Q2", "Q3"):
+        qm.create_queue(name)
+    qm.put("Q1", b"1")
+    qm.put("Q2", b"1")
+    qm.put("Q1", b"2")
+    qm.put("Q3", b"1")
+    assert [qm.status(name).open_output_count for name in ("Q1", "Q2", "Q3")] == [1, 0, 1]
+
+
+def test_a_default_handle_that_is_needed_stays(qm: QueueManager) -> None:
+    qm.alter_manager(max_handles=1)
+    qm.create_queue("R")
+    qm.put("Q", b"1", logical=True, flags=IN_GROUP)
+    with pytest.raises(TooManyHandles):
+        qm.put("R", b"1")
+    qm.close_queue("Q")
+    with qm.group("R") as group:
+        with pytest.raises(TooManyHandles):
+            qm.put("Q", b"2")
+        group.put(b"1")
+    qm.put("Q", b"2")
+
+
+def test_a_default_handle_of_a_deleted_queue_is_given_back(qm: QueueManager) -> None:
+    qm.create_model("M")
+    other = qm.connect()
+    made = qm.open("M", dynamic_name="REPLY")
+    other.put("REPLY", b"1")
+    made.close()
+    with pytest.raises(QueueDeleted):
+        other.put("REPLY", b"2")
+    qm.create_queue("REPLY")
+    other.put("REPLY", b"3")
+    assert bodies(qm, "REPLY") == [b"3"]
+
+
+@pytest.mark.parametrize("way", ["put", "group", "get_group"])
+def test_another_queue_of_the_same_name_is_opened_anew(qm: QueueManager, way: str) -> None:
+    qm.create_model("M")
+    other = qm.connect()
+    made = qm.open("M", dynamic_name="REPLY")
+    other.put("REPLY", b"1")
+    made.close()
+    qm.create_queue("REPLY")
+    if way == "put":
+        other.put("REPLY", b"2")
+    elif way == "group":
+        with other.group("REPLY") as group:
+            group.put(b"2")
+    else:
+        qm.put("REPLY", b"2")
+        assert [message.body for message in other.get_group("REPLY")] == [b"2"]
+        qm.put("REPLY", b"2")
+    assert bodies(qm, "REPLY") == [b"2"]
+
+
+def test_a_group_on_a_queue_that_was_deleted_is_not_begun_again(qm: QueueManager) -> None:
+    qm.create_model("M")
+    other = qm.connect()
+    made = qm.open("M", dynamic_name="REPLY")
+    other.put("REPLY", b"1", logical=True, flags=IN_GROUP)
+    made.close()
+    qm.create_queue("REPLY")
+    with pytest.raises(QueueDeleted):
+        other.put("REPLY", b"2", logical=True, flags=IN_GROUP)
+    assert bodies(qm, "REPLY") == []
