@@ -5,10 +5,12 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Callable
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
-from inorder import QueueManager
-from inorder.errors import NoMessageAvailable
+import pytest
+
+from inorder import QueueManager, Reason
+from inorder.errors import ArgumentError, InorderError, NoMessageAvailable
 
 T = TypeVar("T")
 LIMIT_SECONDS = 20.0  # no test waits that long unless it fails
@@ -113,3 +115,30 @@ def snapshot(manager: QueueManager) -> tuple[object, ...]:
         )
     finally:
         onlooker.abandon()
+
+
+class Line(NamedTuple):
+    """A line of a table of bad calls: the call on a world, and the error it gets.
+
+    Args:
+        word: what the text must hold: the argument's name, or the value that was given.
+    """
+
+    call: Callable[[Any], object]
+    error: type[InorderError]
+    reason: Reason
+    word: str
+
+
+def check(line: Line, world: Any) -> None:
+    """The call gets its error, and nothing has changed that `world.qm` can see."""
+    before = snapshot(world.qm)
+    with pytest.raises(InorderError) as raised:
+        line.call(world)
+    error = raised.value
+    assert isinstance(error, line.error)
+    assert error.reason == line.reason
+    assert line.word in str(error)
+    if isinstance(error, ArgumentError):
+        assert {"argument", "value"} <= error.data.keys()
+    assert snapshot(world.qm) == before

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import pytest
 from tests.support import snapshot
 
-from inorder import GetOptions, Match, Message, PutOptions, QueueManager, Reason, connect
+from inorder import GetOptions, Match, Message, PutOptions, QueueManager, Reason, UniqueId, connect
 from inorder.errors import (
     ArgumentError,
     CallerError,
@@ -24,6 +24,7 @@ from inorder.errors import (
     MatchError,
     MessageTooBig,
     NoMessageUnderCursor,
+    NotFound,
     NotOpenFor,
     ObjectExists,
     ObjectInUse,
@@ -34,12 +35,14 @@ from inorder.errors import (
     UnitNotFound,
     UnknownQueue,
     WrongQueueType,
+    WrongState,
 )
 from inorder.handle import Queue
 from inorder.message import IN_GROUP, LAST_IN_GROUP, SEGMENT
 from inorder.testing import temporary_manager
 
 GROUP = b"G"
+UID = UniqueId("ELSEWHERE", 1)
 
 
 class World(NamedTuple):
@@ -50,6 +53,7 @@ class World(NamedTuple):
     browser: Any
     getter: Any
     closed: Any
+    there: Any
 
 
 class Line(NamedTuple):
@@ -86,7 +90,7 @@ def world() -> Iterator[World]:
         closed = qm.open("Q")
         closed.close()
         browser, getter = qm.open("Q", browse=True), qm.open("Q", input="shared")
-        yield World(qm, qm.open("Q"), browser, getter, closed)
+        yield World(qm, qm.open("Q"), browser, getter, closed, next(qm.browse("Q")).uid)
         other.abandon()
 
 
@@ -115,12 +119,6 @@ MANAGER_CALLS: Mapping[str, Sequence[Line]] = {
         Line(lambda w: w.qm.create_queue("N", order="late"), ArgumentError, Reason.ARGUMENT_ERROR, "'late'"),
         Line(lambda w: w.qm.create_queue("N", expiry=0), ArgumentError, Reason.ARGUMENT_ERROR, "expiry"),
         Line(lambda w: w.qm.create_queue("N", read_order=["x"]), ArgumentError, Reason.ARGUMENT_ERROR, "read_order"),
-        Line(
-            lambda w: w.qm.create_queue("N", read_order="strict"),
-            ArgumentError,
-            Reason.FUNCTION_NOT_SUPPORTED,
-            "read_order",
-        ),
     ],
     "create_alias": [
         Line(lambda w: w.qm.create_alias("A"), ObjectExists, Reason.OBJECT_ALREADY_EXISTS, "'A'"),
@@ -154,12 +152,6 @@ MANAGER_CALLS: Mapping[str, Sequence[Line]] = {
         Line(lambda w: w.qm.alter_queue("Q", put_allowed=1), ArgumentError, Reason.INHIBIT_VALUE_ERROR, "put_allowed"),
         Line(lambda w: w.qm.alter_queue("Q", order="commit"), ObjectInUse, Reason.OBJECT_IN_USE, "Q"),
         Line(lambda w: w.qm.alter_queue("A", base_queue="A"), WrongQueueType, Reason.ALIAS_BASE_Q_TYPE_ERROR, "'A'"),
-        Line(
-            lambda w: w.qm.alter_queue("Q", read_order="required"),
-            ArgumentError,
-            Reason.FUNCTION_NOT_SUPPORTED,
-            "read_order",
-        ),
     ],
     "delete_queue": [
         Line(lambda w: w.qm.delete_queue("ORDERS"), UnknownQueue, Reason.UNKNOWN_OBJECT_NAME, "'ORDERS'"),
@@ -332,11 +324,55 @@ MANAGER_CALLS: Mapping[str, Sequence[Line]] = {
         Line(lambda w: w.qm.settle("P2", "commit"), UnitNotFound, Reason.UNIT_NOT_FOUND, "'P2'"),
         Line(lambda w: w.qm.settle(["P1"], "commit"), UnitNotFound, Reason.UNIT_NOT_FOUND, "['P1']"),
     ],
+    "confirm_put": [
+        Line(lambda w: w.qm.confirm_put("ORDERS", UID), UnknownQueue, Reason.UNKNOWN_OBJECT_NAME, "'ORDERS'"),
+        Line(lambda w: w.qm.confirm_put("Q", "uid"), ArgumentError, Reason.ARGUMENT_ERROR, "uid"),
+        Line(lambda w: w.qm.confirm_put("Q", UID, confirm_id=-1), ArgumentError, Reason.OPTIONS_ERROR, "confirm_id"),
+    ],
+    "confirm_get": [
+        Line(lambda w: w.qm.confirm_get("ORDERS", UID), UnknownQueue, Reason.UNKNOWN_OBJECT_NAME, "'ORDERS'"),
+        Line(lambda w: w.qm.confirm_get("Q", None), ArgumentError, Reason.ARGUMENT_ERROR, "uid"),
+        Line(lambda w: w.qm.confirm_get("Q", UID, confirm_id="7"), ArgumentError, Reason.OPTIONS_ERROR, "confirm_id"),
+        Line(lambda w: w.qm.confirm_get("Q", w.there), WrongState, Reason.WRONG_STATE, "UniqueId"),
+    ],
+    "browse_and_lock": [
+        Line(lambda w: w.qm.browse_and_lock("ORDERS"), UnknownQueue, Reason.UNKNOWN_OBJECT_NAME, "'ORDERS'"),
+        Line(lambda w: w.qm.browse_and_lock("Q", "x"), ArgumentError, Reason.MATCH_OPTIONS_ERROR, "match"),
+        Line(lambda w: w.qm.browse_and_lock("Q", confirm_id=1.5), ArgumentError, Reason.OPTIONS_ERROR, "confirm_id"),
+        Line(lambda w: w.qm.browse_and_lock("SHUT"), GetInhibited, Reason.GET_INHIBITED, "SHUT"),
+    ],
+    "unlock": [
+        Line(lambda w: w.qm.unlock("ORDERS", UID, lock_id=1), UnknownQueue, Reason.UNKNOWN_OBJECT_NAME, "'ORDERS'"),
+        Line(lambda w: w.qm.unlock("Q", "uid", lock_id=1), ArgumentError, Reason.ARGUMENT_ERROR, "uid"),
+        Line(lambda w: w.qm.unlock("Q", UID, lock_id=-1), ArgumentError, Reason.OPTIONS_ERROR, "lock_id"),
+        Line(lambda w: w.qm.unlock("Q", UID, lock_id=1), NotFound, Reason.NOT_FOUND, "UniqueId"),
+        Line(lambda w: w.qm.unlock("Q", w.there, lock_id=1), WrongState, Reason.WRONG_STATE, "UniqueId"),
+    ],
+    "delete": [
+        Line(lambda w: w.qm.delete("ORDERS", UID), UnknownQueue, Reason.UNKNOWN_OBJECT_NAME, "'ORDERS'"),
+        Line(lambda w: w.qm.delete("Q", 5), ArgumentError, Reason.ARGUMENT_ERROR, "uid"),
+        Line(lambda w: w.qm.delete("Q", UID), NotFound, Reason.NOT_FOUND, "UniqueId"),
+        Line(lambda w: w.qm.delete("Q", w.there, lock_id=99), WrongState, Reason.WRONG_STATE, "UniqueId"),
+    ],
+    "undo": [
+        Line(lambda w: w.qm.undo("ORDERS", 7), UnknownQueue, Reason.UNKNOWN_OBJECT_NAME, "'ORDERS'"),
+        Line(lambda w: w.qm.undo("Q", 2**64), ArgumentError, Reason.OPTIONS_ERROR, "confirm_id"),
+        Line(lambda w: w.qm.undo("Q", 7), NotFound, Reason.NOT_FOUND, "7"),
+    ],
+    "release_lock": [
+        Line(lambda w: w.qm.release_lock("ORDERS", 7), UnknownQueue, Reason.UNKNOWN_OBJECT_NAME, "'ORDERS'"),
+        Line(lambda w: w.qm.release_lock("Q", "7"), ArgumentError, Reason.OPTIONS_ERROR, "lock_id"),
+        Line(lambda w: w.qm.release_lock("Q", 7), NotFound, Reason.NOT_FOUND, "7"),
+    ],
+    "order_view": [
+        Line(lambda w: w.qm.order_view("ORDERS"), UnknownQueue, Reason.UNKNOWN_OBJECT_NAME, "'ORDERS'"),
+        Line(lambda w: w.qm.order_view("M"), WrongQueueType, Reason.OBJECT_TYPE_ERROR, "M"),
+    ],
     "listen": [
         Line(lambda w: w.qm.listen("ORDERS", print), UnknownQueue, Reason.UNKNOWN_OBJECT_NAME, "'ORDERS'"),
         Line(lambda w: w.qm.listen("A", print), ArgumentError, Reason.OBJECT_TYPE_ERROR, "queue"),
         Line(lambda w: w.qm.listen("Q", 5), ArgumentError, Reason.OPTIONS_ERROR, "5"),
-        Line(lambda w: w.qm.listen("Q", print, "x"), ArgumentError, Reason.MATCH_OPTIONS_ERROR, "match"),
+        Line(lambda w: w.qm.listen("Q", print, "x"), MatchError, Reason.MATCH_OPTIONS_ERROR, "match"),
     ],
     "hook": [
         Line(lambda w: w.qm.hook("get", print), ArgumentError, Reason.OPTIONS_ERROR, "'get'"),
@@ -422,6 +458,32 @@ HANDLE_CALLS: Mapping[str, Sequence[Line]] = {
         Line(lambda w: w.queue.set(put_allowed=False, delivery="fifo"), ArgumentError, Reason.SELECTOR_ERROR, "deliv"),
         Line(lambda w: w.closed.set(get_allowed=False), HandleError, Reason.HOBJ_ERROR, "Q"),
     ],
+    "confirm_put": [Line(lambda w: w.queue.confirm_put(5), ArgumentError, Reason.ARGUMENT_ERROR, "uid")],
+    "confirm_get": [
+        Line(lambda w: w.queue.confirm_get("uid"), ArgumentError, Reason.ARGUMENT_ERROR, "uid"),
+        Line(lambda w: w.closed.confirm_get(UID), HandleError, Reason.HOBJ_ERROR, "Q"),
+    ],
+    "browse_and_lock": [
+        Line(lambda w: w.queue.browse_and_lock(5), ArgumentError, Reason.MATCH_OPTIONS_ERROR, "match"),
+        Line(lambda w: w.browser.browse_and_lock(), NotOpenFor, Reason.NOT_OPEN_FOR_INPUT, "Q"),
+    ],
+    "delete": [
+        Line(lambda w: w.queue.delete(UID, lock_id=True), ArgumentError, Reason.OPTIONS_ERROR, "lock_id"),
+        Line(lambda w: w.closed.delete(UID), HandleError, Reason.HOBJ_ERROR, "Q"),
+    ],
+    "undo": [
+        Line(lambda w: w.queue.undo(None), ArgumentError, Reason.OPTIONS_ERROR, "confirm_id"),
+        Line(lambda w: w.closed.undo(7), HandleError, Reason.HOBJ_ERROR, "Q"),
+    ],
+    "release_lock": [
+        Line(lambda w: w.queue.release_lock(None), ArgumentError, Reason.OPTIONS_ERROR, "lock_id"),
+        Line(lambda w: w.queue.release_lock(7), NotFound, Reason.NOT_FOUND, "7"),
+    ],
+    "resume": [
+        Line(lambda w: w.queue.resume("token"), ArgumentError, Reason.ARGUMENT_ERROR, "token"),
+        Line(lambda w: w.getter.resume("e30="), NotOpenFor, Reason.NOT_OPEN_FOR_BROWSE, "Q"),
+    ],
+    "browse_token": [Line(lambda w: w.getter.browse_token(), NotOpenFor, Reason.NOT_OPEN_FOR_BROWSE, "Q")],
     "close": [
         Line(lambda w: w.queue.close(delete=True), WrongQueueType, Reason.OPTION_NOT_VALID_FOR_TYPE, "Q"),
         Line(lambda w: w.queue.close(purge=True), WrongQueueType, Reason.OPTION_NOT_VALID_FOR_TYPE, "Q"),
@@ -444,6 +506,7 @@ MANAGER_EXEMPT = {
     "units": "takes no argument",
 }
 HANDLE_EXEMPT = {
+    "checked_for": "for the connection, which gives options that have been checked",
     "end_group": "for groups.py, takes no argument",
     "take_group": "for groups.py, which gives options that have been checked",
     "withdraw": "for groups.py, takes a state that a handle had",

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from tests.support import told as told_of_all
 
-from inorder import Arrival, Match, Message, QueueManager, Reason, UniqueId
+from inorder import Arrival, Match, Message, QueueManager, Reason, UniqueId, connect
 from inorder.errors import ArgumentError, DuplicateMessage, NotFound, OptionsError
 from inorder.stores.memory import MemoryStore
 from inorder.testing import ManualClock, temporary_manager
@@ -39,11 +40,11 @@ def test_d25_a_listener_is_told_when_the_put_is_confirmed(qm: QueueManager) -> N
     told: list[Arrival] = []
     qm.listen("Q", told.append)
     put = qm.put("Q", b"1", confirm_id=7)
-    qm.hub.flush()
+    told_of_all(qm)
     assert told == []
     qm.confirm_put("Q", put.uid)
     qm.put("Q", b"2")
-    qm.hub.flush()
+    told_of_all(qm)
     assert [event.uid for event in told] == [put.uid, UniqueId("TEST", told[1].uid.number)]  # type: ignore[union-attr]
 
 
@@ -54,7 +55,7 @@ def test_d7_a_duplicate_is_told_once_to_its_hook(qm: QueueManager) -> None:
     with pytest.raises(DuplicateMessage) as raised:
         qm.put("Q", b"1", confirm_id=7, uid=put.uid)
     assert raised.value.uid == put.uid
-    qm.hub.flush()
+    told_of_all(qm)
     assert told == [("Q", b"1")]
     assert qm.depth("Q") == 1
 
@@ -72,7 +73,7 @@ def test_d22_an_expired_message_is_told_to_its_hook_which_may_keep_a_copy(qm: Qu
     qm.put("Q", b"n")
     clock.advance(2)
     assert bodies(qm) == [b"m"]
-    qm.hub.flush()
+    told_of_all(qm)
     copy = qm.get("DLQ")
     assert copy.body == b"n"
 
@@ -135,8 +136,6 @@ def test_a19_the_operator_sees_ids_and_ends_them(qm: QueueManager) -> None:
 
 def test_a20_ids_survive_a_restart_and_anyone_may_use_them(clock: ManualClock) -> None:
     store = MemoryStore(clock=clock)
-    from inorder import connect
-
     before = connect(store)
     before.create_queue("Q")
     put = before.put("Q", b"1", confirm_id=7)
@@ -149,7 +148,9 @@ def test_a20_ids_survive_a_restart_and_anyone_may_use_them(clock: ManualClock) -
         assert bodies(after) == []
         after.confirm_put("Q", put.uid)
         after.undo("Q", 9)
-        after.unlock("Q", locked.messages[0].uid, lock_id=locked.lock_id)
+        uid = locked.messages[0].uid
+        assert uid is not None
+        after.unlock("Q", uid, lock_id=locked.lock_id)
         assert bodies(after) == [b"1", b"2", b"3"]
 
 

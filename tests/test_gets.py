@@ -80,7 +80,7 @@ def test_r6_1_a_message_tells_what_is_left_of_its_life(qm: QueueManager, clock: 
     qm.put("Q", b"2")
     qm.put("Q", b"3", expiry=math.inf)
     clock.advance(4)
-    assert [message.expiry for message in qm.browse("Q")] == [6, None, None]
+    assert [message.expiry for message in qm.browse("Q")] == [6, math.inf, math.inf]
     clock.advance(5.95)
     assert qm.get("Q").expiry == pytest.approx(0.1)
     clock.advance(1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from typing import Any
 
@@ -109,12 +110,8 @@ def test_an_exception_puts_nothing(qm: QueueManager) -> None:
 
 
 def test_an_exception_inside_a_unit_marks_nothing(qm: QueueManager) -> None:
-    with qm.unit_of_work():
-        with pytest.raises(ZeroDivisionError):
-            fail_after(qm, b"1")
-        with pytest.raises(InconsistentCall) as raised:
-            qm.group("Q").__enter__()
-        assert raised.value.reason == 2241
+    with qm.unit_of_work(), pytest.raises(ZeroDivisionError):
+        fail_after(qm, b"1")
     assert statuses(qm) == [(b"1", 1, "in")]
 
 
@@ -216,17 +213,24 @@ def test_a_refused_put_leaves_the_group_where_it_was(qm: QueueManager) -> None:
     assert statuses(qm) == [(b"1", 1, "in"), (b"2", 2, "last")]
 
 
-def test_a_group_inside_a_group_of_the_same_queue_is_refused(qm: QueueManager) -> None:
-    qm.create_queue("R")
+def test_a_group_inside_a_group_is_another_group(qm: QueueManager) -> None:
     with qm.group("Q") as group:
         group.put(b"1")
-        with pytest.raises(InconsistentCall, match="a group is open") as raised:
-            put_group(qm, b"x")
-        assert raised.value.reason == 2241
-        put_group(qm, b"other queue", queue="R")
+        put_group(qm, b"x")
+        qm.put("Q", b"other")
         group.put(b"2")
-    assert statuses(qm) == [(b"1", 1, "in"), (b"2", 2, "last")]
-    assert bodies(qm, "R") == [b"other queue"]
+    assert statuses(qm) == [(b"1", 1, "in"), (b"x", 1, "last"), (b"other", 1, "no"), (b"2", 2, "last")]
+
+
+def test_a_group_whose_unit_was_backed_out_does_not_go_on(qm: QueueManager) -> None:
+    with contextlib.suppress(KeyError), qm.group("Q") as group:
+        group.put(b"1")
+        qm.back_out()
+        with pytest.raises(InconsistentCall, match="backed out"):
+            group.put(b"2")
+        raise KeyError("the caller gives up")
+    assert statuses(qm) == []
+    assert qm.units() == []
 
 
 def test_options_of_a_put_are_no_fields_of_a_group_member(qm: QueueManager) -> None:

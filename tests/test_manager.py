@@ -416,7 +416,7 @@ def test_a38_a_queue_gives_an_expiry_to_messages_that_set_none(qm: QueueManager,
     assert [(message.body, message.expiry) for message in qm.browse("Q")] == [
         (b"queue's", 5),
         (b"longer", 15),
-        (b"for ever", None),
+        (b"for ever", math.inf),
     ]
     clock.advance(5)
     assert bodies(qm) == [b"longer", b"for ever"]
@@ -447,7 +447,7 @@ def test_closing_and_connecting_discard_what_has_expired_anywhere(qm: QueueManag
 
 def test_wrong_types_of_queue_are_told(qm: QueueManager) -> None:
     qm.create_model("M")
-    calls: list[Any] = [qm.status, qm.inquire, qm.depth]
+    calls: list[Any] = [qm.status, qm.depth, qm.order_view]
     for call in calls:
         with pytest.raises(CallerError) as raised:
             call("M")

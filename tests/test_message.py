@@ -76,6 +76,7 @@ DEFAULTS = {
     "token": bytes(16),
     "uid": None,
     "place": None,
+    "earlier_pending": None,
     "warning": None,
 }
 

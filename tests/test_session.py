@@ -122,7 +122,7 @@ def test_a_handle_keeps_its_connection(store: FailingStore, qm: QueueManager) ->
 def test_a_block_keeps_its_connection(store: FailingStore, qm: QueueManager) -> None:
     with connect(store).unit_of_work() as unit:
         gc.collect()
-        assert [one.state for one in qm.units()] == []
+        assert [one.kind for one in qm.units()] == []
     assert repr(unit) == "<unit of work, committed>"
     with connect(store).group("Q") as group:
         gc.collect()
@@ -229,10 +229,12 @@ def test_a_connection_that_cannot_commit_ends_all_the_same(qm: QueueManager, sto
 
 
 def test_close_of_a_stopped_queue_manager_ends_the_connection(qm: QueueManager) -> None:
-    other = qm.connect()
+    idle, other = qm.connect(), qm.connect()
+    other.put("Q", b"1", syncpoint=True)
     qm.stop()
+    idle.close()
     with pytest.raises(QueueManagerStopping):
-        other.close()
+        other.close()  # its unit of work could not be committed
     other.close()
     assert qm._services.connections == 1
 

@@ -173,7 +173,7 @@ def test_a_stream_is_read_no_further_than_needed(qm: QueueManager) -> None:
 def test_a_stream_can_be_a_member_of_a_group(qm: QueueManager) -> None:
     with qm.group("Q") as group:
         group.put(b"head")
-        qm.put_stream("Q", io.BytesIO(TEXT), chunk=4, flags=IN_GROUP)
+        group.put_stream(io.BytesIO(TEXT), chunk=4)
         group.put(b"tail")
     assert [message.body for message in qm.get_group("Q")] == [b"head", TEXT, b"tail"]
 
@@ -182,18 +182,19 @@ def test_a_stream_that_fails_leaves_its_group_where_it_was(qm: QueueManager) -> 
     with qm.group("Q") as group:
         group.put(b"head")
         with pytest.raises(OSError, match="gone"):
-            qm.put_stream("Q", stream_of(b"01", b"23", OSError("gone")), flags=IN_GROUP)
+            group.put_stream(stream_of(b"01", b"23", OSError("gone")))
         assert group.put(b"tail").sequence_number == 2
     assert [message.body for message in qm.get_group("Q")] == [b"head", b"tail"]
 
 
 def test_a_stream_outside_the_group_that_is_open_is_refused(qm: QueueManager) -> None:
-    with qm.group("Q") as group:
-        group.put(b"head")
+    with qm.unit_of_work(), qm.open("Q", output=True) as queue:
+        qm.put("Q", b"head", logical=True, flags=IN_GROUP)
         with pytest.raises(InconsistentCall) as raised:
             qm.put_stream("Q", io.BytesIO(TEXT), chunk=4)
         assert raised.value.reason == 2241
-        group.put(b"tail")
+        qm.put("Q", b"tail", logical=True, flags=LAST_IN_GROUP)
+        assert queue.close() is None
     assert bodies(qm) == [b"head", b"tail"]
 
 
@@ -293,7 +294,7 @@ def test_a_handle_within_a_message_cannot_get_a_stream(qm: QueueManager) -> None
 def test_a_member_of_a_group_can_be_got_as_a_stream(qm: QueueManager) -> None:
     with qm.group("Q") as group:
         group.put(b"head")
-        qm.put_stream("Q", io.BytesIO(TEXT), chunk=4, flags=LAST_IN_GROUP)
+        group.put_stream(io.BytesIO(TEXT), chunk=4, last=True)
     fields: Any = {"logical": True, "syncpoint": True}
     assert qm.get("Q", **fields).body == b"head"
     stream = io.BytesIO()

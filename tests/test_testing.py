@@ -34,8 +34,9 @@ BAD_LINES = {
     "an actor with a strange name": "P! put m1 -> ok",
 }
 BAD_STEPS = {
-    "a word of the next stage": "P get strict -> m1",
-    "a verb of the next stage": "P undo 7 -> ok",
+    "two orders at once": "P get strict relaxed -> m1",
+    "a message that nobody has put": "P confirm-put m1 -> ok",
+    "a lock that nothing has bound": "P get lock=$K -> m1",
     "a length below the body": "P put m123 length=2 -> ok",
     "a yes that is no yes": "P put m1 persistent=maybe -> ok",
     "a number that is none": "P put m1 priority=high -> ok",

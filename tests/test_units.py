@@ -312,7 +312,7 @@ def test_a_unit_can_be_prepared_inside_its_block(qm: QueueManager, how: str, out
         qm.put("Q", b"after")
     assert (unit.status, bodies(qm)) == ("prepared", [b"after"])
     [prepared] = qm.units()
-    assert (prepared.name, prepared.state, prepared.puts, prepared.gets) == ("P", "prepared", 1, 1)
+    assert (prepared.name, prepared.kind, prepared.puts, prepared.gets) == ("P", "prepared", 1, 1)
     other = qm.connect()
     other.settle("P", "commit" if outcome == "commit" else "back_out")
     assert bodies(qm) == ([b"new", b"after"] if outcome == "commit" else [b"old", b"after"])
@@ -409,10 +409,10 @@ def test_units_are_listed_oldest_first_with_their_program(qm: QueueManager, cloc
     clock.advance(5)
     first.put("Q", b"4", syncpoint=True)
     assert [
-        (unit.program.name, unit.name, unit.state, unit.started_at - began, unit.puts, unit.gets) for unit in qm.units()
-    ] == [("second", None, "open", 0, 1, 0), ("first", "P", "prepared", 5, 2, 0), ("first", None, "open", 10, 1, 0)]
+        (unit.program.name, unit.name, unit.kind, unit.started_at - began, unit.puts, unit.gets) for unit in qm.units()
+    ] == [("second", "", "session", 0, 1, 0), ("first", "P", "prepared", 5, 2, 0), ("first", "", "session", 10, 1, 0)]
     second.back_out()
-    assert [unit.name for unit in qm.units()] == ["P", None]
+    assert [unit.name for unit in qm.units()] == ["P", ""]
 
 
 def test_a_call_outside_the_unit_that_must_split_needs_the_unit(qm: QueueManager) -> None:

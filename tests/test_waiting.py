@@ -209,7 +209,12 @@ def test_the_end_of_a_lock_wakes(qm: QueueManager, how: str) -> None:
     handle = other.open("Q")
     handle.browse_first(lock=True)
     waiter = Waiter(qm, general)
-    {"abandon": other.abandon, "unlock": handle.unlock, "close": handle.close}[how]()
+    if how == "abandon":
+        other.abandon()
+    elif how == "unlock":
+        handle.unlock()
+    else:
+        handle.close()
     assert waiter.result() == b"1"
 
 

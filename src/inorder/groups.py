@@ -126,20 +126,23 @@ class GroupWriter:
                 self._queue.close()
 
 
-def get_group(
-    session: Session, queue: Queue, *, wait: float | None = 0, match: Match = EVERYTHING
-) -> Iterator[Message]:
-    """One complete group in order, or one message in no group, segments joined; taken as one step.
+def whole_group(*, wait: float | None = 0, match: Match = EVERYTHING) -> GetOptions:
+    """The options of `get_group`.
 
     Args:
         wait: seconds to wait until a whole group is there.
         match: which group: what its first message must be.
+    """
+    return GetOptions(logical=True, complete=True, all_messages=True, wait=wait, match=match, syncpoint=True)
+
+
+def get_group(session: Session, queue: Queue, options: GetOptions) -> Iterator[Message]:
+    """One complete group in order, or one message in no group, segments joined; taken as one step.
 
     Outside a unit of work it makes one: committed when the loop ends, backed out when it is left early.
 
     Raises: NoMessageAvailable 2033; InconsistentCall 2241, this handle is inside a group; as `Queue.get`.
     """
-    options = GetOptions(logical=True, complete=True, all_messages=True, wait=wait, match=match, syncpoint=True)
     state = queue.get_state
     if state.group_open or state.message_open:
         raise InconsistentCall("this handle is inside a group: finish it first", reason=Reason.INCOMPLETE_GROUP)

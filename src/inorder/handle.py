@@ -142,6 +142,7 @@ class Queue:
         with self._session:
             self._need(OpenOptions(output=True), Reason.NOT_OPEN_FOR_OUTPUT)
             in_unit = self._session.in_unit(options.syncpoint) and not options.confirm_id
+            self._session.has_worked |= in_unit
             outcome = self._store.put(
                 PutRequest(
                     handle=self._handle,
@@ -403,6 +404,7 @@ class Queue:
     def _look(self, options: GetOptions, count: int, one_group: bool) -> Look[list[Message]]:
         retained = self._browses if options.browse else self._gets
         syncpoint = self._session.in_unit(options.syncpoint) and not options.confirm_id
+        self._session.has_worked |= (syncpoint or options.syncpoint_if_persistent) and not options.browse
         outcome = self._store.get(
             GetRequest(
                 handle=self._handle,
@@ -437,6 +439,13 @@ class Queue:
     def _alive(self) -> None:
         if self.closed:
             raise HandleError(f"this handle of {self.name} is closed")
+
+    def checked_for(self, options: OpenOptions) -> Queue:
+        """This handle, open for what is asked. Raises: QueueDeleted 2052, its queue is gone; HandleError 2019."""
+        with self._session:
+            self._need(options, Reason.NOT_OPEN_FOR_INPUT)
+            self._store.check_handle(self._handle)
+        return self
 
     def _need_nothing(self) -> None:
         """The call may be made through any open handle."""

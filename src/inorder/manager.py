@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import getpass
 import os
 import sys
@@ -22,7 +23,9 @@ from .attributes import (
 )
 from .errors import (
     CallInProgress,
+    ConnectionBroken,
     QueueDeleted,
+    QueueManagerStopping,
     Reason,
     TooManyHandles,
     UnitNotFound,
@@ -327,8 +330,19 @@ class QueueManager:
         return groups.GroupWriter(self._session, self._with_room(lambda: self._open(queue, _FOR_OUTPUT)))
 
     def get_group(self, queue: str, *, wait: float | None = 0, match: Match = EVERYTHING) -> Iterator[Message]:
-        """A complete group in order, segments joined; see `inorder.groups.get_group`."""
-        return groups.get_group(self._session, self._default(queue, _FOR_INPUT), wait=wait, match=match)
+        """A complete group in order, or one message in no group, segments joined; taken as one step.
+
+        Args:
+            wait: seconds to wait until a whole group is there.
+            match: which group: what its first message must be.
+
+        Outside a unit of work it makes one: committed when the loop ends, backed out when it is left early.
+
+        Raises: NoMessageAvailable 2033; InconsistentCall 2241, the default handle is inside a group; as `Queue.get`.
+        """
+        options = groups.whole_group(wait=wait, match=match)
+        handle = self._through(queue, _FOR_INPUT, lambda handle: handle.checked_for(_FOR_INPUT))
+        return groups.get_group(self._session, handle, options)
 
     def put_stream(self, queue: str, stream: IO[bytes], **options: Any) -> PutResult:
         """Puts a binary stream as one logical message in segments; see `inorder.groups.put_stream`."""
@@ -467,8 +481,10 @@ class QueueManager:
         if self._session.closed:
             return
         try:
-            self._settle("commit")
-            housekeeping.tidy(self._store)
+            if self._session.has_worked or self._session.block is not None:
+                self._settle("commit")
+            with self._session, contextlib.suppress(QueueManagerStopping, ConnectionBroken):  # nothing left to tidy
+                housekeeping.tidy(self._store)
         except CallInProgress:  # refused before anything was done: the call of the other thread goes on
             raise
         except BaseException:

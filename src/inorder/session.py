@@ -149,6 +149,7 @@ class Session:
         self.owner = services.connect(program)
         self.block: object | None = None  # the `with unit_of_work()` block that calls stand in
         self._must_back_out = False
+        self.has_worked = False  # a call was part of a unit of work that is not settled yet
         self._retained: list[Retained] = []
         self._in_progress = threading.Lock()
         self._ending = threading.Lock()
@@ -227,6 +228,7 @@ class Session:
             self._settled("commit")  # for handles prepare acts as commit (R5.10)
 
     def _settled(self, outcome: Outcome) -> None:
+        self.has_worked = False
         for one in self._retained:
             one.settled(outcome)
 
