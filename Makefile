@@ -12,7 +12,7 @@ MADE_IN := $(shell sed -n 2p $(STAMP) 2>/dev/null)
 PYTHON ?= $(or $(MADE_WITH),python3)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check format mutants clean
+.PHONY: help setup demo test long check format mutants clean
 
 ifneq ($(MADE_WITH) $(MADE_IN),$(PYTHON) $(CURDIR))
 .PHONY: $(STAMP)
@@ -28,6 +28,9 @@ demo: setup      ## run the main job
 
 test: setup      ## run the tests, with a coverage summary
 	@$(RUN) -m pytest -q --cov --cov-report=term
+
+long: setup      ## the long run: 10,000 random schedules and histories for each property, at random; about 15 minutes
+	@INORDER_LONG=1 $(RUN) -m pytest -q tests/test_schedules.py tests/test_properties.py tests/rules
 
 check: setup     ## lint, format and types, without changing anything
 	$(RUN) -m ruff check .

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import pytest
-from tests.support import snapshot
+from tests.support import Line, check, snapshot
 
 from inorder import GetOptions, Match, Message, PutOptions, QueueManager, Reason, UniqueId, connect
 from inorder.errors import (
@@ -20,7 +20,6 @@ from inorder.errors import (
     CallerError,
     GetInhibited,
     HandleError,
-    InorderError,
     MatchError,
     MessageTooBig,
     NoMessageUnderCursor,
@@ -54,15 +53,6 @@ class World(NamedTuple):
     getter: Any
     closed: Any
     there: Any
-
-
-class Line(NamedTuple):
-    """One bad call and what it gets."""
-
-    call: Callable[[World], object]
-    error: type[InorderError]
-    reason: Reason
-    word: str
 
 
 @pytest.fixture
@@ -521,27 +511,14 @@ def lines(table: Mapping[str, Sequence[Line]]) -> list[Any]:
     return [pytest.param(line, id=f"{name}-{n}") for name, some in table.items() for n, line in enumerate(some, 1)]
 
 
-def check(world: World, line: Line) -> None:
-    before = snapshot(world.qm)
-    with pytest.raises(InorderError) as raised:
-        line.call(world)
-    error = raised.value
-    assert isinstance(error, line.error)
-    assert error.reason == line.reason
-    assert line.word in str(error)
-    if isinstance(error, ArgumentError):
-        assert {"argument", "value"} <= error.data.keys()
-    assert snapshot(world.qm) == before
-
-
 @pytest.mark.parametrize("line", lines(MANAGER_CALLS))
 def test_a_bad_call_of_a_connection_gets_a_clear_error_and_changes_nothing(world: World, line: Line) -> None:
-    check(world, line)
+    check(line, world)
 
 
 @pytest.mark.parametrize("line", lines(HANDLE_CALLS))
 def test_a_bad_call_of_a_handle_gets_a_clear_error_and_changes_nothing(world: World, line: Line) -> None:
-    check(world, line)
+    check(line, world)
 
 
 def methods_of(kind: type[object]) -> set[str]:

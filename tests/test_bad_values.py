@@ -59,6 +59,10 @@ PUT_OPTIONS: list[Bad] = [
     (lambda: put_options(new_message_id=1), ArgumentError, Reason.OPTIONS_ERROR, "new_message_id"),
     (lambda: put_options(new_correlation_id="x"), ArgumentError, Reason.OPTIONS_ERROR, "new_correlation_id"),
     (lambda: put_options(context="pass_all"), ArgumentError, Reason.OPTIONS_ERROR, "context"),
+    (lambda: put_options(confirm_id=-1), ArgumentError, Reason.OPTIONS_ERROR, "confirm_id"),
+    (lambda: put_options(confirm_id=2**64), ArgumentError, Reason.OPTIONS_ERROR, "confirm_id"),
+    (lambda: put_options(confirm_id=7, syncpoint=True), OptionsError, Reason.OPTIONS_ERROR, "confirm_id"),
+    (lambda: put_options(uid="TEST"), ArgumentError, Reason.ARGUMENT_ERROR, "uid"),
     (lambda: put_options(context=None), ArgumentError, Reason.OPTIONS_ERROR, "context"),
     (lambda: put_options(context=["none"]), ArgumentError, Reason.OPTIONS_ERROR, "context"),
 ]
@@ -80,6 +84,10 @@ GET_OPTIONS: list[Bad] = [
     (lambda: get_options(match=None), ArgumentError, Reason.MATCH_OPTIONS_ERROR, "match"),
     (lambda: get_options(match={"priority": 1}), ArgumentError, Reason.MATCH_OPTIONS_ERROR, "match"),
     (lambda: get_options(complete=True, match=Match(offset=0)), MatchError, Reason.MATCH_OPTIONS_ERROR, "offset"),
+    (lambda: get_options(confirm_id="7"), ArgumentError, Reason.OPTIONS_ERROR, "confirm_id"),
+    (lambda: get_options(lock_id=True), ArgumentError, Reason.OPTIONS_ERROR, "lock_id"),
+    (lambda: get_options(confirm_id=7, syncpoint=True), OptionsError, Reason.OPTIONS_ERROR, "confirm_id"),
+    (lambda: get_options(read_order="often"), ArgumentError, Reason.OPTIONS_ERROR, "read_order"),
     (lambda: get_options(lock=True), OptionsError, Reason.OPTIONS_ERROR, "lock"),
 ]
 OPEN_OPTIONS: list[Bad] = [

@@ -9,9 +9,12 @@ import pytest
 from tests.support import bodies
 
 from inorder import (
+    GetOptions,
+    Match,
     Message,
     NoMessageAvailable,
     NoMessageUnderCursor,
+    PutOptions,
     Queue,
     QueueManager,
 )
@@ -193,6 +196,22 @@ def test_r4_4_shared_may_be_asked_where_exclusive_is_only_the_default(qm: QueueM
     qm.create_queue("N", default_input="exclusive")
     qm.open("N", input="shared")
     qm.open("N", input="shared")
+
+
+def test_keywords_are_added_to_options_that_are_given(qm: QueueManager) -> None:
+    handle = qm.open("Q")
+    in_group = PutOptions(logical=True, new_correlation_id=True)
+    for flags in (IN_GROUP, LAST_IN_GROUP):
+        result = handle.put(b"g", in_group, flags=flags, new_message_id=True, message_id=b"mine")
+        assert result.message_id.startswith(b"AMQ ")
+        assert result.correlation_id.startswith(b"AMQ ")
+    assert result.sequence_number == 2
+    with pytest.raises(NoMessageAvailable):
+        handle.get(GetOptions(match=Match(priority=7)), logical=True)
+    first = handle.get(GetOptions(buffer=0, accept_truncated=True), logical=True, syncpoint=True)
+    assert (first.body, first.warning, qm.units()[0].gets) == (b"", Reason.TRUNCATED_MSG_ACCEPTED, 1)
+    assert handle.browse_first(GetOptions(match=Match(sequence_number=2)), buffer=1).body == b"g"
+    qm.back_out()
 
 
 # ---- each for itself

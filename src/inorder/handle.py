@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal
@@ -378,16 +378,20 @@ class Queue:
         with self._session:
             self._need_for_reading(options)
             look = functools.partial(self._look, options, count, one_group)
-            if not options.wait or options.by_cursor:
-                messages = look().result
-            else:
-                room = self._session.services.room
-                messages = room.wait(self._session.owner, self._local, options, look)
-                if not messages:
-                    self._store.end_wait(self._session.owner)
+            waits = options.wait and not options.by_cursor
+            messages = self._wait(options, look) if waits else look().result
             if not messages:
                 raise self._missing(options)
             return messages
+
+    def _wait(self, options: GetOptions, look: Callable[[], Look[list[Message]]]) -> list[Message] | None:
+        messages: list[Message] | None = None
+        try:
+            messages = self._session.services.room.wait(self._session.owner, self._local, options, look)
+        finally:
+            if not messages:
+                self._store.end_wait(self._session.owner)
+        return messages
 
     def _missing(self, options: GetOptions) -> NoMessageAvailable | OrderPending:
         """Why a get was given nothing, with what is pending if it was strict (B-26)."""
