@@ -24,7 +24,7 @@ help:     ## list the targets
 setup: $(STAMP)  ## make .venv with all that development needs (PYTHON=python3.12 chooses the interpreter)
 
 demo: setup      ## run the main job
-	@$(RUN) -m inorder.demo
+	@$(RUN) -m inorder demo
 
 test: setup      ## run the tests, with a coverage summary
 	@$(RUN) -m pytest -q --cov --cov-report=term

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import inorder
+from inorder import InorderError, errors
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted(
@@ -38,6 +39,7 @@ def test_links_lead_somewhere(page: Path) -> None:
     assert not missing, f"{page.name} links to what is not there: {missing}"
 
 
-def test_the_public_names_are_there_and_sorted() -> None:
-    assert list(inorder.__all__) == sorted(inorder.__all__, key=lambda name: (name != "FOREVER", name))
+def test_the_public_names_are_there_and_all_errors_among_them() -> None:
     assert all(hasattr(inorder, name) for name in inorder.__all__)
+    tree = {name for name, kind in vars(errors).items() if isinstance(kind, type) and issubclass(kind, InorderError)}
+    assert not tree - set(inorder.__all__), "add the new error to inorder/__init__.py"

@@ -27,11 +27,11 @@ LAYERS = (
     ("stores",),
     ("events", "waiting", "housekeeping"),
     ("session", "unit_of_work"),
-    ("handle",),
+    ("keywords", "handle"),
     ("groups",),
     ("manager",),
     ("",),  # inorder/__init__.py: gathers the public names, so it may import anything
-    ("testing", "demo", "cli"),
+    ("testing", "demo", "cli", "__main__"),
 )
 LAYER_OF = {name: number for number, names in enumerate(LAYERS) for name in names}
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tools.mutants import MUTANTS, ROOT, SCENARIOS, SOURCE, Bench, Mutant, judge_all, main, read_mutants
 
-MUTANTS_MIN = 30
+MUTANTS_MIN = 300
 TABLE = ROOT / SCENARIOS / "put_order.txt"  # one table is enough to show that the tool works
 
 BROKEN = Mutant(
@@ -29,8 +29,8 @@ NOT_CODE = Mutant(
     rule="R1.4",
     name="one whose own names do not exist",
     file="rules/policy.py",
-    old="TRUNCATION_KEEPS_STATE = True",
-    new="TRUNCATION_KEEPS_STATE = no_such_name",
+    old="PIECES_KEEP_GIVEN_MESSAGE_ID = True",
+    new="PIECES_KEEP_GIVEN_MESSAGE_ID = no_such_name",
 )
 
 

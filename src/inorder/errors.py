@@ -221,7 +221,7 @@ class NoMessageAvailable(QueueCondition):
 
 
 class OrderPending(QueueCondition):
-    """A message fits but is withheld to keep order; data: kind, unit and age of what blocks."""
+    """Something fits but an earlier message is pending; data: kind, by, age (seconds), place, queue."""
 
     reason = Reason.ORDER_PENDING
 
@@ -427,3 +427,11 @@ def _written(value: object) -> str:
         return reprlib.repr(value)
     except ValueError:  # Python writes out no integer of many thousand digits
         return f"a value of type {type(value).__name__}"
+
+
+def unknown_name(argument: str, name: object, known: Iterable[str], reason: Reason) -> ArgumentError:
+    """The error for a keyword that does not exist: with the names most like it, or with all there are."""
+    names = sorted(known)
+    near = nearest_names(str(name), names)
+    allowed = f"one that exists: did you mean {' or '.join(near)}?" if near else f"one of {', '.join(names)}"
+    return bad_argument(argument, name, allowed, reason)

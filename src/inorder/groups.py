@@ -6,7 +6,7 @@ is whole, and a unit of work is there when one is needed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import nullcontext
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any
@@ -136,16 +136,20 @@ def whole_group(*, wait: float | None = 0, match: Match = EVERYTHING) -> GetOpti
     return GetOptions(logical=True, complete=True, all_messages=True, wait=wait, match=match, syncpoint=True)
 
 
-def get_group(session: Session, queue: Queue, options: GetOptions) -> Iterator[Message]:
+def get_group(session: Session, queue: Queue, options: GetOptions) -> Generator[Message, None, None]:
     """One complete group in order, or one message in no group, segments joined; taken as one step.
 
-    Outside a unit of work it makes one: committed when the loop ends, backed out when it is left early.
+    Outside a unit of work it makes one: committed when the loop ends, backed out when it is left early. Until then
+    puts and gets of this connection belong to that unit. A loop that is left early ends it at once, unless the
+    iterator is kept in a name: then close it, or take the group in a unit of work of your own.
 
     Raises: NoMessageAvailable 2033; InconsistentCall 2241, this handle is inside a group; as `Queue.get`.
     """
     state = queue.get_state
     if state.group_open or state.message_open:
-        raise InconsistentCall("this handle is inside a group: finish it first", reason=Reason.INCOMPLETE_GROUP)
+        raise InconsistentCall(
+            "this handle is inside a group: finish it first, or close the handle", reason=Reason.INCOMPLETE_GROUP
+        )
     with _unit(session):
         yield from queue.take_group(options)
 
@@ -172,16 +176,13 @@ def put_stream(
     if before.message_open:
         raise InconsistentCall("this handle has a logical message open: end it first", reason=Reason.INCOMPLETE_MSG)
     with _unit(session):
-        data = stream.read(chunk)
-        following = stream.read(chunk)
-        if not isinstance(data, bytes):
-            raise bad_argument("stream", stream, "a binary stream: one that reads bytes")
+        data, following = _read(stream, chunk), _read(stream, chunk)
         if not following:
             return queue.put(data, LOGICAL_IN_UNIT, flags=given, **fields)
         try:
             while following:
                 queue.put(data, LOGICAL_IN_UNIT, flags=given | SEGMENT, **fields)
-                data, following = following, stream.read(chunk)
+                data, following = following, _read(stream, chunk)
             return queue.put(data, LOGICAL_IN_UNIT, flags=given | LAST_SEGMENT, **fields)
         except BaseException:
             if queue.put_state.message_open:
@@ -221,6 +222,13 @@ def get_stream(
             stream.write(message.body)
             length += message.length
         return first.with_values(body=b"", length=length, flags=first.flags | message.flags)
+
+
+def _read(stream: IO[bytes], chunk: int) -> bytes:
+    data = stream.read(chunk)
+    if not isinstance(data, bytes):  # a text stream, or one that does not block and has nothing yet
+        raise bad_argument("stream", stream, "a binary stream that blocks: one whose reads return bytes")
+    return data
 
 
 def _check_fields(fields: Mapping[str, object]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable
 from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal
@@ -20,7 +20,17 @@ from .errors import (
     Reason,
     bad_argument,
 )
-from .message import Descriptor, Message, UniqueId
+from .keywords import (
+    BROWSE_FIRST,
+    BROWSE_NEXT,
+    DEFAULT_GET,
+    PutCall,
+    get_options,
+    message_of,
+    split_put,
+    sweep_options,
+)
+from .message import Message, UniqueId
 from .options import (
     EVERYTHING,
     BrowseKeywords,
@@ -28,7 +38,6 @@ from .options import (
     GetOptions,
     Match,
     OpenOptions,
-    PutKeywords,
     PutOptions,
     check_id,
     check_switch,
@@ -37,7 +46,7 @@ from .options import (
 from .rules.browse_token import decode, encode
 from .rules.grouping import GroupState, unfinished
 from .rules.lifecycle import Event
-from .rules.ordering import UNSET
+from .rules.ordering import UNSET, Kind, Pending
 from .rules.puts import PutResult
 from .session import Retained, Session
 from .stores.base import GetOutcome, GetRequest, Locked, LockRequest, OneMessage, PutRequest
@@ -46,15 +55,7 @@ from .waiting import Look
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-DEFAULT_PUT = PutOptions()
-DEFAULT_GET = GetOptions()
-BROWSE_FIRST = GetOptions(browse="first")
-BROWSE_NEXT = GetOptions(browse="next")
 NOT_OPEN = 0
-
-
-class PutCall(Descriptor, PutKeywords, total=False):
-    """Everything a put takes by keyword: fields of the descriptor, and options."""
 
 
 class Queue:
@@ -118,8 +119,8 @@ class Queue:
         Under a unit of work the message is seen by nobody until commit. Outside one it is on the queue when the
         call returns. Source: mq-semantics 2.
         """
-        fields, options = _split(keywords, options)
-        return self._put([_message(body, fields)], options)[0]
+        fields, options = split_put(keywords, options)
+        return self._put([message_of(body, fields)], options)[0]
 
     def put_many(
         self,
@@ -133,10 +134,10 @@ class Queue:
         """
         if isinstance(messages, str | bytes | bytearray | memoryview | Message) or not isinstance(messages, Iterable):
             raise bad_argument("messages", messages, "an iterable of bodies or messages; use put for one")
-        fields, options = _split(keywords, options)
+        fields, options = split_put(keywords, options)
         if options.uid is not None:
             raise OptionsError("a unique id names one message: repeat each put by itself")
-        return self._put([_message(body, fields) for body in messages], options)
+        return self._put([message_of(body, fields) for body in messages], options)
 
     def _put(self, messages: list[Message], options: PutOptions) -> list[PutResult]:
         with self._session:
@@ -206,7 +207,7 @@ class Queue:
         Under a unit of work the message is hidden until commit removes it, and returns to its place at back
         out. Outside one it is gone when the call returns. Source: mq-semantics 3.
         """
-        return self._get(_options(keywords, options, DEFAULT_GET), 1)[0]
+        return self._get(get_options(keywords, options, DEFAULT_GET), 1)[0]
 
     def get_many(self, count: int, options: GetOptions | None = None, **keywords: Unpack[GetKeywords]) -> list[Message]:
         """Removes up to `count` messages as one step, as that many gets would; at least one, or it raises.
@@ -216,7 +217,7 @@ class Queue:
         """
         if not isinstance(count, int) or isinstance(count, bool) or count < 1:
             raise bad_argument("count", count, "an integer from 1")
-        return self._get(_options(keywords, options, DEFAULT_GET), count)
+        return self._get(get_options(keywords, options, DEFAULT_GET), count)
 
     def take_group(self, options: GetOptions) -> list[Message]:
         """One complete group, or one message in no group, as one step; see `groups.get_group`."""
@@ -226,31 +227,30 @@ class Queue:
 
     def browse_first(self, options: GetOptions | None = None, **keywords: Unpack[BrowseKeywords]) -> Message:
         """Copies the first suitable message and puts the cursor on it. Errors as `get`, and 2036."""
-        return self._browse("first", _options(keywords, options, BROWSE_FIRST))
+        return self._browse("first", get_options(keywords, options, BROWSE_FIRST))
 
     def browse_next(self, options: GetOptions | None = None, **keywords: Unpack[BrowseKeywords]) -> Message:
         """Copies the next suitable message behind the cursor, and moves it there.
 
         Errors as `get`, 2036, and InconsistentCall 2259: the browse began in another order, logical or physical.
         """
-        return self._browse("next", _options(keywords, options, BROWSE_NEXT))
+        return self._browse("next", get_options(keywords, options, BROWSE_NEXT))
 
     def browse_cursor(self, options: GetOptions | None = None, **keywords: Unpack[BrowseKeywords]) -> Message:
         """Copies the message under the cursor again. Raises NoMessageUnderCursor 2034 if it is not there."""
-        return self._browse("cursor", _options(keywords, options, BROWSE_FIRST))
+        return self._browse("cursor", get_options(keywords, options, BROWSE_FIRST))
 
-    def browse(self, options: GetOptions | None = None, **keywords: Unpack[BrowseKeywords]) -> Iterator[Message]:
+    def browse(
+        self, options: GetOptions | None = None, **keywords: Unpack[BrowseKeywords]
+    ) -> Generator[Message, None, None]:
         """Copies every suitable message from the first on, until there is none; moves this handle's cursor.
 
         Raises: OptionsError, a `buffer` without `accept_truncated`: a message that does not fit would stop the
         cursor for ever (R3.56); otherwise as `browse_next`.
         """
-        chosen = _options(keywords, options, BROWSE_FIRST)
-        if chosen.buffer is not None and not chosen.accept_truncated:
-            raise OptionsError("a browse of all messages with a buffer needs accept_truncated")
-        return self._sweep(chosen)
+        return self._sweep(sweep_options(options, keywords))
 
-    def _sweep(self, options: GetOptions) -> Iterator[Message]:
+    def _sweep(self, options: GetOptions) -> Generator[Message, None, None]:
         first = replace(options, browse="first")
         following = replace(first, browse="next")
         try:
@@ -286,6 +286,8 @@ class Queue:
 
     def resume(self, token: str) -> None:
         """Puts the browse cursor where a token says; the next `browse_next`, strict, goes on from there.
+
+        `browse` and `browse_first` would begin from the first message again.
 
         Raises: ArgumentError, it is no token; QueueCondition 2041, the queue was deleted and made again.
         """
@@ -362,7 +364,12 @@ class Queue:
         check_id("lock_id", lock_id)
         check_id("confirm_id", confirm_id)
         with self._session:
-            self._need_nothing()
+            if event is Event.CONFIRM_PUT:
+                self._need(OpenOptions(output=True), Reason.NOT_OPEN_FOR_OUTPUT)
+            elif event is Event.UNLOCK:
+                self._need_nothing()
+            else:
+                self._need(OpenOptions(input="as_queue"), Reason.NOT_OPEN_FOR_INPUT)
             return self._store.one_message(
                 OneMessage(handle=self._handle, event=event, uid=unique, lock_id=lock_id, confirm_id=confirm_id)
             )
@@ -401,9 +408,10 @@ class Queue:
             age = max(0.0, self._store.clock.now() - pending.since)
             data |= {"kind": pending.kind.value, "by": pending.by, "age": age, "place": pending.place}
         waited = f" in {options.wait:,} s" if options.wait else ""
+        told = "" if pending is None else f": {pending_text(pending)}"
         if outcome.withheld is None:
-            return NoMessageAvailable(f"no suitable message on {self.name}{waited}", **data)
-        return OrderPending(f"an earlier message on {self.name} is pending{waited}: {pending_text(outcome)}", **data)
+            return NoMessageAvailable(f"no suitable message on {self.name}{waited}{told}", **data)
+        return OrderPending(f"an earlier message on {self.name} is pending{waited}{told}", **data)
 
     def _look(self, options: GetOptions, count: int, one_group: bool) -> Look[list[Message]]:
         retained = self._browses if options.browse else self._gets
@@ -531,43 +539,21 @@ class Queue:
         return f"<queue {self.name}{', closed' if self.closed else ''}>"
 
 
-def pending_text(outcome: GetOutcome) -> str:
-    """What withholds a message, in words (B-29)."""
-    pending = outcome.withheld
-    assert pending is not None
-    by = f", by {pending.by}" if pending.by else ""
-    return f"{pending.kind.value}{by}"
+PENDING_TEXTS = {
+    Kind.IN: "a put that is not committed",
+    Kind.IN_DOUBT: "a prepared unit that is not settled",
+    Kind.OUT: "a message or group that a reader holds",
+    Kind.LOCKED: "a browsed and locked message",
+    Kind.DELAYED: "a delayed message",
+    Kind.GROUP_INCOMPLETE: "a group that is not all there",
+}
+
+
+def pending_text(pending: Pending) -> str:
+    """What holds a strict reader back, in words (B-29)."""
+    return f"{PENDING_TEXTS[pending.kind]}{f', by {pending.by}' if pending.by else ''}"
 
 
 def _check_match(match: object) -> None:
     if not isinstance(match, Match):
         raise bad_argument("match", match, "a Match", Reason.MATCH_OPTIONS_ERROR)
-
-
-def _message(body: bytes | bytearray | memoryview | Message, fields: dict[str, Any]) -> Message:
-    if isinstance(body, Message):
-        return body.replace(**fields) if fields else body
-    return Message(body, **fields)
-
-
-def _split(keywords: Any, options: PutOptions | None) -> tuple[dict[str, Any], PutOptions]:
-    """Keywords are fields of the message or options of the put."""
-    if options is not None and not isinstance(options, PutOptions):
-        raise bad_argument("options", options, "PutOptions, or keywords", Reason.OPTIONS_ERROR)
-    if not keywords:
-        return {}, options or DEFAULT_PUT
-    chosen = {name: value for name, value in keywords.items() if name in PutKeywords.__annotations__}
-    fields = {name: value for name, value in keywords.items() if name not in chosen}
-    return fields, replace(options or DEFAULT_PUT, **chosen)
-
-
-def _options(keywords: Any, options: GetOptions | None, default: GetOptions) -> GetOptions:
-    if options is not None and not isinstance(options, GetOptions):
-        raise bad_argument("options", options, "GetOptions, or keywords", Reason.OPTIONS_ERROR)
-    if not keywords:
-        return options or default
-    allowed = BrowseKeywords.__annotations__ if default.browse else GetKeywords.__annotations__
-    for name in keywords:
-        if name not in allowed:
-            raise bad_argument("option", name, f"one of {', '.join(sorted(allowed))}", Reason.OPTIONS_ERROR)
-    return replace(options or default, **keywords)

@@ -6,7 +6,7 @@ import contextlib
 import getpass
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable
 from pathlib import Path
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any, TypeVar
@@ -34,7 +34,8 @@ from .errors import (
     bad_argument,
 )
 from .events import Hook, HookName, Listener, Registration
-from .handle import PutCall, Queue
+from .handle import Queue
+from .keywords import PutCall, sweep_options
 from .message import Message, UniqueId
 from .options import EVERYTHING, BrowseKeywords, GetKeywords, GetOptions, Match, OpenOptions, PutOptions, check_switch
 from .rules.puts import Program, PutResult
@@ -146,7 +147,11 @@ class QueueManager:
             self._store.alter_queue(name, "alter", dict(changes))
 
     def delete_queue(self, name: str, *, purge: bool = False) -> None:
-        """Deletes a queue; `purge` also its messages. Raises: ObjectInUse 2042, QueueNotEmpty 2055."""
+        """Deletes a queue; `purge` also its messages.
+
+        Raises: ObjectInUse 2042, it is open, perhaps by this connection's own calls by name (`close_queue` ends
+        that); QueueNotEmpty 2055, it has messages, or some in units of work.
+        """
         check_switch("purge", purge)
         with self._session:
             self._store.delete_queue(name, purge=purge)
@@ -316,27 +321,33 @@ class QueueManager:
         """Removes up to `count` messages; see `Queue.get_many`."""
         return self._through(queue, _FOR_INPUT, lambda handle: handle.get_many(count, options, **keywords))
 
-    def browse(self, queue: str, **keywords: Unpack[BrowseKeywords]) -> Iterator[Message]:
-        """Copies every suitable message, from the first on.
+    def browse(self, queue: str, **keywords: Unpack[BrowseKeywords]) -> Generator[Message, None, None]:
+        """Copies every suitable message, from the first on; see `Queue.browse`.
 
         Each call has a handle of its own, closed at the end of the loop, so loops may be nested.
         """
-        with self._with_room(lambda: self.open(queue, browse=True)) as handle:
-            yield from handle.browse(**keywords)
+        return self._sweep(queue, sweep_options(None, keywords))
+
+    def _sweep(self, queue: str, options: GetOptions) -> Generator[Message, None, None]:
+        with self.open(queue, browse=True) as handle:
+            yield from handle.browse(options)
 
     def group(self, queue: str) -> groups.GroupWriter:
         """A block that puts one group in logical order, through a handle of its own; see `GroupWriter`."""
         self._check_no_model(queue)
         return groups.GroupWriter(self._session, self._with_room(lambda: self._open(queue, _FOR_OUTPUT)))
 
-    def get_group(self, queue: str, *, wait: float | None = 0, match: Match = EVERYTHING) -> Iterator[Message]:
+    def get_group(
+        self, queue: str, *, wait: float | None = 0, match: Match = EVERYTHING
+    ) -> Generator[Message, None, None]:
         """A complete group in order, or one message in no group, segments joined; taken as one step.
 
         Args:
             wait: seconds to wait until a whole group is there.
             match: which group: what its first message must be.
 
-        Outside a unit of work it makes one: committed when the loop ends, backed out when it is left early.
+        Outside a unit of work it makes one: committed when the loop ends, backed out when it is left early. Until
+        then puts and gets of this connection belong to that unit; an iterator kept in a name wants its `close()`.
 
         Raises: NoMessageAvailable 2033; InconsistentCall 2241, the default handle is inside a group; as `Queue.get`.
         """

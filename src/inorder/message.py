@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, NamedTuple, TypedDict, TypeVar, overload
 
-from .errors import ArgumentError, CallerError, Reason, bad_argument
+from .errors import ArgumentError, CallerError, Reason, bad_argument, unknown_name
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
@@ -441,8 +441,7 @@ def _fill(row: list[Any], fields: Any) -> None:
     for name, value in fields.items():
         field = Message.FIELDS.get(name)
         if field is None or field.check is None or name == "body":
-            known = ", ".join(sorted(Descriptor.__annotations__))
-            raise bad_argument("field", name, f"a field that callers may set: {known}")
+            raise unknown_name("field", name, Descriptor.__annotations__, Reason.ARGUMENT_ERROR)
         row[field.index] = field.check(name, value)
     _check_together(Message.from_row(tuple(row)))
 

@@ -1,7 +1,9 @@
 """A unit of work as a block: committed at its end, backed out by an exception.
 
 One connection has one unit of work at a time (R5.1). Inside the block every put and get is part of it unless it
-says `syncpoint=False`. The object can be used once; it says how it ended.
+says `syncpoint=False`, or is a confirmed call, which acts at once (lifecycle A-3). The object can be used once; it
+says how it ended. After a commit, back out or prepare inside the block the unit is over: what follows stands
+outside any unit.
 """
 
 from __future__ import annotations

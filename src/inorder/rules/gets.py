@@ -42,7 +42,7 @@ def check_browse_mode(options: GetOptions, cursor: Cursor, *, strict: bool) -> N
     if options.browse == "next" and cursor.logical is not None and cursor.strict != strict:
         now, before = ("strict", "relaxed") if strict else ("relaxed", "strict")
         raise InconsistentCall(
-            f"the browse began {before} and cannot go on {now}; begin again with browse first",
+            f"the browse began {before} and cannot go on {now}: ask for read_order={before!r}, or browse first again",
             reason=Reason.INCONSISTENT_BROWSE,
         )
 

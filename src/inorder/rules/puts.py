@@ -231,7 +231,7 @@ def _pieces(whole: Message, at: PutCircumstances, *, given_id: bool) -> Sequence
     if not whole.flags & SEGMENTATION_ALLOWED:
         raise MessageTooBig(
             f"the message has {whole.length:,} bytes, {at.queue.name} takes at most {limit:,}; "
-            "allow segmentation, or raise max_length",
+            "give it flags=Flags.SEGMENTATION_ALLOWED, or raise max_length",
             reason=reason,
             queue=at.queue.name,
             length=whole.length,

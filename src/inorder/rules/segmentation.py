@@ -58,7 +58,9 @@ def split(message: Message, limit: int, reason: Reason) -> Sequence[Piece]:
     size = limit // SPLIT_UNIT * SPLIT_UNIT
     if size < max(SPLIT_UNIT, headers_length(message)):
         raise MessageTooBig(
-            f"the message of {message.length:,} bytes cannot be split into pieces of {limit:,}", reason=reason
+            f"the message of {message.length:,} bytes cannot be split into pieces of {limit:,}: a piece needs at least "
+            f"{max(SPLIT_UNIT, headers_length(message)):,}",
+            reason=reason,
         )
     flags = message.flags & ~LAST_SEGMENT | SEGMENT
     ends_message = not message.flags & SEGMENT or message.flags & LAST_SEGMENT

@@ -5,34 +5,45 @@ from __future__ import annotations
 import argparse
 import sys
 
-from .language import TableError, read_scenarios
+from .language import Scenario, TableError, read_scenarios
 from .runner import run_scenario
 from .stores import STORES
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Runs the files named; 0 if every scenario passed, 1 if one failed, 2 if a file cannot be read."""
+def main(arguments: list[str] | None = None, program: str = "python -m inorder.testing") -> int:
+    """Runs the files named; 0 if every scenario passed, 1 if one failed, 2 if a table cannot be run as it stands."""
     parser = argparse.ArgumentParser(
-        prog="python -m inorder.testing",
+        prog=program,
         description="Runs scenario tables. Prints a line for each failing scenario, then a count.",
-        epilog="example: python -m inorder.testing tests/scenarios/*.txt --store memory",
+        epilog=f"example: {program} my_scenarios.txt --store memory",
     )
     parser.add_argument("files", nargs="+", metavar="FILE", help="a scenario table")
     parser.add_argument("--store", choices=sorted(STORES), default="memory", help="default: %(default)s")
     options = parser.parse_args(arguments)
-    passed = failed = 0
-    try:
-        for scenario in [scenario for file in options.files for scenario in read_scenarios(file)]:
-            failure = run_scenario(scenario, options.store)
-            passed += failure is None
-            failed += failure is not None
-            if failure is not None:
-                print(failure)
-    except (TableError, OSError, UnicodeDecodeError) as wrong:
-        print(wrong, file=sys.stderr)
-        return 2
+    passed = failed = wrong = 0
+    for file in options.files:
+        try:
+            for scenario in _scenarios(file):
+                failure = run_scenario(scenario, options.store)
+                passed += failure is None
+                failed += failure is not None
+                if failure is not None:
+                    print(failure)
+        except TableError as error:
+            print(error, file=sys.stderr)
+            wrong += 1
     print(f"{passed} passed, {failed} failed")
-    return 1 if failed else 0
+    return 2 if wrong else 1 if failed else 0
+
+
+def _scenarios(file: str) -> list[Scenario]:
+    try:
+        scenarios = read_scenarios(file)
+    except (OSError, UnicodeDecodeError) as error:
+        raise TableError(file, 0, f"cannot be read: {error}") from None
+    if not scenarios:
+        raise TableError(file, 0, "holds no scenario")
+    return scenarios
 
 
 if __name__ == "__main__":

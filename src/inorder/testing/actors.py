@@ -40,6 +40,7 @@ MATCHES = {
     "match-priority": "priority",
 }
 PAD = b"."
+PLAIN = ("no", NO_ID, ("no", NO_ID))  # facts that a failure need not tell
 FOR_BROWSE = OpenOptions(browse=True)
 FOR_INPUT = OpenOptions(input="as_queue")
 READ_ORDERS = frozenset({"strict", "relaxed", "notify"})
@@ -60,11 +61,13 @@ class Outcome:
         head = f"[{' '.join(self.items)}] {self.value}".strip() if self.kind == "list" else self.value or self.kind
         if self.kind == "error":
             head = f"error={self.value} ({self.text})"
-        facts = (f"{key}={_shown(value)}" for key, value in self.facts.items() if value not in ("no", NO_ID))
+        facts = (f"{key}={_shown(value)}" for key, value in self.facts.items() if value not in PLAIN)
         return " ".join([head, *facts])
 
 
 def _shown(value: object) -> str:
+    if isinstance(value, tuple):  # a message's group: its status
+        return str(value[0])
     return value.rstrip(b"\0").hex() if isinstance(value, bytes) else str(value)
 
 

@@ -136,8 +136,12 @@ class Handles:
 
     def check_delete(self, name: str, *, purge: bool) -> None:
         self.definition(name)
-        if any(handle.name == name for handle in self._all()):
-            raise ObjectInUse(f"{name} is open", queue=name)
+        open_handles = sum(handle.name == name for handle in self._all())
+        if open_handles:
+            raise ObjectInUse(
+                f"{name} is open, by {open_handles} handle(s); calls by name hold one until close_queue({name!r})",
+                queue=name,
+            )
         if (queue := self.queues.get(name)) is not None:
             if self.on(queue):
                 raise ObjectInUse(f"{name} is open through an alias", queue=name)
