@@ -168,3 +168,38 @@ def test_a_unique_id_names_one_message(qm: QueueManager) -> None:
     for bad in ("TEST-1", ("TEST", 1), 5):
         with pytest.raises(ArgumentError):
             qm.confirm_put("Q", bad)  # type: ignore[arg-type]
+
+
+def test_ids_that_hold_nothing_are_forgotten(qm: QueueManager, clock: ManualClock) -> None:
+    for number in range(1, 50):
+        put = qm.put("Q", b"1", confirm_id=number)
+        qm.confirm_put("Q", put.uid)
+        got = qm.get("Q", confirm_id=number)
+        assert got.uid is not None
+        qm.confirm_get("Q", got.uid)
+    assert qm.units() == []
+    clock.advance(100)
+    qm.put("Q", b"1", confirm_id=1)
+    [unit] = qm.units()
+    assert unit.started_at == clock.now()
+    qm.undo("Q", 1)
+    qm.put("Q", b"1")
+    for _ in range(3):
+        qm.get("Q", confirm_id=5)
+        qm.undo("Q", 5)
+    qm.get("Q", confirm_id=5)
+    [unit] = qm.units()
+    assert (unit.gets, unit.puts, unit.locks) == (1, 0, 0)
+
+
+def test_a_repeat_that_changes_nothing_is_told_of_the_copy_that_stands(qm: QueueManager) -> None:
+    put = qm.put("Q", b"1", confirm_id=7, correlation_id=b"c")
+    qm.confirm_put("Q", put.uid)
+    again = qm.put("Q", b"1", confirm_id=7, uid=put.uid, resend=True)
+    assert (again.message_id, again.correlation_id, again.uid) == (put.message_id, put.correlation_id, put.uid)
+    assert qm.depth("Q") == 1
+
+
+def test_resend_needs_the_unique_id_of_what_it_repeats(qm: QueueManager) -> None:
+    with pytest.raises(OptionsError, match="uid"):
+        qm.put("Q", b"1", resend=True)

@@ -220,3 +220,67 @@ def test_a_call_may_not_ask_for_an_order_that_does_not_exist(qm: QueueManager) -
 def test_a_sweep_through_a_buffer_that_is_too_small_is_refused(qm: QueueManager) -> None:
     with pytest.raises(OptionsError, match="accept_truncated"):
         list(qm.browse("Q", buffer=3))
+
+
+def test_b31_a_reader_whose_way_is_free_again_is_in_no_circle(qm: QueueManager) -> None:
+    """One waits for two; two commits, and waits for one: one can go on, though it may not have looked yet."""
+    qm.create_queue("R")
+    for n in range(20):
+        for queue in ("Q", "R"):
+            qm.put_many(queue, [b"1", b"2"])
+        one, two = qm.connect(), qm.connect()
+        one.get("R", syncpoint=True)
+        two.get("Q", syncpoint=True)
+
+        def go_on(one: QueueManager = one) -> bytes:
+            body = one.get("Q", syncpoint=True, read_order="strict", wait=FOREVER).body
+            one.commit()
+            return body
+
+        call = Call(go_on)
+        call.sleeps(one)
+        two.commit()
+        assert two.get("R", syncpoint=True, read_order="strict", wait=FOREVER).body == b"2", n
+        assert call.result() == b"2"
+        two.commit()
+        assert (qm.depth("Q"), qm.depth("R")) == (0, 0)
+
+
+def test_a_queue_that_goes_away_under_a_browse_lock_leaves_nothing_behind(qm: QueueManager) -> None:
+    qm.create_model("M", shareable=True, default_input="shared")
+    creator, other = qm.connect(), qm.connect()
+    made = creator.open("M", dynamic_name="T")
+    made.put(b"1")
+    handle = other.open("T", browse=True)
+    handle.browse_first(lock=True)
+    made.close()
+    handle.close()
+    other.put("Q", b"work", syncpoint=True)
+    other.close()
+    assert [message.body for message in qm.browse("Q")] == [b"work"]
+
+
+def test_b41_a_token_of_an_alias_is_a_token_of_the_queue_it_named(qm: QueueManager) -> None:
+    qm.put_many("Q", [b"1", b"2"])
+    qm.create_alias("A", base_queue="Q")
+    with qm.open("A", browse=True, read_order="strict") as queue:
+        queue.browse_first()
+        token = queue.browse_token()
+    with qm.open("Q", browse=True, read_order="strict") as queue:
+        queue.resume(token)
+        assert queue.browse_next().body == b"2"
+    qm.create_queue("R")
+    qm.alter_queue("A", base_queue="R")
+    with qm.open("A", browse=True, read_order="strict") as queue, pytest.raises(QueueCondition):
+        queue.resume(token)
+
+
+def test_b33_a_waiter_is_counted_on_its_queue_alone(qm: QueueManager) -> None:
+    qm.create_queue("R")
+    reader = qm.connect()
+    reader.put("R", b"1")
+    call = Call(lambda: reader.get("Q", read_order="strict", wait=FOREVER).body)
+    call.sleeps(reader)
+    assert (qm.order_view("Q").strict_waiters, qm.order_view("R").strict_waiters) == (1, 0)
+    qm.put("Q", b"1")
+    assert call.result() == b"1"

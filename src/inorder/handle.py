@@ -142,7 +142,7 @@ class Queue:
     def _put(self, messages: list[Message], options: PutOptions) -> list[PutResult]:
         with self._session:
             self._need(OpenOptions(output=True), Reason.NOT_OPEN_FOR_OUTPUT)
-            in_unit = self._session.in_unit(options.syncpoint) and not options.confirm_id
+            in_unit = self._session.in_unit(options.syncpoint) and not (options.confirm_id or options.uid)
             self._session.has_worked |= in_unit
             outcome = self._store.put(
                 PutRequest(
@@ -282,7 +282,7 @@ class Queue:
             self._need(OpenOptions(browse=True), Reason.NOT_OPEN_FOR_BROWSE)
             if self._cursor.logical is not None and not self._cursor.strict:
                 raise CallerError("only a strict browse has a token", reason=Reason.ORDER_UNSUPPORTED)
-            return encode(self._store.incarnation(self.name), self._cursor, self._browses.state)
+            return encode(self._store.incarnation(self._handle), self._cursor, self._browses.state)
 
     def resume(self, token: str) -> None:
         """Puts the browse cursor where a token says; the next `browse_next`, strict, goes on from there.
@@ -294,8 +294,9 @@ class Queue:
         with self._session:
             self._need(OpenOptions(browse=True), Reason.NOT_OPEN_FOR_BROWSE)
             resumed = decode(token)
-            if resumed.incarnation != self._store.incarnation(self.name):
+            if resumed.incarnation != self._store.incarnation(self._handle):
                 raise QueueCondition("the token is of another queue of this name", reason=Reason.OBJECT_CHANGED)
+            self._store.unlock(self._handle)  # the cursor moves away from what it has locked (R3.70)
             self._cursor = resumed.cursor
             self._browses.advance(resumed.state, before_unit=None)
 
@@ -347,14 +348,14 @@ class Queue:
 
         Raises: NotFound, nothing is held under it.
         """
-        check_id("confirm_id", confirm_id)
+        check_id("confirm_id", confirm_id, low=1)
         with self._session:
             self._need_nothing()
             return self._store.undo(self._handle, confirm_id)
 
     def release_lock(self, lock_id: int) -> int:
         """The operator's way: unlocks all that a lock id still locks; how many (A-19). Raises: NotFound."""
-        check_id("lock_id", lock_id)
+        check_id("lock_id", lock_id, low=1)
         with self._session:
             self._need_nothing()
             return self._store.release_lock(self._handle, lock_id)
@@ -406,7 +407,8 @@ class Queue:
         data: dict[str, Any] = {"queue": self.name}
         if (pending := outcome.pending) is not None:
             age = max(0.0, self._store.clock.now() - pending.since)
-            data |= {"kind": pending.kind.value, "by": pending.by, "age": age, "place": pending.place}
+            place = pending.place if pending.place.number else None
+            data |= {"kind": pending.kind.value, "by": pending.by, "age": age, "place": place}
         waited = f" in {options.wait:,} s" if options.wait else ""
         told = "" if pending is None else f": {pending_text(pending)}"
         if outcome.withheld is None:

@@ -351,9 +351,11 @@ class QueueManager:
 
         Raises: NoMessageAvailable 2033; InconsistentCall 2241, the default handle is inside a group; as `Queue.get`.
         """
-        options = groups.whole_group(wait=wait, match=match)
+        return self._take_groups(queue, groups.whole_group(wait=wait, match=match))
+
+    def _take_groups(self, queue: str, options: GetOptions) -> Generator[Message, None, None]:
         handle = self._through(queue, _FOR_INPUT, lambda handle: handle.checked_for(_FOR_INPUT))
-        return groups.get_group(self._session, handle, options)
+        yield from groups.get_group(self._session, handle, options)
 
     def put_stream(self, queue: str, stream: IO[bytes], **options: Any) -> PutResult:
         """Puts a binary stream as one logical message in segments; see `inorder.groups.put_stream`."""

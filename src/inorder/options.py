@@ -172,7 +172,14 @@ class PutOptions:
         check_id("confirm_id", self.confirm_id)
         if self.uid is not None:
             check_uid(self.uid)
-        _not_in_a_unit(self.syncpoint, confirm_id=self.confirm_id)
+        for broken, why in (
+            (self.syncpoint and self.confirm_id, "syncpoint, confirm_id (A-3)"),
+            (self.syncpoint and self.uid is not None, "syncpoint, uid: a repeat acts at once"),
+            (self.logical and self.uid is not None, "logical, uid: say the group and sequence number of the first put"),
+            (self.resend and self.uid is None, "resend without the uid of the put that it repeats"),
+        ):
+            if broken:
+                raise OptionsError(f"these options do not go together: {why}")
         _choice("context", self.context, CONTEXTS)
 
 
@@ -275,7 +282,6 @@ class GetOptions:
         check_id("confirm_id", self.confirm_id)
         check_id("lock_id", self.lock_id)
         check_read_order(self.read_order)
-        _not_in_a_unit(self.syncpoint or self.syncpoint_if_persistent, confirm_id=self.confirm_id)
         _tristate("syncpoint", self.syncpoint)
         if self.browse is not None:
             _choice("browse", self.browse, BROWSES)
@@ -329,6 +335,8 @@ def _combinations(options: GetOptions) -> tuple[tuple[object, str], ...]:
         (o.mark_co_op and o.unmark_co_op, "mark_co_op, unmark_co_op"),
         (o.browse and (o.confirm_id or o.lock_id), "browse with confirm_id or lock_id: use browse_and_lock"),
         (o.under_cursor and o.lock_id, "under_cursor, lock_id"),
+        ((o.syncpoint or o.syncpoint_if_persistent) and o.confirm_id, "syncpoint, confirm_id (A-3)"),
+        (o.complete and o.confirm_id, "complete, confirm_id: a confirm names one message (A-10)"),
     )
 
 
@@ -348,10 +356,11 @@ def check_switch(name: str, value: object) -> None:
         raise bad_argument(name, value, "True or False", Reason.OPTIONS_ERROR)
 
 
-def check_id(name: str, value: object) -> None:
+def check_id(name: str, value: object, *, low: int = 0) -> None:
     """A confirm id or lock id: a number that the caller chose, or was given (A-9, A-12)."""
-    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= ID_MAX:
-        raise bad_argument(name, value, "an integer from 1 to 2**64 - 1, or 0 for none", Reason.OPTIONS_ERROR)
+    if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= ID_MAX:
+        none = "" if low else ", or 0 for none"
+        raise bad_argument(name, value, f"an integer from 1 to 2**64 - 1{none}", Reason.OPTIONS_ERROR)
 
 
 def check_uid(value: object) -> UniqueId:
@@ -365,11 +374,6 @@ def check_read_order(value: object) -> None:
     """What a call or an open may ask for (B-18)."""
     if value is not None and value not in ASKED_ORDERS:
         raise bad_argument("read_order", value, f"one of {', '.join(ASKED_ORDERS)}, or None", Reason.OPTIONS_ERROR)
-
-
-def _not_in_a_unit(syncpoint: bool | None, *, confirm_id: int) -> None:
-    if syncpoint and confirm_id:
-        raise OptionsError("these options do not go together: syncpoint, confirm_id (A-3)")
 
 
 def _choice(name: str, value: object, allowed: tuple[str, ...]) -> None:

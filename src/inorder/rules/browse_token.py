@@ -46,12 +46,24 @@ def decode(token: object) -> Resumed:
             raise ValueError(held["version"])
         place, number, anchor, logical, strict, levels = held["cursor"]
         group_id, *rest = held["state"]
-        shown = tuple((int(rank), Place(*where)) for rank, where in levels)
-        cursor = Cursor(_place(place), number, _place(anchor), logical, bool(strict), shown)
-        return Resumed(int(held["incarnation"]), cursor, GroupState(bytes.fromhex(group_id), *rest))
-    except (ValueError, TypeError, KeyError, binascii.Error):
+        shown = tuple((_number(rank), _place(where) or Place(0, 0, 0)) for rank, where in levels)
+        last = None if number is None else _number(number)
+        cursor = Cursor(_place(place), last, _place(anchor), logical, bool(strict), shown)
+        sequence_number, offset, length, flags = map(_number, rest[:4])
+        persistent, in_unit, in_logical_order = map(bool, rest[4:])
+        state = GroupState(
+            bytes.fromhex(group_id), sequence_number, offset, length, flags, persistent, in_unit, in_logical_order
+        )
+        return Resumed(_number(held["incarnation"]), cursor, state)
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError, binascii.Error):
         raise bad_argument("token", token, "a token that browse_token gave", Reason.ARGUMENT_ERROR) from None
 
 
+def _number(value: Any) -> int:
+    if not isinstance(value, int):
+        raise TypeError(value)
+    return value
+
+
 def _place(value: Any) -> Place | None:
-    return None if value is None else Place(*value)
+    return None if value is None else Place(*map(_number, value))

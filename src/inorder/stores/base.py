@@ -141,7 +141,7 @@ class OrderView:
 
     Args:
         unresolved_puts: puts that have a number and are not committed.
-        pending_out: messages got or locked by an unsettled unit or a handle.
+        pending_out: messages got, locked, or not to be read yet.
         oldest_put, oldest_out: the one of each that has been pending longest; None if there is none.
         withheld: available messages behind a pending one of their level.
         strict_waiters: calls that wait for their turn.
@@ -348,8 +348,8 @@ class Store(Protocol):
         """What is pending on a queue, and who waits (B-33)."""
         ...
 
-    def incarnation(self, queue: str) -> int:
-        """Names this queue since it was created: a browse token of a deleted queue is not taken (B-41)."""
+    def incarnation(self, handle: int) -> int:
+        """Names the handle's queue since it was created: a browse token of another queue is not taken (B-41)."""
         ...
 
     def end_wait(self, owner: int) -> None:

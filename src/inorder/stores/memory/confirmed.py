@@ -83,7 +83,7 @@ def undo(verb: Transaction, queue: MemoryQueue, confirm_id: int) -> int:
 
 def _undoing(row: Row, unit: HeldUnit | None, confirm_id: int) -> Event | None:
     held = unit is not None and row.unit is unit
-    locked = row.lock is not None and row.lock.confirm_id == confirm_id
+    locked = row.lock is not None and 0 != row.lock.confirm_id == confirm_id
     if held:
         return Event.UNDO_BOTH if locked else Event.BACK_OUT
     return Event.UNDO_LOCK if locked and row.state is State.LOCKED else None

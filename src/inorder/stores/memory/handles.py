@@ -33,18 +33,25 @@ DYNAMIC_NAME = re.compile(r"[A-Za-z0-9./_%]{0,33}\*|[A-Za-z0-9./_%]{1,48}")
 DEFAULT_PREFIX = "AMQ."
 
 
+class Waits(NamedTuple):
+    """A wait: on which queue, and, as far as the last look holds, for each level the connections in its way (B-31)."""
+
+    queue: str
+    in_its_way: Sequence[frozenset[int]] | None
+
+
 @dataclass(slots=True, eq=False)
 class Connection:
     """A connection: its handles, and its one unit of work (R5.1).
 
     Attributes:
-        waits_for: while a strict call waits: for each level it waits at, the connections in its way (B-31).
+        waits: while a call of it waits: where, and for whom.
     """
 
     id: int
     program: Program
     unit: HeldUnit | None = None
-    waits_for: Sequence[frozenset[int]] | None = None
+    waits: Waits | None = None
     by_id: dict[int, Handle] = field(default_factory=dict)
 
     def handles(self) -> list[Handle]:

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ...attributes import ManagerAttributes, QueueAttributes
-from ...errors import DuplicateMessage, QueueFull, WrongState
+from ...errors import DuplicateMessage, OptionsError, QueueFull, WrongState
 from ...message import Message
 from ...rules.lifecycle import Answer, Event, step
 from ...rules.ordering import Moment, draws_number, rank
-from ...rules.puts import Planned, PutCircumstances, plan_put
+from ...rules.puts import Planned, PutCircumstances, PutResult, plan_put
 from ..base import PutOutcome, PutRequest
 from .handles import Handle
 from .queue import NEVER, HeldUnit, Row
@@ -34,7 +34,8 @@ class Putting:
         outcome = PutOutcome([plan.result for plan in plans], plans[-1].state if plans else self.request.state)
         earlier = self._earlier_copy()
         if earlier is not None and not self._replaces(earlier, plans):
-            return outcome  # resent, and already where it should be
+            return PutOutcome([_as_stored(earlier, outcome.results[0])], self.request.state)  # it is where it should be
+        self._check_one_piece(plans)
         self._check_room(plans, freed=earlier is not None)
         unit = self._unit(len(plans))
         if earlier is not None:
@@ -87,6 +88,12 @@ class Putting:
             raise WrongState(f"{options.uid} was put in a unit of work", uid=options.uid)
         return to is not None
 
+    def _check_one_piece(self, plans: Sequence[Planned]) -> None:
+        """A confirm names one message by its unique id, so what is confirmed or repeated must be one (A-10)."""
+        options = self.request.options
+        if (options.confirm_id or options.uid) and any(len(plan.arriving) > 1 for plan in plans):
+            raise OptionsError("a put with a confirm id or unique id cannot be split: raise max_length")
+
     # --- room and place
 
     def _check_room(self, plans: Sequence[Planned], *, freed: bool) -> None:
@@ -124,3 +131,15 @@ class Putting:
         queue.add(row)
         self.verb.step(queue, row, Event.PUT if unit is None else Event.PUT_HELD, unit)
         self.verb.put.append((queue.attributes.name, message))
+
+
+def _as_stored(row: Row, result: PutResult) -> PutResult:
+    """What a repeated put is told that changes nothing: the ids and numbers of the copy that stands."""
+    message = row.message
+    return result._replace(
+        message_id=message.message_id,
+        correlation_id=message.correlation_id,
+        group_id=message.group_id,
+        sequence_number=message.sequence_number,
+        offset=message.offset,
+    )

@@ -29,7 +29,7 @@ GOT = (State.GET_UNCONFIRMED, State.BROWSE_GET_UNCONFIRMED)
 
 @dataclass(slots=True, eq=False)
 class HeldUnit:
-    """A unit that is not settled, and the rows that it holds, in the order in which it came to hold them.
+    """A unit that is not settled, and the rows that it holds now, in the order in which it came to hold them.
 
     Attributes:
         connection: whose unit of work it is; None for a named unit, which anyone may settle.
@@ -43,9 +43,17 @@ class HeldUnit:
     name: str = ""
     connection: int | None = None
     calls: int = 0
-    rows: list[tuple[MemoryQueue, Row]] = field(default_factory=list)
+    rows: dict[int, tuple[MemoryQueue, Row]] = field(default_factory=dict)
     entered: list[tuple[MemoryQueue, bytes, Entered | None]] = field(default_factory=list)
     left: list[tuple[MemoryQueue, bytes, int]] = field(default_factory=list)
+
+    def hold(self, queue: MemoryQueue, row: Row) -> None:
+        self.rows[id(row)] = queue, row
+
+    def let_go(self, row: Row) -> bool:
+        """The row is not held any more; whether the unit holds nothing now."""
+        self.rows.pop(id(row), None)
+        return not self.rows
 
 
 class Entered(NamedTuple):
@@ -238,6 +246,11 @@ class MemoryQueue:
         if entered is not None and entered.handle == handle:
             del self.entered[group_id]
 
+    def leave_others(self, handle: int, group_id: bytes) -> None:
+        """The reader stands at a message of this group, or of none: it is inside no other."""
+        for other in [one for one, entered in self.entered.items() if entered.handle == handle and one != group_id]:
+            del self.entered[other]
+
     def restore(self, group_id: bytes, before: Entered | None) -> None:
         """Who was inside before the entry that is backed out."""
         if before is None:
@@ -246,11 +259,20 @@ class MemoryQueue:
             self.entered[group_id] = before
 
     def named_units(self) -> list[HeldUnit]:
-        """Confirm ids and lock ids that hold something; those that hold nothing are forgotten."""
-        held = {id(unit) for row in self.all_rows() for unit in (row.unit, row.lock.unit if row.lock else None)}
-        self.confirms = {key: unit for key, unit in self.confirms.items() if id(unit) in held}
-        self.locks = {key: unit for key, unit in self.locks.items() if id(unit) in held}
+        """Confirm ids and lock ids that hold something."""
         return [*self.confirms.values(), *self.locks.values()]
+
+    def let_go(self, row: Row) -> None:
+        """Nothing holds the row under its unit any more; a confirm id that holds nothing is forgotten."""
+        unit, row.unit = row.unit, None
+        if unit is not None and unit.let_go(row) and unit.kind == "confirm":
+            self.confirms = {key: one for key, one in self.confirms.items() if one is not unit}
+
+    def unlock(self, row: Row) -> None:
+        """Nothing locks the row any more; a lock id that locks nothing is forgotten."""
+        lock, row.lock, row.locked_by = row.lock, None, None
+        if lock is not None and lock.unit.let_go(row):
+            self.locks.pop(lock.lock_id, None)
 
     def by_uid(self, uid: UniqueId) -> Row | None:
         return self._by_uid.get(uid)
@@ -301,10 +323,27 @@ class MemoryQueue:
         pending = pending_of(row, reader)
         if self._has_what_it_needs(row, wanted, reader):
             return standing._replace(pending=pending)
-        if pending is None and logical:
-            return standing._replace(pending=Pending(Kind.GROUP_INCOMPLETE, row.place, since=row.visible_at))
-        # In physical order what is not complete matches nothing and blocks nothing.
-        return standing._replace(pending=pending) if logical else None
+        missing = pending or self._pending_member(row, reader)
+        if not logical:  # what will never be complete as it stands matches nothing and blocks nothing
+            whole = missing is not None and self._would_have_what_it_needs(row, wanted, reader)
+            return standing._replace(pending=missing) if whole else None
+        if pending is None:
+            since = row.visible_at if missing is None else missing.since
+            holder, by = (None, "") if missing is None else (missing.holder, missing.by)
+            pending = Pending(Kind.GROUP_INCOMPLETE, row.place, holder, by, since)
+        return standing._replace(pending=pending)
+
+    def _pending_member(self, row: Row, reader: Reader) -> Pending | None:
+        """The first member of the row's group that somebody holds."""
+        group = sorted((one for one in self._groups.get(row.message.group_id, ()) if one.placed), key=_place)
+        holds = (pending_of(one, reader) for one in group if one.expires_at > reader.now)
+        return next((hold for hold in holds if hold is not None), None)
+
+    def _would_have_what_it_needs(self, row: Row, wanted: Wanted, reader: Reader) -> bool:
+        """Whether it will be complete once everything pending has become readable."""
+        group = sorted((one for one in self._groups.get(row.message.group_id, ()) if one.placed), key=_place)
+        there = Members(one.message for one in group if one.expires_at > reader.now)
+        return has_what_it_needs(row.message, wanted.needs, lambda _: there)
 
     def _decide_member(self, wanted: Wanted, reader: Reader) -> Decision[Row]:
         """Inside a group only the next member is a candidate, and nothing stands before it (B-44 d)."""
@@ -314,7 +353,7 @@ class MemoryQueue:
                 return Decision(row)
         holds = (pending_of(row, reader) for row in rows)
         pending = next((hold for hold in holds if hold is not None), None)
-        return Decision(pending=pending or Pending(Kind.GROUP_INCOMPLETE, NO_PLACE))
+        return Decision(pending=pending or Pending(Kind.GROUP_INCOMPLETE, NO_PLACE, since=reader.now))
 
     def _entered_by_others(self, wanted: Wanted, reader: Reader) -> Iterator[Entered]:
         """Groups that the call would choose if another reader were not inside them."""
@@ -324,14 +363,16 @@ class MemoryQueue:
     def _of_entered(self, entered: Entered) -> Pending:
         return Pending(Kind.OUT, entered.place, entered.connection, entered.program, entered.since)
 
-    def earlier(self, row: Row, wanted: Wanted, reader: Reader, after: Place | None) -> list[Pending]:
-        """What matches and is pending before a row of its level, for a notify call (B-16)."""
+    def earlier(self, before: Row | None, wanted: Wanted, reader: Reader, after: Place | None) -> list[Pending]:
+        """What matches and is pending, for a notify call: before a row of its level, or all behind `after` (B-16)."""
+        if wanted.member is not None:
+            return []  # inside a group only the next member is a candidate
         found = (
             pending_of(one, reader)
             for one in self._placed
             if (after is None or one.place > after)
-            and one.place.rank == row.place.rank
-            and one.place < row.place
+            and (before is None or (one.place.rank == before.place.rank and one.place < before.place))
+            and one.expires_at > reader.now
             and self._selects(one, wanted, reader)
         )
         return [pending for pending in found if pending is not None and not pending.own]
@@ -402,10 +443,9 @@ def available(row: Row, reader: Reader) -> bool:
 
 def lock_presented(row: Row, reader: Reader) -> Lock:
     """A call presents a lock id, or by being what it is its handle's browse lock (A-12, R3.69)."""
-    if row.state is State.LOCKED and row.locked_by is not None and row.locked_by.handle == reader.handle:
-        return Lock.RIGHT
     if not reader.lock_id:
-        return Lock.NONE
+        own = row.locked_by is not None and row.locked_by.handle == reader.handle
+        return Lock.RIGHT if own and row.state is State.LOCKED else Lock.NONE
     right = row.state is State.LOCKED and row.lock is not None and row.lock.lock_id == reader.lock_id
     return Lock.RIGHT if right else Lock.OTHER
 

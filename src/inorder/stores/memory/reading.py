@@ -12,7 +12,7 @@ from ...errors import InorderError, NoMessageUnderCursor, OrderSelfBlocked, Queu
 from ...message import ANY_GROUP, EarlierPending, Message
 from ...rules import gets
 from ...rules.gets import Verdict
-from ...rules.grouping import GroupState, Wanted, wanted
+from ...rules.grouping import GroupState, Wanted, is_head, wanted
 from ...rules.lifecycle import Event, State
 from ...rules.ordering import UNSET, Cursor, Decision, Pending, blocks_itself, read_order
 from ..base import GetOutcome, GetRequest
@@ -64,7 +64,8 @@ class Reading:
     def _reader(self) -> Reader:
         options, queue = self.request.options, self.handle.queue
         interval = self.manager.mark_interval
-        unit = self.handle.connection.unit if self.request.syncpoint else queue.confirms.get(options.confirm_id)
+        in_unit = self.request.syncpoint or options.syncpoint_if_persistent
+        unit = self.handle.connection.unit if in_unit else queue.confirms.get(options.confirm_id)
         return Reader(
             handle=self.handle.id,
             connection=self.handle.connection.id,
@@ -85,6 +86,7 @@ class Reading:
             if request.one_group and outcome.messages:
                 self.request = replace(request, options=gets.within_group(request.options, state))
             try:
+                self.reader = self._reader()  # the call's own unit may have begun with its first message
                 found = self._find(state, cursor)
                 verdict = self._judge(state, found)
                 if verdict is not None and verdict.takes:
@@ -124,7 +126,11 @@ class Reading:
             return outcome
         if blocks_itself(found.blockers, self.handle.connection.id):
             raise OrderSelfBlocked("the call would wait for what its own connection holds: commit or back out first")
-        levels = found.blockers or ([[found.pending]] if found.pending and found.wanted.member else [])
+        levels = found.blockers
+        if self.strict and found.pending and found.wanted.member:
+            levels = [[found.pending]]
+            if self.request.waits and blocks_itself(levels, self.handle.connection.id):
+                raise OrderSelfBlocked("the next member is held by the call's own connection: commit or back out first")
         self.in_its_way = [frozenset(one.holder for one in level if one.holder is not None) for level in levels] or None
         pending = found.withheld or found.pending
         return outcome._replace(withheld=found.withheld, pending=pending, look_again_at=self._look_again_at())
@@ -155,7 +161,8 @@ class Reading:
         if not self.notify:
             return Found(looked_for, rows)
         if not rows:
-            return Found(looked_for, rows, pending=self._decide(looked_for, UNSET).pending)
+            pending = queue.earlier(None, looked_for, self.reader, after)
+            return Found(looked_for, rows, pending=pending[0] if pending else None)
         return Found(looked_for, rows, queue.earlier(rows[0], looked_for, self.reader, after))
 
     def _decide(self, looked_for: Wanted, cursor: Cursor) -> Decision[Row]:
@@ -247,10 +254,11 @@ class Reading:
     def _note_group(self, found: Found, verdict: Verdict, unit: HeldUnit | None) -> None:
         """Who enters a group by a logical get is its reader until it has the last member (B-45)."""
         message, queue, connection = found.rows[0].message, self.handle.queue, self.handle.connection
-        if not (self.request.options.logical and message.flags & ANY_GROUP):
+        queue.leave_others(self.handle.id, message.group_id)  # it stands at this message now (R3.30)
+        if not message.flags & ANY_GROUP:
             return
         in_unit = unit if verdict.in_unit else None
-        if verdict.state.group_open and found.wanted.heads:
+        if verdict.state.group_open and self.request.options.logical and is_head(message):
             place, who = found.rows[0].place, connection.program.name
             if in_unit is not None:
                 in_unit.entered.append((queue, message.group_id, queue.entered.get(message.group_id)))

@@ -54,7 +54,7 @@ from ..base import (
 from ..lock import VerbLock
 from ..telling import Teller
 from . import confirmed
-from .handles import Connection, Handle, Handles
+from .handles import Connection, Handle, Handles, Waits
 from .putting import Putting
 from .queue import NEVER, HeldUnit, MemoryQueue, Row
 from .reading import Reading
@@ -90,6 +90,7 @@ class MemoryStore:
                 try:
                     yield verb
                 finally:
+                    self._forget_edges(verb)
                     self._teller.add(verb.changes())
         finally:
             self._teller.tell()
@@ -156,8 +157,11 @@ class MemoryStore:
         for group_id in [group_id for group_id, one in entered.items() if one.handle == handle.id]:
             del entered[group_id]
             verb.touched[handle.queue.attributes.name] = None
-        if (unit := handle.connection.unit) is not None:
-            unit.entered = [one for one in unit.entered if one[2] is None or one[2].handle != handle.id]
+        for unit in [one.unit for one in self._handles.connections.values() if one.unit is not None]:
+            unit.entered = [
+                (queue, group_id, None if before is not None and before.handle == handle.id else before)
+                for queue, group_id, before in unit.entered
+            ]
 
     def _vanish(self, verb: Transaction, queue: MemoryQueue) -> None:
         for row in queue.all_rows():
@@ -261,7 +265,7 @@ class MemoryStore:
         wanted_numbers = (state.group_id, state.sequence_number)
         return [
             row
-            for queue, row in (unit.rows if unit is not None else ())
+            for queue, row in (unit.rows.values() if unit is not None else ())
             if queue is handle.queue
             and row.state is State.PUT_UNCONFIRMED
             and (row.message.group_id, row.message.sequence_number) == wanted_numbers
@@ -272,41 +276,50 @@ class MemoryStore:
     def get(self, request: GetRequest) -> GetOutcome:
         with self._verb() as verb:
             handle = self._tidied(verb, request.handle)
-            handle.connection.waits_for = None
-            resolved = self._handles.resolved(handle)
-            if not resolved.get_allowed:
-                raise GetInhibited(f"gets from {handle.name} are inhibited", queue=handle.name)
+            handle.connection.waits = None
+            resolved = self._check_get_allowed(handle)
             reading = Reading(verb, handle, request, resolved, self._manager)
             outcome = reading.run()
             if not outcome.messages and request.waits:
-                self._wait(handle.connection, reading.in_its_way)
+                verb.waiter = handle.connection.id
+                self._wait(handle, reading.in_its_way)
             return outcome
 
-    def _wait(self, connection: Connection, in_its_way: Sequence[frozenset[int]] | None) -> None:
+    def _wait(self, handle: Handle, in_its_way: Sequence[frozenset[int]] | None) -> None:
         """The connection is about to wait. Raises: OrderDeadlock, everyone in its way waits for it (B-31)."""
-        connection.waits_for = in_its_way
-        waits = {one.id: one.waits_for for one in self._handles.connections.values() if one.waits_for}
-        if is_deadlocked(connection.id, waits):
-            connection.waits_for = None
+        connection = handle.connection
+        connection.waits = Waits(handle.queue.attributes.name, in_its_way)
+        known = ((one.id, one.waits) for one in self._handles.connections.values() if one.waits)
+        edges = {number: waits.in_its_way for number, waits in known if waits.in_its_way}
+        if is_deadlocked(connection.id, edges):
+            connection.waits = None
             raise OrderDeadlock("readers that hold what the others need wait for each other: back out or commit")
+
+    def _forget_edges(self, verb: Transaction) -> None:
+        """What a verb has touched may let waiting readers go on: what was in their way is found anew when they look."""
+        for connection in self._handles.connections.values():
+            if connection.waits and connection.waits.queue in verb.touched and connection.id != verb.waiter:
+                connection.waits = connection.waits._replace(in_its_way=None)
 
     def end_wait(self, owner: int) -> None:
         with self._verb(though_stopped=True):
             if (connection := self._handles.connections.get(owner)) is not None:
-                connection.waits_for = None
+                connection.waits = None
 
     # --- confirmed calls
 
     def browse_and_lock(self, request: LockRequest) -> Locked:
         with self._verb() as verb:
             handle = self._tidied(verb, request.handle)
-            if not self._handles.resolved(handle).get_allowed:
-                raise GetInhibited(f"gets from {handle.name} are inhibited", queue=handle.name)
+            self._check_get_allowed(handle)
             return confirmed.browse_and_lock(verb, handle, request, next(self._numbers))
 
     def one_message(self, request: OneMessage) -> Reason | None:
         with self._verb() as verb:
-            return confirmed.one_message(verb, self._tidied(verb, request.handle).queue, request)
+            handle = self._tidied(verb, request.handle)
+            if request.event is Event.DELETE:
+                self._check_get_allowed(handle)
+            return confirmed.one_message(verb, handle.queue, request)
 
     def undo(self, handle: int, confirm_id: int) -> int:
         with self._verb() as verb:
@@ -315,6 +328,12 @@ class MemoryStore:
     def release_lock(self, handle: int, lock_id: int) -> int:
         with self._verb() as verb:
             return confirmed.release_lock(verb, self._tidied(verb, handle).queue, lock_id)
+
+    def _check_get_allowed(self, handle: Handle) -> QueueAttributes:
+        resolved = self._handles.resolved(handle)
+        if not resolved.get_allowed:
+            raise GetInhibited(f"gets from {handle.name} are inhibited", queue=handle.name)
+        return resolved
 
     def _tidied(self, verb: Transaction, handle: int) -> Handle:
         """The handle, with what has expired on its queue discarded."""
@@ -329,15 +348,18 @@ class MemoryStore:
         with self._verb() as verb:
             found = self._handles.resolve(queue).queue
             verb.discard(found)
+            name = found.attributes.name
             waiting = sum(
-                connection.waits_for is not None and any(one.queue is found for one in connection.handles())
-                for connection in self._handles.connections.values()
+                one.waits is not None and one.waits.queue == name for one in self._handles.connections.values()
             )
             return as_viewed(found, verb.now, waiting)
 
-    def incarnation(self, queue: str) -> int:
+    def incarnation(self, handle: int) -> int:
         with self._verb():
-            return self._handles.resolve(queue).queue.incarnation
+            one = self._handles.handle(handle)
+            one.check_alive()
+            self._handles.resolved(one)
+            return one.queue.incarnation
 
     # --- browse locks
 
@@ -370,9 +392,12 @@ class MemoryStore:
                 raise UnitNotFound("the connection has no unit of work to prepare", unit=name)
             unit, connection.unit = connection.unit, None
             unit.name, unit.kind, unit.connection = name, "prepared", None
-            unit.entered.clear()  # for handles prepare acts as commit (R5.10)
+            for queue, group_id, handle in unit.left:  # for handles prepare acts as commit (R5.10)
+                queue.leave(group_id, handle)
+            unit.entered.clear()
+            unit.left.clear()
             number_unit(unit, Moment.PREPARE)
-            for queue, _ in unit.rows:
+            for queue, _ in unit.rows.values():
                 verb.touched[queue.attributes.name] = None
             self._prepared[name] = unit
 

@@ -30,6 +30,7 @@ class Transaction:
     expired: list[tuple[str, Message]] = field(default_factory=list)
     duplicates: list[tuple[str, Message]] = field(default_factory=list)
     touched: dict[str, None] = field(default_factory=dict)
+    waiter: int = 0  # the connection that is about to wait
 
     def changes(self) -> list[Change]:
         """What observers are told when it is over."""
@@ -71,12 +72,12 @@ class Transaction:
         row.state = after
         row.backouts += adds_backout(before, after)
         if after not in HELD:
-            row.unit = None
+            queue.let_go(row)
         if after not in LOCKS:
-            row.locked_by = row.lock = None
+            queue.unlock(row)
         if unit is not None:
             row.unit = unit
-            unit.rows.append((queue, row))
+            unit.hold(queue, row)
         count_away(queue, row, +1)
         self._follow(queue, row, before, after)
         self.touched[queue.attributes.name] = None
@@ -98,14 +99,14 @@ class Transaction:
             row.locked_by = by
         else:
             row.lock = by
-            by.unit.rows.append((queue, row))
+            by.unit.hold(queue, row)
 
     def settle(self, unit: HeldUnit, outcome: Outcome) -> None:
         """Confirms or backs out everything that the unit holds (R5.2, R5.3)."""
         if outcome == "commit":
             number_unit(unit, Moment.COMMIT)
         event = Event.CONFIRM if outcome == "commit" else Event.BACK_OUT
-        for queue, row in unit.rows:
+        for queue, row in list(unit.rows.values()):
             self.touched[queue.attributes.name] = None
             if row.unit is not unit:  # it expired, or its queue was deleted
                 continue
@@ -141,7 +142,8 @@ class Transaction:
 
     def release(self, handle: Handle) -> bool:
         """Frees the handle's browse lock; whether there was one."""
-        locked = [row for row in handle.locked if row.locked_by and row.locked_by.handle == handle.id]
+        mine = (row for row in handle.locked if row.locked_by and row.locked_by.handle == handle.id)
+        locked = [row for row in mine if row.state is State.LOCKED]
         handle.locked.clear()
         for row in locked:
             self.step(handle.queue, row, Event.UNLOCK, lock=Lock.RIGHT)
@@ -159,7 +161,10 @@ class Transaction:
         """The row goes without an event of its own: with its queue, or at a restart."""
         count_away(queue, row, -1)
         queue.remove(row)
-        row.state, row.unit = State.ABSENT, None
+        row.state = State.ABSENT
+        queue.let_go(row)
+        queue.unlock(row)
+        self.touched[queue.attributes.name] = None
 
     def forget(self, queue: MemoryQueue, row: Row) -> None:
         """A restart takes a non-persistent row; one that a prepared unit got goes when that is undone."""
@@ -178,7 +183,7 @@ def count_away(queue: MemoryQueue, row: Row, by: int) -> None:
 def number_unit(unit: HeldUnit, moment: Moment) -> None:
     """Draws one number for the unit on each queue whose rule says now; put order within (B-5)."""
     drawn: dict[int, tuple[int, Iterator[int]]] = {}
-    for queue, row in unit.rows:
+    for queue, row in unit.rows.values():
         if row.placed or row.state is State.ABSENT or not draws_number(queue.attributes.order, moment):
             continue
         if id(queue) not in drawn:
@@ -196,7 +201,7 @@ def as_got(row: Row, now: float) -> Message:
 def as_viewed(queue: MemoryQueue, now: float, strict_waiters: int) -> OrderView:
     """What is pending on a queue, for its operator (B-33)."""
     nobody = Reader(0, 0, co_op=False, now=now, mark_interval=0.0)
-    placed = [(row, pending_of(row, nobody)) for row in queue.placed_rows()]
+    placed = [(row, pending_of(row, nobody)) for row in queue.placed_rows() if row.expires_at > now]
     puts = [one for row, one in placed if one is not None and row.state is State.PUT_UNCONFIRMED]
     others = [one for row, one in placed if one is not None and row.state is not State.PUT_UNCONFIRMED]
     first: dict[int, Place] = {}
@@ -215,8 +220,9 @@ def as_viewed(queue: MemoryQueue, now: float, strict_waiters: int) -> OrderView:
 
 def as_seen(unit: HeldUnit) -> Unit:
     """A unit as an operator sees it."""
-    held = [row for _, row in unit.rows if row.unit is unit]
-    queue = unit.rows[0][0].attributes.name if unit.kind in ("confirm", "lock") and unit.rows else ""
+    held = [row for _, row in unit.rows.values()]
+    queues = [queue.attributes.name for queue, _ in unit.rows.values()]
+    queue = queues[0] if unit.kind in ("confirm", "lock") and queues else ""
     return Unit(
         kind=unit.kind,
         name=unit.name,
@@ -224,6 +230,6 @@ def as_seen(unit: HeldUnit) -> Unit:
         program=unit.program,
         started_at=unit.started_at,
         puts=sum(row.state is State.PUT_UNCONFIRMED for row in held),
-        gets=sum(row.state in GOT for row in held),
-        locks=sum(row.lock is not None and unit in (row.lock.unit, row.unit) for _, row in unit.rows),
+        gets=sum(row.state in GOT for row in held) if unit.kind != "lock" else 0,
+        locks=len(held) if unit.kind == "lock" else 0,
     )
