@@ -307,6 +307,11 @@ class Store(Protocol):
     def get(self, request: GetRequest) -> GetOutcome:
         """Gets or browses (mq-semantics 3, `rules.gets`); an empty list if nothing suitable is available.
 
+        A strict get asks for each level for the first available and the first pending message above the cursor, and
+        compares them: two steps in the index (queue, rank, number, ordinal), one over available and one over pending
+        rows (`rules.ordering.decide`); with nothing pending it is one step, not a scan. A relaxed get never asks for
+        what is pending. Entered groups (B-45) and wait-for edges (B-31) are small tables of their own.
+
         A database walks the index (queue, state, rank, number, ordinal) for physical order, the same index over
         heads for logical order, (queue, group, sequence, offset) for the next member, and keeps a record of each
         group's completeness. Raises: what `wanted` and `judge` raise; GetInhibited 2016; NoMessageUnderCursor
