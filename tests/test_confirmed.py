@@ -203,3 +203,13 @@ def test_a_repeat_that_changes_nothing_is_told_of_the_copy_that_stands(qm: Queue
 def test_resend_needs_the_unique_id_of_what_it_repeats(qm: QueueManager) -> None:
     with pytest.raises(OptionsError, match="uid"):
         qm.put("Q", b"1", resend=True)
+
+
+def test_a19_releasing_one_lock_leaves_the_others(qm: QueueManager) -> None:
+    one, two = qm.put("Q", b"1"), qm.put("Q", b"2")
+    first = qm.browse_and_lock("Q", Match(message_id=one.message_id))
+    second = qm.browse_and_lock("Q", Match(message_id=two.message_id))
+    assert qm.release_lock("Q", first.lock_id) == 1
+    assert bodies(qm) == [b"1"]
+    assert qm.release_lock("Q", second.lock_id) == 1
+    assert bodies(qm) == [b"1", b"2"]

@@ -120,7 +120,7 @@ def read_order(queue: str, asked: ReadOrder | None) -> ReadOrder:
     if queue == "unordered":
         if asked == "strict":
             raise OrderUnsupported("the queue is unordered: it cannot be read strictly")
-        return asked or "relaxed"
+        return "relaxed"
     if queue == "required":
         return "strict"
     return asked or ("strict" if queue == "strict" else "relaxed")
