@@ -37,6 +37,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import groupby
 from typing import Generic, Literal, NamedTuple, Protocol, TypeVar
 
@@ -155,7 +156,8 @@ class Pending(NamedTuple):
     own: bool = False
 
 
-class Standing(NamedTuple, Generic[P]):
+@dataclass(frozen=True, slots=True)
+class Standing(Generic[P]):
     """One message that matches a strict call: where it stands, what it is, and whether it is pending."""
 
     place: Place
@@ -163,7 +165,8 @@ class Standing(NamedTuple, Generic[P]):
     pending: Pending | None
 
 
-class Decision(NamedTuple, Generic[P]):
+@dataclass(frozen=True, slots=True)
+class Decision(Generic[P]):
     """The answer to a strict call.
 
     Args:
@@ -189,7 +192,8 @@ def decide(standings: Iterable[Standing[P]]) -> Decision[P]:
     blockers: list[list[Pending]] = []
     for _, level in groupby(standings, key=lambda one: one.place.rank):
         before: list[Pending] = []
-        for _, row, pending in level:
+        for standing in level:
+            row, pending = standing.row, standing.pending
             if pending is None and not before:
                 return Decision(row, pending=first_pending)
             if pending is None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from heapq import merge
 from typing import NamedTuple
 
@@ -302,9 +302,9 @@ class MemoryQueue:
         """The strict decision over everything that matches, in order of place (B-11)."""
         if wanted.member is not None:
             return self._decide_member(wanted, reader)
-        rows = (Standing[Row](row.place, row, None) for row in self._placed)
+        rows: Iterable[Standing[Row]] = (Standing(row.place, row, None) for row in self._placed)
         others = sorted(self._entered_by_others(wanted, reader), key=lambda one: one.place)
-        groups = (Standing[Row](one.place, None, self._of_entered(one)) for one in others)
+        groups: Iterable[Standing[Row]] = (Standing(one.place, None, self._of_entered(one)) for one in others)
         standings = merge(rows, groups if logical else (), key=lambda one: one.place)
         return decide(
             judged
@@ -322,16 +322,16 @@ class MemoryQueue:
             return None  # what can no longer become readable holds nothing back (B-14)
         pending = pending_of(row, reader)
         if self._has_what_it_needs(row, wanted, reader):
-            return standing._replace(pending=pending)
+            return replace(standing, pending=pending)
         missing = pending or self._pending_member(row, reader)
         if not logical:  # what will never be complete as it stands matches nothing and blocks nothing
             whole = missing is not None and self._would_have_what_it_needs(row, wanted, reader)
-            return standing._replace(pending=missing) if whole else None
+            return replace(standing, pending=missing) if whole else None
         if pending is None:
             since = row.visible_at if missing is None else missing.since
             holder, by = (None, "") if missing is None else (missing.holder, missing.by)
             pending = Pending(Kind.GROUP_INCOMPLETE, row.place, holder, by, since)
-        return standing._replace(pending=pending)
+        return replace(standing, pending=pending)
 
     def _pending_member(self, row: Row, reader: Reader) -> Pending | None:
         """The first member of the row's group that somebody holds."""
