@@ -226,7 +226,7 @@ class QueueAttributes:
     read_order: QueueReadOrder = field(default="relaxed", metadata=_choice(
         QueueReadOrder, None, None, "How strictly readers keep the order, and if they may choose (B-18)."))
     index_type: IndexType = field(default="none", metadata=_choice(
-        IndexType, "IndexType", 57, "What getters mostly choose by; a hint that changes no result (4.1)."))
+        IndexType, "IndexType", 57, "What getters mostly choose by; group_id places a group's head (R4.13)."))
     max_depth: int = field(default=COUNT_MAX, metadata=_integer(
         0, COUNT_MAX, "MaxQDepth", 15, "How many messages, in any state, the queue takes (R4.6, R4.7)."))
     max_length: int = field(default=4_194_304, metadata=_integer(

@@ -156,6 +156,7 @@ _ROWS: Mapping[Event, tuple[Step | Cell, ...]] = {
     ),
     # A confirm never deletes what was not got (D 29).
     Event.CONFIRM_GET: (_IGNORED_WARNING, _WRONG_STATE, _WRONG_STATE, _WRONG_STATE, _to(ABSENT), _to(ABSENT)),
+    # The right lock of a browse is the handle's own browse lock (R3.69); a lock id is presented by gets alone.
     Event.BROWSE: (_UNSEEN, _UNSEEN, _STAYS, _by_lock(_UNSEEN, _STAYS, _UNSEEN), _UNSEEN, _UNSEEN),
     Event.BROWSE_LOCK: (_UNSEEN, _UNSEEN, _to(LOCKED), _by_lock(_UNSEEN, _STAYS, _UNSEEN), _UNSEEN, _UNSEEN),
     Event.UNLOCK: (

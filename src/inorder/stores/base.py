@@ -1,9 +1,10 @@
 """The seam: what a queue manager asks of a store, as verbs of the domain.
 
 A verb is one transaction: it happens wholly or not at all, and what it answers was true at one instant. Every
-change of state goes through `rules.lifecycle`, every choice through `rules.grouping` and `rules.ordering`; a
-store brings rows to the rules and writes down what they decide. Handles keep their own group state and browse
-cursor; they pass them in with a request and are given the new ones back.
+change of state goes through `rules.lifecycle`, unless a message goes with its queue or at a restart; every choice
+through `rules.grouping` and `rules.ordering`. A store brings rows to the rules and writes down what they decide.
+Handles keep their own group state and browse cursor; they pass them in with a request and are given the new ones
+back.
 
 What a verb must do fast in a database, and with which index, is said with each. The memory store is the
 specification: a store that gives other answers is wrong.

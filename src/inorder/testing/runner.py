@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from ..errors import InorderError
 from ..manager import QueueManager, connect
-from .actors import Actor, Outcome, Table, translate_error
+from .actors import Actor, Outcome, Table
 from .clock import ManualClock
 from .language import Expected, Scenario, Step, TableError
 from .operator import operate
@@ -227,6 +227,3 @@ def difference(table: Table, expected: Expected, got: Outcome) -> str | None:
     if same:
         same = all(table.agrees(key, said, got.facts.get(key)) for key, said in expected.facts.items())
     return None if same else str(got)
-
-
-__all__ = ["Failure", "run_scenario", "translate_error"]
