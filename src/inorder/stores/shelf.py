@@ -8,19 +8,19 @@ cases in fewer statements of its own where it gives the same answers.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 from ..attributes import QueueAttributes
 from ..message import Message, Place, UniqueId
 from ..options import OpenOptions
-from ..rules.grouping import Wanted
+from ..rules.grouping import Members, Wanted, has_what_it_needs
 from ..rules.lifecycle import Event, Lock
-from ..rules.ordering import Cursor, Decision, Pending
+from ..rules.ordering import Cursor, Decision, Kind, Pending, Standing
 from ..rules.puts import Program
 from .base import Change
-from .rows import Entered, HeldLock, HeldUnit, Locker, Reader, Row
+from .rows import NO_PLACE, Entered, HeldLock, HeldUnit, Locker, Reader, Row, available, pending_of
 
 U = TypeVar("U", bound=HeldUnit)
 
@@ -96,8 +96,16 @@ class Shelf(ABC):
         """What matches and is pending, for a notify call: before a row of its level, or all behind `after` (B-16)."""
 
     @abstractmethod
-    def pieces(self, row: Row, wanted: Wanted, reader: Reader) -> Sequence[Row]:
-        """The row itself, or with `joins` all rows of its logical message (R3.42)."""
+    def candidates(self, wanted: Wanted) -> Sequence[Row]:
+        """The rows with the numbers that a reader inside a group goes on with, in order of place."""
+
+    @abstractmethod
+    def group(self, group_id: bytes) -> Sequence[Row]:
+        """All rows of a group that have a place, in order of place."""
+
+    @abstractmethod
+    def selects(self, row: Row, wanted: Wanted, reader: Reader) -> bool:
+        """Whether the call's selection takes this message, be it available or not (B-13)."""
 
     @abstractmethod
     def read(self, rows: Sequence[Row]) -> Sequence[Row]:
@@ -125,6 +133,66 @@ class Shelf(ABC):
 
         One for each logical message; where pieces differ in character set or encoding, up to one for each piece.
         """
+
+    # --- what follows from these
+
+    def suits(self, row: Row, wanted: Wanted, reader: Reader) -> bool:
+        return self.selects(row, wanted, reader) and self.has_what_it_needs(row, wanted, reader)
+
+    def has_what_it_needs(self, row: Row, wanted: Wanted, reader: Reader) -> bool:
+        return has_what_it_needs(row.message, wanted.needs, lambda group: self._members(group, reader))
+
+    def pieces(self, row: Row, wanted: Wanted, reader: Reader) -> Sequence[Row]:
+        """The row itself, or with `joins` all rows of its logical message (R3.42)."""
+        if not wanted.joins or row.message.segment_status == "no":
+            return (row,)
+        rows = {id(one.message): one for one in self._available_members(row.message.group_id, reader)}
+        members = Members(one.message for one in rows.values())
+        return [rows[id(piece)] for piece in members.logical_message(row.message.sequence_number)]
+
+    def _members(self, group_id: bytes, reader: Reader) -> Members:
+        return Members(row.message for row in self._available_members(group_id, reader))
+
+    def _available_members(self, group_id: bytes, reader: Reader) -> Iterator[Row]:
+        return (row for row in self.group(group_id) if available(row, reader))
+
+    def judge(self, row: Row, wanted: Wanted, reader: Reader, *, logical: bool) -> Standing[Row] | None:
+        """Whether a message takes part in a strict decision, and whether it is pending (B-13, B-44)."""
+        if row.expires_at <= reader.now or not self.selects(row, wanted, reader):
+            return None  # what can no longer become readable holds nothing back (B-14)
+        pending = pending_of(row, reader)
+        if self.has_what_it_needs(row, wanted, reader):
+            return Standing(row.place, row, pending)
+        missing = pending or self._pending_member(row, reader)
+        if not logical:  # what will never be complete as it stands matches nothing and blocks nothing
+            whole = missing is not None and self._would_have_what_it_needs(row, wanted, reader)
+            return Standing(row.place, row, missing) if whole else None
+        if pending is None:
+            since = row.visible_at if missing is None else missing.since
+            holder, by = (None, "") if missing is None else (missing.holder, missing.by)
+            pending = Pending(Kind.GROUP_INCOMPLETE, row.place, holder, by, since)
+        return Standing(row.place, row, pending)
+
+    def _pending_member(self, row: Row, reader: Reader) -> Pending | None:
+        """The first member of the row's group that somebody holds."""
+        group = self.group(row.message.group_id)
+        holds = (pending_of(one, reader) for one in group if one.expires_at > reader.now)
+        return next((hold for hold in holds if hold is not None), None)
+
+    def _would_have_what_it_needs(self, row: Row, wanted: Wanted, reader: Reader) -> bool:
+        """Whether it will be complete once everything pending has become readable."""
+        there = Members(one.message for one in self.group(row.message.group_id) if one.expires_at > reader.now)
+        return has_what_it_needs(row.message, wanted.needs, lambda _: there)
+
+    def decide_member(self, wanted: Wanted, reader: Reader) -> Decision[Row]:
+        """Inside a group only the next member is a candidate, and nothing stands before it (B-44 d)."""
+        rows = self.candidates(wanted)
+        for row in rows:
+            if pending_of(row, reader) is None and self.has_what_it_needs(row, wanted, reader):
+                return Decision(row)
+        holds = (pending_of(row, reader) for row in rows)
+        pending = next((hold for hold in holds if hold is not None), None)
+        return Decision(pending=pending or Pending(Kind.GROUP_INCOMPLETE, NO_PLACE, since=reader.now))
 
     # --- when time alone may bring something
 

@@ -10,16 +10,15 @@ from __future__ import annotations
 import math
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from heapq import merge
 
 from ...attributes import QueueAttributes
 from ...message import NO_ID, Message, Place, UniqueId
-from ...rules.grouping import Members, Wanted, has_what_it_needs, is_head
+from ...rules.grouping import Wanted, is_head
 from ...rules.lifecycle import State
-from ...rules.ordering import Cursor, Decision, Kind, Pending, Standing, decide, first
+from ...rules.ordering import Cursor, Decision, Pending, Standing, decide, first
 from ..rows import (
-    NO_PLACE,
     Entered,
     HeldUnit,
     Reader,
@@ -224,9 +223,7 @@ class MemoryQueue(Shelf):
     def find(self, wanted: Wanted, reader: Reader, after: Place | None) -> Sequence[Row]:
         """The rows of the first message that suits: one, or all pieces of a logical message; or none."""
         suiting = (
-            row
-            for row in self._candidates(wanted, after)
-            if available(row, reader) and self._suits(row, wanted, reader)
+            row for row in self._candidates(wanted, after) if available(row, reader) and self.suits(row, wanted, reader)
         )
         # Candidates come in order of place: the first is `rules.ordering.first` of them all.
         row = next(suiting, None) if wanted.member is None else first(suiting)
@@ -234,64 +231,20 @@ class MemoryQueue(Shelf):
 
     def find_all(self, wanted: Wanted, reader: Reader) -> list[Row]:
         """Every single message that suits, in order of place."""
-        return [row for row in self._placed if available(row, reader) and self._suits(row, wanted, reader)]
+        return [row for row in self._placed if available(row, reader) and self.suits(row, wanted, reader)]
 
     def decide(self, wanted: Wanted, reader: Reader, cursor: Cursor, *, logical: bool) -> Decision[Row]:
         """The strict decision over everything that matches, in order of place (B-11)."""
         if wanted.member is not None:
-            return self._decide_member(wanted, reader)
-        rows: Iterable[Standing[Row]] = (Standing(row.place, row, None) for row in self._placed)
+            return self.decide_member(wanted, reader)
+        judged = (
+            self.judge(row, wanted, reader, logical=logical) for row in self._placed if not cursor.has_shown(row.place)
+        )
+        rows: Iterable[Standing[Row]] = (standing for standing in judged if standing is not None)
         others = sorted(self._entered_by_others(wanted, reader), key=lambda one: one.place)
         groups: Iterable[Standing[Row]] = (Standing(one.place, None, pending_entered(one)) for one in others)
-        standings = merge(rows, groups if logical else (), key=lambda one: one.place)
-        return decide(
-            judged
-            for standing in standings
-            if not cursor.has_shown(standing.place)
-            and (judged := self._judge(standing, wanted, reader, logical=logical)) is not None
-        )
-
-    def _judge(self, standing: Standing[Row], wanted: Wanted, reader: Reader, *, logical: bool) -> Standing[Row] | None:
-        """Whether a message takes part in a strict decision, and whether it is pending (B-13, B-44)."""
-        row = standing.row
-        if row is None:
-            return standing
-        if row.expires_at <= reader.now or not self._selects(row, wanted, reader):
-            return None  # what can no longer become readable holds nothing back (B-14)
-        pending = pending_of(row, reader)
-        if self._has_what_it_needs(row, wanted, reader):
-            return replace(standing, pending=pending)
-        missing = pending or self._pending_member(row, reader)
-        if not logical:  # what will never be complete as it stands matches nothing and blocks nothing
-            whole = missing is not None and self._would_have_what_it_needs(row, wanted, reader)
-            return replace(standing, pending=missing) if whole else None
-        if pending is None:
-            since = row.visible_at if missing is None else missing.since
-            holder, by = (None, "") if missing is None else (missing.holder, missing.by)
-            pending = Pending(Kind.GROUP_INCOMPLETE, row.place, holder, by, since)
-        return replace(standing, pending=pending)
-
-    def _pending_member(self, row: Row, reader: Reader) -> Pending | None:
-        """The first member of the row's group that somebody holds."""
-        group = sorted((one for one in self._groups.get(row.message.group_id, ()) if one.placed), key=_place)
-        holds = (pending_of(one, reader) for one in group if one.expires_at > reader.now)
-        return next((hold for hold in holds if hold is not None), None)
-
-    def _would_have_what_it_needs(self, row: Row, wanted: Wanted, reader: Reader) -> bool:
-        """Whether it will be complete once everything pending has become readable."""
-        group = sorted((one for one in self._groups.get(row.message.group_id, ()) if one.placed), key=_place)
-        there = Members(one.message for one in group if one.expires_at > reader.now)
-        return has_what_it_needs(row.message, wanted.needs, lambda _: there)
-
-    def _decide_member(self, wanted: Wanted, reader: Reader) -> Decision[Row]:
-        """Inside a group only the next member is a candidate, and nothing stands before it (B-44 d)."""
-        rows = sorted(self._candidates(wanted, None), key=_place)
-        for row in rows:
-            if pending_of(row, reader) is None and self._has_what_it_needs(row, wanted, reader):
-                return Decision(row)
-        holds = (pending_of(row, reader) for row in rows)
-        pending = next((hold for hold in holds if hold is not None), None)
-        return Decision(pending=pending or Pending(Kind.GROUP_INCOMPLETE, NO_PLACE, since=reader.now))
+        unseen: Iterable[Standing[Row]] = (one for one in groups if not cursor.has_shown(one.place))
+        return decide(merge(rows, unseen if logical else (), key=lambda one: one.place))
 
     def _entered_by_others(self, wanted: Wanted, reader: Reader) -> Iterator[Entered]:
         """Groups that the call would choose if another reader were not inside them."""
@@ -308,7 +261,7 @@ class MemoryQueue(Shelf):
             if (after is None or one.place > after)
             and (before is None or (one.place.rank == before.place.rank and one.place < before.place))
             and one.expires_at > reader.now
-            and self._selects(one, wanted, reader)
+            and self.selects(one, wanted, reader)
         )
         return [pending for pending in found if pending is not None and not pending.own]
 
@@ -317,17 +270,20 @@ class MemoryQueue(Shelf):
         times = (time for row in self._placed for time in (row.due_at, row.expires_at) if now < time < math.inf)
         return min(times, default=None)
 
+    def group(self, group_id: bytes) -> Sequence[Row]:
+        return sorted((row for row in self._groups.get(group_id, ()) if row.placed), key=_place)
+
+    def candidates(self, wanted: Wanted) -> Sequence[Row]:
+        assert wanted.member is not None
+        return [row for row in self.group(wanted.member.group_id) if numbers(row.message) == wanted.member]
+
     def _candidates(self, wanted: Wanted, after: Place | None) -> Iterable[Row]:
         if wanted.member is not None:
-            group = self._groups.get(wanted.member.group_id, ())
-            return (row for row in group if row.placed and numbers(row.message) == wanted.member)
+            return self.candidates(wanted)
         start = 0 if after is None else bisect_right(self._placed, after, key=_place)
         return (self._placed[n] for n in range(start, len(self._placed)))
 
-    def _suits(self, row: Row, wanted: Wanted, reader: Reader) -> bool:
-        return self._selects(row, wanted, reader) and self._has_what_it_needs(row, wanted, reader)
-
-    def _selects(self, row: Row, wanted: Wanted, reader: Reader) -> bool:
+    def selects(self, row: Row, wanted: Wanted, reader: Reader) -> bool:
         """Whether the call's selection takes this message, be it available or not (B-13)."""
         message = row.message
         if wanted.heads and not is_head(message):
@@ -337,21 +293,3 @@ class MemoryQueue(Shelf):
         if reader.lock_id and (row.lock is None or row.lock.lock_id != reader.lock_id):
             return False
         return wanted.match.accepts(message) and not (reader.unmarked and is_marked(row, reader))
-
-    def _has_what_it_needs(self, row: Row, wanted: Wanted, reader: Reader) -> bool:
-        return has_what_it_needs(row.message, wanted.needs, lambda group: self._members(group, reader))
-
-    def pieces(self, row: Row, wanted: Wanted, reader: Reader) -> Sequence[Row]:
-        """The row itself, or with `joins` all rows of its logical message (R3.42)."""
-        if not wanted.joins or row.message.segment_status == "no":
-            return (row,)
-        rows = {id(row.message): row for row in self._available_members(row.message.group_id, reader)}
-        members = Members(one.message for one in rows.values())
-        return [rows[id(piece)] for piece in members.logical_message(row.message.sequence_number)]
-
-    def _members(self, group_id: bytes, reader: Reader) -> Members:
-        return Members(row.message for row in self._available_members(group_id, reader))
-
-    def _available_members(self, group_id: bytes, reader: Reader) -> Iterator[Row]:
-        group = sorted((row for row in self._groups.get(group_id, ()) if row.placed), key=_place)
-        return (row for row in group if available(row, reader))
