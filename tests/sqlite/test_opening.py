@@ -137,7 +137,7 @@ def test_a_missing_folder_is_refused(path: Path) -> None:
 def test_what_may_not_be_written_is_refused(path: Path, monkeypatch: pytest.MonkeyPatch, what: str, words: str) -> None:
     path.touch()
     closed = path.parent / what
-    monkeypatch.setattr(opening.os, "access", lambda asked, mode: asked != closed)  # root may write everywhere
+    monkeypatch.setattr(os, "access", lambda asked, mode: asked != closed)  # root may write everywhere
     refused(path, StoreError, words)
 
 
@@ -176,12 +176,3 @@ def test_the_nearest_mount_tells_the_file_system(path_text: str, kind: str) -> N
 
 def test_without_mounts_the_file_system_is_unknown() -> None:
     assert file_system(Path("/orders.db"), "") == ""
-
-
-def test_import_inorder_does_not_load_sqlite() -> None:
-    with Child() as child:
-        found = child.ask(
-            "__import__('subprocess').run([sys.executable, '-c', 'import sys, inorder; print(\"apsw\" in sys.modules)'],"
-            "capture_output=True, text=True).stdout.strip()"
-        )
-    assert found == "False"

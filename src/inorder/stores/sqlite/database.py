@@ -179,8 +179,8 @@ class Database:
         ForkedConnection.
         """
         with self._in_use:
-            assert not self._inside, "a transaction inside another one"
             connection = self.connection
+            assert not self._inside, "a transaction inside another one"
             shared = self._coordination
             shared.take(TURN)
             self._inside = True
@@ -207,8 +207,8 @@ class Database:
         Raises: StoreDamaged, StoreError; ConnectionClosed, ForkedConnection.
         """
         with self._in_use:
-            assert not self._inside, "a transaction inside another one"
             connection = self.connection
+            assert not self._inside, "a transaction inside another one"
             self._inside = True
             try:
                 self._refuse_replaced()
