@@ -74,7 +74,7 @@ class Hub:
         self._registered: list[Registration] = []
         self._calls: Calls | None = None
         self._thread: threading.Thread | None = None
-        store.observe(self._changed)
+        store.observe(self._changed, lambda: self._calls is not None)
 
     def listen(self, queue: str, listener: Listener, match: Match = EVERYTHING) -> Registration:
         """Raises: MatchError, `match` is no `Match`; ArgumentError, `listener` cannot be called."""

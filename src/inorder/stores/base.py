@@ -393,8 +393,12 @@ class Store(Protocol):
         """Discards up to `limit` messages whose time is over; how many (R6.2)."""
         ...
 
-    def observe(self, observer: Observer) -> None:
+    def observe(self, observer: Observer, wants: Callable[[], bool] | None = None) -> None:
         """Calls `observer` after each change, in the order of the changes, outside the transaction.
+
+        Args:
+            wants: whether the observer looks at the messages of a change, now; None: never. If nobody does, a
+                change may name its queue alone.
 
         It is called in the process that made the change, by one thread at a time. What it raises is logged.
         """

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from .base import Change, Observer
 
@@ -22,11 +22,19 @@ class Teller:
 
     def __init__(self) -> None:
         self._observers: list[Observer] = []
+        self._wants: list[Callable[[], bool]] = []
         self._changes: deque[Change] = deque()
         self._telling = threading.Lock()
 
-    def observe(self, observer: Observer) -> None:
+    def observe(self, observer: Observer, wants: Callable[[], bool] | None) -> None:
         self._observers.append(observer)
+        if wants is not None:
+            self._wants.append(wants)
+
+    @property
+    def is_watched(self) -> bool:
+        """Whether any observer looks at messages now."""
+        return any(wants() for wants in self._wants)
 
     def add(self, changes: Iterable[Change]) -> None:
         """These happened; the caller holds the lock under which they did."""

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import tempfile
+import weakref
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Protocol
 
 from ..clock import Clock
@@ -26,7 +29,16 @@ def _memory(clock: Clock) -> RestartableStore:
     return MemoryStore(name="TEST", clock=clock)
 
 
-STORES: Mapping[str, Callable[[Clock], RestartableStore]] = {"memory": _memory}
+def _sqlite(clock: Clock) -> RestartableStore:
+    from ..stores.sqlite import SqliteStore
+
+    folder = tempfile.TemporaryDirectory(prefix="inorder-")
+    store = SqliteStore(Path(folder.name) / "store.db", name="TEST", clock=clock)
+    weakref.finalize(store, folder.cleanup)
+    return store
+
+
+STORES: Mapping[str, Callable[[Clock], RestartableStore]] = {"memory": _memory, "sqlite": _sqlite}
 
 
 def make_store(name: str, clock: Clock) -> RestartableStore:

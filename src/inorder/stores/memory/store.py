@@ -8,7 +8,7 @@ stores must give the same answers; this one is to be read.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Literal
 
@@ -96,8 +96,8 @@ class MemoryStore:
         finally:
             self._teller.tell()
 
-    def observe(self, observer: Observer) -> None:
-        self._teller.observe(observer)
+    def observe(self, observer: Observer, wants: Callable[[], bool] | None = None) -> None:
+        self._teller.observe(observer, wants)
 
     # --- connections and handles
 

@@ -226,7 +226,7 @@ SELECT DISTINCT queue FROM message INDEXED BY message_unit WHERE unit = ? AND nu
 UPDATE message SET number = ?3, ordinal = place.ordinal
 FROM (
     SELECT id, row_number() OVER (ORDER BY id) - 1 AS ordinal FROM message INDEXED BY message_unit
-    WHERE unit = ?1 AND queue = ?2 AND number IS NULL
+    WHERE unit = ?1 AND queue = ?2 AND state = 1 AND number IS NULL
 ) AS place
 WHERE message.id = place.id;
 
@@ -272,7 +272,7 @@ FROM message m INDEXED BY message_unit JOIN content c ON c.id = m.id
 WHERE m.unit = ? AND m.queue = ? AND m.state = 1 ORDER BY m.id;
 
 -- name: forgotten of queue
-SELECT id FROM message WHERE queue = ? AND forgotten AND state = 2;
+SELECT id FROM message INDEXED BY message_forgotten WHERE queue = ? AND forgotten AND state = 2;
 
 -- name: some leftovers
 SELECT id FROM leftover LIMIT ?;
@@ -296,6 +296,9 @@ INSERT OR REPLACE INTO entered VALUES (?, ?, ?, ?);
 
 -- name: leave
 DELETE FROM entered WHERE queue = ? AND group_id = ? AND handle = ?;
+
+-- name: unenter
+DELETE FROM entered WHERE queue = ? AND group_id = ?;
 
 -- name: leave others
 DELETE FROM entered WHERE handle = ? AND queue = ? AND group_id <> ?;
@@ -424,10 +427,78 @@ SELECT attributes, revision FROM manager;
 UPDATE manager SET attributes = ?, revision = revision + 1;
 
 -- name: any messages
-SELECT 1 FROM message WHERE queue = ? LIMIT 1;
+-- A message is available, held, or has no place yet because its unit has it.
+SELECT EXISTS (SELECT 1 FROM message INDEXED BY message_place WHERE queue = ?1 AND available)
+    OR EXISTS (SELECT 1 FROM message INDEXED BY message_held WHERE queue = ?1 AND holder IS NOT NULL)
+    OR EXISTS (SELECT 1 FROM message INDEXED BY message_unit WHERE unit IS NOT NULL AND queue = ?1);
 
--- name: any unsettled
-SELECT 1 FROM message WHERE queue = ? AND state IN (1, 4, 5) LIMIT 1;
+-- name: unsettled
+-- How many messages of a queue are put or got and not settled, and how many of them are puts.
+SELECT count(*), coalesce(sum(state = 1), 0) FROM message INDEXED BY message_unit
+WHERE unit IS NOT NULL AND queue = ? AND state IN (1, 4, 5);
 
--- name: any uncommitted put
-SELECT 1 FROM message WHERE queue = ? AND state = 1 LIMIT 1;
+-- name: leave contents of queue
+-- All that goes with a queue; its contents are removed afterwards, in steps.
+INSERT INTO leftover
+SELECT id FROM message INDEXED BY message_place WHERE queue = ?1 AND available
+UNION ALL SELECT id FROM message INDEXED BY message_held WHERE queue = ?1 AND holder IS NOT NULL
+UNION ALL SELECT id FROM message INDEXED BY message_unit WHERE unit IS NOT NULL AND queue = ?1 AND number IS NULL;
+
+-- name: remove messages of queue
+DELETE FROM message WHERE id IN (
+    SELECT id FROM message INDEXED BY message_place WHERE queue = ?1 AND available
+    UNION ALL SELECT id FROM message INDEXED BY message_held WHERE queue = ?1 AND holder IS NOT NULL
+    UNION ALL SELECT id FROM message INDEXED BY message_unit WHERE unit IS NOT NULL AND queue = ?1 AND number IS NULL
+);
+
+-- name: end units of queue
+-- Confirm ids and lock ids live and end with their queue.
+DELETE FROM unit WHERE queue = ?;
+
+-- name: end entries of queue
+DELETE FROM entered WHERE queue = ?;
+
+-- name: nonpersistent of queue
+SELECT id, unit IS NOT NULL OR lock IS NOT NULL FROM message INDEXED BY message_nonpersistent
+WHERE queue = ? AND NOT persistent;
+
+-- name: forget message
+UPDATE message SET forgotten = 1 WHERE id = ?;
+
+-- name: local queues
+SELECT id FROM definition WHERE type = 'local';
+
+-- name: queues with expired
+SELECT DISTINCT queue FROM message WHERE expires_at <= ? AND expires_at IS NOT NULL AND NOT away;
+
+-- name: units
+-- What an operator sees: all units, with what each holds.
+SELECT
+    u.id, u.kind, u.name, coalesce(d.name, ''), u.user, u.program, u.started_at,
+    (SELECT count(*) FROM message m INDEXED BY message_unit WHERE m.unit = u.id AND m.state = 1),
+    (SELECT count(*) FROM message m INDEXED BY message_unit WHERE m.unit = u.id AND m.state IN (4, 5)),
+    (SELECT count(*) FROM message m INDEXED BY message_lock WHERE m.lock = u.id)
+FROM unit u LEFT JOIN definition d ON d.id = u.queue
+ORDER BY u.started_at, u.id;
+
+-- name: queues of unit
+SELECT DISTINCT queue FROM message INDEXED BY message_unit WHERE unit = ?;
+
+-- name: pending
+-- What is pending on a queue, for its operator.
+SELECT {columns} FROM message m INDEXED BY message_held WHERE m.queue = ? AND m.holder IS NOT NULL;
+
+-- name: withheld
+-- Available messages behind the first pending one of their level.
+SELECT count(*) FROM message INDEXED BY message_place
+WHERE queue = ? AND head = ? AND available AND rank = ? AND (number, ordinal) > (?, ?);
+
+-- name: queues entered
+SELECT DISTINCT queue FROM entered WHERE handle = ?;
+
+-- name: exists
+SELECT 1 FROM tally WHERE queue = ?;
+
+-- name: skip reserved
+-- After the machine may have lost what was not synced: no number returns that may have been told.
+UPDATE tally SET counter = reserved;

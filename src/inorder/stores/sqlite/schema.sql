@@ -131,7 +131,8 @@ CREATE TABLE message (
 CREATE UNIQUE INDEX message_place ON message (queue, head, rank, number, ordinal) WHERE available;
 -- What is pending, for each holder, in order: a strict reader asks each holder for its first.
 CREATE UNIQUE INDEX message_held ON message (queue, holder, head, rank, number, ordinal) WHERE holder IS NOT NULL;
-CREATE INDEX message_member ON message (queue, group_id, sequence_number, "offset") WHERE group_id IS NOT NULL;
+CREATE INDEX message_member ON message (queue, group_id, sequence_number, "offset", rank, number, ordinal)
+    WHERE group_id IS NOT NULL;
 CREATE INDEX message_end ON message (queue, group_id, sequence_number) WHERE group_id IS NOT NULL AND ends;
 CREATE INDEX message_message_id ON message (queue, message_id, rank, number, ordinal) WHERE message_id IS NOT NULL;
 CREATE INDEX message_correlation_id ON message (queue, correlation_id, rank, number, ordinal)
@@ -144,6 +145,7 @@ CREATE INDEX message_locked_handle ON message (locked_handle) WHERE locked_handl
 CREATE INDEX message_expiry ON message (queue, expires_at) WHERE expires_at IS NOT NULL AND NOT away;
 CREATE INDEX message_due ON message (queue, due_at) WHERE due_at IS NOT NULL;
 CREATE INDEX message_co_op ON message (queue, co_op_marked_at) WHERE co_op_marked_at IS NOT NULL;
+CREATE INDEX message_forgotten ON message (queue) WHERE forgotten;
 CREATE INDEX message_nonpersistent ON message (queue) WHERE NOT persistent;
 
 -- The rest of the descriptor, and the body: read for the message that is returned.

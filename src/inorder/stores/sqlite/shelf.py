@@ -13,7 +13,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...attributes import QueueAttributes
-from ...message import ANY_GROUP, NO_ID, Place, UniqueId
+from ...message import NO_ID, Place, UniqueId
 from ...options import Match
 from ...rules.grouping import Members, Wanted, has_what_it_needs, is_head
 from ...rules.lifecycle import State
@@ -28,7 +28,6 @@ from ..rows import (
     Reader,
     Row,
     available,
-    numbers,
     pending_entered,
     pending_of,
 )
@@ -70,6 +69,7 @@ ENTERED = statement("entered")
 NEXT_DELIVERY = statement("next delivery")
 NEXT_UNMARKING = statement("next unmarking")
 NEXT_EXPIRY = statement("next expiry")
+NEXT_DUE = statement("next due")
 SHAPES = statement("shapes of group")
 READ = statement("read")
 
@@ -195,8 +195,7 @@ class SqliteQueue(Shelf):
 
     def _paged(self, sql: str, chosen: Selection, before: tuple[Any, ...], after: Place) -> Iterator[Row]:
         """The rows of an ordered statement behind a place, a page at a time."""
-        sql = sql.replace("{joins}", chosen.joins).replace("{chosen}", chosen.condition)
-        page = 0
+        sql, page = _with(sql, chosen), 0
         while True:
             size = PAGES[min(page, len(PAGES) - 1)]
             found = self._rows(sql, *before, *after, *chosen.values, size)
@@ -238,8 +237,7 @@ class SqliteQueue(Shelf):
         return [self._paged(AVAILABLE, chosen, (self.id, head), after) for head in heads]
 
     def _by_number(self, number: int, after: Place, chosen: Selection) -> Iterator[Row]:
-        sql = BY_NUMBER.replace("{joins}", chosen.joins).replace("{chosen}", chosen.condition)
-        return iter(self._rows(sql, number, self.id, *after, *chosen.values))
+        return iter(self._rows(_with(BY_NUMBER, chosen), number, self.id, *after, *chosen.values))
 
     def _held_stream(self, holder: int, after: Place, head: int, chosen: Selection) -> Iterator[Row]:
         return self._paged(HELD, chosen, (self.id, holder, head), after)
@@ -260,26 +258,25 @@ class SqliteQueue(Shelf):
 
     def find(self, wanted: Wanted, reader: Reader, after: Place | None) -> Sequence[Row]:
         if wanted.member is not None:
-            rows: Iterable[Row] = self._candidates(wanted)
+            rows: Iterable[Row] = self._members_at(wanted, self._selection(wanted, reader))
         else:
             rows = self._available(wanted, reader, after, HEADS[wanted.needs] if wanted.heads else ALL_HEADS)
         for row in rows:
-            if available(row, reader) and self._suits(row, wanted, reader):
+            if available(row, reader) and self.suits(row, wanted, reader):
                 return self.pieces(row, wanted, reader)
         return ()
 
     def find_all(self, wanted: Wanted, reader: Reader) -> Iterable[Row]:
         return [row for row in self._available(wanted, reader, None, ALL_HEADS) if available(row, reader)]
 
-    def _candidates(self, wanted: Wanted) -> Sequence[Row]:
-        """The rows with the numbers that a reader inside a group goes on with, in order of place."""
+    def candidates(self, wanted: Wanted) -> Sequence[Row]:
+        return self._members_at(wanted, Selection("", "", ()))
+
+    def _members_at(self, wanted: Wanted, chosen: Selection) -> Sequence[Row]:
         assert wanted.member is not None
-        return self._rows(MEMBER, self.id, *wanted.member)
+        return self._rows(_with(MEMBER, chosen), self.id, *wanted.member, *chosen.values)
 
-    def _suits(self, row: Row, wanted: Wanted, reader: Reader) -> bool:
-        return self._selects(row, wanted, reader) and self._has_what_it_needs(row, wanted, reader)
-
-    def _selects(self, row: Row, wanted: Wanted, reader: Reader) -> bool:
+    def selects(self, row: Row, wanted: Wanted, reader: Reader) -> bool:
         """What the database has not asked already (B-13)."""
         if wanted.heads and not is_head(row.message):
             return False
@@ -287,31 +284,14 @@ class SqliteQueue(Shelf):
             return False
         return not reader.lock_id or (row.lock is not None and row.lock.lock_id == reader.lock_id)
 
-    def _has_what_it_needs(self, row: Row, wanted: Wanted, reader: Reader) -> bool:
-        return has_what_it_needs(row.message, wanted.needs, lambda group: self._members(group, reader))
-
-    def pieces(self, row: Row, wanted: Wanted, reader: Reader) -> Sequence[Row]:
-        if not wanted.joins or row.message.segment_status == "no":
-            return (row,)
-        rows = {id(one.message): one for one in self._available_members(row.message.group_id, reader)}
-        members = Members(one.message for one in rows.values())
-        return [rows[id(piece)] for piece in members.logical_message(row.message.sequence_number)]
-
-    def _members(self, group_id: bytes, reader: Reader) -> Members:
-        return Members(row.message for row in self._available_members(group_id, reader))
-
-    def _available_members(self, group_id: bytes, reader: Reader) -> Iterator[Row]:
-        return (row for row in self._group(group_id) if available(row, reader))
-
-    def _group(self, group_id: bytes) -> list[Row]:
-        """All members that have a place, in order of place."""
+    def group(self, group_id: bytes) -> Sequence[Row]:
         return sorted(self._rows(MEMBERS, self.id, group_id), key=_place)
 
     # --- the strict decision
 
     def decide(self, wanted: Wanted, reader: Reader, cursor: Cursor, *, logical: bool) -> Decision[Row]:
         if wanted.member is not None:
-            return self._decide_member(wanted, reader)
+            return self.decide_member(wanted, reader)
         holders = self._holders()
         others = self._entered_by_others(wanted, reader) if logical else []
         chosen = self._selection(wanted, reader)
@@ -328,9 +308,9 @@ class SqliteQueue(Shelf):
     def _undisputed(self, wanted: Wanted, reader: Reader, holders: Sequence[int], chosen: Selection) -> Row | None:
         """The first message of all, if nothing before it on its level is pending: then it is the answer."""
         heads = (1, 2) if wanted.heads else ALL_HEADS
-        rows = (row for row in self._available(wanted, reader, None, heads) if self._selects(row, wanted, reader))
+        rows = (row for row in self._available(wanted, reader, None, heads) if self.selects(row, wanted, reader))
         row = next(rows, None)
-        if row is None or row.expires_at <= reader.now or not self._has_what_it_needs(row, wanted, reader):
+        if row is None or row.expires_at <= reader.now or not self.has_what_it_needs(row, wanted, reader):
             return None
         level = Place(row.place.rank, 0, -1)
         for holder in holders:
@@ -383,7 +363,7 @@ class SqliteQueue(Shelf):
             for row in rows:
                 if row.place.rank != rank:
                     return
-                standing = self._judge(row, wanted, reader, logical=logical)
+                standing = self.judge(row, wanted, reader, logical=logical)
                 if standing is not None:
                     yield standing
 
@@ -403,44 +383,6 @@ class SqliteQueue(Shelf):
         streams.append([Standing(one.place, None, pending_entered(one)) for one in entered])
         return merge(*streams, key=lambda one: one.place)
 
-    def _judge(self, row: Row, wanted: Wanted, reader: Reader, *, logical: bool) -> Standing[Row] | None:
-        """Whether a message takes part in a strict decision, and whether it is pending (B-13, B-44)."""
-        if row.expires_at <= reader.now or not self._selects(row, wanted, reader):
-            return None  # what can no longer become readable holds nothing back (B-14)
-        pending = pending_of(row, reader)
-        if self._has_what_it_needs(row, wanted, reader):
-            return Standing(row.place, row, pending)
-        missing = pending or self._pending_member(row, reader)
-        if not logical:  # what will never be complete as it stands matches nothing and blocks nothing
-            whole = missing is not None and self._would_have_what_it_needs(row, wanted, reader)
-            return Standing(row.place, row, missing) if whole else None
-        if pending is None:
-            since = row.visible_at if missing is None else missing.since
-            holder, by = (None, "") if missing is None else (missing.holder, missing.by)
-            pending = Pending(Kind.GROUP_INCOMPLETE, row.place, holder, by, since)
-        return Standing(row.place, row, pending)
-
-    def _pending_member(self, row: Row, reader: Reader) -> Pending | None:
-        """The first member of the row's group that somebody holds."""
-        group = self._group(row.message.group_id)
-        holds = (pending_of(one, reader) for one in group if one.expires_at > reader.now)
-        return next((hold for hold in holds if hold is not None), None)
-
-    def _would_have_what_it_needs(self, row: Row, wanted: Wanted, reader: Reader) -> bool:
-        """Whether it will be complete once everything pending has become readable."""
-        there = Members(one.message for one in self._group(row.message.group_id) if one.expires_at > reader.now)
-        return has_what_it_needs(row.message, wanted.needs, lambda _: there)
-
-    def _decide_member(self, wanted: Wanted, reader: Reader) -> Decision[Row]:
-        """Inside a group only the next member is a candidate, and nothing stands before it (B-44 d)."""
-        rows = self._candidates(wanted)
-        for row in rows:
-            if pending_of(row, reader) is None and self._has_what_it_needs(row, wanted, reader):
-                return Decision(row)
-        holds = (pending_of(row, reader) for row in rows)
-        pending = next((hold for hold in holds if hold is not None), None)
-        return Decision(pending=pending or Pending(Kind.GROUP_INCOMPLETE, NO_PLACE, since=reader.now))
-
     def _entered_by_others(self, wanted: Wanted, reader: Reader) -> list[Entered]:
         """Groups that the call would choose if another reader were not inside them, in order of place."""
         entries = (entry_of(text) for (text,) in self.verb.execute(ENTERED, (self.id, reader.handle)))
@@ -459,7 +401,7 @@ class SqliteQueue(Shelf):
             if before is not None and row.place >= before.place:
                 break
             pending = pending_of(row, reader)
-            if row.expires_at > reader.now and self._selects(row, wanted, reader) and pending and not pending.own:
+            if row.expires_at > reader.now and self.selects(row, wanted, reader) and pending and not pending.own:
                 found.append(pending)
         return found
 
@@ -510,12 +452,17 @@ class SqliteQueue(Shelf):
         return None if marked is None else marked + reader.mark_interval
 
     def next_outcome(self, now: float) -> float | None:
-        due = self.verb.value("SELECT min(due_at) FROM message WHERE queue = ? AND due_at > ?", self.id, now)
+        due = self.verb.value(NEXT_DUE, self.id, now)
         over = self.verb.value(NEXT_EXPIRY, self.id, now)
         return min((time for time in (due, over) if time is not None), default=None)
 
 
 CONTENT_JOIN = "JOIN content c ON c.id = m.id"
+
+
+def _with(sql: str, chosen: Selection) -> str:
+    """A statement with what a call chooses filled in."""
+    return sql.replace("{joins}", chosen.joins).replace("{chosen}", chosen.condition)
 
 
 def _place(row: Row) -> Place:
@@ -526,6 +473,3 @@ def _as_number(token: bytes) -> int:
     """The number in a token; one that no message has if it is too large for any."""
     number = int.from_bytes(token, "big")
     return number if number < 2**63 else 0
-
-
-__all__ = ["ANY_GROUP", "Here", "SqliteQueue"]

@@ -11,7 +11,7 @@ VERSION = 1
 _STATEMENTS = {
     name: text.strip()
     for name, text in re.findall(
-        r"^-- name: (\S+)\n(.*?)(?=^-- name: |\Z)",
+        r"^-- name: ([^\n]+)\n(.*?)(?=^-- name: |\Z)",
         files(__package__).joinpath("queries.sql").read_text(encoding="utf-8"),
         re.MULTILINE | re.DOTALL,
     )

@@ -7,15 +7,17 @@ arrive, a unit that is settled) is one statement for each state, with the states
 from __future__ import annotations
 
 import itertools
-import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+import apsw
 
 from ...errors import QueueDeleted, UnitTooLarge
 from ...message import Message, Place
 from ...rules.lifecycle import Answer, Event, Lock, State, adds_backout, becomes_visible, step
 from ...rules.ordering import Moment, draws_number
+from ...rules.puts import Program
 from ..base import Change, Outcome
 from ..rows import (
     HELD,
@@ -40,6 +42,7 @@ RESERVE = 1000  # numbers reserved at once: so many may be skipped after the mac
 CONTENTS_STEP = 1000  # contents removed in one transaction
 
 HERE = statement("here")
+EXISTS = statement("exists")
 DRAW = statement("draw")
 DRAWN = statement("drawn")
 COUNTED = statement("counted")
@@ -78,6 +81,7 @@ FORGET_EDGES = statement("forget edges")
 ENTRY = statement("entry")
 ENTER = statement("enter")
 LEAVE = statement("leave")
+UNENTER = statement("unenter")
 LEAVE_OTHERS = statement("leave others")
 PASS = statement("pass")
 PASSAGES = statement("passages")
@@ -94,9 +98,10 @@ class SqliteUnit(HeldUnit):
 class SqliteTransaction(Transaction[SqliteQueue, SqliteUnit]):
     """What one verb does."""
 
-    def __init__(self, store: SqliteStore, now: float) -> None:
+    def __init__(self, store: SqliteStore, connection: apsw.Connection, now: float) -> None:
         self.store, self.now, self.codec = store, now, store.codec
-        self.execute, self.execute_many = store.execute, store.execute_many
+        self.execute: Callable[..., Any] = connection.execute
+        self.execute_many: Callable[..., Any] = connection.executemany
         self.durable = False  # the answer is a promise: it must be on disk first
         self.waiter = 0  # the connection that is about to wait
         self._queues: dict[int, SqliteQueue] = {}
@@ -114,20 +119,20 @@ class SqliteTransaction(Transaction[SqliteQueue, SqliteUnit]):
 
     # --- queues and numbers
 
-    def queue(self, number: int, name: str = "") -> SqliteQueue:
+    def queue(self, number: int, name: str = "", opened_as: str = "") -> SqliteQueue:
         """A queue as it is now. Raises: QueueDeleted 2052."""
         if number not in self._queues:
             row = next(self.execute(HERE, (number,)), None)
             if row is None:
-                raise QueueDeleted(f"{name} has been deleted", queue=name)
+                raise QueueDeleted(f"{name} has been deleted", queue=opened_as or name)
             here = Here(*row)
-            self.store.catalog.check(here.revision)
-            self._queues[number] = SqliteQueue(self, number, self.store.catalog.attributes(number), here)
+            self.store.definitions.check(self, here.revision)
+            self._queues[number] = SqliteQueue(self, number, self.store.definitions.attributes(number), here)
         return self._queues[number]
 
-    def forget_queue(self, number: int) -> None:
-        """Its row of the tally is gone."""
-        self._queues.pop(number, None)
+    def exists(self, number: int) -> bool:
+        """Whether the queue of this number has not been deleted."""
+        return self.value(EXISTS, number) is not None
 
     @property
     def numbers(self) -> Iterator[int]:
@@ -179,7 +184,8 @@ class SqliteTransaction(Transaction[SqliteQueue, SqliteUnit]):
             connection.unit = unit
             if unit is not None:
                 unit.calls = calls
-        self.store.catalog.forget()
+                self.store.session_units[unit.id] = unit
+        self.store.definitions.forget()
 
     # --- messages arrive
 
@@ -405,6 +411,14 @@ class SqliteTransaction(Transaction[SqliteQueue, SqliteUnit]):
         unit = self._units[number] = SqliteUnit(program, self.now, kind, name, owner, 0, number)
         return unit
 
+    def end_session_unit(self, connection: Connection[SqliteUnit]) -> None:
+        """The connection has no unit any more."""
+        unit = connection.unit
+        assert unit is not None
+        self._before.append((connection, unit, unit.calls))
+        connection.unit = None
+        self.store.session_units.pop(unit.id, None)
+
     def number_unit(self, unit: SqliteUnit, moment: Moment) -> None:
         """Draws one number for the unit on each queue whose rule says now; put order within (B-5)."""
         for (number,) in self.execute(UNNUMBERED, (unit.id,)).fetchall():
@@ -496,7 +510,7 @@ class SqliteTransaction(Transaction[SqliteQueue, SqliteUnit]):
                 if not entered:
                     continue
                 if before is None:
-                    self.execute("DELETE FROM entered WHERE queue = ? AND group_id = ?", (queue, group_id))
+                    self.execute(UNENTER, (queue, group_id))
                 else:
                     self.execute(ENTER, (queue, group_id, before_handle, before))
         if passages:
@@ -510,10 +524,5 @@ class SqliteTransaction(Transaction[SqliteQueue, SqliteUnit]):
 
 def unit_of(columns: Sequence[Any]) -> SqliteUnit:
     """A unit from its row."""
-    from ...rules.puts import Program
-
     number, kind, name, connection, user, program, started_at = columns
     return SqliteUnit(Program(user, program), started_at, kind, name, connection, 0, number)
-
-
-__all__ = ["SqliteTransaction", "SqliteUnit", "math", "unit_of"]

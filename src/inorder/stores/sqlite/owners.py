@@ -1,0 +1,235 @@
+"""Who has the store open: processes, their connections and handles, and what is done when they are gone.
+
+A process holds a lock of the operating system as long as it lives. Whoever finds one dead backs out its units of
+work, frees its browse locks and closes its handles (B-32, B-48); named units stay.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ...options import OpenOptions
+from ...rules.lifecycle import Event, Lock
+from ...rules.puts import Program
+from ..base import Opened
+from ..catalog import ToOpen
+from .catalog import SqliteCatalog
+from .handles import SqliteConnection, SqliteHandle
+from .shelf import NARROW_COLUMNS
+from .statements import statement
+from .transaction import SqliteTransaction, unit_of
+
+if TYPE_CHECKING:
+    from .store import SqliteStore
+
+PROCESSES = statement("processes")
+BEGIN_PROCESS = statement("begin process")
+END_PROCESS = statement("end process")
+CONNECTIONS_OF_PROCESS = statement("connections of process")
+BEGIN_CONNECTION = statement("begin connection")
+END_CONNECTION = statement("end connection")
+BEGIN_HANDLE = statement("begin handle")
+EXTEND_HANDLE = statement("extend handle")
+END_HANDLE = statement("end handle")
+HANDLES_OF_CONNECTION = statement("handles of connection")
+UNIT_OF_CONNECTION = statement("unit of connection")
+LOCKED_BY_HANDLE = statement("locked by handle", columns=NARROW_COLUMNS)
+CO_OPERATING = statement("co-operating")
+END_MARKS = statement("end marks")
+END_MARKS_FOR_ALL = statement("end marks for all")
+LEAVE_ALL = statement("leave all")
+QUEUES_ENTERED = statement("queues entered")
+FORGET_PASSAGES = statement("forget passages")
+END_WAIT = statement("end wait")
+END_EDGES = statement("end edges")
+LEAVE_CONTENTS_OF_QUEUE = statement("leave contents of queue")
+REMOVE_MESSAGES_OF_QUEUE = statement("remove messages of queue")
+END_UNITS_OF_QUEUE = statement("end units of queue")
+END_ENTRIES_OF_QUEUE = statement("end entries of queue")
+END_TALLY = statement("end tally")
+UNDEFINE = statement("undefine")
+LOCAL_QUEUES = statement("local queues")
+NONPERSISTENT_OF_QUEUE = statement("nonpersistent of queue")
+FORGET_MESSAGE = statement("forget message")
+REMOVE = statement("remove")
+REMOVE_CONTENT = statement("remove content")
+SKIP_RESERVED = statement("skip reserved")
+
+
+# --- processes
+
+
+def begin(store: SqliteStore) -> int:
+    """This process has the store open from now on; if nobody else has, that is a start of the queue manager."""
+    with store.verb(though_stopped=True) as verb:
+        store.codec = type(store.codec)(SqliteCatalog(verb).manager.name)
+        process = next(verb.numbers)
+        verb.execute(BEGIN_PROCESS, (process,))
+        store.database.hold_owner(process)
+        store.process = process
+    if not store.database.any_owner_alive():
+        start(store)
+    else:
+        bury_dead(store)
+    return process
+
+
+def start(store: SqliteStore) -> None:
+    """What a start of the queue manager does: the dead are buried, non-persistent messages go (R1.5, R5.11).
+
+    Unless their queue keeps them or a named unit holds them: then they go if it is undone.
+    """
+    bury_dead(store)
+    with store.verb(though_stopped=True) as verb:
+        SqliteCatalog(verb)
+        for (number,) in verb.execute(LOCAL_QUEUES).fetchall():
+            queue = verb.queue(number)
+            verb.touch(queue)
+            if queue.attributes.nonpersistent_class == "high":
+                continue
+            for message, is_held in verb.execute(NONPERSISTENT_OF_QUEUE, (number,)).fetchall():
+                if is_held:
+                    verb.execute(FORGET_MESSAGE, (message,))
+                else:
+                    verb.execute(REMOVE, (message,))
+                    verb.execute(REMOVE_CONTENT, (message,))
+                    queue.count(-1)
+        store.has_leftovers = True
+
+
+def bury_dead(store: SqliteStore) -> bool:
+    """Ends the connections of processes that are dead; whether there were any."""
+    with store.verb(writes=False, though_stopped=True) as verb:
+        others = [number for (number,) in verb.execute(PROCESSES, (store.process,))]
+    dead = [number for number in others if not store.database.is_alive(number)]
+    for process in dead:
+        with store.verb(though_stopped=True) as verb:
+            for owner, *_ in verb.execute(CONNECTIONS_OF_PROCESS, (process,)).fetchall():
+                abandon(store, verb, owner)
+            verb.execute(END_PROCESS, (process,))
+    return bool(dead)
+
+
+# --- connections
+
+
+def connect(store: SqliteStore, verb: SqliteTransaction, program: Program) -> int:
+    connection = SqliteConnection(next(verb.numbers), program)
+    verb.execute(BEGIN_CONNECTION, (connection.id, store.process, program.user, program.name))
+    store.connections[connection.id] = connection
+    return connection.id
+
+
+def abandon(store: SqliteStore, verb: SqliteTransaction, owner: int) -> None:
+    """A connection ends, of this process or of a dead one: its unit is backed out, its handles are closed."""
+    found = next(verb.execute(UNIT_OF_CONNECTION, (owner,)), None)
+    if found is not None:
+        verb.settle(store.session_units.pop(found[0], None) or unit_of(found), "back_out")
+    for handle, queue, _, made_temporary in verb.execute(HANDLES_OF_CONNECTION, (owner,)).fetchall():
+        _end_handle(store, verb, handle, queue, made_temporary=bool(made_temporary))
+    verb.execute(END_WAIT, (owner,))
+    verb.execute(END_EDGES, (owner,))
+    verb.execute(END_CONNECTION, (owner,))
+    store.connections.pop(owner, None)
+
+
+# --- handles
+
+
+def open_handle(
+    store: SqliteStore,
+    verb: SqliteTransaction,
+    connection: SqliteConnection,
+    name: str,
+    options: OpenOptions,
+    dynamic_name: str,
+) -> Opened:
+    catalog = SqliteCatalog(verb)
+    found: ToOpen = catalog.to_open(
+        name,
+        options,
+        dynamic_name,
+        open_already=len(connection.by_id),
+        handles_max=catalog.manager.max_handles,
+    )
+    handle = SqliteHandle(
+        id=next(verb.numbers),
+        connection=connection,
+        name=found.name,
+        options=options,
+        exclusive=found.exclusive,
+        made_temporary_queue=found.made_temporary,
+        queue=catalog.number(found.queue),
+        queue_name=found.queue,
+    )
+    verb.execute(
+        BEGIN_HANDLE,
+        (
+            handle.id,
+            connection.id,
+            handle.queue,
+            handle.name,
+            options.input is not None,
+            options.output,
+            options.co_op,
+            handle.exclusive,
+            handle.made_temporary_queue,
+        ),
+    )
+    connection.by_id[handle.id] = store.handles[handle.id] = handle
+    return Opened(handle.id, found.name, found.queue, options)
+
+
+def extend_handle(verb: SqliteTransaction, handle: SqliteHandle, options: OpenOptions) -> Opened:
+    queue = verb.queue(handle.queue, handle.queue_name, handle.name)
+    if options.input and not handle.options.input:
+        handle.exclusive = SqliteCatalog(verb).is_exclusive(queue.attributes, options, handle.id)
+    handle.options = options
+    verb.execute(EXTEND_HANDLE, (options.input is not None, options.output, options.co_op, handle.exclusive, handle.id))
+    return Opened(handle.id, handle.name, handle.queue_name, options)
+
+
+def close_handle(store: SqliteStore, verb: SqliteTransaction, handle: SqliteHandle) -> None:
+    _end_handle(store, verb, handle.id, handle.queue, made_temporary=handle.made_temporary_queue)
+
+
+def _end_handle(store: SqliteStore, verb: SqliteTransaction, handle: int, number: int, *, made_temporary: bool) -> None:
+    """With a handle go its locks and marks, the last of the cooperating set's, and its temporary queue."""
+    verb.execute(END_HANDLE, (handle,))
+    one = store.handles.pop(handle, None)
+    if one is not None:
+        store.connections[one.connection.id].by_id.pop(handle, None)
+    if not verb.exists(number):
+        return
+    queue = verb.queue(number)
+    for columns in verb.execute(LOCKED_BY_HANDLE, (handle,)).fetchall():
+        verb.step(queue, queue.row_of(columns), Event.UNLOCK, lock=Lock.RIGHT)
+    for (entered,) in verb.execute(QUEUES_ENTERED, (handle,)).fetchall():
+        verb.touch(verb.queue(entered))
+    verb.execute(LEAVE_ALL, (handle,))
+    verb.execute(FORGET_PASSAGES, (handle,))
+    verb.execute(END_MARKS, (handle,))
+    if next(verb.execute(CO_OPERATING, (number,)), None) is None:
+        verb.execute(END_MARKS_FOR_ALL, (number,))
+    if made_temporary:
+        vanish(store, verb, number)
+
+
+# --- queues that go
+
+
+def vanish(store: SqliteStore, verb: SqliteTransaction, number: int) -> None:
+    """A queue goes, with all that is on it."""
+    verb.touch(verb.queue(number))
+    verb.execute(LEAVE_CONTENTS_OF_QUEUE, (number,))
+    verb.execute(REMOVE_MESSAGES_OF_QUEUE, (number,))
+    verb.execute(END_UNITS_OF_QUEUE, (number,))
+    verb.execute(END_ENTRIES_OF_QUEUE, (number,))
+    verb.execute(END_TALLY, (number,))
+    store.has_leftovers = True
+    undefine(verb, SqliteCatalog(verb), number)
+
+
+def undefine(verb: SqliteTransaction, catalog: SqliteCatalog, number: int) -> None:
+    verb.execute(UNDEFINE, (number,))
+    catalog.changed()

@@ -1,0 +1,558 @@
+"""The SQLite store: each verb is one transaction on the file, and what it promises is on disk when it returns."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from typing import Any, Literal
+
+from ...attributes import ManagerAttributes, QueueAttributes, QueueStatus, altered, altered_manager, define_manager
+from ...clock import Clock, SystemClock
+from ...errors import (
+    ConnectionBroken,
+    GetInhibited,
+    InconsistentCall,
+    InorderError,
+    ObjectInUse,
+    OrderDeadlock,
+    QueueFull,
+    QueueManagerStopping,
+    QueueNotEmpty,
+    Reason,
+    StoreError,
+    UnitExists,
+    UnitNotFound,
+    WrongState,
+)
+from ...message import LAST_IN_GROUP, stored_flags
+from ...options import OpenOptions
+from ...rules.grouping import GroupState
+from ...rules.lifecycle import Event
+from ...rules.ordering import Moment, is_deadlocked
+from ...rules.puts import Program
+from .. import confirmed
+from ..base import (
+    GetOutcome,
+    GetRequest,
+    Locked,
+    LockRequest,
+    Observer,
+    OneMessage,
+    Opened,
+    OrderView,
+    Outcome,
+    PutOutcome,
+    PutRequest,
+    Unit,
+)
+from ..lock import VerbLock
+from ..putting import Putting
+from ..reading import Reading
+from ..rows import Row
+from ..telling import Teller
+from . import owners, views
+from .catalog import Definitions, SqliteCatalog
+from .codec import Codec
+from .database import Database
+from .handles import SqliteConnection, SqliteHandle
+from .shelf import NARROW_COLUMNS, SqliteQueue
+from .statements import SCHEMA, VERSION, statement
+from .transaction import SqliteTransaction, SqliteUnit
+
+PUT_IN_UNIT = statement("put in unit", columns=NARROW_COLUMNS)
+END_GROUP = statement("end group")
+PREPARED_UNIT = statement("prepared unit")
+PREPARE_UNIT = statement("prepare unit")
+PASSAGES = statement("passages")
+END_PASSAGES = statement("end passages")
+QUEUES_OF_UNIT = statement("queues of unit")
+HANDLES_OF_QUEUE = statement("handles of queue")
+UNSETTLED = statement("unsettled")
+SET_MANAGER = statement("set manager")
+WAIT = statement("wait")
+END_WAIT = statement("end wait")
+ADD_EDGE = statement("add edge")
+END_EDGES = statement("end edges")
+EDGES = statement("edges")
+QUEUES_WITH_EXPIRED = statement("queues with expired")
+LOCAL_QUEUES = statement("local queues")
+SOME_LEFTOVERS = statement("some leftovers")
+REMOVE_LEFTOVERS = statement("remove leftovers")
+FORGET_LEFTOVERS = statement("forget leftovers")
+LEFTOVERS_STEP = 1000
+
+
+class SqliteStore:
+    """A store in a file, as this process has it open. All connections of the process share it.
+
+    Args:
+        path: the file; it is made if it is missing.
+        name: of the queue manager, if the store is made; it is part of generated ids.
+        clock: where the time comes from.
+
+    Raises: what `Database` raises: StoreForeign, StoreNewer, StoreError.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], name: str = "INORDER", clock: Clock | None = None) -> None:
+        self.clock: Clock = clock or SystemClock()
+        self.shared: object | None = None
+        self.handles: dict[int, SqliteHandle] = {}
+        self.connections: dict[int, SqliteConnection] = {}
+        self.session_units: dict[int, SqliteUnit] = {}
+        self.has_leftovers = False
+        self.definitions = Definitions()
+        self.codec = Codec(name)
+        self._lock = VerbLock()
+        self._teller = Teller()
+        manager = json.dumps(asdict(define_manager(name=name))).replace("'", "''")
+        schema = f"{SCHEMA}\nINSERT INTO manager (id, attributes) VALUES (1, '{manager}');\n"
+        self.database = Database(path, schema=schema, version=VERSION)
+        try:
+            self.process = owners.begin(self)
+        except BaseException:
+            self.database.close()
+            raise
+
+    @property
+    def is_watched(self) -> bool:
+        """Whether anybody looks at the messages of changes."""
+        return self._teller.is_watched
+
+    # --- transactions
+
+    @contextmanager
+    def verb(self, *, writes: bool = True, though_stopped: bool = False) -> Iterator[SqliteTransaction]:
+        """One verb. An error of the caller's keeps what was done before it was found, as in the memory store."""
+        ticket, durable = 0, False
+        try:
+            with self._lock:
+                if not though_stopped and self.database.stopped:
+                    raise QueueManagerStopping(f"queue manager {self.codec.name} has been stopped")
+                refused: InorderError | None = None
+                verb = SqliteTransaction(self, self.database.connection, self.clock.now())
+                try:
+                    with self.database.writing() if writes else self.database.reading():
+                        try:
+                            yield verb
+                        except StoreError:
+                            raise
+                        except InorderError as error:
+                            refused = error
+                        if writes:
+                            verb.finish()
+                            for queue in verb.touched():
+                                self.database.note_change(queue)
+                except BaseException:
+                    verb.undo()
+                    raise
+                ticket, durable = self.database.ticket, verb.durable
+                self._teller.add(verb.changes())
+            if durable:
+                self.database.sync(ticket)
+            if refused is not None:
+                raise refused
+        finally:
+            self._teller.tell()
+        if writes:
+            self.database.tidy_log()
+
+    def observe(self, observer: Observer, wants: Callable[[], bool] | None = None) -> None:
+        self._teller.observe(observer, wants)
+
+    def _queue(self, verb: SqliteTransaction, handle: SqliteHandle) -> SqliteQueue:
+        """The handle's queue, with what has expired discarded and what is due to be read."""
+        queue = verb.queue(handle.queue, handle.queue_name, handle.name)
+        verb.discard(queue)
+        verb.ripen(queue)
+        return queue
+
+    def _attributes(self, verb: SqliteTransaction, handle: SqliteHandle, queue: SqliteQueue) -> QueueAttributes:
+        """The attributes that a call through this handle goes by."""
+        if handle.name == queue.attributes.name:
+            return queue.attributes
+        return SqliteCatalog(verb).resolved(handle.name, queue.attributes)
+
+    def connection(self, owner: int) -> SqliteConnection:
+        if owner not in self.connections:
+            raise ConnectionBroken("the connection was lost: connect again")
+        return self.connections[owner]
+
+    def handle(self, handle: int) -> SqliteHandle:
+        if handle not in self.handles:
+            raise ConnectionBroken("the connection of this handle was lost: connect again")
+        return self.handles[handle]
+
+    # --- connections and handles
+
+    def connect(self, program: Program) -> int:
+        with self.verb() as verb:
+            return owners.connect(self, verb, program)
+
+    def disconnect(self, owner: int) -> None:
+        with self.verb(though_stopped=True) as verb:
+            if owner in self.connections:
+                owners.abandon(self, verb, owner)
+        self._remove_leftovers()
+
+    def open(self, owner: int, queue: str, options: OpenOptions, *, dynamic_name: str = "*") -> Opened:
+        def once() -> Opened:
+            with self.verb() as verb:
+                return owners.open_handle(self, verb, self.connection(owner), queue, options, dynamic_name)
+
+        return self._unless_dead(once, ObjectInUse)
+
+    def extend(self, handle: int, options: OpenOptions) -> Opened:
+        def once() -> Opened:
+            with self.verb() as verb:
+                return owners.extend_handle(verb, self.handle(handle), options)
+
+        return self._unless_dead(once, ObjectInUse)
+
+    def _unless_dead(self, call: Any, *errors: type[InorderError]) -> Any:
+        """Before it says that somebody is in the way, it sees whether they live."""
+        try:
+            return call()
+        except errors:
+            if not owners.bury_dead(self):
+                raise
+        return call()
+
+    def close(self, handle: int, *, delete: bool = False, purge: bool = False) -> None:
+        def once() -> None:
+            with self.verb() as verb:
+                one = self.handle(handle)
+                if delete or purge:
+                    queue = self._queue(verb, one)
+                    SqliteCatalog(verb).check_delete_at_close(one.name, queue.attributes, purge=purge)
+                owners.close_handle(self, verb, one)
+                if delete or purge:
+                    owners.vanish(self, verb, one.queue)
+
+        self._unless_dead(once, ObjectInUse, QueueNotEmpty)
+        self._remove_leftovers()
+
+    def check_handle(self, handle: int) -> None:
+        with self.verb(writes=False) as verb:
+            one = self.handle(handle)
+            verb.queue(one.queue, one.queue_name, one.name)
+
+    # --- queues
+
+    def create_queue(self, attributes: QueueAttributes) -> None:
+        with self.verb() as verb:
+            SqliteCatalog(verb).create(attributes)
+
+    def alter_queue(self, name: str, by: Literal["alter", "set"], changes: dict[str, Any]) -> None:
+        with self.verb() as verb:
+            catalog = SqliteCatalog(verb)
+            definition = catalog.definition(name)
+            changed = altered(definition, by, **changes)
+            affected = {catalog.local_queue_of(name)}
+            if definition.type == "local":
+                catalog.check_alter(definition, changed)
+            else:
+                catalog.check_alias(changed)
+            catalog.change(changed)
+            affected.add(catalog.local_queue_of(name))
+            for one in affected - {None}:
+                assert one is not None
+                verb.touch(verb.queue(catalog.number(one), one))
+
+    def delete_queue(self, name: str, *, purge: bool) -> None:
+        def once() -> None:
+            with self.verb() as verb:
+                catalog = SqliteCatalog(verb)
+                is_local = catalog.definition(name).type == "local"
+                if is_local:
+                    verb.discard(verb.queue(catalog.number(name), name))
+                catalog.check_delete(name, purge=purge)
+                if is_local:
+                    owners.vanish(self, verb, catalog.number(name))
+                else:
+                    owners.undefine(verb, catalog, catalog.number(name))
+
+        self._unless_dead(once, ObjectInUse, QueueNotEmpty)
+        self._remove_leftovers()
+
+    def queues(self) -> list[QueueAttributes]:
+        with self.verb(writes=False) as verb:
+            return SqliteCatalog(verb).definitions()
+
+    def queue(self, name: str) -> QueueAttributes:
+        with self.verb(writes=False) as verb:
+            return SqliteCatalog(verb).definition(name)
+
+    def status(self, name: str) -> QueueStatus:
+        with self.verb() as verb:
+            catalog = SqliteCatalog(verb)
+            local = catalog.resolve(name).name
+            queue = verb.queue(catalog.number(local), local)
+            verb.discard(queue)
+            opens = catalog.opens(local)
+            unsettled, _ = next(verb.execute(UNSETTLED, (queue.id,)))
+            created_at, altered_at = self.definitions.times[queue.id]
+            return QueueStatus(
+                current_depth=queue.depth,
+                open_input_count=sum(one.input for one in opens),
+                open_output_count=sum(one.output for one in opens),
+                uncommitted=unsettled,
+                created_at=created_at,
+                altered_at=altered_at,
+            )
+
+    def manager(self) -> ManagerAttributes:
+        with self.verb(writes=False, though_stopped=True) as verb:
+            return SqliteCatalog(verb).manager
+
+    def alter_manager(self, changes: dict[str, Any]) -> None:
+        with self.verb() as verb:
+            changed = altered_manager(SqliteCatalog(verb).manager, "alter", **changes)
+            verb.execute(SET_MANAGER, (json.dumps(asdict(changed)),))
+            verb.durable = True
+
+    # --- puts
+
+    def put(self, request: PutRequest) -> PutOutcome:
+        def once() -> PutOutcome:
+            with self.verb() as verb:
+                handle = self.handle(request.handle)
+                queue = self._queue(verb, handle)
+                resolved = self._attributes(verb, handle, queue)
+                manager = self.definitions.manager
+                return Putting(verb, handle, queue, request, resolved, manager, verb.numbers).run()
+
+        outcome: PutOutcome = self._unless_dead(once, QueueFull)
+        return outcome
+
+    def end_group(self, handle: int, state: GroupState) -> GroupState:
+        with self.verb() as verb:
+            one = self.handle(handle)
+            if state.message_open:
+                raise InconsistentCall(
+                    "the last message of the group lacks its last segment", reason=Reason.INCOMPLETE_MSG
+                )
+            if not state.group_open:
+                raise WrongState("the handle has no group open")
+            queue = verb.queue(one.queue, one.queue_name, one.name)
+            pieces = self._put_in_unit(verb, one, queue, state)
+            if sum(row.message.length for row in pieces) != state.offset + state.length or not pieces:
+                raise WrongState("the last message of the group is committed already: put the last one with last=True")
+            for row in pieces:
+                verb.execute(END_GROUP, (stored_flags(row.message.flags | LAST_IN_GROUP), row.number))
+            verb.touch(queue)
+            return state._replace(flags=stored_flags(state.flags | LAST_IN_GROUP))
+
+    def withdraw(self, handle: int, state: GroupState) -> None:
+        with self.verb() as verb:
+            one = self.handle(handle)
+            if not state.message_open:
+                raise WrongState("the handle has no logical message open")
+            queue = verb.queue(one.queue, one.queue_name, one.name)
+            for row in self._put_in_unit(verb, one, queue, state):
+                verb.step(queue, row, Event.BACK_OUT)
+
+    def _put_in_unit(
+        self, verb: SqliteTransaction, handle: SqliteHandle, queue: SqliteQueue, state: GroupState
+    ) -> list[Row]:
+        """The pieces of the logical message in `state` that the connection's unit has put."""
+        unit = handle.connection.unit
+        if unit is None:
+            return []
+        found = verb.execute(PUT_IN_UNIT, (queue.id, state.group_id, state.sequence_number, unit.id))
+        return [queue.row_of(columns) for columns in found]
+
+    # --- gets and browses
+
+    def get(self, request: GetRequest) -> GetOutcome:
+        outcome = self._get(request)
+        if not outcome.messages and owners.bury_dead(self):
+            outcome = self._get(request)
+        return outcome
+
+    def _get(self, request: GetRequest) -> GetOutcome:
+        with self.verb() as verb:
+            handle = self.handle(request.handle)
+            queue = self._queue(verb, handle)
+            self._end_wait(verb, handle.connection.id)
+            resolved = self._check_get_allowed(verb, handle, queue)
+            reading = Reading(verb, handle, queue, request, resolved, self.definitions.manager)
+            outcome = reading.run()
+            if not outcome.messages and request.waits:
+                verb.waiter = handle.connection.id
+                self._wait(verb, handle, reading.in_its_way)
+            return outcome
+
+    def _wait(self, verb: SqliteTransaction, handle: SqliteHandle, in_its_way: Any) -> None:
+        """The connection is about to wait. Raises: OrderDeadlock, everyone in its way waits for it (B-31)."""
+        connection = self.connections[handle.connection.id]
+        connection.waits = True
+        verb.execute(WAIT, (connection.id, handle.queue))
+        for number, level in enumerate(in_its_way or ()):
+            for holder in level or {0}:
+                verb.execute(ADD_EDGE, (connection.id, handle.queue, number, holder))
+        if in_its_way and is_deadlocked(connection.id, self._edges(verb)):
+            self._end_wait(verb, connection.id)
+            raise OrderDeadlock("readers that hold what the others need wait for each other: back out or commit")
+
+    def _edges(self, verb: SqliteTransaction) -> dict[int, list[frozenset[int]]]:
+        edges: dict[int, dict[int, set[int]]] = {}
+        for connection, level, holder in verb.execute(EDGES):
+            edges.setdefault(connection, {}).setdefault(level, set()).update({holder} - {0})
+        return {one: [frozenset(level) for level in levels.values()] for one, levels in edges.items()}
+
+    def _end_wait(self, verb: SqliteTransaction, owner: int) -> None:
+        connection = self.connections[owner]
+        if connection.waits:
+            connection.waits = False
+            verb.execute(END_WAIT, (owner,))
+            verb.execute(END_EDGES, (owner,))
+
+    def end_wait(self, owner: int) -> None:
+        with self.verb(though_stopped=True) as verb:
+            if owner in self.connections:
+                self._end_wait(verb, owner)
+
+    def _check_get_allowed(self, verb: SqliteTransaction, handle: SqliteHandle, queue: SqliteQueue) -> QueueAttributes:
+        resolved = self._attributes(verb, handle, queue)
+        if not resolved.get_allowed:
+            raise GetInhibited(f"gets from {handle.name} are inhibited", queue=handle.name)
+        return resolved
+
+    # --- confirmed calls
+
+    def browse_and_lock(self, request: LockRequest) -> Locked:
+        with self.verb() as verb:
+            handle = self.handle(request.handle)
+            queue = self._queue(verb, handle)
+            self._check_get_allowed(verb, handle, queue)
+            return confirmed.browse_and_lock(verb, handle, queue, request)
+
+    def one_message(self, request: OneMessage) -> Reason | None:
+        with self.verb() as verb:
+            handle = self.handle(request.handle)
+            queue = self._queue(verb, handle)
+            if request.event is Event.DELETE:
+                self._check_get_allowed(verb, handle, queue)
+            verb.durable = True
+            return confirmed.one_message(verb, queue, request)
+
+    def undo(self, handle: int, confirm_id: int) -> int:
+        with self.verb() as verb:
+            verb.durable = True
+            return confirmed.undo(verb, self._queue(verb, self.handle(handle)), confirm_id)
+
+    def release_lock(self, handle: int, lock_id: int) -> int:
+        with self.verb() as verb:
+            verb.durable = True
+            return confirmed.release_lock(verb, self._queue(verb, self.handle(handle)), lock_id)
+
+    # --- strict reading
+
+    def order_view(self, queue: str) -> OrderView:
+        with self.verb() as verb:
+            catalog = SqliteCatalog(verb)
+            local = catalog.resolve(queue).name
+            found = verb.queue(catalog.number(local), local)
+            verb.discard(found)
+            verb.ripen(found)
+            return views.order_view(verb, found)
+
+    def incarnation(self, handle: int) -> int:
+        with self.verb(writes=False) as verb:
+            one = self.handle(handle)
+            queue = verb.queue(one.queue, one.queue_name, one.name)
+            self._attributes(verb, one, queue)
+            return queue.id
+
+    # --- browse locks
+
+    def unlock(self, handle: int) -> bool:
+        with self.verb() as verb:
+            one = self.handle(handle)
+            return verb.release(one, verb.queue(one.queue, one.queue_name, one.name))
+
+    # --- units of work
+
+    def has_unit(self, owner: int) -> bool:
+        with self._lock:
+            return self.connection(owner).unit is not None
+
+    def settle(self, owner: int, outcome: Outcome) -> bool:
+        if not self.has_unit(owner):
+            return False
+        with self.verb() as verb:
+            connection = self.connection(owner)
+            unit = connection.unit
+            assert unit is not None
+            verb.settle(unit, outcome)
+            verb.end_session_unit(connection)
+        self._remove_leftovers()
+        return True
+
+    def prepare(self, owner: int, name: str) -> None:
+        with self.verb() as verb:
+            connection = self.connection(owner)
+            if next(verb.execute(PREPARED_UNIT, (name,)), None) is not None:
+                raise UnitExists(f"a unit named {name!r} is already prepared", unit=name)
+            unit = connection.unit
+            if unit is None:
+                raise UnitNotFound("the connection has no unit of work to prepare", unit=name)
+            verb.leave_finished(verb.execute(PASSAGES, (unit.id,)).fetchall())  # for handles prepare acts as commit
+            verb.execute(END_PASSAGES, (unit.id,))
+            verb.number_unit(unit, Moment.PREPARE)
+            verb.execute(PREPARE_UNIT, (name, unit.id))
+            for (queue,) in verb.execute(QUEUES_OF_UNIT, (unit.id,)).fetchall():
+                verb.touch(verb.queue(queue))
+            verb.end_session_unit(connection)
+            verb.durable = True
+
+    def settle_prepared(self, name: str, outcome: Outcome) -> None:
+        with self.verb() as verb:
+            row = next(verb.execute(PREPARED_UNIT, (name,)), None)
+            if row is None:
+                raise UnitNotFound(f"no unit named {name!r} is prepared", unit=name)
+            verb.settle(verb.unit(row[0]), outcome)
+            verb.durable = True
+        self._remove_leftovers()
+
+    def units(self) -> list[Unit]:
+        owners.bury_dead(self)
+        with self.verb(writes=False) as verb:
+            return views.units(verb)
+
+    # --- time
+
+    def discard_expired(self, limit: int) -> int:
+        room = limit
+        with self.verb() as verb:
+            for (number,) in verb.execute(QUEUES_WITH_EXPIRED, (verb.now,)).fetchall():
+                room -= verb.discard(verb.queue(number), room)
+        return limit - room
+
+    def _remove_leftovers(self) -> None:
+        """The contents of a large unit that was settled, a step at a time, so that others come between."""
+        while self.has_leftovers:
+            with self.verb(though_stopped=True) as verb:
+                some = verb.execute(SOME_LEFTOVERS, (LEFTOVERS_STEP,)).fetchall()
+                verb.execute_many(REMOVE_LEFTOVERS, some)
+                verb.execute_many(FORGET_LEFTOVERS, some)
+                self.has_leftovers = len(some) == LEFTOVERS_STEP
+
+    # --- the end
+
+    def stop(self) -> None:
+        with self.verb(though_stopped=True) as verb:
+            for (number,) in verb.execute(LOCAL_QUEUES).fetchall():
+                verb.touch(verb.queue(number))
+            self.database.stopped = True
+
+    def restart(self) -> None:
+        """For tests: loses the connections of this process, as if it had died, and starts the queue manager again."""
+        with self.verb(though_stopped=True) as verb:
+            self.database.stopped = False
+            for owner in list(self.connections):
+                owners.abandon(self, verb, owner)
+        owners.start(self)

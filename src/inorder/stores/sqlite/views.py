@@ -1,0 +1,53 @@
+"""What an operator sees of a store: units, and what is pending on a queue."""
+
+from __future__ import annotations
+
+from ...rules.lifecycle import State
+from ...rules.puts import Program
+from ..base import OrderView, Unit
+from ..rows import Reader, pending_of
+from .shelf import ALL_HEADS, NARROW_COLUMNS, SqliteQueue
+from .statements import statement
+from .transaction import SqliteTransaction
+
+UNITS = statement("units")
+PENDING = statement("pending", columns=NARROW_COLUMNS)
+WITHHELD = statement("withheld")
+WAITING = statement("waiting")
+
+
+def units(verb: SqliteTransaction) -> list[Unit]:
+    """All unsettled units, oldest first."""
+    return [
+        Unit(
+            kind=kind,
+            name=name,
+            queue=queue,
+            program=Program(user, program),
+            started_at=started_at,
+            puts=puts,
+            gets=gets,
+            locks=locks,
+        )
+        for _, kind, name, queue, user, program, started_at, puts, gets, locks in verb.execute(UNITS)
+    ]
+
+
+def order_view(verb: SqliteTransaction, queue: SqliteQueue) -> OrderView:
+    """What is pending on a queue, since when and by whom (B-33)."""
+    nobody = Reader(0, 0, co_op=False, now=verb.now, mark_interval=0.0)
+    rows = [queue.row_of(columns) for columns in verb.execute(PENDING, (queue.id,))]
+    held = [(row, pending_of(row, nobody)) for row in rows if row.expires_at > verb.now]
+    puts = [one for row, one in held if one is not None and row.state is State.PUT_UNCONFIRMED]
+    others = [one for row, one in held if one is not None and row.state is not State.PUT_UNCONFIRMED]
+    first = {}
+    for one in sorted([*puts, *others], key=lambda one: one.place):
+        first.setdefault(one.place.rank, one.place)
+    return OrderView(
+        unresolved_puts=len(puts),
+        oldest_put=min(puts, key=lambda one: (one.since, one.place), default=None),
+        pending_out=len(others),
+        oldest_out=min(others, key=lambda one: (one.since, one.place), default=None),
+        withheld=sum(verb.value(WITHHELD, queue.id, head, *place) for place in first.values() for head in ALL_HEADS),
+        strict_waiters=verb.value(WAITING, queue.id),
+    )
