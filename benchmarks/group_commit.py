@@ -37,17 +37,24 @@ CHECKPOINT_PAGES: Final = 4_000
 COMMITTED, SYNCED = 0, 1
 
 
+def no_lock(descriptor: int, operation: int) -> None:
+    """What the busy handler is left alone with."""
+
+
+LOCKS: Final[dict[str, Callable[[int, int], object]]] = {"none": no_lock, "record": fcntl.lockf, "flock": fcntl.flock}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Way:
     """One way to write."""
 
     name: str
     group: bool
-    lock: str | None
+    lock: str
 
 
 WAYS: Final = (
-    Way(name="full, busy handler", group=False, lock=None),
+    Way(name="full, busy handler", group=False, lock="none"),
     Way(name="full, record lock", group=False, lock="record"),
     Way(name="group, flock", group=True, lock="flock"),
     Way(name="group, record lock", group=True, lock="record"),
@@ -76,9 +83,10 @@ class Writer:
         with self._locked(self._turn):
             self._connection.execute("BEGIN IMMEDIATE")
             self._connection.execute("INSERT INTO message (body) VALUES (?)", (BODY,))
+            if not self._way.group:
+                time.sleep(self._added_s)  # in front of SQLite's own sync, so that its lock is held as long
             self._connection.execute("COMMIT")
             if not self._way.group:
-                time.sleep(self._added_s)
                 return
             self._words[COMMITTED] += 1
             number = self._words[COMMITTED]
@@ -95,8 +103,7 @@ class Writer:
 
     @contextmanager
     def _locked(self, descriptor: int) -> Iterator[None]:
-        lock: dict[str | None, Callable[[int, int], object]] = {"record": fcntl.lockf, "flock": fcntl.flock}
-        act = lock.get(self._way.lock, lambda descriptor, operation: None)
+        act = LOCKS[self._way.lock]
         act(descriptor, fcntl.LOCK_EX)
         try:
             yield
