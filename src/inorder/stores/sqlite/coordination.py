@@ -249,23 +249,24 @@ class Coordination:
         words = self._words
         while words[SYNCED] < number:
             present = words[ROUND]
-            if number <= words[SYNCING] and self._waited_for(present):
-                continue
+            if number <= words[SYNCING]:
+                self._wait_for(present)
+                if words[SYNCED] >= number:
+                    return
             if self._try(_round(present + 1)):
                 try:
                     if words[ROUND] == present:
-                        self._waited_for(present)
+                        self._wait_for(present)
                         self._lead(present + 1, number, act)
                 finally:
                     self._free(_round(present + 1))
             else:
-                self._waited_for(present + 1)
+                self._wait_for(present + 1)
 
-    def _waited_for(self, round_number: int) -> bool:
-        """Wait until the leader of a round is through; whether it was."""
+    def _wait_for(self, round_number: int) -> None:
+        """Wait until the leader of a round is through, or dead."""
         self._wait(_round(round_number), fcntl.LOCK_SH)
         self._free(_round(round_number))
-        return self._words[SYNCED] >= self._words[SYNCING]
 
     def _lead(self, round_number: int, number: int, act: Callable[[], None]) -> None:
         words = self._words
