@@ -21,7 +21,7 @@ from inorder.message import Message
 from inorder.options import GetOptions, PutOptions
 from inorder.rules.gets import judge
 from inorder.rules.grouping import ANYTHING, NOTHING_OPEN
-from inorder.rules.puts import Program, PutCircumstances, plan_put
+from inorder.rules.puts import Program, PutCircumstances, plan_put, plan_puts
 from inorder.stores.base import GetOutcome, GetRequest, PutOutcome, PutRequest
 from inorder.stores.memory import MemoryStore
 
@@ -103,11 +103,15 @@ def rules_us() -> Mapping[str, float]:
         new_number=itertools.count(1).__next__,
     )
     plain, grouped = Message(BODY), Message(BODY, flags=inorder.Flags.IN_GROUP)
+    batch = [plain] * BATCH
     options, logical, asked = PutOptions(), PutOptions(logical=True), GetOptions()
     pieces = plan_put(plain, options, NOTHING_OPEN, circumstances).arriving
     return {
         "Message(body)": best_us(lambda: Message(BODY)),
         "plan_put, plain": best_us(lambda: plan_put(plain, options, NOTHING_OPEN, circumstances)),
+        "plan_puts of 100, a message": best_us(
+            lambda: plan_puts(batch, options, NOTHING_OPEN, circumstances), calls=CALLS // BATCH, messages=BATCH
+        ),
         "plan_put, in a group, logical": best_us(lambda: plan_put(grouped, logical, NOTHING_OPEN, circumstances)),
         "judge, plain": best_us(lambda: judge(pieces, asked, NOTHING_OPEN, ANYTHING, syncpoint=False, unit_open=False)),
     }

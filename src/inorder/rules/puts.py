@@ -117,8 +117,9 @@ def plan_puts(
     plan: PutPlan | None = None
     for message in messages:
         plan = plan or PutPlan(options, at)
-        planned.append(plan.put(message, state))
-        state = planned[-1].state
+        one = plan.put(message, state)
+        planned.append(one)
+        state = one.state
     return planned
 
 
