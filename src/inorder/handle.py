@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Generator, Iterable, Mapping
 from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal
@@ -56,6 +56,12 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 NOT_OPEN = 0
+Use = Literal["input", "output", "browse"]
+USES: Mapping[Use, tuple[OpenOptions, Reason]] = {  # what a handle must be open for, and what it is told if it is not
+    "input": (OpenOptions(input="as_queue"), Reason.NOT_OPEN_FOR_INPUT),
+    "output": (OpenOptions(output=True), Reason.NOT_OPEN_FOR_OUTPUT),
+    "browse": (OpenOptions(browse=True), Reason.NOT_OPEN_FOR_BROWSE),
+}
 
 
 class Queue:
@@ -80,6 +86,7 @@ class Queue:
         self._grows = grows  # opened for more whenever a call needs it
         self.name, self.options = name, options
         self._handle, self._local = NOT_OPEN, name
+        self._uses: frozenset[Use] = frozenset()  # what it is open for now
         if not lazy:  # a default handle is opened by the first call that is good enough to need it
             self._open(options, dynamic_name)
         self._puts, self._gets, self._browses = Retained(), Retained(), Retained()
@@ -90,7 +97,12 @@ class Queue:
 
     def _open(self, options: OpenOptions, dynamic_name: str = "*") -> None:
         opened = self._store.open(self._session.owner, self.name, options, dynamic_name=dynamic_name)
-        self._handle, self.name, self._local, self.options = opened
+        self._handle, self.name, self._local, _ = opened
+        self._is_open_for(opened.options)
+
+    def _is_open_for(self, options: OpenOptions) -> None:
+        self.options = options
+        self._uses = frozenset(use for use, (needed, _) in USES.items() if options.covers(needed))
 
     # --- put
 
@@ -141,7 +153,8 @@ class Queue:
 
     def _put(self, messages: list[Message], options: PutOptions) -> list[PutResult]:
         with self._session:
-            self._need(OpenOptions(output=True), Reason.NOT_OPEN_FOR_OUTPUT)
+            self._need("output")
+            state = self._puts.state
             in_unit = self._session.in_unit(options.syncpoint) and not (options.confirm_id or options.uid)
             self._session.has_worked |= in_unit
             outcome = self._store.put(
@@ -149,11 +162,11 @@ class Queue:
                     handle=self._handle,
                     messages=messages,
                     options=options,
-                    state=self._puts.state,
+                    state=state,
                     in_unit=in_unit,
                 )
             )
-            self._puts.advance(outcome.state, before_unit=self._puts.state if in_unit else None)
+            self._puts.advance(outcome.state, before_unit=state if in_unit else None)
             return outcome.results
 
     def end_group(self) -> None:
@@ -162,7 +175,7 @@ class Queue:
         Raises: WrongState if it is committed already; InconsistentCall 2242 while its last segment is missing.
         """
         with self._session:
-            self._need(OpenOptions(output=True), Reason.NOT_OPEN_FOR_OUTPUT)
+            self._need("output")
             self._puts.state = self._store.end_group(self._handle, self._puts.state)
 
     def withdraw(self, before: GroupState) -> None:
@@ -270,7 +283,7 @@ class Queue:
         if uid is not None or lock_id:
             return self._one_message(Event.UNLOCK, uid, lock_id=lock_id)
         with self._session:
-            self._need(OpenOptions(browse=True), Reason.NOT_OPEN_FOR_BROWSE)
+            self._need("browse")
             return None if self._store.unlock(self._handle) else Reason.NO_MSG_LOCKED
 
     def browse_token(self) -> str:
@@ -279,7 +292,7 @@ class Queue:
         Raises: CallerError, the browse is relaxed: its place is none that nothing is missed behind.
         """
         with self._session:
-            self._need(OpenOptions(browse=True), Reason.NOT_OPEN_FOR_BROWSE)
+            self._need("browse")
             if self._cursor.logical is not None and not self._cursor.strict:
                 raise CallerError("only a strict browse has a token", reason=Reason.ORDER_UNSUPPORTED)
             return encode(self._store.incarnation(self._handle), self._cursor, self._browses.state)
@@ -292,7 +305,7 @@ class Queue:
         Raises: ArgumentError, it is no token; QueueCondition 2041, the queue was deleted and made again.
         """
         with self._session:
-            self._need(OpenOptions(browse=True), Reason.NOT_OPEN_FOR_BROWSE)
+            self._need("browse")
             resumed = decode(token)
             if resumed.incarnation != self._store.incarnation(self._handle):
                 raise QueueCondition("the token is of another queue of this name", reason=Reason.OBJECT_CHANGED)
@@ -334,7 +347,7 @@ class Queue:
         _check_match(match)
         check_id("confirm_id", confirm_id)
         with self._session:
-            self._need(OpenOptions(input="as_queue"), Reason.NOT_OPEN_FOR_INPUT)
+            self._need("input")
             return self._store.browse_and_lock(LockRequest(handle=self._handle, match=match, confirm_id=confirm_id))
 
     def delete(self, uid: UniqueId, *, lock_id: int = 0) -> None:
@@ -366,11 +379,11 @@ class Queue:
         check_id("confirm_id", confirm_id)
         with self._session:
             if event is Event.CONFIRM_PUT:
-                self._need(OpenOptions(output=True), Reason.NOT_OPEN_FOR_OUTPUT)
+                self._need("output")
             elif event is Event.UNLOCK:
                 self._need_nothing()
             else:
-                self._need(OpenOptions(input="as_queue"), Reason.NOT_OPEN_FOR_INPUT)
+                self._need("input")
             return self._store.one_message(
                 OneMessage(handle=self._handle, event=event, uid=unique, lock_id=lock_id, confirm_id=confirm_id)
             )
@@ -385,21 +398,25 @@ class Queue:
     def _get(self, options: GetOptions, count: int, *, one_group: bool = False) -> list[Message]:
         with self._session:
             self._need_for_reading(options)
-            look = functools.partial(self._look, options, count, one_group)
             waits = options.wait and not options.by_cursor
-            messages = self._wait(options, look) if waits else look().result
+            messages = (self._wait if waits else self._ask)(options, count, one_group)
             if not messages:
                 raise self._missing(options)
             return messages
 
-    def _wait(self, options: GetOptions, look: Callable[[], Look[list[Message]]]) -> list[Message] | None:
-        messages: list[Message] | None = None
+    def _wait(self, options: GetOptions, count: int, one_group: bool) -> list[Message]:
+        look = functools.partial(self._look, options, count, one_group)
+        messages: list[Message] = []
         try:
-            messages = self._session.services.room.wait(self._session.owner, self._local, options, look)
+            messages = self._session.services.room.wait(self._session.owner, self._local, options, look) or []
         finally:
             if not messages:
                 self._store.end_wait(self._session.owner)
         return messages
+
+    def _look(self, options: GetOptions, count: int, one_group: bool) -> Look[list[Message]]:
+        messages = self._ask(options, count, one_group)
+        return Look(messages) if messages else Look(again_at=self._missed.look_again_at)
 
     def _missing(self, options: GetOptions) -> NoMessageAvailable | OrderPending:
         """Why a get was given nothing, with what is pending if it was strict (B-26)."""
@@ -415,7 +432,7 @@ class Queue:
             return NoMessageAvailable(f"no suitable message on {self.name}{waited}{told}", **data)
         return OrderPending(f"an earlier message on {self.name} is pending{waited}{told}", **data)
 
-    def _look(self, options: GetOptions, count: int, one_group: bool) -> Look[list[Message]]:
+    def _ask(self, options: GetOptions, count: int, one_group: bool) -> list[Message]:
         retained = self._browses if options.browse else self._gets
         syncpoint = self._session.in_unit(options.syncpoint) and not options.confirm_id
         self._session.has_worked |= (syncpoint or options.syncpoint_if_persistent) and not options.browse
@@ -433,19 +450,19 @@ class Queue:
         )
         if not outcome.messages:
             self._missed = outcome
-            return Look(again_at=outcome.look_again_at)
+            return outcome.messages
         retained.advance(outcome.state, before_unit=outcome.before_unit)
         if options.browse:
             self._cursor = outcome.cursor
-        return Look(outcome.messages)
+        return outcome.messages
 
     # --- what it is open for
 
     def _need_for_reading(self, options: GetOptions) -> None:
         if options.browse or options.under_cursor:
-            self._need(OpenOptions(browse=True), Reason.NOT_OPEN_FOR_BROWSE)
+            self._need("browse")
         if not options.browse:
-            self._need(OpenOptions(input="as_queue"), Reason.NOT_OPEN_FOR_INPUT)
+            self._need("input")
         co_op = options.mark_co_op or options.unmark_co_op
         if co_op and not self.options.co_op:
             raise OptionsError("cooperative marks need a handle opened with co_op")
@@ -454,10 +471,10 @@ class Queue:
         if self.closed:
             raise HandleError(f"this handle of {self.name} is closed")
 
-    def checked_for(self, options: OpenOptions) -> Queue:
+    def checked_for(self, use: Use) -> Queue:
         """This handle, open for what is asked. Raises: QueueDeleted 2052, its queue is gone; HandleError 2019."""
         with self._session:
-            self._need(options, Reason.NOT_OPEN_FOR_INPUT)
+            self._need(use)
             self._store.check_handle(self._handle)
         return self
 
@@ -465,18 +482,20 @@ class Queue:
         """The call may be made through any open handle."""
         self._alive()
         if self._handle == NOT_OPEN:
-            self._open(OpenOptions(browse=True))
+            self._open(USES["browse"][0])
 
-    def _need(self, options: OpenOptions, reason: Reason) -> None:
-        self._alive()
-        if self._handle == NOT_OPEN:
-            self._open(options)
-        if self.options.covers(options):
+    def _need(self, use: Use) -> None:
+        """Opens the handle, or opens it for more, if that is still to be done."""
+        if use in self._uses:
             return
-        if not self._grows:
-            what = "output" if options.output else "browse" if options.browse else "input"
-            raise NotOpenFor(f"this handle of {self.name} is not open for {what}", reason=reason)
-        self.options = self._store.extend(self._handle, self.options.joined(options)).options
+        self._alive()
+        needed, reason = USES[use]
+        if self._handle == NOT_OPEN:
+            self._open(needed)
+        elif self._grows:
+            self._is_open_for(self._store.extend(self._handle, self.options.joined(needed)).options)
+        else:
+            raise NotOpenFor(f"this handle of {self.name} is not open for {use}", reason=reason)
 
     # --- attributes, and the end
 
@@ -521,7 +540,7 @@ class Queue:
             self._alive()
             if self._handle != NOT_OPEN:
                 self._store.close(self._handle, delete=delete, purge=purge)
-            self.closed = True
+            self.closed, self._uses = True, frozenset()
             self._session.forget((self._puts, self._gets))
         warnings = (unfinished(self._puts.state), unfinished(self._gets.state))
         if Reason.INCOMPLETE_MSG in warnings:

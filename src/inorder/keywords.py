@@ -5,8 +5,9 @@ A call takes its options as one value, as keywords, or as a value with some of i
 
 from __future__ import annotations
 
+import functools
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 from .errors import OptionsError, Reason, bad_argument, unknown_name
 from .message import Descriptor, Message
@@ -16,6 +17,9 @@ DEFAULT_PUT = PutOptions()
 DEFAULT_GET = GetOptions()
 BROWSE_FIRST = GetOptions(browse="first")
 BROWSE_NEXT = GetOptions(browse="next")
+MESSAGE_FIELDS, PUT_OPTIONS = Descriptor.__annotations__.keys(), PutKeywords.__annotations__.keys()
+GET_OPTIONS, BROWSE_OPTIONS = GetKeywords.__annotations__.keys(), BrowseKeywords.__annotations__.keys()
+Options = TypeVar("Options", PutOptions, GetOptions)
 
 
 class PutCall(Descriptor, PutKeywords, total=False):
@@ -35,12 +39,31 @@ def split_put(keywords: Any, options: PutOptions | None) -> tuple[dict[str, Any]
         raise bad_argument("options", options, "PutOptions, or keywords", Reason.OPTIONS_ERROR)
     if not keywords:
         return {}, options or DEFAULT_PUT
-    for name in keywords:
-        if name not in PutCall.__annotations__:
+    fields: dict[str, Any] = {}
+    chosen: dict[str, Any] = {}
+    for name, value in keywords.items():
+        if name in PUT_OPTIONS:
+            chosen[name] = value
+        elif name in MESSAGE_FIELDS:
+            fields[name] = value
+        else:
             raise unknown_name("field or option", name, PutCall.__annotations__, Reason.ARGUMENT_ERROR)
-    chosen = {name: value for name, value in keywords.items() if name in PutKeywords.__annotations__}
-    fields = {name: value for name, value in keywords.items() if name not in chosen}
-    return fields, replace(options or DEFAULT_PUT, **chosen)
+    return fields, changed(options or DEFAULT_PUT, chosen)
+
+
+def changed(options: Options, chosen: dict[str, Any]) -> Options:
+    """The options with some chosen otherwise. Raises: as the options themselves."""
+    if not chosen:
+        return options
+    try:
+        made: Options = _changed(options, **chosen)
+    except TypeError:  # a value that cannot be kept: the options say what is wrong with it
+        return replace(options, **chosen)
+    return made
+
+
+# Options never change, so what a program asks for again and again is made and checked once.
+_changed = functools.lru_cache(maxsize=256, typed=True)(replace)
 
 
 def sweep_options(options: GetOptions | None, keywords: Any) -> GetOptions:
@@ -57,10 +80,8 @@ def get_options(keywords: Any, options: GetOptions | None, default: GetOptions) 
         raise bad_argument("options", options, "GetOptions, or keywords", Reason.OPTIONS_ERROR)
     if options is not None and options.browse and not default.browse:
         raise OptionsError("a get removes: browse with browse_first, browse_next or browse_cursor")
-    if not keywords:
-        return options or default
-    allowed = BrowseKeywords.__annotations__ if default.browse else GetKeywords.__annotations__
+    allowed = BROWSE_OPTIONS if default.browse else GET_OPTIONS
     for name in keywords:
         if name not in allowed:
             raise unknown_name("option", name, allowed, Reason.OPTIONS_ERROR)
-    return replace(options or default, **keywords)
+    return changed(options or default, keywords)

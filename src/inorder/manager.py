@@ -6,10 +6,11 @@ import contextlib
 import getpass
 import os
 import sys
+from collections import OrderedDict
 from collections.abc import Callable, Generator, Iterable
 from pathlib import Path
 from types import TracebackType
-from typing import IO, TYPE_CHECKING, Any, TypeVar
+from typing import IO, TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from . import groups, housekeeping
 from .attributes import (
@@ -48,6 +49,7 @@ from .waiting import Room
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
+P = ParamSpec("P")
 T = TypeVar("T")
 Data = bytes | bytearray | memoryview | Message
 MEMORY = ":memory:"
@@ -101,7 +103,7 @@ class QueueManager:
         self._program = program
         self._session = Session(services, program)
         self._store = services.store
-        self._queues: dict[str, Queue] = {}
+        self._queues: OrderedDict[str, Queue] = OrderedDict()
         housekeeping.tidy(self._store)
 
     def connect(self, *, program: str | None = None) -> QueueManager:
@@ -225,7 +227,7 @@ class QueueManager:
             allowed = ", ".join(OpenOptions.__slots__)
             raise bad_argument("option", unknown[0], f"one of {allowed}", Reason.OPTIONS_ERROR)
         chosen = OpenOptions(**options)
-        return self._with_room(lambda: self._open(name, chosen, dynamic_name=dynamic_name))
+        return self._with_room(self._open, name, chosen, dynamic_name=dynamic_name)
 
     def open_growing(self, name: str, options: OpenOptions) -> Queue:
         """A handle that is opened for more whenever a call needs it, as the default handles are."""
@@ -252,11 +254,12 @@ class QueueManager:
 
     def _default(self, name: str, options: OpenOptions) -> Queue:
         """The default handle of a queue, not opened before a call needs it; the one used last is the last."""
-        if not isinstance(name, str) or name not in self._queues:
+        queue = self._queues.get(name) if isinstance(name, str) else None
+        if queue is None:
             self._check_no_model(name)
             return self._queues.setdefault(name, Queue(self._session, name, options, grows=True, lazy=True))
-        self._queues[name] = self._queues.pop(name)
-        return self._queues[name]
+        self._queues.move_to_end(name)
+        return queue
 
     def _open(self, name: str, options: OpenOptions, **how: Any) -> Queue:
         with self._session:
@@ -268,11 +271,11 @@ class QueueManager:
                 f"{name} is a model queue: open it, which makes a queue to use", reason=Reason.Q_TYPE_ERROR
             )
 
-    def _with_room(self, opening: Callable[[], T]) -> T:
+    def _with_room(self, opening: Callable[P, T], *given: P.args, **named: P.kwargs) -> T:
         """Does what opens a handle; at the limit, default handles that nobody would miss are closed, oldest first."""
         while True:
             try:
-                return opening()
+                return opening(*given, **named)
             except TooManyHandles:
                 idle = next((name for name, queue in self._queues.items() if queue.is_idle), None)
                 if idle is None:
@@ -283,7 +286,7 @@ class QueueManager:
         """A call on the default handle; if its queue was deleted, on a new one of the queue that has the name now."""
         queue = self._default(name, options)
         try:
-            return self._with_room(lambda: call(queue))
+            return self._with_room(call, queue)
         except QueueDeleted as deleted:
             was_idle = queue.is_idle  # a group that was open is not silently begun again
             self.close_queue(name)
@@ -293,7 +296,7 @@ class QueueManager:
                 fresh = self._default(name, options)
             except UnknownQueue:
                 raise deleted from None
-        return self._with_room(lambda: call(fresh))
+        return self._with_room(call, fresh)
 
     # --- messages
 
@@ -335,7 +338,7 @@ class QueueManager:
     def group(self, queue: str) -> groups.GroupWriter:
         """A block that puts one group in logical order, through a handle of its own; see `GroupWriter`."""
         self._check_no_model(queue)
-        return groups.GroupWriter(self._session, self._with_room(lambda: self._open(queue, _FOR_OUTPUT)))
+        return groups.GroupWriter(self._session, self._with_room(self._open, queue, _FOR_OUTPUT))
 
     def get_group(
         self, queue: str, *, wait: float | None = 0, match: Match = EVERYTHING
@@ -354,7 +357,7 @@ class QueueManager:
         return self._take_groups(queue, groups.whole_group(wait=wait, match=match))
 
     def _take_groups(self, queue: str, options: GetOptions) -> Generator[Message, None, None]:
-        handle = self._through(queue, _FOR_INPUT, lambda handle: handle.checked_for(_FOR_INPUT))
+        handle = self._through(queue, _FOR_INPUT, lambda handle: handle.checked_for("input"))
         yield from groups.get_group(self._session, handle, options)
 
     def put_stream(self, queue: str, stream: IO[bytes], **options: Any) -> PutResult:

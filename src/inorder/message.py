@@ -13,9 +13,10 @@ from __future__ import annotations
 
 import enum
 import math
+import operator
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, NamedTuple, TypedDict, TypeVar, overload
 
 from .errors import ArgumentError, CallerError, Reason, bad_argument, unknown_name
@@ -29,6 +30,8 @@ Status = Literal["no", "in", "last"]
 
 ID_LENGTH = 24
 NO_ID = bytes(ID_LENGTH)
+BYTES_LIKE = (bytes, bytearray, memoryview)  # made once: a union in a check costs more than the check
+REAL = (int, float)
 NUMBER_MAX = 999_999_999
 EXPIRY_SECONDS_MAX = 99_999_999.9
 REPORT_REJECT_MASK = 270270464
@@ -134,7 +137,7 @@ def integer(low: int, high: int, reason: Reason = Reason.MD_ERROR) -> Callable[[
 
 def octets(length: int) -> Callable[[str, Any], bytes]:
     def check(name: str, value: Any) -> bytes:
-        if not isinstance(value, bytes | bytearray | memoryview) or len(bytes(value)) > length:
+        if not isinstance(value, BYTES_LIKE) or len(bytes(value)) > length:
             raise bad_argument(name, value, f"bytes, at most {length} of them", Reason.MD_ERROR)
         return bytes(value).ljust(length, b"\0")
 
@@ -152,7 +155,7 @@ def text(length: int) -> Callable[[str, Any], str]:
 
 def seconds(low: float, high: float, reason: Reason) -> Callable[[str, Any], float]:
     def check(name: str, value: Any) -> float:
-        if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
+        if isinstance(value, bool) or not isinstance(value, REAL) or not low <= value <= high:
             raise bad_argument(name, value, f"seconds from {low:,} to {high:,}", reason)
         return float(value)
 
@@ -204,7 +207,7 @@ def _persistent(name: str, value: Any) -> bool | None:
 
 
 def _body(name: str, value: Any) -> bytes:
-    if not isinstance(value, bytes | bytearray | memoryview):
+    if not isinstance(value, BYTES_LIKE):
         hint = "bytes (encode a text first, for example with .encode())"
         raise bad_argument(name, value, hint, Reason.ARGUMENT_ERROR)
     return bytes(value)
@@ -342,12 +345,9 @@ class Message:
     warning: Field[Reason | None] = Field("Reason", None, "The call's warning, None if it had none.")
 
     def __init__(self, body: bytes | bytearray | memoryview = b"", **fields: Unpack[Descriptor]) -> None:
-        row = list(_DEFAULTS)
-        data = row[_BODY] = _body("body", body)
-        row[_LENGTH] = len(data)
-        if fields:
-            _fill(row, fields)
-        _set_row(self, tuple(row))
+        data = body if type(body) is bytes else _body("body", body)
+        row = (*_BEFORE_BODY, data, len(data), *_BEHIND_LENGTH)
+        _set_row(self, _filled(row, fields) if fields else row)
 
     @classmethod
     def from_row(cls, row: Row) -> Message:
@@ -367,8 +367,7 @@ class Message:
         if "body" in fields:
             data = row[_BODY] = _body("body", fields.pop("body"))
             row[_LENGTH] = len(data)
-        _fill(row, fields)
-        return Message.from_row(tuple(row))
+        return Message.from_row(_filled(row, fields))
 
     def with_values(self, **values: Any) -> Message:
         """A copy with other values, unchecked: for rules and stores, which set what callers cannot."""
@@ -433,42 +432,48 @@ class Message:
 
 _DEFAULTS: Row = tuple(field.default for field in Message.FIELDS.values())
 _BODY, _LENGTH, _FLAGS = Message.body.index, Message.length.index, Message.flags.index
+_BEFORE_BODY, _BEHIND_LENGTH = _DEFAULTS[:_BODY], _DEFAULTS[_LENGTH + 1 :]
 _new = object.__new__
 _set_row: Callable[[Message, Row], None] = Message.__dict__["_row"].__set__
 
 
-def _fill(row: list[Any], fields: Any) -> None:
+def _filled(values: Iterable[Any], fields: Any) -> Row:
+    row = list(values)
     for name, value in fields.items():
         field = Message.FIELDS.get(name)
         if field is None or field.check is None or name == "body":
             raise unknown_name("field", name, Descriptor.__annotations__, Reason.ARGUMENT_ERROR)
         row[field.index] = field.check(name, value)
-    _check_together(Message.from_row(tuple(row)))
+    _check_together(filled := tuple(row))
+    return filled
 
 
-def _check_together(message: Message) -> None:
+_of_together = operator.itemgetter(
+    *(
+        Message.FIELDS[name].index
+        for name in ("report", "message_type", "reply_to_queue", "flags", "original_length", "body")
+    )
+)
+
+
+def _check_together(row: Row) -> None:
     """What no field can tell alone: reply-to queue (2027) and original length (2252, R1.12)."""
-    if not message.reply_to_queue and (message.message_type == MessageType.REQUEST or message.report & REPLY_NEEDED):
+    report, message_type, reply_to_queue, flags, original_length, body = _of_together(row)
+    if not reply_to_queue and (message_type == MessageType.REQUEST or report & REPLY_NEEDED):
         raise CallerError(
             "a request, and a message that asks for reports, needs reply_to_queue",
             reason=Reason.MISSING_REPLY_TO_Q,
             argument="reply_to_queue",
         )
-    about_segment = message.message_type == MessageType.REPORT and message.flags & ANY_SEGMENT
-    if message.original_length != -1 or about_segment:
-        _check_original_length(message, bool(about_segment))
+    if original_length != -1:
+        if message_type != MessageType.REPORT or not flags & ANY_SEGMENT:
+            raise _bad_original_length(original_length, "-1 except in a report about a segment")
+        if original_length < max(len(body), 0 if flags & LAST_SEGMENT else 1):
+            raise _bad_original_length(original_length, "at least the length of the data")
 
 
-def _check_original_length(message: Message, about_segment: bool) -> None:
-    length, low = message.original_length, 0 if message.flags & LAST_SEGMENT else 1
-    if length == -1:
-        return
-    if not about_segment:
-        allowed, good = "-1 except in a report about a segment", False
-    else:
-        allowed, good = "at least the length of the data", length >= max(low, len(message.body))
-    if not good:
-        raise bad_argument("original_length", length, allowed, Reason.ORIGINAL_LENGTH_ERROR)
+def _bad_original_length(value: int, allowed: str) -> ArgumentError:
+    return bad_argument("original_length", value, allowed, Reason.ORIGINAL_LENGTH_ERROR)
 
 
 def stored_flags(flags: int) -> int:

@@ -71,6 +71,8 @@ class Services:
 
     def reap(self) -> None:
         """Ends the connections that were forgotten; one that cannot be ended now is kept for the next time."""
+        if self.forgotten.empty():  # nearly always, and each call asks
+            return
         with contextlib.suppress(queues.Empty):
             while True:
                 owner = self.forgotten.get_nowait()
@@ -171,7 +173,7 @@ class Session:
     def __enter__(self) -> None:
         """Begins a call. Raises: as `check`; CallInProgress 2219."""
         self.check()
-        if not self._in_progress.acquire(blocking=False):
+        if not self._in_progress.acquire(False):
             raise CallInProgress("another thread has a call in progress on this connection; give each thread its own")
         try:
             self.services.reap()

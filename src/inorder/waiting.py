@@ -115,6 +115,8 @@ class Room:
 
     def _is_next(self, waiter: Waiter) -> bool:
         """Whether nobody looks, and it is the first by round, rank and arrival of those that have a reason."""
+        if len(self._waiters) == 1:
+            return True
         others = self._on(waiter.queue)
         ready = (one for one in others if one is waiter or self._has_reason(one))
         return not any(one.looking for one in others) and min(ready, key=lambda one: one.looked) is waiter

@@ -158,19 +158,58 @@ def test_a_lock_that_is_taken_is_not_taken_again(shared: Coordination) -> None:
 
 
 def test_a_circle_of_processes_that_is_none_of_threads_is_waited_out(database: Database, path: Path) -> None:
-    """A thread here leads and one waits for the turn; there it is the other way round. To the kernel, a deadlock."""
+    """A thread here tidies and one waits for the turn; there it is the other way round. To the kernel, a deadlock."""
     shared = database._coordination
     with Child(path) as child:
-        shared.take(coordination.LEADER)
+        shared.take(coordination.TIDYING)
         child.run("shared = database._coordination; shared.take(coordination.TURN)")
-        child.run("def lead(): shared.take(coordination.LEADER); shared.give(coordination.LEADER)")
-        child.run("thread = threading.Thread(target=lead); thread.start()")
+        child.run("def tidy(): shared.take(coordination.TIDYING); shared.give(coordination.TIDYING)")
+        child.run("thread = threading.Thread(target=tidy); thread.start()")
         waiting = Call(partial(shared.take, TURN))
         child.run("shared.give(coordination.TURN)")
         waiting.result()
         shared.give(TURN)
-        shared.give(coordination.LEADER)
+        shared.give(coordination.TIDYING)
         child.run("thread.join()")
+
+
+# ---- rounds of syncs
+
+
+def test_a_leader_that_is_killed_has_covered_nobody(database: Database, path: Path) -> None:
+    with Child(path) as child:
+        with database.writing():
+            pass
+        child.run("told, leading = os.pipe()")
+        child.run("def lead(): os.write(leading, b'.'); threading.Event().wait()")
+        child.run("threading.Thread(target=lambda: database._coordination.sync(1, lead), daemon=True).start()")
+        child.run("os.read(told, 1)")
+        done: list[str] = []
+        call = Call(lambda: database._coordination.sync(1, lambda: done.append("here")))
+        child.kill()
+        call.result()
+        assert done == ["here"]
+
+
+def test_who_is_covered_goes_when_the_round_ends_though_the_next_one_has_begun(database: Database, path: Path) -> None:
+    shared = database._coordination
+    go_on = threading.Event()
+    with Child(path) as first, Child(path) as covered:
+        for child in (first, covered):
+            child.run("told, leading = os.pipe(); wait, go_on = os.pipe(); shared = database._coordination")
+            child.run("def lead(): os.write(leading, b'.'); os.read(wait, 1)")
+        covered.run("write(database)")
+        first.run("thread = threading.Thread(target=lambda: shared.sync(1, lead)); thread.start(); os.read(told, 1)")
+        with database.writing():
+            pass
+        next_round = Call(lambda: shared.sync(2, lambda: (go_on.wait(20), None)[1]))
+        covered.begin("shared.sync(1, None)")  # would fail if it led
+        first.run("os.write(go_on, b'.'); thread.join()")
+        covered.answer()
+        assert not next_round.done
+        go_on.set()
+        next_round.result()
+        assert shared.synced == 2
 
 
 # ---- changes

@@ -322,7 +322,7 @@ def test_the_log_is_started_anew_when_it_is_long(
 
 
 def test_the_log_stays_short_while_eight_processes_write(path: Path) -> None:
-    commits = 200
+    commits = 300
     with children(path, 8) as each:
         for child in each:
             child.run(f"log.LONG_PAGES = 100; database._log.note_length(0); wal = {str(path)!r} + '-wal'; lengths = []")
@@ -337,7 +337,7 @@ def test_the_log_stays_short_while_eight_processes_write(path: Path) -> None:
         assert each[0].ask("count(database)") == 8 * commits
     longest = max(length for length in lengths_max if isinstance(length, int))
     written = 8 * commits * 2 * 4096  # at least: a row's page, and its parent's or the first one
-    assert longest < written / 4
+    assert longest < written / 2
 
 
 def test_a_reader_that_stays_keeps_the_log_but_nobody_waits(

@@ -125,13 +125,18 @@ def judge(
     new_state = state_after(whole, in_unit=in_unit, logical=options.logical)
     if not fits:
         takes, new_state = 0, state
-    return Verdict(message.with_values(warning=warning), takes, new_state, in_unit)
+    if warning is not message.warning:
+        message = message.with_values(warning=warning)
+    return Verdict(message, takes, new_state, in_unit)
 
 
 def _check_unit(pieces: Sequence[Message], *, in_unit: bool, unit_open: bool) -> None:
-    needs_unit = pieces[0].persistent or not policy.UNIT_NEEDED_FOR_PERSISTENT_PIECES_ONLY
-    if len(pieces) > 1 and needs_unit and unit_open and not in_unit:
+    if len(pieces) > 1 and unit_open and not in_unit and _needs_unit(pieces[0]):
         raise UnitNotAvailable("a get outside the open unit of work cannot join persistent segments")
+
+
+def _needs_unit(piece: Message) -> bool:
+    return bool(piece.persistent) or not policy.UNIT_NEEDED_FOR_PERSISTENT_PIECES_ONLY
 
 
 def _fit(message: Message, options: GetOptions) -> tuple[Message, bool, Reason | None]:

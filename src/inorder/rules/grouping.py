@@ -163,8 +163,6 @@ def number_put(state: GroupState, message: Message, *, logical: bool, new_id: Ca
         ArgumentError: 2250 or 2251, the number would pass 999,999,999 (R1.8, R1.9).
     """
     flags = message.flags
-    if not flags and not logical:
-        return UNGROUPED
     row = _PUT_CASES[
         logical,
         bool(flags & ANY_GROUP),

@@ -7,8 +7,8 @@ place, and written.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+import functools
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from ..attributes import ManagerAttributes, QueueAttributes
@@ -19,18 +19,20 @@ from ..message import (
     NO_ID,
     SEGMENTATION_ALLOWED,
     Message,
+    Row,
     UniqueId,
     stored_flags,
 )
 from ..options import Context, PutOptions
 from . import policy
-from .grouping import GroupState, Numbers, check_put, number_put, state_after
+from .grouping import NOTHING_OPEN, UNGROUPED, GroupState, Numbers, check_put, number_put, state_after
 from .ordering import PRIORITY_MAX
 from .segmentation import split
 
 APPLICATION_TYPE_UNIX = 6
 APPLICATION_TYPE_NONE = 0
 NO_ACCOUNTING = bytes(32)
+_tuple = tuple.__new__  # makes a named tuple without the call in between, where each message makes one
 
 
 class Program(NamedTuple):
@@ -40,8 +42,7 @@ class Program(NamedTuple):
     name: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PutCircumstances:
+class PutCircumstances(NamedTuple):
     """What a put meets: the queue as resolved, the queue manager, the unit of work, the time.
 
     Args:
@@ -87,9 +88,14 @@ class Planned(NamedTuple):
     state: GroupState
 
 
+@functools.lru_cache(maxsize=16)
+def _id_prefix(manager_name: str) -> bytes:
+    return b"AMQ " + manager_name.encode("ascii")[:12].ljust(12)
+
+
 def make_id(manager_name: str, number: int) -> bytes:
     """A message, correlation or group id: "AMQ ", twelve characters of name, a number that grows (R1.1)."""
-    return b"AMQ " + manager_name.encode("ascii")[:12].ljust(12) + number.to_bytes(8, "big")
+    return _id_prefix(manager_name) + number.to_bytes(8, "big")
 
 
 def plan_put(message: Message, options: PutOptions, state: GroupState, at: PutCircumstances) -> Planned:
@@ -100,89 +106,112 @@ def plan_put(message: Message, options: PutOptions, state: GroupState, at: PutCi
         ArgumentError: 2048 persistent on a temporary queue, 2250, 2251 numbers too large, 2253 empty segment.
         InconsistentCall: 2241, 2242, 2185, 2245 in logical order.
     """
-    if not at.queue.put_allowed:
-        raise PutInhibited(f"puts to {at.queue.name} are inhibited", queue=at.queue.name)
-    persistent = _persistent(message, at.queue)
-    warning = check_put(state, message, logical=options.logical, persistent=persistent, in_unit=at.in_unit)
-    _check_segment(message)
-
-    def new_id() -> bytes:
-        return make_id(at.manager.name, at.new_number())
-
-    numbers = number_put(state, message, logical=options.logical, new_id=new_id)
-    whole = _as_sent(message, options, numbers, at, persistent=persistent)
-    result = PutResult(
-        whole.message_id,
-        whole.correlation_id,
-        numbers.group_id,
-        numbers.sequence_number,
-        numbers.offset,
-        message.flags,
-        whole.uid or options.uid or UniqueId("", 0),
-        warning or _priority_warning(whole),
-    )
-    new_state = state_after(whole, in_unit=at.in_unit, logical=options.logical)
-    given_id = message.message_id != NO_ID and not options.new_message_id
-    return Planned(_pieces(whole, at, given_id=given_id), result, new_state)
+    return PutPlan(options, at).put(message, state)
 
 
-def _as_sent(
-    message: Message, options: PutOptions, numbers: Numbers, at: PutCircumstances, *, persistent: bool
-) -> Message:
-    """The message as it is stored: its fields, with what the queue, the queue manager and the call add."""
-    name, number, row = at.manager.name, at.new_number(), list(message.row)
-    if row[MESSAGE_ID] == NO_ID or options.new_message_id:
-        row[MESSAGE_ID] = make_id(name, number)
-    if options.new_correlation_id:
-        row[CORRELATION_ID] = make_id(name, at.new_number())
-    row[GROUP_ID], row[SEQUENCE_NUMBER], row[OFFSET] = numbers
-    row[FLAGS] = stored_flags(row[FLAGS])
-    row[PERSISTENT] = persistent
-    if row[PRIORITY] is None:
-        row[PRIORITY] = at.queue.default_priority
-    if row[EXPIRY] is None:
-        row[EXPIRY] = at.queue.expiry
-    row[CCSID] = row[CCSID] or at.manager.coded_character_set_id
-    row[LENGTH] = len(row[BODY])  # of a message that was got truncated, what is there
-    row[TOKEN], row[UID] = number.to_bytes(16, "big"), options.uid or UniqueId(name, number)
-    for index, value in AS_SENT:
-        row[index] = value
-    _set_context(row, options.context, at)
-    return Message.from_row(tuple(row))
+def plan_puts(
+    messages: Iterable[Message], options: PutOptions, state: GroupState, at: PutCircumstances
+) -> list[Planned]:
+    """What becomes of puts one after another, each from the state that the one before left; as `plan_put`."""
+    planned: list[Planned] = []
+    plan: PutPlan | None = None
+    for message in messages:
+        plan = plan or PutPlan(options, at)
+        one = plan.put(message, state)
+        planned.append(one)
+        state = one.state
+    return planned
+
+
+class PutPlan:
+    """One put request: what its messages have in common is worked out once, then each is planned.
+
+    Raises: PutInhibited 2051.
+    """
+
+    __slots__ = ("_at", "_context", "_context_fields", "_limit", "_options")
+
+    def __init__(self, options: PutOptions, at: PutCircumstances) -> None:
+        if not at.queue.put_allowed:
+            raise PutInhibited(f"puts to {at.queue.name} are inhibited", queue=at.queue.name)
+        self._options, self._at = options, at
+        self._limit = min(at.queue.max_length, at.manager.max_length)
+        self._context_fields, self._context = _context(options.context, at)
+
+    def put(self, message: Message, state: GroupState) -> Planned:
+        """What becomes of the next message; as `plan_put`."""
+        given, at, logical = message.row, self._at, self._options.logical
+        persistent = _persistent(given[PERSISTENT], at.queue)
+        # In no group and no segment, and nothing is open: no numbers (P8), no contradiction, nothing is left open.
+        is_single = not (given[FLAGS] or state.flags or logical)
+        warning, numbers = (None, UNGROUPED) if is_single else self._numbered(message, state, persistent)
+        row = self._as_sent(given, numbers, persistent)
+        whole = Message.from_row(row)
+        arriving: Sequence[Message] = (whole,)
+        if row[LENGTH] > self._limit:
+            given_id = given[MESSAGE_ID] != NO_ID and not self._options.new_message_id
+            arriving = _pieces(whole, at, self._limit, given_id=given_id)
+        new_state = NOTHING_OPEN if is_single else state_after(whole, in_unit=at.in_unit, logical=logical)
+        warning = warning or _priority_warning(row[PRIORITY])
+        told = (row[MESSAGE_ID], row[CORRELATION_ID], *numbers, given[FLAGS], row[UID], warning)
+        return _tuple(Planned, (arriving, _tuple(PutResult, told), new_state))
+
+    def _numbered(self, message: Message, state: GroupState, persistent: bool) -> tuple[Reason | None, Numbers]:
+        """Its numbers in the group and logical message that the handle has open, or that it begins."""
+        logical = self._options.logical
+        warning = check_put(state, message, logical=logical, persistent=persistent, in_unit=self._at.in_unit)
+        _check_segment(message)
+        return warning, number_put(state, message, logical=logical, new_id=self._new_id)
+
+    def _new_id(self) -> bytes:
+        return make_id(self._at.manager.name, self._at.new_number())
+
+    def _as_sent(self, given: Row, numbers: Numbers, persistent: bool) -> Row:
+        """The message as it is stored: its fields, with what the queue, the queue manager and the call add."""
+        at, options, row = self._at, self._options, list(given)
+        name, number = at.manager.name, at.new_number()
+        if row[MESSAGE_ID] == NO_ID or options.new_message_id:
+            row[MESSAGE_ID] = make_id(name, number)
+        if options.new_correlation_id:
+            row[CORRELATION_ID] = self._new_id()
+        row[NUMBERS] = numbers
+        row[FLAGS] = stored_flags(row[FLAGS])
+        row[PERSISTENT] = persistent
+        if row[PRIORITY] is None:
+            row[PRIORITY] = at.queue.default_priority
+        if row[EXPIRY] is None:
+            row[EXPIRY] = at.queue.expiry
+        row[CCSID] = row[CCSID] or at.manager.coded_character_set_id
+        row[LENGTH] = len(row[BODY])  # of a message that was got truncated, what is there
+        row[self._context_fields] = self._context
+        token, uid = number.to_bytes(16, "big"), options.uid or _tuple(UniqueId, (name, number))
+        row[OF_THE_QUEUE] = (0, token, uid, None, None, None)
+        return tuple(row)
 
 
 def _index(name: str) -> int:
     return Message.FIELDS[name].index
 
 
-MESSAGE_ID, CORRELATION_ID, GROUP_ID = _index("message_id"), _index("correlation_id"), _index("group_id")
-SEQUENCE_NUMBER, OFFSET, FLAGS = _index("sequence_number"), _index("offset"), _index("flags")
+def _span(first: str, last: str) -> slice:
+    return slice(_index(first), _index(last) + 1)
+
+
+MESSAGE_ID, CORRELATION_ID, FLAGS = _index("message_id"), _index("correlation_id"), _index("flags")
 PERSISTENT, PRIORITY, EXPIRY = _index("persistent"), _index("priority"), _index("expiry")
 CCSID, BODY, LENGTH = _index("coded_character_set_id"), _index("body"), _index("length")
-TOKEN, UID = _index("token"), _index("uid")
-USER, ACCOUNTING, IDENTITY_DATA = (
-    _index("user_identifier"),
-    _index("accounting_token"),
-    _index("application_identity_data"),
-)
-PUT_TYPE, PUT_NAME, PUT_AT, ORIGIN_DATA = (
-    _index("put_application_type"),
-    _index("put_application_name"),
-    _index("put_at"),
-    _index("application_origin_data"),
-)
-# What a get added to a message is not part of a put of it.
-AS_SENT = (
-    (_index("backout_count"), 0),
-    (_index("place"), None),
-    (_index("earlier_pending"), None),
-    (_index("warning"), None),
-)
+UID = _index("uid")
+# Fields that stand together in the descriptor.
+NUMBERS = _span("group_id", "offset")
+IDENTITY_AND_ORIGIN = _span("user_identifier", "application_origin_data")
+ORIGIN = _span("put_application_type", "application_origin_data")
+NO_CONTEXT = slice(0, 0)
+OF_THE_QUEUE = _span("backout_count", "warning")  # what a get added to a message is not part of a put of it
 
 
-def _persistent(message: Message, queue: QueueAttributes) -> bool:
+def _persistent(asked: bool | None, queue: QueueAttributes) -> bool:
     """The queue's default where the message says nothing; a temporary queue keeps nothing for ever (R1.5)."""
-    persistent = queue.default_persistence if message.persistent is None else message.persistent
+    persistent = queue.default_persistence if asked is None else asked
     if persistent and queue.definition_type == "temporary_dynamic":
         raise ArgumentError(
             f"{queue.name} is a temporary dynamic queue: it takes no persistent message",
@@ -203,29 +232,25 @@ def _check_segment(message: Message) -> None:
         )
 
 
-def _priority_warning(message: Message) -> Reason | None:
+def _priority_warning(priority: int) -> Reason | None:
     """A priority above the maximum is accepted, counts as the maximum, and is told (R1.4)."""
-    too_high = message.priority is not None and message.priority > PRIORITY_MAX
-    return Reason.PRIORITY_EXCEEDS_MAXIMUM if too_high else None
+    return Reason.PRIORITY_EXCEEDS_MAXIMUM if priority > PRIORITY_MAX else None
 
 
-def _set_context(row: list[Any], context: Context, at: PutCircumstances) -> None:
-    """Who put it, and when: from this connection, or from the message where the caller sets it (1.1, R2.2)."""
-    if context in ("default", "none"):
-        row[USER] = at.program.user if context == "default" else ""
-        row[ACCOUNTING], row[IDENTITY_DATA] = NO_ACCOUNTING, ""
-    if context != "set_all":
-        named = context != "none"
-        row[PUT_TYPE] = APPLICATION_TYPE_UNIX if named else APPLICATION_TYPE_NONE
-        row[PUT_NAME] = at.program.name if named else ""
-        row[PUT_AT], row[ORIGIN_DATA] = at.now, ""
+def _context(context: Context, at: PutCircumstances) -> tuple[slice, Row]:
+    """Who put it, and when: the fields that are not the message's own, and their values (1.1, R2.2)."""
+    if context == "default":
+        identity = (at.program.user, NO_ACCOUNTING, "")
+        return IDENTITY_AND_ORIGIN, (*identity, APPLICATION_TYPE_UNIX, at.program.name, at.now, "")
+    if context == "none":
+        return IDENTITY_AND_ORIGIN, ("", NO_ACCOUNTING, "", APPLICATION_TYPE_NONE, "", at.now, "")
+    if context == "set_identity":
+        return ORIGIN, (APPLICATION_TYPE_UNIX, at.program.name, at.now, "")
+    return NO_CONTEXT, ()
 
 
-def _pieces(whole: Message, at: PutCircumstances, *, given_id: bool) -> Sequence[Message]:
-    """The message, or the segments it must be split into (2.6)."""
-    limit = min(at.queue.max_length, at.manager.max_length)
-    if whole.length <= limit:
-        return (whole,)
+def _pieces(whole: Message, at: PutCircumstances, limit: int, *, given_id: bool) -> Sequence[Message]:
+    """The segments that a message longer than `limit` bytes must be split into (2.6)."""
     of_queue = at.queue.max_length <= at.manager.max_length
     reason = Reason.MSG_TOO_BIG_FOR_Q if of_queue else Reason.MSG_TOO_BIG_FOR_Q_MGR
     if not whole.flags & SEGMENTATION_ALLOWED:

@@ -3,12 +3,13 @@
 A small file beside the database, the *sidecar*, is mapped into the memory of each process and carries locks::
 
     words       the number of the last commit, and of the last one known to be on disk
+                the last round of syncs, and the number of the commit that it brings to disk
                 whether a commit may be unannounced, whether the queue manager was stopped, whether a sync failed
                 a counter for each slot of changes, and one for all
     locks       presence   held shared by every process: who has it alone is the first, and clears the words
                 turn       held by the one that writes
-                leader     held by the one that syncs the log for all who wait
                 tidying    held by the one that checkpoints
+                rounds     one byte for each round of syncs, held by its leader until the round is over
                 owners     one byte for each owner number, held as long as that owner lives
 
 The locks are POSIX record locks: the kernel frees them with the process that took them, a child made by fork does not
@@ -32,20 +33,22 @@ import struct
 import sys
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Final
 
 from ...errors import StoreError, StoreFull
 
-COMMITTED, SYNCED, UNANNOUNCED, STOPPED, SYNC_FAILED, CHANGES, LOST = range(7)
+COMMITTED, SYNCED, SYNCING, ROUND, UNANNOUNCED, STOPPED, SYNC_FAILED, CHANGES, LOST = range(9)
 SLOTS_AT: Final = 64
 SLOTS: Final = 1024
 WORDS: Final = SLOTS_AT + SLOTS
 LENGTH: Final = WORDS * 8
 
 # Far beyond the file's end, where a lock needs no bytes to stand on.
-PRESENCE, TURN, LEADER, TIDYING = range(1 << 40, (1 << 40) + 4)
+PRESENCE, TURN, TIDYING = range(1 << 40, (1 << 40) + 3)
+ROUNDS_AT: Final = (1 << 40) + (1 << 20)
+ROUNDS: Final = 1024  # far more than can be waited for at once
 OWNERS_AT: Final = 1 << 41
 OWNER_MAX: Final = 1 << 61
 
@@ -73,7 +76,9 @@ class Coordination:
         status = os.fstat(self._descriptor)
         self.identity = (status.st_dev, status.st_ino)
         self._owners: set[int] = set()
-        self._threads = {TURN: threading.Lock(), LEADER: threading.Lock(), TIDYING: threading.Lock()}
+        self._threads = {TURN: threading.Lock(), TIDYING: threading.Lock()}
+        self._syncing = False
+        self._sync_ended = threading.Condition()
 
     def _allocate(self, mode: int) -> None:
         # Written, not only made longer: a page without a place on a full disk would kill whoever touches it.
@@ -114,13 +119,13 @@ class Coordination:
             raise
         return True
 
-    def _wait(self, at: int) -> None:
+    def _wait(self, at: int, kind: int = fcntl.LOCK_EX) -> None:
         while True:
             try:
-                fcntl.lockf(self._descriptor, fcntl.LOCK_EX, 1, at)
+                fcntl.lockf(self._descriptor, kind, 1, at)
             except OSError as error:
                 # The kernel looks for circles of processes. One thread that leads and another that waits for the turn
-                # look like one, but are none: a leader waits for nobody.
+                # look like one, but are none: a leader waits only for the leader before it.
                 if error.errno != errno.EDEADLK:
                     raise
                 time.sleep(DEADLOCK_PAUSE_S)
@@ -128,7 +133,7 @@ class Coordination:
                 return
 
     def take(self, at: int) -> None:
-        """Wait for a lock: TURN, LEADER or TIDYING."""
+        """Wait for a lock: TURN or TIDYING."""
         self._threads[at].acquire()
         try:
             self._wait(at)
@@ -152,8 +157,11 @@ class Coordination:
 
     def give(self, at: int) -> None:
         """Give a lock back."""
-        fcntl.lockf(self._descriptor, fcntl.LOCK_UN, 1, at)
+        self._free(at)
         self._threads[at].release()
+
+    def _free(self, at: int) -> None:
+        fcntl.lockf(self._descriptor, fcntl.LOCK_UN, 1, at)
 
     # ---- commits, numbered in the turn
 
@@ -200,16 +208,73 @@ class Coordination:
         """A number that grows when anything changes that was announced with a slot."""
         return self._words[CHANGES] + self._words[LOST]
 
-    # ---- what is on disk, written by the leader
+    # ---- what is on disk, in rounds
 
     @property
     def synced(self) -> int:
         """Commits up to this number are on disk."""
         return self._words[SYNCED]
 
-    @synced.setter
-    def synced(self, number: int) -> None:
-        self._words[SYNCED] = number
+    def sync(self, number: int, act: Callable[[], None]) -> None:
+        """Return when the commit of this number is on disk; one of all who wait acts for all.
+
+        Among threads, one goes and the others wait for it; among processes, `_sync_in_rounds`.
+
+        Args:
+            number: of the commit.
+            act: brings to disk what was committed before it began. If it raises, nothing counts as on disk.
+        """
+        while self._words[SYNCED] < number:
+            with self._sync_ended:
+                if self._syncing:
+                    self._sync_ended.wait()
+                    continue
+                self._syncing = True
+            try:
+                self._sync_in_rounds(number, act)
+            finally:
+                with self._sync_ended:
+                    self._syncing = False
+                    self._sync_ended.notify_all()
+
+    def _sync_in_rounds(self, number: int, act: Callable[[], None]) -> None:
+        """Wait for the round that covers the commit, or lead it.
+
+        Whoever is not covered by the round under way tries to be the leader of the next: it holds that one's byte,
+        waits for the present leader, and only then looks how far it has to sync, so that all who commit meanwhile are
+        covered. All others wait for the byte of the round that covers them, shared, so that its end lets all of them
+        go at once: behind one lock for all rounds, those covered would wait for the next leader as well. A leader that
+        dies frees its byte; its round covered nobody, and those who waited look again.
+        """
+        words = self._words
+        while words[SYNCED] < number:
+            present = words[ROUND]
+            if number <= words[SYNCING]:
+                self._wait_for(present)
+                if words[SYNCED] >= number:
+                    return
+            if self._try(_round(present + 1)):
+                try:
+                    if words[ROUND] == present:
+                        self._wait_for(present)
+                        self._lead(present + 1, number, act)
+                finally:
+                    self._free(_round(present + 1))
+            else:
+                self._wait_for(present + 1)
+
+    def _wait_for(self, round_number: int) -> None:
+        """Wait until the leader of a round is through, or dead."""
+        self._wait(_round(round_number), fcntl.LOCK_SH)
+        self._free(_round(round_number))
+
+    def _lead(self, round_number: int, number: int, act: Callable[[], None]) -> None:
+        words = self._words
+        if words[SYNCED] < number:
+            words[SYNCING] = words[COMMITTED]
+            words[ROUND] = round_number
+            act()
+            words[SYNCED] = words[SYNCING]
 
     @property
     def sync_failed(self) -> bool:
@@ -217,7 +282,7 @@ class Coordination:
         return bool(self._words[SYNC_FAILED])
 
     def fail_sync(self) -> None:
-        """As a leader: what the disk holds is unknown from here on."""
+        """In a round: what the disk holds is unknown from here on."""
         self._words[SYNC_FAILED] = 1
 
     # ---- the queue manager
@@ -244,7 +309,7 @@ class Coordination:
     def release_owner(self, number: int) -> None:
         """Let that owner die."""
         self._owners.remove(number)
-        fcntl.lockf(self._descriptor, fcntl.LOCK_UN, 1, OWNERS_AT + number)
+        self._free(OWNERS_AT + number)
 
     def is_alive(self, number: int) -> bool:
         """Whether that owner lives, in this process or another."""
@@ -263,6 +328,10 @@ class Coordination:
         answer = struct.unpack(FLOCK, fcntl.fcntl(self._descriptor, fcntl.F_GETLK, asked))
         kind: int = answer[3 if sys.platform == "darwin" else 0]
         return kind != fcntl.F_UNLCK
+
+
+def _round(number: int) -> int:
+    return ROUNDS_AT + number % ROUNDS
 
 
 _attached: dict[Path, Coordination] = {}

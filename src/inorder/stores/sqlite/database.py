@@ -137,7 +137,7 @@ class Database:
                 raise StoreForeign(f"{self.path} is an SQLite file of another program", path=str(self.path))
             connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
             connection.execute(f"PRAGMA user_version = {self._version}")
-            connection.execute(schema)
+            connection.execute(schema).fetchall()  # to the end, also past a statement that gives rows
             _patiently(connection, "COMMIT")
         except BaseException:
             self._end_transaction(connection)

@@ -2,8 +2,8 @@
 
 **Sync.** SQLite commits without a sync (`synchronous=NORMAL`); a commit is on disk once the log's file has been synced
 after it. Whoever needs that names its commit's number, outside the turn. One of those who ask becomes the leader, for
-all threads and processes: it reads the number of the last commit, syncs the file and publishes the number. Those who
-waited behind it find their commit covered and return without a sync of their own.
+all threads and processes: it reads the number of the last commit, syncs the file and publishes the number. All who
+waited find their commit covered and return without a sync of their own (`Coordination.sync`).
 
 Why that covers every commit up to the number, wherever it is by then:
 
@@ -35,7 +35,7 @@ from typing import Final
 import apsw
 
 from ...errors import StoreError
-from .coordination import LEADER, TIDYING, TURN, Coordination, identity_of
+from .coordination import TIDYING, TURN, Coordination, identity_of
 from .faults import PASSING, told_as_ours
 
 if sys.platform == "darwin":
@@ -59,6 +59,7 @@ class Log:
         self._coordination = coordination
         self._descriptor: int | None = None
         self._identity: tuple[int, int] | None = None
+        self._file_in_use = threading.Lock()
         self._connect = connect
         self._connection: apsw.Connection | None = None
         self._checkpointing = threading.RLock()
@@ -72,34 +73,24 @@ class Log:
 
         Raises: StoreError, if a sync failed, now or earlier.
         """
-        shared = self._coordination
-        if shared.synced >= number:
-            return
-        shared.take(LEADER)
-        try:
-            if shared.synced < number:
-                self._lead()
-        finally:
-            shared.give(LEADER)
+        if self._coordination.synced < number:
+            self._coordination.sync(number, self._sync_file)
 
-    def _lead(self) -> None:
-        shared = self._coordination
-        if shared.sync_failed:
+    def _sync_file(self) -> None:
+        if self._coordination.sync_failed:
             raise StoreError(
                 f"{self._database}: an earlier sync to disk failed, and what the disk holds is unknown. Close the "
                 "store in all processes, see to the disk, and open it again.",
                 path=str(self._database),
             )
         try:
-            descriptor = self._current()
-            number = shared.committed
-            _sync_data(descriptor)
+            with self._file_in_use:
+                _sync_data(self._current())
         except OSError as error:
-            shared.fail_sync()
+            self._coordination.fail_sync()
             raise StoreError(
                 f"{self._path} could not be synced to disk: {error.strerror}", path=str(self._database)
             ) from error
-        shared.synced = number
 
     def _current(self) -> int:
         """A descriptor of the log as it is now; it may have been made anew while this process had no connection."""
@@ -172,11 +163,8 @@ class Log:
 
     def close(self) -> None:
         """Close what this process has open of the log, after whoever is using it."""
-        self._coordination.take(LEADER)
-        try:
+        with self._file_in_use:
             self._close_file()
-        finally:
-            self._coordination.give(LEADER)
         self._close_connection()
 
     def before_fork(self) -> None:

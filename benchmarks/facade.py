@@ -1,0 +1,134 @@
+"""What a call costs above the store: microseconds, the best of several rounds. Run by hand:
+
+    .venv/bin/python benchmarks/facade.py
+
+The store's `put` and `get` answer at once with what they answered first, so what is left is the facade: options,
+checks, requests, the session, the handle. The rules that a store calls are timed by themselves. A machine that others
+use shows more, never less: compare figures of one run, or the smallest of several.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import time
+from collections.abc import Callable, Mapping
+
+import inorder
+from inorder.attributes import define_manager, define_queue
+from inorder.message import Message
+from inorder.options import GetOptions, PutOptions
+from inorder.rules.gets import judge
+from inorder.rules.grouping import ANYTHING, NOTHING_OPEN
+from inorder.rules.puts import Program, PutCircumstances, plan_put, plan_puts
+from inorder.stores.base import GetOutcome, GetRequest, PutOutcome, PutRequest
+from inorder.stores.memory import MemoryStore
+
+BODY = bytes(1024)
+BATCH = 100
+ROUNDS = 15
+CALLS = 2_000
+
+
+class AnsweredStore(MemoryStore):
+    """A store whose puts and gets cost nothing: each number of messages is really put and got once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._puts: dict[int, PutOutcome] = {}
+        self._gets: dict[int, GetOutcome] = {}
+
+    def put(self, request: PutRequest) -> PutOutcome:
+        answer = self._puts.get(len(request.messages))
+        if answer is None:
+            answer = self._puts[len(request.messages)] = super().put(request)
+        return answer
+
+    def get(self, request: GetRequest) -> GetOutcome:
+        answer = self._gets.get(request.count)
+        if answer is None:
+            answer = self._gets[request.count] = super().get(request)
+        return answer
+
+
+def best_us(call: Callable[[], object], *, calls: int = CALLS, messages: int = 1) -> float:
+    """Microseconds per message of the fastest round."""
+    call()
+    seconds = []
+    for _ in range(ROUNDS):
+        start = time.perf_counter()
+        for _ in range(calls):
+            call()
+        seconds.append(time.perf_counter() - start)
+    return min(seconds) / calls / messages * 1e6
+
+
+def calls_us() -> Mapping[str, float]:
+    """The calls of a connection and of a handle."""
+    qm = inorder.connect(AnsweredStore())
+    qm.create_queue("Q")
+    queue = qm.open("Q")
+    options = PutOptions(logical=True)
+    asked = GetOptions(logical=True)
+    bodies = [BODY] * BATCH
+    many = CALLS // BATCH
+    qm.put_many("Q", bodies)
+    found = {
+        "qm.put(body)": best_us(lambda: qm.put("Q", BODY)),
+        "qm.put(body, priority=5)": best_us(lambda: qm.put("Q", BODY, priority=5)),
+        "qm.put(body, logical=True)": best_us(lambda: qm.put("Q", BODY, logical=True)),
+        "queue.put(body)": best_us(lambda: queue.put(BODY)),
+        "queue.put(body, options)": best_us(lambda: queue.put(BODY, options)),
+        "qm.get()": best_us(lambda: qm.get("Q")),
+        "qm.get(wait=1)": best_us(lambda: qm.get("Q", wait=1)),
+        "queue.get()": best_us(queue.get),
+        "queue.get(options)": best_us(lambda: queue.get(asked)),
+        "qm.put_many(100 bodies), a message": best_us(lambda: qm.put_many("Q", bodies), calls=many, messages=BATCH),
+        "qm.get_many(100), a message": best_us(lambda: qm.get_many("Q", BATCH), calls=many, messages=BATCH),
+    }
+    qm.abandon()
+    return found
+
+
+def rules_us() -> Mapping[str, float]:
+    """What a store calls for each message."""
+    circumstances = PutCircumstances(
+        queue=define_queue("Q"),
+        manager=define_manager(name="INORDER"),
+        program=Program("user", "program"),
+        in_unit=False,
+        unit_open=False,
+        now=1.7e9,
+        new_number=itertools.count(1).__next__,
+    )
+    plain, grouped = Message(BODY), Message(BODY, flags=inorder.Flags.IN_GROUP)
+    batch = [plain] * BATCH
+    options, logical, asked = PutOptions(), PutOptions(logical=True), GetOptions()
+    pieces = plan_put(plain, options, NOTHING_OPEN, circumstances).arriving
+    return {
+        "Message(body)": best_us(lambda: Message(BODY)),
+        "plan_put, plain": best_us(lambda: plan_put(plain, options, NOTHING_OPEN, circumstances)),
+        "plan_puts of 100, a message": best_us(
+            lambda: plan_puts(batch, options, NOTHING_OPEN, circumstances), calls=CALLS // BATCH, messages=BATCH
+        ),
+        "plan_put, in a group, logical": best_us(lambda: plan_put(grouped, logical, NOTHING_OPEN, circumstances)),
+        "judge, plain": best_us(lambda: judge(pieces, asked, NOTHING_OPEN, ANYTHING, syncpoint=False, unit_open=False)),
+    }
+
+
+def main() -> None:
+    """Measures and prints."""
+    parser = argparse.ArgumentParser(description="Microseconds that a call costs above the store.")
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
+    options = parser.parse_args()
+    found = {**calls_us(), **rules_us()}
+    if options.json:
+        print(json.dumps({name: round(us, 2) for name, us in found.items()}, indent=2))
+        return
+    for name, us in found.items():
+        print(f"{us:8.2f} us  {name}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,176 @@
+"""Where to sync: inside the write lock with each commit, or after it, by one leader for all who wait.
+
+On bare APSW, one row of 1 KiB a transaction, on disk before it counts. Four ways::
+
+    full, busy handler   synchronous=FULL; writers meet in SQLite's busy handler
+    full, record lock    synchronous=FULL; writers queue up at a POSIX record lock first
+    group, flock         synchronous=NORMAL; writers queue up at a flock, sync the log after it, one for all
+    group, record lock   the same at a record lock
+
+each with one process and with eight, as the disk is and with a millisecond more for each sync, as on disks without a
+cache of their own that survives power loss. Run it as ``python benchmarks/group_commit.py [SECONDS [FOLDER]]``; it
+prints a table in Markdown. Seconds are for each cell, 2 if not given.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import mmap
+import multiprocessing
+import os
+import platform
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from multiprocessing.queues import Queue
+from multiprocessing.synchronize import Barrier
+from pathlib import Path
+from typing import Final
+
+import apsw
+
+BODY: Final = bytes(range(256)) * 4
+CHECKPOINT_PAGES: Final = 4_000
+COMMITTED, SYNCED = 0, 1
+
+
+def no_lock(descriptor: int, operation: int) -> None:
+    """What the busy handler is left alone with."""
+
+
+LOCKS: Final[dict[str, Callable[[int, int], object]]] = {"none": no_lock, "record": fcntl.lockf, "flock": fcntl.flock}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Way:
+    """One way to write."""
+
+    name: str
+    group: bool
+    lock: str
+
+
+WAYS: Final = (
+    Way(name="full, busy handler", group=False, lock="none"),
+    Way(name="full, record lock", group=False, lock="record"),
+    Way(name="group, flock", group=True, lock="flock"),
+    Way(name="group, record lock", group=True, lock="record"),
+)
+
+
+class Writer:
+    """One process's connection, and what it shares with the others: two locks, and two numbers in mapped memory."""
+
+    def __init__(self, folder: Path, way: Way, added_s: float) -> None:
+        self._way = way
+        self._added_s = added_s
+        self._connection = apsw.Connection(str(folder / "store.db"))
+        self._connection.set_busy_timeout(60_000)
+        self._connection.execute("PRAGMA journal_mode = WAL")
+        self._connection.execute(f"PRAGMA synchronous = {'NORMAL' if way.group else 'FULL'}")
+        self._connection.wal_autocheckpoint(CHECKPOINT_PAGES)
+        self._turn = os.open(folder / "turn", os.O_RDWR | os.O_CREAT, 0o600)
+        self._leader = os.open(folder / "leader", os.O_RDWR | os.O_CREAT, 0o600)
+        self._log = os.open(folder / "store.db-wal", os.O_RDWR)
+        shared = os.open(folder / "shared", os.O_RDWR)
+        self._words = memoryview(mmap.mmap(shared, 4096)).cast("Q")
+
+    def put(self) -> None:
+        """One message, on disk."""
+        with self._locked(self._turn):
+            self._connection.execute("BEGIN IMMEDIATE")
+            self._connection.execute("INSERT INTO message (body) VALUES (?)", (BODY,))
+            if not self._way.group:
+                time.sleep(self._added_s)  # in front of SQLite's own sync, so that its lock is held as long
+            self._connection.execute("COMMIT")
+            if not self._way.group:
+                return
+            self._words[COMMITTED] += 1
+            number = self._words[COMMITTED]
+        if self._words[SYNCED] < number:
+            self._sync(number)
+
+    def _sync(self, number: int) -> None:
+        with self._locked(self._leader):
+            if self._words[SYNCED] < number:
+                last = self._words[COMMITTED]
+                os.fdatasync(self._log)
+                time.sleep(self._added_s)
+                self._words[SYNCED] = last
+
+    @contextmanager
+    def _locked(self, descriptor: int) -> Iterator[None]:
+        act = LOCKS[self._way.lock]
+        act(descriptor, fcntl.LOCK_EX)
+        try:
+            yield
+        finally:
+            act(descriptor, fcntl.LOCK_UN)
+
+
+def work(folder: Path, way: Way, added_s: float, seconds: float, start: Barrier, times: Queue[list[float]]) -> None:
+    """In a process of its own: put until the time is over, and hand in how long each took."""
+    writer = Writer(folder, way, added_s)
+    taken: list[float] = []
+    start.wait()
+    now = time.perf_counter()
+    end = now + seconds
+    while now < end:
+        writer.put()
+        before, now = now, time.perf_counter()
+        taken.append(now - before)
+    times.put(taken)
+
+
+def measure(way: Way, processes: int, added_s: float, seconds: float, where: Path) -> list[list[float]]:
+    """How long each put took, by process, in a new store."""
+    context = multiprocessing.get_context("spawn")
+    with tempfile.TemporaryDirectory(dir=where) as name:
+        folder = Path(name)
+        (folder / "shared").write_bytes(bytes(4096))
+        keeper = apsw.Connection(str(folder / "store.db"))  # keeps the log there until all have opened it
+        keeper.execute("PRAGMA journal_mode = WAL")
+        keeper.execute("CREATE TABLE message (id INTEGER PRIMARY KEY, body BLOB)")
+        start = context.Barrier(processes)
+        times: Queue[list[float]] = context.Queue()
+        workers = [
+            context.Process(target=work, args=(folder, way, added_s, seconds, start, times)) for _ in range(processes)
+        ]
+        for worker in workers:
+            worker.start()
+        taken = [times.get() for _ in workers]
+        for worker in workers:
+            worker.join()
+        keeper.close()
+    return taken
+
+
+def row(way: Way, processes: int, added_s: float, seconds: float, taken: list[list[float]]) -> str:
+    """A line of the table: the rate, the waits in milliseconds, and the least of a process against the mean."""
+    every = sorted(each for process in taken for each in process)
+    waits = [every[len(every) // 2], every[int(len(every) * 0.999)], every[-1]]
+    least = min(map(len, taken)) * processes / len(every)
+    shown = " | ".join(f"{wait * 1000:.1f}" for wait in waits)
+    return f"| {way.name} | {added_s * 1000:g} | {processes} | {len(every) / seconds:,.0f} | {shown} | {least:.2f} |"
+
+
+def main(arguments: list[str]) -> None:
+    """Print the table."""
+    seconds = float(arguments[0]) if arguments else 2.0
+    where = Path(arguments[1]) if len(arguments) > 1 else Path(tempfile.gettempdir())
+    print(f"{os.cpu_count()} cores, {platform.platform()}, Python {platform.python_version()}, ", end="")
+    print(f"APSW {apsw.apsw_version()}, SQLite {apsw.sqlite_lib_version()}, {seconds:g} s a cell\n")
+    print("| way | added to a sync, ms | processes | puts/s | median, ms | p99.9, ms | longest, ms | least/mean |")
+    print("|---|--:|--:|--:|--:|--:|--:|--:|")
+    for added_s in (0.0, 0.001):
+        for processes in (1, 8):
+            for way in WAYS:
+                taken = measure(way, processes, added_s, seconds, where)
+                print(row(way, processes, added_s, seconds, taken), flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
