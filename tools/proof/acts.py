@@ -189,8 +189,6 @@ class Reading:
             self._check_whole(call, [sighting.label for sighting in found])
 
     def _check_whole(self, call: Call, labels: list[str]) -> None:
-        if any(label.startswith("?") for label in labels):
-            return
         members = [parse(label) for label in labels]
         first = members[0]
         groups = {(member.putter, member.group) for member in members}
@@ -205,6 +203,8 @@ class Reading:
     def _on_lock(self, call: Call) -> None:
         self._saw(call, None)
 
+    _on_browse = _on_lock
+
     def _on_delete(self, call: Call) -> None:
         act = self._act(call, str(call))
         act.gets.append(call.intent["label"])
@@ -216,14 +216,16 @@ class Reading:
         for label, times in Counter(sighting.label for sighting in found).items():
             if times > 1:
                 self._find("doubled", f"{label} is on {queue} {times} times")
-        if call.outcome == "promised" and call.told["depth"] != len(found):
-            self._find("depth", f"{queue} has {len(found)} messages, and says that it has {call.told['depth']}")
+        total = len(call.told.get("messages", ()))
+        if total != call.told.get("depth", total):
+            self._find("depth", f"{queue} has {total} messages, and says that it has {call.told['depth']}")
 
     def _saw(self, call: Call, act: Act | None) -> list[Sighting]:
         found = []
         for label, uid, place, _persistent in call.told.get("messages", ()):
             if label.startswith("?"):
                 self._find("damaged", f"{call} was given a body that nobody put: {label[1:]}")
+                continue
             found.append(Sighting(label, call.intent["queue"], (uid[0], uid[1]), tuple(place), call, act))
         self.sightings += found
         return found
@@ -275,4 +277,4 @@ class Reading:
                 self._find("left", f"a {what} is still there with {puts} puts, {gets} gets and {locks} locks")
 
 
-OPENINGS = frozenset({"put", "get", "prepare", "lock", "delete", "seen", "units"})
+OPENINGS = frozenset({"put", "get", "browse", "prepare", "lock", "delete", "seen", "units"})

@@ -46,7 +46,9 @@ class Judge:
         fates = {act: True in act.fates for act in self._reading.acts}
         for acts, labels in self._knots():
             assert len(acts) <= UNFINISHED_TOGETHER_MAX, f"{len(acts)} unfinished acts on the same messages"
-            choices = [fates | dict(zip(acts, chosen, strict=True)) for chosen in product((True, False), repeat=len(acts))]
+            choices = [
+                fates | dict(zip(acts, chosen, strict=True)) for chosen in product((True, False), repeat=len(acts))
+            ]
             fates = min(choices, key=lambda choice: self._weight(labels, choice))
         return fates
 

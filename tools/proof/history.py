@@ -45,9 +45,7 @@ class History:
         self._measure = measure
         self._calls = 0
 
-    def do(
-        self, what: str, act: Callable[[], T], tell: Callable[[T], Told] = nothing, **intent: Any
-    ) -> Told | None:
+    def do(self, what: str, act: Callable[[], T], tell: Callable[[T], Told] = nothing, **intent: Any) -> Told | None:
         """Makes a call and writes it down; what was told, or None if it was refused."""
         self._calls += 1
         call = self._calls

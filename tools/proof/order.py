@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from .acts import Act, Finding, Put, Reading, Sighting
+from .acts import Finding, Put, Reading, Sighting
 from .fates import Fates
 
 Uid = tuple[str, int]
@@ -108,7 +108,9 @@ def _drawn_in_order(reading: Reading, facts: dict[str, Sighting], known: Known) 
             of_call[key] = timed
     for queue, found in drawn.items():
         for earlier, later in overtaken(found, by_number=True):
-            yield Finding("order", f"{later.label} stands before {earlier.label} on {queue}, which had its place before")
+            yield Finding(
+                "order", f"{later.label} stands before {earlier.label} on {queue}, which had its place before"
+            )
         lowest = min(found)
         if lowest.position[0] <= known.numbers.get(queue, 0):
             highest = known.numbers[queue]
@@ -169,7 +171,6 @@ def _held_by_two(reading: Reading) -> Iterator[Finding]:
                     yield Finding("two-holders", f"{label} was given to {other.call} while {held.act.title} held it")
 
 
-
 def _read_too_early(reading: Reading, fates: Fates) -> Iterator[Finding]:
     """What a unit puts is seen by nobody before its commit is asked for."""
     for sighting in reading.sightings:
@@ -178,4 +179,6 @@ def _read_too_early(reading: Reading, fates: Fates) -> Iterator[Finding]:
             continue
         begun_at = min((call.begun_at for call in put.act.calls_for(fate=True)), default=-math.inf)
         if sighting.call.ended_at < begun_at:
-            yield Finding("uncommitted", f"{sighting.label} was given to {sighting.call} before its commit was asked for")
+            yield Finding(
+                "uncommitted", f"{sighting.label} was given to {sighting.call} before its commit was asked for"
+            )

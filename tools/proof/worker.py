@@ -134,7 +134,7 @@ class Worker:
         self._get(self.chance.choice(SINGLES), unit, wait=self.chance.choice((0, 0, 0, 0.02)))
 
     def _get(self, queue: str, unit: int = 0, **options: Any) -> Told | None:
-        order = self.chance.choice(("strict", "relaxed"))
+        order: Any = self.chance.choice(("strict", "relaxed"))
         held = {name: options[name] for name in ("confirm_id", "lock_id") if name in options}
         return self.history.do(
             "get",
@@ -284,11 +284,10 @@ def main() -> None:
     asked = parser.parse_args()
     with inorder.connect(asked.store, program=asked.history.stem) as qm:
         worker = Worker(qm, History(asked.history), random.Random(asked.seed), asked.history.stem)
+        print("at work", flush=True)
         for _ in range(asked.steps):
             worker.step()
 
 
 if __name__ == "__main__":
     main()
-
-
