@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -34,8 +35,9 @@ class Round:
         self.seen = {call.intent["queue"]: call.told for call in self.calls if call.what == "seen"}
 
     def standing(self, queue: str = "BY_PUT") -> list[list[Any]]:
-        """Persistent messages that the observer saw, as told."""
-        return [told for told in self.seen[queue]["messages"] if told[3]]
+        """Persistent messages that the observer saw, and nobody before it; as told."""
+        times = Counter(sighting.label for sighting in self.reading.sightings)
+        return [told for told in self.seen[queue]["messages"] if told[3] and times[told[0]] == 1]
 
     def add(self, queue: str, told: list[Any]) -> None:
         self.seen[queue]["messages"].append(told)

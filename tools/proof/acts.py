@@ -180,7 +180,7 @@ class Reading:
     def _on_get(self, call: Call) -> None:
         act = self._home(call)
         if call.outcome == "unknown" and not call.intent["unit"]:
-            self.blind[call.intent["queue"]] += "confirm_id" not in call.intent
+            self.blind[call.intent["queue"]] += 0 if "confirm_id" in call.intent else call.intent.get("count", 1)
         found = self._saw(call, act)
         act.gets += [sighting.label for sighting in found]
         if call.intent.get("strict") and "lock_id" not in call.intent:

@@ -35,6 +35,7 @@ from .order import Known, order_findings
 STORE = "store.db"
 ROUNDS = "rounds"
 OBSERVER = "observer.jsonl"
+OBSERVER_SECONDS_MAX = 120
 
 
 def check_round(calls: Iterable[Call], known: Known) -> list[Finding]:
@@ -67,7 +68,11 @@ def round_folders(folder: Path) -> list[Path]:
 def run_observer(store: Path, round_folder: Path, seed: int) -> list[Finding]:
     """Has a process of its own look at the store; a finding if it fails."""
     asked = ["-m", "tools.proof.observer", store, round_folder / OBSERVER, "--seed", str(seed)]
-    done = subprocess.run([sys.executable, *map(str, asked)], capture_output=True, text=True, check=False)
+    command = [sys.executable, *map(str, asked)]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=OBSERVER_SECONDS_MAX)
+    except subprocess.TimeoutExpired:
+        return [Finding("unusable", f"the store cannot be looked at in {OBSERVER_SECONDS_MAX} s: somebody waits")]
     if done.returncode == 0:
         return []
     return [Finding("unusable", f"the store cannot be looked at: {done.stderr[-2000:]}")]

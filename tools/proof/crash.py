@@ -34,7 +34,7 @@ from .history import read_folder
 from .order import Known
 
 LIFE_SECONDS_MAX = 0.4
-POINT_SECONDS_MAX = 5.0  # by then the worker has come to its point, or does not come to it
+POINT_SECONDS_MAX = 1.5  # by then the worker has come to its point, or does not come to it
 STEPS_MAX = 1_000_000
 ROUNDS_OF_STORE = 8
 RANDOM = "random moment"
@@ -78,7 +78,7 @@ def lives_of(chance: random.Random, round_name: str, workers: int, lives: int) -
                 name=f"r{round_name}-w{worker}-l{life}",
                 seed=chance.getrandbits(32),
                 point=chance.choice((None, *POINTS)),
-                nth=chance.choice((1, 2, 5, 20)),
+                nth=chance.choice((1, 3, 10, 40)),
                 seconds=chance.uniform(0, LIFE_SECONDS_MAX),
             )
             for life in range(lives)

@@ -57,7 +57,7 @@ class Worker:
         self._durable = False  # whether the open unit of work has touched a persistent message
         self._acts: list[Callable[[], None]] = [
             *[self.put] * 6,
-            *[self.get] * 6,
+            *[self.get] * 8,
             *[self.unit_of_work] * 8,
             *[self.put_group] * 2,
             *[self.confirmed_put] * 2,
@@ -130,18 +130,20 @@ class Worker:
     # --- gets
 
     def get(self, unit: int = 0) -> None:
-        """Gets one message, strictly or as it comes; sometimes waits for it."""
-        self._get(self.chance.choice(SINGLES), unit, wait=self.chance.choice((0, 0, 0, 0.02)))
+        """Gets one message, or a few in one call, strictly or as they come; sometimes waits."""
+        count, wait = self.chance.choice((1, 1, 1, 4)), self.chance.choice((0, 0, 0, 0.02))
+        self._get(self.chance.choice(SINGLES), unit, count, wait=wait)
 
-    def _get(self, queue: str, unit: int = 0, **options: Any) -> Told | None:
+    def _get(self, queue: str, unit: int = 0, count: int = 1, **options: Any) -> Told | None:
         order: Any = self.chance.choice(("strict", "relaxed"))
         held = {name: options[name] for name in ("confirm_id", "lock_id") if name in options}
         return self.history.do(
             "get",
-            lambda: [self.qm.get(queue, read_order=order, **options)],
+            lambda: self.qm.get_many(queue, count, read_order=order, **options),
             lambda messages: self._got(messages, unit, held=bool(held)),
             queue=queue,
             unit=unit,
+            count=count,
             strict=order == "strict",
             **held,
         )
@@ -168,9 +170,10 @@ class Worker:
         """Several puts and gets on several queues, then an end: commit, back out or prepare."""
         self._units += 1
         unit, self._durable = self._units, False
+        acts = (self.put, self.put, self.get, self.get, self.get, self.put_group, self.get_group, self.get_group)
         with self.qm.unit_of_work() as block:
             for _ in range(self.chance.randint(1, 5)):
-                self.chance.choice((self.put, self.put, self.get, self.get, self.put_group, self.get_group))(unit)
+                self.chance.choice(acts)(unit)
             end = self.chance.choice(("commit", "commit", "commit", "back_out", "prepare"))
             if end == "prepare" and self._prepare(unit):
                 return
