@@ -124,7 +124,8 @@ def work_and_die(folder: Path, *, seed: int, steps: int) -> None:
     store = folder / STORE
 
     def measure() -> Told:
-        return {"log": log_of(store).stat().st_size}
+        log = log_of(store)
+        return {"log": log.stat().st_size if log.exists() else 0}
 
     qm = connect_untidied(store)
     create_queues(qm)
