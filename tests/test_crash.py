@@ -26,9 +26,10 @@ OFTEN = ("begun", "written", "committed", "before-sync", "synced", "settled")  #
 
 @needs_files
 def test_killed_processes_break_no_promise(tmp_path: Path) -> None:
-    report = crash.run(kills=30, seed=SEED, workers=3, lives=2, seconds=15, parent=tmp_path)
+    report = crash.run(kills=24, seed=SEED, workers=3, lives=2, seconds=10, parent=tmp_path)
     assert not report.findings, f"INORDER_CRASH_SEED={SEED} tries the same plan\n{report}"
-    assert report.kills.total()
+    assert report.kills.total() >= 6
+    assert report.promises > 100
 
 
 @needs_files

@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import os
 import random
+import select
 import shutil
 import signal
 import subprocess
@@ -34,6 +35,7 @@ from .history import read_folder
 from .order import Known
 
 LIFE_SECONDS_MAX = 0.4
+START_SECONDS_MAX = 60.0
 POINT_SECONDS_MAX = 1.5  # by then the worker has come to its point, or does not come to it
 STEPS_MAX = 1_000_000
 ROUNDS_OF_STORE = 8
@@ -56,18 +58,22 @@ class Report:
 
     Attributes:
         kills: how many, by point; `RANDOM` for those at no point.
+        promises: how many calls were acknowledged, and so were checked.
         kept: the folder of the store at which promises were broken, if any were.
     """
 
     seed: int
     kills: Counter[str] = field(default_factory=Counter)
+    promises: int = 0
     findings: list[Finding] = field(default_factory=list)
     kept: Path | None = None
 
     def __str__(self) -> str:
         kills = ", ".join(f"{point}: {count}" for point, count in sorted(self.kills.items()))
         kept = f"\nthe store and its histories are in {self.kept}" if self.kept else ""
-        return f"seed {self.seed}: {self.kills.total()} kills ({kills})\n{told(self.findings, as_json=False)}{kept}"
+        missed = ", ".join(point for point in POINTS if point not in self.kills) or "none"
+        what = f"{self.promises:,} promises, {self.kills.total():,} kills ({kills}; points never reached: {missed})"
+        return f"seed {self.seed}: {what}\n{told(self.findings, as_json=False)}{kept}"
 
 
 def lives_of(chance: random.Random, round_name: str, workers: int, lives: int) -> Iterator[list[Life]]:
@@ -96,7 +102,11 @@ def live(store: Path, round_folder: Path, life: Life) -> tuple[str, list[Finding
         )
     assert worker.stdout is not None
     with worker.stdout:
-        worker.stdout.readline()  # it is at work, or dead
+        if not select.select([worker.stdout], [], [], START_SECONDS_MAX)[0]:  # it is neither at work nor dead
+            worker.kill()
+            worker.wait()
+            return RANDOM, [Finding("worker", f"{life.name} was not at work after {START_SECONDS_MAX} s: it waits")]
+        worker.stdout.readline()
     killed_at = life.point or RANDOM
     try:
         worker.wait(POINT_SECONDS_MAX if life.point else life.seconds)
@@ -127,7 +137,9 @@ def run_round(report: Report, folder: Path, known: Known, chance: random.Random,
                 report.findings += findings
     report.findings += run_observer(folder / STORE, round_folder, chance.getrandbits(32))
     if (round_folder / OBSERVER).exists():
-        report.findings += check_round(read_folder(round_folder), known)
+        calls = read_folder(round_folder)
+        report.promises += sum(call.outcome == "promised" for call in calls)
+        report.findings += check_round(calls, known)
         report.findings += check_database(folder / STORE)
 
 

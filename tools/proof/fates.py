@@ -8,13 +8,13 @@ there are few choices at a time.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections import ChainMap, Counter, defaultdict
+from collections.abc import Iterator, Mapping, MutableMapping
 from itertools import product
 
 from .acts import Act, Finding, Put, Reading
 
-Fates = dict[Act, bool]
+Fates = MutableMapping[Act, bool]
 UNFINISHED_TOGETHER_MAX = 14
 
 # What can be wrong with one message. Its loss weighs less than the rest: it may have been got by a call that died.
@@ -46,10 +46,11 @@ class Judge:
         fates = {act: True in act.fates for act in self._reading.acts}
         for acts, labels in self._knots():
             assert len(acts) <= UNFINISHED_TOGETHER_MAX, f"{len(acts)} unfinished acts on the same messages"
-            choices = [
-                fates | dict(zip(acts, chosen, strict=True)) for chosen in product((True, False), repeat=len(acts))
-            ]
-            fates = min(choices, key=lambda choice: self._weight(labels, choice))
+            chosen = min(
+                (dict(zip(acts, choice, strict=True)) for choice in product((True, False), repeat=len(acts))),
+                key=lambda choice: self._weight(labels, ChainMap(choice, fates)),
+            )
+            fates |= chosen
         return fates
 
     def _knots(self) -> Iterator[tuple[list[Act], set[str]]]:
