@@ -12,7 +12,7 @@ MADE_IN := $(shell sed -n 2p $(STAMP) 2>/dev/null)
 PYTHON ?= $(or $(MADE_WITH),python3)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test long check format mutants clean
+.PHONY: help setup demo test long check format mutants crash clean
 
 ifneq ($(MADE_WITH) $(MADE_IN),$(PYTHON) $(CURDIR))
 .PHONY: $(STAMP)
@@ -30,7 +30,8 @@ test: setup      ## run the tests, with a coverage summary
 	@$(RUN) -m pytest -q --cov --cov-report=term
 
 long: setup      ## the long run: 10,000 random schedules and histories for each property, at random; about 15 minutes
-	@INORDER_LONG=1 $(RUN) -m pytest -q tests/test_schedules.py tests/test_properties.py tests/rules
+	@INORDER_LONG=1 $(RUN) -m pytest -q tests/test_schedules.py tests/test_properties.py tests/rules \
+	    tests/test_power_loss.py tests/test_master_property.py
 
 check: setup     ## lint, format and types, without changing anything
 	$(RUN) -m ruff check .
@@ -43,6 +44,11 @@ format: setup    ## sort the imports and format all code
 
 mutants: setup   ## break the rules one by one: a table must fail for each
 	@$(RUN) tools/mutants.py
+
+KILLS := 3000
+SECONDS := 3600
+crash: setup     ## kill processes KILLS=3000 times, for SECONDS=3600 at most, and check what they had been promised
+	@$(RUN) -m tools.proof.crash --kills $(KILLS) --seconds $(SECONDS)
 
 clean:           ## remove .venv and everything else that was made
 	rm -rf $(VENV) build dist htmlcov .coverage .coverage.* .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,127 @@
+"""The master property (lifecycle B-53) over processes: when a strict reader looks makes no difference.
+
+Four processes write, in units of work; one reads strictly, all the time. What it has read at the end is what a
+laid-back reader reads: of each priority, all that was committed, in the order of the places.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+import threading
+from collections import defaultdict
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+from tests.file_store import needs_files
+from tools.proof.acts import Reading, Sighting
+from tools.proof.checker import check_round
+from tools.proof.history import History, read_folder
+from tools.proof.observer import observe
+from tools.proof.order import Known
+from tools.proof.strict import END, Writer, put_message, read
+from tools.proof.worker import QUEUES, create_queues
+
+import inorder
+from inorder import QueueManager
+
+SEED = int(os.environ.get("INORDER_CRASH_SEED", random.SystemRandom().getrandbits(32)))
+SECONDS = float(os.environ.get("INORDER_MASTER_SECONDS", "60" if "INORDER_LONG" in os.environ else "1"))
+WRITERS = 4
+RULES = [queue for queue in QUEUES if queue != "GROUPS"]
+
+
+def levels(sightings: Iterable[Sighting]) -> dict[int, list[str]]:
+    """The labels, for each priority by itself (B-34)."""
+    found: dict[int, list[str]] = defaultdict(list)
+    for sighting in sightings:
+        if sighting.label != str(END) and not sighting.label.startswith("observer"):
+            found[sighting.place[0]].append(sighting.label)
+    return dict(found)
+
+
+def finish(qm: QueueManager, folder: Path, queue: str) -> None:
+    """All writers have ended: tells the reader."""
+    history = History(folder / f"{END.putter}.jsonl")
+    put_message(qm, history, queue, END)
+    history.close()
+
+
+def judge(qm: QueueManager, folder: Path, queue: str, kind: str) -> None:
+    """Every promise was kept, and the reader read what a laid-back one reads."""
+    history = History(folder / "observer.jsonl")
+    observe(qm, history, random.Random(SEED), "observer")
+    history.close()
+    calls = read_folder(folder)
+    assert check_round(calls, Known()) == [], f"INORDER_CRASH_SEED={SEED}"
+    reading = Reading(calls)
+    eager = [sighting for sighting in reading.sightings if sighting.call.process == "reader"]
+    assert len(eager) > WRITERS
+    if kind == "browser":
+        laid_back = reading.seen[queue]
+    else:  # it has removed them: the committed ones, by their places
+        committed = {put.label for put in reading.puts.values() if put.act.fates == {True}}
+        assert committed == {sighting.label for sighting in eager + reading.seen[queue]} | others(reading, queue)
+        laid_back = sorted(eager, key=lambda sighting: sighting.place)
+    assert levels(eager) == levels(laid_back), f"INORDER_CRASH_SEED={SEED}"
+
+
+def others(reading: Reading, queue: str) -> set[str]:
+    """What the observer put on the other queues."""
+    return {put.label for put in reading.puts.values() if put.queue != queue}
+
+
+def start(folder: Path, role: str, name: str, queue: str, *options: object) -> subprocess.Popen[bytes]:
+    asked = ["-m", "tools.proof.strict", role, folder / "store.db", folder / f"{name}.jsonl", "--queue", queue]
+    return subprocess.Popen([sys.executable, *map(str, asked + list(options))])
+
+
+@needs_files
+@pytest.mark.parametrize("kind", ["getter", "browser"])
+@pytest.mark.parametrize("queue", RULES)
+def test_an_eager_strict_reader_among_processes_reads_what_a_laid_back_one_reads(
+    tmp_path: Path, queue: str, kind: str
+) -> None:
+    with inorder.connect(str(tmp_path / "store.db")) as qm:
+        create_queues(qm)
+        reader = start(tmp_path, kind, "reader", queue)
+        writers = [
+            start(tmp_path, "writer", f"writer-{n}", queue, "--seed", SEED + n, "--seconds", SECONDS)
+            for n in range(WRITERS)
+        ]
+        assert [writer.wait() for writer in writers] == [0] * WRITERS
+        finish(qm, tmp_path, queue)
+        assert reader.wait() == 0
+        judge(qm, tmp_path, queue, kind)
+
+
+@pytest.mark.parametrize("kind", ["getter", "browser"])
+@pytest.mark.parametrize("queue", RULES)
+def test_the_same_among_the_threads_of_one_process(tmp_path: Path, queue: str, kind: str) -> None:
+    """A store in memory shows that the test itself is right."""
+    with inorder.connect() as qm:
+        create_queues(qm)
+
+        def read_all() -> None:
+            with qm.connect() as connection:
+                read(connection, History(tmp_path / "reader.jsonl"), queue, kind)
+
+        def write(name: str, seed: int) -> None:
+            with qm.connect() as connection:
+                writer = Writer(connection, History(tmp_path / f"{name}.jsonl"), random.Random(seed), name, queue)
+                for _ in range(40):
+                    writer.step()
+                writer.finish()
+
+        reader = threading.Thread(target=read_all)
+        writers = [threading.Thread(target=write, args=(f"writer-{n}", SEED + n)) for n in range(WRITERS)]
+        for thread in (reader, *writers):
+            thread.start()
+        for thread in writers:
+            thread.join()
+        finish(qm, tmp_path, queue)
+        reader.join()
+        judge(qm, tmp_path, queue, kind)

@@ -1,0 +1,110 @@
+"""Reads the histories of all processes, and says whether every promise was kept.
+
+    python -m tools.proof.checker FOLDER [--json]
+
+A folder has the store, `store.db`, and a folder of histories for each round in `rounds`. A round ends with the
+observer's history; where the last round has none, the store is looked at now. What is checked:
+
+* every message whose put was acknowledged is there once, or was got once; none that was got comes back;
+* what has an intent alone happened wholly or not at all: units, groups, bulk calls;
+* nothing is invented, doubled or damaged, and nothing is seen before its commit;
+* a unit that was prepared, a put or get with a confirm id is there until somebody ends it; other units end with their
+  owner;
+* unique ids and numbers never come again; places ascend with time; strict readers read in order;
+* the database is whole by SQLite's own checks.
+
+Messages that are not persistent may vanish, but must not come back, or come twice.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterable, Sequence
+from contextlib import closing
+from pathlib import Path
+
+from .acts import Finding, Reading
+from .fates import Judge
+from .history import Call, read_folder
+from .order import Known, order_findings
+
+STORE = "store.db"
+ROUNDS = "rounds"
+OBSERVER = "observer.jsonl"
+OBSERVER_SECONDS_MAX = 120
+
+
+def check_round(calls: Iterable[Call], known: Known) -> list[Finding]:
+    """The faults of one round; `known` has what the rounds before it left, and learns what this one leaves."""
+    reading = Reading(calls)
+    judge = Judge(reading, known.visible)
+    fates = judge.choose()
+    findings = reading.findings + judge.findings(fates) + list(order_findings(reading, fates, known))
+    puts = {**known.visible, **reading.puts}
+    seen = [sighting.label for found in reading.seen.values() for sighting in found]
+    known.visible = {label: puts[label] for label in seen if label in puts}
+    return findings
+
+
+def check_database(path: Path) -> list[Finding]:
+    """What SQLite itself finds; no connection of this process may be open to the file."""
+    with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as database:
+        try:
+            damage = [row[0] for row in database.execute("PRAGMA integrity_check") if row[0] != "ok"]
+            damage += [f"foreign key: {row}" for row in database.execute("PRAGMA foreign_key_check")]
+        except sqlite3.DatabaseError as error:
+            damage = [str(error)]
+    return [Finding("integrity", text) for text in damage]
+
+
+def round_folders(folder: Path) -> list[Path]:
+    return sorted(path for path in (folder / ROUNDS).iterdir() if path.is_dir())
+
+
+def run_observer(store: Path, round_folder: Path, seed: int) -> list[Finding]:
+    """Has a process of its own look at the store; a finding if it fails."""
+    asked = ["-m", "tools.proof.observer", store, round_folder / OBSERVER, "--seed", str(seed)]
+    command = [sys.executable, *map(str, asked)]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=OBSERVER_SECONDS_MAX)
+    except subprocess.TimeoutExpired:
+        return [Finding("unusable", f"the store cannot be looked at in {OBSERVER_SECONDS_MAX} s: somebody waits")]
+    if done.returncode == 0:
+        return []
+    return [Finding("unusable", f"the store cannot be looked at: {done.stderr[-2000:]}")]
+
+
+def check_folder(folder: Path) -> list[Finding]:
+    """The faults of all rounds, and of the database as it is now."""
+    rounds, known = round_folders(folder), Known()
+    findings = []
+    if not (rounds[-1] / OBSERVER).exists():
+        findings += run_observer(folder / STORE, rounds[-1], seed=0)
+    for round_folder in rounds:
+        found = check_round(read_folder(round_folder), known)
+        findings += [Finding(kind, f"round {round_folder.name}: {text}") for kind, text in found]
+    return findings + check_database(folder / STORE)
+
+
+def told(findings: Sequence[Finding], *, as_json: bool) -> str:
+    if as_json:
+        return json.dumps([finding._asdict() for finding in findings], indent=2)
+    return "\n".join([*(f"{kind}: {text}" for kind, text in findings), f"{len(findings)} broken promises"])
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--json", action="store_true", help="the findings as a list of objects")
+    asked = parser.parse_args()
+    findings = check_folder(asked.folder)
+    print(told(findings, as_json=asked.json))
+    return 1 if findings else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,122 @@
+"""A history: what one process was about to do, and what it was then promised.
+
+One file for each process, one line of JSON for each moment: "intent" before a call, "promised" or "refused" after it.
+A line is written by one `os.write`, so a killed process loses none that it wrote; a line without its end was not
+written. A call with an intent alone may have happened or not.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+from inorder import InorderError, OrderDeadlock, OrderPending, OrderSelfBlocked
+from inorder.errors import NoMessageAvailable, NotFound, UnitNotFound
+
+T = TypeVar("T")
+Told = dict[str, Any]
+Line = dict[str, Any]
+Outcome = Literal["promised", "refused", "unknown"]
+
+# What a call of a proof may be refused for. Any other error ends its process, and the proof.
+REFUSALS = (NoMessageAvailable, OrderPending, OrderSelfBlocked, OrderDeadlock, NotFound, UnitNotFound)
+
+
+def nothing(_result: object) -> Told:
+    return {}
+
+
+class History:
+    """Writes the history of one process.
+
+    Args:
+        path: the file; what is there already stays.
+        measure: asked at each promise; its answer stands in the line.
+    """
+
+    def __init__(self, path: Path, measure: Callable[[], Told] = dict) -> None:
+        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+        self._measure = measure
+        self._calls = 0
+
+    def do(self, what: str, act: Callable[[], T], tell: Callable[[T], Told] = nothing, **intent: Any) -> Told | None:
+        """Makes a call and writes it down; what was told, or None if it was refused."""
+        self._calls += 1
+        call = self._calls
+        self.write({"call": call, "is": "intent", "what": what, **intent})
+        try:
+            told = tell(act())
+        except REFUSALS as error:
+            self.write({"call": call, "is": "refused", "error": reason_of(error)})
+            return None
+        self.write({"call": call, "is": "promised", **told, **self._measure()})
+        return told
+
+    def write(self, line: Line) -> None:
+        os.write(self._file, json.dumps({"at": time.monotonic_ns(), **line}).encode() + b"\n")
+
+    def close(self) -> None:
+        os.close(self._file)
+
+
+def reason_of(error: InorderError) -> str:
+    return f"{type(error).__name__}: {error}"
+
+
+@dataclass(eq=False)
+class Call:
+    """A call as its history tells it.
+
+    Args:
+        process: who made it.
+        what: "put", "get", "commit" ...
+        intent: what was asked, as written before the call.
+        told: what was answered; empty unless promised.
+        begun_at, ended_at: nanoseconds of the machine's one monotonic clock; infinite if it has not ended.
+        last_at: the last sign of life of the process.
+    """
+
+    process: str
+    what: str
+    intent: Line
+    begun_at: int
+    told: Told = field(default_factory=dict)
+    ended_at: float = math.inf
+    outcome: Outcome = "unknown"
+    last_at: int = 0
+
+    def __str__(self) -> str:
+        return f"call {self.intent['call']} of {self.process} ({self.what})"
+
+
+def read_lines(path: Path) -> list[Line]:
+    """The lines of a history; a last one without its end was not written."""
+    return [json.loads(line) for line in path.read_bytes().split(b"\n")[:-1]]
+
+
+def calls_of(process: str, lines: Iterable[Line]) -> list[Call]:
+    """The calls that these lines tell of, in order."""
+    calls: dict[int, Call] = {}
+    last_at = 0
+    for line in lines:
+        last_at = line["at"]
+        if line["is"] == "intent":
+            calls[line["call"]] = Call(process, line["what"], line, line["at"])
+        else:
+            call = calls[line["call"]]
+            call.outcome, call.ended_at = line["is"], line["at"]
+            call.told = line if line["is"] == "promised" else {}
+    for call in calls.values():
+        call.last_at = last_at
+    return list(calls.values())
+
+
+def read_folder(folder: Path) -> list[Call]:
+    """The calls of all processes that have a history in a folder."""
+    return [call for path in sorted(folder.glob("*.jsonl")) for call in calls_of(path.stem, read_lines(path))]
