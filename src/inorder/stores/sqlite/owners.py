@@ -195,12 +195,18 @@ def close_handle(store: SqliteStore, verb: SqliteTransaction, handle: SqliteHand
 
 def _end_handle(store: SqliteStore, verb: SqliteTransaction, handle: int, number: int, *, made_temporary: bool) -> None:
     """With a handle go its locks and marks, the last of the cooperating set's, and its temporary queue."""
-    verb.execute(END_HANDLE, (handle,))
     one = store.handles.pop(handle, None)
     if one is not None:
         store.connections[one.connection.id].by_id.pop(handle, None)
-    if not verb.exists(number):
-        return
+    if verb.exists(number):
+        _end_holds(verb, handle, number)
+        if made_temporary:
+            vanish(store, verb, number)
+    verb.execute(END_HANDLE, (handle,))
+
+
+def _end_holds(verb: SqliteTransaction, handle: int, number: int) -> None:
+    """What a handle keeps from others on its queue."""
     queue = verb.queue(number)
     for columns in verb.execute(LOCKED_BY_HANDLE, (handle,)).fetchall():
         verb.step(queue, queue.row_of(columns), Event.UNLOCK, lock=Lock.RIGHT)
@@ -209,10 +215,8 @@ def _end_handle(store: SqliteStore, verb: SqliteTransaction, handle: int, number
     verb.execute(LEAVE_ALL, (handle,))
     verb.execute(FORGET_PASSAGES, (handle,))
     verb.execute(END_MARKS, (handle,))
-    if next(verb.execute(CO_OPERATING, (number,)), None) is None:
+    if next(verb.execute(CO_OPERATING, (number, handle)), None) is None:
         verb.execute(END_MARKS_FOR_ALL, (number,))
-    if made_temporary:
-        vanish(store, verb, number)
 
 
 # --- queues that go

@@ -232,7 +232,7 @@ WHERE message.id = place.id;
 
 -- name: show puts
 -- A commit shows what the unit put.
-UPDATE message SET state = ?3, unit = NULL, visible_at = ?4
+UPDATE message SET state = ?3, unit = NULL, visible_at = ?4, forgotten = 0
 WHERE unit = ?1 AND queue = ?2 AND state = 1;
 
 -- name: return gets
@@ -370,7 +370,7 @@ SELECT id, name, input, output, exclusive FROM handle WHERE queue = ? ORDER BY i
 SELECT count(*) FROM handle WHERE name = ?;
 
 -- name: co-operating
-SELECT 1 FROM handle WHERE queue = ? AND co_op LIMIT 1;
+SELECT 1 FROM handle WHERE queue = ? AND co_op AND id <> ? LIMIT 1;
 
 -- name: end marks
 DELETE FROM mark WHERE handle = ?;

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ...attributes import QueueAttributes
 from ...message import NO_ID, Place, UniqueId
 from ...options import Match
-from ...rules.grouping import Members, Wanted, has_what_it_needs, is_head
+from ...rules.grouping import Wanted, is_head
 from ...rules.lifecycle import State
-from ...rules.ordering import PRIORITY_MAX, UNSET, Cursor, Decision, Kind, Pending, Standing, decide_levels
+from ...rules.ordering import PRIORITY_MAX, UNSET, Cursor, Decision, Pending, Standing, decide_levels
 from ..rows import (
     NEVER,
     NO_PLACE,
