@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import getpass
 import os
+import re
 import sys
 from collections import OrderedDict
 from collections.abc import Callable, Generator, Iterable
@@ -20,6 +21,7 @@ from .attributes import (
     QueueKeywords,
     QueueStatus,
     QueueType,
+    check_queue_name,
     define_queue,
 )
 from .errors import (
@@ -40,7 +42,7 @@ from .keywords import PutCall, sweep_options
 from .message import Message, UniqueId
 from .options import EVERYTHING, BrowseKeywords, GetKeywords, GetOptions, Match, OpenOptions, PutOptions, check_switch
 from .rules.puts import Program, PutResult
-from .session import Services, Session, services_of
+from .session import Services, Session, services_at, services_of
 from .stores.base import Locked, OrderView, Outcome, Store, Unit
 from .stores.memory import MemoryStore
 from .unit_of_work import UnitOfWork
@@ -55,26 +57,47 @@ Data = bytes | bytearray | memoryview | Message
 MEMORY = ":memory:"
 
 
-def connect(store: str | Store = MEMORY, *, program: str | None = None) -> QueueManager:
+def connect(
+    store: str | os.PathLike[str] | Store = MEMORY, *, program: str | None = None, name: str | None = None
+) -> QueueManager:
     """Connects to a queue manager.
 
     Args:
-        store: ":memory:" for a new queue manager in this process's memory (name "INORDER"), or a store. All
-            connections of a process to one store object share its waiting room and its listeners, as if made by
-            `connect` of one of them.
+        store: the path of a file, which is made if it is missing: any number of processes use it at once. Or
+            ":memory:" for a new queue manager in this process's memory. Or a store: all connections of a process to
+            one store object, and to one file, share its waiting room and its listeners.
         program: the name recorded with each message put; default: the name of the running script.
+        name: of a queue manager that is made: 1 to 48 characters, part of the ids that it makes. Default: "INORDER"
+            in memory, else made from the file's name.
 
     Returns: a connection. Use it as a context manager: the normal end of the block commits and closes, an
     exception backs out and closes. For another thread take another connection with `connect` of this one.
 
-    Raises: ArgumentError, a store that this release does not have.
+    Raises: ArgumentError. StoreForeign, StoreNewer: the file is not ours to open, and was left as it was.
+    StoreError: there can be no store here, and why.
     """
+    script = Path(sys.argv[0] or sys.executable).name if program is None else _program(program)
+    who = Program(_user()[:12], script[:28])
+    if name is not None:
+        check_queue_name(name, argument="name", reason=Reason.Q_MGR_NAME_ERROR)
     if isinstance(store, str) and store == MEMORY:
-        store = MemoryStore()
-    if isinstance(store, str) or not hasattr(store, "observe"):
-        raise bad_argument("store", store, f"{MEMORY!r} or a store: files are not supported yet")
-    name = Path(sys.argv[0] or sys.executable).name if program is None else _program(program)
-    return QueueManager(services_of(store), Program(_user()[:12], name[:28]))
+        store = MemoryStore(name or "INORDER")
+    if isinstance(store, str | os.PathLike):
+        return _connect_to_file(store, who, name)
+    if not hasattr(store, "observe"):
+        raise bad_argument("store", store, f"a path, {MEMORY!r} or a store")
+    return QueueManager(services_of(store), who)
+
+
+def _connect_to_file(path: str | os.PathLike[str], who: Program, name: str | None) -> QueueManager:
+    from .stores.sqlite import SqliteStore  # noqa: PLC0415 - who stays in memory does not load the database
+
+    if not os.fspath(path) or "\0" in str(path):
+        raise bad_argument("store", path, f"the path of a file, {MEMORY!r} or a store")
+    file = Path(os.fspath(path))
+    chosen = name or re.sub(r"[^A-Za-z0-9./_%]", "_", file.stem)[:48] or "INORDER"
+    with services_at(file, lambda: SqliteStore(file, chosen)) as services:
+        return QueueManager(services, who)
 
 
 def _program(name: object) -> str:

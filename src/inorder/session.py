@@ -16,6 +16,7 @@ import os
 import queue as queues
 import threading
 import weakref
+from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
 
@@ -27,17 +28,22 @@ from .stores.base import Outcome, Store
 from .waiting import Room
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
 
 log = logging.getLogger("inorder.session")
 
 
 class Services:
-    """What all connections of this process to one store share; made by `services_of`."""
+    """What all connections of this process to one store share; made by `services_of` and `services_at`.
 
-    def __init__(self, store: Store) -> None:
+    Args:
+        file: the file that the store was opened for by name: the end of the last connection closes it.
+    """
+
+    def __init__(self, store: Store, file: Path | None = None) -> None:
         self.store = store
+        self._file = file
         self.room = Room(store)
         self.hub = Hub(store)
         self.forgotten: queues.SimpleQueue[int] = queues.SimpleQueue()  # owners; a finalizer may put at any moment
@@ -68,6 +74,15 @@ class Services:
             self._owners.discard(owner)
             thread = self.hub.close() if is_last else None
         await_end(thread)
+        if is_last and self._file is not None:
+            self._close_unless_used()
+
+    def _close_unless_used(self) -> None:
+        """The file's last connection has gone; unless another one came meanwhile, the file is closed."""
+        with _making:
+            if not self._owners and _open_files.get(self._file) is self:
+                del _open_files[self._file]
+                self.store.close_store()
 
     def reap(self) -> None:
         """Ends the connections that were forgotten; one that cannot be ended now is kept for the next time."""
@@ -91,10 +106,35 @@ class Services:
         for owner in list(self._owners):
             with contextlib.suppress(InorderError):
                 self.store.disconnect(owner)
+        if self._file is not None:
+            self.store.close_store()
+
+    def serves_this_process(self) -> bool:
+        """Whether it was made by this process, and not by the one from which it was forked."""
+        return self._process == os.getpid()
 
 
 _all_services: weakref.WeakSet[Services] = weakref.WeakSet()
 _making = threading.RLock()
+_open_files: dict[Path | None, Services] = {}
+
+
+@contextlib.contextmanager
+def services_at(path: Path, open_store: Callable[[], Store]) -> Iterator[Services]:
+    """The services of a file, for the block in which somebody connects: they are closed with the last connection.
+
+    Raises: what `open_store` raises.
+    """
+    file = path.resolve()
+    with _making:
+        services = _open_files.get(file)
+        if services is None or not services.serves_this_process():
+            services = _open_files[file] = Services(open_store(), file)
+        services.reap()
+        try:
+            yield services
+        finally:
+            services._close_unless_used()
 
 
 def services_of(store: Store) -> Services:

@@ -70,6 +70,7 @@ class Room:
     """Where the calls of this process that wait on one store are held and woken."""
 
     def __init__(self, store: Store) -> None:
+        self._store = store
         self._clock = store.clock
         self._condition = threading.Condition()
         self._waiters: list[Waiter] = []
@@ -83,14 +84,18 @@ class Room:
         """
         deadline = self._clock.now() + (options.wait or 0)
         waiter = Waiter(owner, queue, rank_of(options), deadline)
-        with self._condition:
-            self._waiters.append(waiter)
-            self._waiters.sort(key=lambda one: one.rank)  # stable: first come first within a rank
-            try:
-                return self._serve(waiter, look)
-            finally:
-                self._waiters.remove(waiter)
-                self._condition.notify_all()
+        self._store.attend(waits=True)
+        try:
+            with self._condition:
+                self._waiters.append(waiter)
+                self._waiters.sort(key=lambda one: one.rank)  # stable: first come first within a rank
+                try:
+                    return self._serve(waiter, look)
+                finally:
+                    self._waiters.remove(waiter)
+                    self._condition.notify_all()
+        finally:
+            self._store.attend(waits=False)
 
     def _serve(self, waiter: Waiter, look: Callable[[], Look[T]]) -> T | None:
         while True:

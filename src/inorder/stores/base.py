@@ -404,6 +404,14 @@ class Store(Protocol):
         """
         ...
 
+    def attend(self, *, waits: bool) -> None:
+        """A call of this process begins (or ends) to wait: observers are to be told what other processes change."""
+        ...
+
     def stop(self) -> None:
         """Takes no more calls: waiting ones and later ones end with 2162."""
+        ...
+
+    def close_store(self) -> None:
+        """Lets go of the medium; connections of this process that are left end. Harmless when repeated."""
         ...

@@ -30,7 +30,7 @@ def _memory(clock: Clock) -> RestartableStore:
 
 
 def _sqlite(clock: Clock) -> RestartableStore:
-    from ..stores.sqlite import SqliteStore
+    from ..stores.sqlite import SqliteStore  # noqa: PLC0415 - who stays in memory does not load the database
 
     folder = tempfile.TemporaryDirectory(prefix="inorder-")
     store = SqliteStore(Path(folder.name) / "store.db", name="TEST", clock=clock)

@@ -428,6 +428,12 @@ class MemoryStore:
 
     # --- the end
 
+    def attend(self, *, waits: bool) -> None:
+        """Nobody else is there to change anything."""
+
+    def close_store(self) -> None:
+        """What is in memory goes with the object."""
+
     def stop(self) -> None:
         with self._verb(though_stopped=True) as verb:
             self._stopped = True

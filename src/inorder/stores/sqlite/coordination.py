@@ -82,7 +82,8 @@ class Coordination:
 
     def _allocate(self, mode: int) -> None:
         # Written, not only made longer: a page without a place on a full disk would kill whoever touches it.
-        if os.fstat(self._descriptor).st_size < LENGTH:
+        self.is_new = os.fstat(self._descriptor).st_size < LENGTH
+        if self.is_new:
             os.fchmod(self._descriptor, mode)
             os.pwrite(self._descriptor, bytes(LENGTH), 0)
 

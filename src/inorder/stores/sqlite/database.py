@@ -30,6 +30,7 @@ from .coordination import TURN, attach, detach, forget_all, identity_of, opening
 from .faults import PASSING, store_error, told_as_ours
 from .log import Log
 from .opening import APPLICATION_ID, refuse_other_version, refuse_unfit
+from .points import reached
 
 BUSY_MS: Final = 1_000  # how long SQLite waits in one go; between, a signal handler gets its turn
 CACHE_KIB: Final = 8_192
@@ -187,10 +188,13 @@ class Database:
             try:
                 self._refuse_replaced()
                 _patiently(connection, "BEGIN IMMEDIATE")
+                reached("begun")
                 yield
                 shared.before_commit()
+                reached("written")
                 _patiently(connection, "COMMIT")
                 self.ticket = shared.after_commit(self._changed)
+                reached("committed")
             except BaseException as error:
                 self._give_up(connection)
                 self._raise_ours(error)
@@ -273,7 +277,14 @@ class Database:
         Raises: StoreError, if a sync failed, now or earlier: what is on disk is unknown then.
         """
         self._refuse_unusable()
+        reached("before-sync")
         self._log.sync(ticket)
+        reached("synced")
+
+    @property
+    def may_have_lost(self) -> bool:
+        """Whether what was not synced may be missing: nobody noted that the file was open since it was copied here."""
+        return self._coordination.is_new
 
     def tidy_log(self) -> None:
         """Shorten the log if it is long and nobody else is doing so; to be called like `sync`, after it.
@@ -343,6 +354,11 @@ class Database:
         return self._coordination.any_owner_alive()
 
     # ---- closing, and forks
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether `close` was called, or this process was forked from the one that opened it."""
+        return self._refusal is not None
 
     def close(self) -> None:
         """Close the files and let this object's owners die; a second call does nothing."""

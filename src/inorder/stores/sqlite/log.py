@@ -37,6 +37,7 @@ import apsw
 from ...errors import StoreError
 from .coordination import TIDYING, TURN, Coordination, identity_of
 from .faults import PASSING, told_as_ours
+from .points import reached
 
 if sys.platform == "darwin":
     import fcntl
@@ -131,6 +132,7 @@ class Log:
         if self._pages < self._tidy_at or not shared.try_take(TIDYING):
             return
         try:
+            reached("checkpoint")
             with told_as_ours(self._database):
                 rest = self._checkpoint()
                 if rest:

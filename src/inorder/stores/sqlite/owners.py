@@ -6,6 +6,7 @@ work, frees its browse locks and closes its handles (B-32, B-48); named units st
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...options import OpenOptions
@@ -14,7 +15,9 @@ from ...rules.puts import Program
 from ..base import Opened
 from ..catalog import ToOpen
 from .catalog import SqliteCatalog
+from .codec import Codec
 from .handles import SqliteConnection, SqliteHandle
+from .points import reached
 from .shelf import NARROW_COLUMNS
 from .statements import statement
 from .transaction import SqliteTransaction, unit_of
@@ -25,6 +28,10 @@ if TYPE_CHECKING:
 PROCESSES = statement("processes")
 BEGIN_PROCESS = statement("begin process")
 END_PROCESS = statement("end process")
+END_OTHER_PROCESSES = statement("end other processes")
+ALL_CONNECTIONS = statement("all connections")
+BOOT = statement("boot")
+SET_BOOT = statement("set boot")
 CONNECTIONS_OF_PROCESS = statement("connections of process")
 BEGIN_CONNECTION = statement("begin connection")
 END_CONNECTION = statement("end connection")
@@ -59,42 +66,67 @@ SKIP_RESERVED = statement("skip reserved")
 # --- processes
 
 
-def begin(store: SqliteStore) -> int:
+def begin(store: SqliteStore) -> None:
     """This process has the store open from now on; if nobody else has, that is a start of the queue manager."""
     with store.verb(though_stopped=True) as verb:
-        store.codec = type(store.codec)(SqliteCatalog(verb).manager.name)
-        process = next(verb.numbers)
-        verb.execute(BEGIN_PROCESS, (process,))
-        store.database.hold_owner(process)
-        store.process = process
-    if not store.database.any_owner_alive():
-        start(store)
-    else:
+        store.codec = verb.codec = Codec(SqliteCatalog(verb).manager.name)
+        is_start = not store.database.any_owner_alive()
+        if is_start:
+            _skip_what_may_be_lost(store, verb)
+        store.process = next(verb.numbers)
+        verb.execute(BEGIN_PROCESS, (store.process,))
+        store.database.hold_owner(store.process)
+        if is_start:
+            start(store, verb)
+    if not is_start:
         bury_dead(store)
-    return process
 
 
-def start(store: SqliteStore) -> None:
-    """What a start of the queue manager does: the dead are buried, non-persistent messages go (R1.5, R5.11).
+def end(store: SqliteStore) -> None:
+    """This process has the store open no more."""
+    with store.verb(though_stopped=True) as verb:
+        for owner in list(store.connections):
+            abandon(store, verb, owner)
+        verb.execute(END_PROCESS, (store.process,))
+
+
+def _skip_what_may_be_lost(store: SqliteStore, verb: SqliteTransaction) -> None:
+    """If the machine has lost power, numbers that were told and not synced are passed over (B-2)."""
+    boot = _boot()
+    if store.database.may_have_lost or not boot or boot != verb.value(BOOT):
+        verb.execute(SKIP_RESERVED)
+        verb.execute(SET_BOOT, (boot,))
+
+
+def _boot() -> str:
+    """Names the run of this machine; empty where the machine does not say."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    except OSError:
+        return ""
+
+
+def start(store: SqliteStore, verb: SqliteTransaction) -> None:
+    """What a start of the queue manager does: whoever was connected is dead, non-persistent messages go (R1.5, R5.11).
 
     Unless their queue keeps them or a named unit holds them: then they go if it is undone.
     """
-    bury_dead(store)
-    with store.verb(though_stopped=True) as verb:
-        SqliteCatalog(verb)
-        for (number,) in verb.execute(LOCAL_QUEUES).fetchall():
-            queue = verb.queue(number)
-            verb.touch(queue)
-            if queue.attributes.nonpersistent_class == "high":
-                continue
-            for message, is_held in verb.execute(NONPERSISTENT_OF_QUEUE, (number,)).fetchall():
-                if is_held:
-                    verb.execute(FORGET_MESSAGE, (message,))
-                else:
-                    verb.execute(REMOVE, (message,))
-                    verb.execute(REMOVE_CONTENT, (message,))
-                    queue.count(-1)
-        store.has_leftovers = True
+    for owner, *_ in verb.execute(ALL_CONNECTIONS).fetchall():
+        abandon(store, verb, owner)
+    verb.execute(END_OTHER_PROCESSES, (store.process,))
+    for (number,) in verb.execute(LOCAL_QUEUES).fetchall():
+        queue = verb.queue(number)
+        verb.touch(queue)
+        if queue.attributes.nonpersistent_class == "high":
+            continue
+        for message, is_held in verb.execute(NONPERSISTENT_OF_QUEUE, (number,)).fetchall():
+            if is_held:
+                verb.execute(FORGET_MESSAGE, (message,))
+            else:
+                verb.execute(REMOVE, (message,))
+                verb.execute(REMOVE_CONTENT, (message,))
+                queue.count(-1)
+    store.has_leftovers = True
 
 
 def bury_dead(store: SqliteStore) -> bool:
@@ -106,6 +138,7 @@ def bury_dead(store: SqliteStore) -> bool:
         with store.verb(though_stopped=True) as verb:
             for owner, *_ in verb.execute(CONNECTIONS_OF_PROCESS, (process,)).fetchall():
                 abandon(store, verb, owner)
+                reached("reaping")
             verb.execute(END_PROCESS, (process,))
     return bool(dead)
 
@@ -114,6 +147,7 @@ def bury_dead(store: SqliteStore) -> bool:
 
 
 def connect(store: SqliteStore, verb: SqliteTransaction, program: Program) -> int:
+    """A new connection of this process."""
     connection = SqliteConnection(next(verb.numbers), program)
     verb.execute(BEGIN_CONNECTION, (connection.id, store.process, program.user, program.name))
     store.connections[connection.id] = connection
@@ -124,7 +158,8 @@ def abandon(store: SqliteStore, verb: SqliteTransaction, owner: int) -> None:
     """A connection ends, of this process or of a dead one: its unit is backed out, its handles are closed."""
     found = next(verb.execute(UNIT_OF_CONNECTION, (owner,)), None)
     if found is not None:
-        verb.settle(store.session_units.pop(found[0], None) or unit_of(found), "back_out")
+        own = store.session_units.pop(found[0], None)
+        verb.settle(unit_of(found) if own is None else own, "back_out")
     for handle, queue, _, made_temporary in verb.execute(HANDLES_OF_CONNECTION, (owner,)).fetchall():
         _end_handle(store, verb, handle, queue, made_temporary=bool(made_temporary))
     verb.execute(END_WAIT, (owner,))
@@ -144,6 +179,7 @@ def open_handle(
     options: OpenOptions,
     dynamic_name: str,
 ) -> Opened:
+    """Opens a queue (R4.1 to R4.4)."""
     catalog = SqliteCatalog(verb)
     found: ToOpen = catalog.to_open(
         name,
@@ -181,6 +217,7 @@ def open_handle(
 
 
 def extend_handle(verb: SqliteTransaction, handle: SqliteHandle, options: OpenOptions) -> Opened:
+    """Opens a handle for more than before."""
     queue = verb.queue(handle.queue, handle.queue_name, handle.name)
     if options.input and not handle.options.input:
         handle.exclusive = SqliteCatalog(verb).is_exclusive(queue.attributes, options, handle.id)
@@ -190,6 +227,7 @@ def extend_handle(verb: SqliteTransaction, handle: SqliteHandle, options: OpenOp
 
 
 def close_handle(store: SqliteStore, verb: SqliteTransaction, handle: SqliteHandle) -> None:
+    """Closes a handle of this process."""
     _end_handle(store, verb, handle.id, handle.queue, made_temporary=handle.made_temporary_queue)
 
 
@@ -235,5 +273,6 @@ def vanish(store: SqliteStore, verb: SqliteTransaction, number: int) -> None:
 
 
 def undefine(verb: SqliteTransaction, catalog: SqliteCatalog, number: int) -> None:
+    """A definition goes."""
     verb.execute(UNDEFINE, (number,))
     catalog.changed()

@@ -339,6 +339,15 @@ INSERT INTO process VALUES (?);
 -- name: end process
 DELETE FROM process WHERE id = ?;
 
+-- name: end other processes
+DELETE FROM process WHERE id <> ?;
+
+-- name: boot
+SELECT boot FROM manager;
+
+-- name: set boot
+UPDATE manager SET boot = ?;
+
 -- name: connections of process
 SELECT id, user, program FROM connection WHERE process = ?;
 

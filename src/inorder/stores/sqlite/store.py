@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from ...attributes import ManagerAttributes, QueueAttributes, QueueStatus, altered, altered_manager, define_manager
 from ...clock import Clock, SystemClock
@@ -35,6 +36,7 @@ from ...rules.ordering import Moment, is_deadlocked
 from ...rules.puts import Program
 from .. import confirmed
 from ..base import (
+    Change,
     GetOutcome,
     GetRequest,
     Locked,
@@ -58,9 +60,11 @@ from .catalog import Definitions, SqliteCatalog
 from .codec import Codec
 from .database import Database
 from .handles import SqliteConnection, SqliteHandle
+from .points import reached
 from .shelf import NARROW_COLUMNS, SqliteQueue
 from .statements import SCHEMA, VERSION, statement
 from .transaction import SqliteTransaction, SqliteUnit
+from .watch import Watch
 
 PUT_IN_UNIT = statement("put in unit", columns=NARROW_COLUMNS)
 END_GROUP = statement("end group")
@@ -84,6 +88,8 @@ REMOVE_LEFTOVERS = statement("remove leftovers")
 FORGET_LEFTOVERS = statement("forget leftovers")
 LEFTOVERS_STEP = 1000
 
+T = TypeVar("T")
+
 
 class SqliteStore:
     """A store in a file, as this process has it open. All connections of the process share it.
@@ -92,11 +98,19 @@ class SqliteStore:
         path: the file; it is made if it is missing.
         name: of the queue manager, if the store is made; it is part of generated ids.
         clock: where the time comes from.
+        keeps_log: the log is never copied into the file; for tests of what a loss of power leaves.
 
     Raises: what `Database` raises: StoreForeign, StoreNewer, StoreError.
     """
 
-    def __init__(self, path: str | os.PathLike[str], name: str = "INORDER", clock: Clock | None = None) -> None:
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        name: str = "INORDER",
+        clock: Clock | None = None,
+        *,
+        keeps_log: bool = False,
+    ) -> None:
         self.clock: Clock = clock or SystemClock()
         self.shared: object | None = None
         self.handles: dict[int, SqliteHandle] = {}
@@ -110,8 +124,11 @@ class SqliteStore:
         manager = json.dumps(asdict(define_manager(name=name))).replace("'", "''")
         schema = f"{SCHEMA}\nINSERT INTO manager (id, attributes) VALUES (1, '{manager}');\n"
         self.database = Database(path, schema=schema, version=VERSION)
+        self._keeps_log = keeps_log
+        self._watch = Watch(self)
+        self.process = 0
         try:
-            self.process = owners.begin(self)
+            owners.begin(self)
         except BaseException:
             self.database.close()
             raise
@@ -149,6 +166,8 @@ class SqliteStore:
                     verb.undo()
                     raise
                 ticket, durable = self.database.ticket, verb.durable
+                for queue in verb.touched():
+                    self._watch.own(queue, self.database.seen(queue))
                 self._teller.add(verb.changes())
             if durable:
                 self.database.sync(ticket)
@@ -156,8 +175,16 @@ class SqliteStore:
                 raise refused
         finally:
             self._teller.tell()
-        if writes:
+        if writes and not self._keeps_log:
             self.database.tidy_log()
+
+    def tell_of(self, change: Change) -> None:
+        """Another process has changed something."""
+        self._teller.add([change])
+        self._teller.tell()
+
+    def attend(self, *, waits: bool) -> None:
+        self._watch.attend(waits=waits)
 
     def observe(self, observer: Observer, wants: Callable[[], bool] | None = None) -> None:
         self._teller.observe(observer, wants)
@@ -211,7 +238,7 @@ class SqliteStore:
 
         return self._unless_dead(once, ObjectInUse)
 
-    def _unless_dead(self, call: Any, *errors: type[InorderError]) -> Any:
+    def _unless_dead(self, call: Callable[[], T], *errors: type[InorderError]) -> T:
         """Before it says that somebody is in the way, it sees whether they live."""
         try:
             return call()
@@ -324,8 +351,7 @@ class SqliteStore:
                 manager = self.definitions.manager
                 return Putting(verb, handle, queue, request, resolved, manager, verb.numbers).run()
 
-        outcome: PutOutcome = self._unless_dead(once, QueueFull)
-        return outcome
+        return self._unless_dead(once, QueueFull)
 
     def end_group(self, handle: int, state: GroupState) -> GroupState:
         with self.verb() as verb:
@@ -389,6 +415,7 @@ class SqliteStore:
         """The connection is about to wait. Raises: OrderDeadlock, everyone in its way waits for it (B-31)."""
         connection = self.connections[handle.connection.id]
         connection.waits = True
+        self._watch.looked(handle.queue, handle.queue_name, self.database.seen(handle.queue))
         verb.execute(WAIT, (connection.id, handle.queue))
         for number, level in enumerate(in_its_way or ()):
             for holder in level or {0}:
@@ -535,6 +562,7 @@ class SqliteStore:
     def _remove_leftovers(self) -> None:
         """The contents of a large unit that was settled, a step at a time, so that others come between."""
         while self.has_leftovers:
+            reached("settled")
             with self.verb(though_stopped=True) as verb:
                 some = verb.execute(SOME_LEFTOVERS, (LEFTOVERS_STEP,)).fetchall()
                 verb.execute_many(REMOVE_LEFTOVERS, some)
@@ -553,6 +581,13 @@ class SqliteStore:
         """For tests: loses the connections of this process, as if it had died, and starts the queue manager again."""
         with self.verb(though_stopped=True) as verb:
             self.database.stopped = False
-            for owner in list(self.connections):
-                owners.abandon(self, verb, owner)
-        owners.start(self)
+            owners.start(self, verb)
+
+    def close_store(self) -> None:
+        """Ends what is left of the connections of this process, and closes the files. Harmless when repeated."""
+        if self.database.is_closed:
+            return
+        self._watch.end()
+        with contextlib.suppress(StoreError):  # the file may be gone, or full: then the next to open it tidies up
+            owners.end(self)
+        self.database.close()

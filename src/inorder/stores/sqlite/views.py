@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ...message import Place
 from ...rules.lifecycle import State
 from ...rules.puts import Program
 from ..base import OrderView, Unit
@@ -40,7 +41,7 @@ def order_view(verb: SqliteTransaction, queue: SqliteQueue) -> OrderView:
     held = [(row, pending_of(row, nobody)) for row in rows if row.expires_at > verb.now]
     puts = [one for row, one in held if one is not None and row.state is State.PUT_UNCONFIRMED]
     others = [one for row, one in held if one is not None and row.state is not State.PUT_UNCONFIRMED]
-    first = {}
+    first: dict[int, Place] = {}
     for one in sorted([*puts, *others], key=lambda one: one.place):
         first.setdefault(one.place.rank, one.place)
     return OrderView(
