@@ -1,44 +1,78 @@
-"""Two stores with the same random history must give the same answers, at every step."""
+"""Two stores with the same random history must give the same answers, at every step.
+
+Each run says how often it reached each branch of the rules. A long run (INORDER_LONG=1) must reach all of them.
+"""
 
 from __future__ import annotations
 
 import os
-from hypothesis import settings
+
+import pytest
+from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
-from tests.machine.rules import Confirms, Definitions, Gets, Lives, Puts, Units
-from tests.machine.stories import Stories
+from tests.machine.branches import Branches, report
+from tests.machine.directed import PARTS
+from tests.machine.everything import Everything
+from tests.machine.faults import FAULTS, Fault, OtherNumbers
+from tests.machine.pairs import Differs
+from tests.machine.side import MakeStore
 from tests.machine.wanted import WANTED
 
+from inorder.testing.stores import STORES
 
-class Everything(Definitions, Puts, Gets, Confirms, Units, Lives, Stories):
-    """Every verb; what fills and empties queues comes oftener than the rest."""
-
-    put_2 = put_3 = put_4 = Puts.put
-    in_sequence_2 = in_sequence_3 = Puts.put_in_sequence
-    by_hand_2 = by_hand_3 = Puts.put_by_hand
-    get_2 = get_3 = get_4 = Gets.get
-    get_in_sequence_2 = get_in_sequence_3 = Gets.get_in_sequence
-    get_strictly_2 = get_strictly_3 = Gets.get_strictly
-    browse_2 = browse_3 = Gets.browse
-    settle_2 = settle_3 = Units.settle
-    prepare_2 = Units.prepare
-    lock_2 = Confirms.browse_and_lock
-    get_locked_2 = Confirms.get_locked
-    advance_2 = Lives.advance
-    wait_2 = Lives.wait
-    live_2 = live_3 = live_4 = Stories.live
-    flawed_group_2 = flawed_group_3 = Stories.flawed_group
-    next_member_2 = Stories.next_member_pending
+LONG = bool(os.environ.get("INORDER_LONG"))
+EXAMPLES, STEPS = (5_000, 60) if LONG else (100, 50)
+RIGHT: dict[str, MakeStore] = {"other numbers": OtherNumbers}
+RIGHT |= {name: make for name, make in STORES.items() if name != "memory"}
 
 
-def test_x():
-    import time
+def machine(right: MakeStore, reached: Branches) -> type[Everything]:
+    class Compared(Everything):
+        make = (STORES["memory"], right)
+        branches = reached
 
-    with Everything.branches.watched():
-        t = time.time()
-        run_state_machine_as_test(Everything, settings=settings(max_examples=int(os.environ.get("N",100)), stateful_step_count=int(os.environ.get("STEPS",50))))
-        print(time.time() - t)
-    print(sum(Everything.branches.counts[g,n] for g,n in Everything.branches.counts if g=="cell" and n.startswith("PUT")))
-    for one in WANTED:
-        if Everything.branches.counts[one]<10: print(Everything.branches.counts[one], one)
-    print({k:v for k,v in Everything.branches.counts.items() if k not in WANTED})
+    return Compared
+
+
+def random_histories(right: MakeStore, reached: Branches, *phases: Phase) -> None:
+    """Raises: Differs, or what a store raises that it should not."""
+    chosen = settings(
+        max_examples=EXAMPLES,
+        stateful_step_count=STEPS,
+        suppress_health_check=list(HealthCheck),
+        phases=phases or tuple(Phase),
+        report_multiple_bugs=False,
+    )
+    run_state_machine_as_test(machine(right, reached), settings=chosen)
+
+
+def directed_histories(right: MakeStore, reached: Branches) -> None:
+    """What chance reaches late: see `tests.machine.directed`."""
+    for part in PARTS:
+        history = machine(right, reached)()
+        history.define(a={}, b={})
+        for step in part(history):
+            step()
+            history.clear()
+        history.teardown()
+
+
+@pytest.mark.parametrize("right", RIGHT)
+def test_two_stores_agree_on_every_history(right: str) -> None:
+    directed, random = Branches(), Branches()
+    with directed.watched():
+        directed_histories(RIGHT[right], directed)
+    with random.watched():
+        random_histories(RIGHT[right], random)
+    table = report(WANTED, directed=directed, random=random)
+    print(f"memory and {right}: how often each branch was reached\n{table}")
+    missing = set(directed.missing(WANTED)) & set(random.missing(WANTED))
+    assert not missing, f"never reached: {sorted(missing)}"
+    if LONG:
+        assert not random.missing(WANTED), "not reached by chance"
+
+
+@pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS.keys())
+def test_a_planted_fault_is_found(fault: Fault) -> None:
+    with pytest.raises((Differs, AssertionError)):
+        random_histories(fault.store, Branches(), Phase.generate)

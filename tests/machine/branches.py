@@ -63,11 +63,8 @@ class Branches:
             self.note(group, reason.name)
 
     def missing(self, wanted: Iterable[Branch]) -> list[Branch]:
+        """What was never reached."""
         return [one for one in wanted if not self.counts[one]]
-
-    def report(self, wanted: Iterable[Branch]) -> str:
-        """A line for each branch that is asked for: how often it was reached."""
-        return "\n".join(f"{self.counts[one]:9,}  {one[0]}: {one[1]}" for one in wanted)
 
     # --- watching the rules
 
@@ -194,6 +191,13 @@ class Branches:
             self.note("strict", "withheld" if len(result.blockers) == 1 else "withheld at several levels")
         else:
             self.note("strict", "nothing, but pending" if result.pending else "nothing")
+
+
+def report(wanted: Iterable[Branch], **columns: Branches) -> str:
+    """A line for each branch that is asked for: how often each kind of history reached it."""
+    head = "".join(f"{name:>12}" for name in columns)
+    lines = [f"{''.join(f'{one.counts[branch]:12,}' for one in columns.values())}  {': '.join(branch)}" for branch in wanted]
+    return "\n".join([head, *lines])
 
 
 def _replaced(original: Callable[..., Any], watching: Callable[..., Any]) -> list[tuple[Any, str]]:

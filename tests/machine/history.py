@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from hypothesis.stateful import RuleBasedStateMachine
 from tests.machine.branches import Branches
-from tests.machine.pairs import Differs, Failed, Outcome, Pairs, Returned
+from tests.machine.pairs import GENERATED_NAMES, Differs, Failed, Outcome, Pairs, Returned
 from tests.machine.side import OPERATOR, SENTINEL, Action, MakeStore, Side, listing
 
 from inorder import Locked, Message, PutResult, UniqueId
@@ -145,7 +145,8 @@ class History(RuleBasedStateMachine):
             usable = [one for one, owner in self.owners.items() if owner not in self.left.calls]
         return usable[choice % len(usable)] if usable else None
 
-    def open(self, number: int, name: str, options: Mapping[str, Any], dynamic_name: str = "*") -> None:
+    def open(self, number: int, name: str, options: Mapping[str, Any], dynamic_name: str = "*") -> int | None:
+        """Opens a queue; the number of the handle, None if it is refused."""
         self._handles += 1
         handle = self._handles
 
@@ -154,10 +155,18 @@ class History(RuleBasedStateMachine):
             side.handles[handle] = side.connections[number].open(own, dynamic_name=dynamic_name, **options)
             return side.handles[handle].name
 
-        if isinstance(opened := self.both(step), Returned):
-            self.owners[handle] = number
-            if opened.value.startswith(("AMQ.", "DYN.")):
-                self._recall("queue", opened.value)
+        if not isinstance(opened := self.both(step), Returned):
+            return None
+        self.owners[handle] = number
+        if opened.value.startswith(GENERATED_NAMES):
+            self._recall("queue", opened.value)
+        return handle
+
+    def close_handle(self, handle: int, *, delete: bool, purge: bool) -> None:
+        """Closes a handle; it stays open if that is refused."""
+        outcome = self.both(lambda side: side.handles[handle].close(delete=delete, purge=purge))
+        if isinstance(outcome, Returned):
+            del self.owners[handle]
 
     def on_handle(self, choice: int, action: Callable[[Side, Queue], Any]) -> Outcome | None:
         """A call on one of the open handles; nothing happens if none can be had."""
@@ -190,6 +199,20 @@ class History(RuleBasedStateMachine):
         self.owners.clear()
         for number in (0, 1, 2):
             self.open(number, "A", {})
+
+    def clear(self) -> None:
+        """Units are backed out, what is held is freed, queue A is empty: for the next of several directed stories."""
+        for number in (0, 1, 2):
+            self.replace_connection(number)
+        for name in ("u1", "u2"):
+            self.both(lambda side, name=name: side.operator.settle(name, "back_out"))  # type: ignore[misc]
+        self.both(lambda side: side.operator.undo("A", 1))
+        self.both(lambda side: side.operator.close_queue("A"))
+        for unit in self.left.operator.units():
+            lock_id = int(unit.name)
+            self.both(lambda side, one=lock_id: side.operator.release_lock("A", side.translate("lock", one)))  # type: ignore[misc]
+        self.both(lambda side: listing(iter(lambda: side.operator.get("A", read_order="relaxed"), None)))
+        self.look_around()
 
     # --- looking around
 

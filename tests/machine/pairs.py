@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
+from enum import Enum
 from typing import Any
 
 from inorder import InorderError, Message, Registration, UniqueId, Unit
@@ -81,7 +82,11 @@ class Pairs:
         if is_dataclass(left) and not isinstance(left, type):
             names = [one.name for one in fields(left)]
             self._each(((name, getattr(left, name), getattr(right, name)) for name in names), where)
-        elif left != right:
+        else:
+            self._value(left, right, where)
+
+    def _value(self, left: Any, right: Any, where: str) -> None:
+        if left != right or type(left) is not type(right):
             raise Differs(f"{where}: {left!r} or {right!r}")
 
     def _each(self, parts: Iterable[tuple[str, Any, Any]], where: str) -> None:
@@ -138,6 +143,10 @@ class Pairs:
         names = getattr(left, "_fields", range(len(left)))
         self._each(((str(name), a, b) for name, a, b in zip(names, left, right, strict=True)), where)
 
+    def _number(self, left: int, right: int, where: str) -> None:
+        if left != right and not (where.endswith("lock_id") and self.right_of("lock", left) == right):
+            raise Differs(f"{where}: {left!r} or {right!r}")
+
     def _list(self, left: Sequence[Any], right: Sequence[Any], where: str) -> None:
         if left and all(isinstance(one, Unit) for one in [*left, *right]):  # units of one moment stand in any order
             left = sorted(left, key=lambda one: self._unit_key(one, LEFT))
@@ -167,6 +176,8 @@ _COMPARISONS: Mapping[Any, Any] = {
     Cursor: Pairs._cursor,
     Resumed: Pairs._resumed,
     (Queue, Registration): Pairs._nothing,
+    (bool, Enum): Pairs._value,
+    int: Pairs._number,
     bytes: Pairs._octets,
     str: Pairs._text,
     tuple: Pairs._items,

@@ -93,10 +93,8 @@ class Definitions(History):
 
     @rule(choice=choices.handles, delete=st.booleans(), purge=st.booleans())
     def close(self, choice: int, delete: bool, purge: bool) -> None:
-        handle = self.handle(choice)
-        outcome = self.on_handle(choice, lambda _, queue: queue.close(delete=delete, purge=purge))
-        if handle is not None and isinstance(outcome, Returned):
-            del self.owners[handle]
+        if (handle := self.handle(choice)) is not None:
+            self.close_handle(handle, delete=delete, purge=purge)
 
     @rule(number=choices.connections, name=choices.queues)
     def close_default(self, number: int, name: str) -> None:
@@ -146,12 +144,16 @@ class Puts(History):
         self._put(choice, self.body(length), {**fields, **numbers, **options})
 
     @rule(
-        choice=choices.handles, length=choices.lengths, flags=choices.in_sequence, syncpoint=st.booleans(), data=st.data()
+        choice=choices.handles,
+        length=choices.lengths,
+        flags=choices.in_sequence,
+        syncpoint=st.booleans(),
+        persistent=st.sampled_from([None, None, None, False]),
     )
-    def put_in_sequence(self, choice: int, length: int, flags: int, syncpoint: bool, data: st.DataObject) -> None:
-        given: dict[str, Any] = {"logical": True, "flags": flags, "syncpoint": syncpoint}
-        if data.draw(st.integers(0, 5)) == 0:
-            given["persistent"] = False
+    def put_in_sequence(
+        self, choice: int, length: int, flags: int, syncpoint: bool, persistent: bool | None = None
+    ) -> None:
+        given = {"logical": True, "flags": flags, "syncpoint": syncpoint, "persistent": persistent}
         self._put(choice, self.body(length), given)
 
     @rule(choice=choices.handles, length=st.sampled_from([40, 60]), logical=st.booleans(), syncpoint=st.booleans())

@@ -18,34 +18,29 @@ from tests.machine.side import Side, listing
 from inorder import Flags, Match, Message, Queue
 
 CCSID, ENCODING = 819, 273
-holds = st.sampled_from(
-    [
-        *("put in unit", "put under id", "free", "locked", "locked under id", "got in unit", "got under id"),
-        *("locked, got in unit", "locked, got under id", "locked under id, got under id"),
-    ]
+HOLDS = (
+    *("put in unit", "put under id", "free", "locked", "locked under id", "got in unit", "got under id"),
+    *("locked, got in unit", "locked, got under id", "locked under id, got under id"),
 )
-fates = st.sampled_from(
-    [
-        *("again", "again, held", "resend", "resend, held", "confirm put", "confirm put, other", "confirm get"),
-        *("confirm get, other", "unlock", "unlock, no lock", "delete", "delete, no lock", "other lock", "undo"),
-        *("commit", "back out", "prepare", "expire", "release lock", "abandon", "restart", "nothing"),
-    ]
+FATES = (
+    *("again", "again, held", "resend", "resend, held", "confirm put", "confirm put, other", "confirm get"),
+    *("confirm get, other", "unlock", "unlock, no lock", "delete", "delete, no lock", "other lock", "undo"),
+    *("get", "commit", "back out", "prepare", "expire", "release lock", "abandon", "restart", "nothing"),
 )
-oddities = st.sampled_from(
-    [{}, {}, {"delay": 5.0}, {"expiry": 5.0}, {"syncpoint": True}, {"coded_character_set_id": CCSID}]
-    + [{"encoding": ENCODING}, {"persistent": False}, {"priority": 9}, {"confirm_id": 1}]
+ODDITIES: tuple[Mapping[str, Any], ...] = (
+    *({}, {"delay": 5.0}, {"expiry": 5.0}, {"syncpoint": True}, {"coded_character_set_id": CCSID}),
+    *({"encoding": ENCODING}, {"persistent": False}, {"priority": 9}, {"confirm_id": 1}),
 )
-readings = st.sampled_from(
-    [
-        {"logical": True},
-        {"logical": True, "read_order": "strict"},
-        {"logical": True, "read_order": "strict", "syncpoint": True},
-        {"logical": True, "all_messages": True, "read_order": "strict", "syncpoint": True},
-        {"logical": True, "complete": True, "syncpoint": True},
-        {"complete": True, "read_order": "strict"},
-        {"all_segments": True},
-    ]
+READINGS: tuple[Mapping[str, Any], ...] = (
+    {"logical": True},
+    {"logical": True, "read_order": "strict"},
+    {"logical": True, "read_order": "strict", "syncpoint": True},
+    {"logical": True, "all_messages": True, "read_order": "strict", "syncpoint": True},
+    {"logical": True, "complete": True, "syncpoint": True},
+    {"complete": True, "read_order": "strict"},
+    {"all_segments": True},
 )
+MEMBER_HOLDS = ("unit", "prepared", "locked", "delayed", "got")
 
 
 class Stories(History):
@@ -59,7 +54,7 @@ class Stories(History):
 
     # --- the life of one message
 
-    @rule(choice=choices.handles, hold=holds, fate=fates)
+    @rule(choice=choices.handles, hold=st.sampled_from(HOLDS), fate=st.sampled_from(FATES))
     def live(self, choice: int, hold: str, fate: str) -> None:
         """A message comes into a state, and then something happens to it (lifecycle A.3)."""
         handle = self.handle(choice)
@@ -103,6 +98,7 @@ class Stories(History):
                 "delete": lambda: queue.delete(own, lock_id=right),
                 "delete, no lock": lambda: queue.delete(own),
                 "other lock": lambda: queue.delete(own, lock_id=wrong),
+                "get": lambda: queue.get(lock_id=right),
                 "undo": lambda: queue.undo(1),
                 "commit": qm.commit,
                 "back out": qm.back_out,
@@ -128,9 +124,9 @@ class Stories(History):
         sizes=st.lists(st.integers(1, 3), min_size=1, max_size=3),
         grouped=st.booleans(),
         flaw=st.integers(0, 8),
-        oddity=oddities,
+        oddity=st.sampled_from(ODDITIES),
         omit=st.booleans(),
-        reading=readings,
+        reading=st.sampled_from(READINGS),
         reads=st.integers(0, 4),
     )
     def flawed_group(
@@ -168,7 +164,7 @@ class Stories(History):
                 pieces.append(Message(body, sequence_number=n, offset=m * 4, flags=flags, **own_id))  # type: ignore[arg-type]
         return pieces
 
-    @rule(choice=choices.handles, kind=st.sampled_from(["unit", "prepared", "locked", "delayed", "got"]))
+    @rule(choice=choices.handles, kind=st.sampled_from(MEMBER_HOLDS))
     def next_member_pending(self, choice: int, kind: str) -> None:
         """A strict reader has the first of a group; the second is there, but held."""
         handle = self.handle(choice)
@@ -242,22 +238,19 @@ class Stories(History):
     )
     def dynamic(self, model: str, persistent: bool, then: str) -> None:
         """A dynamic queue is made, used by two, and closed by its maker."""
-        maker, user = self.free(0), self.free(1)
+        made = self.open(self.free(0), model, {}, "DYN.*")
+        if made is None:
+            return
+        used = self.open(self.free(1), self.left.handles[made].name, {})
+        if used is None:
+            return
         body = self.body(4)
-
-        def step(side: Side) -> Any:
-            made = side.connections[maker].open(model, dynamic_name="DYN.*")
-            used = side.connections[user].open(made.name)
-            try:
-                put = listing(iter(lambda: used.put(body, persistent=persistent), None), 1)
-                if then != "close":
-                    used.close()
-                closed = made.close(delete=then == "delete", purge=then == "purge")
-                return made.name, put, closed, used.closed or used.put(body, persistent=persistent)
-            finally:
-                used.close()
-
-        self.both(step)
+        self.both(lambda side: side.handles[used].put(body, persistent=persistent))
+        if then != "close":
+            self.close_handle(used, delete=False, purge=False)
+        self.close_handle(made, delete=then == "delete", purge=then == "purge")
+        if then == "close":
+            self.both(lambda side: side.handles[used].put(body, persistent=persistent))
 
     @rule(base=st.sampled_from(["B", "NONE"]))
     def change_alias(self, base: str) -> None:
