@@ -46,7 +46,7 @@ def random_histories(right: MakeStore, reached: Branches, *phases: Phase) -> Non
         report_multiple_bugs=False,
     )
     # Hypothesis would follow each new history by up to six that repeat parts of it: fewer new ones in the same time.
-    with mock.patch.object(ConjectureRunner, "generate_mutations_from", lambda *_: None, create=True):
+    with mock.patch.object(ConjectureRunner, "generate_mutations_from", create=True):
         run_state_machine_as_test(machine(right, reached), settings=chosen)
 
 

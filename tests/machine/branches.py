@@ -17,11 +17,12 @@ from unittest import mock
 from tests.machine.pairs import Failed, Outcome
 
 from inorder import Message, PutResult, Reason
+from inorder.message import ANY_GROUP, ANY_SEGMENT, SEGMENTATION_ALLOWED
 from inorder.rules import gets, grouping, lifecycle, ordering, segmentation
 from inorder.rules.grouping import GroupState
 from inorder.rules.lifecycle import Event, Lock, State
 from inorder.rules.ordering import Decision, Kind
-from inorder.stores.memory import confirmed, queue, reading, transaction
+from inorder.stores.memory import confirmed, queue
 
 Branch = tuple[str, str]
 
@@ -107,8 +108,8 @@ class Branches:
             queue.pending_of: self._pending_of,
             queue.is_marked: lambda result, *_: self.note("marks", "marked" if result else "unmarked"),
             confirmed._undoing: lambda event, *_: self.note("undo", "nothing" if event is None else event.name),
-            transaction.adds_backout: self._if_so("back out", "counted"),
-            reading.lock_presented: self._lock_presented,
+            lifecycle.adds_backout: self._if_so("back out", "counted"),
+            queue.lock_presented: self._lock_presented,
         }
 
     def _if_so(self, group: str, name: str) -> Callable[..., None]:
@@ -128,9 +129,9 @@ class Branches:
         flags = message.flags
         case = (
             logical,
-            bool(flags & grouping.ANY_GROUP),
-            bool(flags & grouping.ANY_SEGMENT),
-            bool(flags & grouping.SEGMENTATION_ALLOWED),
+            bool(flags & ANY_GROUP),
+            bool(flags & ANY_SEGMENT),
+            bool(flags & SEGMENTATION_ALLOWED),
             state.group_open,
             state.message_open,
         )
@@ -156,7 +157,7 @@ class Branches:
                 self.note("strict", "passed over: the call's own unit got it")
 
     def _judging(self) -> Callable[..., Any]:
-        judge = queue.MemoryQueue._judge
+        judge: Callable[..., Any] = queue.MemoryQueue._judge
 
         def judging(one: Any, standing: Any, wanted: Any, reader: Any, *, logical: bool) -> Any:
             result = judge(one, standing, wanted, reader, logical=logical)
@@ -172,7 +173,7 @@ class Branches:
         return judging
 
     def _deciding_member(self) -> Callable[..., Any]:
-        decide = queue.MemoryQueue._decide_member
+        decide: Callable[..., Any] = queue.MemoryQueue._decide_member
 
         def deciding(one: Any, wanted: Any, reader: Any) -> Any:
             result = decide(one, wanted, reader)
@@ -196,7 +197,9 @@ class Branches:
 def report(wanted: Iterable[Branch], **columns: Branches) -> str:
     """A line for each branch that is asked for: how often each kind of history reached it."""
     head = "".join(f"{name:>12}" for name in columns)
-    lines = [f"{''.join(f'{one.counts[branch]:12,}' for one in columns.values())}  {': '.join(branch)}" for branch in wanted]
+    lines = [
+        "".join(f"{one.counts[branch]:12,}" for one in columns.values()) + f"  {': '.join(branch)}" for branch in wanted
+    ]
     return "\n".join([head, *lines])
 
 

@@ -96,19 +96,18 @@ put_options = settings_of(
 
 # --- gets
 
-match_fields = st.sampled_from(
-    [
-        ("message_id", [b"i1", b"i2"]),
-        ("correlation_id", [b"c1", b"c2"]),
-        ("group_id", [b"g1", b"g2", "last"]),
-        ("sequence_number", [1, 2]),
-        ("offset", [0, 4]),
-        ("priority", [0, 5]),
-        ("persistent", [True, False]),
-        ("token", [0, 1, 2]),
-        ("backout_count", [1]),
-    ]
-).flatmap(lambda field: st.tuples(st.just(field[0]), st.sampled_from(field[1])))
+_MATCHES: list[tuple[str, list[Any]]] = [
+    ("message_id", [b"i1", b"i2"]),
+    ("correlation_id", [b"c1", b"c2"]),
+    ("group_id", [b"g1", b"g2", "last"]),
+    ("sequence_number", [1, 2]),
+    ("offset", [0, 4]),
+    ("priority", [0, 5]),
+    ("persistent", [True, False]),
+    ("token", [0, 1, 2]),
+    ("backout_count", [1]),
+]
+match_fields = st.sampled_from(_MATCHES).flatmap(lambda field: st.tuples(st.just(field[0]), st.sampled_from(field[1])))
 matches = st.lists(match_fields, max_size=2).map(dict)
 _reading: list[tuple[str, list[Any]]] = [
     ("logical", [True]),

@@ -14,7 +14,7 @@ from unittest import mock
 
 from inorder.clock import Clock
 from inorder.rules import grouping, ordering
-from inorder.rules.lifecycle import Event, State, Step
+from inorder.rules.lifecycle import Answer, Event, State, Step
 from inorder.rules.ordering import Decision, Kind, Moment
 from inorder.stores.memory import MemoryStore, confirmed, putting, queue, reading, transaction
 from inorder.stores.memory import store as memory_store
@@ -90,7 +90,7 @@ def _resend_replaces_what_was_seen(step: Any) -> Any:
     def wrong(state: State, event: Event, *lock: Any) -> Any:
         answer = step(state, event, *lock)
         replaces = event is Event.RESEND and state is State.UNLOCKED
-        return Step(putting.Answer.DUPLICATE) if replaces else answer
+        return Step(Answer.DUPLICATE) if replaces else answer
 
     return wrong
 

@@ -241,5 +241,3 @@ class History(RuleBasedStateMachine):
         self.both(lambda side: side.operator.order_view(own(side)))
         for options in LOOKS:
             self.both(lambda side, options=options: listing(side.operator.browse(own(side), **options)))  # type: ignore[misc]
-
-

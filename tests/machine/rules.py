@@ -101,7 +101,9 @@ class Definitions(History):
         number = self.free(number)
         self.both(lambda side: side.connections[number].close_queue(name))
 
-    @rule(choice=choices.handles, attribute=st.sampled_from(["get_allowed", "put_allowed", "order"]), value=st.booleans())
+    @rule(
+        choice=choices.handles, attribute=st.sampled_from(["get_allowed", "put_allowed", "order"]), value=st.booleans()
+    )
     def set_through_a_handle(self, choice: int, attribute: str, value: bool) -> None:
         self.on_handle(choice, lambda _, queue: queue.set(**{attribute: value}))
 
@@ -331,16 +333,12 @@ class Confirms(History):
     @rule(choice=choices.handles, role=choices.roles, back=choices.references, confirm_id=st.sampled_from([0, 0, 1, 2]))
     def confirm_put(self, choice: int, role: str, back: int, confirm_id: int) -> None:
         uid = self.uid("put" if role == "stale" else role, back)
-        self.on_handle(
-            choice, lambda side, queue: queue.confirm_put(side.translate("uid", uid), confirm_id=confirm_id)
-        )
+        self.on_handle(choice, lambda side, queue: queue.confirm_put(side.translate("uid", uid), confirm_id=confirm_id))
 
     @rule(choice=choices.handles, role=choices.roles, back=choices.references, confirm_id=st.sampled_from([0, 0, 1, 2]))
     def confirm_get(self, choice: int, role: str, back: int, confirm_id: int) -> None:
         uid = self.uid("got" if role == "stale" else role, back)
-        self.on_handle(
-            choice, lambda side, queue: queue.confirm_get(side.translate("uid", uid), confirm_id=confirm_id)
-        )
+        self.on_handle(choice, lambda side, queue: queue.confirm_get(side.translate("uid", uid), confirm_id=confirm_id))
 
     @rule(choice=choices.handles, match=choices.matches, confirm_id=st.sampled_from([0, 0, 1, 2]))
     def browse_and_lock(self, choice: int, match: Mapping[str, Any], confirm_id: int) -> None:
@@ -437,8 +435,13 @@ class Lives(History):
     def discard_expired(self, limit: int) -> None:
         self.both(lambda side: side.operator.discard_expired(limit))
 
-    @rule(choice=choices.handles, seconds=st.sampled_from([4.0, 100.0]), options=choices.wait_options)
-    def wait(self, choice: int, seconds: float, options: Mapping[str, Any]) -> None:
+    @rule(
+        choice=choices.handles,
+        seconds=st.sampled_from([4.0, 100.0]),
+        options=choices.wait_options,
+        verb=st.sampled_from(["get", "get", "get_many", "browse_next"]),
+    )
+    def wait(self, choice: int, seconds: float, options: Mapping[str, Any], verb: str = "get") -> None:
         """A call that really waits; on one queue at a time, for nobody says who looks first on two."""
         handle = self.handle(choice)
         if handle is None or len(self.left.calls) >= 2:
@@ -446,8 +449,15 @@ class Lives(History):
         name = self.left.handles[handle].name
         if any(name != waiting for waiting in self._waiting_on()):
             return
-        chosen, number = {**self.resolved(options), "wait": seconds}, self.owners[handle]
-        self.begin_wait(number, name, lambda side: side.handles[handle].get(**side.options(chosen)))
+        chosen = {**self.resolved(options), "wait": seconds}
+        if verb == "browse_next":
+            chosen = {name: value for name, value in chosen.items() if not name.startswith("syncpoint")}
+        counted = [2] if verb == "get_many" else []
+        self.begin_wait(
+            self.owners[handle],
+            name,
+            lambda side: getattr(side.handles[handle], verb)(*counted, **side.options(chosen)),
+        )
 
     def _waiting_on(self) -> set[str]:
         return {self.waits[number] for number in self.left.calls}

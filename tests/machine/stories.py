@@ -61,7 +61,8 @@ class Stories(History):
         if handle is None:
             return
         body, expiry = self.body(4), 5.0 if fate == "expire" else 60.0
-        given = {"put in unit": {"syncpoint": True}, "put under id": {"confirm_id": 1}}.get(hold, {"syncpoint": False})
+        ways: dict[str, dict[str, Any]] = {"put in unit": {"syncpoint": True}, "put under id": {"confirm_id": 1}}
+        given = ways.get(hold, {"syncpoint": False})
         put = self.both(lambda side: side.handles[handle].put(body, expiry=expiry, **given))
         if not isinstance(put, Returned):
             return
@@ -131,6 +132,7 @@ class Stories(History):
     )
     def flawed_group(
         self,
+        *,
         choice: int,
         reader: int,
         sizes: list[int],
@@ -171,7 +173,8 @@ class Stories(History):
         if handle is None:
             return
         first, second = self._pieces(f"n{self._bodies}".encode(), [1, 1], grouped=True)
-        given: dict[str, Any] = {"unit": {"syncpoint": True}, "prepared": {"syncpoint": True}, "delayed": {"delay": 5.0}}
+        in_unit = {"syncpoint": True}
+        given: dict[str, Any] = {"unit": in_unit, "prepared": in_unit, "delayed": {"delay": 5.0}}
         holder = self.free(0)
         self.both(lambda side: side.connections[holder].put("A", first, priority=9, syncpoint=False))
         put = self.both(lambda side: side.connections[holder].put("A", second, priority=9, **given.get(kind, {})))
@@ -195,16 +198,16 @@ class Stories(History):
         readers = [number, number + 1]
         for correlation_id in (b"x1", b"x2", b"x3"):
             self.both(lambda side, own=correlation_id: side.operator.put("A", b"", correlation_id=own, priority=9))  # type: ignore[misc]
-        for reader, correlation_id in zip(readers, ({"correlation_id": b"x1"}, {"correlation_id": b"x2"}), strict=True):
-            self._cross_get(reader, {"match": correlation_id, "syncpoint": True, "read_order": "strict"})
+        for reader, own in zip(readers, (b"x1", b"x2"), strict=True):
+            self._get_by_name(reader, {"match": {"correlation_id": own}, "syncpoint": True, "read_order": "strict"})
         for reader in readers if order else reversed(readers):
-            options = {"wait": 100.0, "syncpoint": True, "read_order": "strict"}
-            self.begin_wait(
-                reader, "A", lambda side, one=reader: side.connections[one].get("A", **options)  # type: ignore[misc]
-            )
+            self._wait_by_name(reader, {"wait": 100.0, "syncpoint": True, "read_order": "strict"})
 
-    def _cross_get(self, number: int, options: Mapping[str, Any]) -> None:
+    def _get_by_name(self, number: int, options: Mapping[str, Any]) -> None:
         self.both(lambda side: side.connections[number].get("A", **side.options(options)))
+
+    def _wait_by_name(self, number: int, options: Mapping[str, Any]) -> None:
+        self.begin_wait(number, "A", lambda side: side.connections[number].get("A", **side.options(options)))
 
     @rule(seconds=st.sampled_from([0.0, 5.0]), how=st.sampled_from([{"mark_co_op": True}, {"mark_handle": True}]))
     def browse_together(self, seconds: float, how: Mapping[str, Any]) -> None:
@@ -227,7 +230,8 @@ class Stories(History):
         side.clock.advance(seconds)
         again = listing(iter(lambda: one.browse_first(unmarked=True, read_order="relaxed"), None), 1)
         named = other.browse_first(unmarked=True, match=side.match({"priority": 9}), read_order="relaxed")
-        return marked, again, named, other.browse_first(unmarked=True, match=Match(token=marked.token), read_order="relaxed")
+        token = Match(token=marked.token)
+        return marked, again, named, other.browse_first(unmarked=True, match=token, read_order="relaxed")
 
     # --- queues that come and go
 
