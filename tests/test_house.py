@@ -10,7 +10,7 @@ ROOT = Path(__file__).parents[1]
 CODE_FOLDERS = ("src/inorder", "tests", "tools")
 LINES_MAX = 600
 
-HEAVY = frozenset({"numpy", "pandas", "pyarrow", "pyspark", "matplotlib", "sqlite3", "asyncio"})
+HEAVY = frozenset({"apsw", "numpy", "pandas", "pyarrow", "pyspark", "matplotlib", "sqlite3", "asyncio"})
 IMPORT_SECONDS_MAX = 0.15
 IMPORT_PROBE = """
 import sys, time

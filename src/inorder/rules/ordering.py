@@ -188,9 +188,14 @@ def decide(standings: Iterable[Standing[P]]) -> Decision[P]:
     A database asks, for each level, for the first available and the first pending message above the cursor:
     two steps in the index (queue, rank, number, ordinal), one over available and one over pending rows.
     """
+    return decide_levels(level for _, level in groupby(standings, key=lambda one: one.place.rank))
+
+
+def decide_levels(levels: Iterable[Iterable[Standing[P]]]) -> Decision[P]:
+    """The strict decision, level by level: of each no more is asked for than decides."""
     first_pending = None
     blockers: list[list[Pending]] = []
-    for _, level in groupby(standings, key=lambda one: one.place.rank):
+    for level in levels:
         before: list[Pending] = []
         for standing in level:
             row, pending = standing.row, standing.pending

@@ -10,39 +10,38 @@ from __future__ import annotations
 import math
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from heapq import merge
-from typing import NamedTuple
 
 from ...attributes import QueueAttributes
 from ...message import NO_ID, Message, Place, UniqueId
-from ...rules.grouping import Members, Wanted, has_what_it_needs, is_head
-from ...rules.lifecycle import Lock, State
-from ...rules.ordering import Cursor, Decision, Kind, Pending, Standing, decide, first
-from ...rules.puts import Program
-from ..base import UnitKind
-
-NEVER = -math.inf
-NO_PLACE = Place(0, 0, 0)
-GOT = (State.GET_UNCONFIRMED, State.BROWSE_GET_UNCONFIRMED)
+from ...rules.grouping import Wanted, is_head
+from ...rules.lifecycle import State
+from ...rules.ordering import Cursor, Decision, Pending, Standing, decide, first
+from ..rows import (
+    Entered,
+    HeldUnit,
+    Reader,
+    Row,
+    available,
+    is_away,
+    is_marked,
+    numbers,
+    pending_entered,
+    pending_of,
+)
+from ..shelf import Shelf
 
 
 @dataclass(slots=True, eq=False)
-class HeldUnit:
-    """A unit that is not settled, and the rows that it holds now, in the order in which it came to hold them.
+class MemoryUnit(HeldUnit):
+    """A unit, and the rows that it holds now, in the order in which it came to hold them.
 
     Attributes:
-        connection: whose unit of work it is; None for a named unit, which anyone may settle.
         entered: groups that a reader entered in this unit: who was inside before, for the back out (B-45).
         left: groups that a reader finished in this unit: it is inside until the unit is committed.
     """
 
-    program: Program
-    started_at: float
-    kind: UnitKind = "session"
-    name: str = ""
-    connection: int | None = None
-    calls: int = 0
     rows: dict[int, tuple[MemoryQueue, Row]] = field(default_factory=dict)
     entered: list[tuple[MemoryQueue, bytes, Entered | None]] = field(default_factory=list)
     left: list[tuple[MemoryQueue, bytes, int]] = field(default_factory=list)
@@ -56,89 +55,11 @@ class HeldUnit:
         return not self.rows
 
 
-class Entered(NamedTuple):
-    """A group that a reader is inside: its head and where that stood, and who reads it (B-45)."""
-
-    place: Place
-    head: Message
-    handle: int
-    connection: int
-    program: str
-    since: float
-
-
-@dataclass(slots=True, eq=False)
-class Row:
-    """A message on a queue.
-
-    Attributes:
-        place: where it sits; not to be read before it has one (`placed` tells).
-        unit: what holds it, if its state is one of the unconfirmed ones.
-        locked_by: the handle whose browse lock holds it.
-        lock: the lock id that holds it, with the confirm id given at the lock.
-        handle_marks, co_op_marked_at: browse marks (3.11).
-        forgotten: a restart has lost it, but for the prepared unit that got it.
-    """
-
-    message: Message
-    number: int
-    rank: int
-    state: State = State.ABSENT
-    place: Place = NO_PLACE
-    placed: bool = False
-    visible_at: float = NEVER
-    expires_at: float = math.inf
-    due_at: float = NEVER
-    backouts: int = 0
-    unit: HeldUnit | None = None
-    locked_by: Locker | None = None
-    lock: HeldLock | None = None
-    handle_marks: set[int] = field(default_factory=set)
-    co_op_marked_at: float = NEVER
-    forgotten: bool = False
-
-
-class Locker(NamedTuple):
-    """The handle whose browse lock holds a row (R3.69)."""
-
-    handle: int
-    connection: int
-    program: str
-    since: float
-
-
-class HeldLock(NamedTuple):
-    """A lock id on a row, and the confirm id of the call that locked it, 0 if it had none (A-12)."""
-
-    unit: HeldUnit
-    lock_id: int
-    confirm_id: int
-
-
-class Reader(NamedTuple):
-    """Who looks, and when.
-
-    Args:
-        unit: what the call names: gets that it holds are the call's own (B-21).
-        lock_id: the call sees only what this lock holds; 0: it presents none.
-        unmarked: the call passes over what is marked for it (R3.73).
-    """
-
-    handle: int
-    connection: int
-    co_op: bool
-    now: float
-    mark_interval: float
-    unit: HeldUnit | None = None
-    lock_id: int = 0
-    unmarked: bool = False
-
-
 def _place(row: Row) -> Place:
     return row.place
 
 
-class MemoryQueue:
+class MemoryQueue(Shelf):
     """A local queue: its attributes, its counter, its rows."""
 
     def __init__(self, attributes: QueueAttributes, now: float, incarnation: int) -> None:
@@ -148,8 +69,8 @@ class MemoryQueue:
         self.deleted = False
         self.counter = 0  # the number given last; it never goes back (B-2)
         self.away = 0  # rows got under a unit: they left the depth at the get (R4.6)
-        self.confirms: dict[int, HeldUnit] = {}
-        self.locks: dict[int, HeldUnit] = {}
+        self.confirms: dict[int, MemoryUnit] = {}
+        self.locks: dict[int, MemoryUnit] = {}
         self.entered: dict[bytes, Entered] = {}
         self._by_uid: dict[UniqueId, Row] = {}
         self._by_number: dict[int, Row] = {}
@@ -258,24 +179,40 @@ class MemoryQueue:
         else:
             self.entered[group_id] = before
 
-    def named_units(self) -> list[HeldUnit]:
+    def named_units(self) -> list[MemoryUnit]:
         """Confirm ids and lock ids that hold something."""
         return [*self.confirms.values(), *self.locks.values()]
 
     def let_go(self, row: Row) -> None:
         """Nothing holds the row under its unit any more; a confirm id that holds nothing is forgotten."""
         unit, row.unit = row.unit, None
-        if unit is not None and unit.let_go(row) and unit.kind == "confirm":
+        if isinstance(unit, MemoryUnit) and unit.let_go(row) and unit.kind == "confirm":
             self.confirms = {key: one for key, one in self.confirms.items() if one is not unit}
 
     def unlock(self, row: Row) -> None:
         """Nothing locks the row any more; a lock id that locks nothing is forgotten."""
         lock, row.lock, row.locked_by = row.lock, None, None
-        if lock is not None and lock.unit.let_go(row):
+        if lock is not None and isinstance(lock.unit, MemoryUnit) and lock.unit.let_go(row):
             self.locks.pop(lock.lock_id, None)
 
     def by_uid(self, uid: UniqueId) -> Row | None:
         return self._by_uid.get(uid)
+
+    def held_under(self, confirm_id: int) -> tuple[HeldUnit | None, Sequence[Row]]:
+        unit = self.confirms.get(confirm_id)
+        rows = [
+            row
+            for row in self.all_rows()
+            if (unit is not None and row.unit is unit) or (row.lock is not None and row.lock.confirm_id == confirm_id)
+        ]
+        return unit, rows
+
+    def locked_under(self, lock_id: int) -> Sequence[Row]:
+        rows = self.all_rows()
+        return [row for row in rows if row.state is State.LOCKED and row.lock and row.lock.lock_id == lock_id]
+
+    def read(self, rows: Sequence[Row]) -> Sequence[Row]:
+        return rows
 
     def row(self, number: int | None) -> Row | None:
         row = None if number is None else self._by_number.get(number)
@@ -286,9 +223,7 @@ class MemoryQueue:
     def find(self, wanted: Wanted, reader: Reader, after: Place | None) -> Sequence[Row]:
         """The rows of the first message that suits: one, or all pieces of a logical message; or none."""
         suiting = (
-            row
-            for row in self._candidates(wanted, after)
-            if available(row, reader) and self._suits(row, wanted, reader)
+            row for row in self._candidates(wanted, after) if available(row, reader) and self.suits(row, wanted, reader)
         )
         # Candidates come in order of place: the first is `rules.ordering.first` of them all.
         row = next(suiting, None) if wanted.member is None else first(suiting)
@@ -296,72 +231,25 @@ class MemoryQueue:
 
     def find_all(self, wanted: Wanted, reader: Reader) -> list[Row]:
         """Every single message that suits, in order of place."""
-        return [row for row in self._placed if available(row, reader) and self._suits(row, wanted, reader)]
+        return [row for row in self._placed if available(row, reader) and self.suits(row, wanted, reader)]
 
     def decide(self, wanted: Wanted, reader: Reader, cursor: Cursor, *, logical: bool) -> Decision[Row]:
         """The strict decision over everything that matches, in order of place (B-11)."""
         if wanted.member is not None:
-            return self._decide_member(wanted, reader)
-        rows: Iterable[Standing[Row]] = (Standing(row.place, row, None) for row in self._placed)
-        others = sorted(self._entered_by_others(wanted, reader), key=lambda one: one.place)
-        groups: Iterable[Standing[Row]] = (Standing(one.place, None, self._of_entered(one)) for one in others)
-        standings = merge(rows, groups if logical else (), key=lambda one: one.place)
-        return decide(
-            judged
-            for standing in standings
-            if not cursor.has_shown(standing.place)
-            and (judged := self._judge(standing, wanted, reader, logical=logical)) is not None
+            return self.decide_member(wanted, reader)
+        judged = (
+            self.judge(row, wanted, reader, logical=logical) for row in self._placed if not cursor.has_shown(row.place)
         )
-
-    def _judge(self, standing: Standing[Row], wanted: Wanted, reader: Reader, *, logical: bool) -> Standing[Row] | None:
-        """Whether a message takes part in a strict decision, and whether it is pending (B-13, B-44)."""
-        row = standing.row
-        if row is None:
-            return standing
-        if row.expires_at <= reader.now or not self._selects(row, wanted, reader):
-            return None  # what can no longer become readable holds nothing back (B-14)
-        pending = pending_of(row, reader)
-        if self._has_what_it_needs(row, wanted, reader):
-            return replace(standing, pending=pending)
-        missing = pending or self._pending_member(row, reader)
-        if not logical:  # what will never be complete as it stands matches nothing and blocks nothing
-            whole = missing is not None and self._would_have_what_it_needs(row, wanted, reader)
-            return replace(standing, pending=missing) if whole else None
-        if pending is None:
-            since = row.visible_at if missing is None else missing.since
-            holder, by = (None, "") if missing is None else (missing.holder, missing.by)
-            pending = Pending(Kind.GROUP_INCOMPLETE, row.place, holder, by, since)
-        return replace(standing, pending=pending)
-
-    def _pending_member(self, row: Row, reader: Reader) -> Pending | None:
-        """The first member of the row's group that somebody holds."""
-        group = sorted((one for one in self._groups.get(row.message.group_id, ()) if one.placed), key=_place)
-        holds = (pending_of(one, reader) for one in group if one.expires_at > reader.now)
-        return next((hold for hold in holds if hold is not None), None)
-
-    def _would_have_what_it_needs(self, row: Row, wanted: Wanted, reader: Reader) -> bool:
-        """Whether it will be complete once everything pending has become readable."""
-        group = sorted((one for one in self._groups.get(row.message.group_id, ()) if one.placed), key=_place)
-        there = Members(one.message for one in group if one.expires_at > reader.now)
-        return has_what_it_needs(row.message, wanted.needs, lambda _: there)
-
-    def _decide_member(self, wanted: Wanted, reader: Reader) -> Decision[Row]:
-        """Inside a group only the next member is a candidate, and nothing stands before it (B-44 d)."""
-        rows = sorted(self._candidates(wanted, None), key=_place)
-        for row in rows:
-            if pending_of(row, reader) is None and self._has_what_it_needs(row, wanted, reader):
-                return Decision(row)
-        holds = (pending_of(row, reader) for row in rows)
-        pending = next((hold for hold in holds if hold is not None), None)
-        return Decision(pending=pending or Pending(Kind.GROUP_INCOMPLETE, NO_PLACE, since=reader.now))
+        rows: Iterable[Standing[Row]] = (standing for standing in judged if standing is not None)
+        others = sorted(self._entered_by_others(wanted, reader), key=lambda one: one.place)
+        groups: Iterable[Standing[Row]] = (Standing(one.place, None, pending_entered(one)) for one in others)
+        unseen: Iterable[Standing[Row]] = (one for one in groups if not cursor.has_shown(one.place))
+        return decide(merge(rows, unseen if logical else (), key=lambda one: one.place))
 
     def _entered_by_others(self, wanted: Wanted, reader: Reader) -> Iterator[Entered]:
         """Groups that the call would choose if another reader were not inside them."""
         groups = self.entered.values()
         return (one for one in groups if one.handle != reader.handle and wanted.match.accepts(one.head))
-
-    def _of_entered(self, entered: Entered) -> Pending:
-        return Pending(Kind.OUT, entered.place, entered.connection, entered.program, entered.since)
 
     def earlier(self, before: Row | None, wanted: Wanted, reader: Reader, after: Place | None) -> list[Pending]:
         """What matches and is pending, for a notify call: before a row of its level, or all behind `after` (B-16)."""
@@ -373,7 +261,7 @@ class MemoryQueue:
             if (after is None or one.place > after)
             and (before is None or (one.place.rank == before.place.rank and one.place < before.place))
             and one.expires_at > reader.now
-            and self._selects(one, wanted, reader)
+            and self.selects(one, wanted, reader)
         )
         return [pending for pending in found if pending is not None and not pending.own]
 
@@ -382,17 +270,20 @@ class MemoryQueue:
         times = (time for row in self._placed for time in (row.due_at, row.expires_at) if now < time < math.inf)
         return min(times, default=None)
 
+    def group(self, group_id: bytes) -> Sequence[Row]:
+        return sorted((row for row in self._groups.get(group_id, ()) if row.placed), key=_place)
+
+    def candidates(self, wanted: Wanted) -> Sequence[Row]:
+        assert wanted.member is not None
+        return [row for row in self.group(wanted.member.group_id) if numbers(row.message) == wanted.member]
+
     def _candidates(self, wanted: Wanted, after: Place | None) -> Iterable[Row]:
         if wanted.member is not None:
-            group = self._groups.get(wanted.member.group_id, ())
-            return (row for row in group if row.placed and numbers(row.message) == wanted.member)
+            return self.candidates(wanted)
         start = 0 if after is None else bisect_right(self._placed, after, key=_place)
         return (self._placed[n] for n in range(start, len(self._placed)))
 
-    def _suits(self, row: Row, wanted: Wanted, reader: Reader) -> bool:
-        return self._selects(row, wanted, reader) and self._has_what_it_needs(row, wanted, reader)
-
-    def _selects(self, row: Row, wanted: Wanted, reader: Reader) -> bool:
+    def selects(self, row: Row, wanted: Wanted, reader: Reader) -> bool:
         """Whether the call's selection takes this message, be it available or not (B-13)."""
         message = row.message
         if wanted.heads and not is_head(message):
@@ -402,74 +293,3 @@ class MemoryQueue:
         if reader.lock_id and (row.lock is None or row.lock.lock_id != reader.lock_id):
             return False
         return wanted.match.accepts(message) and not (reader.unmarked and is_marked(row, reader))
-
-    def _has_what_it_needs(self, row: Row, wanted: Wanted, reader: Reader) -> bool:
-        return has_what_it_needs(row.message, wanted.needs, lambda group: self._members(group, reader))
-
-    def pieces(self, row: Row, wanted: Wanted, reader: Reader) -> Sequence[Row]:
-        """The row itself, or with `joins` all rows of its logical message (R3.42)."""
-        if not wanted.joins or row.message.segment_status == "no":
-            return (row,)
-        rows = {id(row.message): row for row in self._available_members(row.message.group_id, reader)}
-        members = Members(one.message for one in rows.values())
-        return [rows[id(piece)] for piece in members.logical_message(row.message.sequence_number)]
-
-    def _members(self, group_id: bytes, reader: Reader) -> Members:
-        return Members(row.message for row in self._available_members(group_id, reader))
-
-    def _available_members(self, group_id: bytes, reader: Reader) -> Iterator[Row]:
-        group = sorted((row for row in self._groups.get(group_id, ()) if row.placed), key=_place)
-        return (row for row in group if available(row, reader))
-
-
-def numbers(message: Message) -> tuple[bytes, int, int]:
-    """What identifies a message within its group."""
-    return message.group_id, message.sequence_number, message.offset
-
-
-def is_away(row: Row) -> bool:
-    """Whether a unit of work got it: it has left the depth, and expires when it comes back (R4.6, R6.3)."""
-    return row.state in GOT and row.unit is not None and row.unit.kind in ("session", "prepared")
-
-
-def available(row: Row, reader: Reader) -> bool:
-    """Whether this reader can be given the row: on the queue, not held by others, due (R3.14, B-6)."""
-    if row.due_at > reader.now or row.expires_at <= reader.now:
-        return False
-    if reader.lock_id:
-        return lock_presented(row, reader) is Lock.RIGHT
-    return row.state is State.UNLOCKED or lock_presented(row, reader) is Lock.RIGHT
-
-
-def lock_presented(row: Row, reader: Reader) -> Lock:
-    """A call presents a lock id, or by being what it is its handle's browse lock (A-12, R3.69)."""
-    if not reader.lock_id:
-        own = row.locked_by is not None and row.locked_by.handle == reader.handle
-        return Lock.RIGHT if own and row.state is State.LOCKED else Lock.NONE
-    right = row.state is State.LOCKED and row.lock is not None and row.lock.lock_id == reader.lock_id
-    return Lock.RIGHT if right else Lock.OTHER
-
-
-def pending_of(row: Row, reader: Reader) -> Pending | None:
-    """Why this reader cannot be given the row yet; None if it can (B-6, B-7, B-26)."""
-    if available(row, reader):
-        return None
-    if row.unit is not None:
-        unit, put = row.unit, row.state is State.PUT_UNCONFIRMED
-        kind = Kind.IN_DOUBT if unit.kind == "prepared" else Kind.IN if put else Kind.OUT
-        own = not put and unit is reader.unit
-        return Pending(kind, row.place, unit.connection, unit.name or unit.program.name, unit.started_at, own)
-    if row.locked_by is not None:
-        by = row.locked_by
-        return Pending(Kind.LOCKED, row.place, by.connection, by.program, by.since)
-    if row.lock is not None:
-        unit = row.lock.unit
-        return Pending(Kind.LOCKED, row.place, None, unit.name, unit.started_at, row.lock.lock_id == reader.lock_id)
-    return Pending(Kind.DELAYED, row.place, since=row.visible_at)
-
-
-def is_marked(row: Row, reader: Reader) -> bool:
-    """Whether an unmarked browse of this reader skips the row (R3.73, R3.74)."""
-    if reader.handle in row.handle_marks:
-        return True
-    return reader.co_op and reader.now < row.co_op_marked_at + reader.mark_interval

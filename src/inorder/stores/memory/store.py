@@ -37,6 +37,7 @@ from ...rules.grouping import GroupState
 from ...rules.lifecycle import Event, State
 from ...rules.ordering import Moment, is_deadlocked
 from ...rules.puts import Program
+from .. import confirmed
 from ..base import (
     GetOutcome,
     GetRequest,
@@ -52,13 +53,13 @@ from ..base import (
     Unit,
 )
 from ..lock import VerbLock
+from ..putting import Putting
+from ..reading import Reading
+from ..rows import NEVER, Row
 from ..telling import Teller
-from . import confirmed
-from .handles import Connection, Handle, Handles, Waits
-from .putting import Putting
-from .queue import NEVER, HeldUnit, MemoryQueue, Row
-from .reading import Reading
-from .transaction import Transaction, as_seen, as_viewed, number_unit
+from .handles import Handles, MemoryConnection, MemoryHandle, Waits
+from .queue import MemoryQueue, MemoryUnit
+from .transaction import MemoryTransaction, as_seen, as_viewed, number_unit
 
 
 class MemoryStore:
@@ -75,18 +76,18 @@ class MemoryStore:
         self.shared: object | None = None
         self._lock = VerbLock()
         self._numbers = itertools.count(1)
-        self._handles = Handles(self._numbers)
+        self._handles = Handles(self._numbers, self.clock.now)
         self._teller = Teller()
-        self._prepared: dict[str, HeldUnit] = {}
+        self._prepared: dict[str, MemoryUnit] = {}
         self._stopped = False
 
     @contextmanager
-    def _verb(self, *, though_stopped: bool = False) -> Iterator[Transaction]:
+    def _verb(self, *, though_stopped: bool = False) -> Iterator[MemoryTransaction]:
         try:
             with self._lock:
                 if self._stopped and not though_stopped:
                     raise QueueManagerStopping(f"queue manager {self._manager.name} has been stopped")
-                verb = Transaction(self.clock.now())
+                verb = MemoryTransaction(self.clock.now(), self._numbers)
                 try:
                     yield verb
                 finally:
@@ -110,18 +111,18 @@ class MemoryStore:
             if connection is not None:
                 self._abandon(verb, connection)
 
-    def _abandon(self, verb: Transaction, connection: Connection) -> None:
+    def _abandon(self, verb: MemoryTransaction, connection: MemoryConnection) -> None:
         if connection.unit is not None:
             verb.settle(connection.unit, "back_out")
         for handle in connection.handles():
-            verb.release(handle)
+            verb.release(handle, handle.queue)
             self._drop(verb, handle)
         self._handles.disconnect(connection)
 
     def open(self, owner: int, queue: str, options: OpenOptions, *, dynamic_name: str = "*") -> Opened:
-        with self._verb() as verb:
+        with self._verb():
             connection = self._handles.connection(owner)
-            return self._handles.open(connection, queue, options, dynamic_name, self._manager.max_handles, verb.now)
+            return self._handles.open(connection, queue, options, dynamic_name, self._manager.max_handles)
 
     def extend(self, handle: int, options: OpenOptions) -> Opened:
         with self._verb():
@@ -132,13 +133,13 @@ class MemoryStore:
             one = self._handles.handle(handle)
             if delete or purge:
                 verb.discard(one.queue)
-                self._handles.check_delete_at_close(one, purge=purge)
-            verb.release(one)
+                self._handles.check_delete_at_close(one.name, one.queue.attributes, purge=purge)
+            verb.release(one, one.queue)
             self._drop(verb, one)
             if delete or purge:
                 self._vanish(verb, one.queue)
 
-    def _drop(self, verb: Transaction, handle: Handle) -> None:
+    def _drop(self, verb: MemoryTransaction, handle: MemoryHandle) -> None:
         """The handle is gone; with it its marks, the last of the cooperating set's, and its temporary queue."""
         self._handles.close(handle)
         others = self._handles.on(handle.queue)
@@ -151,24 +152,24 @@ class MemoryStore:
         if handle.made_temporary_queue:
             self._vanish(verb, handle.queue)
 
-    def _leave_groups(self, verb: Transaction, handle: Handle) -> None:
+    def _leave_groups(self, verb: MemoryTransaction, handle: MemoryHandle) -> None:
         """What is left of a group that the handle was inside blocks nobody any more (B-45)."""
         entered = handle.queue.entered
         for group_id in [group_id for group_id, one in entered.items() if one.handle == handle.id]:
             del entered[group_id]
-            verb.touched[handle.queue.attributes.name] = None
+            verb.touch(handle.queue)
         for unit in [one.unit for one in self._handles.connections.values() if one.unit is not None]:
             unit.entered = [
                 (queue, group_id, None if before is not None and before.handle == handle.id else before)
                 for queue, group_id, before in unit.entered
             ]
 
-    def _vanish(self, verb: Transaction, queue: MemoryQueue) -> None:
+    def _vanish(self, verb: MemoryTransaction, queue: MemoryQueue) -> None:
         for row in queue.all_rows():
             verb.remove(queue, row)
         queue.deleted = True
         self._handles.queues.pop(queue.attributes.name, None)
-        verb.touched[queue.attributes.name] = None
+        verb.touch(queue)
 
     def check_handle(self, handle: int) -> None:
         with self._verb():
@@ -177,23 +178,23 @@ class MemoryStore:
     # --- queues
 
     def create_queue(self, attributes: QueueAttributes) -> None:
-        with self._verb() as verb:
-            self._handles.create(attributes, verb.now)
+        with self._verb():
+            self._handles.create(attributes)
 
     def alter_queue(self, name: str, by: Literal["alter", "set"], changes: dict[str, Any]) -> None:
         with self._verb() as verb:
             definition = self._handles.definition(name)
             changed = altered(definition, by, **changes)
-            for affected in self._handles.names_for(name):
-                verb.touched[affected] = None
+            before = self._handles.local_queue_of(name)
             if isinstance(queue := self._handles.queues.get(name), MemoryQueue):
-                self._handles.check_alter(queue, changed)
+                self._handles.check_alter(definition, changed)
                 queue.attributes, queue.altered_at = changed, verb.now
             else:
                 self._handles.check_alias(changed)
                 self._handles.other_definitions[name] = changed
-            for affected in self._handles.names_for(name):
-                verb.touched[affected] = None
+            for affected in (before, self._handles.local_queue_of(name)):
+                if affected is not None:
+                    verb.touch(self._handles.queues[affected])
 
     def delete_queue(self, name: str, *, purge: bool) -> None:
         with self._verb() as verb:
@@ -214,7 +215,7 @@ class MemoryStore:
 
     def status(self, name: str) -> QueueStatus:
         with self._verb() as verb:
-            queue = self._handles.resolve(name).queue
+            queue = self._handles.queues[self._handles.resolve(name).name]
             verb.discard(queue)
             return self._handles.status(queue)
 
@@ -231,7 +232,8 @@ class MemoryStore:
     def put(self, request: PutRequest) -> PutOutcome:
         with self._verb() as verb:
             handle = self._tidied(verb, request.handle)
-            return Putting(verb, handle, request, self._handles.resolved(handle), self._manager, self._numbers).run()
+            resolved = self._handles.resolved(handle.name, handle.queue.attributes)
+            return Putting(verb, handle, handle.queue, request, resolved, self._manager, self._numbers).run()
 
     def end_group(self, handle: int, state: GroupState) -> GroupState:
         with self._verb() as verb:
@@ -248,7 +250,7 @@ class MemoryStore:
             for row in pieces:
                 flags = stored_flags(row.message.flags | LAST_IN_GROUP)
                 one.queue.change(row, row.message.with_values(flags=flags))
-            verb.touched[one.queue.attributes.name] = None
+            verb.touch(one.queue)
             return state._replace(flags=stored_flags(state.flags | LAST_IN_GROUP))
 
     def withdraw(self, handle: int, state: GroupState) -> None:
@@ -259,7 +261,7 @@ class MemoryStore:
             for row in self._put_in_unit(one, state):
                 verb.step(one.queue, row, Event.BACK_OUT)
 
-    def _put_in_unit(self, handle: Handle, state: GroupState) -> list[Row]:
+    def _put_in_unit(self, handle: MemoryHandle, state: GroupState) -> list[Row]:
         """The pieces of the logical message in `state` that the connection's unit has put."""
         unit = handle.connection.unit
         wanted_numbers = (state.group_id, state.sequence_number)
@@ -276,18 +278,18 @@ class MemoryStore:
     def get(self, request: GetRequest) -> GetOutcome:
         with self._verb() as verb:
             handle = self._tidied(verb, request.handle)
-            handle.connection.waits = None
+            self._handles.connection_of(handle).waits = None
             resolved = self._check_get_allowed(handle)
-            reading = Reading(verb, handle, request, resolved, self._manager)
+            reading = Reading(verb, handle, handle.queue, request, resolved, self._manager)
             outcome = reading.run()
             if not outcome.messages and request.waits:
                 verb.waiter = handle.connection.id
                 self._wait(handle, reading.in_its_way)
             return outcome
 
-    def _wait(self, handle: Handle, in_its_way: Sequence[frozenset[int]] | None) -> None:
+    def _wait(self, handle: MemoryHandle, in_its_way: Sequence[frozenset[int]] | None) -> None:
         """The connection is about to wait. Raises: OrderDeadlock, everyone in its way waits for it (B-31)."""
-        connection = handle.connection
+        connection = self._handles.connection_of(handle)
         connection.waits = Waits(handle.queue.attributes.name, in_its_way)
         known = ((one.id, one.waits) for one in self._handles.connections.values() if one.waits)
         edges = {number: waits.in_its_way for number, waits in known if waits.in_its_way}
@@ -295,7 +297,7 @@ class MemoryStore:
             connection.waits = None
             raise OrderDeadlock("readers that hold what the others need wait for each other: back out or commit")
 
-    def _forget_edges(self, verb: Transaction) -> None:
+    def _forget_edges(self, verb: MemoryTransaction) -> None:
         """What a verb has touched may let waiting readers go on: what was in their way is found anew when they look."""
         for connection in self._handles.connections.values():
             if connection.waits and connection.waits.queue in verb.touched and connection.id != verb.waiter:
@@ -312,7 +314,7 @@ class MemoryStore:
         with self._verb() as verb:
             handle = self._tidied(verb, request.handle)
             self._check_get_allowed(handle)
-            return confirmed.browse_and_lock(verb, handle, request, next(self._numbers))
+            return confirmed.browse_and_lock(verb, handle, handle.queue, request)
 
     def one_message(self, request: OneMessage) -> Reason | None:
         with self._verb() as verb:
@@ -329,13 +331,13 @@ class MemoryStore:
         with self._verb() as verb:
             return confirmed.release_lock(verb, self._tidied(verb, handle).queue, lock_id)
 
-    def _check_get_allowed(self, handle: Handle) -> QueueAttributes:
-        resolved = self._handles.resolved(handle)
+    def _check_get_allowed(self, handle: MemoryHandle) -> QueueAttributes:
+        resolved = self._handles.resolved(handle.name, handle.queue.attributes)
         if not resolved.get_allowed:
             raise GetInhibited(f"gets from {handle.name} are inhibited", queue=handle.name)
         return resolved
 
-    def _tidied(self, verb: Transaction, handle: int) -> Handle:
+    def _tidied(self, verb: MemoryTransaction, handle: int) -> MemoryHandle:
         """The handle, with what has expired on its queue discarded."""
         one = self._handles.handle(handle)
         one.check_alive()
@@ -346,7 +348,7 @@ class MemoryStore:
 
     def order_view(self, queue: str) -> OrderView:
         with self._verb() as verb:
-            found = self._handles.resolve(queue).queue
+            found = self._handles.queues[self._handles.resolve(queue).name]
             verb.discard(found)
             name = found.attributes.name
             waiting = sum(
@@ -358,7 +360,7 @@ class MemoryStore:
         with self._verb():
             one = self._handles.handle(handle)
             one.check_alive()
-            self._handles.resolved(one)
+            self._handles.resolved(one.name, one.queue.attributes)
             return one.queue.incarnation
 
     # --- browse locks
@@ -367,7 +369,7 @@ class MemoryStore:
         with self._verb() as verb:
             one = self._handles.handle(handle)
             one.check_alive()
-            return verb.release(one)
+            return verb.release(one, one.queue)
 
     # --- units of work
 
@@ -398,7 +400,7 @@ class MemoryStore:
             unit.left.clear()
             number_unit(unit, Moment.PREPARE)
             for queue, _ in unit.rows.values():
-                verb.touched[queue.attributes.name] = None
+                verb.touch(queue)
             self._prepared[name] = unit
 
     def settle_prepared(self, name: str, outcome: Outcome) -> None:
@@ -429,7 +431,8 @@ class MemoryStore:
     def stop(self) -> None:
         with self._verb(though_stopped=True) as verb:
             self._stopped = True
-            verb.touched.update(dict.fromkeys(self._handles.queues))
+            for queue in self._handles.queues.values():
+                verb.touch(queue)
 
     def restart(self) -> None:
         """What a new start does: connections are lost, their units backed out, prepared units are kept.
@@ -444,4 +447,4 @@ class MemoryStore:
                 for row in queue.all_rows():
                     if not (row.message.persistent or queue.attributes.nonpersistent_class == "high"):
                         verb.forget(queue, row)
-                verb.touched[queue.attributes.name] = None
+                verb.touch(queue)

@@ -4,57 +4,72 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from ...errors import UnitTooLarge
 from ...message import Message, Place
 from ...rules.lifecycle import Answer, Event, Lock, State, adds_backout, becomes_visible, step
-from ...rules.ordering import Moment, draws_number
+from ...rules.ordering import Moment, draws_number, rank
 from ..base import Change, OrderView, Outcome, Unit
-from .handles import Connection, Handle
-from .queue import GOT, HeldLock, HeldUnit, Locker, MemoryQueue, Reader, Row, is_away, pending_of
-
-HELD = (State.PUT_UNCONFIRMED, *GOT)
-LOCKS = (State.LOCKED, State.BROWSE_GET_UNCONFIRMED)
+from ..rows import (
+    GOT,
+    HELD,
+    LOCKS,
+    NEVER,
+    Entered,
+    HeldLock,
+    Locker,
+    Reader,
+    Row,
+    is_away,
+    pending_of,
+)
+from ..shelf import Connection, Handle, Told, Transaction
+from .queue import MemoryQueue, MemoryUnit
 
 
 @dataclass(slots=True)
-class Transaction:
-    """What one verb does. A row's state changes here and nowhere else: by an event and the life-cycle table, or
-    because the row goes with its queue or at a restart."""
+class MemoryTransaction(Transaction[MemoryQueue, MemoryUnit]):
+    """What one verb does. A row's state changes here and nowhere else."""
 
     now: float
-    put: list[tuple[str, Message]] = field(default_factory=list)
-    visible: list[tuple[str, Message]] = field(default_factory=list)
-    expired: list[tuple[str, Message]] = field(default_factory=list)
-    duplicates: list[tuple[str, Message]] = field(default_factory=list)
-    touched: dict[str, None] = field(default_factory=dict)
+    numbers: Iterator[int]
+    touched: dict[str, Told] = field(default_factory=dict)
     waiter: int = 0  # the connection that is about to wait
+
+    def touch(self, queue: MemoryQueue) -> Told:
+        return self.touched.setdefault(queue.attributes.name, Told())
 
     def changes(self) -> list[Change]:
         """What observers are told when it is over."""
+        return [told.change(queue) for queue, told in self.touched.items()]
 
-        def of(queue: str, told: list[tuple[str, Message]]) -> list[Message]:
-            return [message for name, message in told if name == queue]
+    def arrive(self, queue: MemoryQueue, messages: Sequence[Message], unit: MemoryUnit | None) -> None:
+        for message in messages:
+            self._arrive(queue, message, unit)
 
-        return [
-            Change(
-                queue,
-                of(queue, self.put),
-                of(queue, self.visible),
-                of(queue, self.expired),
-                of(queue, self.duplicates),
-            )
-            for queue in self.touched
-        ]
+    def _arrive(self, queue: MemoryQueue, message: Message, unit: MemoryUnit | None) -> None:
+        row = Row(
+            message=message,
+            number=int.from_bytes(message.token, "big"),
+            rank=rank(queue.attributes, message),
+            expires_at=self.now + (math.inf if message.expiry is None else message.expiry),
+            due_at=self.now + message.delay if message.delay else NEVER,
+        )
+        moment = Moment.COMMIT if unit is None else Moment.PUT
+        if draws_number(queue.attributes.order, moment):
+            row.place, row.placed = row.place._replace(rank=row.rank, number=queue.draw_number()), True
+        queue.add(row)
+        self.step(queue, row, Event.PUT if unit is None else Event.PUT_HELD, unit)
+        self.touch(queue).put.append(message)
 
     def step(
         self,
         queue: MemoryQueue,
         row: Row,
         event: Event,
-        unit: HeldUnit | None = None,
+        unit: MemoryUnit | None = None,
         *,
         lock: Lock = Lock.NONE,
     ) -> None:
@@ -80,13 +95,13 @@ class Transaction:
             unit.hold(queue, row)
         count_away(queue, row, +1)
         self._follow(queue, row, before, after)
-        self.touched[queue.attributes.name] = None
+        self.touch(queue)
 
     def _follow(self, queue: MemoryQueue, row: Row, before: State, after: State) -> None:
         """What a step means beyond the new state."""
         if becomes_visible(before, after):
             row.visible_at, row.forgotten = self.now, False
-            self.visible.append((queue.attributes.name, row.message))
+            self.touch(queue).visible.append(row.message)
         if after is State.ABSENT:
             queue.remove(row)
         elif after is State.UNLOCKED and row.forgotten:
@@ -99,15 +114,21 @@ class Transaction:
             row.locked_by = by
         else:
             row.lock = by
+            assert isinstance(by.unit, MemoryUnit)
             by.unit.hold(queue, row)
+            queue.locks[by.lock_id] = by.unit
 
-    def settle(self, unit: HeldUnit, outcome: Outcome) -> None:
+    def lock_unit(self, handle: Handle[MemoryUnit], queue: MemoryQueue) -> tuple[MemoryUnit, int]:
+        lock_id = next(self.numbers)
+        return MemoryUnit(handle.connection.program, self.now, "lock", str(lock_id)), lock_id
+
+    def settle(self, unit: MemoryUnit, outcome: Outcome) -> None:
         """Confirms or backs out everything that the unit holds (R5.2, R5.3)."""
         if outcome == "commit":
             number_unit(unit, Moment.COMMIT)
         event = Event.CONFIRM if outcome == "commit" else Event.BACK_OUT
         for queue, row in list(unit.rows.values()):
-            self.touched[queue.attributes.name] = None
+            self.touch(queue)
             if row.unit is not unit:  # it expired, or its queue was deleted
                 continue
             if row.expires_at <= self.now and row.state is State.PUT_UNCONFIRMED:
@@ -121,40 +142,74 @@ class Transaction:
             for queue, group_id, before in reversed(unit.entered):
                 queue.restore(group_id, before)
 
-    def enlist(self, connection: Connection, calls: int, limit: int) -> HeldUnit:
+    def enlist(self, connection: Connection[MemoryUnit], calls: int, limit: int) -> MemoryUnit:
         """The connection's unit, begun if need be, with so many more calls counted (R5.8)."""
-        unit = connection.unit or HeldUnit(connection.program, self.now, connection=connection.id)
+        unit = connection.unit or MemoryUnit(connection.program, self.now, connection=connection.id)
         if unit.calls + calls > limit:
             raise UnitTooLarge(f"a unit of work holds at most {limit:,} messages; commit or back out", limit=limit)
         unit.calls += calls
         connection.unit = unit
         return unit
 
-    def confirm_unit(self, handle: Handle, confirm_id: int) -> HeldUnit:
+    def confirm_unit(self, handle: Handle[MemoryUnit], queue: MemoryQueue, confirm_id: int) -> MemoryUnit:
         """What a confirm id holds on the handle's queue (A-9, A-15)."""
-        unit = HeldUnit(handle.connection.program, self.now, "confirm", str(confirm_id))
-        return handle.queue.confirms.setdefault(confirm_id, unit)
+        unit = MemoryUnit(handle.connection.program, self.now, "confirm", str(confirm_id))
+        return queue.confirms.setdefault(confirm_id, unit)
+
+    def held_by(self, queue: MemoryQueue, confirm_id: int) -> MemoryUnit | None:
+        return queue.confirms.get(confirm_id)
 
     def give_number(self, queue: MemoryQueue, row: Row) -> None:
         """A single message is confirmed: if it has no number yet it is drawn now (A-26, B-53b)."""
         if not row.placed:
             queue.give_place(row, queue.draw_number(), 0)
 
-    def release(self, handle: Handle) -> bool:
+    def release(self, handle: Handle[MemoryUnit], queue: MemoryQueue) -> bool:
         """Frees the handle's browse lock; whether there was one."""
         mine = (row for row in handle.locked if row.locked_by and row.locked_by.handle == handle.id)
         locked = [row for row in mine if row.state is State.LOCKED]
         handle.locked.clear()
         for row in locked:
-            self.step(handle.queue, row, Event.UNLOCK, lock=Lock.RIGHT)
+            self.step(queue, row, Event.UNLOCK, lock=Lock.RIGHT)
         return bool(locked)
+
+    def mark(self, queue: MemoryQueue, row: Row, *, handle: int | None = None, co_op: bool = False) -> None:
+        if handle is not None:
+            row.handle_marks.add(handle)
+        if co_op:
+            row.co_op_marked_at = self.now
+
+    def unmark(self, queue: MemoryQueue, row: Row, *, handle: int | None = None, co_op: bool = False) -> None:
+        if handle is not None:
+            row.handle_marks.discard(handle)
+        if co_op:
+            row.co_op_marked_at = NEVER
+            self.touch(queue)
+
+    def unmark_for_all(self, queue: MemoryQueue, row: Row) -> None:
+        row.handle_marks.clear()
+        row.co_op_marked_at = NEVER
+
+    def enter(self, queue: MemoryQueue, group_id: bytes, entered: Entered, unit: MemoryUnit | None) -> None:
+        if unit is not None:
+            unit.entered.append((queue, group_id, queue.entered.get(group_id)))
+        queue.entered[group_id] = entered
+
+    def leave(self, queue: MemoryQueue, group_id: bytes, handle: int, unit: MemoryUnit | None = None) -> None:
+        if unit is not None:
+            unit.left.append((queue, group_id, handle))
+        else:
+            queue.leave(group_id, handle)
+
+    def leave_others(self, queue: MemoryQueue, handle: int, group_id: bytes) -> None:
+        queue.leave_others(handle, group_id)
 
     def discard(self, queue: MemoryQueue, limit: int | None = None) -> int:
         """Discards what has expired; how many (R6.2)."""
         expired = queue.expired(self.now)[:limit]
         for row in expired:
             self.step(queue, row, Event.EXPIRE)
-            self.expired.append((queue.attributes.name, row.message))
+            self.touch(queue).expired.append(row.message)
         return len(expired)
 
     def remove(self, queue: MemoryQueue, row: Row) -> None:
@@ -164,7 +219,7 @@ class Transaction:
         row.state = State.ABSENT
         queue.let_go(row)
         queue.unlock(row)
-        self.touched[queue.attributes.name] = None
+        self.touch(queue)
 
     def forget(self, queue: MemoryQueue, row: Row) -> None:
         """A restart takes a non-persistent row; one that a prepared unit got goes when that is undone."""
@@ -180,7 +235,7 @@ def count_away(queue: MemoryQueue, row: Row, by: int) -> None:
         queue.away += by
 
 
-def number_unit(unit: HeldUnit, moment: Moment) -> None:
+def number_unit(unit: MemoryUnit, moment: Moment) -> None:
     """Draws one number for the unit on each queue whose rule says now; put order within (B-5)."""
     drawn: dict[int, tuple[int, Iterator[int]]] = {}
     for queue, row in unit.rows.values():
@@ -190,12 +245,6 @@ def number_unit(unit: HeldUnit, moment: Moment) -> None:
             drawn[id(queue)] = queue.draw_number(), itertools.count()
         number, ordinals = drawn[id(queue)]
         queue.give_place(row, number, next(ordinals))
-
-
-def as_got(row: Row, now: float) -> Message:
-    """The message as a get returns it: what is left of its time, its back outs, its place."""
-    left = math.inf if row.expires_at == math.inf else max(0.1, row.expires_at - now)
-    return row.message.with_values(expiry=left, delay=0.0, backout_count=row.backouts, place=row.place)
 
 
 def as_viewed(queue: MemoryQueue, now: float, strict_waiters: int) -> OrderView:
@@ -218,7 +267,7 @@ def as_viewed(queue: MemoryQueue, now: float, strict_waiters: int) -> OrderView:
     )
 
 
-def as_seen(unit: HeldUnit) -> Unit:
+def as_seen(unit: MemoryUnit) -> Unit:
     """A unit as an operator sees it."""
     held = [row for _, row in unit.rows.values()]
     queues = [queue.attributes.name for queue, _ in unit.rows.values()]

@@ -1,24 +1,23 @@
-"""One get or browse request in one transaction of the memory store: find, judge, do; as often as it asks."""
+"""One get or browse request in one transaction: find, judge, do; as often as it asks. For every store."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Generic, NamedTuple
 
-from ...attributes import ManagerAttributes, QueueAttributes
-from ...errors import InorderError, NoMessageUnderCursor, OrderSelfBlocked, QueueCondition, Reason, UnitTooLarge
-from ...message import ANY_GROUP, EarlierPending, Message
-from ...rules import gets
-from ...rules.gets import Verdict
-from ...rules.grouping import GroupState, Wanted, is_head, wanted
-from ...rules.lifecycle import Event, State
-from ...rules.ordering import UNSET, Cursor, Decision, Pending, blocks_itself, read_order
-from ..base import GetOutcome, GetRequest
-from .handles import Handle
-from .queue import NEVER, Entered, HeldUnit, Locker, Reader, Row, available, lock_presented
-from .transaction import Transaction, as_got
+from ..attributes import ManagerAttributes, QueueAttributes
+from ..errors import InorderError, NoMessageUnderCursor, OrderSelfBlocked, QueueCondition, Reason, UnitTooLarge
+from ..message import ANY_GROUP, EarlierPending, Message
+from ..rules import gets
+from ..rules.gets import Verdict
+from ..rules.grouping import GroupState, Wanted, is_head, wanted
+from ..rules.lifecycle import Event, State
+from ..rules.ordering import UNSET, Cursor, Decision, Pending, blocks_itself, read_order
+from .base import GetOutcome, GetRequest
+from .rows import Entered, Locker, Reader, Row, as_got, available, lock_presented
+from .shelf import Handle, Q, Transaction, U
 
 
 class Found(NamedTuple):
@@ -37,7 +36,7 @@ class Found(NamedTuple):
     blockers: Sequence[Sequence[Pending]] = ()
 
 
-class Reading:
+class Reading(Generic[Q, U]):
     """A get request, and where it meets the queue.
 
     Attributes:
@@ -47,13 +46,14 @@ class Reading:
 
     def __init__(
         self,
-        verb: Transaction,
-        handle: Handle,
+        verb: Transaction[Q, U],
+        handle: Handle[U],
+        queue: Q,
         request: GetRequest,
         queue_attributes: QueueAttributes,
         manager: ManagerAttributes,
     ) -> None:
-        self.verb, self.handle, self.request, self.manager = verb, handle, request, manager
+        self.verb, self.handle, self.queue, self.request, self.manager = verb, handle, queue, request, manager
         order = read_order(queue_attributes.read_order, request.options.read_order or handle.options.read_order)
         # An explicit choice of a message is outside the promise (B-17).
         self.strict = order == "strict" and not request.options.by_cursor
@@ -62,10 +62,10 @@ class Reading:
         self.reader = self._reader()
 
     def _reader(self) -> Reader:
-        options, queue = self.request.options, self.handle.queue
+        options, queue = self.request.options, self.queue
         interval = self.manager.mark_interval
         in_unit = self.request.syncpoint or options.syncpoint_if_persistent
-        unit = self.handle.connection.unit if in_unit else queue.confirms.get(options.confirm_id)
+        unit = self.handle.connection.unit if in_unit else self.verb.held_by(queue, options.confirm_id)
         return Reader(
             handle=self.handle.id,
             connection=self.handle.connection.id,
@@ -138,7 +138,7 @@ class Reading:
     def _look_again_at(self) -> float | None:
         if not self.request.options.wait:
             return None
-        now, queue = self.verb.now, self.handle.queue
+        now, queue = self.verb.now, self.queue
         times = [queue.next_delivery(now), queue.next_unmarking(self.reader)]
         if self.strict:
             times.append(queue.next_outcome(now))
@@ -147,7 +147,7 @@ class Reading:
     # --- find
 
     def _find(self, state: GroupState, cursor: Cursor) -> Found:
-        options, queue = self.request.options, self.handle.queue
+        options, queue = self.request.options, self.queue
         if options.by_cursor:
             looked_for = Wanted(joins=options.complete)
             return Found(looked_for, self._under_cursor(cursor, looked_for))
@@ -168,20 +168,20 @@ class Reading:
     def _decide(self, looked_for: Wanted, cursor: Cursor) -> Decision[Row]:
         options = self.request.options
         above = cursor if options.browse else UNSET
-        return self.handle.queue.decide(looked_for, self.reader, above, logical=options.logical)
+        return self.queue.decide(looked_for, self.reader, above, logical=options.logical)
 
     def _found_strictly(self, looked_for: Wanted, decision: Decision[Row]) -> Found:
         rows: Sequence[Row] = ()
         if decision.row is not None:
-            rows = self.handle.queue.pieces(decision.row, looked_for, self.reader)
+            rows = self.queue.pieces(decision.row, looked_for, self.reader)
         return Found(looked_for, rows, (), decision.withheld, decision.pending, decision.blockers)
 
     def _under_cursor(self, cursor: Cursor, looked_for: Wanted) -> Sequence[Row]:
-        row = self.handle.queue.row(cursor.number)
+        row = self.queue.row(cursor.number)
         if row is None or not available(row, self.reader):
             raise NoMessageUnderCursor(f"the browse cursor on {self.handle.name} stands on no message")
         gets.check_under_cursor(self.request.options, row.message)
-        return self.handle.queue.pieces(row, looked_for, self.reader)
+        return self.queue.pieces(row, looked_for, self.reader)
 
     def _check_token_is_free(self) -> None:
         """A browse for unmarked messages that names a marked one by its token is told so (R3.24)."""
@@ -189,7 +189,7 @@ class Reading:
         if not (options.unmarked and "token" in options.match.fields):
             return
         after = self.request.cursor.place if options.browse == "next" else None
-        marked = self.handle.queue.find(Wanted(match=options.match), self.reader._replace(unmarked=False), after)
+        marked = self.queue.find(Wanted(match=options.match), self.reader._replace(unmarked=False), after)
         if self.reader.co_op and marked and self.handle.id not in marked[0].handle_marks:
             raise QueueCondition(
                 "the message of this token is marked by the cooperating set", reason=Reason.MSG_MARKED_BROWSE_CO_OP
@@ -203,7 +203,7 @@ class Reading:
         if self.request.one_group and not (state.group_open or state.message_open):
             self._check_group_fits(found.rows[0])
         return gets.judge(
-            [as_got(row, self.verb.now) for row in found.rows],
+            [as_got(row, self.verb.now) for row in self.queue.read(found.rows)],
             self.request.options,
             state,
             found.wanted,
@@ -215,7 +215,7 @@ class Reading:
         """A group is taken whole or not at all: the unit must have room for all of it (R5.8)."""
         unit = self.handle.connection.unit
         used, limit = unit.calls if unit is not None else 0, self.manager.max_uncommitted
-        size = self.handle.queue.gets_of_group(head.message.group_id)
+        size = self.queue.gets_of_group(head.message.group_id)
         if used + size > limit:
             raise UnitTooLarge(
                 f"the group has {size:,} messages, a unit of work holds at most {limit:,} and has {used:,}",
@@ -234,61 +234,53 @@ class Reading:
         self._note_group(found, verdict, unit)
         return cursor
 
-    def _unit(self, *, in_unit: bool) -> HeldUnit | None:
+    def _unit(self, *, in_unit: bool) -> U | None:
         if in_unit:
             return self.verb.enlist(self.handle.connection, 1, self.manager.max_uncommitted)
         if self.request.options.confirm_id:
-            return self.verb.confirm_unit(self.handle, self.request.options.confirm_id)
+            return self.verb.confirm_unit(self.handle, self.queue, self.request.options.confirm_id)
         return None
 
-    def _take(self, row: Row, unit: HeldUnit | None) -> None:
+    def _take(self, row: Row, unit: U | None) -> None:
         """A removing get: at once, or held; the handle's browse lock and marks end (R3.70, R3.74)."""
         lock = lock_presented(row, self.reader)
         if row.state is State.LOCKED and row.locked_by is not None:
-            self.verb.step(self.handle.queue, row, Event.UNLOCK, lock=lock)
+            self.verb.step(self.queue, row, Event.UNLOCK, lock=lock)
             lock = lock_presented(row, self.reader)
-        row.handle_marks.clear()
-        row.co_op_marked_at = NEVER
-        self.verb.step(self.handle.queue, row, Event.GET if unit is None else Event.GET_HELD, unit, lock=lock)
+        self.verb.unmark_for_all(self.queue, row)
+        self.verb.step(self.queue, row, Event.GET if unit is None else Event.GET_HELD, unit, lock=lock)
 
-    def _note_group(self, found: Found, verdict: Verdict, unit: HeldUnit | None) -> None:
+    def _note_group(self, found: Found, verdict: Verdict, unit: U | None) -> None:
         """Who enters a group by a logical get is its reader until it has the last member (B-45)."""
-        message, queue, connection = found.rows[0].message, self.handle.queue, self.handle.connection
-        queue.leave_others(self.handle.id, message.group_id)  # it stands at this message now (R3.30)
+        message, queue, connection = found.rows[0].message, self.queue, self.handle.connection
+        self.verb.leave_others(queue, self.handle.id, message.group_id)  # it stands at this message now (R3.30)
         if not message.flags & ANY_GROUP:
             return
         in_unit = unit if verdict.in_unit else None
         if verdict.state.group_open and self.request.options.logical and is_head(message):
             place, who = found.rows[0].place, connection.program.name
-            if in_unit is not None:
-                in_unit.entered.append((queue, message.group_id, queue.entered.get(message.group_id)))
             entered = Entered(place, message, self.handle.id, connection.id, who, self.verb.now)
-            queue.entered[message.group_id] = entered
-        elif not verdict.state.group_open and in_unit is not None:
-            in_unit.left.append((queue, message.group_id, self.handle.id))
+            self.verb.enter(queue, message.group_id, entered, in_unit)
         elif not verdict.state.group_open:
-            queue.leave(message.group_id, self.handle.id)
+            self.verb.leave(queue, message.group_id, self.handle.id, in_unit)
 
     def _browse(self, rows: Sequence[Row], cursor: Cursor, *, heads: bool) -> Cursor:
         """The effects of a browse: the old lock goes, the new lock and marks come, the cursor moves."""
-        options, handle = self.request.options, self.handle
+        options, handle, queue = self.request.options, self.handle, self.queue
         self._release_if_browse_moved()
         for row in rows:
             if options.lock and row.state is State.UNLOCKED:
                 connection = handle.connection
-                self.verb.lock(
-                    handle.queue, row, Locker(handle.id, connection.id, connection.program.name, self.verb.now)
-                )
+                self.verb.lock(queue, row, Locker(handle.id, connection.id, connection.program.name, self.verb.now))
                 handle.locked.append(row)
             if options.mark_handle:
-                row.handle_marks.add(handle.id)
+                self.verb.mark(queue, row, handle=handle.id)
             if options.unmark_handle:
-                row.handle_marks.discard(handle.id)
+                self.verb.unmark(queue, row, handle=handle.id)
             if options.mark_co_op:
-                row.co_op_marked_at = self.verb.now
+                self.verb.mark(queue, row, co_op=True)
             if options.unmark_co_op:
-                row.co_op_marked_at = NEVER
-                self.verb.touched[handle.queue.attributes.name] = None
+                self.verb.unmark(queue, row, co_op=True)
         if options.browse == "cursor":
             return cursor
         first = rows[0]
@@ -298,4 +290,4 @@ class Reading:
         """A browse that moves on, also one that finds nothing, frees the handle's lock (R3.70)."""
         options = self.request.options
         if options.browse in ("first", "next") or (options.browse == "cursor" and not options.lock):
-            self.verb.release(self.handle)
+            self.verb.release(self.handle, self.queue)

@@ -1,29 +1,27 @@
-"""One put request in one transaction of the memory store: plan, check the room, place, write."""
+"""One put request in one transaction: plan, check the room, let the messages arrive. For every store."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Generic
 
-from ...attributes import ManagerAttributes, QueueAttributes
-from ...errors import DuplicateMessage, OptionsError, QueueFull, WrongState
-from ...message import Message
-from ...rules.lifecycle import Answer, Event, step
-from ...rules.ordering import Moment, draws_number, rank
-from ...rules.puts import Planned, PutCircumstances, PutResult, plan_put
-from ..base import PutOutcome, PutRequest
-from .handles import Handle
-from .queue import NEVER, HeldUnit, Row
-from .transaction import Transaction
+from ..attributes import ManagerAttributes, QueueAttributes
+from ..errors import DuplicateMessage, OptionsError, QueueFull, WrongState
+from ..rules.lifecycle import Answer, Event, step
+from ..rules.puts import Planned, PutCircumstances, PutResult, plan_put
+from .base import PutOutcome, PutRequest
+from .rows import Row
+from .shelf import Handle, Q, Transaction, U
 
 
 @dataclass(slots=True)
-class Putting:
+class Putting(Generic[Q, U]):
     """A put request, and where it meets the queue."""
 
-    verb: Transaction
-    handle: Handle
+    verb: Transaction[Q, U]
+    handle: Handle[U]
+    queue: Q
     request: PutRequest
     queue_attributes: QueueAttributes
     manager: ManagerAttributes
@@ -39,10 +37,8 @@ class Putting:
         self._check_room(plans, freed=earlier is not None)
         unit = self._unit(len(plans))
         if earlier is not None:
-            self.verb.step(self.handle.queue, earlier, Event.BACK_OUT)
-        for plan in plans:
-            for message in plan.arriving:
-                self._arrive(message, unit)
+            self.verb.step(self.queue, earlier, Event.BACK_OUT)
+        self.verb.arrive(self.queue, [message for plan in plans for message in plan.arriving], unit)
         return outcome
 
     def _plan(self) -> Sequence[Planned]:
@@ -65,7 +61,7 @@ class Putting:
 
     def _earlier_copy(self) -> Row | None:
         uid = self.request.options.uid
-        return None if uid is None else self.handle.queue.by_uid(uid)
+        return None if uid is None else self.queue.by_uid(uid)
 
     def _replaces(self, earlier: Row, plans: Sequence[Planned]) -> bool:
         """Whether this put takes the place of a hidden copy; a copy that has been seen stands.
@@ -80,9 +76,8 @@ class Putting:
             event = Event.PUT_HELD if held else Event.PUT
         answer, to = step(earlier.state, event)
         if answer is Answer.DUPLICATE:
-            name = self.handle.queue.attributes.name
-            self.verb.duplicates.append((name, plans[0].arriving[0]))
-            self.verb.touched[name] = None
+            self.verb.touch(self.queue).duplicates.append(plans[0].arriving[0])
+            name = self.queue.attributes.name
             raise DuplicateMessage(f"{options.uid} is on {name} already; a repeat says resend", uid=options.uid)
         if to is not None and earlier.unit is not None and earlier.unit.kind != "confirm":
             raise WrongState(f"{options.uid} was put in a unit of work", uid=options.uid)
@@ -98,7 +93,7 @@ class Putting:
 
     def _check_room(self, plans: Sequence[Planned], *, freed: bool) -> None:
         """Each put must find the queue below its limit; the pieces it is split into may pass it (R4.7, R2.27)."""
-        queue = self.handle.queue
+        queue = self.queue
         depth = queue.depth - freed
         for plan in plans:
             if depth >= queue.attributes.max_depth:
@@ -109,28 +104,12 @@ class Putting:
                 )
             depth += len(plan.arriving)
 
-    def _unit(self, calls: int) -> HeldUnit | None:
+    def _unit(self, calls: int) -> U | None:
         if self.request.in_unit and calls:
             return self.verb.enlist(self.handle.connection, calls, self.manager.max_uncommitted)
         if self.request.options.confirm_id:
-            return self.verb.confirm_unit(self.handle, self.request.options.confirm_id)
+            return self.verb.confirm_unit(self.handle, self.queue, self.request.options.confirm_id)
         return None
-
-    def _arrive(self, message: Message, unit: HeldUnit | None) -> None:
-        queue, now = self.handle.queue, self.verb.now
-        row = Row(
-            message=message,
-            number=int.from_bytes(message.token, "big"),
-            rank=rank(queue.attributes, message),
-            expires_at=now + (math.inf if message.expiry is None else message.expiry),
-            due_at=now + message.delay if message.delay else NEVER,
-        )
-        moment = Moment.COMMIT if unit is None else Moment.PUT
-        if draws_number(queue.attributes.order, moment):
-            row.place, row.placed = row.place._replace(rank=row.rank, number=queue.draw_number()), True
-        queue.add(row)
-        self.verb.step(queue, row, Event.PUT if unit is None else Event.PUT_HELD, unit)
-        self.verb.put.append((queue.attributes.name, message))
 
 
 def _as_stored(row: Row, result: PutResult) -> PutResult:

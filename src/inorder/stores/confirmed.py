@@ -1,37 +1,33 @@
-"""Confirmed calls on the memory store: browse and lock, one message by its unique id, undo (lifecycle A)."""
+"""Confirmed calls: browse and lock, one message by its unique id, undo (lifecycle A); for every store."""
 
 from __future__ import annotations
 
-from ...errors import ConfirmIdMismatch, LockMismatch, NotFound, Reason, WrongState
-from ...message import Message
-from ...rules.grouping import Wanted
-from ...rules.lifecycle import REFUSALS, Answer, Event, Lock, State, step
-from ..base import Locked, LockRequest, OneMessage
-from .handles import Handle
-from .queue import HeldLock, HeldUnit, MemoryQueue, Reader, Row
-from .transaction import Transaction, as_got
+from ..errors import ConfirmIdMismatch, LockMismatch, NotFound, Reason, WrongState
+from ..message import Message
+from ..rules.grouping import Wanted
+from ..rules.lifecycle import REFUSALS, Answer, Event, Lock, State, step
+from .base import Locked, LockRequest, OneMessage
+from .rows import HeldLock, HeldUnit, Reader, Row, as_got
+from .shelf import Handle, Q, Transaction, U
 
 CONFIRMS = (Event.CONFIRM_PUT, Event.CONFIRM_GET)
 ERRORS = {Reason.LOCK_MISMATCH: LockMismatch, Reason.NOT_FOUND: NotFound, Reason.WRONG_STATE: WrongState}
 
 
-def browse_and_lock(verb: Transaction, handle: Handle, request: LockRequest, lock_id: int) -> Locked:
+def browse_and_lock(verb: Transaction[Q, U], handle: Handle[U], queue: Q, request: LockRequest) -> Locked:
     """Everything available that matches is locked under one id; nothing that comes later (A-12, A-13)."""
-    queue = handle.queue
     messages: list[Message] = []
     reader = Reader(handle.id, handle.connection.id, co_op=False, now=verb.now, mark_interval=0.0)
-    unit = HeldUnit(handle.connection.program, verb.now, "lock", str(lock_id))
-    for row in queue.find_all(Wanted(match=request.match), reader):
+    unit, lock_id = verb.lock_unit(handle, queue)
+    for row in queue.read(list(queue.find_all(Wanted(match=request.match), reader))):
         if row.state is State.LOCKED:  # by this handle's own browse lock: the lock id takes over
             verb.step(queue, row, Event.UNLOCK, lock=Lock.RIGHT)
         verb.lock(queue, row, HeldLock(unit, lock_id, request.confirm_id))
         messages.append(as_got(row, verb.now))
-    if messages:
-        queue.locks[lock_id] = unit
     return Locked(messages, lock_id)
 
 
-def one_message(verb: Transaction, queue: MemoryQueue, request: OneMessage) -> Reason | None:
+def one_message(verb: Transaction[Q, U], queue: Q, request: OneMessage) -> Reason | None:
     """One event happens to one message, if table A.3 lets it; the warning NOT_FOUND of a confirm of nothing."""
     row = queue.by_uid(request.uid)
     state = State.ABSENT if row is None else row.state
@@ -67,10 +63,11 @@ def _check_confirm(row: Row, request: OneMessage) -> None:
         raise ConfirmIdMismatch(f"{request.uid} is held under another confirm id", uid=request.uid)
 
 
-def undo(verb: Transaction, queue: MemoryQueue, confirm_id: int) -> int:
+def undo(verb: Transaction[Q, U], queue: Q, confirm_id: int) -> int:
     """What was put, got and locked under the id goes back to before (A-15 to A-17)."""
-    unit, undone = queue.confirms.get(confirm_id), 0
-    for row in queue.all_rows():
+    unit, rows = queue.held_under(confirm_id)
+    undone = 0
+    for row in rows:
         event = _undoing(row, unit, confirm_id)
         if event is not None:
             verb.step(queue, row, event)
@@ -89,9 +86,9 @@ def _undoing(row: Row, unit: HeldUnit | None, confirm_id: int) -> Event | None:
     return Event.UNDO_LOCK if locked and row.state is State.LOCKED else None
 
 
-def release_lock(verb: Transaction, queue: MemoryQueue, lock_id: int) -> int:
+def release_lock(verb: Transaction[Q, U], queue: Q, lock_id: int) -> int:
     """Everything that the lock id still locks is unlocked (A-19)."""
-    rows = [row for row in queue.all_rows() if row.state is State.LOCKED and row.lock and row.lock.lock_id == lock_id]
+    rows = queue.locked_under(lock_id)
     for row in rows:
         verb.step(queue, row, Event.UNDO_LOCK)
     if not rows:

@@ -1,0 +1,273 @@
+"""Definitions and open handles: who may open, alter and delete what. For every store.
+
+A store says what is defined, what is open (by any process) and what lies on a queue; the rules of mq-semantics 4.1
+to 4.4 are here.
+"""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from ..attributes import QueueAttributes
+from ..errors import (
+    ArgumentError,
+    ObjectExists,
+    ObjectInUse,
+    QueueCondition,
+    QueueNotEmpty,
+    Reason,
+    TooManyHandles,
+    UnknownQueue,
+    WrongQueueType,
+    nearest_names,
+)
+from ..options import OpenOptions
+from ..rules.ordering import read_order
+
+DYNAMIC_NAME = re.compile(r"[A-Za-z0-9./_%]{0,33}\*|[A-Za-z0-9./_%]{1,48}")
+DEFAULT_PREFIX = "AMQ."
+
+
+class Open(NamedTuple):
+    """An open handle, of any process, as far as others are concerned.
+
+    Args:
+        name: the queue as opened: itself, or an alias of it.
+    """
+
+    handle: int
+    name: str
+    input: bool
+    output: bool
+    exclusive: bool
+
+
+class Contents(NamedTuple):
+    """What lies on a queue, as far as deleting it is concerned.
+
+    Args:
+        any: messages in any state.
+        unsettled: messages in units of work, or under confirm ids.
+        uncommitted_puts: puts that are not committed.
+    """
+
+    any: bool
+    unsettled: bool
+    uncommitted_puts: bool
+
+
+class ToOpen(NamedTuple):
+    """What an open comes to: a local queue, perhaps made just now from a model."""
+
+    name: str
+    queue: str
+    exclusive: bool
+    made_temporary: bool
+
+
+class Catalog(ABC):
+    """Everything that is defined and open; not the messages."""
+
+    # --- what a store says
+
+    @abstractmethod
+    def find(self, name: str) -> QueueAttributes | None:
+        """A definition."""
+
+    @abstractmethod
+    def names(self) -> Sequence[str]:
+        """All names that are defined, sorted."""
+
+    @abstractmethod
+    def opens(self, queue: str) -> Sequence[Open]:
+        """The handles of a local queue, by whatever name they were opened."""
+
+    @abstractmethod
+    def opens_as(self, name: str) -> int:
+        """How many handles were opened by this name."""
+
+    @abstractmethod
+    def contents(self, queue: str) -> Contents:
+        """What lies on a local queue."""
+
+    @abstractmethod
+    def add(self, attributes: QueueAttributes) -> None:
+        """Writes a new definition, which has been checked."""
+
+    @abstractmethod
+    def fresh_number(self) -> int:
+        """A number that never returns."""
+
+    # --- definitions
+
+    def definitions(self) -> list[QueueAttributes]:
+        return [self.definition(name) for name in self.names()]
+
+    def definition(self, name: str) -> QueueAttributes:
+        found = self.find(name) if isinstance(name, str) else None
+        if found is not None:
+            return found
+        near = nearest_names(str(name), list(self.names()))
+        hint = f"; did you mean {' or '.join(near)}?" if near else ""
+        raise UnknownQueue(f"there is no queue {name!r}{hint}", queue=name, nearest=near)
+
+    def create(self, attributes: QueueAttributes) -> None:
+        name = attributes.name
+        if self.find(name) is not None:
+            raise ObjectExists(f"there is a queue {name!r} already", queue=name)
+        self.check_alias(attributes)
+        self.add(attributes)
+
+    def check_alias(self, attributes: QueueAttributes) -> None:
+        """An alias names a local queue, never another alias, so that no circle can arise (R4.1, A-32)."""
+        if attributes.type != "alias":
+            return
+        base = self.find(attributes.base_queue)
+        is_no_local = base is not None and base.type != "local"
+        if is_no_local or attributes.base_queue == attributes.name:
+            raise _wrong_base(attributes)
+
+    def check_alter(self, before: QueueAttributes, changed: QueueAttributes) -> None:
+        """The order rule stays while a put is unresolved (B-19)."""
+        if changed.order != before.order and self.contents(before.name).uncommitted_puts:
+            raise ObjectInUse(
+                f"the order of {changed.name} cannot change while a put is not committed", queue=changed.name
+            )
+
+    def check_delete(self, name: str, *, purge: bool) -> None:
+        definition = self.definition(name)
+        open_handles = self.opens_as(name)
+        if open_handles:
+            raise ObjectInUse(
+                f"{name} is open, by {open_handles} handle(s); calls by name hold one until close_queue({name!r})",
+                queue=name,
+            )
+        if definition.type == "local":
+            if self.opens(name):
+                raise ObjectInUse(f"{name} is open through an alias", queue=name)
+            self._check_empty(name, purge=purge)
+
+    def check_delete_at_close(self, name: str, queue: QueueAttributes, *, purge: bool) -> None:
+        """Only dynamic queues are deleted at close, and only when nobody else uses them (R4.3)."""
+        if queue.definition_type == "predefined":
+            raise WrongQueueType(
+                f"{name} is not a dynamic queue",
+                reason=Reason.OPTION_NOT_VALID_FOR_TYPE,
+                queue=name,
+            )
+        if len(self.opens(queue.name)) > 1:
+            raise ObjectInUse(f"{name} is open elsewhere", queue=name)
+        self._check_empty(queue.name, purge=purge)
+
+    def _check_empty(self, queue: str, *, purge: bool) -> None:
+        there = self.contents(queue)
+        if there.unsettled or (there.any and not purge):
+            why = "has messages in units of work" if there.unsettled else "has messages"
+            raise QueueNotEmpty(f"{queue} {why}", queue=queue)
+
+    # --- names that stand for others
+
+    def resolve(self, name: str) -> QueueAttributes:
+        """The local queue that a name stands for. Raises: 2085, 2082 base unknown, 2001, 2043 a model (R4.1)."""
+        definition = self.definition(name)
+        if definition.type == "local":
+            return definition
+        if definition.type == "model":
+            raise WrongQueueType(f"{name} is a model queue: opening it makes a queue to use", queue=name)
+        base = self.find(definition.base_queue)
+        if base is None:
+            raise WrongQueueType(
+                f"{name} is an alias of {definition.base_queue!r}, which does not exist",
+                reason=Reason.UNKNOWN_ALIAS_BASE_Q,
+                queue=name,
+            )
+        if base.type != "local":
+            raise _wrong_base(definition)
+        return base
+
+    def resolved(self, name: str, queue: QueueAttributes) -> QueueAttributes:
+        """The attributes that a call through this handle goes by: an alias's defaults win (R4.1, R1.4)."""
+        if name == queue.name:
+            return queue
+        alias = self.find(name)
+        if alias is None or alias.base_queue != queue.name:
+            raise QueueCondition(f"{name} has changed: open it again", reason=Reason.OBJECT_CHANGED)
+        return replace(
+            queue,
+            default_priority=alias.default_priority,
+            default_persistence=alias.default_persistence,
+            get_allowed=queue.get_allowed and alias.get_allowed,
+            put_allowed=queue.put_allowed and alias.put_allowed,
+        )
+
+    def local_queue_of(self, name: str) -> str | None:
+        """The local queue that a change of this definition affects, if any."""
+        definition = self.definition(name)
+        affected = definition.base_queue if definition.type == "alias" else name
+        found = self.find(affected)
+        return affected if found is not None and found.type == "local" else None
+
+    # --- opening
+
+    def to_open(
+        self, name: str, options: OpenOptions, dynamic_name: str, *, open_already: int, handles_max: int
+    ) -> ToOpen:
+        """Checks an open, and makes the queue if the name is a model's (R4.1 to R4.4)."""
+        if open_already >= handles_max:
+            raise TooManyHandles(f"a connection opens at most {handles_max:,} handles", limit=handles_max)
+        definition = self.definition(name)
+        if definition.type == "model":
+            queue = self._dynamic(definition, dynamic_name)
+            name = queue.name
+        else:
+            queue = self.resolve(name)
+        read_order(queue.read_order, options.read_order)
+        exclusive = self.is_exclusive(queue, options, None)
+        made = queue.definition_type == "temporary_dynamic" and definition.type == "model"
+        return ToOpen(name, queue.name, exclusive, made)
+
+    def is_exclusive(self, queue: QueueAttributes, options: OpenOptions, own: int | None) -> bool:
+        """Whether this input open is exclusive. Raises: ObjectInUse 2042 if it conflicts (R4.4)."""
+        if options.input is None:
+            return False
+        asked = queue.default_input if options.input == "as_queue" else options.input
+        exclusive = asked == "exclusive" or not queue.shareable
+        others = [other for other in self.opens(queue.name) if other.handle != own and other.input]
+        if others and (exclusive or any(other.exclusive for other in others)):
+            how = "exclusively" if others[0].exclusive else "for input"
+            raise ObjectInUse(f"{queue.name} is open {how} elsewhere", queue=queue.name)
+        return exclusive
+
+    def _dynamic(self, model: QueueAttributes, pattern: str) -> QueueAttributes:
+        """A new queue made from a model (R4.2)."""
+        if not isinstance(pattern, str) or not DYNAMIC_NAME.fullmatch(pattern):
+            raise ArgumentError(
+                f"dynamic_name must be a queue name, or at most 33 characters and *, not {pattern!r}",
+                reason=Reason.DYNAMIC_Q_NAME_ERROR,
+                argument="dynamic_name",
+                value=pattern,
+            )
+        name = pattern
+        if pattern.endswith("*"):
+            name = f"{pattern[:-1] or DEFAULT_PREFIX}{self.fresh_number():015X}"
+        temporary = model.definition_type == "temporary_dynamic"
+        attributes = replace(
+            model,
+            name=name,
+            type="local",
+            default_persistence=model.default_persistence and not temporary,
+        )
+        self.create(attributes)
+        return attributes
+
+
+def _wrong_base(alias: QueueAttributes) -> WrongQueueType:
+    return WrongQueueType(
+        f"{alias.name} cannot be an alias of {alias.base_queue!r}: that is no local queue",
+        reason=Reason.ALIAS_BASE_Q_TYPE_ERROR,
+        queue=alias.name,
+    )

@@ -1,0 +1,186 @@
+"""Messages as columns, and back.
+
+A generated message id, the unique id and the token all come from the message's number, so they are not stored;
+an id of all NUL is stored as NULL. What a search needs is in the table `message`, the rest in `content`.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+from ...message import NO_ID, Message, Place, UniqueId
+from ...rules.lifecycle import State
+from ...rules.ordering import rank
+from ...rules.puts import NO_ACCOUNTING, make_id
+from ..rows import Entered
+
+FIELDS = tuple(Message.FIELDS)
+INDEX = {name: index for index, name in enumerate(FIELDS)}
+
+# The columns of `content`, in the order in which their fields stand in a message's row.
+CONTENT = (
+    "report message_type expiry feedback encoding coded_character_set_id format priority reply_to_queue "
+    "reply_to_queue_manager user_identifier accounting_token application_identity_data put_application_type "
+    "put_application_name put_at application_origin_data delay body"
+).split()
+# Fields that are columns of `message` under the same name.
+NARROW = frozenset("persistent correlation_id group_id sequence_number offset flags original_length".split())
+
+_FLAGS, _GROUP, _SEQUENCE, _OFFSET = INDEX["flags"], INDEX["group_id"], INDEX["sequence_number"], INDEX["offset"]
+_ANY_GROUP_OR_SEGMENT = 30
+NULLS = {
+    "correlation_id": NO_ID,
+    "group_id": NO_ID,
+    "accounting_token": NO_ACCOUNTING,
+}
+
+
+def head_of(message: Message) -> int:
+    """The column `head` of a message that arrives: where a group begins something is missing until it is seen."""
+    row = message.row
+    if row[_SEQUENCE] != 1 or row[_OFFSET]:
+        return 0
+    return 1 if row[_FLAGS] & _ANY_GROUP_OR_SEGMENT else 2
+
+
+def content_columns(row: tuple[Any, ...], number: int) -> tuple[Any, ...]:
+    """The values for `content` of a message's row."""
+    (report, message_type, expiry, feedback, encoding, ccsid, format_, priority, _, _, _, reply_to, reply_to_manager,
+     user, accounting, identity, put_type, put_name, put_at, origin, _, _, _, _, _, delay, body, *_) = row  # fmt: skip
+    return (
+        number, report, message_type, None if expiry == math.inf else expiry, feedback, encoding, ccsid, format_,
+        priority, reply_to, reply_to_manager, user, None if accounting == NO_ACCOUNTING else accounting, identity,
+        put_type, put_name, put_at, origin, delay, body,
+    )  # fmt: skip
+
+
+class Codec:
+    """Translates for one queue manager, whose name is part of what is not stored."""
+
+    def __init__(self, manager_name: str) -> None:
+        self.name = manager_name
+        self._prefix = make_id(manager_name, 0)[:16]
+
+    def message_id(self, number: int) -> bytes:
+        return self._prefix + number.to_bytes(8, "big")
+
+    def number_in(self, message_id: bytes) -> int | None:
+        """The number from which this message id was made, if this queue manager made it."""
+        return int.from_bytes(message_id[16:], "big") if message_id[:16] == self._prefix else None
+
+    def arrival(
+        self,
+        message: Message,
+        queue: int,
+        attributes: Any,
+        state: State,
+        place_number: int | None,
+        unit: int | None,
+        now: float,
+    ) -> tuple[Any, ...]:
+        """The values for `message` of one that arrives."""
+        row = message.row
+        (_, _, expiry, _, _, _, _, _, persistent, message_id, correlation_id, _, _, _, _, _, _, _, _, _, group_id,
+         sequence_number, offset, flags, original_length, delay, _, length, _, token, uid, *_) = row  # fmt: skip
+        number = int.from_bytes(token, "big")
+        own_id = message_id == self._prefix + token[8:]
+        own_uid = uid[1] == number and uid[0] == self.name
+        return (
+            number,
+            queue,
+            state,
+            rank(attributes, message),
+            place_number,
+            head_of(message),
+            None if group_id == NO_ID else group_id,
+            sequence_number,
+            offset,
+            length,
+            flags,
+            original_length,
+            persistent,
+            None if own_id else message_id,
+            None if correlation_id == NO_ID else correlation_id,
+            None if own_uid else uid[0],
+            None if own_uid else uid[1],
+            None if expiry is None or expiry == math.inf else now + expiry,
+            now + delay if delay else None,
+            None if unit else now,
+            unit,
+        )
+
+    def narrow(self, columns: tuple[Any, ...]) -> Message:
+        """A message with the fields that a search needs; the others are as in an empty one."""
+        (number, flags, group_id, sequence_number, offset, length, original_length, persistent, message_id,
+         correlation_id, uid_origin, uid_number) = columns  # fmt: skip
+        row = list(_EMPTY)
+        row[_FLAGS], row[_GROUP], row[_SEQUENCE], row[_OFFSET] = flags, group_id or NO_ID, sequence_number, offset
+        row[_LENGTH], row[_ORIGINAL_LENGTH], row[_PERSISTENT] = length, original_length, bool(persistent)
+        row[_MESSAGE_ID] = message_id or self._prefix + number.to_bytes(8, "big")
+        row[_CORRELATION_ID] = correlation_id or NO_ID
+        row[_TOKEN] = number.to_bytes(16, "big")
+        row[_UID] = UniqueId(self.name, number) if uid_origin is None else UniqueId(uid_origin, uid_number)
+        return Message.from_row(tuple(row))
+
+    def full(self, columns: tuple[Any, ...]) -> Message:
+        """A whole message as it was put; `columns` as the statement `read` brings them."""
+        (number, report, message_type, expiry, feedback, encoding, ccsid, format_, priority, persistent, message_id,
+         correlation_id, reply_to, reply_to_manager, user, accounting, identity, put_type, put_name, put_at, origin,
+         group_id, sequence_number, offset, flags, original_length, delay, body, length, uid_origin,
+         uid_number) = columns  # fmt: skip
+        return Message.from_row((
+            report, message_type, math.inf if expiry is None else expiry, feedback, encoding, ccsid, format_, priority,
+            bool(persistent), message_id or self._prefix + number.to_bytes(8, "big"), correlation_id or NO_ID, reply_to,
+            reply_to_manager, user, accounting or NO_ACCOUNTING, identity, put_type, put_name, put_at, origin,
+            group_id or NO_ID, sequence_number, offset, flags, original_length, delay, body, length, 0,
+            number.to_bytes(16, "big"),
+            UniqueId(self.name, number) if uid_origin is None else UniqueId(uid_origin, uid_number), None, None, None,
+        ))  # fmt: skip
+
+    def got(self, columns: tuple[Any, ...], now: float) -> Message:
+        """A message as a get returns it (`rows.as_got`); `columns` as the statement `take` brings them."""
+        (number, report, message_type, _, feedback, encoding, ccsid, format_, priority, persistent, message_id,
+         correlation_id, reply_to, reply_to_manager, user, accounting, identity, put_type, put_name, put_at, origin,
+         group_id, sequence_number, offset, flags, original_length, _, body, length, uid_origin,
+         uid_number, expires_at, backouts, rank_, place_number, ordinal) = columns  # fmt: skip
+        return Message.from_row((
+            report, message_type, math.inf if expires_at is None else max(0.1, expires_at - now), feedback, encoding,
+            ccsid, format_, priority, bool(persistent), message_id or self._prefix + number.to_bytes(8, "big"),
+            correlation_id or NO_ID, reply_to, reply_to_manager, user, accounting or NO_ACCOUNTING, identity, put_type,
+            put_name, put_at, origin, group_id or NO_ID, sequence_number, offset, flags, original_length, 0.0, body,
+            length, backouts, number.to_bytes(16, "big"),
+            UniqueId(self.name, number) if uid_origin is None else UniqueId(uid_origin, uid_number),
+            Place(rank_, place_number, ordinal), None, None,
+        ))  # fmt: skip
+
+
+_EMPTY = Message().row
+_LENGTH, _ORIGINAL_LENGTH, _PERSISTENT = INDEX["length"], INDEX["original_length"], INDEX["persistent"]
+_MESSAGE_ID, _CORRELATION_ID, _TOKEN, _UID = (
+    INDEX["message_id"],
+    INDEX["correlation_id"],
+    INDEX["token"],
+    INDEX["uid"],
+)
+
+
+# --- groups that readers are inside: small rows of their own, as JSON
+
+
+def entry_text(entered: Entered) -> str:
+    """An `Entered` as text; of the head all but its body."""
+    head = [value.hex() if isinstance(value, bytes) else value for value in entered.head.with_values(body=b"").row]
+    return json.dumps([entered.place, head, entered.handle, entered.connection, entered.program, entered.since])
+
+
+def entry_of(text: str) -> Entered:
+    """The reverse of `entry_text`."""
+    place, values, handle, connection, program, since = json.loads(text)
+    row = [
+        bytes.fromhex(value) if isinstance(default, bytes) else value
+        for value, default in zip(values, _EMPTY, strict=True)
+    ]
+    row[_UID] = UniqueId(*row[_UID])
+    return Entered(Place(*place), Message.from_row(tuple(row)), handle, connection, program, since)

@@ -1,0 +1,320 @@
+"""What the processes that have one store open share beside its database.
+
+A small file beside the database, the *sidecar*, is mapped into the memory of each process and carries locks::
+
+    words       the number of the last commit, and of the last one known to be on disk
+                whether a commit may be unannounced, whether the queue manager was stopped, whether a sync failed
+                a counter for each slot of changes, and one for all
+    locks       presence   held shared by every process: who has it alone is the first, and clears the words
+                turn       held by the one that writes
+                leader     held by the one that syncs the log for all who wait
+                tidying    held by the one that checkpoints
+                owners     one byte for each owner number, held as long as that owner lives
+
+The locks are POSIX record locks: the kernel frees them with the process that took them, a child made by fork does not
+inherit them, and so one that lives on keeps neither the turn nor the life of a dead parent. Their price: closing *any*
+descriptor of the file drops all locks that the process has on it. So there is one `Coordination` per process and file,
+with one descriptor and one mapping (which has a descriptor of its own), and it goes when its last user has gone.
+
+Among threads of one process record locks mean nothing; each is paired with a lock of `threading`.
+
+Words are written by the holder of the lock that they belong to, and read by anyone at any time: eight aligned bytes
+are stored and loaded in one piece on every machine that Python's 64-bit builds run on.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import mmap
+import os
+import struct
+import sys
+import threading
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+from ...errors import StoreError, StoreFull
+
+COMMITTED, SYNCED, UNANNOUNCED, STOPPED, SYNC_FAILED, CHANGES, LOST = range(7)
+SLOTS_AT: Final = 64
+SLOTS: Final = 1024
+WORDS: Final = SLOTS_AT + SLOTS
+LENGTH: Final = WORDS * 8
+
+# Far beyond the file's end, where a lock needs no bytes to stand on.
+PRESENCE, TURN, LEADER, TIDYING = range(1 << 40, (1 << 40) + 4)
+OWNERS_AT: Final = 1 << 41
+OWNER_MAX: Final = 1 << 61
+
+# struct flock: type, whence, start, length, pid; macOS has the first two last.
+FLOCK: Final = "qqihh" if sys.platform == "darwin" else "hhqqi"
+
+DEADLOCK_PAUSE_S: Final = 0.0005
+
+
+class Coordination:
+    """The sidecar of one store, as this process has it. Use `attach` and `detach`."""
+
+    def __init__(self, path: Path, mode: int) -> None:
+        self.path = path
+        self.users = 0
+        self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, mode)
+        try:
+            self._allocate(mode)
+            self._map = mmap.mmap(self._descriptor, LENGTH)
+            self._words = memoryview(self._map).cast("Q")
+            self._enter()
+        except BaseException:
+            os.close(self._descriptor)
+            raise
+        status = os.fstat(self._descriptor)
+        self.identity = (status.st_dev, status.st_ino)
+        self._owners: set[int] = set()
+        self._threads = {TURN: threading.Lock(), LEADER: threading.Lock(), TIDYING: threading.Lock()}
+
+    def _allocate(self, mode: int) -> None:
+        # Written, not only made longer: a page without a place on a full disk would kill whoever touches it.
+        if os.fstat(self._descriptor).st_size < LENGTH:
+            os.fchmod(self._descriptor, mode)
+            os.pwrite(self._descriptor, bytes(LENGTH), 0)
+
+    def _enter(self) -> None:
+        # After a crash of the machine the words may be older than the log, or be nonsense. Who is first starts anew;
+        # changing the lock from exclusive to shared leaves no moment without one.
+        if self._try(PRESENCE):
+            self._words[:] = memoryview(bytes(LENGTH)).cast("Q")
+        fcntl.lockf(self._descriptor, fcntl.LOCK_SH, 1, PRESENCE)
+
+    def close(self) -> None:
+        """Drop the mapping, the descriptor, and with them all locks of this process on the sidecar."""
+        self._words.release()
+        self._map.close()
+        os.close(self._descriptor)
+
+    def refuse_replaced(self) -> None:
+        """Raise StoreError if this is not the file that others would find."""
+        if identity_of(self.path) != self.identity:
+            raise StoreError(
+                f"{self.path} was deleted or replaced while the store was open, and other processes cannot see who is "
+                "alive here. Close the store in all processes and open it again.",
+                path=str(self.path),
+            )
+
+    # ---- locks
+
+    def _try(self, at: int) -> bool:
+        try:
+            fcntl.lockf(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, at)
+        except OSError as error:
+            if error.errno in {errno.EACCES, errno.EAGAIN}:
+                return False
+            raise
+        return True
+
+    def _wait(self, at: int) -> None:
+        while True:
+            try:
+                fcntl.lockf(self._descriptor, fcntl.LOCK_EX, 1, at)
+            except OSError as error:
+                # The kernel looks for circles of processes. One thread that leads and another that waits for the turn
+                # look like one, but are none: a leader waits for nobody.
+                if error.errno != errno.EDEADLK:
+                    raise
+                time.sleep(DEADLOCK_PAUSE_S)
+            else:
+                return
+
+    def take(self, at: int) -> None:
+        """Wait for a lock: TURN, LEADER or TIDYING."""
+        self._threads[at].acquire()
+        try:
+            self._wait(at)
+            if at == TURN and self._words[UNANNOUNCED]:
+                self._announce_lost()
+        except BaseException:
+            self._threads[at].release()
+            raise
+
+    def try_take(self, at: int) -> bool:
+        """Take a lock if it is free now."""
+        if not self._threads[at].acquire(blocking=False):
+            return False
+        taken = False
+        try:
+            taken = self._try(at)
+        finally:
+            if not taken:
+                self._threads[at].release()
+        return taken
+
+    def give(self, at: int) -> None:
+        """Give a lock back."""
+        fcntl.lockf(self._descriptor, fcntl.LOCK_UN, 1, at)
+        self._threads[at].release()
+
+    # ---- commits, numbered in the turn
+
+    @property
+    def committed(self) -> int:
+        """The number of the last commit that was announced."""
+        return self._words[COMMITTED]
+
+    def before_commit(self) -> None:
+        """Inside the turn: should this process die now, the next one tells what it could not."""
+        self._words[UNANNOUNCED] = 1
+
+    def after_commit(self, slots: Iterable[int]) -> int:
+        """Inside the turn: number the commit and tell the slots that it changed.
+
+        Returns: the commit's number.
+        """
+        words = self._words
+        number = words[COMMITTED] + 1
+        words[COMMITTED] = number
+        changed = False
+        for slot in slots:
+            words[SLOTS_AT + slot % SLOTS] += 1
+            changed = True
+        if changed:
+            words[CHANGES] += 1
+        words[UNANNOUNCED] = 0
+        return number
+
+    def no_commit(self) -> None:
+        """Inside the turn: the commit failed, and nothing has changed."""
+        self._words[UNANNOUNCED] = 0
+
+    def _announce_lost(self) -> None:
+        # Somebody died around a commit. What it changed is not known, so everything counts as changed.
+        self._words[LOST] += 1
+        self.after_commit(())
+
+    def seen(self, slot: int) -> int:
+        """A number that grows when something of this slot changes; slots may share one."""
+        return self._words[SLOTS_AT + slot % SLOTS] + self._words[LOST]
+
+    def seen_any(self) -> int:
+        """A number that grows when anything changes that was announced with a slot."""
+        return self._words[CHANGES] + self._words[LOST]
+
+    # ---- what is on disk, written by the leader
+
+    @property
+    def synced(self) -> int:
+        """Commits up to this number are on disk."""
+        return self._words[SYNCED]
+
+    @synced.setter
+    def synced(self, number: int) -> None:
+        self._words[SYNCED] = number
+
+    @property
+    def sync_failed(self) -> bool:
+        """Whether a sync failed since the first process opened the store."""
+        return bool(self._words[SYNC_FAILED])
+
+    def fail_sync(self) -> None:
+        """As a leader: what the disk holds is unknown from here on."""
+        self._words[SYNC_FAILED] = 1
+
+    # ---- the queue manager
+
+    @property
+    def stopped(self) -> bool:
+        """Whether the queue manager was stopped."""
+        return bool(self._words[STOPPED])
+
+    @stopped.setter
+    def stopped(self, value: bool) -> None:
+        self._words[STOPPED] = int(value)
+
+    # ---- owners
+
+    def hold_owner(self, number: int) -> None:
+        """Let this process live as that owner; see `Database.hold_owner`."""
+        assert 0 <= number <= OWNER_MAX, number
+        assert number not in self._owners, f"this process is owner {number} already"
+        held = self._try(OWNERS_AT + number)
+        assert held, f"owner {number} lives in another process"
+        self._owners.add(number)
+
+    def release_owner(self, number: int) -> None:
+        """Let that owner die."""
+        self._owners.remove(number)
+        fcntl.lockf(self._descriptor, fcntl.LOCK_UN, 1, OWNERS_AT + number)
+
+    def is_alive(self, number: int) -> bool:
+        """Whether that owner lives, in this process or another."""
+        return number in self._owners or self._locked_elsewhere(OWNERS_AT + number, 1)
+
+    def any_owner_alive(self) -> bool:
+        """Whether any owner lives in another process."""
+        return self._locked_elsewhere(OWNERS_AT, 0)
+
+    def _locked_elsewhere(self, start: int, length: int) -> bool:
+        # Only asks: to try the lock instead would make the owner look alive to all who ask at the same moment.
+        if sys.platform == "darwin":
+            asked = struct.pack(FLOCK, start, length, 0, fcntl.F_WRLCK, os.SEEK_SET)
+        else:
+            asked = struct.pack(FLOCK, fcntl.F_WRLCK, os.SEEK_SET, start, length, 0)
+        answer = struct.unpack(FLOCK, fcntl.fcntl(self._descriptor, fcntl.F_GETLK, asked))
+        kind: int = answer[3 if sys.platform == "darwin" else 0]
+        return kind != fcntl.F_UNLCK
+
+
+_attached: dict[Path, Coordination] = {}
+
+
+def attach(path: Path, mode: int) -> Coordination:
+    """The sidecar at this path, the same object for all users in this process.
+
+    The caller sees to it that no two threads attach or detach at once.
+
+    Args:
+        path: with all links resolved.
+        mode: the permissions that a new sidecar is given.
+    Raises: StoreError, if it cannot be opened or was replaced; StoreFull, if the disk is full.
+    """
+    found = _attached.get(path)
+    try:
+        if found is None:
+            found = _attached[path] = Coordination(path, mode)
+        found.refuse_replaced()
+    except OSError as error:
+        raise opening_error(path, error) from error
+    found.users += 1
+    return found
+
+
+def detach(coordination: Coordination) -> None:
+    """Give up one use of the sidecar; the last one in this process closes it."""
+    coordination.users -= 1
+    if not coordination.users:
+        _attached.pop(coordination.path, None)
+        coordination.close()
+
+
+def forget_all() -> None:
+    """In a child made by fork: close what was inherited, so that the child can open the same stores anew."""
+    for inherited in _attached.values():
+        inherited.close()
+    _attached.clear()
+
+
+def identity_of(path: Path) -> tuple[int, int] | None:
+    """Device and inode of the file at a path; None if there is none."""
+    try:
+        status = os.stat(path)  # noqa: PTH116 - Path.stat costs three times as much, and each write asks
+    except FileNotFoundError:
+        return None
+    return status.st_dev, status.st_ino
+
+
+def opening_error(path: Path, error: OSError) -> StoreError:
+    """What to raise for a file of the store that the system would not open or write."""
+    if error.errno in {errno.ENOSPC, errno.EDQUOT}:
+        return StoreFull(f"{path} cannot be written: the disk is full", path=str(path))
+    return StoreError(f"{path} cannot be opened: {error.strerror}", path=str(path))

@@ -1,0 +1,442 @@
+"""One SQLite file as this process has it open: transactions, durability, and what its processes tell each other.
+
+A write waits for the turn (`coordination.py`), so that writers queue up instead of meeting in SQLite's busy handler,
+and commits without a sync; `sync` brings it to disk afterwards, outside the turn (`log.py`).
+
+**Forks.** SQLite notes in a process's memory what that process has locked. A child made by fork inherits this memory,
+but not the locks: an inherited connection is of no use to it, and it could not even open the file anew, as SQLite would
+take the inherited locks for held. So no connection is open while a process forks: a fork waits for the transactions of
+other threads to end, closes the connections (without a checkpoint), and the parent opens them again at its next call.
+In the child, a `Database` made before the fork refuses every call, and a new one works. If the forking thread itself is
+inside a transaction, its connection must stay open, and the child cannot open this file at all.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import threading
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+import apsw
+
+from ...errors import ConnectionClosed, ForkedConnection, InorderError, StoreError, StoreForeign
+from .coordination import TURN, attach, detach, forget_all, identity_of, opening_error
+from .faults import PASSING, store_error, told_as_ours
+from .log import Log
+from .opening import APPLICATION_ID, refuse_other_version, refuse_unfit
+
+BUSY_MS: Final = 1_000  # how long SQLite waits in one go; between, a signal handler gets its turn
+CACHE_KIB: Final = 8_192
+CHECKPOINT_CACHE_KIB: Final = 256
+LOG_KEPT_BYTES: Final = 64 << 20
+STATEMENTS_KEPT: Final = 256
+MODE_OF_NEW: Final = 0o600
+
+SETTINGS: Final = f"""
+PRAGMA synchronous = NORMAL;                   -- a checkpoint syncs, a commit does not: log.py does
+PRAGMA fullfsync = ON;                         -- macOS: into the drive, not only to it
+PRAGMA checkpoint_fullfsync = ON;
+PRAGMA cache_size = -{{cache_kib}};
+PRAGMA mmap_size = 0;                          -- an error of the disk is to be an error, not the end of the process
+PRAGMA journal_size_limit = {LOG_KEPT_BYTES};  -- a log that had to grow shrinks again
+PRAGMA foreign_keys = OFF;                     -- checked as a whole (foreign_key_check), not at each statement
+PRAGMA trusted_schema = OFF;                   -- a schema that somebody has tampered with calls no functions
+"""
+
+
+class Database:
+    """A store's file. The caller lets one thread at a time into `writing` or `reading`; the rest is for any thread.
+
+    A missing or empty file becomes a store, with permissions 0600; the files beside it get those of the store.
+
+    Args:
+        path: the file; links are resolved.
+        schema: the statements that make the tables of a new store.
+        version: of that schema, from 1.
+    Raises: StoreError, if no store can be opened here; StoreForeign, if the file is something else; StoreNewer, if it
+        was written by a newer release; StoreFull, if the disk is full. Nothing has been written then, except that a new
+        store may have been begun when the disk was full.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], *, schema: str, version: int) -> None:
+        self.path = Path(path).resolve()
+        self.ticket = 0
+        self._version = version
+        self._changed: set[int] = set()
+        self._owners: set[int] = set()
+        self._refusal: type[InorderError] | None = None
+        self._in_use = threading.RLock()
+        self._inside = False
+        self._connection: apsw.Connection | None = None
+        with _opening:
+            if self.path in _inherited:
+                raise ForkedConnection(f"{self.path}: this process was forked inside a call on it and cannot open it")
+            refuse_unfit(self.path, version)
+            self._coordination = attach(Path(f"{self.path}-lock"), _made(self.path))
+            try:
+                self._log = Log(self.path, self._coordination, self._connect_for_checkpoints)
+                self._open_first(schema)
+            except BaseException:
+                self._disconnect()
+                detach(self._coordination)
+                raise
+            self._identity = identity_of(self.path)
+            _databases.add(self)
+
+    # ---- opening
+
+    def _open_first(self, schema: str) -> None:
+        """Connect; what is missing of a new store is made in the turn, so that of two who begin one waits."""
+        self._coordination.take(TURN)
+        try:
+            with told_as_ours(self.path):
+                self._connection = self._connect_for_use()
+                if self._pragma("application_id") != APPLICATION_ID:
+                    self._create(self._connection, schema)
+                refuse_other_version(self.path, self._pragma("user_version"), self._version)
+                self._use_log()
+        finally:
+            self._coordination.give(TURN)
+
+    def _connect(self, cache_kib: int) -> apsw.Connection:
+        connection = apsw.Connection(
+            str(self.path), flags=apsw.SQLITE_OPEN_READWRITE, statementcachesize=STATEMENTS_KEPT
+        )
+        connection.set_busy_timeout(BUSY_MS)
+        connection.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
+        connection.config(apsw.SQLITE_DBCONFIG_DQS_DML, 0)
+        connection.wal_autocheckpoint(0)
+        for statement in SETTINGS.format(cache_kib=cache_kib).strip().splitlines():
+            _patiently(connection, statement)
+        return connection
+
+    def _connect_for_use(self) -> apsw.Connection:
+        connection = self._connect(CACHE_KIB)
+        connection.set_wal_hook(self._note_log)
+        return connection
+
+    def _note_log(self, connection: apsw.Connection, name: str, pages: int) -> int:
+        self._log.note_length(pages)
+        return apsw.SQLITE_OK
+
+    def _connect_for_checkpoints(self) -> apsw.Connection:
+        return self._connect(CHECKPOINT_CACHE_KIB)
+
+    def _create(self, connection: apsw.Connection, schema: str) -> None:
+        # In a rollback journal still, and synced: see opening.py.
+        _patiently(connection, "PRAGMA synchronous = FULL")
+        _patiently(connection, "BEGIN EXCLUSIVE")
+        try:
+            if connection.execute("SELECT 1 FROM sqlite_schema").fetchone():
+                raise StoreForeign(f"{self.path} is an SQLite file of another program", path=str(self.path))
+            connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+            connection.execute(f"PRAGMA user_version = {self._version}")
+            connection.execute(schema)
+            _patiently(connection, "COMMIT")
+        except BaseException:
+            self._end_transaction(connection)
+            raise
+        _patiently(connection, "PRAGMA synchronous = NORMAL")
+
+    def _use_log(self) -> None:
+        mode = self._pragma("journal_mode = WAL")
+        if mode != "wal":
+            raise StoreError(
+                f"{self.path} cannot have a write-ahead log here (SQLite offers {mode!r}). Put it on another disk.",
+                path=str(self.path),
+            )
+
+    def _pragma(self, text: str) -> apsw.SQLiteValue:
+        assert self._connection is not None
+        value: apsw.SQLiteValue = _patiently(self._connection, f"PRAGMA {text}").get
+        return value
+
+    # ---- transactions
+
+    @property
+    def connection(self) -> apsw.Connection:
+        """For statements inside `writing` or `reading`; another one after a fork, so not to be kept.
+
+        Raises: ConnectionClosed; ForkedConnection, in a child made by fork.
+        """
+        self._refuse_unusable()
+        if self._connection is None:
+            with told_as_ours(self.path):
+                self._connection = self._connect_for_use()
+        return self._connection
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Wait for the turn, and do what the block does as one transaction: all of it, or with an exception nothing.
+
+        Raises: StoreFull, StoreDamaged, StoreError; the database is as before and can be used. ConnectionClosed,
+        ForkedConnection.
+        """
+        with self._in_use:
+            connection = self.connection
+            assert not self._inside, "a transaction inside another one"
+            shared = self._coordination
+            shared.take(TURN)
+            self._inside = True
+            try:
+                self._refuse_replaced()
+                _patiently(connection, "BEGIN IMMEDIATE")
+                yield
+                shared.before_commit()
+                _patiently(connection, "COMMIT")
+                self.ticket = shared.after_commit(self._changed)
+            except BaseException as error:
+                self._give_up(connection)
+                self._raise_ours(error)
+                raise
+            finally:
+                self._changed.clear()
+                self._inside = False
+                shared.give(TURN)
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Do what the block does on one state of the database, whatever others write meanwhile.
+
+        Raises: StoreDamaged, StoreError; ConnectionClosed, ForkedConnection.
+        """
+        with self._in_use:
+            connection = self.connection
+            assert not self._inside, "a transaction inside another one"
+            self._inside = True
+            try:
+                self._refuse_replaced()
+                _patiently(connection, "BEGIN")
+                # BEGIN alone fixes no state yet: the first statement does, and that is the one to wait.
+                _patiently(connection, "SELECT 1 FROM sqlite_schema LIMIT 1")
+                yield
+                connection.execute("COMMIT")
+            except BaseException as error:
+                self._end_transaction(connection)
+                self._raise_ours(error)
+                raise
+            finally:
+                self._inside = False
+
+    def _give_up(self, connection: apsw.Connection) -> None:
+        # Without a transaction nobody knows here whether it was committed: then it stays unannounced, and whoever has
+        # the next turn tells everyone to look.
+        if self._end_transaction(connection):
+            self._coordination.no_commit()
+
+    def _end_transaction(self, connection: apsw.Connection) -> bool:
+        """Roll back; whether there was anything to roll back."""
+        if not connection.in_transaction:
+            return False
+        try:
+            connection.execute("ROLLBACK")
+        except apsw.Error:
+            # To close it rolls back as well; the next call connects again.
+            self._disconnect()
+        return True
+
+    def _raise_ours(self, error: BaseException) -> None:
+        ours = store_error(self.path, error) if isinstance(error, apsw.Error) else None
+        if ours is not None:
+            raise ours from error
+
+    def _refuse_replaced(self) -> None:
+        if identity_of(self.path) != self._identity:
+            raise StoreError(
+                f"{self.path} was deleted or replaced while it was open. What is at this path now was not touched; "
+                "close the store and open it again.",
+                path=str(self.path),
+            )
+        self._coordination.refuse_replaced()
+
+    def _refuse_unusable(self) -> None:
+        if self._refusal is ForkedConnection:
+            raise ForkedConnection(f"{self.path} was opened before this process was forked: open it anew here")
+        if self._refusal is not None:
+            raise self._refusal(f"{self.path} was closed")
+
+    # ---- durability
+
+    def sync(self, ticket: int) -> None:
+        """Return when this commit, and with it all before it of any process, is on disk.
+
+        To be called outside the caller's lock and outside a transaction: others are to go on meanwhile.
+
+        Args:
+            ticket: what `ticket` was after the commit.
+        Raises: StoreError, if a sync failed, now or earlier: what is on disk is unknown then.
+        """
+        self._refuse_unusable()
+        self._log.sync(ticket)
+
+    def tidy_log(self) -> None:
+        """Shorten the log if it is long and nobody else is doing so; to be called like `sync`, after it.
+
+        Raises: StoreFull, StoreDamaged, StoreError. No commit is harmed; the log stays as it was.
+        """
+        self._refuse_unusable()
+        self._log.tidy()
+
+    # ---- what the processes tell each other
+
+    def note_change(self, slot: int) -> None:
+        """Inside `writing`: tell everyone, once it is committed, that this slot changed; slot: 0 or more."""
+        self._changed.add(slot)
+
+    def seen(self, slot: int) -> int:
+        """A number that is another one once something of this slot was changed, by any process.
+
+        To wait for a change: ask, look, and wait until the answer differs. Cheap, without a system call. Slots are
+        folded into 1,024, so that it may also differ without a change of this one.
+        """
+        self._refuse_unusable()
+        return self._coordination.seen(slot)
+
+    def seen_any(self) -> int:
+        """A number that is another one once anything was changed that was noted with a slot."""
+        self._refuse_unusable()
+        return self._coordination.seen_any()
+
+    @property
+    def stopped(self) -> bool:
+        """Whether the queue manager was stopped, for all processes; False again when all have closed the store."""
+        self._refuse_unusable()
+        return self._coordination.stopped
+
+    @stopped.setter
+    def stopped(self, value: bool) -> None:
+        self._refuse_unusable()
+        self._coordination.stopped = value
+
+    # ---- owners
+
+    def hold_owner(self, number: int) -> None:
+        """Live as that owner until `release_owner`, `close` of the last use in this process, or death.
+
+        Args:
+            number: 0 to 2**61, never given to two owners.
+        """
+        self._refuse_unusable()
+        self._coordination.hold_owner(number)
+        self._owners.add(number)
+
+    def release_owner(self, number: int) -> None:
+        """Be dead as that owner."""
+        self._refuse_unusable()
+        self._owners.remove(number)
+        self._coordination.release_owner(number)
+
+    def is_alive(self, number: int) -> bool:
+        """Whether that owner lives, here or in another process; asked of the operating system, no clock in it."""
+        self._refuse_unusable()
+        return self._coordination.is_alive(number)
+
+    def any_owner_alive(self) -> bool:
+        """Whether any owner lives in another process."""
+        self._refuse_unusable()
+        return self._coordination.any_owner_alive()
+
+    # ---- closing, and forks
+
+    def close(self) -> None:
+        """Close the files and let this object's owners die; a second call does nothing."""
+        with _opening, self._in_use:
+            if self._refusal is not None:
+                return
+            assert not self._inside, "closed inside a transaction"
+            self._refusal = ConnectionClosed
+            _databases.discard(self)
+            self._log.close()
+            self._disconnect()
+            for number in self._owners:
+                self._coordination.release_owner(number)
+            detach(self._coordination)
+
+    def _disconnect(self) -> None:
+        if self._connection is not None:
+            connection, self._connection = self._connection, None
+            with told_as_ours(self.path):
+                connection.close()
+
+    def before_fork(self) -> None:
+        """Wait for the transactions of other threads, and close the connections."""
+        self._in_use.acquire()
+        self._log.before_fork()
+        if self._connection is not None and not self._inside:
+            # Without this SQLite would copy the whole log if no other process has the file open.
+            self._connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+            self._disconnect()
+
+    def after_fork(self) -> None:
+        """Go on, in the parent; the next call connects."""
+        self._log.after_fork()
+        self._in_use.release()
+
+    def after_fork_in_child(self) -> None:
+        """Refuse every call from now on."""
+        self._refusal = ForkedConnection
+        if self._connection is not None:
+            _inherited.add(self.path)
+            # To close it, also at the end of the process, would touch the parent's files: it is kept for ever.
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._connection))
+        self.after_fork()
+
+
+def _made(path: Path) -> int:
+    """Make an empty file if there is none.
+
+    Returns: the permissions for the files beside it.
+    """
+    try:
+        with contextlib.suppress(FileExistsError):
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, MODE_OF_NEW))
+        return path.stat().st_mode & 0o666
+    except OSError as error:
+        raise opening_error(path, error) from error
+
+
+def _patiently(connection: apsw.Connection, statement: str) -> apsw.Cursor:
+    """Execute a statement as soon as whoever is in the way has gone."""
+    while True:
+        try:
+            return connection.execute(statement)
+        except PASSING:
+            continue
+
+
+_opening = threading.RLock()  # held while a database is opened or closed, and while the process forks
+_databases: weakref.WeakSet[Database] = weakref.WeakSet()
+_inherited: set[Path] = set()  # in a forked child: files with a connection that could not be closed before
+_forking: list[Database] = []
+
+
+def _before_fork() -> None:
+    _opening.acquire()
+    _forking.extend(_databases)
+    for database in _forking:
+        database.before_fork()
+
+
+def _after_fork_in_parent() -> None:
+    for database in _forking:
+        database.after_fork()
+    _forking.clear()
+    _opening.release()
+
+
+def _after_fork_in_child() -> None:
+    for database in _forking:
+        database.after_fork_in_child()
+    _forking.clear()
+    _databases.clear()
+    forget_all()
+    _opening.release()
+
+
+os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child)

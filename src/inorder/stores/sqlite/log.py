@@ -1,0 +1,202 @@
+"""The write-ahead log of a store: brought to disk for all who wait, and kept short.
+
+**Sync.** SQLite commits without a sync (`synchronous=NORMAL`); a commit is on disk once the log's file has been synced
+after it. Whoever needs that names its commit's number, outside the turn. One of those who ask becomes the leader, for
+all threads and processes: it reads the number of the last commit, syncs the file and publishes the number. Those who
+waited behind it find their commit covered and return without a sync of their own.
+
+Why that covers every commit up to the number, wherever it is by then:
+
+* It is in the log. Its frames were written before its number was announced, so before the leader's sync began.
+* It was in the log, which has been started anew since (that overwrites it in the same file, or in one made after
+  the last process closed the old one). SQLite does that only when every frame of the log has been copied to the
+  database, and a checkpoint says so only after syncing first the log and then the database (`synchronous` is not OFF,
+  of any connection of ours). So it is on disk, in the database.
+
+A sync that failed is never repeated: the kernel reports the loss of pages once and then counts them as clean, so that a
+second sync would succeed without having written them. The store then promises nothing any more until all its
+processes have closed it and it is opened again, when SQLite reads from the files what is really there.
+
+**Tidy.** SQLite's own checkpoints run in the commit of some writer, which waits for them. Ours run on a second
+connection, by whichever process notices first that the log is long; the others pass by. First without the turn, while
+others write: nearly everything is copied then. Under constant load the writers are always some frames ahead, so that
+the log could never be started anew; so the rest is copied with the turn, when nobody can write.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+import apsw
+
+from ...errors import StoreError
+from .coordination import LEADER, TIDYING, TURN, Coordination, identity_of
+from .faults import PASSING, told_as_ours
+
+if sys.platform == "darwin":
+    import fcntl
+
+LONG_PAGES: Final = 4_000  # 16 MB
+
+
+class Log:
+    """The log of one database, as this process has it.
+
+    Args:
+        path: the database's file.
+        coordination: what its processes share.
+        connect: makes a connection for checkpoints.
+    """
+
+    def __init__(self, path: Path, coordination: Coordination, connect: Callable[[], apsw.Connection]) -> None:
+        self._database = path
+        self._path = Path(f"{path}-wal")
+        self._coordination = coordination
+        self._descriptor: int | None = None
+        self._identity: tuple[int, int] | None = None
+        self._connect = connect
+        self._connection: apsw.Connection | None = None
+        self._checkpointing = threading.RLock()
+        self._pages = 0
+        self._tidy_at = LONG_PAGES
+
+    # ---- sync
+
+    def sync(self, number: int) -> None:
+        """Return when the commit of this number, and all before it, are on disk.
+
+        Raises: StoreError, if a sync failed, now or earlier.
+        """
+        shared = self._coordination
+        if shared.synced >= number:
+            return
+        shared.take(LEADER)
+        try:
+            if shared.synced < number:
+                self._lead()
+        finally:
+            shared.give(LEADER)
+
+    def _lead(self) -> None:
+        shared = self._coordination
+        if shared.sync_failed:
+            raise StoreError(
+                f"{self._database}: an earlier sync to disk failed, and what the disk holds is unknown. Close the "
+                "store in all processes, see to the disk, and open it again.",
+                path=str(self._database),
+            )
+        try:
+            descriptor = self._current()
+            number = shared.committed
+            _sync_data(descriptor)
+        except OSError as error:
+            shared.fail_sync()
+            raise StoreError(
+                f"{self._path} could not be synced to disk: {error.strerror}", path=str(self._database)
+            ) from error
+        shared.synced = number
+
+    def _current(self) -> int:
+        """A descriptor of the log as it is now; it may have been made anew while this process had no connection."""
+        identity = identity_of(self._path)
+        if self._descriptor is None or identity != self._identity:
+            self._close_file()
+            self._descriptor = os.open(self._path, os.O_RDWR | os.O_CLOEXEC)
+            self._identity = identity
+            self._sync_folder()
+        return self._descriptor
+
+    def _sync_folder(self) -> None:
+        folder = os.open(self._path.parent, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+    def _close_file(self) -> None:
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+    # ---- tidy
+
+    def note_length(self, pages: int) -> None:
+        """Remember how long the log was at the last commit of this process."""
+        self._pages = pages
+        if pages < LONG_PAGES:
+            self._tidy_at = LONG_PAGES
+
+    def tidy(self) -> None:
+        """Checkpoint if the log is long and nobody else is at it.
+
+        Raises: StoreError and its kinds, if the database cannot be written.
+        """
+        shared = self._coordination
+        if self._pages < self._tidy_at or not shared.try_take(TIDYING):
+            return
+        try:
+            with told_as_ours(self._database):
+                rest = self._checkpoint()
+                if rest:
+                    rest = self._checkpoint_in_turn()
+        finally:
+            shared.give(TIDYING)
+        # What a reader still needs of the log keeps it from being copied whole: not again at each commit, then.
+        self._tidy_at = self._pages + LONG_PAGES // 4 if rest else LONG_PAGES
+        self._pages = 0
+
+    def _checkpoint_in_turn(self) -> int:
+        self._coordination.take(TURN)
+        try:
+            return self._checkpoint()
+        finally:
+            self._coordination.give(TURN)
+
+    def _checkpoint(self) -> int:
+        """Copy what can be copied, waiting for nobody; how many pages are left."""
+        with self._checkpointing:
+            if self._connection is None:
+                self._connection = self._connect()
+            try:
+                length, copied = self._connection.wal_checkpoint("main", apsw.SQLITE_CHECKPOINT_PASSIVE)
+            except PASSING:
+                return 1  # somebody else is at it, a shell perhaps
+        return length - copied
+
+    # ---- closing, and forks
+
+    def close(self) -> None:
+        """Close what this process has open of the log, after whoever is using it."""
+        self._coordination.take(LEADER)
+        try:
+            self._close_file()
+        finally:
+            self._coordination.give(LEADER)
+        self._close_connection()
+
+    def before_fork(self) -> None:
+        """Close the connection and keep it closed until `after_fork`."""
+        self._checkpointing.acquire()
+        self._close_connection()
+
+    def after_fork(self) -> None:
+        """Let checkpoints go on."""
+        self._checkpointing.release()
+
+    def _close_connection(self) -> None:
+        with self._checkpointing:
+            if self._connection is not None:
+                self._connection.close()
+                self._connection = None
+
+
+def _sync_data(descriptor: int) -> None:
+    if sys.platform == "darwin":
+        fcntl.fcntl(descriptor, fcntl.F_FULLFSYNC)  # fsync leaves it in the drive's cache there
+    else:
+        os.fdatasync(descriptor)

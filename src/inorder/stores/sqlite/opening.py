@@ -1,0 +1,152 @@
+"""What may be opened as a store: asked before anything is written, also no file beside it.
+
+A path is refused with an error that names it and the remedy. A file counts as a store if SQLite's header in it carries
+our application id: a new store is written with its id in one transaction of the rollback journal, so that no crash
+leaves a file that has content but no id.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import stat
+from pathlib import Path
+from typing import Final
+
+import apsw
+
+from ...errors import StoreError, StoreForeign, StoreNewer
+from .faults import told_as_ours
+
+APPLICATION_ID: Final = 0x696E6F72  # "inor", at byte 68 of the file
+HEADER_LENGTH: Final = 100
+MAGIC: Final = b"SQLite format 3\x00"
+MOUNTS: Final = Path("/proc/mounts")
+
+# Several hosts can mount these, and the processes of two hosts share neither memory nor, reliably, locks.
+NETWORK_FILE_SYSTEMS: Final = frozenset(
+    "9p afs beegfs ceph cifs coda fuse.ceph fuse.ceph-fuse fuse.glusterfs fuse.juicefs fuse.rclone fuse.s3fs "
+    "fuse.sshfs gfs2 glusterfs gpfs lustre ncpfs nfs nfs4 ocfs2 orangefs smb2 smb3 smbfs".split()
+)
+
+
+def refuse_unfit(path: Path, version: int) -> None:
+    """Raise if no store can be, or be made, at this path; nothing is written.
+
+    Args:
+        path: the store's file, with all links resolved.
+        version: of the schema that this release knows.
+    Raises: StoreError, for a path that cannot hold a store; StoreForeign, for a file that is something else;
+    StoreNewer, for one of a newer release.
+    """
+    folder = path.parent
+    if not folder.is_dir():
+        raise StoreError(f"{path} cannot be opened: there is no folder {folder}. Make it first.", path=str(path))
+    _refuse_network(path)
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise StoreError(
+            f"{path} cannot be opened: the folder {folder} cannot be written, and a store needs files beside it. "
+            "Give this user the right to write there.",
+            path=str(path),
+        )
+    if path.exists():
+        _refuse_unfit_file(path, version)
+
+
+def _refuse_unfit_file(path: Path, version: int) -> None:
+    status = path.stat()
+    if stat.S_ISDIR(status.st_mode):
+        raise StoreError(f"{path} cannot be opened: it is a directory. Name a file in it.", path=str(path))
+    if not stat.S_ISREG(status.st_mode):
+        raise StoreError(f"{path} cannot be opened: it is not an ordinary file. Name another.", path=str(path))
+    if not os.access(path, os.R_OK | os.W_OK):
+        raise StoreError(
+            f"{path} cannot be opened: this user cannot read and write it. Give it those rights; also a reader "
+            "writes, for it must say what it took.",
+            path=str(path),
+        )
+    if status.st_size:
+        _refuse_foreign(path, status.st_size, version)
+
+
+def _refuse_foreign(path: Path, length: int, version: int) -> None:
+    found = _header(path) if length >= HEADER_LENGTH else b""
+    if not found.startswith(MAGIC):
+        raise StoreForeign(
+            f"{path} is not an inorder store, and no SQLite file either. It was left as it was: name another file.",
+            path=str(path),
+        )
+    application_id = int.from_bytes(found[68:72], "big")
+    if application_id != APPLICATION_ID:
+        raise StoreForeign(
+            f"{path} is an SQLite file of another program (application id {application_id:#x}, not "
+            f"{APPLICATION_ID:#x}). It was left as it was: name another file.",
+            path=str(path),
+            application_id=application_id,
+        )
+    refuse_other_version(path, int.from_bytes(found[60:64], "big"), version)
+
+
+def refuse_other_version(path: Path, found: object, version: int) -> None:
+    """Raise StoreNewer if the file's version is above ours, StoreError if it is below."""
+    assert isinstance(found, int), found
+    if found > version:
+        raise StoreNewer(
+            f"{path} was written by a newer release of inorder (schema version {found}; this release knows up to "
+            f"{version}). It was left as it was: use that release, or another file.",
+            path=str(path),
+            version=found,
+        )
+    if found < version:
+        raise StoreError(
+            f"{path} was written by an older release of inorder (schema version {found}; this release needs "
+            f"{version}), and there is no way yet to bring it up to date.",
+            path=str(path),
+            version=found,
+        )
+
+
+def _header(path: Path) -> bytes:
+    # Through SQLite, although these are the file's first bytes: the locks that SQLite holds on a file for this process
+    # would all be dropped by any other descriptor of it that is closed. Without a statement nothing is written.
+    with told_as_ours(path), contextlib.closing(_read_only(path)) as connection:
+        return connection.read("main", 0, 0, HEADER_LENGTH)[1]
+
+
+def _read_only(path: Path) -> apsw.Connection:
+    return apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
+
+
+def _refuse_network(path: Path) -> None:
+    mounts = MOUNTS.read_text(encoding="utf-8", errors="surrogateescape") if MOUNTS.exists() else ""
+    kind = file_system(path, mounts)
+    if kind in NETWORK_FILE_SYSTEMS:
+        raise StoreError(
+            f"{path} cannot be opened: it lies on a network file system ({kind}), and SQLite's write-ahead log needs "
+            "memory that all its users share, on one host. Put the store on a local disk.",
+            path=str(path),
+            file_system=kind,
+        )
+
+
+def file_system(path: Path, mounts: str) -> str:
+    """The kind of file system that a path lies on, such as ext4 or nfs4; "" if unknown.
+
+    Args:
+        path: absolute, with all links resolved.
+        mounts: the text of ``/proc/mounts``; of two mounts on one folder the later one counts.
+    """
+    nearest, kind = -1, ""
+    for line in mounts.splitlines():
+        fields = line.split(" ")
+        if len(fields) < 3:
+            continue
+        mounted = Path(_unescaped(fields[1]))
+        if path.is_relative_to(mounted) and len(mounted.parts) >= nearest:
+            nearest, kind = len(mounted.parts), fields[2]
+    return kind
+
+
+def _unescaped(field: str) -> str:
+    return re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), field)

@@ -1,0 +1,433 @@
+-- The statements of the store, by name, each with its reason. What stands in {braces} is filled in: {columns} by the
+-- narrow columns of a row, {joins} and {chosen} by what a call chooses from (its match, and marks that it passes over).
+
+-- ===== the beginning of every transaction about a queue
+
+-- name: here
+-- All that every verb wants to know of its queue, in one step: counters, depth, and whether there is anything to do
+-- first (expired messages, messages whose delivery time has come) or to tell (edges, marks).
+SELECT
+    counter, reserved, depth,
+    (SELECT min(expires_at) FROM message WHERE queue = ?1 AND expires_at IS NOT NULL AND NOT away),
+    (SELECT min(due_at) FROM message WHERE queue = ?1 AND due_at IS NOT NULL),
+    EXISTS (SELECT 1 FROM edge WHERE queue = ?1),
+    EXISTS (SELECT 1 FROM mark),
+    (SELECT revision FROM manager)
+FROM tally WHERE queue = ?1;
+
+-- name: draw
+-- The counter of numbers that name things, for verbs that make some.
+SELECT counter, reserved FROM tally WHERE queue = 0;
+
+-- name: drawn
+UPDATE tally SET counter = ?2, reserved = ?3 WHERE queue = ?1;
+
+-- name: counted
+-- A queue's counter and depth, once for a transaction.
+UPDATE tally SET counter = ?2, reserved = ?3, depth = depth + ?4 WHERE queue = ?1;
+
+-- ===== messages arrive
+
+-- name: arrive
+INSERT INTO message (
+    id, queue, state, rank, number, head, group_id, sequence_number, "offset", length, flags, original_length,
+    persistent, message_id, correlation_id, uid_origin, uid_number, expires_at, due_at, visible_at, unit
+) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+
+-- name: arrive content
+INSERT INTO content VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+
+-- ===== the search: rows in order of place, by index
+
+-- name: available
+-- One step into message_place; a page is read in order, nothing is sorted.
+SELECT {columns} FROM message m INDEXED BY message_place {joins}
+WHERE m.queue = ? AND m.head = ? AND m.available AND (m.rank, m.number, m.ordinal) > (?, ?, ?){chosen}
+ORDER BY m.rank, m.number, m.ordinal LIMIT ?;
+
+-- name: available by message id
+-- For those who name a message id that a program made; ids made here lead to the number.
+SELECT {columns} FROM message m INDEXED BY message_message_id {joins}
+WHERE m.queue = ? AND m.message_id = ? AND m.available AND (m.rank, m.number, m.ordinal) > (?, ?, ?){chosen}
+ORDER BY m.rank, m.number, m.ordinal LIMIT ?;
+
+-- name: available by correlation id
+SELECT {columns} FROM message m INDEXED BY message_correlation_id {joins}
+WHERE m.queue = ? AND m.correlation_id = ? AND m.available AND (m.rank, m.number, m.ordinal) > (?, ?, ?){chosen}
+ORDER BY m.rank, m.number, m.ordinal LIMIT ?;
+
+-- name: available by number
+SELECT {columns} FROM message m {joins}
+WHERE m.id = ? AND m.queue = ? AND m.available AND (m.rank, m.number, m.ordinal) > (?, ?, ?){chosen};
+
+-- name: held
+-- What one holder keeps from others, in order: a strict reader wants the first, its own lock's reader all.
+SELECT {columns} FROM message m INDEXED BY message_held {joins}
+WHERE m.queue = ? AND m.holder = ? AND m.head = ? AND (m.rank, m.number, m.ordinal) > (?, ?, ?){chosen}
+ORDER BY m.rank, m.number, m.ordinal LIMIT ?;
+
+-- name: next holder
+-- Steps from holder to holder, however much each holds.
+SELECT min(holder) FROM message INDEXED BY message_held WHERE queue = ?1 AND holder > ?2;
+
+-- name: next available rank
+-- Steps from level to level, however much stands on each.
+SELECT min(rank) FROM message INDEXED BY message_place WHERE queue = ?1 AND head = ?2 AND rank > ?3 AND available;
+
+-- name: next held rank
+SELECT min(rank) FROM message INDEXED BY message_held WHERE queue = ?1 AND holder = ?2 AND head = ?3 AND rank > ?4;
+
+-- name: member
+-- The next member of a group for a reader inside it: its numbers lead to it, however large the group.
+SELECT {columns} FROM message m INDEXED BY message_member {joins}
+WHERE m.queue = ? AND m.group_id = ? AND m.sequence_number = ? AND m."offset" = ? AND m.number IS NOT NULL{chosen}
+ORDER BY m.rank, m.number, m.ordinal;
+
+-- name: members
+-- A whole group: to see whether it is complete, or what of it is pending.
+SELECT {columns} FROM message m INDEXED BY message_member
+WHERE m.queue = ? AND m.group_id = ? AND m.number IS NOT NULL;
+
+-- name: shapes of group
+-- How many gets take a group: by logical messages, or by pieces where they cannot be joined.
+SELECT count(DISTINCT sequence_number), count(*), count(DISTINCT (c.coded_character_set_id << 32) + c.encoding)
+FROM message m INDEXED BY message_member JOIN content c ON c.id = m.id
+WHERE m.queue = ? AND m.group_id = ?;
+
+-- name: row
+SELECT {columns} FROM message m WHERE m.id = ? AND m.queue = ?;
+
+-- name: row by unique id
+-- A unique id made here is the number itself; one that a program brought has an index.
+SELECT {columns} FROM message m WHERE m.id = ? AND m.queue = ? AND m.uid_number IS NULL
+UNION ALL
+SELECT {columns} FROM message m INDEXED BY message_uid
+WHERE m.queue = ? AND m.uid_number = ? AND m.uid_origin = ?;
+
+-- name: held by unit
+SELECT {columns} FROM message m INDEXED BY message_unit WHERE m.unit = ? ORDER BY m.id;
+
+-- name: locked with
+SELECT {columns} FROM message m INDEXED BY message_lock_confirm WHERE m.queue = ? AND m.lock_confirm = ?;
+
+-- name: locked under
+SELECT {columns} FROM message m INDEXED BY message_lock WHERE m.lock = ? AND m.state = 3;
+
+-- name: read
+-- The whole of one message, for the call that returns it. The order is that of `Message.FIELDS`.
+SELECT
+    m.id, c.report, c.message_type, c.expiry, c.feedback, c.encoding, c.coded_character_set_id, c.format, c.priority,
+    m.persistent, m.message_id, m.correlation_id, c.reply_to_queue, c.reply_to_queue_manager, c.user_identifier,
+    c.accounting_token, c.application_identity_data, c.put_application_type, c.put_application_name, c.put_at,
+    c.application_origin_data, m.group_id, m.sequence_number, m."offset", m.flags, m.original_length, c.delay, c.body,
+    m.length, m.uid_origin, m.uid_number
+FROM message m JOIN content c ON c.id = m.id WHERE m.id = ?;
+
+-- ===== time
+
+-- name: expired
+SELECT {columns} FROM message m INDEXED BY message_expiry
+WHERE m.queue = ? AND m.expires_at <= ? AND m.expires_at IS NOT NULL AND NOT m.away
+ORDER BY m.expires_at LIMIT ?;
+
+-- name: ripen
+-- Delayed messages whose time has come stand among the available ones from now on.
+UPDATE message SET due_at = NULL WHERE queue = ? AND due_at <= ?;
+
+-- name: next delivery
+SELECT min(due_at) FROM message WHERE queue = ? AND due_at > ? AND state = 2;
+
+-- name: next expiry
+SELECT min(expires_at) FROM message WHERE queue = ? AND expires_at > ? AND number IS NOT NULL;
+
+-- name: next due
+SELECT min(due_at) FROM message WHERE queue = ? AND due_at > ? AND number IS NOT NULL;
+
+-- name: next unmarking
+SELECT min(co_op_marked_at) FROM message WHERE queue = ? AND co_op_marked_at > ? AND number IS NOT NULL;
+
+-- ===== single steps
+
+-- name: step
+-- Everything that an event can change, for one message; places and contents stay.
+UPDATE message SET
+    state = ?, unit = ?, away = ?, locked_handle = ?, locked_at = ?, lock = ?, lock_confirm = ?, visible_at = ?,
+    backouts = ?
+WHERE id = ?;
+
+-- name: remove
+DELETE FROM message WHERE id = ?;
+
+-- name: remove content
+DELETE FROM content WHERE id = ?;
+
+-- name: give place
+UPDATE message SET number = ?, ordinal = ? WHERE id = ?;
+
+-- name: mark
+INSERT OR IGNORE INTO mark VALUES (?, ?);
+
+-- name: unmark
+DELETE FROM mark WHERE message = ? AND handle = ?;
+
+-- name: mark for all
+UPDATE message SET co_op_marked_at = ? WHERE id = ?;
+
+-- name: unmark for all
+DELETE FROM mark WHERE message = ?;
+
+-- name: end group
+UPDATE message SET flags = ? WHERE id = ?;
+
+-- name: put in unit
+-- The pieces of the logical message that a handle's unit has put last.
+SELECT {columns} FROM message m INDEXED BY message_member
+WHERE m.queue = ? AND m.group_id = ? AND m.sequence_number = ? AND m.unit = ? AND m.state = 1
+ORDER BY m."offset";
+
+-- ===== units
+
+-- name: begin unit
+INSERT INTO unit VALUES (?, ?, ?, ?, ?, ?, ?, ?);
+
+-- name: unit
+SELECT id, kind, name, connection, user, program, started_at FROM unit WHERE id = ?;
+
+-- name: unit of connection
+SELECT id, kind, name, connection, user, program, started_at FROM unit WHERE connection = ? AND kind = 'session';
+
+-- name: prepared unit
+SELECT id, kind, name, connection, user, program, started_at FROM unit WHERE name = ? AND kind = 'prepared';
+
+-- name: named unit
+SELECT id, kind, name, connection, user, program, started_at FROM unit
+WHERE queue = ? AND kind = ? AND name = ?;
+
+-- name: end unit
+DELETE FROM unit WHERE id = ?;
+
+-- name: prepare unit
+UPDATE unit SET kind = 'prepared', name = ?, connection = NULL WHERE id = ?;
+
+-- name: is idle
+-- A confirm id or lock id that holds nothing is forgotten.
+SELECT NOT EXISTS (SELECT 1 FROM message WHERE unit = ?1) AND NOT EXISTS (SELECT 1 FROM message WHERE lock = ?1);
+
+-- name: shares
+-- What a unit holds, counted: by queue and state.
+SELECT queue, state, away, count(*), max(expires_at IS NOT NULL), max(forgotten), max(persistent)
+FROM message INDEXED BY message_unit WHERE unit = ? GROUP BY queue, state, away;
+
+-- name: unnumbered
+SELECT DISTINCT queue FROM message INDEXED BY message_unit WHERE unit = ? AND number IS NULL;
+
+-- name: number unit
+-- One number for all that a unit puts on a queue; put order within (B-5).
+UPDATE message SET number = ?3, ordinal = place.ordinal
+FROM (
+    SELECT id, row_number() OVER (ORDER BY id) - 1 AS ordinal FROM message INDEXED BY message_unit
+    WHERE unit = ?1 AND queue = ?2 AND number IS NULL
+) AS place
+WHERE message.id = place.id;
+
+-- name: show puts
+-- A commit shows what the unit put.
+UPDATE message SET state = ?3, unit = NULL, visible_at = ?4
+WHERE unit = ?1 AND queue = ?2 AND state = 1;
+
+-- name: return gets
+-- A back out returns what the unit got to its place.
+UPDATE message SET state = ?4, unit = NULL, away = 0, backouts = backouts + ?5
+WHERE unit = ?1 AND queue = ?2 AND state = ?3;
+
+-- name: remove contents of unit
+DELETE FROM content WHERE id IN (
+    SELECT id FROM message INDEXED BY message_unit WHERE unit = ? AND queue = ? AND state = ?
+);
+
+-- name: leave contents of unit
+-- Of a large unit the contents are removed later, in steps.
+INSERT INTO leftover SELECT id FROM message INDEXED BY message_unit WHERE unit = ? AND queue = ? AND state = ?;
+
+-- name: remove of unit
+DELETE FROM message WHERE unit = ? AND queue = ? AND state = ?;
+
+-- name: expired puts of unit
+SELECT 1 FROM message INDEXED BY message_unit
+WHERE unit = ? AND queue = ? AND state = 1 AND expires_at <= ? LIMIT 1;
+
+-- name: locks of unit
+SELECT DISTINCT lock FROM message INDEXED BY message_unit
+WHERE unit = ? AND queue = ? AND state = ? AND lock IS NOT NULL;
+
+-- name: visible of unit
+-- For listeners alone.
+SELECT
+    m.id, c.report, c.message_type, c.expiry, c.feedback, c.encoding, c.coded_character_set_id, c.format, c.priority,
+    m.persistent, m.message_id, m.correlation_id, c.reply_to_queue, c.reply_to_queue_manager, c.user_identifier,
+    c.accounting_token, c.application_identity_data, c.put_application_type, c.put_application_name, c.put_at,
+    c.application_origin_data, m.group_id, m.sequence_number, m."offset", m.flags, m.original_length, c.delay, c.body,
+    m.length, m.uid_origin, m.uid_number
+FROM message m INDEXED BY message_unit JOIN content c ON c.id = m.id
+WHERE m.unit = ? AND m.queue = ? AND m.state = 1 ORDER BY m.id;
+
+-- name: forgotten of queue
+SELECT id FROM message WHERE queue = ? AND forgotten AND state = 2;
+
+-- name: some leftovers
+SELECT id FROM leftover LIMIT ?;
+
+-- name: remove leftovers
+DELETE FROM content WHERE id = ?;
+
+-- name: forget leftovers
+DELETE FROM leftover WHERE id = ?;
+
+-- ===== groups that readers are inside
+
+-- name: entered
+SELECT entry FROM entered WHERE queue = ? AND handle <> ?;
+
+-- name: entry
+SELECT handle, entry FROM entered WHERE queue = ? AND group_id = ?;
+
+-- name: enter
+INSERT OR REPLACE INTO entered VALUES (?, ?, ?, ?);
+
+-- name: leave
+DELETE FROM entered WHERE queue = ? AND group_id = ? AND handle = ?;
+
+-- name: leave others
+DELETE FROM entered WHERE handle = ? AND queue = ? AND group_id <> ?;
+
+-- name: leave all
+DELETE FROM entered WHERE handle = ?;
+
+-- name: pass
+INSERT INTO passage (unit, queue, group_id, handle, entered, before_handle, before) VALUES (?, ?, ?, ?, ?, ?, ?);
+
+-- name: passages
+SELECT queue, group_id, handle, entered, before_handle, before FROM passage WHERE unit = ? ORDER BY id;
+
+-- name: end passages
+DELETE FROM passage WHERE unit = ?;
+
+-- name: forget passages
+-- A handle that is gone does not come back inside a group.
+UPDATE passage SET before = NULL, before_handle = NULL WHERE before_handle = ?;
+
+-- ===== owners, handles, waits
+
+-- name: locker
+SELECT h.connection, c.program FROM handle h JOIN connection c ON c.id = h.connection WHERE h.id = ?;
+
+-- name: locked by handle
+SELECT {columns} FROM message m INDEXED BY message_locked_handle WHERE m.locked_handle = ?;
+
+-- name: forget edges
+DELETE FROM edge WHERE queue = ? AND connection <> ?;
+
+-- name: processes
+SELECT id FROM process WHERE id <> ?;
+
+-- name: begin process
+INSERT INTO process VALUES (?);
+
+-- name: end process
+DELETE FROM process WHERE id = ?;
+
+-- name: connections of process
+SELECT id, user, program FROM connection WHERE process = ?;
+
+-- name: all connections
+SELECT id, user, program FROM connection;
+
+-- name: begin connection
+INSERT INTO connection VALUES (?, ?, ?, ?);
+
+-- name: end connection
+DELETE FROM connection WHERE id = ?;
+
+-- name: begin handle
+INSERT INTO handle VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?);
+
+-- name: extend handle
+UPDATE handle SET input = ?, output = ?, co_op = ?, exclusive = ? WHERE id = ?;
+
+-- name: end handle
+DELETE FROM handle WHERE id = ?;
+
+-- name: handles of connection
+SELECT id, queue, name, made_temporary FROM handle WHERE connection = ?;
+
+-- name: handles of queue
+SELECT id, name, input, output, exclusive FROM handle WHERE queue = ? ORDER BY id;
+
+-- name: handles by name
+SELECT count(*) FROM handle WHERE name = ?;
+
+-- name: co-operating
+SELECT 1 FROM handle WHERE queue = ? AND co_op LIMIT 1;
+
+-- name: end marks
+DELETE FROM mark WHERE handle = ?;
+
+-- name: end marks for all
+UPDATE message SET co_op_marked_at = NULL WHERE queue = ? AND co_op_marked_at IS NOT NULL;
+
+-- name: wait
+INSERT OR REPLACE INTO wait VALUES (?, ?);
+
+-- name: end wait
+DELETE FROM wait WHERE connection = ?;
+
+-- name: waiting
+SELECT count(*) FROM wait WHERE queue = ?;
+
+-- name: add edge
+INSERT OR IGNORE INTO edge VALUES (?, ?, ?, ?);
+
+-- name: end edges
+DELETE FROM edge WHERE connection = ?;
+
+-- name: edges
+SELECT connection, level, holder FROM edge;
+
+-- ===== definitions
+
+-- name: definitions
+SELECT id, attributes, created_at, altered_at FROM definition;
+
+-- name: define
+INSERT INTO definition VALUES (?, ?, ?, ?, ?, ?);
+
+-- name: begin tally
+INSERT INTO tally (queue) VALUES (?);
+
+-- name: end tally
+DELETE FROM tally WHERE queue = ?;
+
+-- name: redefine
+UPDATE definition SET attributes = ?, altered_at = ? WHERE id = ?;
+
+-- name: undefine
+DELETE FROM definition WHERE id = ?;
+
+-- name: revise
+-- Whatever processes keep of definitions is old from now on.
+UPDATE manager SET revision = revision + 1;
+
+-- name: manager
+SELECT attributes, revision FROM manager;
+
+-- name: set manager
+UPDATE manager SET attributes = ?, revision = revision + 1;
+
+-- name: any messages
+SELECT 1 FROM message WHERE queue = ? LIMIT 1;
+
+-- name: any unsettled
+SELECT 1 FROM message WHERE queue = ? AND state IN (1, 4, 5) LIMIT 1;
+
+-- name: any uncommitted put
+SELECT 1 FROM message WHERE queue = ? AND state = 1 LIMIT 1;

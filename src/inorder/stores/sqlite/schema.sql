@@ -1,0 +1,298 @@
+-- The tables of a store, version 1. Each invariant that the rules promise is a CHECK or a unique index here too.
+--
+-- Numbers that name things (messages, units, connections, handles, lock ids) come from one counter, `tally` row 0,
+-- and never return. Times are seconds since 1970. References are not enforced at each statement; `inorder` checks
+-- them with PRAGMA foreign_key_check where it checks a store.
+
+CREATE TABLE manager (
+    id INTEGER PRIMARY KEY CHECK (id = 1),
+    attributes TEXT NOT NULL CHECK (json_valid(attributes)),
+    revision INTEGER NOT NULL DEFAULT 1,  -- grows with every change of a definition: what processes keep is old then
+    boot TEXT NOT NULL DEFAULT ''         -- the run of the machine in which the store was started last
+) STRICT;
+
+-- Queues, aliases and models. The id names a queue since it was created: another one of its name has another (B-41).
+CREATE TABLE definition (
+    id INTEGER PRIMARY KEY,
+    name TEXT NOT NULL UNIQUE,
+    type TEXT NOT NULL CHECK (type IN ('local', 'alias', 'model')),
+    attributes TEXT NOT NULL CHECK (json_valid(attributes)),
+    created_at REAL NOT NULL,
+    altered_at REAL NOT NULL
+) STRICT;
+
+-- What changes with every message, on one page. Row 0 counts the numbers that name things; a queue's row counts the
+-- numbers of places (B-2) and its depth (R4.6). Up to `reserved` numbers may have been told to somebody.
+CREATE TABLE tally (
+    queue INTEGER PRIMARY KEY,
+    counter INTEGER NOT NULL DEFAULT 0 CHECK (counter >= 0),
+    reserved INTEGER NOT NULL DEFAULT 0,
+    depth INTEGER NOT NULL DEFAULT 0 CHECK (depth >= 0),
+    CHECK (counter <= reserved)
+) STRICT;
+
+-- Who has the store open. A process whose number nobody's file lock holds is dead.
+CREATE TABLE process (
+    id INTEGER PRIMARY KEY
+) STRICT;
+
+CREATE TABLE connection (
+    id INTEGER PRIMARY KEY,
+    process INTEGER NOT NULL REFERENCES process,
+    user TEXT NOT NULL,
+    program TEXT NOT NULL
+) STRICT;
+
+CREATE INDEX connection_process ON connection (process);
+
+CREATE TABLE handle (
+    id INTEGER PRIMARY KEY,
+    connection INTEGER NOT NULL REFERENCES connection,
+    queue INTEGER NOT NULL,               -- no reference: a queue may be deleted under its handles (2052)
+    name TEXT NOT NULL,
+    input INTEGER NOT NULL CHECK (input IN (0, 1)),
+    output INTEGER NOT NULL CHECK (output IN (0, 1)),
+    co_op INTEGER NOT NULL CHECK (co_op IN (0, 1)),
+    exclusive INTEGER NOT NULL CHECK (exclusive IN (0, 1)),
+    made_temporary INTEGER NOT NULL CHECK (made_temporary IN (0, 1))
+) STRICT;
+
+CREATE INDEX handle_connection ON handle (connection);
+CREATE INDEX handle_queue ON handle (queue);
+CREATE INDEX handle_name ON handle (name);
+
+-- Whatever will later be confirmed or undone. A session unit goes with its connection, the others outlive it.
+CREATE TABLE unit (
+    id INTEGER PRIMARY KEY,
+    kind TEXT NOT NULL CHECK (kind IN ('session', 'prepared', 'confirm', 'lock')),
+    name TEXT NOT NULL,
+    queue INTEGER CHECK ((queue IS NOT NULL) = (kind IN ('confirm', 'lock'))),
+    connection INTEGER REFERENCES connection CHECK ((connection IS NOT NULL) = (kind = 'session')),
+    user TEXT NOT NULL,
+    program TEXT NOT NULL,
+    started_at REAL NOT NULL
+) STRICT;
+
+CREATE UNIQUE INDEX unit_session ON unit (connection) WHERE kind = 'session';                -- one each (R5.1)
+CREATE UNIQUE INDEX unit_prepared ON unit (name) WHERE kind = 'prepared';
+CREATE UNIQUE INDEX unit_named ON unit (queue, kind, name) WHERE queue IS NOT NULL;          -- per queue (A-15)
+
+-- A message on a queue: what the search and the rules need, narrow. Its text is in `content`.
+CREATE TABLE message (
+    id INTEGER PRIMARY KEY,               -- its token, and of most its unique id
+    queue INTEGER NOT NULL REFERENCES definition,
+    state INTEGER NOT NULL CHECK (state BETWEEN 1 AND 5),        -- rules.lifecycle.State
+    rank INTEGER NOT NULL CHECK (rank BETWEEN -9 AND 0),
+    number INTEGER CHECK (number > 0),    -- NULL: not drawn yet (B-5)
+    ordinal INTEGER NOT NULL DEFAULT 0,
+    -- 0: not where a group or message begins; 1: it is, but something of it seems to be missing; 2: all seems there.
+    head INTEGER NOT NULL CHECK ((head > 0) = (sequence_number = 1 AND "offset" = 0) AND head BETWEEN 0 AND 2),
+    group_id BLOB CHECK (length(group_id) = 24),
+    sequence_number INTEGER NOT NULL CHECK (sequence_number > 0),
+    "offset" INTEGER NOT NULL CHECK ("offset" >= 0),
+    length INTEGER NOT NULL CHECK (length >= 0),
+    flags INTEGER NOT NULL,
+    original_length INTEGER NOT NULL,
+    persistent INTEGER NOT NULL CHECK (persistent IN (0, 1)),
+    message_id BLOB CHECK (length(message_id) = 24),             -- NULL: made from the id
+    correlation_id BLOB CHECK (length(correlation_id) = 24),     -- NULL: none
+    uid_origin TEXT,                      -- NULL: this queue manager's, with the id
+    uid_number INTEGER CHECK ((uid_number IS NULL) = (uid_origin IS NULL)),
+    expires_at REAL,
+    due_at REAL,                          -- NULL: may be read, or the time has come
+    visible_at REAL,
+    backouts INTEGER NOT NULL DEFAULT 0,
+    unit INTEGER REFERENCES unit CHECK ((unit IS NOT NULL) = (state IN (1, 4, 5))),
+    away INTEGER NOT NULL DEFAULT 0 CHECK (away IN (0, 1) AND (NOT away OR state IN (4, 5))),  -- left the depth
+    locked_handle INTEGER REFERENCES handle,                     -- the handle whose browse lock holds it
+    locked_at REAL,
+    lock INTEGER REFERENCES unit,         -- the lock id that holds it
+    lock_confirm TEXT,                    -- the confirm id of the call that locked it
+    co_op_marked_at REAL,
+    forgotten INTEGER NOT NULL DEFAULT 0, -- a restart has lost it, but for the prepared unit that got it
+    available INTEGER AS (state = 2 AND due_at IS NULL AND number IS NOT NULL) VIRTUAL,
+    -- Who keeps it from others, if it has a place: twice the unit (one more for a put), minus the handle, 0: time.
+    holder INTEGER AS (
+        CASE
+            WHEN number IS NULL OR (state = 2 AND due_at IS NULL) THEN NULL
+            WHEN unit IS NOT NULL THEN 2 * unit + (state = 1)
+            WHEN locked_handle IS NOT NULL THEN -locked_handle
+            WHEN lock IS NOT NULL THEN 2 * lock
+            ELSE 0
+        END
+    ) VIRTUAL,
+    -- Whether it ends its group, or its message that is in no group.
+    ends INTEGER AS (flags & 16 <> 0 OR (flags & 24 = 0 AND flags & 6 <> 2)) VIRTUAL,
+    CHECK ((state IN (3, 5)) = (lock IS NOT NULL OR locked_handle IS NOT NULL)),
+    CHECK (lock IS NULL OR locked_handle IS NULL)
+) STRICT;
+
+-- Available messages in order; heads of whole and of unfinished groups, and what is no head, apart. A reader merges.
+CREATE UNIQUE INDEX message_place ON message (queue, head, rank, number, ordinal) WHERE available;
+-- What is pending, for each holder, in order: a strict reader asks each holder for its first.
+CREATE UNIQUE INDEX message_held ON message (queue, holder, head, rank, number, ordinal) WHERE holder IS NOT NULL;
+CREATE INDEX message_member ON message (queue, group_id, sequence_number, "offset") WHERE group_id IS NOT NULL;
+CREATE INDEX message_end ON message (queue, group_id, sequence_number) WHERE group_id IS NOT NULL AND ends;
+CREATE INDEX message_message_id ON message (queue, message_id, rank, number, ordinal) WHERE message_id IS NOT NULL;
+CREATE INDEX message_correlation_id ON message (queue, correlation_id, rank, number, ordinal)
+    WHERE correlation_id IS NOT NULL;
+CREATE UNIQUE INDEX message_uid ON message (queue, uid_number, uid_origin) WHERE uid_number IS NOT NULL;
+CREATE INDEX message_unit ON message (unit, queue, state) WHERE unit IS NOT NULL;
+CREATE INDEX message_lock ON message (lock) WHERE lock IS NOT NULL;
+CREATE INDEX message_lock_confirm ON message (queue, lock_confirm) WHERE lock_confirm IS NOT NULL;
+CREATE INDEX message_locked_handle ON message (locked_handle) WHERE locked_handle IS NOT NULL;
+CREATE INDEX message_expiry ON message (queue, expires_at) WHERE expires_at IS NOT NULL AND NOT away;
+CREATE INDEX message_due ON message (queue, due_at) WHERE due_at IS NOT NULL;
+CREATE INDEX message_co_op ON message (queue, co_op_marked_at) WHERE co_op_marked_at IS NOT NULL;
+CREATE INDEX message_nonpersistent ON message (queue) WHERE NOT persistent;
+
+-- The rest of the descriptor, and the body: read for the message that is returned.
+CREATE TABLE content (
+    id INTEGER PRIMARY KEY,
+    report INTEGER NOT NULL,
+    message_type INTEGER NOT NULL,
+    expiry REAL,
+    feedback INTEGER NOT NULL,
+    encoding INTEGER NOT NULL,
+    coded_character_set_id INTEGER NOT NULL,
+    format TEXT NOT NULL,
+    priority INTEGER NOT NULL,
+    reply_to_queue TEXT NOT NULL,
+    reply_to_queue_manager TEXT NOT NULL,
+    user_identifier TEXT NOT NULL,
+    accounting_token BLOB,                -- NULL: 32 NULs
+    application_identity_data TEXT NOT NULL,
+    put_application_type INTEGER NOT NULL,
+    put_application_name TEXT NOT NULL,
+    put_at REAL NOT NULL,
+    application_origin_data TEXT NOT NULL,
+    delay REAL NOT NULL,
+    body BLOB NOT NULL
+) STRICT;
+
+-- Contents whose messages are gone: removed in steps, after the transaction that settled a large unit.
+CREATE TABLE leftover (
+    id INTEGER PRIMARY KEY
+) STRICT;
+
+-- Browse marks of handles (3.11).
+CREATE TABLE mark (
+    message INTEGER NOT NULL,
+    handle INTEGER NOT NULL,
+    PRIMARY KEY (message, handle)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX mark_handle ON mark (handle);
+
+-- Groups that readers are inside (B-45): where the head stood, and what it was.
+CREATE TABLE entered (
+    queue INTEGER NOT NULL,
+    group_id BLOB NOT NULL,
+    handle INTEGER NOT NULL,
+    entry TEXT NOT NULL,
+    PRIMARY KEY (queue, group_id)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX entered_handle ON entered (handle);
+
+-- What a session unit changed there: groups entered (with who was inside before), and groups finished.
+CREATE TABLE passage (
+    id INTEGER PRIMARY KEY,
+    unit INTEGER NOT NULL REFERENCES unit,
+    queue INTEGER NOT NULL,
+    group_id BLOB NOT NULL,
+    handle INTEGER NOT NULL,
+    entered INTEGER NOT NULL CHECK (entered IN (0, 1)),
+    before_handle INTEGER,
+    before TEXT CHECK ((before IS NULL) = (before_handle IS NULL))
+) STRICT;
+
+CREATE INDEX passage_unit ON passage (unit);
+
+-- Calls that wait, and for whom: for each level at which a strict one waits, the connections in its way (B-31).
+-- Edges are true of the queue as it was: whoever changes the queue removes them, and the waiter looks again.
+CREATE TABLE wait (
+    connection INTEGER PRIMARY KEY REFERENCES connection,
+    queue INTEGER NOT NULL
+) STRICT;
+
+CREATE INDEX wait_queue ON wait (queue);
+
+CREATE TABLE edge (
+    connection INTEGER NOT NULL REFERENCES connection,
+    queue INTEGER NOT NULL,
+    level INTEGER NOT NULL,
+    holder INTEGER NOT NULL,              -- a connection; 0: nobody in particular stands in its way at this level
+    PRIMARY KEY (connection, level, holder)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX edge_queue ON edge (queue);
+
+-- How much of each group, or of each message in segments, is available, and where it ends: from this follows `head`
+-- of where it begins. A hint, which never says that something is missing when nothing is: who takes a group checks.
+CREATE TABLE gathering (
+    queue INTEGER NOT NULL,
+    group_id BLOB NOT NULL,
+    available INTEGER NOT NULL CHECK (available >= 0),
+    last INTEGER,                         -- the least sequence number of an available message that ends it
+    PRIMARY KEY (queue, group_id)
+) STRICT, WITHOUT ROWID;
+
+CREATE TRIGGER member_comes AFTER INSERT ON message WHEN NEW.group_id IS NOT NULL AND NEW.available
+BEGIN
+    INSERT INTO gathering VALUES (NEW.queue, NEW.group_id, 1, CASE WHEN NEW.ends THEN NEW.sequence_number END)
+    ON CONFLICT DO UPDATE SET
+        available = available + 1,
+        last = min(coalesce(last, excluded.last), coalesce(excluded.last, last));
+    UPDATE message SET head = (
+        SELECT 1 + (last IS NOT NULL AND available >= last) FROM gathering
+        WHERE queue = NEW.queue AND group_id = NEW.group_id
+    ) WHERE id = NEW.id AND NEW.head > 0 AND NEW.flags & 30;
+END;
+
+CREATE TRIGGER member_returns AFTER UPDATE OF state, due_at, number ON message
+WHEN NEW.group_id IS NOT NULL AND NEW.available AND NOT OLD.available
+BEGIN
+    INSERT INTO gathering VALUES (NEW.queue, NEW.group_id, 1, CASE WHEN NEW.ends THEN NEW.sequence_number END)
+    ON CONFLICT DO UPDATE SET
+        available = available + 1,
+        last = min(coalesce(last, excluded.last), coalesce(excluded.last, last));
+    UPDATE message SET head = (
+        SELECT 1 + (last IS NOT NULL AND available >= last) FROM gathering
+        WHERE queue = NEW.queue AND group_id = NEW.group_id
+    ) WHERE id = NEW.id AND NEW.head > 0 AND NEW.flags & 30;
+END;
+
+CREATE TRIGGER member_is_held AFTER UPDATE OF state, due_at, number ON message
+WHEN OLD.group_id IS NOT NULL AND OLD.available AND NOT NEW.available
+BEGIN
+    UPDATE gathering SET
+        available = available - 1,
+        last = CASE WHEN OLD.ends THEN (
+            SELECT min(sequence_number) FROM message
+            WHERE queue = OLD.queue AND group_id = OLD.group_id AND ends AND available
+        ) ELSE last END
+    WHERE queue = OLD.queue AND group_id = OLD.group_id;
+    DELETE FROM gathering WHERE queue = OLD.queue AND group_id = OLD.group_id AND available = 0;
+END;
+
+CREATE TRIGGER member_goes AFTER DELETE ON message WHEN OLD.group_id IS NOT NULL AND OLD.available
+BEGIN
+    UPDATE gathering SET
+        available = available - 1,
+        last = CASE WHEN OLD.ends THEN (
+            SELECT min(sequence_number) FROM message
+            WHERE queue = OLD.queue AND group_id = OLD.group_id AND ends AND available
+        ) ELSE last END
+    WHERE queue = OLD.queue AND group_id = OLD.group_id;
+    DELETE FROM gathering WHERE queue = OLD.queue AND group_id = OLD.group_id AND available = 0;
+END;
+
+CREATE TRIGGER group_becomes_whole AFTER UPDATE ON gathering
+WHEN (NEW.last IS NOT NULL AND NEW.available >= NEW.last) <> (OLD.last IS NOT NULL AND OLD.available >= OLD.last)
+BEGIN
+    UPDATE message SET head = 1 + (NEW.last IS NOT NULL AND NEW.available >= NEW.last)
+    WHERE queue = NEW.queue AND group_id = NEW.group_id AND sequence_number = 1 AND "offset" = 0 AND flags & 30;
+END;
+
+INSERT INTO tally (queue) VALUES (0);

@@ -1,0 +1,531 @@
+"""One queue in the file: the search, by index.
+
+The database narrows what is looked at and brings it in order; the rules decide about each row that comes, as they do
+in the memory store. Rows come in small pages, so that no statement stays open while the transaction goes on.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from heapq import merge
+from itertools import islice
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ...attributes import QueueAttributes
+from ...message import ANY_GROUP, NO_ID, Place, UniqueId
+from ...options import Match
+from ...rules.grouping import Members, Wanted, has_what_it_needs, is_head
+from ...rules.lifecycle import State
+from ...rules.ordering import PRIORITY_MAX, UNSET, Cursor, Decision, Kind, Pending, Standing, decide_levels
+from ..rows import (
+    NEVER,
+    NO_PLACE,
+    Entered,
+    HeldLock,
+    HeldUnit,
+    Locker,
+    Reader,
+    Row,
+    available,
+    numbers,
+    pending_entered,
+    pending_of,
+)
+from ..shelf import Shelf
+from .codec import NARROW, NULLS, entry_of
+from .statements import statement
+
+if TYPE_CHECKING:
+    from .transaction import SqliteTransaction
+
+PAGES = (2, 64, 1024)  # rows asked for at once: first few, then more
+START = Place(-PRIORITY_MAX - 1, 0, 0)  # before every place
+UNFINISHED_MAX = 100  # so many unfinished groups before a withheld one are looked at for who holds them
+
+NARROW_COLUMNS = (
+    'm.id, m.flags, m.group_id, m.sequence_number, m."offset", m.length, m.original_length, m.persistent, '
+    "m.message_id, m.correlation_id, m.uid_origin, m.uid_number, m.state, m.rank, m.number, m.ordinal, m.expires_at, "
+    "m.due_at, m.visible_at, m.backouts, m.unit, m.locked_handle, m.locked_at, m.lock, m.lock_confirm, "
+    "m.co_op_marked_at, m.forgotten"
+)
+NARROW_MESSAGE = 12  # so many of them make the message
+
+AVAILABLE = statement("available", columns=NARROW_COLUMNS)
+BY_MESSAGE_ID = statement("available by message id", columns=NARROW_COLUMNS)
+BY_CORRELATION_ID = statement("available by correlation id", columns=NARROW_COLUMNS)
+BY_NUMBER = statement("available by number", columns=NARROW_COLUMNS)
+HELD = statement("held", columns=NARROW_COLUMNS)
+MEMBERS = statement("members", columns=NARROW_COLUMNS)
+MEMBER = statement("member", columns=NARROW_COLUMNS)
+ROW = statement("row", columns=NARROW_COLUMNS)
+ROW_BY_UID = statement("row by unique id", columns=NARROW_COLUMNS)
+HELD_BY_UNIT = statement("held by unit", columns=NARROW_COLUMNS)
+LOCKED_WITH = statement("locked with", columns=NARROW_COLUMNS)
+LOCKED_UNDER = statement("locked under", columns=NARROW_COLUMNS)
+NEXT_HOLDER = statement("next holder")
+NEXT_AVAILABLE_RANK = statement("next available rank")
+NEXT_HELD_RANK = statement("next held rank")
+ENTERED = statement("entered")
+NEXT_DELIVERY = statement("next delivery")
+NEXT_UNMARKING = statement("next unmarking")
+NEXT_EXPIRY = statement("next expiry")
+SHAPES = statement("shapes of group")
+READ = statement("read")
+
+ALL_HEADS = (0, 1, 2)
+HEADS = {"nothing": (1, 2), "segments": (1, 2), "group": (2,)}
+GROUP_UNFINISHED = 1
+
+
+class Selection(NamedTuple):
+    """The part of a search that the database does: which rows a call chooses from, as SQL."""
+
+    joins: str
+    condition: str
+    values: tuple[Any, ...]
+
+
+class Here(NamedTuple):
+    """A queue as it is at the beginning of a transaction: `queries.sql`, "here"."""
+
+    counter: int
+    reserved: int
+    depth: int
+    next_expiry: float | None
+    next_due: float | None
+    has_edges: int
+    has_marks: int
+    revision: int
+
+
+class SqliteQueue(Shelf):
+    """A queue as one transaction sees it."""
+
+    def __init__(self, verb: SqliteTransaction, number: int, attributes: QueueAttributes, here: Here) -> None:
+        self.verb, self.id, self.attributes, self.here = verb, number, attributes, here
+        self.counter, self.reserved = here.counter, here.reserved
+        self.added = 0  # to the depth, by this transaction
+        self.changed = False  # the counter or the depth
+
+    @property
+    def depth(self) -> int:
+        return self.here.depth + self.added
+
+    def draw_number(self) -> int:
+        self.counter += 1
+        self.changed = True
+        return self.counter
+
+    def count(self, difference: int) -> None:
+        """The depth changes."""
+        self.added += difference
+        self.changed |= difference != 0
+
+    # --- what the database selects
+
+    def _selection(self, wanted: Wanted, reader: Reader) -> Selection:
+        if not (wanted.match or wanted.joins or reader.unmarked):
+            return Selection("", "", ())
+        return self._narrowed(wanted, reader)
+
+    def _narrowed(self, wanted: Wanted, reader: Reader) -> Selection:
+        joins, conditions, values = "", [], []
+        for name, value in wanted.match.fields.items():
+            if name == "message_id":
+                conditions.append("(m.message_id = ? OR (m.message_id IS NULL AND m.id IS ?))")
+                values += [value, self.verb.codec.number_in(value)]
+            elif name == "token":
+                conditions.append("m.id = ?")
+                values.append(_as_number(value))
+            elif name in NARROW or name in NULLS or name == "flags":
+                table = "m" if name in NARROW else "c"
+                joins = joins or (CONTENT_JOIN if table == "c" else "")
+                conditions.append(f'{table}."{name}" IS ?')
+                values.append(None if value == NULLS.get(name) else value)
+            else:
+                joins = CONTENT_JOIN
+                conditions.append(f'c."{name}" = ?')
+                values.append(value)
+        if wanted.joins:
+            conditions.append('m."offset" = 0')
+        if reader.unmarked:
+            conditions.append("NOT EXISTS (SELECT 1 FROM mark WHERE message = m.id AND handle = ?)")
+            values.append(reader.handle)
+            if reader.co_op:
+                conditions.append("(m.co_op_marked_at IS NULL OR ? >= m.co_op_marked_at + ?)")
+                values += [reader.now, reader.mark_interval]
+        return Selection(joins, "".join(f" AND {one}" for one in conditions), tuple(values))
+
+    # --- rows
+
+    def row_of(self, columns: Sequence[Any]) -> Row:
+        """A row from its narrow columns."""
+        (state, rank, number, ordinal, expires_at, due_at, visible_at, backouts, unit, locked_handle, locked_at, lock,
+         lock_confirm, co_op_marked_at, forgotten) = columns[NARROW_MESSAGE:]  # fmt: skip
+        message = self.verb.codec.narrow(tuple(columns[:NARROW_MESSAGE]))
+        return Row(
+            message=message,
+            number=columns[0],
+            rank=rank,
+            state=State(state),
+            place=NO_PLACE if number is None else Place(rank, number, ordinal),
+            placed=number is not None,
+            visible_at=NEVER if visible_at is None else visible_at,
+            expires_at=math.inf if expires_at is None else expires_at,
+            due_at=NEVER if due_at is None else due_at,
+            backouts=backouts,
+            unit=None if unit is None else self.verb.unit(unit),
+            locked_by=None if locked_handle is None else self._locker(locked_handle, locked_at),
+            lock=None if lock is None else self._held_lock(lock, lock_confirm),
+            co_op_marked_at=NEVER if co_op_marked_at is None else co_op_marked_at,
+            forgotten=bool(forgotten),
+        )
+
+    def _locker(self, handle: int, since: float) -> Locker:
+        connection, program = self.verb.locker(handle)
+        return Locker(handle, connection, program, since)
+
+    def _held_lock(self, lock: int, confirm_id: str | None) -> HeldLock:
+        unit = self.verb.unit(lock)
+        return HeldLock(unit, int(unit.name), int(confirm_id or 0))
+
+    def _rows(self, sql: str, *values: Any) -> list[Row]:
+        return [self.row_of(columns) for columns in self.verb.execute(sql, values)]
+
+    def _paged(self, sql: str, chosen: Selection, before: tuple[Any, ...], after: Place) -> Iterator[Row]:
+        """The rows of an ordered statement behind a place, a page at a time."""
+        sql = sql.replace("{joins}", chosen.joins).replace("{chosen}", chosen.condition)
+        page = 0
+        while True:
+            size = PAGES[min(page, len(PAGES) - 1)]
+            found = self._rows(sql, *before, *after, *chosen.values, size)
+            yield from found
+            if len(found) < size:
+                return
+            after, page = found[-1].place, page + 1
+
+    # --- streams: rows in order of place, from the database
+
+    def _available(self, wanted: Wanted, reader: Reader, after: Place | None, heads: Sequence[int]) -> Iterator[Row]:
+        """What this reader can be given, in order, as far as the database can tell."""
+        chosen = self._selection(wanted, reader)
+        return merge(*self._available_streams(wanted, reader, after or START, heads, chosen), key=_place)
+
+    def _available_streams(
+        self, wanted: Wanted, reader: Reader, after: Place, heads: Sequence[int], chosen: Selection
+    ) -> list[Iterator[Row]]:
+        if reader.lock_id:
+            lock = self.verb.named_unit(self.id, "lock", str(reader.lock_id))
+            return [] if lock is None else [self._held_stream(2 * lock.id, after, head, chosen) for head in heads]
+        streams = self._open_streams(wanted.match, after, heads, chosen)
+        if self.verb.has_locked(reader.handle):
+            streams += [self._held_stream(-reader.handle, after, head, chosen) for head in heads]
+        return streams
+
+    def _open_streams(self, match: Match, after: Place, heads: Sequence[int], chosen: Selection) -> list[Iterator[Row]]:
+        """Unlocked messages, by the index that knows most of what is looked for."""
+        fields = match.fields
+        if "token" in fields:
+            return [self._by_number(_as_number(fields["token"]), after, chosen)]
+        if "message_id" in fields:
+            wanted_id = fields["message_id"]
+            streams = [self._paged(BY_MESSAGE_ID, chosen, (self.id, wanted_id), after)]
+            own = self.verb.codec.number_in(wanted_id)
+            return streams if own is None else [*streams, self._by_number(own, after, chosen)]
+        if "correlation_id" in fields:
+            return [self._paged(BY_CORRELATION_ID, chosen, (self.id, fields["correlation_id"]), after)]
+        return [self._paged(AVAILABLE, chosen, (self.id, head), after) for head in heads]
+
+    def _by_number(self, number: int, after: Place, chosen: Selection) -> Iterator[Row]:
+        sql = BY_NUMBER.replace("{joins}", chosen.joins).replace("{chosen}", chosen.condition)
+        return iter(self._rows(sql, number, self.id, *after, *chosen.values))
+
+    def _held_stream(self, holder: int, after: Place, head: int, chosen: Selection) -> Iterator[Row]:
+        return self._paged(HELD, chosen, (self.id, holder, head), after)
+
+    def _held(self, holder: int, after: Place, chosen: Selection, *, heads: Sequence[int] = ALL_HEADS) -> Iterator[Row]:
+        return merge(*(self._held_stream(holder, after, head, chosen) for head in heads), key=_place)
+
+    def _holders(self) -> list[int]:
+        """Everyone who keeps messages from others: a step in the index for each."""
+        holders: list[int] = []
+        holder = self.verb.value(NEXT_HOLDER, self.id, -(2**62))
+        while holder is not None:
+            holders.append(holder)
+            holder = self.verb.value(NEXT_HOLDER, self.id, holder)
+        return holders
+
+    # --- the relaxed search
+
+    def find(self, wanted: Wanted, reader: Reader, after: Place | None) -> Sequence[Row]:
+        if wanted.member is not None:
+            rows: Iterable[Row] = self._candidates(wanted)
+        else:
+            rows = self._available(wanted, reader, after, HEADS[wanted.needs] if wanted.heads else ALL_HEADS)
+        for row in rows:
+            if available(row, reader) and self._suits(row, wanted, reader):
+                return self.pieces(row, wanted, reader)
+        return ()
+
+    def find_all(self, wanted: Wanted, reader: Reader) -> Iterable[Row]:
+        return [row for row in self._available(wanted, reader, None, ALL_HEADS) if available(row, reader)]
+
+    def _candidates(self, wanted: Wanted) -> Sequence[Row]:
+        """The rows with the numbers that a reader inside a group goes on with, in order of place."""
+        assert wanted.member is not None
+        return self._rows(MEMBER, self.id, *wanted.member)
+
+    def _suits(self, row: Row, wanted: Wanted, reader: Reader) -> bool:
+        return self._selects(row, wanted, reader) and self._has_what_it_needs(row, wanted, reader)
+
+    def _selects(self, row: Row, wanted: Wanted, reader: Reader) -> bool:
+        """What the database has not asked already (B-13)."""
+        if wanted.heads and not is_head(row.message):
+            return False
+        if wanted.joins and row.message.offset:
+            return False
+        return not reader.lock_id or (row.lock is not None and row.lock.lock_id == reader.lock_id)
+
+    def _has_what_it_needs(self, row: Row, wanted: Wanted, reader: Reader) -> bool:
+        return has_what_it_needs(row.message, wanted.needs, lambda group: self._members(group, reader))
+
+    def pieces(self, row: Row, wanted: Wanted, reader: Reader) -> Sequence[Row]:
+        if not wanted.joins or row.message.segment_status == "no":
+            return (row,)
+        rows = {id(one.message): one for one in self._available_members(row.message.group_id, reader)}
+        members = Members(one.message for one in rows.values())
+        return [rows[id(piece)] for piece in members.logical_message(row.message.sequence_number)]
+
+    def _members(self, group_id: bytes, reader: Reader) -> Members:
+        return Members(row.message for row in self._available_members(group_id, reader))
+
+    def _available_members(self, group_id: bytes, reader: Reader) -> Iterator[Row]:
+        return (row for row in self._group(group_id) if available(row, reader))
+
+    def _group(self, group_id: bytes) -> list[Row]:
+        """All members that have a place, in order of place."""
+        return sorted(self._rows(MEMBERS, self.id, group_id), key=_place)
+
+    # --- the strict decision
+
+    def decide(self, wanted: Wanted, reader: Reader, cursor: Cursor, *, logical: bool) -> Decision[Row]:
+        if wanted.member is not None:
+            return self._decide_member(wanted, reader)
+        holders = self._holders()
+        others = self._entered_by_others(wanted, reader) if logical else []
+        chosen = self._selection(wanted, reader)
+        if cursor == UNSET and not others:
+            row = self._undisputed(wanted, reader, holders, chosen)
+            if row is not None:
+                return Decision(row)
+        levels = (
+            self._level(rank, wanted, reader, cursor, holders, others, chosen, logical=logical)
+            for rank in self._ranks(holders, others)
+        )
+        return decide_levels(levels)
+
+    def _undisputed(self, wanted: Wanted, reader: Reader, holders: Sequence[int], chosen: Selection) -> Row | None:
+        """The first message of all, if nothing before it on its level is pending: then it is the answer."""
+        heads = (1, 2) if wanted.heads else ALL_HEADS
+        rows = (row for row in self._available(wanted, reader, None, heads) if self._selects(row, wanted, reader))
+        row = next(rows, None)
+        if row is None or row.expires_at <= reader.now or not self._has_what_it_needs(row, wanted, reader):
+            return None
+        level = Place(row.place.rank, 0, -1)
+        for holder in holders:
+            if self._is_own(holder, reader):
+                continue
+            first = next(self._held(holder, level, chosen, heads=heads), None)
+            if first is not None and first.place < row.place:
+                return None
+        return row
+
+    def _is_own(self, holder: int, reader: Reader) -> bool:
+        """Whether what this holder keeps never blocks the call: it got or locked it itself (B-21)."""
+        if holder == -reader.handle:
+            return not reader.lock_id
+        if reader.lock_id:
+            return holder > 0 and holder % 2 == 0 and self.verb.is_lock(holder // 2, str(reader.lock_id))
+        return reader.unit is not None and holder == 2 * self.verb.number_of(reader.unit)
+
+    def _ranks(self, holders: Sequence[int], others: Sequence[Entered]) -> list[int]:
+        """The levels on which something stands."""
+        found = {one.place.rank for one in others}
+        for head in ALL_HEADS:
+            found.update(self._steps(NEXT_AVAILABLE_RANK, self.id, head))
+            for holder in holders:
+                found.update(self._steps(NEXT_HELD_RANK, self.id, holder, head))
+        return sorted(found)
+
+    def _steps(self, sql: str, *start: int) -> Iterator[int]:
+        rank = self.verb.value(sql, *start, -PRIORITY_MAX - 1)
+        while rank is not None:
+            yield rank
+            rank = self.verb.value(sql, *start, rank)
+
+    def _level(
+        self,
+        rank: int,
+        wanted: Wanted,
+        reader: Reader,
+        cursor: Cursor,
+        holders: Sequence[int],
+        others: Sequence[Entered],
+        chosen: Selection,
+        *,
+        logical: bool,
+    ) -> Iterator[Standing[Row]]:
+        """What takes part in the decision on one level, in order; of each holder only the first."""
+        after = next((shown for level, shown in cursor.levels if level == rank), Place(rank, 0, -1))
+
+        def judged(rows: Iterable[Row]) -> Iterator[Standing[Row]]:
+            for row in rows:
+                if row.place.rank != rank:
+                    return
+                standing = self._judge(row, wanted, reader, logical=logical)
+                if standing is not None:
+                    yield standing
+
+        heads = (1, 2) if wanted.heads else ALL_HEADS
+        streams: list[Iterable[Standing[Row]]] = []
+        if wanted.needs == "group" and logical:
+            unfinished = self._available_streams(wanted, reader, after, (GROUP_UNFINISHED,), chosen)
+            streams += [islice(judged(stream), UNFINISHED_MAX) for stream in unfinished]
+            heads_available: Sequence[int] = (2,)
+        else:
+            heads_available = heads
+        streams += [judged(one) for one in self._available_streams(wanted, reader, after, heads_available, chosen)]
+        for holder in holders:
+            if not self._is_own(holder, reader):
+                streams.append(islice(judged(self._held(holder, after, chosen, heads=heads)), 1))
+        entered = [one for one in others if one.place.rank == rank and not cursor.has_shown(one.place)]
+        streams.append([Standing(one.place, None, pending_entered(one)) for one in entered])
+        return merge(*streams, key=lambda one: one.place)
+
+    def _judge(self, row: Row, wanted: Wanted, reader: Reader, *, logical: bool) -> Standing[Row] | None:
+        """Whether a message takes part in a strict decision, and whether it is pending (B-13, B-44)."""
+        if row.expires_at <= reader.now or not self._selects(row, wanted, reader):
+            return None  # what can no longer become readable holds nothing back (B-14)
+        pending = pending_of(row, reader)
+        if self._has_what_it_needs(row, wanted, reader):
+            return Standing(row.place, row, pending)
+        missing = pending or self._pending_member(row, reader)
+        if not logical:  # what will never be complete as it stands matches nothing and blocks nothing
+            whole = missing is not None and self._would_have_what_it_needs(row, wanted, reader)
+            return Standing(row.place, row, missing) if whole else None
+        if pending is None:
+            since = row.visible_at if missing is None else missing.since
+            holder, by = (None, "") if missing is None else (missing.holder, missing.by)
+            pending = Pending(Kind.GROUP_INCOMPLETE, row.place, holder, by, since)
+        return Standing(row.place, row, pending)
+
+    def _pending_member(self, row: Row, reader: Reader) -> Pending | None:
+        """The first member of the row's group that somebody holds."""
+        group = self._group(row.message.group_id)
+        holds = (pending_of(one, reader) for one in group if one.expires_at > reader.now)
+        return next((hold for hold in holds if hold is not None), None)
+
+    def _would_have_what_it_needs(self, row: Row, wanted: Wanted, reader: Reader) -> bool:
+        """Whether it will be complete once everything pending has become readable."""
+        there = Members(one.message for one in self._group(row.message.group_id) if one.expires_at > reader.now)
+        return has_what_it_needs(row.message, wanted.needs, lambda _: there)
+
+    def _decide_member(self, wanted: Wanted, reader: Reader) -> Decision[Row]:
+        """Inside a group only the next member is a candidate, and nothing stands before it (B-44 d)."""
+        rows = self._candidates(wanted)
+        for row in rows:
+            if pending_of(row, reader) is None and self._has_what_it_needs(row, wanted, reader):
+                return Decision(row)
+        holds = (pending_of(row, reader) for row in rows)
+        pending = next((hold for hold in holds if hold is not None), None)
+        return Decision(pending=pending or Pending(Kind.GROUP_INCOMPLETE, NO_PLACE, since=reader.now))
+
+    def _entered_by_others(self, wanted: Wanted, reader: Reader) -> list[Entered]:
+        """Groups that the call would choose if another reader were not inside them, in order of place."""
+        entries = (entry_of(text) for (text,) in self.verb.execute(ENTERED, (self.id, reader.handle)))
+        return sorted((one for one in entries if wanted.match.accepts(one.head)), key=lambda one: one.place)
+
+    def earlier(self, before: Row | None, wanted: Wanted, reader: Reader, after: Place | None) -> list[Pending]:
+        if wanted.member is not None:
+            return []  # inside a group only the next member is a candidate
+        chosen = self._selection(wanted, reader)
+        start = after or START
+        if before is not None:
+            start = max(start, Place(before.place.rank, 0, -1))
+        streams = [self._held(holder, start, chosen) for holder in self._holders()]
+        found = []
+        for row in merge(*streams, key=_place):
+            if before is not None and row.place >= before.place:
+                break
+            pending = pending_of(row, reader)
+            if row.expires_at > reader.now and self._selects(row, wanted, reader) and pending and not pending.own:
+                found.append(pending)
+        return found
+
+    # --- single rows
+
+    def read(self, rows: Sequence[Row]) -> Sequence[Row]:
+        for row in rows:
+            row.message = self.verb.codec.full(next(self.verb.execute(READ, (row.number,))))
+        return rows
+
+    def row(self, number: int | None) -> Row | None:
+        if number is None:
+            return None
+        row = next(iter(self._rows(ROW, number, self.id)), None)
+        return row if row is not None and row.placed else None
+
+    def by_uid(self, uid: UniqueId) -> Row | None:
+        number = uid.number if 0 < uid.number < 2**63 else 0
+        own = number if uid.origin == self.verb.codec.name else 0
+        return next(iter(self._rows(ROW_BY_UID, own, self.id, self.id, number, uid.origin)), None)
+
+    def held_under(self, confirm_id: int) -> tuple[HeldUnit | None, Sequence[Row]]:
+        unit = self.verb.named_unit(self.id, "confirm", str(confirm_id))
+        rows = {} if unit is None else {row.number: row for row in self._rows(HELD_BY_UNIT, unit.id)}
+        rows |= {row.number: row for row in self._rows(LOCKED_WITH, self.id, str(confirm_id))}
+        return unit, sorted(rows.values(), key=lambda row: (not row.placed, row.place))
+
+    def locked_under(self, lock_id: int) -> Sequence[Row]:
+        unit = self.verb.named_unit(self.id, "lock", str(lock_id))
+        return [] if unit is None else self._rows(LOCKED_UNDER, unit.id)
+
+    def gets_of_group(self, group_id: bytes) -> int:
+        if group_id == NO_ID:
+            return 1
+        logical, every, alike = next(self.verb.execute(SHAPES, (self.id, group_id)))
+        return (logical if alike <= 1 else every) or 1
+
+    # --- time
+
+    def next_delivery(self, now: float) -> float | None:
+        found: float | None = self.verb.value(NEXT_DELIVERY, self.id, now)
+        return found
+
+    def next_unmarking(self, reader: Reader) -> float | None:
+        if reader.mark_interval == math.inf:
+            return None
+        marked: float | None = self.verb.value(NEXT_UNMARKING, self.id, reader.now - reader.mark_interval)
+        return None if marked is None else marked + reader.mark_interval
+
+    def next_outcome(self, now: float) -> float | None:
+        due = self.verb.value("SELECT min(due_at) FROM message WHERE queue = ? AND due_at > ?", self.id, now)
+        over = self.verb.value(NEXT_EXPIRY, self.id, now)
+        return min((time for time in (due, over) if time is not None), default=None)
+
+
+CONTENT_JOIN = "JOIN content c ON c.id = m.id"
+
+
+def _place(row: Row) -> Place:
+    return row.place
+
+
+def _as_number(token: bytes) -> int:
+    """The number in a token; one that no message has if it is too large for any."""
+    number = int.from_bytes(token, "big")
+    return number if number < 2**63 else 0
+
+
+__all__ = ["ANY_GROUP", "Here", "SqliteQueue"]

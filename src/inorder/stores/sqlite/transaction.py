@@ -1,0 +1,519 @@
+"""One transaction of the SQLite store: its time, what it changes, and what it must promise.
+
+Single steps write one row, as an event and the life-cycle table say. What happens to many rows at once (messages that
+arrive, a unit that is settled) is one statement for each state, with the states that the same table names.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ...errors import QueueDeleted, UnitTooLarge
+from ...message import Message, Place
+from ...rules.lifecycle import Answer, Event, Lock, State, adds_backout, becomes_visible, step
+from ...rules.ordering import Moment, draws_number
+from ..base import Change, Outcome
+from ..rows import (
+    HELD,
+    LOCKS,
+    NEVER,
+    Entered,
+    HeldLock,
+    HeldUnit,
+    Locker,
+    Row,
+    is_away,
+)
+from ..shelf import Connection, Handle, Told, Transaction
+from .codec import content_columns, entry_text
+from .shelf import NARROW_COLUMNS, Here, SqliteQueue
+from .statements import statement
+
+if TYPE_CHECKING:
+    from .store import SqliteStore
+
+RESERVE = 1000  # numbers reserved at once: so many may be skipped after the machine has lost power
+CONTENTS_STEP = 1000  # contents removed in one transaction
+
+HERE = statement("here")
+DRAW = statement("draw")
+DRAWN = statement("drawn")
+COUNTED = statement("counted")
+ARRIVE = statement("arrive")
+ARRIVE_CONTENT = statement("arrive content")
+EXPIRED = statement("expired", columns=NARROW_COLUMNS)
+RIPEN = statement("ripen")
+STEP = statement("step")
+REMOVE = statement("remove")
+REMOVE_CONTENT = statement("remove content")
+GIVE_PLACE = statement("give place")
+MARK = statement("mark")
+UNMARK = statement("unmark")
+MARK_FOR_ALL = statement("mark for all")
+UNMARK_FOR_ALL = statement("unmark for all")
+BEGIN_UNIT = statement("begin unit")
+UNIT = statement("unit")
+NAMED_UNIT = statement("named unit")
+END_UNIT = statement("end unit")
+IS_IDLE = statement("is idle")
+SHARES = statement("shares")
+UNNUMBERED = statement("unnumbered")
+NUMBER_UNIT = statement("number unit")
+SHOW_PUTS = statement("show puts")
+RETURN_GETS = statement("return gets")
+REMOVE_CONTENTS_OF_UNIT = statement("remove contents of unit")
+LEAVE_CONTENTS_OF_UNIT = statement("leave contents of unit")
+REMOVE_OF_UNIT = statement("remove of unit")
+EXPIRED_PUTS_OF_UNIT = statement("expired puts of unit")
+LOCKS_OF_UNIT = statement("locks of unit")
+VISIBLE_OF_UNIT = statement("visible of unit")
+FORGOTTEN_OF_QUEUE = statement("forgotten of queue")
+LOCKER = statement("locker")
+LOCKED_BY_HANDLE = statement("locked by handle", columns=NARROW_COLUMNS)
+FORGET_EDGES = statement("forget edges")
+ENTRY = statement("entry")
+ENTER = statement("enter")
+LEAVE = statement("leave")
+LEAVE_OTHERS = statement("leave others")
+PASS = statement("pass")
+PASSAGES = statement("passages")
+END_PASSAGES = statement("end passages")
+
+
+@dataclass(slots=True, eq=False)
+class SqliteUnit(HeldUnit):
+    """A unit, by the number of its row."""
+
+    id: int = 0
+
+
+class SqliteTransaction(Transaction[SqliteQueue, SqliteUnit]):
+    """What one verb does."""
+
+    def __init__(self, store: SqliteStore, now: float) -> None:
+        self.store, self.now, self.codec = store, now, store.codec
+        self.execute, self.execute_many = store.execute, store.execute_many
+        self.durable = False  # the answer is a promise: it must be on disk first
+        self.waiter = 0  # the connection that is about to wait
+        self._queues: dict[int, SqliteQueue] = {}
+        self._told: dict[int, Told] = {}
+        self._units: dict[int, SqliteUnit] = {}
+        self._idle: set[int] = set()  # confirm ids and lock ids that may hold nothing any more
+        self._numbers: Iterator[int] | None = None
+        self._reserved = 0
+        self._before: list[tuple[Connection[SqliteUnit], SqliteUnit | None, int]] = []
+
+    def value(self, sql: str, *values: Any) -> Any:
+        """The one value of a statement; None if there is no row."""
+        row = next(self.execute(sql, values), None)
+        return None if row is None else row[0]
+
+    # --- queues and numbers
+
+    def queue(self, number: int, name: str = "") -> SqliteQueue:
+        """A queue as it is now. Raises: QueueDeleted 2052."""
+        if number not in self._queues:
+            row = next(self.execute(HERE, (number,)), None)
+            if row is None:
+                raise QueueDeleted(f"{name} has been deleted", queue=name)
+            here = Here(*row)
+            self.store.catalog.check(here.revision)
+            self._queues[number] = SqliteQueue(self, number, self.store.catalog.attributes(number), here)
+        return self._queues[number]
+
+    def forget_queue(self, number: int) -> None:
+        """Its row of the tally is gone."""
+        self._queues.pop(number, None)
+
+    @property
+    def numbers(self) -> Iterator[int]:
+        """Numbers that never return."""
+        if self._numbers is None:
+            counter, self._reserved = next(self.execute(DRAW))
+            self._numbers = itertools.count(counter + 1)
+        return self._numbers
+
+    def touch(self, queue: SqliteQueue) -> Told:
+        told = self._told.get(queue.id)
+        if told is None:
+            told = self._told[queue.id] = Told()
+        return told
+
+    def touched(self) -> list[int]:
+        return list(self._told)
+
+    def changes(self) -> list[Change]:
+        """What observers are told when it is over."""
+        return [told.change(self._queues[number].attributes.name) for number, told in self._told.items()]
+
+    def finish(self) -> None:
+        """The last writes of the transaction."""
+        for unit in self._idle:
+            if self.value(IS_IDLE, unit):
+                self.execute(END_UNIT, (unit,))
+        for number in self._told:
+            if self._queues[number].here.has_edges:
+                self.execute(FORGET_EDGES, (number, self.waiter))
+        for queue in self._queues.values():
+            if queue.changed:
+                reserved = self._reserve(queue.counter, queue.reserved)
+                self.execute(COUNTED, (queue.id, queue.counter, reserved, queue.added))
+        if self._numbers is not None:
+            used = next(self._numbers) - 1
+            self.execute(DRAWN, (0, used, self._reserve(used, self._reserved)))
+
+    def _reserve(self, counter: int, reserved: int) -> int:
+        """Numbers are promised not to return before they are told (B-2)."""
+        if counter <= reserved:
+            return reserved
+        self.durable = True
+        return counter + RESERVE
+
+    def undo(self) -> None:
+        """The transaction is rolled back: what this process keeps of it goes too."""
+        for connection, unit, calls in reversed(self._before):
+            connection.unit = unit
+            if unit is not None:
+                unit.calls = calls
+        self.store.catalog.forget()
+
+    # --- messages arrive
+
+    def arrive(self, queue: SqliteQueue, messages: Sequence[Message], unit: SqliteUnit | None) -> None:
+        _, state = step(State.ABSENT, Event.PUT if unit is None else Event.PUT_HELD)
+        assert state is not None
+        attributes, now, number = queue.attributes, self.now, queue.id
+        unit_number = None if unit is None else unit.id
+        arrival = self.codec.arrival
+        if draws_number(attributes.order, Moment.COMMIT if unit is None else Moment.PUT):
+            places: Iterator[int | None] = iter(range(queue.counter + 1, queue.counter + 1 + len(messages)))
+            queue.counter += len(messages)
+        else:
+            places = itertools.repeat(None)
+        rows = [
+            arrival(message, number, attributes, state, place, unit_number, now)
+            for message, place in zip(messages, places, strict=False)
+        ]
+        contents = [content_columns(message.row, row[0]) for message, row in zip(messages, rows, strict=True)]
+        if len(rows) == 1:
+            self.execute(ARRIVE, rows[0])
+            self.execute(ARRIVE_CONTENT, contents[0])
+        else:
+            self.execute_many(ARRIVE, rows)
+            self.execute_many(ARRIVE_CONTENT, contents)
+        queue.count(len(messages))
+        queue.changed = True
+        told = self.touch(queue)
+        if unit is None:
+            self.durable |= any(message.persistent for message in messages)
+        else:
+            self.durable |= unit.kind == "confirm"
+        if self.store.is_watched:
+            told.put.extend(messages)
+            if becomes_visible(State.ABSENT, state):
+                told.visible.extend(messages)
+
+    # --- single steps
+
+    def step(
+        self, queue: SqliteQueue, row: Row, event: Event, unit: SqliteUnit | None = None, *, lock: Lock = Lock.NONE
+    ) -> None:
+        before, (answer, after) = row.state, step(row.state, event, lock)
+        assert answer is Answer.DONE, (before, event, answer)
+        if after is None:
+            return
+        was_away = is_away(row)
+        row.state = after
+        row.backouts += adds_backout(before, after)
+        self._let_go(row, after)
+        if unit is not None:
+            row.unit = unit
+        self._promise(row, event, unit)
+        told = self.touch(queue)
+        if becomes_visible(before, after):
+            row.visible_at, row.forgotten = self.now, False
+            if self.store.is_watched:
+                told.visible.append(queue.read([row])[0].message)
+        if after is State.ABSENT or (after is State.UNLOCKED and row.forgotten):  # what a restart lost does not return
+            queue.count(was_away - 1)
+            self.execute(REMOVE, (row.number,))
+            self.execute(REMOVE_CONTENT, (row.number,))
+        else:
+            queue.count(was_away - is_away(row))
+            self._write(row)
+
+    def _let_go(self, row: Row, after: State) -> None:
+        if after not in HELD and isinstance(row.unit, SqliteUnit):
+            if row.unit.kind == "confirm":
+                self._idle.add(row.unit.id)
+            row.unit = None
+        if after not in LOCKS:
+            if row.lock is not None:
+                self._idle.add(self.number_of(row.lock.unit))
+            row.lock = row.locked_by = None
+
+    def _promise(self, row: Row, event: Event, unit: SqliteUnit | None) -> None:
+        """Removals of persistent messages, and all that a confirm id does, are on disk when the call returns."""
+        if event is Event.GET:
+            self.durable |= bool(row.message.persistent)
+        elif event is Event.GET_HELD and unit is not None:
+            self.durable |= unit.kind != "session"
+
+    def _write(self, row: Row) -> None:
+        self.execute(
+            STEP,
+            (
+                row.state,
+                None if row.unit is None else self.number_of(row.unit),
+                is_away(row),
+                row.locked_by and row.locked_by.handle,
+                row.locked_by and row.locked_by.since,
+                None if row.lock is None else self.number_of(row.lock.unit),
+                str(row.lock.confirm_id) if row.lock is not None and row.lock.confirm_id else None,
+                None if row.visible_at == NEVER else row.visible_at,
+                row.backouts,
+                row.number,
+            ),
+        )
+
+    def lock(self, queue: SqliteQueue, row: Row, by: Locker | HeldLock) -> None:
+        if isinstance(by, Locker):
+            row.locked_by = by
+        else:
+            row.lock = by
+            self.durable = True
+        self.step(queue, row, Event.BROWSE_LOCK)
+
+    def lock_unit(self, handle: Handle[SqliteUnit], queue: SqliteQueue) -> tuple[SqliteUnit, int]:
+        lock_id = next(self.numbers)
+        unit = self._begin(handle.connection, "lock", str(lock_id), queue.id)
+        self._idle.add(unit.id)  # if nothing matches
+        return unit, lock_id
+
+    def release(self, handle: Handle[SqliteUnit], queue: SqliteQueue) -> bool:
+        if not handle.locked:
+            return False
+        handle.locked.clear()
+        locked = [queue.row_of(columns) for columns in self.execute(LOCKED_BY_HANDLE, (handle.id,))]
+        for row in locked:
+            self.step(queue, row, Event.UNLOCK, lock=Lock.RIGHT)
+        return bool(locked)
+
+    def has_locked(self, handle: int) -> bool:
+        """Whether a handle of this process has browsed something with lock."""
+        one = self.store.handles.get(handle)
+        return one is not None and bool(one.locked)
+
+    def locker(self, handle: int) -> tuple[int, str]:
+        """The connection and the program of a handle that holds a browse lock."""
+        connection, program = next(self.execute(LOCKER, (handle,)))
+        return connection, program
+
+    def mark(self, queue: SqliteQueue, row: Row, *, handle: int | None = None, co_op: bool = False) -> None:
+        if handle is not None:
+            self.execute(MARK, (row.number, handle))
+        if co_op:
+            row.co_op_marked_at = self.now
+            self.execute(MARK_FOR_ALL, (self.now, row.number))
+
+    def unmark(self, queue: SqliteQueue, row: Row, *, handle: int | None = None, co_op: bool = False) -> None:
+        if handle is not None:
+            self.execute(UNMARK, (row.number, handle))
+        if co_op:
+            self.execute(MARK_FOR_ALL, (None, row.number))
+            self.touch(queue)
+
+    def unmark_for_all(self, queue: SqliteQueue, row: Row) -> None:
+        if queue.here.has_marks:
+            self.execute(UNMARK_FOR_ALL, (row.number,))
+        if row.co_op_marked_at != NEVER:
+            row.co_op_marked_at = NEVER
+            self.execute(MARK_FOR_ALL, (None, row.number))
+
+    def give_number(self, queue: SqliteQueue, row: Row) -> None:
+        if not row.placed:
+            row.place, row.placed = Place(row.rank, queue.draw_number(), 0), True
+            self.execute(GIVE_PLACE, (row.place.number, 0, row.number))
+
+    def discard(self, queue: SqliteQueue, limit: int | None = None) -> int:
+        if queue.here.next_expiry is None or queue.here.next_expiry > self.now:
+            return 0
+        most = -1 if limit is None else limit
+        expired = [queue.row_of(columns) for columns in self.execute(EXPIRED, (queue.id, self.now, most))]
+        if self.store.is_watched:
+            self.touch(queue).expired.extend(row.message for row in queue.read(expired))
+        for row in expired:
+            self.step(queue, row, Event.EXPIRE)
+        return len(expired)
+
+    def ripen(self, queue: SqliteQueue) -> None:
+        """Delayed messages whose time has come can be read."""
+        if queue.here.next_due is not None and queue.here.next_due <= self.now:
+            self.execute(RIPEN, (queue.id, self.now))
+
+    # --- units
+
+    def number_of(self, unit: HeldUnit) -> int:
+        assert isinstance(unit, SqliteUnit)
+        return unit.id
+
+    def unit(self, number: int) -> SqliteUnit:
+        """The one object for a unit in this transaction."""
+        own = self.store.session_units.get(number)
+        if own is not None:
+            return own
+        if number not in self._units:
+            self._units[number] = unit_of(next(self.execute(UNIT, (number,))))
+        return self._units[number]
+
+    def named_unit(self, queue: int, kind: str, name: str) -> SqliteUnit | None:
+        """What a confirm id or lock id holds on a queue, if anything."""
+        row = next(self.execute(NAMED_UNIT, (queue, kind, name)), None)
+        return None if row is None else self.unit(row[0])
+
+    def is_lock(self, number: int, lock_id: str) -> bool:
+        unit = self.unit(number)
+        return unit.kind == "lock" and unit.name == lock_id
+
+    def enlist(self, connection: Connection[SqliteUnit], calls: int, limit: int) -> SqliteUnit:
+        unit = connection.unit
+        used = unit.calls if unit is not None else 0
+        if used + calls > limit:
+            raise UnitTooLarge(f"a unit of work holds at most {limit:,} messages; commit or back out", limit=limit)
+        self._before.append((connection, unit, used))
+        if unit is None:
+            unit = self._begin(connection, "session", "", None)
+            connection.unit = self.store.session_units[unit.id] = unit
+        unit.calls += calls
+        return unit
+
+    def confirm_unit(self, handle: Handle[SqliteUnit], queue: SqliteQueue, confirm_id: int) -> SqliteUnit:
+        known = self.held_by(queue, confirm_id)
+        return known or self._begin(handle.connection, "confirm", str(confirm_id), queue.id)
+
+    def held_by(self, queue: SqliteQueue, confirm_id: int) -> SqliteUnit | None:
+        return self.named_unit(queue.id, "confirm", str(confirm_id)) if confirm_id else None
+
+    def _begin(self, connection: Connection[SqliteUnit], kind: Any, name: str, queue: int | None) -> SqliteUnit:
+        number, program = next(self.numbers), connection.program
+        owner = connection.id if kind == "session" else None
+        self.execute(BEGIN_UNIT, (number, kind, name, queue, owner, program.user, program.name, self.now))
+        unit = self._units[number] = SqliteUnit(program, self.now, kind, name, owner, 0, number)
+        return unit
+
+    def number_unit(self, unit: SqliteUnit, moment: Moment) -> None:
+        """Draws one number for the unit on each queue whose rule says now; put order within (B-5)."""
+        for (number,) in self.execute(UNNUMBERED, (unit.id,)).fetchall():
+            queue = self.queue(number)
+            if draws_number(queue.attributes.order, moment):
+                self.execute(NUMBER_UNIT, (unit.id, number, queue.draw_number()))
+
+    def settle(self, unit: SqliteUnit, outcome: Outcome) -> None:
+        """Confirms or backs out everything that the unit holds, and ends it (R5.2, R5.3)."""
+        if outcome == "commit":
+            self.number_unit(unit, Moment.COMMIT)
+        shares = self.execute(SHARES, (unit.id,)).fetchall()
+        if any(state == State.PUT_UNCONFIRMED and expires for _, state, _, _, expires, *_ in shares):
+            self._discard_puts(unit, {queue for queue, *_ in shares})
+            shares = self.execute(SHARES, (unit.id,)).fetchall()
+        event = Event.CONFIRM if outcome == "commit" else Event.BACK_OUT
+        at_once = sum(total for _, _, _, total, *_ in shares) <= CONTENTS_STEP
+        for number, state, away, total, _, forgotten, persistent in shares:
+            queue = self.queue(number)
+            self.touch(queue)
+            self.durable |= bool(outcome == "commit" and persistent)
+            before, (answer, after) = State(state), step(State(state), event)
+            assert answer is Answer.DONE, (before, event, answer)
+            assert after is not None
+            self._settle(unit, queue, before, after, at_once=at_once)
+            if after is State.ABSENT:
+                queue.count(away * total - total)
+            else:
+                queue.count(away * total)
+            if forgotten:
+                self._remove_forgotten(queue)
+        self._settle_passages(unit, outcome)
+        self.execute(END_UNIT, (unit.id,))
+
+    def _settle(self, unit: SqliteUnit, queue: SqliteQueue, before: State, after: State, *, at_once: bool) -> None:
+        """Everything that the unit holds on one queue in one state goes to another."""
+        share = unit.id, queue.id, before
+        if after is State.ABSENT:
+            if before in LOCKS:
+                self._idle.update(lock for (lock,) in self.execute(LOCKS_OF_UNIT, share))
+            self.execute(REMOVE_CONTENTS_OF_UNIT if at_once else LEAVE_CONTENTS_OF_UNIT, share)
+            self.store.has_leftovers |= not at_once
+            self.execute(REMOVE_OF_UNIT, share)
+        elif becomes_visible(before, after):
+            if self.store.is_watched:
+                shown = self.execute(VISIBLE_OF_UNIT, (unit.id, queue.id))
+                self.touch(queue).visible.extend(self.codec.full(columns) for columns in shown)
+            self.execute(SHOW_PUTS, (unit.id, queue.id, after, self.now))
+        else:
+            self.execute(RETURN_GETS, (*share, after, adds_backout(before, after)))
+
+    def _discard_puts(self, unit: SqliteUnit, queues: set[int]) -> None:
+        """Puts whose time was over before anybody could see them."""
+        for number in queues:
+            if self.value(EXPIRED_PUTS_OF_UNIT, unit.id, number, self.now):
+                self.discard(self.queue(number))
+
+    def _remove_forgotten(self, queue: SqliteQueue) -> None:
+        """What a restart had lost does not return."""
+        for (number,) in self.execute(FORGOTTEN_OF_QUEUE, (queue.id,)).fetchall():
+            self.execute(REMOVE, (number,))
+            self.execute(REMOVE_CONTENT, (number,))
+            queue.count(-1)
+
+    # --- groups that readers are inside (B-45)
+
+    def enter(self, queue: SqliteQueue, group_id: bytes, entered: Entered, unit: SqliteUnit | None) -> None:
+        if unit is not None:
+            handle, text = next(self.execute(ENTRY, (queue.id, group_id)), (None, None))
+            self.execute(PASS, (unit.id, queue.id, group_id, entered.handle, 1, handle, text))
+        self.execute(ENTER, (queue.id, group_id, entered.handle, entry_text(entered)))
+
+    def leave(self, queue: SqliteQueue, group_id: bytes, handle: int, unit: SqliteUnit | None = None) -> None:
+        if unit is not None:
+            self.execute(PASS, (unit.id, queue.id, group_id, handle, 0, None, None))
+        else:
+            self.execute(LEAVE, (queue.id, group_id, handle))
+
+    def leave_others(self, queue: SqliteQueue, handle: int, group_id: bytes) -> None:
+        self.execute(LEAVE_OTHERS, (handle, queue.id, group_id))
+
+    def _settle_passages(self, unit: SqliteUnit, outcome: Outcome) -> None:
+        """Groups finished in the unit are left; or groups entered in it belong to whom they did before."""
+        passages = self.execute(PASSAGES, (unit.id,)).fetchall()
+        if outcome == "commit":
+            self.leave_finished(passages)
+        else:
+            for queue, group_id, _, entered, before_handle, before in reversed(passages):
+                if not entered:
+                    continue
+                if before is None:
+                    self.execute("DELETE FROM entered WHERE queue = ? AND group_id = ?", (queue, group_id))
+                else:
+                    self.execute(ENTER, (queue, group_id, before_handle, before))
+        if passages:
+            self.execute(END_PASSAGES, (unit.id,))
+
+    def leave_finished(self, passages: Sequence[Sequence[Any]]) -> None:
+        for queue, group_id, handle, entered, *_ in passages:
+            if not entered:
+                self.execute(LEAVE, (queue, group_id, handle))
+
+
+def unit_of(columns: Sequence[Any]) -> SqliteUnit:
+    """A unit from its row."""
+    from ...rules.puts import Program
+
+    number, kind, name, connection, user, program, started_at = columns
+    return SqliteUnit(Program(user, program), started_at, kind, name, connection, 0, number)
+
+
+__all__ = ["SqliteTransaction", "SqliteUnit", "math", "unit_of"]

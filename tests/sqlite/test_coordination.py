@@ -1,0 +1,270 @@
+"""What processes share beside the database: turns, owners, counters, with real processes that are really killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+
+import pytest
+from tests.sqlite.children import SCHEMA, VERSION, Child
+from tests.support import Call
+
+from inorder.errors import StoreError
+from inorder.stores.sqlite import coordination
+from inorder.stores.sqlite.coordination import TURN, Coordination, attach, detach
+from inorder.stores.sqlite.database import Database
+
+# A child has a child of its own that lives on.
+FORK_AND_LIVE_ON = """
+import signal
+answer = os.fork()
+if answer == 0:
+    os.close(0), os.close(1)
+    signal.pause()
+"""
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "orders.db"
+
+
+@pytest.fixture
+def database(path: Path) -> Iterator[Database]:
+    database = Database(path, schema=SCHEMA, version=VERSION)
+    yield database
+    database.close()
+
+
+@pytest.fixture
+def shared(tmp_path: Path) -> Iterator[Coordination]:
+    shared = attach(tmp_path / "orders.db-lock", 0o600)
+    yield shared
+    detach(shared)
+
+
+# ---- owners
+
+
+def test_an_owner_lives_as_long_as_its_process(database: Database, path: Path) -> None:
+    with Child(path) as child:
+        child.run("database.hold_owner(7)")
+        assert database.is_alive(7)
+        assert database.any_owner_alive()
+        child.kill()
+        assert not database.is_alive(7)
+        assert not database.any_owner_alive()
+
+
+def test_an_owner_dies_when_it_is_released(database: Database, path: Path) -> None:
+    with Child(path) as child:
+        child.run("database.hold_owner(7); database.hold_owner(8); database.release_owner(7)")
+        assert not database.is_alive(7)
+        assert database.is_alive(8)
+
+
+def test_an_owner_dies_when_its_database_is_closed(database: Database, path: Path) -> None:
+    with Child(path) as child:
+        child.run("other = opened(database.path); database.hold_owner(7); other.hold_owner(8); database.close()")
+        assert not database.is_alive(7)
+        assert database.is_alive(8)
+
+
+def test_own_owners_are_alive_and_are_not_others(database: Database) -> None:
+    database.hold_owner(7)
+    assert database.is_alive(7)
+    assert not database.is_alive(8)
+    assert not database.any_owner_alive()
+    database.release_owner(7)
+    assert not database.is_alive(7)
+
+
+def test_a_large_owner_number_is_held(database: Database, path: Path) -> None:
+    with Child(path) as child:
+        child.run("database.hold_owner(1 << 61)")
+        assert database.is_alive(1 << 61)
+        assert not database.is_alive((1 << 61) - 1)
+
+
+def test_two_databases_of_one_process_know_each_others_owners(database: Database, path: Path) -> None:
+    second = Database(path, schema=SCHEMA, version=VERSION)
+    second.hold_owner(7)
+    assert database.is_alive(7)
+    database.hold_owner(8)
+    second.close()
+    assert not database.is_alive(7)
+    with Child(path) as child:
+        assert child.ask("database.is_alive(8)"), "closing one database dropped the locks of the other"
+
+
+def test_a_killed_parents_child_keeps_neither_its_life_nor_its_turn(database: Database, path: Path) -> None:
+    with Child(path) as child:
+        child.run("database.hold_owner(7)")
+        child.run("database._coordination.take(coordination.TURN)")
+        grandchild = child.run(FORK_AND_LIVE_ON)
+        assert isinstance(grandchild, int)
+        child.kill()
+        try:
+            assert not database.is_alive(7)
+            with database.writing():
+                pass
+        finally:
+            os.kill(grandchild, signal.SIGKILL)  # fails if it did not live on until here
+
+
+# ---- the turn
+
+
+def test_one_writes_at_a_time_and_the_next_has_the_turn_after_a_kill(database: Database, path: Path) -> None:
+    with Child(path) as first, Child(path) as second:
+        first.run("database._coordination.take(coordination.TURN)")
+        assert not second.ask("database._coordination.try_take(coordination.TURN)")
+        second.begin("write(database); answer = count(database)")
+        first.kill()
+        assert second.answer() == 1
+
+
+def test_threads_of_one_process_take_turns(shared: Coordination) -> None:
+    entered: list[int] = []
+    overlaps = []
+
+    def work(number: int) -> None:
+        for _ in range(50):
+            shared.take(TURN)
+            overlaps.extend(entered)
+            entered.append(number)
+            entered.remove(number)
+            shared.give(TURN)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not overlaps
+
+
+def test_a_lock_that_is_taken_is_not_taken_again(shared: Coordination) -> None:
+    shared.take(TURN)
+    assert not shared.try_take(TURN)
+    shared.give(TURN)
+    assert shared.try_take(TURN)
+    shared.give(TURN)
+
+
+def test_a_circle_of_processes_that_is_none_of_threads_is_waited_out(database: Database, path: Path) -> None:
+    """A thread here leads and one waits for the turn; there it is the other way round. To the kernel, a deadlock."""
+    shared = database._coordination
+    with Child(path) as child:
+        shared.take(coordination.LEADER)
+        child.run("shared = database._coordination; shared.take(coordination.TURN)")
+        child.run("def lead(): shared.take(coordination.LEADER); shared.give(coordination.LEADER)")
+        child.run("thread = threading.Thread(target=lead); thread.start()")
+        waiting = Call(partial(shared.take, TURN))
+        child.run("shared.give(coordination.TURN)")
+        waiting.result()
+        shared.give(TURN)
+        shared.give(coordination.LEADER)
+        child.run("thread.join()")
+
+
+# ---- changes
+
+
+def test_a_change_is_seen_by_every_process_after_its_commit(database: Database, path: Path) -> None:
+    with Child(path) as child:
+        before = database.seen(3), database.seen(4), database.seen_any()
+        child.run("w = database.writing(); w.__enter__(); database.note_change(3)")
+        assert (database.seen(3), database.seen(4), database.seen_any()) == before
+        child.run("w.__exit__(None, None, None)")
+        assert database.seen(3) > before[0]
+        assert database.seen(4) == before[1]
+        assert database.seen_any() > before[2]
+
+
+def test_a_change_that_was_rolled_back_is_not_told(database: Database) -> None:
+    before = database.seen(3), database.seen_any()
+    with suppress(ZeroDivisionError), database.writing():
+        database.note_change(3)
+        raise ZeroDivisionError
+    with database.writing():
+        pass
+    assert (database.seen(3), database.seen_any()) == before
+
+
+def test_a_commit_without_changes_wakes_nobody(database: Database) -> None:
+    before = database.seen_any()
+    with database.writing():
+        pass
+    assert database.seen_any() == before
+
+
+def test_what_a_process_killed_at_its_commit_could_not_tell_is_told_by_the_next(database: Database, path: Path) -> None:
+    with Child(path) as child:
+        before = database.seen(3), database.seen_any()
+        child.run("database._coordination.take(coordination.TURN); database._coordination.before_commit()")
+        child.kill()
+        with database.writing():
+            pass
+        assert database.seen(3) > before[0]
+        assert database.seen_any() > before[1]
+
+
+def test_slots_are_folded(database: Database) -> None:
+    with database.writing():
+        database.note_change(coordination.SLOTS + 5)
+    assert database.seen(5) == database.seen(coordination.SLOTS + 5) == 1
+
+
+# ---- the queue manager's flag, and the first to open
+
+
+def test_stopped_is_shared_and_can_be_cleared(database: Database, path: Path) -> None:
+    with Child(path) as child:
+        child.run("database.stopped = True")
+        assert database.stopped
+        database.stopped = False
+        assert not child.ask("database.stopped")
+
+
+def test_who_opens_first_starts_the_words_anew(path: Path) -> None:
+    with Child(path) as child:
+        child.run("write(database); database.sync(database.ticket); database.stopped = True")
+        child.kill()
+    database = Database(path, schema=SCHEMA, version=VERSION)
+    assert not database.stopped
+    assert database._coordination.committed == database._coordination.synced == 0
+    database.close()
+
+
+def test_who_opens_later_leaves_the_words_as_they_are(database: Database, path: Path) -> None:
+    database.stopped = True
+    with Child(path) as child:
+        assert child.ask("database.stopped")
+
+
+def test_a_sidecar_that_was_removed_is_noticed(database: Database, path: Path) -> None:
+    Path(f"{path}-lock").unlink()
+    with pytest.raises(StoreError, match="-lock was deleted or replaced"), database.writing():
+        pass
+    with pytest.raises(StoreError, match="-lock was deleted or replaced"):
+        Database(path, schema=SCHEMA, version=VERSION)
+
+
+def test_a_sidecar_that_cannot_be_opened_is_told(path: Path) -> None:
+    Path(f"{path}-lock").mkdir()
+    with pytest.raises(StoreError, match="-lock cannot be opened: Is a directory"):
+        Database(path, schema=SCHEMA, version=VERSION)
+
+
+def test_the_sidecar_has_the_permissions_of_the_store(path: Path) -> None:
+    path.touch()
+    path.chmod(0o640)
+    database = Database(path, schema=SCHEMA, version=VERSION)
+    assert Path(f"{path}-lock").stat().st_mode & 0o777 == 0o640
+    database.close()

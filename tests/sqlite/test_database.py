@@ -1,0 +1,368 @@
+"""One file: transactions, snapshots, what a fork leaves, durability, and a log that stays short."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+
+import apsw
+import pytest
+from tests.sqlite.children import SCHEMA, VERSION, Child, children
+from tests.support import Call
+
+from inorder.errors import ConnectionClosed, StoreDamaged, StoreError, StoreFull
+from inorder.stores.sqlite import database as database_module
+from inorder.stores.sqlite import log as log_module
+from inorder.stores.sqlite.database import Database
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "orders.db"
+
+
+@pytest.fixture
+def database(path: Path) -> Iterator[Database]:
+    database = opened(path)
+    yield database
+    database.close()
+
+
+@pytest.fixture
+def syncs(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The descriptors that were synced."""
+    done: list[int] = []
+    monkeypatch.setattr(log_module, "_sync_data", done.append)
+    return done
+
+
+def opened(path: Path) -> Database:
+    return Database(path, schema=SCHEMA, version=VERSION)
+
+
+def write(database: Database, text: str = "text") -> None:
+    with database.writing():
+        database.connection.execute("INSERT INTO note (text) VALUES (?)", (text,))
+
+
+def count(database: Database) -> int:
+    with database.reading():
+        found = database.connection.execute("SELECT count(*) FROM note").get
+    assert isinstance(found, int)
+    return found
+
+
+# ---- transactions
+
+
+def test_what_is_written_is_there_for_all_and_after_opening_again(database: Database, path: Path) -> None:
+    write(database)
+    with Child(path) as child:
+        assert child.ask("count(database)") == 1
+    database.close()
+    again = opened(path)
+    assert count(again) == 1
+    again.close()
+
+
+def test_an_exception_undoes_the_whole_transaction(database: Database) -> None:
+    write(database)
+    ticket = database.ticket
+    with suppress(ZeroDivisionError), database.writing():
+        database.connection.execute("DELETE FROM note")
+        raise ZeroDivisionError
+    assert count(database) == 1
+    assert database.ticket == ticket
+
+
+def test_a_read_sees_one_state_from_its_begin_on(database: Database, path: Path) -> None:
+    with Child(path) as child:
+        with database.reading():
+            child.run("write(database)")
+            assert database.connection.execute("SELECT count(*) FROM note").get == 0
+        assert count(database) == 1
+
+
+def test_a_read_that_raises_leaves_no_transaction(database: Database) -> None:
+    with pytest.raises(ZeroDivisionError), database.reading():
+        raise ZeroDivisionError
+    write(database)
+    assert count(database) == 1
+
+
+def test_a_wrong_statement_is_our_own_fault_and_told_as_it_is(database: Database) -> None:
+    with pytest.raises(apsw.SQLError), database.writing():
+        database.connection.execute("SELECT nonsense FROM nowhere")
+    with pytest.raises(apsw.SQLError), database.reading():
+        database.connection.execute("SELECT nonsense FROM nowhere")
+
+
+def test_tickets_grow_over_all_processes(database: Database, path: Path) -> None:
+    write(database)
+    with Child(path) as child:
+        child.run("write(database)")
+        assert child.ask("database.ticket") == database.ticket + 1
+    write(database)
+    assert database.ticket == 3
+
+
+def test_a_writer_that_is_killed_has_written_nothing(database: Database, path: Path) -> None:
+    with Child(path) as child:
+        child.run("w = database.writing(); w.__enter__()")
+        child.run("database.connection.execute('INSERT INTO note (text) VALUES (1)')")
+        child.kill()
+    assert count(database) == 0
+    write(database)
+
+
+# ---- busy
+
+
+@pytest.mark.parametrize("begin", ["BEGIN IMMEDIATE", "BEGIN EXCLUSIVE"])
+def test_a_write_waits_for_a_foreign_lock_as_long_as_it_takes(
+    database: Database, path: Path, monkeypatch: pytest.MonkeyPatch, begin: str
+) -> None:
+    met = met_busy(database, monkeypatch)
+    with Child() as shell:
+        shell.run(f"foreign = apsw.Connection({str(path)!r}); foreign.execute({begin!r})")
+        call = Call(lambda: write(database))
+        assert met.wait(20)
+        assert not call.done
+        shell.run("foreign.execute('COMMIT')")
+        call.result()
+    assert count(database) == 1
+
+
+def test_a_file_that_somebody_has_to_himself_is_opened_as_soon_as_he_lets_go(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened(path).close()
+    with Child() as shell:
+        shell.run(f"foreign = apsw.Connection({str(path)!r}); foreign.execute('PRAGMA locking_mode = EXCLUSIVE')")
+        shell.run("foreign.execute('BEGIN EXCLUSIVE; CREATE TABLE other (a)')")
+        monkeypatch.setattr(database_module, "BUSY_MS", 1)
+        call = Call(lambda: opened(path))
+        shell.run("foreign.execute('COMMIT'); foreign.close()")
+        database = call.result()
+        assert count(database) == 0
+        database.close()
+
+
+def met_busy(database: Database, monkeypatch: pytest.MonkeyPatch) -> threading.Event:
+    """Set once SQLite gave up waiting and was asked again."""
+    met = threading.Event()
+    passing = database_module._patiently
+
+    def patiently(connection: apsw.Connection, statement: str) -> apsw.Cursor:
+        try:
+            return connection.execute(statement)
+        except apsw.BusyError:
+            met.set()
+        return passing(connection, statement)
+
+    database.connection.set_busy_timeout(1)
+    monkeypatch.setattr(database_module, "_patiently", patiently)
+    return met
+
+
+# ---- faults
+
+
+def test_a_full_disk_is_told_and_the_database_goes_on(database: Database) -> None:
+    write(database)
+    database.connection.execute("PRAGMA max_page_count = 10")
+    with pytest.raises(StoreFull, match=r"disk that holds .*orders.db is full"):
+        write(database, "x" * 100_000)
+    assert count(database) == 1
+    write(database)
+    assert count(database) == 2
+
+
+def test_a_full_disk_in_the_middle_of_the_block_undoes_it_all(database: Database) -> None:
+    database.connection.execute("PRAGMA max_page_count = 10")
+    insert = "INSERT INTO note (text) VALUES ('small'); INSERT INTO note (text) VALUES (zeroblob(100000))"
+    with pytest.raises(StoreFull), database.writing():
+        database.connection.execute(insert)
+    assert count(database) == 0
+
+
+def test_a_damaged_page_is_told(path: Path) -> None:
+    database = opened(path)
+    write(database, "x" * 100_000)
+    database.close()
+    content = bytearray(path.read_bytes())
+    content[4096:] = os.urandom(len(content) - 4096)
+    path.write_bytes(content)
+    damaged = opened(path)
+    with pytest.raises(StoreDamaged, match=r"orders.db is damaged.*backup"), damaged.reading():
+        damaged.connection.execute("SELECT * FROM note").fetchall()
+    with pytest.raises(StoreDamaged):
+        write(damaged)
+    damaged.close()
+
+
+@pytest.mark.parametrize("replace", [False, True])
+def test_a_file_that_was_deleted_or_replaced_is_noticed(database: Database, path: Path, replace: bool) -> None:
+    path.unlink()
+    if replace:
+        path.touch()
+    for call in (write, count):
+        with pytest.raises(StoreError, match=r"orders.db was deleted or replaced"):
+            call(database)
+
+
+def test_a_closed_database_says_so(database: Database) -> None:
+    database.close()
+    database.close()
+    for call in (write, count, Database.tidy_log, Database.seen_any, lambda closed: closed.sync(0)):
+        with pytest.raises(ConnectionClosed):
+            call(database)
+
+
+# ---- durability
+
+
+def test_a_commit_does_not_sync_and_a_sync_does_once(database: Database, syncs: list[int]) -> None:
+    write(database)
+    assert not syncs
+    database.sync(database.ticket)
+    database.sync(database.ticket)
+    assert len(syncs) == 1
+
+
+def test_the_sync_is_of_the_log(database: Database, path: Path, syncs: list[int]) -> None:
+    write(database)
+    database.sync(database.ticket)
+    assert os.fstat(syncs[0]).st_ino == Path(f"{path}-wal").stat().st_ino
+
+
+def test_a_sync_covers_what_others_committed_before(database: Database, path: Path, syncs: list[int]) -> None:
+    with Child(path) as child:
+        child.run("write(database); other = database.ticket")
+        write(database)
+        database.sync(database.ticket)
+        child.run("log._sync_data = None; database.sync(other)")  # would fail if it synced
+
+
+def test_who_waits_behind_a_leader_is_covered_by_the_next_sync(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    leading, go_on = threading.Event(), threading.Event()
+    syncs = []
+
+    def sync(descriptor: int) -> None:
+        syncs.append(descriptor)
+        leading.set()
+        assert go_on.wait(20)
+
+    monkeypatch.setattr(log_module, "_sync_data", sync)
+    write(database)
+    first = Call(lambda: database.sync(1))
+    assert leading.wait(20)
+    for _ in range(4):
+        write(database)
+    others = [Call(partial(database.sync, ticket)) for ticket in range(2, 6)]
+    go_on.set()
+    for call in (first, *others):
+        call.result()
+    assert len(syncs) == 2
+
+
+def test_a_sync_that_failed_is_not_tried_again(database: Database, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(descriptor: int) -> None:
+        raise OSError(5, "Input/output error")
+
+    write(database)
+    with monkeypatch.context() as patched:
+        patched.setattr(log_module, "_sync_data", fail)
+        with pytest.raises(StoreError, match="could not be synced to disk: Input/output error"):
+            database.sync(database.ticket)
+    with pytest.raises(StoreError, match="an earlier sync to disk failed"):
+        database.sync(database.ticket)
+    database.close()
+    again = opened(path)
+    write(again)
+    again.sync(again.ticket)
+    again.close()
+
+
+def test_a_log_that_was_removed_is_an_error_not_a_promise(database: Database, path: Path) -> None:
+    write(database)
+    Path(f"{path}-wal").unlink()
+    with pytest.raises(StoreError, match=r"orders.db-wal could not be synced"):
+        database.sync(database.ticket)
+
+
+def test_a_log_made_anew_is_the_one_that_is_synced(path: Path, syncs: list[int]) -> None:
+    for _ in range(2):
+        database = opened(path)
+        write(database)
+        database.sync(database.ticket)
+        assert os.fstat(syncs[-1]).st_ino == Path(f"{path}-wal").stat().st_ino
+        database.close()
+        assert not Path(f"{path}-wal").exists()
+
+
+# ---- the log's length
+
+
+def test_the_log_is_started_anew_when_it_is_long(
+    database: Database, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log_module, "LONG_PAGES", 20)
+    database._log.note_length(0)
+    for _ in range(200):
+        write(database)
+        database.tidy_log()
+    assert Path(f"{path}-wal").stat().st_size < 40 * 4200
+
+
+def test_the_log_stays_short_while_eight_processes_write(path: Path) -> None:
+    commits = 200
+    with children(path, 8) as each:
+        for child in each:
+            child.run(f"log.LONG_PAGES = 100; database._log.note_length(0); wal = {str(path)!r} + '-wal'; lengths = []")
+        for child in each:
+            child.begin(
+                f"for _ in range({commits}):\n"
+                "    write(database); database.sync(database.ticket); database.tidy_log()\n"
+                "    lengths.append(os.stat(wal).st_size)\n"
+                "answer = max(lengths)\n"
+            )
+        lengths_max = [child.answer() for child in each]
+        assert each[0].ask("count(database)") == 8 * commits
+    longest = max(length for length in lengths_max if isinstance(length, int))
+    written = 8 * commits * 2 * 4096  # at least: a row's page, and its parent's or the first one
+    assert longest < written / 4
+
+
+def test_a_reader_that_stays_keeps_the_log_but_nobody_waits(
+    database: Database, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log_module, "LONG_PAGES", 20)
+    database._log.note_length(0)
+    with Child(path) as child:
+        child.run("r = database.reading(); r.__enter__()")
+        for _ in range(100):
+            write(database)
+            database.tidy_log()
+        assert child.ask("database.connection.execute('SELECT count(*) FROM note').get") == 0
+        child.run("r.__exit__(None, None, None)")
+    for _ in range(30):
+        write(database)
+        database.tidy_log()
+    assert database._log._pages < 30
+
+
+def test_only_one_tidies(database: Database, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log_module, "LONG_PAGES", 1)
+    database._log.note_length(0)
+    with Child(path) as child:
+        child.run("database._coordination.take(coordination.TIDYING)")
+        write(database)
+        database.tidy_log()
+        assert database._log._pages, "it passed by"

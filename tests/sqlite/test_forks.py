@@ -1,0 +1,157 @@
+"""What a fork leaves: a parent that goes on, and a child that must open anew."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.sqlite.children import SCHEMA, VERSION, Child
+
+from inorder.stores.sqlite.database import Database
+
+# Fork, let the child do something, and give what it says.
+FORK = """
+import signal
+def forked(act):
+    read_end, write_end = os.pipe()
+    child = os.fork()
+    if child == 0:
+        signal.alarm(20)
+        try:
+            said = repr(act())
+        except BaseException as error:
+            said = repr(f"failed: {error!r}")
+        os.write(write_end, said.encode())
+        os._exit(0)
+    os.close(write_end)
+    with open(read_end) as pipe:
+        said = eval(pipe.read())
+    os.waitpid(child, 0)
+    return said
+"""
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "orders.db"
+
+
+@pytest.fixture
+def parent(path: Path) -> Iterator[Child]:
+    with Child(path) as child:
+        child.run(FORK)
+        child.run("write(database)")
+        yield child
+
+
+CALLS = (
+    "write(database)",
+    "count(database)",
+    "database.sync(1)",
+    "database.tidy_log()",
+    "database.seen(1)",
+    "database.seen_any()",
+    "database.stopped",
+    "setattr(database, 'stopped', True)",
+    "database.hold_owner(1)",
+    "database.is_alive(1)",
+    "database.any_owner_alive()",
+)
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_a_child_is_refused_the_parents_database(parent: Child, call: str) -> None:
+    assert parent.ask(f"forked(lambda: error_of(lambda: {call}))") == "ForkedConnection"
+    parent.run("write(database); database.sync(database.ticket)")
+    assert parent.ask("count(database)") == 2
+
+
+def test_a_child_may_close_what_it_cannot_use(parent: Child) -> None:
+    assert parent.ask("forked(database.close)") is None
+    parent.run("write(database); database.sync(database.ticket)")
+
+
+def test_a_child_opens_the_same_store_anew_and_both_go_on(parent: Child) -> None:
+    parent.run(
+        "def act():\n"
+        "    own = opened(database.path)\n"
+        "    write(own); own.sync(own.ticket); own.hold_owner(9)\n"
+        "    return count(own), own.ticket\n"
+    )
+    assert parent.ask("forked(act)") == (2, 2)
+    parent.run("write(database); database.sync(database.ticket)")
+    assert parent.ask("count(database), database.is_alive(9)") == (3, False)
+
+
+def test_a_child_that_ends_leaves_the_parents_owners_alive(parent: Child, path: Path) -> None:
+    parent.run("database.hold_owner(7)")
+    parent.run("forked(lambda: opened(database.path).close())")
+    with Child(path) as other:
+        assert other.ask("database.is_alive(7)")
+
+
+def test_a_child_sees_the_parent_as_another_process(parent: Child) -> None:
+    parent.run("database.hold_owner(7)")
+    assert parent.ask("forked(lambda: opened(database.path).any_owner_alive())")
+
+
+def test_what_a_child_writes_survives_a_parent_that_closes_first(parent: Child, path: Path) -> None:
+    """SQLite in the child must not take the parent's locks for its own: the parent would remove the log under it."""
+    parent.run(
+        "read_end, write_end = os.pipe(); done, end = os.pipe()\n"
+        "if os.fork() == 0:\n"
+        "    own = opened(database.path)\n"
+        "    write(own)\n"
+        "    os.write(end, b'.')\n"
+        "    os.read(read_end, 1)\n"
+        "    write(own); own.sync(own.ticket); own.hold_owner(3)\n"
+        "    os.write(end, b'.')\n"
+        "    os._exit(0)\n"
+    )
+    parent.run("os.read(done, 1); database.close(); os.write(write_end, b'.'); os.read(done, 1)")
+    database = Database(path, schema=SCHEMA, version=VERSION)
+    with database.reading():
+        assert database.connection.execute("SELECT count(*) FROM note").get == 3
+    database.close()
+
+
+def test_a_fork_waits_for_the_transactions_of_other_threads(parent: Child) -> None:
+    parent.run(
+        "inside, go_on = threading.Event(), threading.Event()\n"
+        "def work():\n"
+        "    with database.writing():\n"
+        "        database.connection.execute('INSERT INTO note (text) VALUES (1)')\n"
+        "        inside.set(); go_on.wait()\n"
+        "thread = threading.Thread(target=work); thread.start(); inside.wait()\n"
+        "threading.Timer(0.05, go_on.set).start()\n"
+    )
+    assert parent.ask("forked(lambda: count(opened(database.path)))") == 2
+
+
+def test_a_child_forked_inside_a_transaction_cannot_open_the_file(parent: Child) -> None:
+    parent.run(
+        "with database.writing():\n"
+        "    database.connection.execute('INSERT INTO note (text) VALUES (1)')\n"
+        "    said = forked(lambda: (error_of(lambda: opened(database.path)), error_of(lambda: write(database))))\n"
+    )
+    assert parent.ask("said") == ("ForkedConnection", "ForkedConnection")
+    assert parent.ask("count(database)") == 2
+
+
+def test_a_fork_among_checkpoints_and_syncs_of_many_threads(parent: Child) -> None:
+    parent.run(
+        "log.LONG_PAGES = 5; database._log.note_length(0); stop = []; lock = threading.Lock()\n"
+        "def work():\n"
+        "    while not stop:\n"
+        "        with lock: write(database); ticket = database.ticket\n"
+        "        database.sync(ticket); database.tidy_log()\n"
+        "threads = [threading.Thread(target=work) for _ in range(3)]\n"
+        "for thread in threads: thread.start()\n"
+        "answer = []\n"
+        "for _ in range(10):\n"
+        "    answer.append(forked(lambda: count(opened(database.path)) > 0))\n"
+        "stop.append(1)\n"
+        "for thread in threads: thread.join()\n"
+    )
+    assert parent.ask("answer or True")

@@ -1,0 +1,178 @@
+"""What is opened as a store, and what is refused before anything is written."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from pathlib import Path
+
+import pytest
+from tests.sqlite.children import SCHEMA, VERSION, Child
+
+from inorder.errors import StoreError, StoreForeign, StoreNewer
+from inorder.stores.sqlite import opening
+from inorder.stores.sqlite.database import Database
+from inorder.stores.sqlite.opening import APPLICATION_ID, MAGIC, file_system
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "orders.db"
+
+
+def opened(path: Path, version: int = VERSION) -> Database:
+    return Database(path, schema=SCHEMA, version=version)
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {each.name: each.read_bytes() for each in folder.iterdir() if each.is_file()}
+
+
+def refused(path: Path, error: type[StoreError], words: str) -> None:
+    before = contents(path.parent) if path.parent.is_dir() else None
+    with pytest.raises(error, match=words) as caught:
+        opened(path)
+    assert str(path) in str(caught.value)
+    assert before is None or contents(path.parent) == before, "something was written"
+
+
+def test_a_new_store_is_marked_and_private(path: Path) -> None:
+    database = opened(path)
+    assert path.stat().st_mode & 0o777 == 0o600
+    header = path.read_bytes()[:100]
+    assert header.startswith(MAGIC)
+    assert int.from_bytes(header[68:72], "big") == APPLICATION_ID
+    assert int.from_bytes(header[60:64], "big") == VERSION
+    assert database.connection.execute("PRAGMA journal_mode").get == "wal"
+    database.close()
+
+
+def test_an_empty_file_becomes_a_store_and_keeps_its_permissions(path: Path) -> None:
+    path.touch()
+    path.chmod(0o660)
+    opened(path).close()
+    assert path.stat().st_mode & 0o777 == 0o660
+    opened(path).close()
+
+
+def test_two_processes_that_make_a_store_at_once_both_have_it(path: Path) -> None:
+    with Child() as first, Child() as second:
+        for child in (first, second):
+            child.begin(f"database = opened({str(path)!r}); write(database)")
+        for child in (first, second):
+            child.answer()
+        assert first.ask("count(database)") == second.ask("count(database)") == 2
+
+
+def test_a_schema_that_fails_leaves_an_empty_file(path: Path) -> None:
+    with pytest.raises(Exception, match="syntax error"):
+        Database(path, schema="CREATE TABLE a (b); CREATE NONSENSE", version=1)
+    assert path.stat().st_size == 0
+    opened(path).close()
+
+
+def test_a_link_leads_to_the_same_store(path: Path) -> None:
+    database = opened(path)
+    link = path.with_name("link.db")
+    link.symlink_to(path)
+    second = opened(link)
+    database.hold_owner(1)
+    assert second.is_alive(1)
+    assert not link.with_name("link.db-lock").exists()
+    second.close()
+    database.close()
+
+
+@pytest.mark.parametrize("content", [b"x", b"hello " * 1000, MAGIC + bytes(50)])
+def test_a_file_that_is_not_of_sqlite_is_refused(path: Path, content: bytes) -> None:
+    path.write_bytes(content)
+    refused(path, StoreForeign, "no SQLite file either")
+
+
+@pytest.mark.parametrize("application_id", [0, 0x12345678])
+@pytest.mark.parametrize("journal", ["delete", "wal"])
+def test_a_database_of_another_program_is_refused(path: Path, application_id: int, journal: str) -> None:
+    foreign = sqlite3.connect(path)
+    foreign.execute(f"PRAGMA journal_mode = {journal}")
+    foreign.execute(f"PRAGMA application_id = {application_id}")
+    foreign.execute("CREATE TABLE a (b)")
+    foreign.close()
+    refused(path, StoreForeign, "SQLite file of another program")
+
+
+def test_a_newer_store_is_refused(path: Path) -> None:
+    opened(path, VERSION + 1).close()
+    refused(path, StoreNewer, "newer release")
+
+
+def test_an_older_store_is_refused(path: Path) -> None:
+    opened(path, VERSION).close()
+    with pytest.raises(StoreError, match="older release"):
+        opened(path, VERSION + 1)
+
+
+def test_a_newer_version_that_is_only_in_the_log_yet_is_refused(path: Path) -> None:
+    with Child(path) as child:
+        child.run("with database.writing(): database.connection.execute('PRAGMA user_version = 99')")
+        child.kill()
+    with pytest.raises(StoreNewer, match="schema version 99"):
+        opened(path)
+
+
+def test_a_directory_is_refused(path: Path) -> None:
+    path.mkdir()
+    refused(path, StoreError, "is a directory")
+
+
+def test_a_pipe_is_refused(path: Path) -> None:
+    os.mkfifo(path)
+    refused(path, StoreError, "not an ordinary file")
+
+
+def test_a_missing_folder_is_refused(path: Path) -> None:
+    refused(path / "deep.db", StoreError, "no folder")
+
+
+@pytest.mark.parametrize(("what", "words"), [("orders.db", "cannot read and write it"), ("", "cannot be written")])
+def test_what_may_not_be_written_is_refused(path: Path, monkeypatch: pytest.MonkeyPatch, what: str, words: str) -> None:
+    path.touch()
+    closed = path.parent / what
+    monkeypatch.setattr(os, "access", lambda asked, mode: asked != closed)  # root may write everywhere
+    refused(path, StoreError, words)
+
+
+def test_a_network_file_system_is_refused(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "net"
+    folder.mkdir()
+    mounts = tmp_path / "mounts"
+    mounts.write_text(f"/dev/vda / ext4 rw 0 0\nserver:/x {folder} nfs4 rw 0 0\n")
+    monkeypatch.setattr(opening, "MOUNTS", mounts)
+    refused(folder / "orders.db", StoreError, r"network file system \(nfs4\).*local disk")
+    opened(path).close()
+
+
+MOUNTS = r"""rootfs / rootfs rw 0 0
+/dev/vda / ext4 rw,relatime 0 0
+server:/home /home nfs rw 0 0
+tmpfs /home/local tmpfs rw 0 0
+//host/share /mnt/my\040files cifs rw 0 0
+nonsense
+"""
+
+
+@pytest.mark.parametrize(
+    ("path_text", "kind"),
+    [
+        ("/orders.db", "ext4"),
+        ("/home/me/orders.db", "nfs"),
+        ("/home/local/orders.db", "tmpfs"),
+        ("/homely/orders.db", "ext4"),
+        ("/mnt/my files/orders.db", "cifs"),
+    ],
+)
+def test_the_nearest_mount_tells_the_file_system(path_text: str, kind: str) -> None:
+    assert file_system(Path(path_text), MOUNTS) == kind
+
+
+def test_without_mounts_the_file_system_is_unknown() -> None:
+    assert file_system(Path("/orders.db"), "") == ""
