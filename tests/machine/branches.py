@@ -22,7 +22,8 @@ from inorder.rules import gets, grouping, lifecycle, ordering, segmentation
 from inorder.rules.grouping import GroupState
 from inorder.rules.lifecycle import Event, Lock, State
 from inorder.rules.ordering import Decision, Kind
-from inorder.stores.memory import confirmed, queue
+from inorder.stores import confirmed, rows
+from inorder.stores.shelf import Shelf
 
 Branch = tuple[str, str]
 
@@ -73,7 +74,7 @@ class Branches:
     def watched(self) -> Iterator[None]:
         """Counts what the rules are asked and answer."""
         notes = self._notes()
-        with mock.patch.multiple(queue.MemoryQueue, _judge=self._judging(), _decide_member=self._deciding_member()):
+        with mock.patch.multiple(Shelf, judge=self._judging(), decide_member=self._deciding_member()):
             replaced = {original: _replaced(original, self._watch(original, note)) for original, note in notes.items()}
             try:
                 yield
@@ -105,11 +106,12 @@ class Branches:
             segmentation.join: lambda joined, *_: self.note("join", "one" if joined.used == 1 else "several"),
             segmentation.split: lambda *_: self.note("split", "done"),
             gets.within_group: lambda *_: self.note("whole group", "further message"),
-            queue.pending_of: self._pending_of,
-            queue.is_marked: lambda result, *_: self.note("marks", "marked" if result else "unmarked"),
+            rows.pending_of: self._pending_of,
+            rows.pending_entered: lambda *_: self.note("strict", "an entered group stands there"),
+            rows.is_marked: lambda result, *_: self.note("marks", "marked" if result else "unmarked"),
             confirmed._undoing: lambda event, *_: self.note("undo", "nothing" if event is None else event.name),
             lifecycle.adds_backout: self._if_so("back out", "counted"),
-            queue.lock_presented: self._lock_presented,
+            rows.lock_presented: self._lock_presented,
         }
 
     def _if_so(self, group: str, name: str) -> Callable[..., None]:
@@ -157,15 +159,13 @@ class Branches:
                 self.note("strict", "passed over: the call's own unit got it")
 
     def _judging(self) -> Callable[..., Any]:
-        judge: Callable[..., Any] = queue.MemoryQueue._judge
+        judge = Shelf.judge
 
-        def judging(one: Any, standing: Any, wanted: Any, reader: Any, *, logical: bool) -> Any:
-            result = judge(one, standing, wanted, reader, logical=logical)
-            if self._counting and standing.row is None:
-                self.note("strict", "an entered group stands there")
-            elif self._counting and result is None:
+        def judging(one: Shelf, row: Any, wanted: Any, reader: Any, *, logical: bool) -> Any:
+            result = judge(one, row, wanted, reader, logical=logical)
+            if self._counting and result is None:
                 self.note("strict", "does not take part")
-            elif self._counting and result.pending and result.pending.kind is Kind.GROUP_INCOMPLETE:
+            elif self._counting and result and result.pending and result.pending.kind is Kind.GROUP_INCOMPLETE:
                 self.note("pending", Kind.GROUP_INCOMPLETE.name)
                 self.note("strict", "an incomplete group stands there")
             return result
@@ -173,12 +173,12 @@ class Branches:
         return judging
 
     def _deciding_member(self) -> Callable[..., Any]:
-        decide: Callable[..., Any] = queue.MemoryQueue._decide_member
+        decide = Shelf.decide_member
 
-        def deciding(one: Any, wanted: Any, reader: Any) -> Any:
+        def deciding(one: Shelf, wanted: Any, reader: Any) -> Any:
             result = decide(one, wanted, reader)
             if self._counting:
-                kind = "taken" if result.row is not None else result.pending.kind.value
+                kind = result.pending.kind.value if result.pending else "taken"
                 self.note("strict", f"next member: {kind}")
             return result
 

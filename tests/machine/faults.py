@@ -16,10 +16,12 @@ from inorder.clock import Clock
 from inorder.rules import grouping, ordering
 from inorder.rules.lifecycle import Answer, Event, State, Step
 from inorder.rules.ordering import Decision, Kind, Moment
-from inorder.stores.memory import MemoryStore, confirmed, putting, queue, reading, transaction
+from inorder.stores import confirmed, putting, reading, rows, shelf
+from inorder.stores.catalog import Catalog
+from inorder.stores.memory import MemoryStore, queue, transaction
 from inorder.stores.memory import store as memory_store
-from inorder.stores.memory.handles import Handles
-from inorder.stores.memory.queue import MemoryQueue, Row
+from inorder.stores.memory.queue import MemoryQueue
+from inorder.stores.rows import Row
 
 NUMBERS_BURNT = 1000
 
@@ -66,7 +68,7 @@ def _without(kind: Kind) -> Callable[[Any], Any]:
 
 def _expires_late(_: Any) -> Any:
     def expired(one: MemoryQueue, now: float) -> list[Row]:
-        return [row for row in one.all_rows() if row.expires_at < now and not queue.is_away(row)]
+        return [row for row in one.all_rows() if row.expires_at < now and not rows.is_away(row)]
 
     return expired
 
@@ -103,14 +105,14 @@ FAULTS: Mapping[str, Fault] = {
         MemoryQueue, "_entered_by_others", lambda _: lambda *_: iter(())
     ),
     "what the call's own unit got blocks it": Fault(
-        queue, "pending_of", lambda right: lambda *given: (one := right(*given)) and one._replace(own=False)
+        shelf, "pending_of", lambda right: lambda *given: (one := right(*given)) and one._replace(own=False)
     ),
     "nobody waits for himself": Fault(reading, "blocks_itself", lambda _: lambda *_: False),
     "nobody is deadlocked": Fault(memory_store, "is_deadlocked", lambda _: lambda *_: False),
     "the backout count is not raised": Fault(transaction, "adds_backout", lambda _: lambda *_: 0),
     "an undo forgets locks": Fault(confirmed, "_undoing", _forgets_locks),
     "what expires now is still counted": Fault(MemoryQueue, "expired", _expires_late),
-    "a segment that is missing is not missed": Fault(queue, "has_what_it_needs", _segments_are_always_there),
+    "a segment that is missing is not missed": Fault(shelf, "has_what_it_needs", _segments_are_always_there),
     "a group is complete when its head is there": Fault(
         grouping.Members, "group_is_complete", lambda _: lambda one: bool(one.logical_message(1))
     ),
@@ -118,7 +120,7 @@ FAULTS: Mapping[str, Fault] = {
         grouping.Members, "logical_message", lambda right: lambda one, number: right(one, number)[:1]
     ),
     "priority counts on a fifo queue": Fault(
-        putting, "rank", lambda right: lambda queue, message: right(replace(queue, delivery="priority"), message)
+        transaction, "rank", lambda right: lambda queue, message: right(replace(queue, delivery="priority"), message)
     ),
     "with prepare order the commit draws the number": Fault(
         transaction,
@@ -137,5 +139,5 @@ FAULTS: Mapping[str, Fault] = {
         memory_store.MemoryStore, "_leave_groups", lambda _: lambda *_: None
     ),
     "gets stay in the depth": Fault(transaction, "count_away", lambda _: lambda *_: None),
-    "a stranger may open what is open exclusively": Fault(Handles, "_check_conflict", lambda _: lambda *_: False),
+    "a stranger may open what is open exclusively": Fault(Catalog, "is_exclusive", lambda _: lambda *_: False),
 }

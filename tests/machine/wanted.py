@@ -138,7 +138,7 @@ OTHERS = {
     ),
     "lock id": ("presented: right", "presented: other"),
     "marks": ("marked", "unmarked"),
-    "undo": ("nothing", "BACK_OUT", "UNDO_LOCK", "UNDO_BOTH"),
+    "undo": ("BACK_OUT", "UNDO_LOCK", "UNDO_BOTH"),
     "back out": ("counted",),
     "told": ("put", "visible", "expired", "duplicate"),
     "wait": ("asleep", "given something", "ended without"),
