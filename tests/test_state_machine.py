@@ -1,6 +1,7 @@
 """Two stores with the same random history must give the same answers, at every step.
 
-Each run says how often it reached each branch of the rules. A long run (INORDER_LONG=1) must reach all of them.
+Each run must reach each branch of `tests.machine.wanted`, by a history that is written out or by chance, and says how
+often it did: `pytest -rP` shows the table. INORDER_LONG=1 runs fifty times as many histories.
 """
 
 from __future__ import annotations
@@ -72,8 +73,6 @@ def test_two_stores_agree_on_every_history(right: str) -> None:
     print(f"memory and {right}: how often each branch was reached\n{table}")
     missing = set(directed.missing(WANTED)) & set(random.missing(WANTED))
     assert not missing, f"never reached: {sorted(missing)}"
-    if LONG:
-        assert not random.missing(WANTED), "not reached by chance"
 
 
 @pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS.keys())
