@@ -52,15 +52,29 @@ class Call(Generic[T]):
         assert self._error is not None, f"the call returned {self._results[0]!r}"
         return self._error
 
-    def sleeps(self, manager: QueueManager) -> None:
-        """Returns when the call waits with nothing left to look at; fails if it ends instead.
+    def ends(self) -> None:
+        """Returns when the call has ended, however."""
+        self._thread.join(LIMIT_SECONDS)
+        assert not self._thread.is_alive(), "the call has not ended in time"
+
+    def settles(self, manager: QueueManager) -> None:
+        """Returns when the call has ended, or waits with nothing left to look at.
 
         Args:
             manager: the connection that the call was made on.
         """
         self._watcher = manager
         room, owner = manager.room, manager.owner
-        Call(lambda: room.watch_until(lambda: self.done or room.is_asleep(owner))).result()
+        if not self.done:
+            Call(lambda: room.watch_until(lambda: self.done or room.is_asleep(owner))).result()
+
+    def sleeps(self, manager: QueueManager) -> None:
+        """Returns when the call waits with nothing left to look at; fails if it ends instead.
+
+        Args:
+            manager: the connection that the call was made on.
+        """
+        self.settles(manager)
         assert not self.done, f"the call ended: {self._results} {self._error!r}"
 
 

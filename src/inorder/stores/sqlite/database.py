@@ -112,6 +112,8 @@ class Database:
         connection.set_busy_timeout(BUSY_MS)
         connection.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
         connection.config(apsw.SQLITE_DBCONFIG_DQS_DML, 0)
+        # Without it a statement is planned anew at each call, in case a value let it use one of the partial indexes.
+        connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
         connection.wal_autocheckpoint(0)
         for statement in SETTINGS.format(cache_kib=cache_kib).strip().splitlines():
             _patiently(connection, statement)

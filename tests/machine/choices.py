@@ -1,0 +1,203 @@
+"""What a history chooses from: few queues, ids, groups and priorities, so that they meet.
+
+Options and fields are drawn as a short list of settings, of which those that contradict an earlier one are left out:
+every legal combination can come, and short ones come often.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import strategies as st
+
+from inorder import Flags, GetOptions, InorderError, PutOptions, UniqueId
+from inorder.message import NO_ID
+
+Settings = dict[str, Any]
+Strategy = st.SearchStrategy[Any]
+
+A_UID = UniqueId("", 0)
+connections = st.integers(0, 2)
+handles = st.integers(0, 7)
+queues = st.sampled_from(["A", "A", "A", "A", "B", "ALIAS"])
+any_name = st.sampled_from(["A", "A", "B", "ALIAS", "ALIAS", "MODEL.T", "MODEL.P", "DYNAMIC", "DYNAMIC", "NONE"])
+confirm_ids = st.sampled_from([1, 1, 2])
+references = st.integers(0, 5)
+roles = st.sampled_from(["any", "put", "got", "locked", "stale"])
+flags = [0, Flags.IN_GROUP, Flags.LAST_IN_GROUP, Flags.SEGMENT, Flags.LAST_SEGMENT, Flags.SEGMENTATION_ALLOWED]
+
+
+def settings_of(choices: list[tuple[str, list[Any]]], most: int, *, least: int = 0) -> Strategy:
+    """Up to so many settings, later ones of a name in place of earlier ones."""
+    one = st.sampled_from(choices).flatmap(lambda choice: st.tuples(st.just(choice[0]), st.sampled_from(choice[1])))
+    return st.lists(one, min_size=least, max_size=most).map(dict)
+
+
+def legal(kind: type[PutOptions] | type[GetOptions], **always: Any) -> Any:
+    """Leaves out each setting that does not go with those before it."""
+
+    def pick(given: Settings) -> Settings:
+        chosen: Settings = {}
+        for name, value in given.items():
+            stand_in = {"match": GetOptions().match, "uid": A_UID}.get(name, value)
+            try:
+                kind(**{**always, **_without_references(chosen), name: stand_in})
+            except InorderError:
+                continue
+            chosen[name] = value
+        return chosen
+
+    return pick
+
+
+def _without_references(chosen: Settings) -> Settings:
+    return {name: A_UID if name == "uid" else value for name, value in chosen.items() if name != "match"}
+
+
+# --- puts
+
+lengths = st.sampled_from([4, 4, 4, 4, 4, 40, 0])
+fields = settings_of(
+    [
+        ("priority", [0, 5, 5, 9, 12]),
+        ("persistent", [True, False]),
+        ("message_id", [b"i1", b"i2"]),
+        ("correlation_id", [b"c1", b"c2"]),
+        ("expiry", [5.0, 10.0]),
+        ("expiry", [5.0, 10.0]),
+        ("delay", [5.0, 10.0]),
+        ("coded_character_set_id", [819]),
+        ("encoding", [273]),
+    ],
+    3,
+)
+by_hand = st.fixed_dictionaries(
+    {
+        "group_id": st.sampled_from([b"g1", b"g2", NO_ID]),
+        "sequence_number": st.sampled_from([1, 1, 2, 3]),
+        "offset": st.sampled_from([0, 0, 4, 8]),
+        "flags": st.lists(st.sampled_from(flags), min_size=1, max_size=2).map(sum),
+    }
+)
+in_sequence = st.lists(
+    st.sampled_from([Flags.IN_GROUP, Flags.IN_GROUP, Flags.LAST_IN_GROUP, Flags.SEGMENT, Flags.LAST_SEGMENT, Flags(1)]),
+    max_size=2,
+).map(sum)
+put_options = settings_of(
+    [
+        ("syncpoint", [True, True, False]),
+        ("confirm_id", [1, 1, 2]),
+        ("new_message_id", [True]),
+        ("new_correlation_id", [True]),
+        ("context", ["none", "set_all", "set_identity"]),
+    ],
+    2,
+).map(legal(PutOptions))
+
+# --- gets
+
+_MATCHES: list[tuple[str, list[Any]]] = [
+    ("message_id", [b"i1", b"i2"]),
+    ("correlation_id", [b"c1", b"c2"]),
+    ("group_id", [b"g1", b"g2", "last"]),
+    ("sequence_number", [1, 2]),
+    ("offset", [0, 4]),
+    ("priority", [0, 5]),
+    ("persistent", [True, False]),
+    ("token", [0, 1, 2]),
+    ("backout_count", [1]),
+]
+match_fields = st.sampled_from(_MATCHES).flatmap(lambda field: st.tuples(st.just(field[0]), st.sampled_from(field[1])))
+matches = st.lists(match_fields, max_size=2).map(dict)
+_reading: list[tuple[str, list[Any]]] = [
+    ("logical", [True]),
+    ("logical", [True]),
+    ("complete", [True]),
+    ("all_segments", [True]),
+    ("all_messages", [True]),
+    ("buffer", [0, 2, 100]),
+    ("accept_truncated", [True]),
+    ("read_order", ["strict", "strict", "relaxed", "notify"]),
+    ("read_order", ["strict", "notify"]),
+]
+_removing: list[tuple[str, list[Any]]] = [
+    ("syncpoint", [True, True, True, False]),
+    ("syncpoint", [True]),
+    ("syncpoint_if_persistent", [True]),
+    ("under_cursor", [True]),
+    ("confirm_id", [1, 1, 2]),
+    ("lock_id", ["last"]),
+]
+_browsing: list[tuple[str, list[Any]]] = [
+    ("lock", [True]),
+    ("lock", [True]),
+    ("mark_handle", [True]),
+    ("mark_co_op", [True]),
+    ("unmarked", [True]),
+    ("unmark_handle", [True]),
+    ("unmark_co_op", [True]),
+]
+
+
+def _with_match(settings: Strategy) -> Strategy:
+    some = st.one_of(st.just({}), st.just({}), matches)
+    return st.tuples(settings, some).map(lambda both: {**both[0], **({"match": both[1]} if both[1] else {})})
+
+
+get_options = _with_match(settings_of([*_reading, *_removing], 4)).map(legal(GetOptions))
+logical_gets = settings_of([*_reading[2:5], *_reading[7:], *_removing[:2]], 2).map(lambda one: {**one, "logical": True})
+browse_options = _with_match(settings_of([*_reading, *_browsing], 3)).map(legal(GetOptions, browse="next"))
+wait_options = _with_match(settings_of([*_reading[:5], *_reading[7:], *_removing[:3]], 3)).map(legal(GetOptions))
+
+# --- queues
+
+queue_attributes = st.fixed_dictionaries(
+    {
+        "order": st.sampled_from(["put", "prepare", "commit"]),
+        "read_order": st.sampled_from(["relaxed", "relaxed", "relaxed", "strict", "required", "unordered"]),
+        "delivery": st.sampled_from(["priority", "priority", "fifo"]),
+        "default_priority": st.sampled_from([0, 5]),
+        "index_type": st.sampled_from(["none", "none", "group_id"]),
+        "max_depth": st.sampled_from([1000, 1000, 1000, 8]),
+        "max_length": st.sampled_from([1000, 1000, 16]),
+        "nonpersistent_class": st.sampled_from(["normal", "normal", "high"]),
+        "default_persistence": st.booleans(),
+        "default_input": st.sampled_from([*["shared"] * 12, "exclusive"]),
+    }
+)
+changes = settings_of(
+    [
+        ("delivery", ["priority", "fifo"]),
+        ("order", ["put", "prepare", "commit"]),
+        ("default_priority", [0, 5]),
+        ("max_depth", [1000, 5]),
+        ("max_length", [1000, 32, 16, 15]),
+        ("read_order", ["relaxed", "strict", "required", "unordered"]),
+        ("get_allowed", [True, True, False]),
+        ("put_allowed", [True, True, False]),
+        ("expiry", [None, 5.0]),
+        ("index_type", ["none", "group_id"]),
+        ("no_such_attribute", [1]),
+    ],
+    2,
+    least=1,
+)
+manager_changes = settings_of(
+    [
+        ("max_uncommitted", [2, 1000]),
+        ("max_handles", [5, 256]),
+        ("mark_interval", [5.0, None]),
+        ("max_length", [32_768]),
+    ],
+    1,
+    least=1,
+)
+opens = st.fixed_dictionaries(
+    {
+        "input": st.sampled_from([*["as_queue", "shared"] * 4, "exclusive", None]),
+        "output": st.sampled_from([True, True, False]),
+        "browse": st.just(True),
+        "co_op": st.booleans(),
+        "read_order": st.sampled_from([None, None, None, "strict", "relaxed"]),
+    }
+)

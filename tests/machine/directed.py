@@ -1,0 +1,166 @@
+"""Histories that are written out: what chance reaches late, or seldom, is reached in every run.
+
+A part is a list of steps, made of the machine's own rules with chosen arguments. After each the queues are cleared;
+then connections 0, 1 and 2 have one handle each, of queue A, and the handles have the same numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import product
+
+from tests.machine.everything import Everything
+from tests.machine.stories import FATES, HOLDS, MEMBER_HOLDS, ODDITIES, READINGS
+
+from inorder import Flags
+
+Step = Callable[[], object]
+IN_GROUP, LAST_IN_GROUP, SEGMENT, LAST_SEGMENT = (
+    Flags.IN_GROUP,
+    Flags.LAST_IN_GROUP,
+    Flags.SEGMENT,
+    Flags.LAST_SEGMENT,
+)
+
+
+def lives(one: Everything) -> Iterator[Step]:
+    """Every way in which a message can be held, and everything that can then happen to it."""
+    for hold, fate in product(HOLDS, FATES):
+        yield partial(one.live, choice=0, hold=hold, fate=fate)
+
+
+def flaws(one: Everything) -> Iterator[Step]:
+    """A logical message, and a group, with a piece that is missing or odd, read in every way."""
+    for flaw, oddity, omit, reading in product((1, 3), ODDITIES, (True, False), READINGS):
+        if not (omit and oddity):
+            yield partial(
+                one.flawed_group,
+                choice=0,
+                reader=1,
+                sizes=[2, 2],
+                grouped=flaw == 3,
+                flaw=flaw,
+                oddity=oddity,
+                omit=omit,
+                reading=reading,
+                reads=3,
+            )
+
+
+def readers(one: Everything) -> Iterator[Step]:
+    """Members that are held, readers in each other's way, browsers that mark, cursors."""
+    for kind in MEMBER_HOLDS:
+        yield partial(one.next_member_pending, choice=1, kind=kind)
+    for number, order in product((0, 1), (True, False)):
+        yield partial(one.cross, number=number, order=order)
+    for seconds in (0.0, 5.0):
+        yield partial(one.browse_together, seconds=seconds, how={"mark_co_op": True})
+
+    def browse_in_two_ways() -> None:
+        one.put(choice=0, length=4, fields={}, options={})
+        one.browse(choice=0, position="first", options={})
+        one.browse(choice=0, position="next", options={"logical": True})
+        one.browse(choice=0, position="next", options={"read_order": "strict"})
+
+    def complete_from_the_middle() -> None:
+        numbers = {"group_id": b"g1", "offset": 4, "flags": LAST_SEGMENT, "sequence_number": 1}
+        one.put_by_hand(choice=0, length=4, fields={}, numbers=numbers, options={})
+        one.browse(choice=0, position="first", options={})
+        one.get(choice=0, options={"under_cursor": True, "complete": True})
+
+    def small_buffers() -> None:
+        one.put(choice=0, length=4, fields={"persistent": True}, options={})
+        one.get(choice=0, options={"buffer": 2})
+        one.get(choice=0, options={"buffer": 2, "accept_truncated": True})
+
+    def broken_wait() -> None:
+        one.wait(choice=0, seconds=100.0, options={"read_order": "strict"})
+        one.lose_connection(number=0, orderly=False)
+
+    yield from (browse_in_two_ways, complete_from_the_middle, small_buffers, broken_wait)
+
+
+def writers(one: Everything) -> Iterator[Step]:
+    """Logical messages, groups and streams as wholes, and what does not go on with them."""
+    for syncpoint, lengths in product((True, False), ((4, 4), (40, 4))):
+
+        def segments(syncpoint: bool = syncpoint, lengths: tuple[int, int] = lengths) -> None:
+            first, second = lengths
+            one.put_in_sequence(choice=0, length=first, flags=SEGMENT, syncpoint=syncpoint)
+            one.put_in_sequence(choice=0, length=second, flags=LAST_SEGMENT, syncpoint=syncpoint)
+            one.get_in_sequence(choice=1, options={"logical": True})
+            one.get_in_sequence(choice=1, options={"logical": True})
+
+        yield segments
+    for syncpoint, flags in product((True, False), (0, IN_GROUP, LAST_IN_GROUP, SEGMENT | IN_GROUP)):
+
+        def goes_on_otherwise(syncpoint: bool = syncpoint, flags: int = flags) -> None:
+            one.put_in_sequence(choice=0, length=4, flags=IN_GROUP, syncpoint=True, persistent=True)
+            one.put_in_sequence(choice=0, length=4, flags=flags, syncpoint=syncpoint, persistent=False)
+            one.put_in_sequence(choice=0, length=4, flags=flags, syncpoint=syncpoint, persistent=True)
+            one.close(choice=0, delete=False, purge=False)
+
+        yield goes_on_otherwise
+    for wreck, last in product(("", "raise", "commit", "back out"), (True, False)):
+
+        def group(wreck: str = wreck, last: bool = last) -> None:
+            one.write_group(number=0, name="A", count=3, last=last, wreck=wreck)
+            one.get_group(number=1, name="A", limit=None)
+
+        yield group
+
+    def pieces() -> None:
+        one.alter(name="A", changes={"max_length": 16})
+        one.put_long(choice=0, length=40, logical=False, syncpoint=True)
+        one.put_long(choice=0, length=40, logical=False, syncpoint=False)
+        one.settle(number=0, outcome="commit")
+        one.put(choice=0, length=4, fields={}, options={"syncpoint": True})
+        one.get(choice=0, options={"complete": True, "syncpoint": False})
+        one.get(choice=1, options={"complete": True})
+        one.allow_all()
+
+    yield pieces
+    for length, flags, breaks in product((0, 10, 40), (0, LAST_IN_GROUP), (True, False)):
+
+        def stream(length: int = length, flags: int = flags, breaks: bool = breaks) -> None:
+            one.put_stream(number=0, name="A", length=length, flags=flags, breaks=breaks)
+            one.get_stream(number=1, name="A")
+
+        yield stream
+
+
+def definitions(one: Everything) -> Iterator[Step]:
+    """Queues that come and go, and limits."""
+    for model, persistent, then in product(("MODEL.T", "MODEL.P"), (True, False), ("close", "delete", "purge")):
+        yield partial(one.dynamic, model=model, persistent=persistent, then=then)
+    for base in ("B", "NONE"):
+        yield partial(one.change_alias, base=base)
+    for base in ("ALIAS", "MODEL.T"):
+        yield partial(one.alter_alias, base=base)
+    for name in ("MODEL.T", "ALIAS"):
+        yield partial(one.wrong_kind, name=name)
+    for dynamic in ("*", "DYN.*", "D", "bad name"):
+        yield partial(one.open_one, number=0, name="MODEL.P", options={}, dynamic=dynamic)
+
+    def for_one_thing() -> None:
+        one.open_one(number=0, name="A", options={"browse": True}, dynamic="*")
+        one.put(choice=3, length=4, fields={}, options={})
+        one.get(choice=3, options={})
+
+    def limits() -> None:
+        one.alter_manager(changes={"max_handles": 2, "max_uncommitted": 2})
+        for _ in range(3):
+            one.open_one(number=0, name="A", options={"output": True}, dynamic="*")
+            one.put(choice=0, length=4, fields={}, options={"syncpoint": True})
+        one.alter(name="A", changes={"max_length": 32})
+        one.put(choice=1, length=40, fields={}, options={})
+        one.allow_all()
+
+    def stopped() -> None:
+        one.restart(stop=True)
+
+    yield from (for_one_thing, limits, stopped)
+
+
+PARTS = (lives, flaws, readers, writers, definitions)

@@ -1,0 +1,28 @@
+"""The whole machine: every rule, and how often each is taken."""
+
+from __future__ import annotations
+
+from tests.machine.rules import Confirms, Definitions, Gets, Lives, Puts, Units
+from tests.machine.stories import Stories
+
+
+class Everything(Definitions, Puts, Gets, Confirms, Units, Lives, Stories):
+    """Every verb; what fills and empties queues comes oftener than the rest."""
+
+    put_2 = put_3 = put_4 = Puts.put
+    in_sequence_2 = in_sequence_3 = Puts.put_in_sequence
+    by_hand_2 = by_hand_3 = Puts.put_by_hand
+    get_2 = get_3 = get_4 = Gets.get
+    get_in_sequence_2 = get_in_sequence_3 = Gets.get_in_sequence
+    get_strictly_2 = get_strictly_3 = Gets.get_strictly
+    browse_2 = browse_3 = Gets.browse
+    settle_2 = settle_3 = Units.settle
+    prepare_2 = Units.prepare
+    lock_2 = Confirms.browse_and_lock
+    get_locked_2 = Confirms.get_locked
+    advance_2 = Lives.advance
+    wait_2 = Lives.wait
+    live_2 = live_3 = live_4 = Stories.live
+    flawed_group_2 = flawed_group_3 = Stories.flawed_group
+    next_member_2 = Stories.next_member_pending
+    cross_2 = cross_3 = Stories.cross

@@ -1,0 +1,243 @@
+"""A history on two stores at once: each step is done on the left one, then on the right one, and must agree."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
+
+from hypothesis.stateful import RuleBasedStateMachine
+from tests.machine.branches import Branches
+from tests.machine.pairs import GENERATED_NAMES, Differs, Failed, Outcome, Pairs, Returned
+from tests.machine.side import OPERATOR, SENTINEL, Action, MakeStore, Side, listing
+
+from inorder import Locked, Message, PutResult, UniqueId
+from inorder.handle import Queue
+from inorder.testing.stores import STORES
+
+LOOKS: tuple[Mapping[str, Any], ...] = (
+    {"read_order": "relaxed"},
+    {"read_order": "relaxed", "logical": True},
+    {"read_order": "strict"},
+    {"read_order": "strict", "logical": True, "all_messages": True},
+    {"read_order": "notify"},
+)
+
+
+class History(RuleBasedStateMachine):
+    """What a history knows: the two sides, which handle is whose, and the ids that it has seen.
+
+    Attributes:
+        make: makes the left store, the specification, and the right one, which is to agree.
+        branches: counts what is reached while the left store works.
+        owners: of each open handle, by its number: whose it is.
+        waits: of each connection: the queue on which its last call that may wait was made.
+        seen: unique ids of the left store by the role in which they were seen, the last one last.
+    """
+
+    make: ClassVar[tuple[MakeStore, MakeStore]] = (STORES["memory"], STORES["memory"])
+    branches: ClassVar[Branches] = Branches()
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.pairs = Pairs()
+        self.left = Side(self.make[0], lambda kind, left: left)
+        self.right = Side(self.make[1], self.pairs.right_of)
+        self.owners: dict[int, int] = {}
+        self.seen: dict[str, list[Any]] = {}
+        self.waits: dict[int, str] = {}
+        self._bodies = self._handles = 0
+
+    def teardown(self) -> None:
+        try:
+            self.look_around()
+        finally:
+            self.left.close()
+            self.right.close()
+
+    # --- one step on both sides
+
+    def both(self, action: Action) -> Outcome:
+        """Does it on both sides and compares. Raises: Differs."""
+        with self.branches.counting():
+            left = self.left.attempt(action)
+        right = self.right.attempt(action)
+        self._agree(left, right, "answer")
+        self.compare_waits()
+        return left
+
+    def _agree(self, left: Outcome, right: Outcome, where: str) -> None:
+        if isinstance(left, Failed) != isinstance(right, Failed):
+            raise Differs(f"{where}: {left} or {right}")
+        self.pairs.check(left, right, where)
+        self.branches.note_outcome(left)
+        self._remember(left.value if isinstance(left, Returned) else None)
+
+    def compare_waits(self) -> None:
+        """The same calls wait; those that wait no more ended alike."""
+        left, right = self.left.ended(), self.right.ended()
+        if left.keys() != right.keys():
+            raise Differs(f"waits that ended: {left} or {right}")
+        for number, outcome in left.items():
+            self.branches.note("wait", "given something" if isinstance(outcome, Returned) else "ended without")
+            self._agree(outcome, right[number], f"wait of {number}")
+
+    def _remember(self, value: Any) -> None:
+        if isinstance(value, Locked):
+            self._recall("lock", value.lock_id)
+            for message in value.messages:
+                self._recall("locked", message.uid)
+        elif isinstance(value, list | tuple) and not isinstance(value, PutResult):
+            for one in value:
+                self._remember(one)
+        elif isinstance(value, Message | PutResult):
+            self._recall("any", value.uid)
+            self._recall("id", value.group_id)
+            if isinstance(value, Message):
+                self._recall("token", value.token)
+
+    def _recall(self, role: str, value: Any) -> None:
+        values = [one for one in self.seen.get(role, []) if one != value]
+        self.seen[role] = [*values[-20:], value]
+
+    # --- what steps choose
+
+    def body(self, length: int) -> bytes:
+        """A body that no other has, unless it is empty."""
+        self._bodies += 1
+        return f"{self._bodies:04}".encode().ljust(length, b".")[:length]
+
+    def uid(self, role: str, back: int) -> UniqueId:
+        """A unique id seen in this role, so many before the last; one of no message if there is none."""
+        known = self.seen.get(role) or self.seen.get("any") or [UniqueId("NOBODY", 0)]
+        return known[-1 - back % len(known)]  # type: ignore[no-any-return]
+
+    def lock_id(self, back: int = 0) -> int:
+        known = self.seen.get("lock") or [999]
+        return known[-1 - back % len(known)]  # type: ignore[no-any-return]
+
+    def resolved(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        """Options whose references have become the left store's ids."""
+        chosen = dict(options)
+        if chosen.get("lock_id") == "last":
+            chosen["lock_id"] = self.lock_id()
+        if "match" in chosen:
+            chosen["match"] = {name: self._match_value(name, value) for name, value in chosen["match"].items()}
+        return chosen
+
+    def _match_value(self, name: str, value: Any) -> Any:
+        if value == "last":
+            known = self.seen.get("id") or [b"g1"]
+            return known[-1]
+        if name == "token":
+            known = self.seen.get("token") or [bytes(16)]
+            return known[-1 - value % len(known)]
+        return value
+
+    def free(self, number: int) -> int:
+        """This connection, or the next one that has no call that waits; the operator's at last."""
+        return next(one for one in (number, 0, 1, 2, OPERATOR) if one not in self.left.calls)
+
+    def handle(self, choice: int) -> int | None:
+        """An open handle of a connection that is free; a new one of queue A if there is none, and None if not that."""
+        usable = [one for one, owner in self.owners.items() if owner not in self.left.calls]
+        if not usable:
+            self.open(self.free(0), "A", {})
+            usable = [one for one, owner in self.owners.items() if owner not in self.left.calls]
+        return usable[choice % len(usable)] if usable else None
+
+    def open(self, number: int, name: str, options: Mapping[str, Any], dynamic_name: str = "*") -> int | None:
+        """Opens a queue; the number of the handle, None if it is refused."""
+        self._handles += 1
+        handle = self._handles
+
+        def step(side: Side) -> Any:
+            own = side.translate("queue", name)
+            side.handles[handle] = side.connections[number].open(own, dynamic_name=dynamic_name, **options)
+            return side.handles[handle].name
+
+        if not isinstance(opened := self.both(step), Returned):
+            return None
+        self.owners[handle] = number
+        if opened.value.startswith(GENERATED_NAMES):
+            self._recall("queue", opened.value)
+        return handle
+
+    def close_handle(self, handle: int, *, delete: bool, purge: bool) -> None:
+        """Closes a handle; it stays open if that is refused."""
+        outcome = self.both(lambda side: side.handles[handle].close(delete=delete, purge=purge))
+        if isinstance(outcome, Returned):
+            del self.owners[handle]
+
+    def on_handle(self, choice: int, action: Callable[[Side, Queue], Any]) -> Outcome | None:
+        """A call on one of the open handles; nothing happens if none can be had."""
+        handle = self.handle(choice)
+        return None if handle is None else self.both(lambda side: action(side, side.handles[handle]))
+
+    # --- waits, and lives that end
+
+    def begin_wait(self, number: int, name: str, action: Action) -> None:
+        """Begins a call on a queue that may wait; a later step may end it."""
+        self.waits[number] = name
+        with self.branches.counting():
+            self.left.begin(number, action)
+        self.right.begin(number, action)
+        if not self.left.calls[number].done:
+            self.branches.note("wait", "asleep")
+        self.compare_waits()
+
+    def replace_connection(self, number: int) -> None:
+        """A connection ends as if its program had died, and the program comes again."""
+        self.both(lambda side: side.replace(number))
+        self.owners = {handle: owner for handle, owner in self.owners.items() if owner != number}
+        self.open(number, "A", {})
+
+    def restart_store(self, *, told: bool = True) -> None:
+        """All connections are lost; what was told until then is compared, unless the store has been stopped."""
+        if told:
+            self.compare_told()
+        self.both(lambda side: side.restart())
+        self.owners.clear()
+        for number in (0, 1, 2):
+            self.open(number, "A", {})
+
+    def clear(self) -> None:
+        """Units are backed out, what is held is freed, queue A is empty: for the next of several directed stories."""
+        for number in (0, 1, 2):
+            self.replace_connection(number)
+        for name in ("u1", "u2"):
+            self.both(lambda side, name=name: side.operator.settle(name, "back_out"))  # type: ignore[misc]
+        self.both(lambda side: side.operator.undo("A", 1))
+        self.both(lambda side: side.operator.close_queue("A"))
+        for unit in self.left.operator.units():
+            lock_id = int(unit.name)
+            self.both(lambda side, one=lock_id: side.operator.release_lock("A", side.translate("lock", one)))  # type: ignore[misc]
+        self.both(lambda side: listing(iter(lambda: side.operator.get("A", read_order="relaxed"), None)))
+        self.look_around()
+
+    # --- looking around
+
+    def look_around(self) -> None:
+        """All that an operator can see is the same on both sides, and so is what listeners and hooks were told."""
+        self.compare_told()
+        self.both(lambda side: side.operator.queues())
+        self.both(lambda side: side.operator.manager_attributes())
+        self.both(lambda side: side.operator.units())
+        for queue in self.left.operator.queues():
+            if queue.type == "local" and queue.name != SENTINEL:
+                self._look_at(queue.name)
+
+    def compare_told(self) -> None:
+        """Listeners and hooks were told the same."""
+        left, right = (self.left.hear(), self.right.hear())
+        self.pairs.check(left, right, "told")
+        for what, *_ in left:
+            self.branches.note("told", what)
+
+    def _look_at(self, name: str) -> None:
+        def own(side: Side) -> str:
+            return side.translate("queue", name)  # type: ignore[no-any-return]
+
+        self.both(lambda side: side.operator.status(own(side)))
+        self.both(lambda side: side.operator.order_view(own(side)))
+        for options in LOOKS:
+            self.both(lambda side, options=options: listing(side.operator.browse(own(side), **options)))  # type: ignore[misc]

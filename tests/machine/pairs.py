@@ -1,0 +1,186 @@
+"""What two stores answered, held against each other.
+
+Values agree if they are equal, but for what a store may choose: generated ids, tokens, unique ids, lock ids, the
+names of dynamic queues, numbers of connections, incarnations. Of these each store has its own; what stands for what
+is learned when a pair is first seen, and from then on it must be the same pair, in both directions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from enum import Enum
+from typing import Any
+
+from inorder import InorderError, Message, Registration, UniqueId, Unit
+from inorder.handle import Queue
+from inorder.rules.browse_token import Resumed
+from inorder.rules.ordering import Cursor, Pending
+from inorder.stores.base import Locked
+
+GENERATED_ID = b"AMQ "
+GENERATED_NAMES = ("AMQ.", "DYN.")
+ID_LENGTH, TOKEN_LENGTH = 24, 16
+LEFT, RIGHT = 0, 1
+
+
+class Differs(AssertionError):
+    """The two stores answered differently."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """A call that raised: the error as the caller sees it."""
+
+    error: type[BaseException]
+    reason: Any
+    data: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Returned:
+    """A call that returned."""
+
+    value: Any
+
+
+Outcome = Failed | Returned
+
+
+def failed(error: BaseException) -> Failed:
+    if isinstance(error, InorderError):
+        return Failed(type(error), error.reason, error.data)
+    return Failed(type(error), None, {})
+
+
+class Pairs:
+    """Which value of the right store stands for which one of the left."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[dict[Any, Any], dict[Any, Any]]] = {}
+
+    def right_of(self, kind: str, left: Any) -> Any:
+        """The right store's value; the same where none was learned."""
+        return self._known.get(kind, ({}, {}))[LEFT].get(left, left)
+
+    def learn(self, kind: str, left: Any, right: Any) -> None:
+        """These stand for each other. Raises: Differs, one of them has another partner."""
+        forth, back = self._known.setdefault(kind, ({}, {}))
+        if forth.setdefault(left, right) != right or back.setdefault(right, left) != left:
+            raise Differs(f"{kind}: {left!r} has stood for {forth[left]!r}, and {right!r} for {back.get(right)!r}")
+
+    # --- comparing
+
+    def check(self, left: Any, right: Any, where: str = "") -> None:
+        """Raises: Differs, at the first place where the answers do not agree."""
+        for kind, compare in _COMPARISONS.items():
+            if isinstance(left, kind) and isinstance(right, kind):
+                compare(self, left, right, where)
+                return
+        if type(left) is not type(right):
+            raise Differs(f"{where}: {left!r} or {right!r}")
+        if is_dataclass(left) and not isinstance(left, type):
+            names = [one.name for one in fields(left)]
+            self._each(((name, getattr(left, name), getattr(right, name)) for name in names), where)
+        else:
+            self._value(left, right, where)
+
+    def _value(self, left: Any, right: Any, where: str) -> None:
+        if left != right or type(left) is not type(right):
+            raise Differs(f"{where}: {left!r} or {right!r}")
+
+    def _each(self, parts: Iterable[tuple[str, Any, Any]], where: str) -> None:
+        for name, left, right in parts:
+            self.check(left, right, f"{where}.{name}")
+
+    def _message(self, left: Message, right: Message, where: str) -> None:
+        self._each(((name, value, getattr(right, name)) for name, value in left.fields()), where)
+
+    def _unique_id(self, left: UniqueId, right: UniqueId, where: str) -> None:
+        if left.origin != right.origin:
+            raise Differs(f"{where}: {left!r} or {right!r}")
+        self.learn("uid", left, right)
+
+    def _octets(self, left: bytes, right: bytes, where: str) -> None:
+        generated = len(left) == len(right) == ID_LENGTH and left.startswith(GENERATED_ID)
+        if generated and right.startswith(GENERATED_ID):
+            self.learn("id", left, right)
+        elif len(left) == len(right) == TOKEN_LENGTH and where.endswith("token"):
+            self.learn("token", left, right)
+        elif left != right:
+            raise Differs(f"{where}: {left!r} or {right!r}")
+
+    def _text(self, left: str, right: str, where: str) -> None:
+        if left.startswith(GENERATED_NAMES) and right.startswith(GENERATED_NAMES) and left[:4] == right[:4]:
+            self.learn("queue", left, right)
+        elif left != right and self.right_of("lock", left) != right:
+            raise Differs(f"{where}: {left!r} or {right!r}")
+
+    def _locked(self, left: Locked, right: Locked, where: str) -> None:
+        self.check(left.messages, right.messages, where)
+        self.learn("lock", left.lock_id, right.lock_id)
+        self.learn("lock", str(left.lock_id), str(right.lock_id))  # the name of its unit
+
+    def _pending(self, left: Pending, right: Pending, where: str) -> None:
+        if left.holder is not None and right.holder is not None:
+            self.learn("connection", left.holder, right.holder)
+            right = right._replace(holder=left.holder)
+        self._items(left, right, where)
+
+    def _cursor(self, left: Cursor, right: Cursor, where: str) -> None:
+        if left.number is not None and right.number is not None:
+            self.learn("row", left.number, right.number)
+            right = right._replace(number=left.number)
+        self._items(left, right, where)
+
+    def _resumed(self, left: Resumed, right: Resumed, where: str) -> None:
+        self.learn("incarnation", left.incarnation, right.incarnation)
+        self._items(left, right._replace(incarnation=left.incarnation), where)
+
+    def _items(self, left: Sequence[Any], right: Sequence[Any], where: str) -> None:
+        if len(left) != len(right):
+            raise Differs(f"{where}: {list(left)} or {list(right)}")
+        names = getattr(left, "_fields", range(len(left)))
+        self._each(((str(name), a, b) for name, a, b in zip(names, left, right, strict=True)), where)
+
+    def _number(self, left: int, right: int, where: str) -> None:
+        if left != right and not (where.endswith("lock_id") and self.right_of("lock", left) == right):
+            raise Differs(f"{where}: {left!r} or {right!r}")
+
+    def _list(self, left: Sequence[Any], right: Sequence[Any], where: str) -> None:
+        if left and all(isinstance(one, Unit) for one in [*left, *right]):  # units of one moment stand in any order
+            left = sorted(left, key=lambda one: self._unit_key(one, LEFT))
+            right = sorted(right, key=lambda one: self._unit_key(one, RIGHT))
+        self._items(left, right, where)
+
+    def _unit_key(self, unit: Unit, side: int) -> tuple[Any, ...]:
+        back = self._known.get("lock", ({}, {}))[RIGHT]
+        name = back.get(unit.name, unit.name) if side == RIGHT and unit.kind == "lock" else unit.name
+        return unit.started_at, unit.kind, unit.queue, name, unit.program.name, unit.puts, unit.gets
+
+    def _mapping(self, left: Mapping[str, Any], right: Mapping[str, Any], where: str) -> None:
+        if left.keys() != right.keys():
+            raise Differs(f"{where}: {left!r} or {right!r}")
+        self._each(((name, value, right[name]) for name, value in left.items() if name != "nearest"), where)
+
+    def _nothing(self, left: Any, right: Any, where: str) -> None:
+        """Objects of the library that have no value of their own."""
+
+
+# The first line that fits both sides compares them.
+_COMPARISONS: Mapping[Any, Any] = {
+    Message: Pairs._message,
+    UniqueId: Pairs._unique_id,
+    Locked: Pairs._locked,
+    Pending: Pairs._pending,
+    Cursor: Pairs._cursor,
+    Resumed: Pairs._resumed,
+    (Queue, Registration): Pairs._nothing,
+    (bool, Enum): Pairs._value,
+    int: Pairs._number,
+    bytes: Pairs._octets,
+    str: Pairs._text,
+    tuple: Pairs._items,
+    list: Pairs._list,
+    Mapping: Pairs._mapping,
+}

@@ -1,0 +1,479 @@
+"""The steps of a history, by theme: each rule draws what it needs and does one thing on both sides."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping
+from typing import Any
+
+from hypothesis import strategies as st
+from hypothesis.stateful import initialize, rule
+from tests.machine import choices
+from tests.machine.history import History
+from tests.machine.pairs import Returned
+from tests.machine.side import Failure, Side, listing
+
+from inorder import Flags, Queue, UnitOfWork
+from inorder.rules.browse_token import decode
+
+MODELS = ("MODEL.T", "MODEL.P")
+outcomes = st.sampled_from(["commit", "commit", "back_out"])
+unit_names = st.sampled_from(["u1", "u2"])
+
+
+class Definitions(History):
+    """Queues and handles: made, altered, opened, closed, deleted."""
+
+    @initialize(a=choices.queue_attributes, b=choices.queue_attributes)
+    def define(self, a: Mapping[str, Any], b: Mapping[str, Any]) -> None:
+        for name, attributes in (("A", a), ("B", b)):
+            self._create(name, attributes)
+        self.both(lambda side: side.operator.create_alias("ALIAS", base_queue="A", default_priority=9))
+        self.both(lambda side: side.operator.create_model("MODEL.T", shareable=True, default_input="shared"))
+        self.both(
+            lambda side: side.operator.create_model(
+                "MODEL.P", definition_type="permanent_dynamic", default_persistence=True, order="commit"
+            )
+        )
+        for number in (0, 1, 2, 0):
+            self.open(number, "A", {})
+
+    def _create(self, name: str, attributes: Mapping[str, Any]) -> None:
+        def step(side: Side) -> None:
+            side.operator.create_queue(name, **attributes)
+            side.listen(name)
+
+        self.both(step)
+
+    @rule(name=st.sampled_from(["A", "B", "C"]), attributes=choices.queue_attributes)
+    def create(self, name: str, attributes: Mapping[str, Any]) -> None:
+        self._create(name, attributes)
+
+    @rule(name=choices.any_name, changes=choices.changes)
+    def alter(self, name: str, changes: Mapping[str, Any]) -> None:
+        self.both(lambda side: side.operator.alter_queue(self._named(side, name), **changes))
+
+    @rule(changes=choices.manager_changes)
+    def alter_manager(self, changes: Mapping[str, Any]) -> None:
+        self.both(lambda side: side.operator.alter_manager(**changes))
+
+    @rule()
+    def allow_all(self) -> None:
+        """What was inhibited or limited would otherwise stay so for the rest of the history."""
+        for name in ("A", "B", "ALIAS"):
+            self.both(lambda side, name=name: side.operator.alter_queue(name, get_allowed=True, put_allowed=True))  # type: ignore[misc]
+        self.both(lambda side: side.operator.alter_queue("A", max_length=1000, max_depth=1000, expiry=None))
+        self.both(lambda side: side.operator.alter_manager(max_uncommitted=1000, max_handles=256))
+
+    @rule(base=st.sampled_from(["A", "B", "B", "ALIAS", "NONE"]))
+    def alter_alias(self, base: str) -> None:
+        self.both(lambda side: side.operator.alter_queue("ALIAS", base_queue=base))
+
+    @rule(name=choices.any_name, purge=st.booleans())
+    def delete_queue(self, name: str, purge: bool) -> None:
+        if name in ("A", "ALIAS", *MODELS) and not purge:
+            return  # not often
+        self.both(lambda side: side.operator.delete_queue(self._named(side, name), purge=purge))
+
+    def _named(self, side: Side, name: str) -> str:
+        """The name on this side; a dynamic queue that was made last."""
+        known = self.seen.get("queue") or ["NONE"]
+        return str(side.translate("queue", known[-1] if name == "DYNAMIC" else name))
+
+    @rule(
+        number=choices.connections,
+        name=choices.any_name,
+        options=choices.opens,
+        dynamic=st.sampled_from(["*", "DYN.*", "DYN.*", "D", "bad name"]),
+    )
+    def open_one(self, number: int, name: str, options: Mapping[str, Any], dynamic: str) -> None:
+        if name == "DYNAMIC":
+            name = (self.seen.get("queue") or ["NONE"])[-1]
+        self.open(self.free(number), name, options, dynamic if name in MODELS else "*")
+
+    @rule(choice=choices.handles, delete=st.booleans(), purge=st.booleans())
+    def close(self, choice: int, delete: bool, purge: bool) -> None:
+        if (handle := self.handle(choice)) is not None:
+            self.close_handle(handle, delete=delete, purge=purge)
+
+    @rule(number=choices.connections, name=choices.queues)
+    def close_default(self, number: int, name: str) -> None:
+        number = self.free(number)
+        self.both(lambda side: side.connections[number].close_queue(name))
+
+    @rule(
+        choice=choices.handles, attribute=st.sampled_from(["get_allowed", "put_allowed", "order"]), value=st.booleans()
+    )
+    def set_through_a_handle(self, choice: int, attribute: str, value: bool) -> None:
+        self.on_handle(choice, lambda _, queue: queue.set(**{attribute: value}))
+
+    @rule(choice=choices.handles)
+    def inquire(self, choice: int) -> None:
+        self.on_handle(choice, lambda _, queue: (queue.attributes(), queue.status()))
+
+    @rule()
+    def look(self) -> None:
+        self.look_around()
+
+
+class Puts(History):
+    """Single puts, many at once, groups, streams."""
+
+    def _put(self, choice: int, body: bytes, given: Mapping[str, Any]) -> None:
+        outcome = self.on_handle(choice, lambda side, queue: queue.put(body, **side.options(given)))
+        if isinstance(outcome, Returned):
+            self._recall("put" if given.get("confirm_id") else "any", outcome.value.uid)
+
+    @rule(choice=choices.handles, length=choices.lengths, fields=choices.fields, options=choices.put_options)
+    def put(self, choice: int, length: int, fields: Mapping[str, Any], options: Mapping[str, Any]) -> None:
+        self._put(choice, self.body(length), {**fields, **options})
+
+    @rule(
+        choice=choices.handles,
+        length=choices.lengths,
+        fields=choices.fields,
+        numbers=choices.by_hand,
+        options=choices.put_options,
+    )
+    def put_by_hand(
+        self,
+        choice: int,
+        length: int,
+        fields: Mapping[str, Any],
+        numbers: Mapping[str, Any],
+        options: Mapping[str, Any],
+    ) -> None:
+        self._put(choice, self.body(length), {**fields, **numbers, **options})
+
+    @rule(
+        choice=choices.handles,
+        length=choices.lengths,
+        flags=choices.in_sequence,
+        syncpoint=st.booleans(),
+        persistent=st.sampled_from([None, None, None, False]),
+    )
+    def put_in_sequence(
+        self, choice: int, length: int, flags: int, syncpoint: bool, persistent: bool | None = None
+    ) -> None:
+        given = {"logical": True, "flags": flags, "syncpoint": syncpoint, "persistent": persistent}
+        self._put(choice, self.body(length), given)
+
+    @rule(choice=choices.handles, length=st.sampled_from([40, 60]), logical=st.booleans(), syncpoint=st.booleans())
+    def put_long(self, choice: int, length: int, logical: bool, syncpoint: bool) -> None:
+        given = {"flags": Flags.SEGMENTATION_ALLOWED, "logical": logical, "syncpoint": syncpoint}
+        self._put(choice, self.body(length), given)
+
+    @rule(choice=choices.handles, count=st.integers(1, 3), fields=choices.fields, options=choices.put_options)
+    def put_many(self, choice: int, count: int, fields: Mapping[str, Any], options: Mapping[str, Any]) -> None:
+        bodies = [self.body(4) for _ in range(count)]
+        self.on_handle(choice, lambda _, queue: queue.put_many(bodies, **{**fields, **options}))
+
+    @rule(
+        choice=choices.handles,
+        role=choices.roles,
+        back=choices.references,
+        resend=st.booleans(),
+        confirm_id=st.sampled_from([0, 0, 1]),
+    )
+    def put_again(self, choice: int, role: str, back: int, resend: bool, confirm_id: int) -> None:
+        given = {"uid": self.uid(role, back), "resend": resend, "confirm_id": confirm_id}
+        self._put(choice, self.body(4), given)
+
+    @rule(choice=choices.handles)
+    def end_group(self, choice: int) -> None:
+        self.on_handle(choice, lambda _, queue: queue.end_group())
+
+    @rule(
+        number=choices.connections,
+        name=choices.queues,
+        count=st.integers(0, 3),
+        last=st.booleans(),
+        wreck=st.sampled_from(["", "", "raise", "commit", "back out"]),
+    )
+    def write_group(self, number: int, name: str, count: int, last: bool, wreck: str) -> None:
+        number, bodies = self.free(number), [self.body(4) for _ in range(count)]
+
+        def step(side: Side) -> Any:
+            qm, results = side.connections[number], []
+            with qm.group(name) as group:
+                for n, body in enumerate(bodies, 1):
+                    results.append(group.put(body, last=last and n == len(bodies)))
+                    if wreck == "commit" and n == 1:
+                        qm.commit()
+                    elif wreck == "back out" and n == 1:
+                        qm.back_out()
+                if wreck == "raise":
+                    raise Failure
+            return results
+
+        self.both(step)
+
+    @rule(
+        number=choices.connections,
+        name=choices.queues,
+        length=st.sampled_from([0, 10, 40]),
+        flags=st.sampled_from([0, 0, Flags.IN_GROUP, Flags.LAST_IN_GROUP]),
+        breaks=st.sampled_from([False, False, True]),
+    )
+    def put_stream(self, number: int, name: str, length: int, flags: int, breaks: bool) -> None:
+        number, body = self.free(number), self.body(length)
+
+        def step(side: Side) -> Any:
+            stream = Breaking(body) if breaks else io.BytesIO(body)
+            return side.connections[number].put_stream(name, stream, chunk=16, flags=flags)
+
+        self.both(step)
+
+
+class Breaking(io.BytesIO):
+    """A stream that fails when it has been read for the third time."""
+
+    reads = 0
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        self.reads += 1
+        if self.reads > 2:
+            raise Failure
+        return super().read(size)
+
+
+class Gets(History):
+    """Removing gets and browses."""
+
+    def _get(self, choice: int, given: Mapping[str, Any], count: int | None = None) -> None:
+        options = self.resolved(given)
+
+        def step(side: Side, queue: Queue) -> Any:
+            own = side.options(options)
+            return queue.get(**own) if count is None else queue.get_many(count, **own)
+
+        outcome = self.on_handle(choice, step)
+        if isinstance(outcome, Returned) and given.get("confirm_id"):
+            for message in [outcome.value] if count is None else outcome.value:
+                self._recall("got", message.uid)
+
+    @rule(choice=choices.handles, options=choices.get_options)
+    def get(self, choice: int, options: Mapping[str, Any]) -> None:
+        self._get(choice, options)
+
+    @rule(choice=choices.handles, options=choices.logical_gets)
+    def get_in_sequence(self, choice: int, options: Mapping[str, Any]) -> None:
+        self._get(choice, options)
+
+    @rule(choice=choices.handles, syncpoint=st.booleans())
+    def get_strictly(self, choice: int, syncpoint: bool) -> None:
+        self._get(choice, {"read_order": "strict", "syncpoint": syncpoint})
+
+    @rule(choice=choices.handles, count=st.integers(1, 4), options=choices.get_options)
+    def get_many(self, choice: int, count: int, options: Mapping[str, Any]) -> None:
+        self._get(choice, options, count)
+
+    @rule(number=choices.connections, name=choices.queues, limit=st.sampled_from([None, None, 1]))
+    def get_group(self, number: int, name: str, limit: int | None) -> None:
+        number = self.free(number)
+
+        def step(side: Side) -> Any:
+            pieces = side.connections[number].get_group(name)
+            try:
+                return listing(pieces, limit)
+            finally:
+                pieces.close()
+
+        self.both(step)
+
+    @rule(number=choices.connections, name=choices.queues)
+    def get_stream(self, number: int, name: str) -> None:
+        number = self.free(number)
+
+        def step(side: Side) -> Any:
+            stream = io.BytesIO()
+            return side.connections[number].get_stream(name, stream), stream.getvalue()
+
+        self.both(step)
+
+    @rule(
+        choice=choices.handles,
+        position=st.sampled_from(["first", "next", "next", "next", "cursor"]),
+        options=choices.browse_options,
+    )
+    def browse(self, choice: int, position: str, options: Mapping[str, Any]) -> None:
+        chosen = self.resolved(options)
+        self.on_handle(choice, lambda side, queue: getattr(queue, f"browse_{position}")(**side.options(chosen)))
+
+    @rule(choice=choices.handles, options=choices.browse_options, limit=st.sampled_from([None, 2]))
+    def sweep(self, choice: int, options: Mapping[str, Any], limit: int | None) -> None:
+        chosen = self.resolved(options)
+        self.on_handle(choice, lambda side, queue: listing(queue.browse(**side.options(chosen)), limit))
+
+    @rule(choice=choices.handles)
+    def unlock_cursor(self, choice: int) -> None:
+        self.on_handle(choice, lambda _, queue: queue.unlock())
+
+    @rule(choice=choices.handles, logical=st.booleans())
+    def take_token(self, choice: int, logical: bool) -> None:
+        def step(side: Side, queue: Queue) -> Any:
+            shown = listing(iter(lambda: queue.browse_next(read_order="strict", logical=logical), None), 1)
+            side.tokens.append(queue.browse_token())
+            return shown, decode(side.tokens[-1])
+
+        self.on_handle(choice, step)
+
+    @rule(choice=choices.handles, back=st.integers(1, 2), logical=st.booleans())
+    def resume(self, choice: int, back: int, logical: bool) -> None:
+        def step(side: Side, queue: Queue) -> Any:
+            queue.resume(side.tokens[-back] if len(side.tokens) >= back else "no token")
+            return queue.browse_next(read_order="strict", logical=logical)
+
+        self.on_handle(choice, step)
+
+
+class Confirms(History):
+    """Confirmed calls: one message by its unique id, locks by their ids, what a confirm id holds."""
+
+    @rule(choice=choices.handles, role=choices.roles, back=choices.references, confirm_id=st.sampled_from([0, 0, 1, 2]))
+    def confirm_put(self, choice: int, role: str, back: int, confirm_id: int) -> None:
+        uid = self.uid("put" if role == "stale" else role, back)
+        self.on_handle(choice, lambda side, queue: queue.confirm_put(side.translate("uid", uid), confirm_id=confirm_id))
+
+    @rule(choice=choices.handles, role=choices.roles, back=choices.references, confirm_id=st.sampled_from([0, 0, 1, 2]))
+    def confirm_get(self, choice: int, role: str, back: int, confirm_id: int) -> None:
+        uid = self.uid("got" if role == "stale" else role, back)
+        self.on_handle(choice, lambda side, queue: queue.confirm_get(side.translate("uid", uid), confirm_id=confirm_id))
+
+    @rule(choice=choices.handles, match=choices.matches, confirm_id=st.sampled_from([0, 0, 1, 2]))
+    def browse_and_lock(self, choice: int, match: Mapping[str, Any], confirm_id: int) -> None:
+        wanted = self.resolved({"match": match})["match"]
+        self.on_handle(choice, lambda side, queue: queue.browse_and_lock(side.match(wanted), confirm_id=confirm_id))
+
+    @rule(
+        choice=choices.handles,
+        options=st.fixed_dictionaries({}, optional={"confirm_id": choices.confirm_ids, "syncpoint": st.just(True)}),
+    )
+    def get_locked(self, choice: int, options: Mapping[str, Any]) -> None:
+        given = {"lock_id": self.lock_id(), **options}
+        if {"confirm_id", "syncpoint"} <= options.keys():
+            del given["syncpoint"]
+        outcome = self.on_handle(choice, lambda side, queue: queue.get(**side.options(given)))
+        if isinstance(outcome, Returned):
+            self._recall("got", outcome.value.uid)
+
+    @rule(choice=choices.handles, role=choices.roles, back=choices.references, lock=st.sampled_from([None, 0, 0, 1]))
+    def delete_message(self, choice: int, role: str, back: int, lock: int | None) -> None:
+        uid, lock_id = self.uid(role, back), 0 if lock is None else self.lock_id(lock)
+
+        def step(side: Side, queue: Queue) -> Any:
+            return queue.delete(side.translate("uid", uid), lock_id=side.translate("lock", lock_id))
+
+        self.on_handle(choice, step)
+
+    @rule(choice=choices.handles, role=choices.roles, back=choices.references, lock=st.sampled_from([None, 0, 0, 1]))
+    def unlock_message(self, choice: int, role: str, back: int, lock: int | None) -> None:
+        uid, lock_id = self.uid("locked" if role == "stale" else role, back), 0 if lock is None else self.lock_id(lock)
+
+        def step(side: Side, queue: Queue) -> Any:
+            return queue.unlock(side.translate("uid", uid), lock_id=side.translate("lock", lock_id))
+
+        self.on_handle(choice, step)
+
+    @rule(choice=choices.handles, confirm_id=choices.confirm_ids)
+    def undo(self, choice: int, confirm_id: int) -> None:
+        self.on_handle(choice, lambda _, queue: queue.undo(confirm_id))
+
+    @rule(choice=choices.handles, back=st.integers(0, 1))
+    def release_lock(self, choice: int, back: int) -> None:
+        lock_id = self.lock_id(back)
+        self.on_handle(choice, lambda side, queue: queue.release_lock(side.translate("lock", lock_id)))
+
+
+class Units(History):
+    """Units of work, as calls and as blocks, prepared ones too."""
+
+    @rule(number=choices.connections, outcome=outcomes)
+    def settle(self, number: int, outcome: str) -> None:
+        number = self.free(number)
+        self.both(lambda side: getattr(side.connections[number], outcome)())
+
+    @rule(number=choices.connections, name=unit_names)
+    def prepare(self, number: int, name: str) -> None:
+        number = self.free(number)
+        self.both(lambda side: side.connections[number].prepare(name))
+
+    @rule(name=unit_names, outcome=outcomes)
+    def settle_prepared(self, name: str, outcome: Any) -> None:
+        self.both(lambda side: side.operator.settle(name, outcome))
+
+    @rule(number=choices.connections)
+    def begin_block(self, number: int) -> None:
+        number = self.free(number)
+
+        def step(side: Side) -> None:
+            side.blocks[number] = UnitOfWork.__enter__(side.connections[number].unit_of_work())
+
+        self.both(step)
+
+    @rule(number=choices.connections, fails=st.booleans())
+    def end_block(self, number: int, fails: bool) -> None:
+        number = self.free(number)
+
+        def step(side: Side) -> Any:
+            block = side.blocks.pop(number, None)
+            if block is not None:
+                block.__exit__(Failure if fails else None, None, None)
+            return block and block.status
+
+        self.both(step)
+
+
+class Lives(History):
+    """Time, waits, and connections and stores that end."""
+
+    @rule(seconds=st.sampled_from([1.0, 5.0, 5.0]))
+    def advance(self, seconds: float) -> None:
+        self.both(lambda side: side.clock.advance(seconds))
+
+    @rule(limit=st.sampled_from([1, 1000]))
+    def discard_expired(self, limit: int) -> None:
+        self.both(lambda side: side.operator.discard_expired(limit))
+
+    @rule(
+        choice=choices.handles,
+        seconds=st.sampled_from([4.0, 100.0]),
+        options=choices.wait_options,
+        verb=st.sampled_from(["get", "get", "get_many", "browse_next"]),
+    )
+    def wait(self, choice: int, seconds: float, options: Mapping[str, Any], verb: str = "get") -> None:
+        """A call that really waits; on one queue at a time, for nobody says who looks first on two."""
+        handle = self.handle(choice)
+        if handle is None or len(self.left.calls) >= 2:
+            return
+        name = self.left.handles[handle].name
+        if any(name != waiting for waiting in self._waiting_on()):
+            return
+        chosen = {**self.resolved(options), "wait": seconds}
+        if verb == "browse_next":
+            chosen = {name: value for name, value in chosen.items() if not name.startswith("syncpoint")}
+        counted = [2] if verb == "get_many" else []
+        self.begin_wait(
+            self.owners[handle],
+            name,
+            lambda side: getattr(side.handles[handle], verb)(*counted, **side.options(chosen)),
+        )
+
+    def _waiting_on(self) -> set[str]:
+        return {self.waits[number] for number in self.left.calls}
+
+    @rule(number=choices.connections, orderly=st.booleans())
+    def lose_connection(self, number: int, orderly: bool) -> None:
+        """A connection ends, in order or as if its program had died, and the program comes again."""
+        if not orderly:
+            self.replace_connection(number)
+        elif isinstance(self.both(lambda side: side.connections[self.free(number)].close()), Returned):
+            self.replace_connection(self.free(number))
+
+    @rule(stop=st.booleans())
+    def restart(self, stop: bool) -> None:
+        if stop:
+            self.compare_told()
+            self.both(lambda side: side.operator.stop())
+            self.both(lambda side: side.operator.put("A", b""))
+        self.restart_store(told=not stop)

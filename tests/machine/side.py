@@ -1,0 +1,188 @@
+"""One of the two sides of a comparison: a store, its clock, and all that a history has opened on it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from tests.machine.pairs import Outcome, Returned, failed
+from tests.support import LIMIT_SECONDS, Call
+
+from inorder import Arrival, InorderError, Match, QueueManager, UnitOfWork, connect
+from inorder.clock import Clock
+from inorder.handle import Queue
+from inorder.testing import ManualClock
+from inorder.testing.stores import RestartableStore
+
+MakeStore = Callable[[Clock], RestartableStore]
+Action = Callable[["Side"], Any]
+OPERATOR = 3
+CONNECTIONS = (0, 1, 2, OPERATOR)
+SENTINEL = "SENTINEL"
+
+
+class Failure(Exception):
+    """What a program of the history raises itself, to leave a block or break a stream."""
+
+
+class Side:
+    """A store and what a history has opened on it; the same numbers name the same things on both sides.
+
+    Attributes:
+        handles: by number.
+        tokens: of strict browses, in the order in which they were taken.
+        calls: by connection: a call on a thread of its own that has come to wait.
+        told: what listeners and hooks were told since the last look.
+    """
+
+    def __init__(self, make: MakeStore, translate: Callable[[str, Any], Any]) -> None:
+        self.clock = ManualClock()
+        self.store = make(self.clock)
+        self.translate = translate
+        self.connections: dict[int, QueueManager] = {}
+        self.handles: dict[int, Queue] = {}
+        self.blocks: dict[int, UnitOfWork] = {}
+        self.tokens: list[str] = []
+        self.calls: dict[int, Call[Any]] = {}
+        self.told: list[tuple[Any, ...]] = []
+        self._caught_up = threading.Event()
+        for number in CONNECTIONS:
+            self.connect(number)
+        self.operator.create_queue(SENTINEL)
+        self.register()
+
+    @property
+    def operator(self) -> QueueManager:
+        return self.connections[OPERATOR]
+
+    def connect(self, number: int) -> None:
+        self.connections[number] = connect(self.store, program=f"program {number}")
+
+    def match(self, fields: Mapping[str, Any]) -> Match:
+        """A match whose ids and tokens are this store's."""
+        return Match(**{name: self.translate(_kind_of(name), value) for name, value in fields.items()})
+
+    def options(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        """Options as keywords: matches, unique ids and lock ids as this store knows them."""
+        own = dict(options)
+        if "match" in own:
+            own["match"] = self.match(own["match"])
+        if "uid" in own:
+            own["uid"] = self.translate("uid", own["uid"])
+        if "lock_id" in own:
+            own["lock_id"] = self.translate("lock", own["lock_id"])
+        return own
+
+    # --- calls
+
+    def attempt(self, action: Action) -> Outcome:
+        """What the caller sees of it; calls that wait have come to rest again when this returns."""
+        try:
+            return Returned(action(self))
+        except (InorderError, Failure) as error:
+            return failed(error)
+        finally:
+            self.settle()
+
+    def begin(self, number: int, action: Action) -> None:
+        """Begins a call that may wait, on a thread of its own; returns when it waits or has ended."""
+        self.calls[number] = Call(lambda: action(self))
+        self.settle()
+
+    def settle(self) -> None:
+        """Returns when every call that waits has seen all there is to see."""
+        for number, call in self.calls.items():
+            call.settles(self.connections[number])
+
+    def ended(self) -> dict[int, Outcome]:
+        """The calls that wait no more, and how they ended."""
+        done = {number: call for number, call in self.calls.items() if call.done}
+        self.calls = {number: call for number, call in self.calls.items() if number not in done}
+        return {number: _outcome_of(call) for number, call in done.items()}
+
+    # --- listeners and hooks
+
+    def register(self) -> None:
+        """Listeners of the fixed queues, and all hooks."""
+        for queue in ("A", "B"):
+            if any(one.name == queue for one in self.operator.queues()):
+                self.listen(queue)
+        self.operator.hook("put", lambda queue, message: self._hooked("put", queue, message))
+        self.operator.hook("expired", lambda queue, message: self._hooked("expired", queue, message))
+        self.operator.hook("duplicate", lambda queue, message: self._hooked("duplicate", queue, message))
+        self.operator.listen(SENTINEL, lambda _: self._caught_up.set())
+
+    def listen(self, queue: str) -> None:
+        self.operator.listen(queue, self._arrived)
+        self.operator.listen(queue, self._arrived, Match(priority=5))
+
+    def _arrived(self, arrival: Arrival) -> None:
+        self.told.append(("visible", arrival))
+
+    def _hooked(self, what: str, queue: str, message: Any) -> None:
+        if queue != SENTINEL:
+            self.told.append((what, queue, message))
+
+    def hear(self) -> list[tuple[Any, ...]]:
+        """What listeners and hooks have been told of since the last time, all of it."""
+        self._caught_up.clear()
+        self.operator.put(SENTINEL, b"", syncpoint=False)
+        assert self._caught_up.wait(LIMIT_SECONDS), "the listener was not called in time"
+        self.operator.get(SENTINEL, syncpoint=False, read_order="relaxed")
+        told, self.told = self.told, []
+        return told
+
+    # --- the end
+
+    def replace(self, number: int) -> None:
+        """A connection ends, and a call that waits on it; another one comes in its place."""
+        self.connections[number].abandon()
+        self.blocks.pop(number, None)
+        self.settle()
+        self.connect(number)
+
+    def restart(self) -> None:
+        """The store starts again; all connect anew."""
+        self.store.restart()
+        self._abandon_all()
+        self.handles.clear()
+        self.blocks.clear()
+        self.settle()
+        for number in CONNECTIONS:
+            self.connect(number)
+        self.register()
+
+    def _abandon_all(self) -> None:
+        for connection in self.connections.values():
+            connection.abandon()
+
+    def close(self) -> None:
+        self._abandon_all()
+        self.store.stop()
+        for call in self.calls.values():
+            call.ends()
+
+
+def listing(source: Iterator[Any], limit: int | None = None) -> tuple[list[Any], Any]:
+    """What an iterator brought, up to a limit, and the error that ended it."""
+    found: list[Any] = []
+    try:
+        while limit is None or len(found) < limit:
+            found.append(next(source))
+    except StopIteration:
+        return found, None
+    except InorderError as error:
+        return found, failed(error)
+    return found, None
+
+
+def _kind_of(field: str) -> str:
+    return "id" if field.endswith("_id") else field
+
+
+def _outcome_of(call: Call[Any]) -> Outcome:
+    try:
+        return Returned(call.result())
+    except InorderError as error:
+        return failed(error)

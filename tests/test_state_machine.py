@@ -1,0 +1,81 @@
+"""Two stores with the same random history must give the same answers, at every step.
+
+Each run must reach each branch of `tests.machine.wanted`, by a history that is written out or by chance, and says how
+often it did: `pytest -rP` shows the table. INORDER_LONG=1 runs fifty times as many histories.
+"""
+
+from __future__ import annotations
+
+import os
+from unittest import mock
+
+import pytest
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis.internal.conjecture.engine import ConjectureRunner
+from hypothesis.stateful import run_state_machine_as_test
+from tests.machine.branches import Branches, report
+from tests.machine.directed import PARTS
+from tests.machine.everything import Everything
+from tests.machine.faults import FAULTS, Fault, OtherNumbers
+from tests.machine.pairs import Differs
+from tests.machine.side import MakeStore
+from tests.machine.wanted import WANTED
+
+from inorder.testing.stores import STORES
+
+LONG = bool(os.environ.get("INORDER_LONG"))
+EXAMPLES, STEPS = (5_000, 60) if LONG else (100, 50)
+RIGHT: dict[str, MakeStore] = {"other numbers": OtherNumbers}
+RIGHT |= {name: make for name, make in STORES.items() if name != "memory"}
+
+
+def machine(right: MakeStore, reached: Branches) -> type[Everything]:
+    class Compared(Everything):
+        make = (STORES["memory"], right)
+        branches = reached
+
+    return Compared
+
+
+def random_histories(right: MakeStore, reached: Branches, *phases: Phase) -> None:
+    """Raises: Differs, or what a store raises that it should not."""
+    chosen = settings(
+        max_examples=EXAMPLES,
+        stateful_step_count=STEPS,
+        suppress_health_check=list(HealthCheck),
+        phases=phases or tuple(Phase),
+        report_multiple_bugs=False,
+    )
+    # Hypothesis would follow each new history by up to six that repeat parts of it: fewer new ones in the same time.
+    with mock.patch.object(ConjectureRunner, "generate_mutations_from", create=True):
+        run_state_machine_as_test(machine(right, reached), settings=chosen)
+
+
+def directed_histories(right: MakeStore, reached: Branches) -> None:
+    """What chance reaches late: see `tests.machine.directed`."""
+    for part in PARTS:
+        history = machine(right, reached)()
+        history.define(a={}, b={})
+        for step in part(history):
+            step()
+            history.clear()
+        history.teardown()
+
+
+@pytest.mark.parametrize("right", RIGHT)
+def test_two_stores_agree_on_every_history(right: str) -> None:
+    directed, random = Branches(), Branches()
+    with directed.watched():
+        directed_histories(RIGHT[right], directed)
+    with random.watched():
+        random_histories(RIGHT[right], random)
+    table = report(WANTED, directed=directed, random=random)
+    print(f"memory and {right}: how often each branch was reached\n{table}")
+    missing = set(directed.missing(WANTED)) & set(random.missing(WANTED))
+    assert not missing, f"never reached: {sorted(missing)}"
+
+
+@pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS.keys())
+def test_a_planted_fault_is_found(fault: Fault) -> None:
+    with pytest.raises((Differs, AssertionError)):
+        random_histories(fault.store, Branches(), Phase.generate)
