@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-CODE_FOLDERS = ("src/inorder", "tests", "tools")
+CODE_FOLDERS = ("src/inorder", "tests", "tools", "benchmarks")
 LINES_MAX = 600
 
 HEAVY = frozenset({"numpy", "pandas", "pyarrow", "pyspark", "matplotlib", "sqlite3", "asyncio"})
