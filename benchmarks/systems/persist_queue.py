@@ -1,4 +1,7 @@
-"""persist-queue: its SQLite queue, with auto_commit for single calls and with task_done for units of work."""
+"""persist-queue: its SQLite queue, with auto_commit for single calls and with task_done for units of several gets.
+
+Each put is a transaction of its own in either mode, so it cannot put several messages, or get and put, as one.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from typing import Any
 import persistqueue
 
 from benchmarks.harness import Cannot
-from benchmarks.systems import System
+from benchmarks.systems import BODY, System
 
 TIMEOUT_SECONDS = 60
 
@@ -37,9 +40,7 @@ class PersistQueue(System):
         self._single.put(body)
 
     def put_many(self, bodies: Sequence[bytes]) -> None:
-        for body in bodies:
-            self._unit.put(body)
-        self._unit.task_done()
+        raise Cannot("each put is a transaction of its own")
 
     def get(self) -> None:
         self._single.get(block=False)
@@ -50,9 +51,7 @@ class PersistQueue(System):
         self._unit.task_done()
 
     def get_put(self, body: bytes) -> None:
-        self._unit.get(block=False)
-        self._unit.put(body)
-        self._unit.task_done()
+        raise Cannot("each put is a transaction of its own")
 
     def wait(self, seconds: float) -> bytes | None:
         raise Cannot("its wait sees at once only what its own process puts; for others it looks every 10 s")
@@ -61,6 +60,12 @@ class PersistQueue(System):
         self._unit.cursor = 2**62  # all that task_done, its own call, removes up to there
         self._unit.task_done()
         self._unit.cursor = 0
+
+    def stock(self, count: int) -> None:
+        self._single._conn.execute("PRAGMA synchronous = OFF")
+        for _ in range(count):
+            self._single.put(BODY)
+        self._single._conn.execute("PRAGMA synchronous = FULL")
 
     def _pragma(self, name: str) -> str:
         return str(self._single._conn.execute(f"PRAGMA {name}").fetchone()[0])
