@@ -6,7 +6,9 @@ after another from the pipe until there is None, and answers each.
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
+import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from multiprocessing.connection import Connection
@@ -50,7 +52,8 @@ class Child:
     def end(self) -> None:
         """Lets it end, or ends it."""
         if self._process.is_alive():
-            self._pipe.send(None)
+            with contextlib.suppress(BrokenPipeError):  # it is just ending by itself
+                self._pipe.send(None)
             self._process.join(END_SECONDS)
         if self._process.is_alive():
             self._process.kill()
@@ -74,11 +77,12 @@ def orders(pipe: Connection) -> Iterator[Any]:
 
 
 def _child(serve: Serve, pipe: Connection, *arguments: Any) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, who then ends us
     try:
         serve(pipe, *arguments)
     except Cannot as reason:
         pipe.send(reason)
-    except (KeyboardInterrupt, EOFError):  # the benchmark was stopped
+    except EOFError:  # the parent died
         return
 
 

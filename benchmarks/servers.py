@@ -29,6 +29,13 @@ STOP_SECONDS = 30
 LOOPBACK = "127.0.0.1"
 
 
+def free_port() -> int:
+    """A port of the loopback that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind((LOOPBACK, 0))
+        return int(probe.getsockname()[1])
+
+
 class Server(ABC):
     """One server: its package, the command that runs it in the foreground, the signal that ends it."""
 
@@ -51,6 +58,9 @@ class Server(ABC):
 
     def prepare(self, folder: Path) -> None:  # noqa: B027  # most need nothing
         """Makes what the command expects to find in its folder."""
+
+    def finish(self) -> None:  # noqa: B027  # most leave nothing running
+        """Ends what the program left running when it ended."""
 
     def is_ready(self, port: int) -> bool:
         """It answers."""
@@ -125,7 +135,10 @@ class Nats(Server):
         return shutil.which("nats-server")
 
     def prepare(self, folder: Path) -> None:
-        (folder / "nats.conf").write_text(f'jetstream {{ store_dir: "{folder}/data", sync_interval: always }}\n')
+        version = subprocess.run([str(self.program()), "--version"], check=True, capture_output=True, text=True).stdout
+        major, minor, *_ = version.rpartition("v")[2].split(".")
+        sync = ", sync_interval: always" if (int(major), int(minor)) >= (2, 10) else ""  # earlier ones refuse the word
+        (folder / "nats.conf").write_text(f'jetstream {{ store_dir: "{folder}/data"{sync} }}\n')
 
     def command(self, folder: Path, port: int) -> list[str]:
         return [str(self.program()), "--addr", LOOPBACK, "--port", str(port), "--config", str(folder / "nats.conf")]
@@ -135,6 +148,9 @@ class RabbitMQ(Server):
     """RabbitMQ: durable queues and confirms are the client's to ask for."""
 
     key, system, package = "rabbitmq", "RabbitMQ", "rabbitmq-server"
+
+    def __init__(self) -> None:
+        self._names_port = free_port()  # of the daemon that Erlang starts beside it
 
     def program(self) -> str | None:
         found = sorted(Path("/usr/lib/rabbitmq/lib").glob("rabbitmq_server-*/sbin/rabbitmq-server"))
@@ -151,10 +167,14 @@ class RabbitMQ(Server):
             "RABBITMQ_NODE_PORT": str(port),
             "RABBITMQ_DIST_PORT": str(free_port()),
             "ERL_EPMD_ADDRESS": LOOPBACK,
+            "ERL_EPMD_PORT": str(self._names_port),
             "RABBITMQ_MNESIA_BASE": str(folder / "data"),
             "RABBITMQ_LOG_BASE": str(folder / "log"),
             "RABBITMQ_ENABLED_PLUGINS_FILE": str(folder / "plugins"),
         }
+
+    def finish(self) -> None:
+        subprocess.run(["epmd", "-port", str(self._names_port), "-kill"], check=False, stdout=subprocess.DEVNULL)
 
 
 SERVERS: dict[str, Server] = {server.key: server for server in (Redis(), PostgreSQL(), Nats(), RabbitMQ())}
@@ -197,6 +217,7 @@ def _running(server: Server, folder: Path) -> Iterator[int]:
         yield port
     finally:
         _stop(process, server.end)
+        server.finish()
 
 
 def _await(server: Server, process: subprocess.Popen[bytes], port: int, log: Path) -> None:
@@ -222,13 +243,6 @@ def _listens(port: int) -> bool:
     with socket.socket() as probe:
         probe.settimeout(1)
         return probe.connect_ex((LOOPBACK, port)) == 0
-
-
-def free_port() -> int:
-    """A port of the loopback that nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind((LOOPBACK, 0))
-        return int(probe.getsockname()[1])
 
 
 def install(server: Server) -> None:

@@ -34,6 +34,8 @@ class NatsJetStream(System):
         self._client: Any = await nats.connect(f"nats://127.0.0.1:{port}")
         version = self._client.connected_server_version
         if (version.major, version.minor) < FIRST_THAT_SYNCS:
+            await self._client.close()
+            await asyncio.sleep(0)  # lets its tasks end
             raise Cannot(f"NATS {version.major}.{version.minor} does not sync before it acknowledges")
         self._stream: Any = self._client.jetstream()
         config = StreamConfig(
