@@ -12,7 +12,7 @@ MADE_IN := $(shell sed -n 2p $(STAMP) 2>/dev/null)
 PYTHON ?= $(or $(MADE_WITH),python3)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test long check format mutants crash clean
+.PHONY: help setup demo test long check format mutants crash bench clean
 
 ifneq ($(MADE_WITH) $(MADE_IN),$(PYTHON) $(CURDIR))
 .PHONY: $(STAMP)
@@ -51,9 +51,15 @@ SECONDS := 3600
 crash: setup     ## kill processes KILLS=3000 times, for SECONDS=3600 at most, and check what they had been promised
 	@$(RUN) -m tools.proof.crash --kills $(KILLS) --seconds $(SECONDS)
 
+bench: setup     ## the benchmarks beside Redis and PostgreSQL, into build/bench; about half an hour (ARGS="put_one --quick")
+	@$(RUN) -m pip install --quiet --disable-pip-version-check --editable '.[dev,bench]'
+	@mkdir -p build/bench
+	@$(RUN) -m benchmarks --json build/bench/report.json --report build/bench/report.md $(ARGS)
+	@echo 'See build/bench/report.md'
+
 clean:           ## remove .venv and everything else that was made
 	rm -rf $(VENV) build dist htmlcov .coverage .coverage.* .pytest_cache .mypy_cache .ruff_cache .hypothesis
-	find src tests tools -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+	find src tests tools benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 $(STAMP): pyproject.toml
 	@command -v $(PYTHON) >/dev/null || { \

@@ -1,0 +1,95 @@
+"""Other processes: fresh interpreters that do what they are told and answer with figures.
+
+A child is started once and runs `serve(pipe, *arguments)`, a function at the top of a module; it takes one order
+after another from the pipe until there is None, and answers each.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+from benchmarks.harness import Cannot
+
+ANSWER_SECONDS = 600
+END_SECONDS = 10
+
+Serve = Callable[..., None]
+
+
+class Child:
+    """A process that serves orders. A Cannot in it is raised here."""
+
+    def __init__(self, serve: Serve, *arguments: Any) -> None:
+        context = multiprocessing.get_context("spawn")
+        self._pipe, theirs = context.Pipe()
+        self._process = context.Process(target=_child, args=(serve, theirs, *arguments), daemon=True)
+        self._process.start()
+        theirs.close()
+
+    def order(self, order: Any) -> None:
+        """Tells the child what to do."""
+        self._pipe.send(order)
+
+    def answer(self, seconds: float = ANSWER_SECONDS) -> Any:
+        """What the child answers to its oldest order. Raises: Cannot, as the child did, or it does not answer."""
+        if not self._pipe.poll(seconds):
+            raise Cannot(f"no answer from another process within {seconds:g} s")
+        try:
+            answer = self._pipe.recv()
+        except EOFError:
+            raise RuntimeError("another process of the benchmark died: its traceback is above") from None
+        if isinstance(answer, Cannot):
+            raise answer
+        return answer
+
+    def end(self) -> None:
+        """Lets it end, or ends it."""
+        if self._process.is_alive():
+            with contextlib.suppress(BrokenPipeError):  # it is just ending by itself
+                self._pipe.send(None)
+            self._process.join(END_SECONDS)
+        if self._process.is_alive():
+            self._process.kill()
+            self._process.join()
+        self._pipe.close()
+
+
+@contextmanager
+def child(serve: Serve, *arguments: Any) -> Iterator[Child]:
+    """A child for the length of a block."""
+    own = Child(serve, *arguments)
+    try:
+        yield own
+    finally:
+        own.end()
+
+
+def orders(pipe: Connection) -> Iterator[Any]:
+    """What a child is told, until it is to end."""
+    return iter(pipe.recv, None)
+
+
+def _child(serve: Serve, pipe: Connection, *arguments: Any) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, who then ends us
+    try:
+        serve(pipe, *arguments)
+    except Cannot as reason:
+        pipe.send(reason)
+    except EOFError:  # the parent died
+        return
+
+
+def memory_mb(field: str) -> float:
+    """Memory of this process in MB (10^6 bytes): "VmRSS" is what it has now, "VmHWM" the most it has had."""
+    for line in Path("/proc/self/status").read_text(encoding="utf-8").splitlines():
+        name, _, value = line.partition(":")
+        if name == field:
+            return int(value.split()[0]) * 1024 / 1e6
+    raise ValueError(f"no {field} in /proc/self/status")

@@ -1,0 +1,266 @@
+"""The harness: contestants answer a question in turn, round after round, on a machine that is shared and noisy.
+
+    round 1    A  B  C
+    round 2    B  C  A      each in its turn, for some seconds
+    round 3    C  A  B
+
+A figure is the median of its rounds, given with the lowest and the highest. Two contestants are compared within each
+round, where both met the same weather, and the ratio is the median of those ratios: never the ratio of two medians.
+
+A contestant is opened once for all rounds; opening gives what measures it: a function from seconds to figures, by
+name. Most measure a rate; then the contestant says what its unit of work is (`Work`), and `rate` does the rest.
+"""
+
+from __future__ import annotations
+
+import gc
+import math
+import statistics
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+Figures = Mapping[str, float]
+Measure = Callable[[float], Figures]
+Role = Literal["ours", "bare", "peer"]
+Verdict = Literal["goal", "bar", "missed", "not measured"]
+
+SLICES = 5  # a cell is measured in about so many slices, with fresh stock before each
+WARM_UP_SECONDS = 0.05
+
+
+class Cannot(Exception):
+    """A contestant cannot do this work; the message says why. Shown in the report instead of a figure."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Site:
+    """Where a run takes place: a folder on the disk that is measured, servers by name, the size of deep stores.
+
+    Args:
+        folder: an empty folder; each contestant makes its own under it.
+        ports: loopback ports of the servers that run, by the name of the system.
+        scale: 1 for the full size of everything large; 0.01 for a quick look.
+        full: also what takes minutes and gigabytes.
+    """
+
+    folder: Path
+    ports: Mapping[str, int] = field(default_factory=dict)
+    scale: float = 1
+    full: bool = False
+
+    def scaled(self, count: int) -> int:
+        """A large number of messages at the scale of this run."""
+        return max(1, int(count * self.scale))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ready:
+    """A contestant that is open: what measures it, and the version and fsync settings that it runs with."""
+
+    measure: Measure
+    settings: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contestant:
+    """Who answers a question: `open` is given an empty folder; it, and the first measure, may raise Cannot."""
+
+    name: str
+    role: Role
+    open: Callable[[Path], AbstractContextManager[Ready]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bar:
+    """What a figure must reach, and what we want of it.
+
+    With `against` it is the least ratio to the same figure of that contestant; without, it is the most that the
+    figure itself may be.
+    """
+
+    figure: str
+    of: str
+    first: float
+    goal: float
+    against: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """A question: its contestants at a site, and the bars."""
+
+    name: str
+    title: str
+    unit: str
+    contestants: Callable[[Site], Sequence[Contestant]]
+    bars: Sequence[Bar] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spread:
+    """Median, lowest and highest of several rounds."""
+
+    median: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One contestant's answer: its figures in each round, or why it cannot."""
+
+    name: str
+    role: Role
+    settings: str = ""
+    rounds: Sequence[Figures] = ()
+    cannot: str | None = None
+
+    def values(self, figure: str) -> list[float]:
+        return [figures[figure] for figures in self.rounds if figure in figures]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """The answers to one question."""
+
+    question: Question
+    entries: Sequence[Entry]
+
+    def entry(self, name: str) -> Entry | None:
+        return next((entry for entry in self.entries if entry.name == name), None)
+
+
+def spread(values: Sequence[float]) -> Spread | None:
+    """None if there is nothing to spread."""
+    if not values:
+        return None
+    return Spread(median=statistics.median(values), low=min(values), high=max(values))
+
+
+def percentile(ordered: Sequence[float], share: float) -> float:
+    """The smallest value that is not exceeded by `share` (0 to 1) of the values; they are in order, and some."""
+    return ordered[max(0, math.ceil(share * len(ordered)) - 1)]
+
+
+def ratio(result: Result, figure: str, of: str, against: str) -> Spread | None:
+    """One contestant's figure over another's, compared within each round."""
+    above, below = result.entry(of), result.entry(against)
+    if above is None or below is None:
+        return None
+    pairs = zip(above.values(figure), below.values(figure), strict=True) if above.rounds and below.rounds else ()
+    return spread([one / other for one, other in pairs if other])
+
+
+def measured(result: Result, bar: Bar) -> Spread | None:
+    """What a bar is held against."""
+    if bar.against is not None:
+        return ratio(result, bar.figure, bar.of, bar.against)
+    entry = result.entry(bar.of)
+    return spread(entry.values(bar.figure)) if entry is not None else None
+
+
+def verdict(bar: Bar, value: Spread | None) -> Verdict:
+    """The median decides."""
+    if value is None:
+        return "not measured"
+    sign = -1 if bar.against is None else 1
+    if sign * value.median >= sign * bar.goal:
+        return "goal"
+    return "bar" if sign * value.median >= sign * bar.first else "missed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """A unit of work whose rate is measured.
+
+    Args:
+        operation: the unit of work, timed.
+        size: how many messages it moves.
+        before: called with a number of operations, untimed, before as many of them.
+        after: called untimed after them.
+        slice: how many operations at a time; None: what fills a slice of the time.
+    """
+
+    operation: Callable[[], object]
+    size: int = 1
+    before: Callable[[int], object] = lambda count: None
+    after: Callable[[], object] = lambda: None
+    slice: int | None = None
+
+
+def rate(work: Work, seconds: float) -> float:
+    """Messages per second of timed operations, over at least that many seconds of them."""
+    done, spent, count = 0, 0.0, work.slice or 1
+    while spent < seconds:
+        work.before(count)
+        elapsed = timed(work.operation, count)
+        work.after()
+        done += count
+        spent += elapsed
+        if work.slice is None:
+            wanted = int(count * seconds / SLICES / max(elapsed, 1e-9))
+            count = max(1, min(wanted, count * 8))
+    return done * work.size / spent
+
+
+def timed(operation: Callable[[], object], count: int) -> float:
+    """Seconds that so many operations take, without the collector, as `timeit` does it."""
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        start = time.perf_counter()
+        for _ in range(count):
+            operation()
+        return time.perf_counter() - start
+    finally:
+        if collects:
+            gc.enable()
+
+
+def run(question: Question, site: Site, *, rounds: int, seconds: float) -> Result:
+    """Answers one question: opens everyone, then round robin, each round beginning with another."""
+    folder = site.folder / question.name
+    folder.mkdir()
+    with ExitStack() as stack:
+        contestants = question.contestants(site)
+        refusals: dict[str, str] = {}
+        ready: dict[str, Ready] = {}
+        for number, contestant in enumerate(contestants):
+            own = folder / str(number)
+            own.mkdir()
+            try:
+                opened = stack.enter_context(contestant.open(own))
+                opened.measure(WARM_UP_SECONDS)
+            except Cannot as reason:
+                refusals[contestant.name] = str(reason)
+            else:
+                ready[contestant.name] = opened
+        played = [_play(ready, refusals, number, seconds) for number in range(rounds)]
+    entries = [_entry(contestant, ready.get(contestant.name), played, refusals) for contestant in contestants]
+    return Result(question=question, entries=entries)
+
+
+def _play(ready: Mapping[str, Ready], refusals: dict[str, str], number: int, seconds: float) -> dict[str, Figures]:
+    """One round. Who cannot go on is refused from then on."""
+    names = [name for name in ready if name not in refusals]
+    first = number % len(names) if names else 0
+    figures = {}
+    for name in names[first:] + names[:first]:
+        try:
+            figures[name] = ready[name].measure(seconds)
+        except Cannot as reason:
+            refusals[name] = str(reason)
+    return figures
+
+
+def _entry(
+    contestant: Contestant, ready: Ready | None, played: Sequence[Mapping[str, Figures]], refusals: Mapping[str, str]
+) -> Entry:
+    settings = ready.settings if ready is not None else ""
+    cannot = refusals.get(contestant.name)
+    rounds = [figures[contestant.name] for figures in played] if cannot is None else []
+    return Entry(name=contestant.name, role=contestant.role, settings=settings, cannot=cannot, rounds=rounds)

@@ -1,0 +1,46 @@
+"""The questions, a file each, in the order in which they are asked."""
+
+from __future__ import annotations
+
+from benchmarks.questions import (
+    depth,
+    eight_processes,
+    get_group,
+    get_many_in_unit,
+    get_many_outside,
+    get_one,
+    get_put,
+    incomplete_groups,
+    large_unit,
+    long_group,
+    long_stream,
+    memory,
+    own_unit,
+    put_many,
+    put_one,
+    strict,
+    wake_up,
+)
+
+QUESTIONS = {
+    module.QUESTION.name: module.QUESTION
+    for module in (
+        put_one,
+        put_many,
+        get_one,
+        get_many_in_unit,
+        get_many_outside,
+        get_put,
+        get_group,
+        eight_processes,
+        depth,
+        incomplete_groups,
+        long_group,
+        own_unit,
+        strict,
+        memory,
+        wake_up,
+        large_unit,
+        long_stream,
+    )
+}

@@ -1,0 +1,103 @@
+"""Does it cost more when a million messages are on the queue?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from functools import partial
+from pathlib import Path
+
+from benchmarks.harness import Bar, Contestant, Figures, Question, Ready, Site, Work, rate
+from benchmarks.systems import BLOCK, BODY, System
+from benchmarks.systems.bare import Bare
+from benchmarks.systems.ours import OURS, Ours
+
+SHALLOW = 100
+DEEP = 1_000_000
+GROUPS = 1000
+MEMBERS = 10
+
+
+def works(system: System) -> dict[str, Work]:
+    """The work of each figure. Each leaves the depth as it found it: what is put is got, untimed, and the reverse."""
+
+    def stock(count: int) -> None:
+        system.stock(count * BLOCK)
+
+    put = _Balanced(system)
+    return {
+        "put": Work(operation=put.one, after=put.level),
+        "put_many(100)": Work(operation=put.many, size=BLOCK, after=put.level),
+        "get": Work(operation=system.get, before=system.stock),
+        "get_many(100), unit": Work(operation=lambda: system.get_many_in_unit(BLOCK), size=BLOCK, before=stock),
+        "get_many(100)": Work(operation=lambda: system.get_many(BLOCK), size=BLOCK, before=stock),
+        "get, put, commit": Work(operation=lambda: system.get_put(BODY)),
+    }
+
+
+class _Balanced:
+    """Puts that are counted, so that as many messages can be taken away again."""
+
+    def __init__(self, system: System) -> None:
+        self._system = system
+        self._surplus = 0
+
+    def one(self) -> None:
+        self._system.put(BODY)
+        self._surplus += 1
+
+    def many(self) -> None:
+        self._system.put_many(BODIES)
+        self._surplus += BLOCK
+
+    def level(self) -> None:
+        for start in range(0, self._surplus, BLOCK):
+            self._system.get_many(min(BLOCK, self._surplus - start))
+        self._surplus = 0
+
+
+BODIES = [BODY] * BLOCK
+
+
+@contextmanager
+def opened(folder: Path, *, system: type[System], depth: int) -> Iterator[Ready]:
+    """A queue with that many messages on it."""
+    with closing(system(folder, 0)) as own:
+        own.stock(depth)
+        work = works(own)
+
+        def measure(seconds: float) -> Figures:
+            return {figure: rate(each, seconds / 2) for figure, each in work.items()}
+
+        yield Ready(measure=measure, settings=own.settings())
+
+
+def contestants(site: Site) -> list[Contestant]:
+    """We and the bare statements, each on a shallow and on a deep queue."""
+    return [
+        Contestant(
+            name=named(system.name, depth),
+            role=system.role,
+            open=partial(opened, system=system, depth=site.scaled(depth) if depth == DEEP else depth),
+        )
+        for system in (Ours, Bare)
+        for depth in (DEEP, SHALLOW)
+    ]
+
+
+def named(system: str, depth: int) -> str:
+    """The name of a contestant."""
+    return f"{system}, {'deep' if depth == DEEP else 'shallow'}"
+
+
+FIGURES = ("put", "put_many(100)", "get", "get_many(100), unit", "get_many(100)", "get, put, commit")
+QUESTION = Question(
+    name="depth",
+    title=f"any of these at a depth of {DEEP:,} against {SHALLOW}",
+    unit="messages/s",
+    contestants=contestants,
+    bars=[
+        Bar(figure=figure, of=named(OURS, DEEP), against=named(OURS, SHALLOW), first=0.8, goal=0.95)
+        for figure in FIGURES
+    ],
+)

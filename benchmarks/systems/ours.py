@@ -1,0 +1,117 @@
+"""Our own store, through the public calls."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+import inorder
+from benchmarks.systems import BODY, FILL_BLOCK, System
+from inorder import Flags, Message
+
+QUEUE = "BENCH"
+OURS = "inorder"
+
+
+def open_store(folder: Path) -> inorder.QueueManager:
+    """A connection to the store in this folder, made at first use: the one place that knows how it is opened."""
+    return inorder.connect()
+
+
+def settings_of(qm: inorder.QueueManager) -> str:
+    """Version and durability of the store that `open_store` opens."""
+    return f"inorder {inorder.__version__}, in memory: nothing is on disk"
+
+
+@contextlib.contextmanager
+def open_queue(folder: Path, queue: str = QUEUE) -> Iterator[inorder.QueueManager]:
+    """A connection and a queue, which is made if it is not there yet."""
+    with open_store(folder) as qm:
+        with contextlib.suppress(inorder.ObjectExists):
+            qm.create_queue(queue)
+        yield qm
+
+
+def interleaved(groups: Sequence[bytes], sequence_numbers: Iterable[int], last: int | None) -> Iterator[Message]:
+    """Members of groups, interleaved; `last` is the sequence number that ends each of them."""
+    for number in sequence_numbers:
+        flags = Flags.LAST_IN_GROUP if number == last else Flags.IN_GROUP
+        for group in groups:
+            yield Message(BODY, group_id=group, sequence_number=number, flags=flags)
+
+
+def group_ids(count: int, first: int = 0) -> list[bytes]:
+    """Group ids that grow: 24 bytes each."""
+    return [number.to_bytes(24, "big") for number in range(first + 1, first + count + 1)]
+
+
+def put_all(qm: inorder.QueueManager, messages: Iterable[Message], queue: str = QUEUE) -> None:
+    """Puts any number of messages, a block in each transaction."""
+    block: list[Message] = []
+    for message in messages:
+        block.append(message)
+        if len(block) == FILL_BLOCK:
+            qm.put_many(queue, block)
+            block = []
+    if block:
+        qm.put_many(queue, block)
+
+
+class Ours(System):
+    """`inorder`."""
+
+    name = OURS
+    role = "ours"
+
+    def __init__(self, folder: Path, port: int = 0) -> None:
+        self._stack = contextlib.ExitStack()
+        self.qm = self._stack.enter_context(open_queue(folder))
+        self._groups = 0
+
+    def settings(self) -> str:
+        return settings_of(self.qm)
+
+    def close(self) -> None:
+        self._stack.close()
+
+    def put(self, body: bytes) -> None:
+        self.qm.put(QUEUE, body)
+
+    def get(self) -> None:
+        self.qm.get(QUEUE)
+
+    def put_many(self, bodies: Sequence[bytes]) -> None:
+        self.qm.put_many(QUEUE, bodies)
+
+    def get_many(self, count: int) -> None:
+        self.qm.get_many(QUEUE, count)
+
+    def get_many_in_unit(self, count: int) -> None:
+        with self.qm.unit_of_work():
+            self.qm.get_many(QUEUE, count)
+
+    def get_put(self, body: bytes) -> None:
+        with self.qm.unit_of_work():
+            self.qm.get(QUEUE)
+            self.qm.put(QUEUE, body)
+
+    def stock_groups(self, groups: int, members: int) -> None:
+        put_all(self.qm, interleaved(group_ids(groups, self._groups), range(1, members + 1), members))
+        self._groups += groups
+
+    def get_group(self) -> None:
+        with self.qm.unit_of_work():
+            for _ in self.qm.get_group(QUEUE):
+                pass
+
+    def wait(self, seconds: float) -> bytes | None:
+        try:
+            return self.qm.get(QUEUE, wait=seconds).body
+        except inorder.NoMessageAvailable:
+            return None
+
+    def empty(self) -> None:
+        with contextlib.suppress(inorder.NoMessageAvailable):
+            while True:
+                self.qm.get_many(QUEUE, FILL_BLOCK)

@@ -1,0 +1,78 @@
+"""PostgreSQL through psycopg: a table as a queue, FOR UPDATE SKIP LOCKED."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import psycopg
+
+from benchmarks.systems import System
+
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS bench (id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY, body BYTEA NOT NULL)
+"""
+INSERT = "INSERT INTO bench (body) VALUES (%s)"
+INSERT_MANY = "INSERT INTO bench (body) SELECT unnest(%b::bytea[])"
+TAKE = """
+DELETE FROM bench WHERE id = ANY (ARRAY(SELECT id FROM bench ORDER BY id LIMIT %s FOR UPDATE SKIP LOCKED))
+RETURNING id, body
+"""
+CLAIM = "SELECT id, body FROM bench ORDER BY id LIMIT %s FOR UPDATE SKIP LOCKED"
+DELETE = "DELETE FROM bench WHERE id = ANY (%s)"
+CREATING = 1  # the key of the lock under which one process makes the table
+
+
+class PostgreSQL(System):
+    """INSERT; DELETE of what SKIP LOCKED finds; a claim by SELECT FOR UPDATE, then DELETE, then COMMIT."""
+
+    name = "PostgreSQL"
+    is_server = True
+
+    def __init__(self, folder: Path, port: int) -> None:
+        self._connection: Any = psycopg.connect(
+            host="127.0.0.1", port=port, user="postgres", dbname="postgres", autocommit=True
+        )
+        with self._connection.transaction():
+            self._connection.execute("SELECT pg_advisory_xact_lock(%s)", [CREATING])
+            self._connection.execute(SCHEMA)
+
+    def settings(self) -> str:
+        names = ("fsync", "synchronous_commit", "full_page_writes", "wal_sync_method")
+        shown = ", ".join(f"{name}={self._show(name)}" for name in names)
+        return f"PostgreSQL {self._show('server_version').split()[0]}, psycopg {psycopg.__version__}, {shown}"
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def put(self, body: bytes) -> None:
+        self._connection.execute(INSERT, [body])
+
+    def put_many(self, bodies: Sequence[bytes]) -> None:
+        self._connection.execute(INSERT_MANY, [list(bodies)])
+
+    def get(self) -> None:
+        self.get_many(1)
+
+    def get_many(self, count: int) -> None:
+        self._connection.execute(TAKE, [count]).fetchall()
+
+    def get_many_in_unit(self, count: int) -> None:
+        with self._connection.transaction():
+            self._claim(count)
+
+    def get_put(self, body: bytes) -> None:
+        with self._connection.transaction():
+            self._claim(1)
+            self._connection.execute(INSERT, [body])
+
+    def empty(self) -> None:
+        self._connection.execute("TRUNCATE bench")
+
+    def _claim(self, count: int) -> None:
+        rows = self._connection.execute(CLAIM, [count]).fetchall()
+        self._connection.execute(DELETE, [[row[0] for row in rows]])
+
+    def _show(self, name: str) -> str:
+        return str(self._connection.execute(f"SHOW {name}").fetchone()[0])
