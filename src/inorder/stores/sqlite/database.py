@@ -67,6 +67,7 @@ class Database:
 
     def __init__(self, path: str | os.PathLike[str], *, schema: str, version: int) -> None:
         self.path = Path(path).resolve()
+        self._name = str(self.path)
         self.ticket = 0
         self._version = version
         self._changed: set[int] = set()
@@ -289,7 +290,7 @@ class Database:
             raise ours from error
 
     def _refuse_replaced(self) -> None:
-        if identity_of(self.path) != self._identity:
+        if identity_of(self._name) != self._identity:
             raise StoreError(
                 f"{self.path} was deleted or replaced while it was open. What is at this path now was not touched; "
                 "close the store and open it again.",

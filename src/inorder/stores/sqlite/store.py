@@ -61,6 +61,7 @@ from .handles import SqliteConnection, SqliteHandle
 from .points import reached
 from .shelf import NARROW_COLUMNS, SqliteQueue
 from .statements import SCHEMA, VERSION, statement
+from .taking import take
 from .transaction import SqliteTransaction, SqliteUnit
 from .verb import Verb
 from .watch import Watch
@@ -221,6 +222,9 @@ class SqliteStore:
         return call()
 
     def close(self, handle: int, *, delete: bool = False, purge: bool = False) -> None:
+        if self.database.is_closed:
+            return  # the handle is closed with it
+
         def once() -> None:
             with self.verb() as verb:
                 one = self.handle(handle)
@@ -372,17 +376,36 @@ class SqliteStore:
         return outcome
 
     def _get(self, request: GetRequest) -> GetOutcome:
+        if self._only_looks(request):
+            with self.verb(writes=False) as verb:
+                handle = self.handle(request.handle)
+                queue = verb.queue(handle.queue, handle.queue_name, handle.name)
+                if not queue.has_work(verb.now):
+                    resolved = self._check_get_allowed(verb, handle, queue)
+                    return Reading(verb, handle, queue, request, resolved, self.definitions.manager).run()
         with self.verb() as verb:
             handle = self.handle(request.handle)
             queue = self._queue(verb, handle)
             self._end_wait(verb, handle.connection.id)
             resolved = self._check_get_allowed(verb, handle, queue)
-            reading = Reading(verb, handle, queue, request, resolved, self.definitions.manager)
+            manager = self.definitions.manager
+            taken = take(verb, handle, queue, request, resolved, manager)
+            if taken is not None:
+                return taken
+            reading = Reading(verb, handle, queue, request, resolved, manager)
             outcome = reading.run()
             if not outcome.messages and request.waits:
                 verb.waiter = handle.connection.id
                 self._wait(verb, handle, reading.in_its_way)
             return outcome
+
+    def _only_looks(self, request: GetRequest) -> bool:
+        """Whether the call is a browse that changes nothing: it then waits for no writer."""
+        options, handle = request.options, self.handles.get(request.handle)
+        if not options.browse or request.waits or handle is None or handle.locked:
+            return False
+        marks = options.mark_handle or options.mark_co_op or options.unmark_handle or options.unmark_co_op
+        return not (options.lock or marks or self.connections[handle.connection.id].waits)
 
     def _wait(self, verb: SqliteTransaction, handle: SqliteHandle, in_its_way: Any) -> None:
         """The connection is about to wait. Raises: OrderDeadlock, everyone in its way waits for it (B-31)."""
