@@ -86,7 +86,7 @@ def world() -> Iterator[World]:
 
 MANAGER_CALLS: Mapping[str, Sequence[Line]] = {
     "connect": [
-        Line(lambda w: connect("orders.db"), ArgumentError, Reason.ARGUMENT_ERROR, "orders.db"),
+        Line(lambda w: connect(""), ArgumentError, Reason.ARGUMENT_ERROR, "path"),
         Line(lambda w: connect(5), ArgumentError, Reason.ARGUMENT_ERROR, "store"),  # type: ignore[arg-type]
         Line(lambda w: connect(program=5), ArgumentError, Reason.ARGUMENT_ERROR, "program"),  # type: ignore[arg-type]
         Line(lambda w: w.qm.connect(program=5), ArgumentError, Reason.ARGUMENT_ERROR, "program"),
@@ -373,6 +373,14 @@ MANAGER_CALLS: Mapping[str, Sequence[Line]] = {
         Line(lambda w: w.qm.discard_expired(0), ArgumentError, Reason.ARGUMENT_ERROR, "limit"),
         Line(lambda w: w.qm.discard_expired(True), ArgumentError, Reason.ARGUMENT_ERROR, "limit"),
         Line(lambda w: w.qm.discard_expired("all"), ArgumentError, Reason.ARGUMENT_ERROR, "'all'"),
+    ],
+    "backup": [
+        Line(lambda w: w.qm.backup(5), ArgumentError, Reason.ARGUMENT_ERROR, "path"),
+        Line(lambda w: w.qm.backup(""), ArgumentError, Reason.ARGUMENT_ERROR, "path"),
+        Line(lambda w: w.qm.backup("a\0b"), ArgumentError, Reason.ARGUMENT_ERROR, "path"),
+        Line(lambda w: w.qm.backup("copy.db", replace=1), ArgumentError, Reason.OPTIONS_ERROR, "replace"),
+        Line(lambda w: w.qm.backup("copy.db", progress=5), ArgumentError, Reason.ARGUMENT_ERROR, "progress"),
+        Line(lambda w: w.qm.backup("copy.db"), CallerError, Reason.FUNCTION_NOT_SUPPORTED, "memory"),
     ],
 }
 
