@@ -124,6 +124,7 @@ class Log:
         shared = self._coordination
         if self._pages < self._tidy_at or not shared.try_take(TIDYING):
             return
+        self._tidy_at = self._pages + LONG_PAGES // 4  # if it fails: not again at each commit
         try:
             reached("checkpoint")
             with told_as_ours(self._database):
