@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,6 +22,7 @@ MEMBERS = 5
 # Puts units of MEMBERS messages, and says each number when its commit has been acknowledged.
 WRITER = f"""
 import sys
+import threading
 import inorder
 qm = inorder.connect(sys.argv[1], program="writer")
 qm.put("UNITS", b"open", syncpoint=True)
@@ -228,3 +230,44 @@ os._exit(0)
         done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
     assert str(copy) in done.stdout, (done.stdout, done.stderr)
     assert sorted(one.name for one in path.parent.iterdir()) == ["orders.db", "orders.db-lock"]
+
+
+def test_a_process_may_fork_in_the_middle_of_a_backup(path: Path, copy: Path) -> None:
+    statuses: list[int] = []
+
+    def fork(done: int, total: int) -> None:
+        child = os.fork()
+        if not child:
+            try:
+                inorder.connect(path)
+            except inorder.ForkedConnection:
+                os._exit(7)
+            os._exit(1)
+        statuses.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+
+    with inorder.connect(path) as qm:
+        qm.create_queue("Q")
+        qm.put("Q", b"1")
+        qm.backup(copy, progress=fork)
+        qm.put("Q", b"2")
+        assert statuses == [7]
+    with inorder.connect(copy) as copied:
+        assert names(list(copied.browse("Q"))) == ["1"]
+    check_database(copy)
+
+
+def test_the_other_threads_of_the_process_go_on(path: Path, copy: Path) -> None:
+    with inorder.connect(path) as qm:
+        qm.create_queue("Q")
+        other = qm.connect()
+
+        def put(done: int, total: int) -> None:
+            thread = threading.Thread(target=other.put, args=("Q", b"meanwhile"))
+            thread.start()
+            thread.join(30)
+            assert not thread.is_alive()
+
+        qm.backup(copy, progress=put)
+        assert qm.depth("Q") >= 1
+    with inorder.connect(copy) as copied:
+        assert copied.depth("Q") == 0, "the copy is of one instant"
