@@ -1,19 +1,59 @@
-"""What several test files need: calls on threads of their own, and everything visible at one moment."""
+"""What several test files need: stores that are closed again, calls on threads, everything visible at one moment."""
 
 from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from types import TracebackType
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import pytest
 
-from inorder import QueueManager, Reason
+from inorder import QueueManager, Reason, connect
+from inorder.clock import Clock, SystemClock
 from inorder.errors import ArgumentError, InorderError, NoMessageAvailable
+from inorder.stores.base import Store
+from inorder.stores.sqlite import SqliteStore
+from inorder.testing import ManualClock
+from inorder.testing.stores import RestartableStore, make_store
 
 T = TypeVar("T")
 LIMIT_SECONDS = 20.0  # no test waits that long unless it fails
+
+
+def close_store(store: Store) -> None:
+    """Stops a store, and closes its files if it has any."""
+    store.stop()
+    if isinstance(store, SqliteStore):
+        store.database.close()
+
+
+class Stores:
+    """Makes stores of one kind, and closes them when it is left."""
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+        self._made: list[RestartableStore] = []
+
+    def make(self, clock: Clock | None = None) -> RestartableStore:
+        """A new store; by default it goes by the machine's clock."""
+        self._made.append(make_store(self.kind, clock or SystemClock()))
+        return self._made[-1]
+
+    def __enter__(self) -> Stores:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        while self._made:
+            close_store(self._made.pop())
+
+
+@contextlib.contextmanager
+def fresh_manager(kind: str) -> Iterator[QueueManager]:
+    """A connection to a new queue manager, gone at the end of the block: for each example of a property."""
+    with Stores(kind) as stores, connect(stores.make(ManualClock()), program="test") as manager:
+        yield manager
 
 
 class Call(Generic[T]):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from typing import Any, Literal
 
 import pytest
@@ -12,22 +11,10 @@ from tests.support import bodies, drained, waiting
 from inorder import FOREVER, Match, NoMessageAvailable, QueueManager, Reason
 from inorder.errors import InconsistentCall, InorderError
 from inorder.message import IN_GROUP, LAST_IN_GROUP, LAST_SEGMENT, SEGMENT
-from inorder.testing import ManualClock, temporary_manager
+from inorder.testing import ManualClock
 
 GROUP = b"G".ljust(24, b"\0")
 BIG, LITTLE = 273, 546
-
-
-@pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture
-def qm(clock: ManualClock) -> Iterator[QueueManager]:
-    with temporary_manager(clock=clock) as manager:
-        manager.create_queue("Q")
-        yield manager
 
 
 # ---- what to match

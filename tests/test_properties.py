@@ -6,12 +6,14 @@ from collections import Counter
 from itertools import count
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.support import fresh_manager
 
 from inorder import Message, NoMessageAvailable, QueueManager
 from inorder.message import IN_GROUP, LAST_IN_GROUP, LAST_SEGMENT, SEGMENT
-from inorder.testing import temporary_manager
+from inorder.testing import STORES
 
 ORDERS = st.sampled_from(["put", "prepare", "commit"])
 
@@ -39,9 +41,10 @@ arrivals = st.lists(
 )
 
 
+@pytest.mark.parametrize("store", STORES)
 @given(arrivals)
-def test_a_message_stays_where_the_attributes_of_its_arrival_put_it(steps: list[tuple[str, Any]]) -> None:
-    with temporary_manager() as qm:
+def test_a_message_stays_where_the_attributes_of_its_arrival_put_it(store: str, steps: list[tuple[str, Any]]) -> None:
+    with fresh_manager(store) as qm:
         qm.create_queue("Q")
         delivery, default, expected = "priority", 0, []
         for n, (what, value) in enumerate(steps):
@@ -78,9 +81,10 @@ def pieces_of(sizes: list[list[int]]) -> list[tuple[str, Message, int]]:
     return pieces
 
 
+@pytest.mark.parametrize("store", STORES)
 @given(groups, st.integers(0, 3), st.randoms(use_true_random=False))
 def test_logical_order_brings_each_group_together_where_its_head_stands(
-    sizes: list[list[int]], singles: int, random: Any
+    store: str, sizes: list[list[int]], singles: int, random: Any
 ) -> None:
     arriving = [*pieces_of(sizes), *((f"s{n}", Message(f"s{n}".encode()), 0) for n in range(singles))]
     random.shuffle(arriving)
@@ -90,7 +94,7 @@ def test_logical_order_brings_each_group_together_where_its_head_stands(
             expected.append(name)
         elif name.endswith(".1.0"):
             expected += sorted(piece for piece, _, group in arriving if group == g)
-    with temporary_manager() as qm:
+    with fresh_manager(store) as qm:
         qm.create_queue("Q")
         for _, message, _ in arriving:
             qm.put("Q", message)
@@ -100,12 +104,15 @@ def test_logical_order_brings_each_group_together_where_its_head_stands(
         assert drain(qm, logical=True) == expected
 
 
+@pytest.mark.parametrize("store", STORES)
 @given(groups, st.data())
-def test_a_group_that_lacks_a_piece_is_passed_over_whole(sizes: list[list[int]], data: st.DataObject) -> None:
+def test_a_group_that_lacks_a_piece_is_passed_over_whole(
+    store: str, sizes: list[list[int]], data: st.DataObject
+) -> None:
     arriving = pieces_of(sizes)
     missing = data.draw(st.integers(0, len(arriving) - 1))
     _, _, incomplete = arriving.pop(missing)
-    with temporary_manager() as qm:
+    with fresh_manager(store) as qm:
         qm.create_queue("Q")
         for _, message, _ in arriving:
             qm.put("Q", message)
@@ -189,9 +196,12 @@ class History:
             self.settled(self.puts[who], self.gets[who], commit=False)
 
 
+@pytest.mark.parametrize("store", STORES)
 @given(steps_of_three, ORDERS)
-def test_units_lose_nothing_double_nothing_and_keep_places(steps: list[tuple[int, str]], order: Any) -> None:
-    with temporary_manager() as qm:
+def test_units_lose_nothing_double_nothing_and_keep_places(
+    store: str, steps: list[tuple[int, str]], order: Any
+) -> None:
+    with fresh_manager(store) as qm:
         qm.create_queue("Q", order=order)
         history = History(qm)
         for who, what in steps:

@@ -16,11 +16,11 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.support import Call
+from tests.support import Call, fresh_manager
 
 from inorder import FOREVER, Message, NoMessageAvailable, OrderPending, QueueManager
 from inorder.errors import ConnectionBroken
-from inorder.testing import temporary_manager
+from inorder.testing import STORES
 
 ORDERS = ["put", "prepare", "commit"]
 WRITERS = 3
@@ -112,8 +112,8 @@ class Browser(Getter):
         return True
 
 
-def run(steps: list[Step], order: Any, kind: type[Getter], *, eager: bool) -> dict[int, list[str]]:
-    with temporary_manager() as qm:
+def run(steps: list[Step], order: Any, kind: type[Getter], store: str, *, eager: bool) -> dict[int, list[str]]:
+    with fresh_manager(store) as qm:
         qm.create_queue("Q", order=order)
         writers, reader = Writers(qm), kind(qm)
         for what, who, priority in steps:
@@ -130,18 +130,22 @@ def run(steps: list[Step], order: Any, kind: type[Getter], *, eager: bool) -> di
 
 @pytest.mark.parametrize("kind", [Getter, Browser])
 @pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("store", STORES)
 @given(steps=schedules)
 def test_an_eager_strict_reader_reads_what_a_laid_back_one_reads(
-    steps: list[Step], order: str, kind: type[Getter]
+    steps: list[Step], order: str, kind: type[Getter], store: str
 ) -> None:
-    assert run(steps, order, kind, eager=True) == run(steps, order, kind, eager=False)
+    assert run(steps, order, kind, store, eager=True) == run(steps, order, kind, store, eager=False)
 
 
 @pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("store", STORES)
 @given(steps=many_readers)
-def test_the_committed_gets_of_several_strict_readers_are_the_laid_back_sequence(steps: list[Step], order: Any) -> None:
+def test_the_committed_gets_of_several_strict_readers_are_the_laid_back_sequence(
+    steps: list[Step], order: Any, store: str
+) -> None:
     committed: list[Message] = []
-    with temporary_manager() as qm:
+    with fresh_manager(store) as qm:
         qm.create_queue("Q", order=order)
         writers = Writers(qm)
         readers = [qm.connect(program=f"reader {n}") for n in range(2)]
@@ -169,15 +173,16 @@ def test_the_committed_gets_of_several_strict_readers_are_the_laid_back_sequence
         while last.look():
             pass
         committed += last.read
-    laid_back = run([step for step in steps if not step[0].startswith("reader")], order, Getter, eager=False)
+    laid_back = run([step for step in steps if not step[0].startswith("reader")], order, Getter, store, eager=False)
     assert levels(committed) == laid_back
 
 
 @pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("store", STORES)
 @given(steps=schedules)
-def test_no_waiter_is_left_once_all_units_are_resolved(steps: list[Step], order: Any) -> None:
+def test_no_waiter_is_left_once_all_units_are_resolved(steps: list[Step], order: Any, store: str) -> None:
     """A strict getter that always waits, on a thread of its own, has read everything at the end."""
-    with temporary_manager() as qm:
+    with fresh_manager(store) as qm:
         qm.create_queue("Q", order=order)
         writers, reader, read = Writers(qm), qm.connect(program="reader"), list[Message]()
 
@@ -194,6 +199,6 @@ def test_no_waiter_is_left_once_all_units_are_resolved(steps: list[Step], order:
         writers.resolve_all()
         call.sleeps(reader)
         assert qm.depth("Q") == 0
-        assert levels(read) == run(steps, order, Getter, eager=False)
+        assert levels(read) == run(steps, order, Getter, store, eager=False)
         reader.abandon()
         call.result()

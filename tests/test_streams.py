@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
 from typing import IO, Any, cast
 
 import pytest
@@ -12,21 +11,8 @@ from tests.support import bodies, waiting
 from inorder import FOREVER, Match, NoMessageAvailable, QueueManager
 from inorder.errors import ArgumentError, InconsistentCall, InorderError
 from inorder.message import IN_GROUP, LAST_IN_GROUP, LAST_SEGMENT, NUMBER_MAX, SEGMENT
-from inorder.testing import ManualClock, temporary_manager
 
 TEXT = b"0123456789"
-
-
-@pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture
-def qm(clock: ManualClock) -> Iterator[QueueManager]:
-    with temporary_manager(clock=clock) as manager:
-        manager.create_queue("Q")
-        yield manager
 
 
 class Chunks:
