@@ -7,7 +7,10 @@ Hypothesis profiles: the everyday one repeats itself; INORDER_LONG=1 searches lo
 from __future__ import annotations
 
 import os
+import shutil
+import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -27,6 +30,24 @@ settings.load_profile(PROFILE)
 
 def pytest_report_header() -> str:
     return f"inorder: hypothesis profile {PROFILE} (INORDER_LONG=1 for the long one)"
+
+
+MEMORY_DISK = Path("/dev/shm")
+MEMORY_DISK_FREE_MIN = 2**30
+
+
+@pytest.fixture(scope="session", autouse=True)
+def quick_disk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Temporary stores lie on a disk in memory where there is one: they sync as ever, and wait five times less.
+
+    What a test keeps in `tmp_path` is on the real disk.
+    """
+    tmp_path_factory.getbasetemp()
+    before = tempfile.tempdir
+    if os.access(MEMORY_DISK, os.W_OK) and shutil.disk_usage(MEMORY_DISK).free >= MEMORY_DISK_FREE_MIN:
+        tempfile.tempdir = str(MEMORY_DISK)
+    yield
+    tempfile.tempdir = before
 
 
 @pytest.fixture(params=list(STORES))

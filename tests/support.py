@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import pytest
+from hypothesis import settings
 
 from inorder import QueueManager, Reason, connect
 from inorder.clock import Clock, SystemClock
@@ -20,6 +21,10 @@ from inorder.testing.stores import RestartableStore, make_store
 
 T = TypeVar("T")
 LIMIT_SECONDS = 20.0  # no test waits that long unless it fails
+
+
+# For a test of what is true of the memory store alone; it says why.
+memory_alone = pytest.mark.parametrize("kind", ["memory"], indirect=True)
 
 
 def close_store(store: Store) -> None:
@@ -54,6 +59,12 @@ def fresh_manager(kind: str) -> Iterator[QueueManager]:
     """A connection to a new queue manager, gone at the end of the block: for each example of a property."""
     with Stores(kind) as stores, connect(stores.make(ManualClock()), program="test") as manager:
         yield manager
+
+
+def examples(kind: str) -> settings:
+    """How many examples a property is tried with: fewer where each of them makes a file."""
+    every = settings().max_examples
+    return settings(max_examples=every if kind == "memory" else max(1, every // 4))
 
 
 class Call(Generic[T]):

@@ -9,10 +9,11 @@ import subprocess
 import sys
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support import Call, bodies, waiting
+from tests.support import Call, bodies, memory_alone, waiting
 
 from inorder import FOREVER, NoMessageAvailable, QueueManager, connect
 from inorder.errors import CallInProgress, ConnectionBroken, ConnectionClosed, ForkedConnection
@@ -101,17 +102,20 @@ AT_EXIT = """
 import atexit
 atexit.register(lambda: print(store.units(), store.status("Q").current_depth))
 import inorder
-from inorder.testing import ManualClock
-from inorder.testing.stores import make_store
-store = make_store("{kind}", ManualClock())
+from inorder.stores.{kind} import {name} as Store
+store = Store({path})
 qm = inorder.connect(store)
 qm.create_queue("Q")
 qm.put("Q", b"1", syncpoint=True)
 """
 
 
-def test_the_end_of_the_interpreter_backs_out(kind: str) -> None:
-    program = AT_EXIT.format(kind=kind)
+@pytest.mark.parametrize(("kind", "name", "path"), [("memory", "MemoryStore", ""), ("sqlite", "SqliteStore", "'file'")])
+def test_the_end_of_the_interpreter_backs_out(
+    kind: str, name: str, path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    program = AT_EXIT.format(kind=kind, name=name, path=path)
     done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True, timeout=60)
     assert done.stdout.split() == ["[]", "0"]
 
@@ -347,6 +351,16 @@ def test_a_handle_that_was_forked_takes_no_call(qm: QueueManager, call: Callable
 def test_a_child_that_forgets_a_connection_ends_nothing(qm: QueueManager) -> None:
     qm.put("Q", b"3", syncpoint=True)
 
+    assert in_child(qm.abandon) == 0
+    qm.commit()
+    assert bodies(qm) == [b"1", b"2", b"3"]
+
+
+@memory_alone  # the child of a store in a file has no copy of it
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_child_leaves_its_copy_of_the_memory_as_it_is(qm: QueueManager) -> None:
+    qm.put("Q", b"3", syncpoint=True)
+
     def act() -> None:
         store: Any = qm._store  # its verbs are refused here
         depth = store._handles.queues["Q"].depth
@@ -354,8 +368,6 @@ def test_a_child_that_forgets_a_connection_ends_nothing(qm: QueueManager) -> Non
         assert store._handles.queues["Q"].depth == depth
 
     assert in_child(act) == 0
-    qm.commit()
-    assert bodies(qm) == [b"1", b"2", b"3"]
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")

@@ -17,6 +17,11 @@ from inorder.stores.base import Change
 from inorder.testing.stores import RestartableStore
 
 
+def wants() -> bool:
+    """An observer looks at messages."""
+    return True
+
+
 @pytest.mark.parametrize("bad", [5, None, {"priority": 1}, "match"])
 def test_listen_refuses_what_is_no_match(qm: QueueManager, bad: object) -> None:
     with pytest.raises(MatchError):
@@ -42,8 +47,8 @@ def test_what_an_observer_raises_reaches_nobody(
         raise ZeroDivisionError
 
     seen: list[Change] = []
-    store.observe(fail)
-    store.observe(seen.append)
+    store.observe(fail, wants)
+    store.observe(seen.append, wants)
     with caplog.at_level(logging.ERROR, "inorder.stores"):
         assert qm.put("Q", b"1").warning is None
     assert [message.body for change in seen for message in change.visible] == [b"1"]
@@ -61,7 +66,7 @@ def test_observers_are_told_in_the_order_of_the_verbs(store: RestartableStore, q
                 gate.wait(LIMIT_SECONDS)
             seen.append(message.body)
 
-    store.observe(note)
+    store.observe(note, wants)
     other = qm.connect()
     first = Call(lambda: other.put("Q", b"1"))
     assert held.wait(LIMIT_SECONDS)
@@ -82,14 +87,14 @@ def test_an_observer_that_calls_the_store_is_told_of_that_afterwards(store: Rest
             other.put("R", b"x")
         seen.extend(change.queue for _ in change.visible)
 
-    store.observe(pass_on)
+    store.observe(pass_on, wants)
     qm.put("Q", b"1")
     assert seen == ["Q", "R"]
 
 
 def test_many_threads_lose_no_change(store: RestartableStore, qm: QueueManager) -> None:
     seen: list[bytes] = []
-    store.observe(lambda change: seen.extend(message.body for message in change.visible))
+    store.observe(lambda change: seen.extend(message.body for message in change.visible), wants)
 
     def put(number: int) -> None:
         with qm.connect() as own:
