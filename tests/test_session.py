@@ -276,7 +276,7 @@ def test_the_time_of_a_verb_is_taken_under_the_lock(qm: QueueManager, store: Any
     held: list[bool] = []
     now = store.clock.now
 
-    def look() -> float:
+    def look() -> Any:
         held.append(store._lock.held)
         return now()
 
