@@ -68,7 +68,8 @@ class Codec:
 
     def number_in(self, message_id: bytes) -> int | None:
         """The number from which this message id was made, if this queue manager made it."""
-        return int.from_bytes(message_id[16:], "big") if message_id[:16] == self._prefix else None
+        number = int.from_bytes(message_id[16:], "big")
+        return number if message_id[:16] == self._prefix and number < 2**63 else None
 
     def arrival(
         self,
