@@ -20,7 +20,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from .errors import CallInProgress, ConnectionClosed, ForkedConnection, InorderError, bad_argument
+from .errors import CallInProgress, ConnectionClosed, ForkedConnection, InorderError, StoreError, bad_argument
 from .events import Hub, await_end
 from .rules.grouping import NOTHING_OPEN, GroupState
 from .rules.puts import Program
@@ -67,7 +67,14 @@ class Services:
     def end(self, owner: int) -> None:
         """Ends a connection as if the program had died. Harmless when repeated."""
         # In this order: a call that comes to wait after the dismissal finds at its first look that all is over.
-        self.store.disconnect(owner)
+        try:
+            self.store.disconnect(owner)
+        except StoreError:
+            self._has_ended(owner)
+            raise
+        self._has_ended(owner)
+
+    def _has_ended(self, owner: int) -> None:
         self.room.dismiss(owner)
         with self._lock:
             is_last = self._owners == {owner}
@@ -143,6 +150,17 @@ def services_of(store: Store) -> Services:
         if not isinstance(store.shared, Services):
             store.shared = Services(store)
         return store.shared
+
+
+def _forget_parents_files() -> None:
+    """In a child made by fork; another thread of the parent may have been opening a file."""
+    global _making  # noqa: PLW0603 - the lock that was inherited is held by a thread that is not here
+    _making = threading.RLock()
+    _open_files.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_parents_files)
 
 
 @atexit.register

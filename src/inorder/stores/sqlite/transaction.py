@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import apsw
@@ -111,6 +112,7 @@ class SqliteTransaction(Transaction[SqliteQueue, SqliteUnit]):
         self._numbers: Iterator[int] | None = None
         self._reserved = 0
         self._before: list[tuple[Connection[SqliteUnit], SqliteUnit | None, int]] = []
+        self.restore: list[Callable[[], object]] = []  # takes back what this process keeps, should all be rolled back
 
     def value(self, sql: str, *values: Any) -> Any:
         """The one value of a statement; None if there is no row."""
@@ -185,6 +187,8 @@ class SqliteTransaction(Transaction[SqliteQueue, SqliteUnit]):
             if unit is not None:
                 unit.calls = calls
                 self.store.session_units[unit.id] = unit
+        for restore in reversed(self.restore):
+            restore()
         self.store.definitions.forget()
 
     # --- messages arrive
@@ -303,6 +307,7 @@ class SqliteTransaction(Transaction[SqliteQueue, SqliteUnit]):
     def release(self, handle: Handle[SqliteUnit], queue: SqliteQueue) -> bool:
         if not handle.locked:
             return False
+        self.restore.append(partial(handle.locked.extend, list(handle.locked)))
         handle.locked.clear()
         locked = [queue.row_of(columns) for columns in self.execute(LOCKED_BY_HANDLE, (handle.id,))]
         for row in locked:

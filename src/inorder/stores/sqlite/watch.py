@@ -53,8 +53,12 @@ class Watch:
                 self._wanted.clear()
 
     def looked(self, queue: int, name: str, seen: int) -> None:
-        """A call has looked at a queue, at this state of it, and waits for another one."""
-        self._seen[queue] = name, seen
+        """A call has looked at a queue, at this state of it, and waits for another one.
+
+        While other calls wait, what they have seen stands: should it be older, they are still to be told.
+        """
+        if self._waiting <= 1 or queue not in self._seen:
+            self._seen[queue] = name, seen
 
     def own(self, queue: int, seen: int) -> None:
         """This process has changed the queue: its waiters are told already."""
