@@ -31,11 +31,11 @@ class Watch:
     """The thread, and what it compares with. It does not keep the store alive."""
 
     def __init__(self, store: SqliteStore) -> None:
-        self._store = weakref.ref(store)
+        self._wanted = threading.Event()
+        self._store = weakref.ref(store, lambda _: self._wanted.set())  # the thread sees that it has gone, and ends
         self._seen: dict[int, tuple[str, int]] = {}  # queues that calls have waited on, with what was seen last
         self._any = 0
         self._waiting = 0
-        self._wanted = threading.Event()
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._ended = False
@@ -44,13 +44,15 @@ class Watch:
         """One more call waits, or one less."""
         with self._lock:
             self._waiting += 1 if waits else -1
-            if self._waiting > 0 and not self._ended:
-                self._wanted.set()
-                if self._thread is None or not self._thread.is_alive():
-                    self._thread = threading.Thread(target=_run, args=(self,), name="inorder watch", daemon=True)
-                    self._thread.start()
-            else:
+            if self._ended:
+                return
+            if not self._waiting:
                 self._wanted.clear()
+                return
+            self._wanted.set()
+            if self._thread is None or not self._thread.is_alive():
+                self._thread = threading.Thread(target=_run, args=(self,), name="inorder watch", daemon=True)
+                self._thread.start()
 
     def looked(self, queue: int, name: str, seen: int) -> None:
         """A call has looked at a queue, at this state of it, and waits for another one.
