@@ -49,6 +49,7 @@ class Services:
         self.forgotten: queues.SimpleQueue[int] = queues.SimpleQueue()  # owners; a finalizer may put at any moment
         self._owners: set[int] = set()
         self._lock = threading.RLock()  # the collector may come to a line here, and end a generator that makes a call
+        self.is_over = False  # the interpreter ends
         self._process = os.getpid()
         _all_services.add(self)
 
@@ -93,7 +94,7 @@ class Services:
 
     def reap(self) -> None:
         """Ends the connections that were forgotten; one that cannot be ended now is kept for the next time."""
-        if self.forgotten.empty():  # nearly always, and each call asks
+        if self.forgotten.empty() or self.is_over:  # the former nearly always, and each call asks
             return
         with contextlib.suppress(queues.Empty):
             while True:
@@ -110,6 +111,7 @@ class Services:
         """The interpreter ends: units are backed out, nobody is awaited."""
         if self._process != os.getpid():
             return
+        self.is_over = True
         for owner in list(self._owners):
             with contextlib.suppress(InorderError):
                 self.store.disconnect(owner)
@@ -214,10 +216,15 @@ class Session:
         self._in_progress = threading.Lock()
         self._ending = threading.Lock()
         self._process = os.getpid()
-        self.closed = False
+        self._ended = False
         # Handles, blocks and the connection all hold the session: it is forgotten with the last of them.
         self._forgotten = weakref.finalize(self, services.forgotten.put, self.owner)
         self._forgotten.atexit = False
+
+    @property
+    def closed(self) -> bool:
+        """Whether the connection has ended, or all have with the interpreter."""
+        return self._ended or self.services.is_over
 
     # --- one call at a time
 
@@ -301,6 +308,6 @@ class Session:
         with self._ending:
             if self.closed:
                 return
-            self.closed = True
+            self._ended = True
         self.services.end(self.owner)
         self._forgotten.detach()
