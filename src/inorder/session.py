@@ -309,5 +309,9 @@ class Session:
             if self.closed:
                 return
             self._ended = True
-        self.services.end(self.owner)
+        try:
+            self.services.end(self.owner)
+        except BaseException:
+            self._forgotten()  # the next call of any connection tries again
+            raise
         self._forgotten.detach()
