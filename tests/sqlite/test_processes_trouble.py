@@ -183,12 +183,13 @@ def spoil(path: Path, table: bytes) -> None:
     connection = apsw.Connection(str(path))
     size = connection.pragma("page_size")
     assert isinstance(size, int)
-    pages = connection.execute(
+    found = connection.execute(
         "SELECT pageno FROM dbstat WHERE name = ? AND pagetype = 'leaf' ORDER BY pageno", (table.decode(),)
-    ).fetchall()
+    )
+    pages = [page for (page,) in found if isinstance(page, int)]
     connection.close()
     with path.open("r+b") as file:
-        for (page,) in pages[5:15]:
+        for page in pages[5:15]:
             file.seek((page - 1) * size)
             file.write(b"\xff" * size)
 
