@@ -5,13 +5,14 @@
 
 -- name: here
 -- All that every verb wants to know of its queue, in one step: counters, depth, and whether there is anything to do
--- first (expired messages, messages whose delivery time has come) or to tell (edges, marks).
+-- first (expired messages, messages whose delivery time has come) or to heed (edges, marks, groups entered).
 SELECT
     counter, reserved, depth,
     (SELECT min(expires_at) FROM message WHERE queue = ?1 AND expires_at IS NOT NULL AND NOT away),
     (SELECT min(due_at) FROM message WHERE queue = ?1 AND due_at IS NOT NULL),
     EXISTS (SELECT 1 FROM edge WHERE queue = ?1),
     EXISTS (SELECT 1 FROM mark),
+    EXISTS (SELECT 1 FROM entered WHERE queue = ?1),
     (SELECT revision FROM manager)
 FROM tally WHERE queue = ?1;
 
@@ -40,31 +41,32 @@ INSERT INTO content VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?
 -- ===== the search: rows in order of place, by index
 
 -- name: available
--- One step into message_place; a page is read in order, nothing is sorted.
+-- Steps into message_place, one for each kind of head, merged: a page is read in order, nothing is sorted.
 SELECT {columns} FROM message m INDEXED BY message_place {joins}
-WHERE m.queue = ? AND m.head = ? AND m.available AND (m.rank, m.number, m.ordinal) > (?, ?, ?){chosen}
-ORDER BY m.rank, m.number, m.ordinal LIMIT ?;
+WHERE m.queue = :queue AND m.head = {head} AND m.available
+    AND (m.rank, m.number, m.ordinal) > (:rank, :number, :ordinal){chosen};
 
 -- name: available by message id
 -- For those who name a message id that a program made; ids made here lead to the number.
 SELECT {columns} FROM message m INDEXED BY message_message_id {joins}
-WHERE m.queue = ? AND m.message_id = ? AND m.available AND (m.rank, m.number, m.ordinal) > (?, ?, ?){chosen}
-ORDER BY m.rank, m.number, m.ordinal LIMIT ?;
+WHERE m.queue = :queue AND m.message_id = :wanted AND m.available
+    AND (m.rank, m.number, m.ordinal) > (:rank, :number, :ordinal){chosen};
 
 -- name: available by correlation id
 SELECT {columns} FROM message m INDEXED BY message_correlation_id {joins}
-WHERE m.queue = ? AND m.correlation_id = ? AND m.available AND (m.rank, m.number, m.ordinal) > (?, ?, ?){chosen}
-ORDER BY m.rank, m.number, m.ordinal LIMIT ?;
+WHERE m.queue = :queue AND m.correlation_id = :wanted AND m.available
+    AND (m.rank, m.number, m.ordinal) > (:rank, :number, :ordinal){chosen};
 
 -- name: available by number
 SELECT {columns} FROM message m {joins}
-WHERE m.id = ? AND m.queue = ? AND m.available AND (m.rank, m.number, m.ordinal) > (?, ?, ?){chosen};
+WHERE m.id = :wanted AND m.queue = :queue AND m.available
+    AND (m.rank, m.number, m.ordinal) > (:rank, :number, :ordinal){chosen};
 
 -- name: held
 -- What one holder keeps from others, in order: a strict reader wants the first, its own lock's reader all.
 SELECT {columns} FROM message m INDEXED BY message_held {joins}
-WHERE m.queue = ? AND m.holder = ? AND m.head = ? AND (m.rank, m.number, m.ordinal) > (?, ?, ?){chosen}
-ORDER BY m.rank, m.number, m.ordinal LIMIT ?;
+WHERE m.queue = :queue AND m.holder = :wanted AND m.head = {head}
+    AND (m.rank, m.number, m.ordinal) > (:rank, :number, :ordinal){chosen};
 
 -- name: next holder
 -- Steps from holder to holder, however much each holds.
@@ -80,7 +82,8 @@ SELECT min(rank) FROM message INDEXED BY message_held WHERE queue = ?1 AND holde
 -- name: member
 -- The next member of a group for a reader inside it: its numbers lead to it, however large the group.
 SELECT {columns} FROM message m INDEXED BY message_member {joins}
-WHERE m.queue = ? AND m.group_id = ? AND m.sequence_number = ? AND m."offset" = ? AND m.number IS NOT NULL{chosen}
+WHERE m.queue = :queue AND m.group_id = :group AND m.sequence_number = :sequence AND m."offset" = :start
+    AND m.number IS NOT NULL{chosen}
 ORDER BY m.rank, m.number, m.ordinal;
 
 -- name: members
@@ -123,12 +126,54 @@ SELECT
     m.length, m.uid_origin, m.uid_number
 FROM message m JOIN content c ON c.id = m.id WHERE m.id = ?;
 
+-- ===== plain gets: many at a time
+
+-- name: take
+-- The first messages of all that are available, with their contents; the columns as `Codec.got` takes them.
+SELECT
+    m.id, c.report, c.message_type, c.expiry, c.feedback, c.encoding, c.coded_character_set_id, c.format, c.priority,
+    m.persistent, m.message_id, m.correlation_id, c.reply_to_queue, c.reply_to_queue_manager, c.user_identifier,
+    c.accounting_token, c.application_identity_data, c.put_application_type, c.put_application_name, c.put_at,
+    c.application_origin_data, m.group_id, m.sequence_number, m."offset", m.flags, m.original_length, c.delay, c.body,
+    m.length, m.uid_origin, m.uid_number, m.expires_at, m.backouts, m.rank, m.number, m.ordinal
+FROM (
+    SELECT * FROM message INDEXED BY message_place WHERE queue = ?1 AND head = 2 AND available
+    UNION ALL
+    SELECT * FROM message INDEXED BY message_place WHERE queue = ?1 AND head = 1 AND available
+    UNION ALL
+    SELECT * FROM message INDEXED BY message_place WHERE queue = ?1 AND head = 0 AND available
+    ORDER BY rank, number, ordinal LIMIT ?2
+) AS m CROSS JOIN content c ON c.id = m.id;
+
+-- name: take group
+-- A group's available members in logical order, with their contents.
+SELECT
+    m.id, c.report, c.message_type, c.expiry, c.feedback, c.encoding, c.coded_character_set_id, c.format, c.priority,
+    m.persistent, m.message_id, m.correlation_id, c.reply_to_queue, c.reply_to_queue_manager, c.user_identifier,
+    c.accounting_token, c.application_identity_data, c.put_application_type, c.put_application_name, c.put_at,
+    c.application_origin_data, m.group_id, m.sequence_number, m."offset", m.flags, m.original_length, c.delay, c.body,
+    m.length, m.uid_origin, m.uid_number, m.expires_at, m.backouts, m.rank, m.number, m.ordinal
+FROM message m INDEXED BY message_member CROSS JOIN content c ON c.id = m.id
+WHERE m.queue = ?1 AND m.group_id = ?2 AND m.available
+ORDER BY m.sequence_number, m."offset", m.rank, m.number, m.ordinal;
+
+-- name: hold
+-- A plain get in a unit of work.
+UPDATE message SET state = ?2, unit = ?3, away = 1, co_op_marked_at = NULL WHERE id = ?1;
+
 -- ===== time
 
 -- name: expired
-SELECT {columns} FROM message m INDEXED BY message_expiry
-WHERE m.queue = ? AND m.expires_at <= ? AND m.expires_at IS NOT NULL AND NOT m.away
-ORDER BY m.expires_at LIMIT ?;
+-- For those who are told of expired messages.
+SELECT id FROM message INDEXED BY message_expiry
+WHERE queue = ? AND expires_at <= ? AND expires_at IS NOT NULL AND NOT away ORDER BY expires_at LIMIT ?;
+
+-- name: remove expired
+-- What held or locked them may be idle now.
+DELETE FROM message WHERE id IN (
+    SELECT id FROM message INDEXED BY message_expiry
+    WHERE queue = ? AND expires_at <= ? AND expires_at IS NOT NULL AND NOT away ORDER BY expires_at LIMIT ?
+) RETURNING id, unit, lock;
 
 -- name: ripen
 -- Delayed messages whose time has come stand among the available ones from now on.
@@ -209,9 +254,10 @@ DELETE FROM unit WHERE id = ?;
 -- name: prepare unit
 UPDATE unit SET kind = 'prepared', name = ?, connection = NULL WHERE id = ?;
 
--- name: is idle
+-- name: end idle
 -- A confirm id or lock id that holds nothing is forgotten.
-SELECT NOT EXISTS (SELECT 1 FROM message WHERE unit = ?1) AND NOT EXISTS (SELECT 1 FROM message WHERE lock = ?1);
+DELETE FROM unit WHERE id = ?1 AND kind IN ('confirm', 'lock')
+    AND NOT EXISTS (SELECT 1 FROM message WHERE unit = ?1) AND NOT EXISTS (SELECT 1 FROM message WHERE lock = ?1);
 
 -- name: shares
 -- What a unit holds, counted: by queue and state.
@@ -255,6 +301,9 @@ DELETE FROM message WHERE unit = ? AND queue = ? AND state = ?;
 -- name: expired puts of unit
 SELECT 1 FROM message INDEXED BY message_unit
 WHERE unit = ? AND queue = ? AND state = 1 AND expires_at <= ? LIMIT 1;
+
+-- name: any locked with
+SELECT 1 FROM message INDEXED BY message_lock_confirm WHERE queue = ? AND lock_confirm = ? LIMIT 1;
 
 -- name: locks of unit
 SELECT DISTINCT lock FROM message INDEXED BY message_unit
@@ -478,7 +527,10 @@ UPDATE message SET forgotten = 1 WHERE id = ?;
 SELECT id FROM definition WHERE type = 'local';
 
 -- name: queues with expired
-SELECT DISTINCT queue FROM message WHERE expires_at <= ? AND expires_at IS NOT NULL AND NOT away;
+SELECT id FROM definition WHERE type = 'local' AND EXISTS (
+    SELECT 1 FROM message INDEXED BY message_expiry
+    WHERE queue = definition.id AND expires_at <= ? AND expires_at IS NOT NULL AND NOT away
+);
 
 -- name: units
 -- What an operator sees: all units, with what each holds.
