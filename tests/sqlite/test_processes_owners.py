@@ -19,6 +19,7 @@ from inorder.errors import (
     QueueFull,
     UnknownQueue,
 )
+from inorder.stores.sqlite import watch
 
 __all__ = ["child", "path", "qm"]
 
@@ -118,6 +119,13 @@ def test_before_a_message_is_said_to_be_held_it_is_seen_whether_the_holder_lives
     assert qm.depth("Q") == 0
 
 
+@pytest.fixture
+def sooner(monkeypatch: pytest.MonkeyPatch) -> None:
+    """While calls of this process wait, it looks oftener for the dead than once a second."""
+    monkeypatch.setattr(watch, "BURY_SECONDS", 0.05)
+
+
+@pytest.mark.usefixtures("sooner")
 def test_a_waiting_call_is_given_what_a_dead_reader_had(qm: QueueManager, child: Program) -> None:
     child.run("qm.put('Q', b'1'); qm.get('Q', syncpoint=True)")
     call = waiting(qm, lambda: qm.get("Q", wait=FOREVER))
@@ -224,6 +232,7 @@ def test_a_temporary_queue_goes_with_its_dead_creator(qm: QueueManager, child: P
         qm.open(name, output=True)
 
 
+@pytest.mark.usefixtures("sooner")
 def test_a_call_that_waits_on_a_temporary_queue_ends_with_its_creator(qm: QueueManager, child: Program) -> None:
     qm.create_model("MODEL", shareable=True, default_input="shared")
     name = child.ask("(handle := qm.open('MODEL', input='shared')).name")

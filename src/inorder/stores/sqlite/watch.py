@@ -13,7 +13,6 @@ import time
 import weakref
 from typing import TYPE_CHECKING
 
-from ...errors import InorderError
 from ..base import Change
 from . import owners
 
@@ -87,6 +86,10 @@ class Watch:
                 self._seen[queue] = name, seen
                 store.tell_of(Change(name))
 
+    def _tell_all(self, store: SqliteStore) -> None:
+        for name, _ in list(self._seen.values()):
+            store.tell_of(Change(name))
+
 
 def _run(watch: Watch) -> None:
     bury_at = time.monotonic() + BURY_SECONDS
@@ -100,8 +103,9 @@ def _run(watch: Watch) -> None:
             if time.monotonic() >= bury_at:
                 bury_at = time.monotonic() + BURY_SECONDS
                 owners.bury_dead(store)
-        except InorderError:
-            log.exception("waiting calls are not told of what other processes do until this is mended")
+        except Exception:
+            log.exception("the store cannot be watched; waiting calls look for themselves, and meet the error")
+            watch._tell_all(store)
             time.sleep(BURY_SECONDS)
         del store
         time.sleep(LOOK_SECONDS)
