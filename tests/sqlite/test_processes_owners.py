@@ -176,6 +176,34 @@ def test_a_dead_browser_locks_nothing(qm: QueueManager, child: Program) -> None:
     assert qm.get("Q").body == b"1"
 
 
+def test_the_marks_of_a_dead_cooperating_browser_go(qm: QueueManager, child: Program) -> None:
+    qm.put("Q", b"1")
+    child.run("handle = qm.open('Q', browse=True, co_op=True); handle.browse_first(mark_co_op=True)")
+    with qm.open("Q", browse=True, co_op=True) as queue, pytest.raises(NoMessageAvailable):
+        queue.browse_first(unmarked=True)
+    child.kill()
+    with qm.open("Q", browse=True, co_op=True) as queue:
+        assert queue.browse_first(unmarked=True).body == b"1"
+
+
+def test_a_dead_waiter_waits_no_more(qm: QueueManager, child: Program) -> None:
+    qm.put("Q", b"1", syncpoint=True)
+    child.run("qm.put('Q', b'2'); wait = Waiting(qm, lambda: qm.get('Q', wait=60, read_order='strict'))")
+    assert qm.order_view("Q").strict_waiters == 1
+    child.kill()
+    assert qm.order_view("Q").strict_waiters == 0
+
+
+def test_what_is_undone_over_several_queues_is_undone_on_all(qm: QueueManager, child: Program) -> None:
+    qm.create_queue("R")
+    qm.put_many("Q", [b"1", b"2"])
+    child.run("for _ in range(2): qm.put('R', qm.get('Q', syncpoint=True), syncpoint=True)")
+    child.kill()
+    with pytest.raises(NoMessageAvailable):
+        qm.get("R")
+    assert (bodies(qm), qm.depth("R")) == ([b"1", b"2"], 0)
+
+
 def test_confirm_ids_lock_ids_and_prepared_units_stay(qm: QueueManager, child: Program) -> None:
     child.run("qm.put('Q', b'locked'); lock = qm.browse_and_lock('Q').lock_id")
     lock_id = child.ask("lock")

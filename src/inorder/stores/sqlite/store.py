@@ -204,6 +204,8 @@ class SqliteStore:
             with self.verb() as verb:
                 return owners.open_handle(self, verb, self.connection(owner), queue, options, dynamic_name)
 
+        if options.co_op:
+            owners.bury_dead(self)  # the marks of a cooperating set end with the last of it
         return self._unless_dead(once, ObjectInUse)
 
     def extend(self, handle: int, options: OpenOptions) -> Opened:
