@@ -10,6 +10,7 @@ import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import apsw
@@ -116,6 +117,7 @@ class SqliteTransaction(Transaction[SqliteQueue, SqliteUnit]):
         self._numbers: Iterator[int] | None = None
         self._reserved = 0
         self._before: list[tuple[Connection[SqliteUnit], SqliteUnit | None, int]] = []
+        self.restore: list[Callable[[], object]] = []  # takes back what this process keeps, should all be rolled back
 
     def value(self, sql: str, *values: Any) -> Any:
         """The one value of a statement; None if there is no row."""
@@ -189,6 +191,8 @@ class SqliteTransaction(Transaction[SqliteQueue, SqliteUnit]):
             if unit is not None:
                 unit.calls = calls
                 self.store.session_units[unit.id] = unit
+        for restore in reversed(self.restore):
+            restore()
         self.store.definitions.forget()
 
     # --- messages arrive
@@ -307,6 +311,7 @@ class SqliteTransaction(Transaction[SqliteQueue, SqliteUnit]):
     def release(self, handle: Handle[SqliteUnit], queue: SqliteQueue) -> bool:
         if not handle.locked:
             return False
+        self.restore.append(partial(handle.locked.extend, list(handle.locked)))
         handle.locked.clear()
         locked = [queue.row_of(columns) for columns in self.execute(LOCKED_BY_HANDLE, (handle.id,))]
         for row in locked:
