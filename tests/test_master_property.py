@@ -16,7 +16,6 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
-from tests.file_store import needs_files
 from tools.proof.acts import Reading, Sighting
 from tools.proof.checker import check_round
 from tools.proof.history import History, read_folder
@@ -79,7 +78,6 @@ def start(folder: Path, role: str, name: str, queue: str, *options: object) -> s
     return subprocess.Popen([sys.executable, *map(str, asked + list(options))])
 
 
-@needs_files
 @pytest.mark.parametrize("kind", ["getter", "browser"])
 @pytest.mark.parametrize("queue", RULES)
 def test_an_eager_strict_reader_among_processes_reads_what_a_laid_back_one_reads(

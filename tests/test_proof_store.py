@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from tests.file_store import needs_files
 from tools.proof.acts import Reading
 from tools.proof.checker import ROUNDS, STORE, run_observer
 from tools.proof.history import read_folder
@@ -18,7 +17,6 @@ from tools.proof.labels import parse, text_of
 import inorder
 from inorder import Message, QueueManager
 
-pytestmark = needs_files
 STEPS = 150
 SINGLES = ("BY_PUT", "BY_COMMIT", "BY_PREPARE")
 
