@@ -225,6 +225,7 @@ def test_damage_anywhere_in_a_body_shows() -> None:
     body = label.body(500)
     assert text_of(body) == str(label)
     assert text_of(body[:300] + b"\0" + body[301:]).startswith("?")
+    assert text_of(body[:-1]).startswith("?")
     assert text_of(b"").startswith("?")
 
 
