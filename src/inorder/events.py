@@ -110,6 +110,8 @@ class Hub:
         self._no_more.atexit = False
 
     def _changed(self, change: Change) -> None:
+        if self._calls is None:
+            return
         with self._lock:
             registered, calls = self._registered, self._calls
         if calls is not None:

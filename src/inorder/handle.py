@@ -157,15 +157,7 @@ class Queue:
             state = self._puts.state
             in_unit = self._session.in_unit(options.syncpoint) and not (options.confirm_id or options.uid)
             self._session.has_worked |= in_unit
-            outcome = self._store.put(
-                PutRequest(
-                    handle=self._handle,
-                    messages=messages,
-                    options=options,
-                    state=state,
-                    in_unit=in_unit,
-                )
-            )
+            outcome = self._store.put(PutRequest(self._handle, messages, options, state, in_unit))
             self._puts.advance(outcome.state, before_unit=state if in_unit else None)
             return outcome.results
 
@@ -438,14 +430,14 @@ class Queue:
         self._session.has_worked |= (syncpoint or options.syncpoint_if_persistent) and not options.browse
         outcome = self._store.get(
             GetRequest(
-                handle=self._handle,
-                options=options,
-                state=retained.state,
-                cursor=self._cursor,
-                syncpoint=syncpoint and not (options.browse or options.confirm_id),
-                waits=bool(options.wait) and not options.by_cursor,
-                count=count,
-                one_group=one_group,
+                self._handle,
+                options,
+                retained.state,
+                self._cursor,
+                syncpoint and not (options.browse or options.confirm_id),
+                bool(options.wait) and not options.by_cursor,
+                count,
+                one_group,
             )
         )
         if not outcome.messages:

@@ -151,6 +151,8 @@ class Room:
     # --- what wakes
 
     def _changed(self, change: Change) -> None:
+        if not self._waiters:  # who comes now looks first
+            return
         with self._condition:
             waiters = self._on(change.queue)
             if not any(one.looking or self._has_reason(one) for one in waiters):

@@ -45,8 +45,7 @@ class Opened(NamedTuple):
     options: OpenOptions
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PutRequest:
+class PutRequest(NamedTuple):
     """Messages to put through one handle, in this order, all or none."""
 
     handle: int
@@ -63,12 +62,11 @@ class PutOutcome(NamedTuple):
     state: GroupState
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GetRequest:
+class GetRequest(NamedTuple):
     """Gets or browses through one handle, as if called one after another.
 
     Args:
-        count: how many messages at most; the answer ends before the first that cannot be had, and after the
+        most: how many messages at most; the answer ends before the first that cannot be had, and after the
             first that has a warning.
         one_group: end after the message that ends its group.
         waits: the call will wait if it is given nothing: what blocks it is recorded, so that readers that wait
@@ -81,7 +79,7 @@ class GetRequest:
     cursor: Cursor
     syncpoint: bool
     waits: bool = False
-    count: int = 1
+    most: int = 1
     one_group: bool = False
 
 

@@ -9,7 +9,7 @@ from typing import Generic
 from ..attributes import ManagerAttributes, QueueAttributes
 from ..errors import DuplicateMessage, OptionsError, QueueFull, WrongState
 from ..rules.lifecycle import Answer, Event, step
-from ..rules.puts import Planned, PutCircumstances, PutResult, plan_put
+from ..rules.puts import Planned, PutCircumstances, PutResult, plan_puts
 from .base import PutOutcome, PutRequest
 from .rows import Row
 from .shelf import Handle, Q, Transaction, U
@@ -51,11 +51,7 @@ class Putting(Generic[Q, U]):
             now=self.verb.now,
             new_number=self.numbers.__next__,
         )
-        plans, state = [], self.request.state
-        for message in self.request.messages:
-            plans.append(plan_put(message, self.request.options, state, circumstances))
-            state = plans[-1].state
-        return plans
+        return plan_puts(self.request.messages, self.request.options, self.request.state, circumstances)
 
     # --- repeated puts
 

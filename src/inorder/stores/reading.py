@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Generic, NamedTuple
 
 from ..attributes import ManagerAttributes, QueueAttributes
@@ -82,9 +81,9 @@ class Reading(Generic[Q, U]):
         gets.check_browse_mode(request.options, request.cursor, strict=self.strict)
         state, cursor = gets.begin(request.options, request.state, request.cursor)
         outcome = GetOutcome([], request.state, request.cursor)
-        while len(outcome.messages) < request.count:
+        while len(outcome.messages) < request.most:
             if request.one_group and outcome.messages:
-                self.request = replace(request, options=gets.within_group(request.options, state))
+                self.request = request._replace(options=gets.within_group(request.options, state))
             try:
                 self.reader = self._reader()  # the call's own unit may have begun with its first message
                 found = self._find(state, cursor)

@@ -62,7 +62,7 @@ class Coordination:
     """The sidecar of one store, as this process has it. Use `attach` and `detach`."""
 
     def __init__(self, path: Path, mode: int) -> None:
-        self.path = path
+        self.path, self._name = path, str(path)
         self.users = 0
         self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, mode)
         try:
@@ -102,7 +102,7 @@ class Coordination:
 
     def refuse_replaced(self) -> None:
         """Raise StoreError if this is not the file that others would find."""
-        if identity_of(self.path) != self.identity:
+        if identity_of(self._name) != self.identity:
             raise StoreError(
                 f"{self.path} was deleted or replaced while the store was open, and other processes cannot see who is "
                 "alive here. Close the store in all processes and open it again.",
@@ -374,7 +374,7 @@ def forget_all() -> None:
     _attached.clear()
 
 
-def identity_of(path: Path) -> tuple[int, int] | None:
+def identity_of(path: str | Path) -> tuple[int, int] | None:
     """Device and inode of the file at a path; None if there is none."""
     try:
         status = os.stat(path)  # noqa: PTH116 - Path.stat costs three times as much, and each write asks

@@ -67,13 +67,14 @@ class Database:
 
     def __init__(self, path: str | os.PathLike[str], *, schema: str, version: int) -> None:
         self.path = Path(path).resolve()
+        self._name = str(self.path)
         self.ticket = 0
         self._version = version
         self._changed: set[int] = set()
         self._owners: set[int] = set()
         self._refusal: type[InorderError] | None = None
         self._in_use = threading.RLock()
-        self._inside = False
+        self._inside = self._writes = False
         self._connection: apsw.Connection | None = None
         with _opening:
             if self.path in _inherited:
@@ -174,61 +175,97 @@ class Database:
                 self._connection = self._connect_for_use()
         return self._connection
 
-    @contextmanager
-    def writing(self) -> Iterator[None]:
-        """Wait for the turn, and do what the block does as one transaction: all of it, or with an exception nothing.
+    def begin(self, *, writes: bool) -> apsw.Connection:
+        """Begin a transaction; `commit` or `abort` must follow, on the same thread.
 
-        Raises: StoreFull, StoreDamaged, StoreError; the database is as before and can be used. ConnectionClosed,
-        ForkedConnection.
+        A writing one waits for the turn. A reading one sees one state of the database, whatever others write meanwhile.
+
+        Raises: StoreDamaged, StoreError; ConnectionClosed, ForkedConnection. None has begun then.
         """
-        with self._in_use:
+        self._in_use.acquire()
+        try:
             connection = self.connection
             assert not self._inside, "a transaction inside another one"
-            shared = self._coordination
-            shared.take(TURN)
-            self._inside = True
-            try:
-                self._refuse_replaced()
+            if writes:
+                self._coordination.take(TURN)
+        except BaseException:
+            self._in_use.release()
+            raise
+        self._inside, self._writes = True, writes
+        try:
+            self._refuse_replaced()
+            if writes:
                 _patiently(connection, "BEGIN IMMEDIATE")
                 reached("begun")
-                yield
+            else:
+                _patiently(connection, "BEGIN")
+                # BEGIN alone fixes no state yet: the first statement does, and that is the one to wait.
+                _patiently(connection, "SELECT 1 FROM sqlite_schema LIMIT 1")
+        except BaseException as error:
+            self.abort(error)
+            raise
+        return connection
+
+    def commit(self) -> None:
+        """End the transaction: all of it has happened, and others are told of what `note_change` noted.
+
+        Raises: StoreFull, StoreDamaged, StoreError: nothing of it has happened, and the database can be used.
+        """
+        connection, shared = self.connection, self._coordination
+        try:
+            if self._writes:
                 shared.before_commit()
                 reached("written")
                 _patiently(connection, "COMMIT")
                 self.ticket = shared.after_commit(self._changed)
                 reached("committed")
-            except BaseException as error:
-                self._give_up(connection)
-                self._raise_ours(error)
-                raise
-            finally:
-                self._changed.clear()
-                self._inside = False
-                shared.give(TURN)
+            else:
+                connection.execute("COMMIT")
+        except BaseException as error:
+            self.abort(error)
+            raise
+        self._leave()
+
+    def abort(self, error: BaseException) -> None:
+        """End the transaction because of this error: nothing of it has happened.
+
+        Raises: StoreFull, StoreDamaged, StoreError, where the error is SQLite's and about the file.
+        """
+        assert self._connection is not None
+        try:
+            if self._writes:
+                self._give_up(self._connection)
+            else:
+                self._end_transaction(self._connection)
+        finally:
+            self._leave()
+        self._raise_ours(error)
+
+    def _leave(self) -> None:
+        self._changed.clear()
+        self._inside = False
+        if self._writes:
+            self._coordination.give(TURN)
+        self._in_use.release()
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Do what the block does as one transaction: all of it, or with an exception nothing. Raises as `begin`."""
+        yield from self._block(writes=True)
 
     @contextmanager
     def reading(self) -> Iterator[None]:
-        """Do what the block does on one state of the database, whatever others write meanwhile.
+        """Do what the block does on one state of the database. Raises as `begin`."""
+        yield from self._block(writes=False)
 
-        Raises: StoreDamaged, StoreError; ConnectionClosed, ForkedConnection.
-        """
-        with self._in_use:
-            connection = self.connection
-            assert not self._inside, "a transaction inside another one"
-            self._inside = True
-            try:
-                self._refuse_replaced()
-                _patiently(connection, "BEGIN")
-                # BEGIN alone fixes no state yet: the first statement does, and that is the one to wait.
-                _patiently(connection, "SELECT 1 FROM sqlite_schema LIMIT 1")
-                yield
-                connection.execute("COMMIT")
-            except BaseException as error:
-                self._end_transaction(connection)
-                self._raise_ours(error)
-                raise
-            finally:
-                self._inside = False
+    def _block(self, *, writes: bool) -> Iterator[None]:
+        self.begin(writes=writes)
+        try:
+            yield
+        except BaseException as error:
+            self.abort(error)
+            raise
+        self.commit()
 
     def _give_up(self, connection: apsw.Connection) -> None:
         # Without a transaction nobody knows here whether it was committed: then it stays unannounced, and whoever has
@@ -253,7 +290,7 @@ class Database:
             raise ours from error
 
     def _refuse_replaced(self) -> None:
-        if identity_of(self.path) != self._identity:
+        if identity_of(self._name) != self._identity:
             raise StoreError(
                 f"{self.path} was deleted or replaced while it was open. What is at this path now was not touched; "
                 "close the store and open it again.",

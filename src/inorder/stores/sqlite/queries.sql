@@ -5,13 +5,14 @@
 
 -- name: here
 -- All that every verb wants to know of its queue, in one step: counters, depth, and whether there is anything to do
--- first (expired messages, messages whose delivery time has come) or to tell (edges, marks).
+-- first (expired messages, messages whose delivery time has come) or to heed (edges, marks, groups entered).
 SELECT
     counter, reserved, depth,
     (SELECT min(expires_at) FROM message WHERE queue = ?1 AND expires_at IS NOT NULL AND NOT away),
     (SELECT min(due_at) FROM message WHERE queue = ?1 AND due_at IS NOT NULL),
     EXISTS (SELECT 1 FROM edge WHERE queue = ?1),
     EXISTS (SELECT 1 FROM mark),
+    EXISTS (SELECT 1 FROM entered WHERE queue = ?1),
     (SELECT revision FROM manager)
 FROM tally WHERE queue = ?1;
 
@@ -40,31 +41,32 @@ INSERT INTO content VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?
 -- ===== the search: rows in order of place, by index
 
 -- name: available
--- One step into message_place; a page is read in order, nothing is sorted.
+-- Steps into message_place, one for each kind of head, merged: a page is read in order, nothing is sorted.
 SELECT {columns} FROM message m INDEXED BY message_place {joins}
-WHERE m.queue = ? AND m.head = ? AND m.available AND (m.rank, m.number, m.ordinal) > (?, ?, ?){chosen}
-ORDER BY m.rank, m.number, m.ordinal LIMIT ?;
+WHERE m.queue = :queue AND m.head = {head} AND m.available
+    AND (m.rank, m.number, m.ordinal) > (:rank, :number, :ordinal){chosen};
 
 -- name: available by message id
 -- For those who name a message id that a program made; ids made here lead to the number.
 SELECT {columns} FROM message m INDEXED BY message_message_id {joins}
-WHERE m.queue = ? AND m.message_id = ? AND m.available AND (m.rank, m.number, m.ordinal) > (?, ?, ?){chosen}
-ORDER BY m.rank, m.number, m.ordinal LIMIT ?;
+WHERE m.queue = :queue AND m.message_id = :wanted AND m.available
+    AND (m.rank, m.number, m.ordinal) > (:rank, :number, :ordinal){chosen};
 
 -- name: available by correlation id
 SELECT {columns} FROM message m INDEXED BY message_correlation_id {joins}
-WHERE m.queue = ? AND m.correlation_id = ? AND m.available AND (m.rank, m.number, m.ordinal) > (?, ?, ?){chosen}
-ORDER BY m.rank, m.number, m.ordinal LIMIT ?;
+WHERE m.queue = :queue AND m.correlation_id = :wanted AND m.available
+    AND (m.rank, m.number, m.ordinal) > (:rank, :number, :ordinal){chosen};
 
 -- name: available by number
 SELECT {columns} FROM message m {joins}
-WHERE m.id = ? AND m.queue = ? AND m.available AND (m.rank, m.number, m.ordinal) > (?, ?, ?){chosen};
+WHERE m.id = :wanted AND m.queue = :queue AND m.available
+    AND (m.rank, m.number, m.ordinal) > (:rank, :number, :ordinal){chosen};
 
 -- name: held
 -- What one holder keeps from others, in order: a strict reader wants the first, its own lock's reader all.
 SELECT {columns} FROM message m INDEXED BY message_held {joins}
-WHERE m.queue = ? AND m.holder = ? AND m.head = ? AND (m.rank, m.number, m.ordinal) > (?, ?, ?){chosen}
-ORDER BY m.rank, m.number, m.ordinal LIMIT ?;
+WHERE m.queue = :queue AND m.holder = :wanted AND m.head = {head}
+    AND (m.rank, m.number, m.ordinal) > (:rank, :number, :ordinal){chosen};
 
 -- name: next holder
 -- Steps from holder to holder, however much each holds.
@@ -80,7 +82,8 @@ SELECT min(rank) FROM message INDEXED BY message_held WHERE queue = ?1 AND holde
 -- name: member
 -- The next member of a group for a reader inside it: its numbers lead to it, however large the group.
 SELECT {columns} FROM message m INDEXED BY message_member {joins}
-WHERE m.queue = ? AND m.group_id = ? AND m.sequence_number = ? AND m."offset" = ? AND m.number IS NOT NULL{chosen}
+WHERE m.queue = :queue AND m.group_id = :group AND m.sequence_number = :sequence AND m."offset" = :start
+    AND m.number IS NOT NULL{chosen}
 ORDER BY m.rank, m.number, m.ordinal;
 
 -- name: members
@@ -122,6 +125,41 @@ SELECT
     c.application_origin_data, m.group_id, m.sequence_number, m."offset", m.flags, m.original_length, c.delay, c.body,
     m.length, m.uid_origin, m.uid_number
 FROM message m JOIN content c ON c.id = m.id WHERE m.id = ?;
+
+-- ===== plain gets: many at a time
+
+-- name: take
+-- The first messages of all that are available, with their contents; the columns as `Codec.got` takes them.
+SELECT
+    m.id, c.report, c.message_type, c.expiry, c.feedback, c.encoding, c.coded_character_set_id, c.format, c.priority,
+    m.persistent, m.message_id, m.correlation_id, c.reply_to_queue, c.reply_to_queue_manager, c.user_identifier,
+    c.accounting_token, c.application_identity_data, c.put_application_type, c.put_application_name, c.put_at,
+    c.application_origin_data, m.group_id, m.sequence_number, m."offset", m.flags, m.original_length, c.delay, c.body,
+    m.length, m.uid_origin, m.uid_number, m.expires_at, m.backouts, m.rank, m.number, m.ordinal
+FROM (
+    SELECT * FROM message INDEXED BY message_place WHERE queue = ?1 AND head = 2 AND available
+    UNION ALL
+    SELECT * FROM message INDEXED BY message_place WHERE queue = ?1 AND head = 1 AND available
+    UNION ALL
+    SELECT * FROM message INDEXED BY message_place WHERE queue = ?1 AND head = 0 AND available
+    ORDER BY rank, number, ordinal LIMIT ?2
+) AS m CROSS JOIN content c ON c.id = m.id;
+
+-- name: take group
+-- A group's available members in logical order, with their contents.
+SELECT
+    m.id, c.report, c.message_type, c.expiry, c.feedback, c.encoding, c.coded_character_set_id, c.format, c.priority,
+    m.persistent, m.message_id, m.correlation_id, c.reply_to_queue, c.reply_to_queue_manager, c.user_identifier,
+    c.accounting_token, c.application_identity_data, c.put_application_type, c.put_application_name, c.put_at,
+    c.application_origin_data, m.group_id, m.sequence_number, m."offset", m.flags, m.original_length, c.delay, c.body,
+    m.length, m.uid_origin, m.uid_number, m.expires_at, m.backouts, m.rank, m.number, m.ordinal
+FROM message m INDEXED BY message_member CROSS JOIN content c ON c.id = m.id
+WHERE m.queue = ?1 AND m.group_id = ?2 AND m.available
+ORDER BY m.sequence_number, m."offset", m.rank, m.number, m.ordinal;
+
+-- name: hold
+-- A plain get in a unit of work.
+UPDATE message SET state = ?2, unit = ?3, away = 1, co_op_marked_at = NULL WHERE id = ?1;
 
 -- ===== time
 

@@ -6,6 +6,7 @@ in the memory store. Rows come in small pages, so that no statement stays open w
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from heapq import merge
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ...attributes import QueueAttributes
 from ...message import NO_ID, Place, UniqueId
 from ...options import Match
-from ...rules.grouping import Wanted, is_head
+from ...rules.grouping import Needs, Wanted, is_head
 from ...rules.lifecycle import State
 from ...rules.ordering import PRIORITY_MAX, UNSET, Cursor, Decision, Pending, Standing, decide_levels
 from ..rows import (
@@ -38,7 +39,7 @@ from .statements import statement
 if TYPE_CHECKING:
     from .transaction import SqliteTransaction
 
-PAGES = (2, 64, 1024)  # rows asked for at once: first few, then more
+PAGES = (1, 64, 1024)  # rows asked for at once: first few, then more
 START = Place(-PRIORITY_MAX - 1, 0, 0)  # before every place
 UNFINISHED_MAX = 100  # so many unfinished groups before a withheld one are looked at for who holds them
 
@@ -73,8 +74,9 @@ NEXT_DUE = statement("next due")
 SHAPES = statement("shapes of group")
 READ = statement("read")
 
-ALL_HEADS = (0, 1, 2)
-HEADS = {"nothing": (1, 2), "segments": (1, 2), "group": (2,)}
+Heads = tuple[int, ...]  # values of the column `head`
+ALL_HEADS: Heads = (0, 1, 2)
+HEADS: dict[Needs, Heads] = {"nothing": (1, 2), "segments": (1, 2), "group": (2,)}
 GROUP_UNFINISHED = 1
 
 
@@ -83,7 +85,10 @@ class Selection(NamedTuple):
 
     joins: str
     condition: str
-    values: tuple[Any, ...]
+    values: dict[str, Any]
+
+
+EVERYTHING = Selection("", "", {})
 
 
 class Here(NamedTuple):
@@ -96,6 +101,7 @@ class Here(NamedTuple):
     next_due: float | None
     has_edges: int
     has_marks: int
+    has_entered: int
     revision: int
 
 
@@ -112,6 +118,11 @@ class SqliteQueue(Shelf):
     def depth(self) -> int:
         return self.here.depth + self.added
 
+    def has_work(self, now: float) -> bool:
+        """Whether something must be done before anybody looks: messages have expired, or are due."""
+        times = (self.here.next_expiry, self.here.next_due)
+        return any(time is not None and time <= now for time in times)
+
     def draw_number(self) -> int:
         self.counter += 1
         self.changed = True
@@ -126,36 +137,33 @@ class SqliteQueue(Shelf):
 
     def _selection(self, wanted: Wanted, reader: Reader) -> Selection:
         if not (wanted.match or wanted.joins or reader.unmarked):
-            return Selection("", "", ())
+            return EVERYTHING
         return self._narrowed(wanted, reader)
 
     def _narrowed(self, wanted: Wanted, reader: Reader) -> Selection:
-        joins, conditions, values = "", [], []
+        joins, conditions, values = "", [], dict[str, Any]()
         for name, value in wanted.match.fields.items():
+            values[name] = value
             if name == "message_id":
-                conditions.append("(m.message_id = ? OR (m.message_id IS NULL AND m.id IS ?))")
-                values += [value, self.verb.codec.number_in(value)]
+                conditions.append("(m.message_id = :message_id OR (m.message_id IS NULL AND m.id IS :own_id))")
+                values["own_id"] = self.verb.codec.number_in(value)
             elif name == "token":
-                conditions.append("m.id = ?")
-                values.append(_as_number(value))
-            elif name in NARROW or name in NULLS or name == "flags":
-                table = "m" if name in NARROW else "c"
-                joins = joins or (CONTENT_JOIN if table == "c" else "")
-                conditions.append(f'{table}."{name}" IS ?')
-                values.append(None if value == NULLS.get(name) else value)
+                conditions.append("m.id = :token")
+                values[name] = _as_number(value)
             else:
-                joins = CONTENT_JOIN
-                conditions.append(f'c."{name}" = ?')
-                values.append(value)
+                table = "m" if name in NARROW else "c"
+                joins = joins or ("" if name in NARROW else CONTENT_JOIN)
+                conditions.append(f'{table}."{name}" IS :{name}')
+                values[name] = None if value == NULLS.get(name) else value
         if wanted.joins:
             conditions.append('m."offset" = 0')
         if reader.unmarked:
-            conditions.append("NOT EXISTS (SELECT 1 FROM mark WHERE message = m.id AND handle = ?)")
-            values.append(reader.handle)
+            conditions.append("NOT EXISTS (SELECT 1 FROM mark WHERE message = m.id AND handle = :reader)")
+            values["reader"] = reader.handle
             if reader.co_op:
-                conditions.append("(m.co_op_marked_at IS NULL OR ? >= m.co_op_marked_at + ?)")
-                values += [reader.now, reader.mark_interval]
-        return Selection(joins, "".join(f" AND {one}" for one in conditions), tuple(values))
+                conditions.append("(m.co_op_marked_at IS NULL OR :now >= m.co_op_marked_at + :interval)")
+                values |= {"now": reader.now, "interval": reader.mark_interval}
+        return Selection(joins, "".join(f" AND {one}" for one in conditions), values)
 
     # --- rows
 
@@ -193,12 +201,15 @@ class SqliteQueue(Shelf):
     def _rows(self, sql: str, *values: Any) -> list[Row]:
         return [self.row_of(columns) for columns in self.verb.execute(sql, values)]
 
-    def _paged(self, sql: str, chosen: Selection, before: tuple[Any, ...], after: Place) -> Iterator[Row]:
-        """The rows of an ordered statement behind a place, a page at a time."""
-        sql, page = _with(sql, chosen), 0
+    def _paged(self, sql: str, chosen: Selection, after: Place, wanted: object = None) -> Iterator[Row]:
+        """The rows of a statement about places, in order, behind a place; a page at a time."""
+        page, values = 0, {**chosen.values, "queue": self.id}
+        if wanted is not None:
+            values["wanted"] = wanted
         while True:
-            size = PAGES[min(page, len(PAGES) - 1)]
-            found = self._rows(sql, *before, *after, *chosen.values, size)
+            values["limit"] = size = PAGES[min(page, len(PAGES) - 1)]
+            values["rank"], values["number"], values["ordinal"] = after
+            found = [self.row_of(columns) for columns in self.verb.execute(sql, values)]
             yield from found
             if len(found) < size:
                 return
@@ -206,46 +217,43 @@ class SqliteQueue(Shelf):
 
     # --- streams: rows in order of place, from the database
 
-    def _available(self, wanted: Wanted, reader: Reader, after: Place | None, heads: Sequence[int]) -> Iterator[Row]:
+    def _available(self, wanted: Wanted, reader: Reader, after: Place | None, heads: Heads) -> Iterator[Row]:
         """What this reader can be given, in order, as far as the database can tell."""
         chosen = self._selection(wanted, reader)
-        return merge(*self._available_streams(wanted, reader, after or START, heads, chosen), key=_place)
+        streams = self._available_streams(wanted, reader, after or START, heads, chosen)
+        return streams[0] if len(streams) == 1 else merge(*streams, key=_place)
 
     def _available_streams(
-        self, wanted: Wanted, reader: Reader, after: Place, heads: Sequence[int], chosen: Selection
+        self, wanted: Wanted, reader: Reader, after: Place, heads: Heads, chosen: Selection
     ) -> list[Iterator[Row]]:
         if reader.lock_id:
             lock = self.verb.named_unit(self.id, "lock", str(reader.lock_id))
-            return [] if lock is None else [self._held_stream(2 * lock.id, after, head, chosen) for head in heads]
+            return [] if lock is None else [self._held(2 * lock.id, after, chosen, heads)]
         streams = self._open_streams(wanted.match, after, heads, chosen)
         if self.verb.has_locked(reader.handle):
-            streams += [self._held_stream(-reader.handle, after, head, chosen) for head in heads]
+            streams.append(self._held(-reader.handle, after, chosen, heads))
         return streams
 
-    def _open_streams(self, match: Match, after: Place, heads: Sequence[int], chosen: Selection) -> list[Iterator[Row]]:
+    def _open_streams(self, match: Match, after: Place, heads: Heads, chosen: Selection) -> list[Iterator[Row]]:
         """Unlocked messages, by the index that knows most of what is looked for."""
         fields = match.fields
         if "token" in fields:
-            return [self._by_number(_as_number(fields["token"]), after, chosen)]
+            return [self._paged(_ordered(BY_NUMBER, chosen), chosen, after, _as_number(fields["token"]))]
         if "message_id" in fields:
-            wanted_id = fields["message_id"]
-            streams = [self._paged(BY_MESSAGE_ID, chosen, (self.id, wanted_id), after)]
-            own = self.verb.codec.number_in(wanted_id)
-            return streams if own is None else [*streams, self._by_number(own, after, chosen)]
+            wanted = fields["message_id"]
+            streams = [self._paged(_ordered(BY_MESSAGE_ID, chosen), chosen, after, wanted)]
+            own = self.verb.codec.number_in(wanted)
+            return streams if own is None else [*streams, self._paged(_ordered(BY_NUMBER, chosen), chosen, after, own)]
         if "correlation_id" in fields:
-            return [self._paged(BY_CORRELATION_ID, chosen, (self.id, fields["correlation_id"]), after)]
-        return [self._paged(AVAILABLE, chosen, (self.id, head), after) for head in heads]
+            wanted = fields["correlation_id"]
+            return [self._paged(_ordered(BY_CORRELATION_ID, chosen), chosen, after, wanted)]
+        return [self._paged(_ordered(AVAILABLE, chosen, heads), chosen, after)]
 
-    def _by_number(self, number: int, after: Place, chosen: Selection) -> Iterator[Row]:
-        return iter(self._rows(_with(BY_NUMBER, chosen), number, self.id, *after, *chosen.values))
+    def _held(self, holder: int, after: Place, chosen: Selection, heads: Heads = ALL_HEADS) -> Iterator[Row]:
+        """What one holder keeps from others, in order."""
+        return self._paged(_ordered(HELD, chosen, heads), chosen, after, holder)
 
-    def _held_stream(self, holder: int, after: Place, head: int, chosen: Selection) -> Iterator[Row]:
-        return self._paged(HELD, chosen, (self.id, holder, head), after)
-
-    def _held(self, holder: int, after: Place, chosen: Selection, *, heads: Sequence[int] = ALL_HEADS) -> Iterator[Row]:
-        return merge(*(self._held_stream(holder, after, head, chosen) for head in heads), key=_place)
-
-    def _holders(self) -> list[int]:
+    def holders(self) -> list[int]:
         """Everyone who keeps messages from others: a step in the index for each."""
         holders: list[int] = []
         holder = self.verb.value(NEXT_HOLDER, self.id, -(2**62))
@@ -255,6 +263,10 @@ class SqliteQueue(Shelf):
         return holders
 
     # --- the relaxed search
+
+    def first_whole(self) -> Row | None:
+        """The first head of all of whose group or message nothing seems to be missing."""
+        return next(self._paged(_ordered(AVAILABLE, EVERYTHING, (2,)), EVERYTHING, START), None)
 
     def find(self, wanted: Wanted, reader: Reader, after: Place | None) -> Sequence[Row]:
         if wanted.member is not None:
@@ -270,11 +282,13 @@ class SqliteQueue(Shelf):
         return [row for row in self._available(wanted, reader, None, ALL_HEADS) if available(row, reader)]
 
     def candidates(self, wanted: Wanted) -> Sequence[Row]:
-        return self._members_at(wanted, Selection("", "", ()))
+        return self._members_at(wanted, EVERYTHING)
 
     def _members_at(self, wanted: Wanted, chosen: Selection) -> Sequence[Row]:
         assert wanted.member is not None
-        return self._rows(_with(MEMBER, chosen), self.id, *wanted.member, *chosen.values)
+        group_id, sequence_number, offset = wanted.member
+        values = {**chosen.values, "queue": self.id, "group": group_id, "sequence": sequence_number, "start": offset}
+        return [self.row_of(columns) for columns in self.verb.execute(_with(MEMBER, chosen), values)]
 
     def selects(self, row: Row, wanted: Wanted, reader: Reader) -> bool:
         """What the database has not asked already (B-13)."""
@@ -292,7 +306,7 @@ class SqliteQueue(Shelf):
     def decide(self, wanted: Wanted, reader: Reader, cursor: Cursor, *, logical: bool) -> Decision[Row]:
         if wanted.member is not None:
             return self.decide_member(wanted, reader)
-        holders = self._holders()
+        holders = self.holders()
         others = self._entered_by_others(wanted, reader) if logical else []
         chosen = self._selection(wanted, reader)
         if cursor == UNSET and not others:
@@ -316,7 +330,7 @@ class SqliteQueue(Shelf):
         for holder in holders:
             if self._is_own(holder, reader):
                 continue
-            first = next(self._held(holder, level, chosen, heads=heads), None)
+            first = next(self._held(holder, level, chosen, heads), None)
             if first is not None and first.place < row.place:
                 return None
         return row
@@ -372,13 +386,13 @@ class SqliteQueue(Shelf):
         if wanted.needs == "group" and logical:
             unfinished = self._available_streams(wanted, reader, after, (GROUP_UNFINISHED,), chosen)
             streams += [islice(judged(stream), UNFINISHED_MAX) for stream in unfinished]
-            heads_available: Sequence[int] = (2,)
+            heads_available: Heads = (2,)
         else:
             heads_available = heads
         streams += [judged(one) for one in self._available_streams(wanted, reader, after, heads_available, chosen)]
         for holder in holders:
             if not self._is_own(holder, reader):
-                streams.append(islice(judged(self._held(holder, after, chosen, heads=heads)), 1))
+                streams.append(islice(judged(self._held(holder, after, chosen, heads)), 1))
         entered = [one for one in others if one.place.rank == rank and not cursor.has_shown(one.place)]
         streams.append([Standing(one.place, None, pending_entered(one)) for one in entered])
         return merge(*streams, key=lambda one: one.place)
@@ -395,7 +409,7 @@ class SqliteQueue(Shelf):
         start = after or START
         if before is not None:
             start = max(start, Place(before.place.rank, 0, -1))
-        streams = [self._held(holder, start, chosen) for holder in self._holders()]
+        streams = [self._held(holder, start, chosen) for holder in self.holders()]
         found = []
         for row in merge(*streams, key=_place):
             if before is not None and row.place >= before.place:
@@ -458,6 +472,18 @@ class SqliteQueue(Shelf):
 
 
 CONTENT_JOIN = "JOIN content c ON c.id = m.id"
+
+
+@functools.lru_cache(maxsize=256)
+def _text(sql: str, joins: str, condition: str, heads: Heads) -> str:
+    filled = sql.replace("{joins}", joins).replace("{chosen}", condition)
+    arms = [filled.replace("{head}", str(head)) for head in heads]
+    return f"{' UNION ALL '.join(arms)} ORDER BY rank, number, ordinal LIMIT :limit"
+
+
+def _ordered(sql: str, chosen: Selection, heads: Heads = (0,)) -> str:
+    """A statement about places, with what a call chooses filled in, for these kinds of heads, in order."""
+    return _text(sql, chosen.joins, chosen.condition, heads)
 
 
 def _with(sql: str, chosen: Selection) -> str:

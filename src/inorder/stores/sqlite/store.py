@@ -5,8 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any, Literal, TypeVar
 
@@ -20,7 +19,6 @@ from ...errors import (
     ObjectInUse,
     OrderDeadlock,
     QueueFull,
-    QueueManagerStopping,
     QueueNotEmpty,
     Reason,
     StoreError,
@@ -63,7 +61,9 @@ from .handles import SqliteConnection, SqliteHandle
 from .points import reached
 from .shelf import NARROW_COLUMNS, SqliteQueue
 from .statements import SCHEMA, VERSION, statement
+from .taking import take
 from .transaction import SqliteTransaction, SqliteUnit
+from .verb import Verb
 from .watch import Watch
 
 PUT_IN_UNIT = statement("put in unit", columns=NARROW_COLUMNS)
@@ -119,12 +119,12 @@ class SqliteStore:
         self.has_leftovers = False
         self.definitions = Definitions()
         self.codec = Codec(name)
-        self._lock = VerbLock()
-        self._teller = Teller()
+        self.lock = VerbLock()
+        self.teller = Teller()
         manager = json.dumps(asdict(define_manager(name=name))).replace("'", "''")
         schema = f"{SCHEMA}\nINSERT INTO manager (id, attributes) VALUES (1, '{manager}');\n"
         self.database = Database(path, schema=schema, version=VERSION)
-        self._keeps_log = keeps_log
+        self.keeps_log = keeps_log
         self._watch = Watch(self)
         self.process = 0
         try:
@@ -136,58 +136,32 @@ class SqliteStore:
     @property
     def is_watched(self) -> bool:
         """Whether anybody looks at the messages of changes."""
-        return self._teller.is_watched
+        return self.teller.is_watched
 
     # --- transactions
 
-    @contextmanager
-    def verb(self, *, writes: bool = True, though_stopped: bool = False) -> Iterator[SqliteTransaction]:
-        """One verb. An error of the caller's keeps what was done before it was found, as in the memory store."""
-        ticket, durable = 0, False
-        try:
-            with self._lock:
-                if not though_stopped and self.database.stopped:
-                    raise QueueManagerStopping(f"queue manager {self.codec.name} has been stopped")
-                refused: InorderError | None = None
-                verb = SqliteTransaction(self, self.database.connection, self.clock.now())
-                try:
-                    with self.database.writing() if writes else self.database.reading():
-                        try:
-                            yield verb
-                        except StoreError:
-                            raise
-                        except InorderError as error:
-                            refused = error
-                        if writes:
-                            verb.finish()
-                            for queue in verb.touched():
-                                self.database.note_change(queue)
-                except BaseException:
-                    verb.undo()
-                    raise
-                ticket, durable = self.database.ticket, verb.durable
-                for queue in verb.touched():
-                    self._watch.own(queue, self.database.seen(queue))
-                self._teller.add(verb.changes())
-            if durable:
-                self.database.sync(ticket)
-            if refused is not None:
-                raise refused
-        finally:
-            self._teller.tell()
-        if writes and not self._keeps_log:
-            self.database.tidy_log()
+    def verb(self, *, writes: bool = True, though_stopped: bool = False) -> Verb:
+        """One verb, as a block; see `Verb`."""
+        return Verb(self, writes, though_stopped)
+
+    def told(self, verb: SqliteTransaction) -> None:
+        """A verb has been committed; the caller holds the lock under which it was."""
+        touched = verb.touched()
+        if touched:
+            for queue in touched:
+                self._watch.own(queue, self.database.seen(queue))
+            self.teller.add(verb.changes())
 
     def tell_of(self, change: Change) -> None:
         """Another process has changed something."""
-        self._teller.add([change])
-        self._teller.tell()
+        self.teller.add([change])
+        self.teller.tell()
 
     def attend(self, *, waits: bool) -> None:
         self._watch.attend(waits=waits)
 
     def observe(self, observer: Observer, wants: Callable[[], bool] | None = None) -> None:
-        self._teller.observe(observer, wants)
+        self.teller.observe(observer, wants)
 
     def _queue(self, verb: SqliteTransaction, handle: SqliteHandle) -> SqliteQueue:
         """The handle's queue, with what has expired discarded and what is due to be read."""
@@ -248,6 +222,9 @@ class SqliteStore:
         return call()
 
     def close(self, handle: int, *, delete: bool = False, purge: bool = False) -> None:
+        if self.database.is_closed:
+            return  # the handle is closed with it
+
         def once() -> None:
             with self.verb() as verb:
                 one = self.handle(handle)
@@ -399,17 +376,36 @@ class SqliteStore:
         return outcome
 
     def _get(self, request: GetRequest) -> GetOutcome:
+        if self._only_looks(request):
+            with self.verb(writes=False) as verb:
+                handle = self.handle(request.handle)
+                queue = verb.queue(handle.queue, handle.queue_name, handle.name)
+                if not queue.has_work(verb.now):
+                    resolved = self._check_get_allowed(verb, handle, queue)
+                    return Reading(verb, handle, queue, request, resolved, self.definitions.manager).run()
         with self.verb() as verb:
             handle = self.handle(request.handle)
             queue = self._queue(verb, handle)
             self._end_wait(verb, handle.connection.id)
             resolved = self._check_get_allowed(verb, handle, queue)
-            reading = Reading(verb, handle, queue, request, resolved, self.definitions.manager)
+            manager = self.definitions.manager
+            taken = take(verb, handle, queue, request, resolved, manager)
+            if taken is not None:
+                return taken
+            reading = Reading(verb, handle, queue, request, resolved, manager)
             outcome = reading.run()
             if not outcome.messages and request.waits:
                 verb.waiter = handle.connection.id
                 self._wait(verb, handle, reading.in_its_way)
             return outcome
+
+    def _only_looks(self, request: GetRequest) -> bool:
+        """Whether the call is a browse that changes nothing: it then waits for no writer."""
+        options, handle = request.options, self.handles.get(request.handle)
+        if not options.browse or request.waits or handle is None or handle.locked:
+            return False
+        marks = options.mark_handle or options.mark_co_op or options.unmark_handle or options.unmark_co_op
+        return not (options.lock or marks or self.connections[handle.connection.id].waits)
 
     def _wait(self, verb: SqliteTransaction, handle: SqliteHandle, in_its_way: Any) -> None:
         """The connection is about to wait. Raises: OrderDeadlock, everyone in its way waits for it (B-31)."""
@@ -504,7 +500,7 @@ class SqliteStore:
     # --- units of work
 
     def has_unit(self, owner: int) -> bool:
-        with self._lock:
+        with self.lock:
             return self.connection(owner).unit is not None
 
     def settle(self, owner: int, outcome: Outcome) -> bool:

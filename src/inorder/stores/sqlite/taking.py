@@ -1,0 +1,151 @@
+"""Plain gets, many messages at a time: the common cases of `stores.reading`, with the same answers.
+
+A *plain* get takes what is first, in physical order, whatever it is: no match, no locks, no marks, nothing that is to
+be joined or complete. As many as are asked for come in one statement and go in one. A *plain group* is a complete
+group without segments, taken whole in a unit of work. What is not plain goes message by message, by `Reading`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from ...attributes import ManagerAttributes, QueueAttributes
+from ...message import ANY_GROUP, ANY_SEGMENT, LAST_IN_GROUP, Message
+from ...options import GetOptions
+from ...rules.grouping import GroupState, state_after
+from ...rules.lifecycle import Event, State, step
+from ...rules.ordering import read_order
+from ..base import GetOutcome, GetRequest
+from .statements import statement
+
+if TYPE_CHECKING:
+    from .handles import SqliteHandle
+    from .shelf import SqliteQueue
+    from .transaction import SqliteTransaction
+
+TAKE = statement("take")
+TAKE_GROUP = statement("take group")
+HOLD = statement("hold")
+REMOVE = statement("remove")
+REMOVE_CONTENT = statement("remove content")
+
+PLAIN = GetOptions()
+PLAIN_GROUP = GetOptions(logical=True, complete=True, all_messages=True)
+# Options that change nothing of how a message is found or taken.
+HARMLESS = frozenset({"wait", "syncpoint", "read_order"})
+COMPARED = tuple(name for name in GetOptions.__slots__ if name not in HARMLESS)
+FLAGS, PERSISTENT, GROUP, SEQUENCE = (
+    Message.FIELDS[name].index for name in ("flags", "persistent", "group_id", "sequence_number")
+)
+
+
+def take(
+    verb: SqliteTransaction,
+    handle: SqliteHandle,
+    queue: SqliteQueue,
+    request: GetRequest,
+    attributes: QueueAttributes,
+    manager: ManagerAttributes,
+) -> GetOutcome | None:
+    """What a plain get is given; None if this is none, or nothing is there for it."""
+    options = request.options
+    here = queue.here
+    if handle.locked or here.has_marks or here.has_entered or options.browse or options.match:
+        return None
+    order = read_order(attributes.read_order, options.read_order or handle.options.read_order)
+    if order == "notify":
+        return None
+    unit = handle.connection.unit if request.syncpoint else None
+    own = None if unit is None else 2 * unit.id
+    if order == "strict" and any(holder != own for holder in queue.holders()):
+        return None  # something is pending: the rules decide
+    room = manager.max_uncommitted - (0 if unit is None else unit.calls)
+    if _is(options, PLAIN) and not request.one_group:
+        return _take_first(verb, handle, queue, request, room)
+    if _is(options, PLAIN_GROUP) and request.one_group and request.syncpoint and order == "relaxed":
+        return _take_group(verb, handle, queue, request, room)
+    return None
+
+
+def _is(options: GetOptions, plain: GetOptions) -> bool:
+    return options is plain or all(getattr(options, name) == getattr(plain, name) for name in COMPARED)
+
+
+def _take_first(
+    verb: SqliteTransaction, handle: SqliteHandle, queue: SqliteQueue, request: GetRequest, room: int
+) -> GetOutcome | None:
+    if request.state.logical and (request.state.group_open or request.state.message_open):
+        return None  # it is warned that it leaves a group
+    count = min(request.most, room) if request.syncpoint else request.most
+    if count < 1:
+        return None
+    got, now = verb.codec.got, verb.now
+    found = verb.execute(TAKE, (queue.id, count)).fetchall()
+    if not found:
+        return None
+    messages = [got(columns, now) for columns in found]
+    if any(message.row[FLAGS] & ANY_GROUP for message in messages):
+        return None  # who is inside a group is to be noted
+    _go(verb, handle, queue, found, messages, in_unit=request.syncpoint)
+    state = state_after(messages[-1], in_unit=request.syncpoint, logical=False)
+    return _outcome(request, messages, state)
+
+
+def _take_group(
+    verb: SqliteTransaction, handle: SqliteHandle, queue: SqliteQueue, request: GetRequest, room: int
+) -> GetOutcome | None:
+    if request.state.group_open or request.state.message_open:
+        return None
+    head = queue.first_whole()
+    if head is None:
+        return None
+    flags, group_id = head.message.flags, head.message.group_id
+    if flags & ANY_SEGMENT or not flags & ANY_GROUP:
+        return None
+    found = verb.execute(TAKE_GROUP, (queue.id, group_id)).fetchall()
+    got, now = verb.codec.got, verb.now
+    messages = [got(columns, now) for columns in found]
+    if len(messages) > room or not _are_a_group(messages):
+        return None
+    _go(verb, handle, queue, found, messages, in_unit=True)
+    return _outcome(request, messages, state_after(messages[-1], in_unit=True, logical=True))
+
+
+def _are_a_group(messages: Sequence[Message]) -> bool:
+    """Whether these are messages 1 to n, the last of them the only one that says so, none a segment."""
+    last = len(messages)
+    for number, message in enumerate(messages, 1):
+        row = message.row
+        flags = row[FLAGS]
+        if row[SEQUENCE] != number or flags & ANY_SEGMENT or bool(flags & LAST_IN_GROUP) != (number == last):
+            return False
+    return bool(messages)
+
+
+def _go(
+    verb: SqliteTransaction,
+    handle: SqliteHandle,
+    queue: SqliteQueue,
+    found: Sequence[Sequence[Any]],
+    messages: Sequence[Message],
+    *,
+    in_unit: bool,
+) -> None:
+    """The messages leave: at once, or when the unit of work is committed."""
+    _, after = step(State.UNLOCKED, Event.GET_HELD if in_unit else Event.GET)
+    if in_unit:
+        unit = verb.enlist(handle.connection, len(found), 2**62)
+        verb.execute_many(HOLD, [(columns[0], after, unit.id) for columns in found])
+    else:
+        ids = [(columns[0],) for columns in found]
+        verb.execute_many(REMOVE, ids)
+        verb.execute_many(REMOVE_CONTENT, ids)
+        verb.durable |= any(message.row[PERSISTENT] for message in messages)
+    queue.count(-len(found))
+    verb.touch(queue)
+
+
+def _outcome(request: GetRequest, messages: list[Message], state: GroupState) -> GetOutcome:
+    before = request.state if request.syncpoint else None
+    return GetOutcome(messages, state, request.cursor, before)
