@@ -34,6 +34,7 @@ SECONDS = float(os.environ.get("INORDER_MASTER_SECONDS", "60" if LONG else "0.5"
 WRITERS = 4
 RULES = [queue for queue in QUEUES if queue != "GROUPS"]
 KINDS = ("getter", "browser")
+CASES = list(product(RULES, KINDS) if LONG else zip(RULES, cycle(KINDS), strict=False))
 
 
 def levels(sightings: Iterable[Sighting]) -> dict[int, list[str]]:
@@ -81,7 +82,7 @@ def start(folder: Path, role: str, name: str, queue: str, *options: object) -> s
     return subprocess.Popen([sys.executable, *map(str, asked + list(options))])
 
 
-@pytest.mark.parametrize(("queue", "kind"), product(RULES, KINDS) if LONG else zip(RULES, cycle(KINDS), strict=False))
+@pytest.mark.parametrize(("queue", "kind"), CASES)
 def test_an_eager_strict_reader_among_processes_reads_what_a_laid_back_one_reads(
     tmp_path: Path, queue: str, kind: str
 ) -> None:

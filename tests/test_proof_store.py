@@ -86,6 +86,12 @@ def halve_a_unit(store: Tampered) -> str:
     return store.remove(next(row for row in store.rows() if len(store.act(row).puts) > 1))
 
 
+def forget_a_content(store: Tampered) -> str:
+    row = next(store.rows())
+    store.copy("content", row, id=10**9)
+    return "contents without a message"
+
+
 def double_a_message(store: Tampered) -> str:
     row = next(store.rows())
     counter = store.execute("UPDATE tally SET counter = counter + 1 WHERE queue = 0 RETURNING counter").get
@@ -128,6 +134,7 @@ def cut_a_body(store: Tampered) -> str:
 FAULTS: dict[Callable[[Tampered], str], str] = {
     lose_a_put: "lost",
     halve_a_unit: "half",
+    forget_a_content: "tables",
     double_a_message: "doubled",
     show_what_was_not_confirmed: "vanished",
     change_a_number: "order",

@@ -30,7 +30,7 @@ from typing import NamedTuple
 from inorder.stores.sqlite.points import POINTS, VARIABLE
 
 from .acts import Finding
-from .checker import OBSERVER, ROUNDS, STORE, check_database, check_round, run_observer, told
+from .checker import OBSERVER, ROUNDS, STORE, check_round, check_store, run_observer, told
 from .history import read_folder
 from .order import Known
 
@@ -143,7 +143,7 @@ def run_round(report: Report, folder: Path, known: Known, chance: random.Random,
         calls = read_folder(round_folder)
         report.promises += sum(call.outcome == "promised" for call in calls)
         report.findings += check_round(calls, known)
-        report.findings += check_database(folder / STORE)
+        report.findings += check_store(folder / STORE)
 
 
 def run(

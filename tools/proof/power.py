@@ -39,7 +39,7 @@ from inorder.stores.sqlite.coordination import LENGTH
 from inorder.stores.sqlite.store import SqliteStore
 
 from .acts import Finding
-from .checker import STORE, check_database, check_round, told
+from .checker import STORE, check_round, check_store, told
 from .history import Call, History, Line, Told, calls_of, read_lines
 from .limits import make_small
 from .observer import observe
@@ -187,7 +187,7 @@ def check_cut(recording: Recording, cut: Cut, folder: Path) -> list[Finding]:
     with run_of_machine, inorder.connect(str(store), program="observer") as qm:
         observe(qm, History(history), random.Random(0), "observer", draws=DRAWS)
     calls: list[Call] = calls_of(NAME, recording.told_at(cut.length)) + calls_of("observer", read_lines(history))
-    findings = check_round(calls, Known()) + check_database(store)
+    findings = check_round(calls, Known()) + check_store(store)
     return [Finding(kind, f"{cut}: {text}") for kind, text in findings]
 
 
