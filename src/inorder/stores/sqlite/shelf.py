@@ -238,20 +238,20 @@ class SqliteQueue(Shelf):
         """Unlocked messages, by the index that knows most of what is looked for."""
         fields = match.fields
         if "token" in fields:
-            return [self._paged(_ordered(BY_NUMBER, chosen), chosen, after, _as_number(fields["token"]))]
+            return [self._paged(ordered(BY_NUMBER, chosen), chosen, after, _as_number(fields["token"]))]
         if "message_id" in fields:
             wanted = fields["message_id"]
-            streams = [self._paged(_ordered(BY_MESSAGE_ID, chosen), chosen, after, wanted)]
+            streams = [self._paged(ordered(BY_MESSAGE_ID, chosen), chosen, after, wanted)]
             own = self.verb.codec.number_in(wanted)
-            return streams if own is None else [*streams, self._paged(_ordered(BY_NUMBER, chosen), chosen, after, own)]
+            return streams if own is None else [*streams, self._paged(ordered(BY_NUMBER, chosen), chosen, after, own)]
         if "correlation_id" in fields:
             wanted = fields["correlation_id"]
-            return [self._paged(_ordered(BY_CORRELATION_ID, chosen), chosen, after, wanted)]
-        return [self._paged(_ordered(AVAILABLE, chosen, heads), chosen, after)]
+            return [self._paged(ordered(BY_CORRELATION_ID, chosen), chosen, after, wanted)]
+        return [self._paged(ordered(AVAILABLE, chosen, heads), chosen, after)]
 
     def _held(self, holder: int, after: Place, chosen: Selection, heads: Heads = ALL_HEADS) -> Iterator[Row]:
         """What one holder keeps from others, in order."""
-        return self._paged(_ordered(HELD, chosen, heads), chosen, after, holder)
+        return self._paged(ordered(HELD, chosen, heads), chosen, after, holder)
 
     def holders(self) -> list[int]:
         """Everyone who keeps messages from others: a step in the index for each."""
@@ -266,7 +266,7 @@ class SqliteQueue(Shelf):
 
     def first_whole(self) -> Row | None:
         """The first head of all of whose group or message nothing seems to be missing."""
-        return next(self._paged(_ordered(AVAILABLE, EVERYTHING, (2,)), EVERYTHING, START), None)
+        return next(self._paged(ordered(AVAILABLE, EVERYTHING, (2,)), EVERYTHING, START), None)
 
     def find(self, wanted: Wanted, reader: Reader, after: Place | None) -> Sequence[Row]:
         if wanted.member is not None:
@@ -481,7 +481,7 @@ def _text(sql: str, joins: str, condition: str, heads: Heads) -> str:
     return f"{' UNION ALL '.join(arms)} ORDER BY rank, number, ordinal LIMIT :limit"
 
 
-def _ordered(sql: str, chosen: Selection, heads: Heads = (0,)) -> str:
+def ordered(sql: str, chosen: Selection, heads: Heads = (0,)) -> str:
     """A statement about places, with what a call chooses filled in, for these kinds of heads, in order."""
     return _text(sql, chosen.joins, chosen.condition, heads)
 

@@ -465,7 +465,8 @@ class SqliteStore:
     def undo(self, handle: int, confirm_id: int) -> int:
         with self.verb() as verb:
             verb.durable = True
-            return confirmed.undo(verb, self._queue(verb, self.handle(handle)), confirm_id)
+            queue = self._queue(verb, self.handle(handle))
+            return verb.undo_unit(queue, confirm_id) or confirmed.undo(verb, queue, confirm_id)
 
     def release_lock(self, handle: int, lock_id: int) -> int:
         with self.verb() as verb:

@@ -7,6 +7,7 @@ arrive, a unit that is settled) is one statement for each state, with the states
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from .store import SqliteStore
 
 RESERVE = 1000  # numbers reserved at once: so many may be skipped after the machine has lost power
+DISCARD_STEP = 1000  # expired messages discarded in one statement
 CONTENTS_STEP = 1000  # contents removed in one transaction
 
 HERE = statement("here")
@@ -48,7 +50,9 @@ DRAWN = statement("drawn")
 COUNTED = statement("counted")
 ARRIVE = statement("arrive")
 ARRIVE_CONTENT = statement("arrive content")
-EXPIRED = statement("expired", columns=NARROW_COLUMNS)
+EXPIRED = statement("expired")
+REMOVE_EXPIRED = statement("remove expired")
+READ = statement("read")
 RIPEN = statement("ripen")
 STEP = statement("step")
 REMOVE = statement("remove")
@@ -62,7 +66,8 @@ BEGIN_UNIT = statement("begin unit")
 UNIT = statement("unit")
 NAMED_UNIT = statement("named unit")
 END_UNIT = statement("end unit")
-IS_IDLE = statement("is idle")
+END_IDLE = statement("end idle")
+ANY_LOCKED_WITH = statement("any locked with")
 SHARES = statement("shares")
 UNNUMBERED = statement("unnumbered")
 NUMBER_UNIT = statement("number unit")
@@ -158,8 +163,7 @@ class SqliteTransaction(Transaction[SqliteQueue, SqliteUnit]):
     def finish(self) -> None:
         """The last writes of the transaction."""
         for unit in self._idle:
-            if self.value(IS_IDLE, unit):
-                self.execute(END_UNIT, (unit,))
+            self.execute(END_IDLE, (unit,))
         for number in self._told:
             if self._queues[number].here.has_edges:
                 self.execute(FORGET_EDGES, (number, self.waiter))
@@ -348,13 +352,24 @@ class SqliteTransaction(Transaction[SqliteQueue, SqliteUnit]):
     def discard(self, queue: SqliteQueue, limit: int | None = None) -> int:
         if queue.here.next_expiry is None or queue.here.next_expiry > self.now:
             return 0
-        most = -1 if limit is None else limit
-        expired = [queue.row_of(columns) for columns in self.execute(EXPIRED, (queue.id, self.now, most))]
-        if self.store.is_watched:
-            self.touch(queue).expired.extend(row.message for row in queue.read(expired))
-        for row in expired:
-            self.step(queue, row, Event.EXPIRE)
-        return len(expired)
+        assert all(step(state, Event.EXPIRE).to is State.ABSENT for state in State if state), "all expire alike"
+        total, room = 0, math.inf if limit is None else limit
+        while room > total:
+            some = queue.id, self.now, int(min(DISCARD_STEP, room - total))
+            if self.store.is_watched:
+                ids = self.execute(EXPIRED, some).fetchall()
+                read = (next(self.execute(READ, one)) for one in ids)
+                self.touch(queue).expired.extend(self.codec.full(columns) for columns in read)
+            gone = self.execute(REMOVE_EXPIRED, some).fetchall()
+            self.execute_many(REMOVE_CONTENT, [(number,) for number, *_ in gone])
+            self._idle.update(held for _, *by in gone for held in by if held is not None)
+            queue.count(-len(gone))
+            total += len(gone)
+            if len(gone) < DISCARD_STEP:
+                break
+        if total:
+            self.touch(queue)
+        return total
 
     def ripen(self, queue: SqliteQueue) -> None:
         """Delayed messages whose time has come can be read."""
@@ -452,6 +467,15 @@ class SqliteTransaction(Transaction[SqliteQueue, SqliteUnit]):
                 self._remove_forgotten(queue)
         self._settle_passages(unit, outcome)
         self.execute(END_UNIT, (unit.id,))
+
+    def undo_unit(self, queue: SqliteQueue, confirm_id: int) -> int:
+        """Undoes all that a confirm id holds at once, if that is all there is to undo (A-15); of how many messages."""
+        unit = self.held_by(queue, confirm_id)
+        if unit is None or self.value(ANY_LOCKED_WITH, queue.id, str(confirm_id)) is not None:
+            return 0
+        total: int = sum(count for _, _, _, count, *_ in self.execute(SHARES, (unit.id,)))
+        self.settle(unit, "back_out")
+        return total
 
     def _settle(self, unit: SqliteUnit, queue: SqliteQueue, before: State, after: State, *, at_once: bool) -> None:
         """Everything that the unit holds on one queue in one state goes to another."""
