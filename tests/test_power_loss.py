@@ -16,7 +16,7 @@ from inorder.stores.sqlite import owners
 
 SEED = int(os.environ.get("INORDER_CRASH_SEED", random.SystemRandom().getrandbits(32)))
 LONG = "INORDER_LONG" in os.environ
-STEPS, CUTS = (400, 10**9) if LONG else (60, 30)
+STEPS, CUTS = (100, 10**9) if LONG else (60, 30)
 
 
 def test_a_cut_log_keeps_what_was_promised_before_the_cut(tmp_path: Path) -> None:
