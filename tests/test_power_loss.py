@@ -10,7 +10,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from tools.proof.power import SIDECARS, Cut, Recording, check_cuts, frame_ends, log_of, record
+from tools.proof.power import SIDECARS, Cut, Recording, check_cut, check_cuts, frame_ends, log_of, record
 
 from inorder.stores.sqlite import owners
 
@@ -94,3 +94,9 @@ def test_a_log_that_was_begun_anew_is_refused(recording: Recording) -> None:
         frame_ends(bytes(log))
     with pytest.raises(ValueError, match="no write-ahead log"):
         frame_ends(b"\0" * 64)
+
+
+def test_a_cut_that_leaves_no_store_is_a_finding(recording: Recording, tmp_path: Path) -> None:
+    """A database of another program, say."""
+    findings = check_cut(recording, Cut(len(recording.log)), tmp_path / "cut")
+    assert [finding.kind for finding in findings] == ["unusable"]

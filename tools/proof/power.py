@@ -33,7 +33,7 @@ from typing import NamedTuple
 from unittest import mock
 
 import inorder
-from inorder import QueueManager
+from inorder import InorderError, QueueManager
 from inorder.stores.sqlite import log, owners
 from inorder.stores.sqlite.coordination import LENGTH
 from inorder.stores.sqlite.store import SqliteStore
@@ -184,8 +184,11 @@ def check_cut(recording: Recording, cut: Cut, folder: Path) -> list[Finding]:
     if cut.sidecar:
         sidecar_of(store).write_bytes(cut.sidecar)
     run_of_machine = mock.patch.object(owners, "_boot", return_value=BOOT) if cut.sidecar else nullcontext()
-    with run_of_machine, inorder.connect(str(store), program="observer") as qm:
-        observe(qm, History(history), random.Random(0), "observer", draws=DRAWS)
+    try:
+        with run_of_machine, inorder.connect(str(store), program="observer") as qm:
+            observe(qm, History(history), random.Random(0), "observer", draws=DRAWS)
+    except InorderError as error:
+        return [Finding("unusable", f"{cut}: the store cannot be looked at: {error}")]
     calls: list[Call] = calls_of(NAME, recording.told_at(cut.length)) + calls_of("observer", read_lines(history))
     findings = check_round(calls, Known()) + check_store(store)
     return [Finding(kind, f"{cut}: {text}") for kind, text in findings]
