@@ -264,9 +264,16 @@ class SqliteQueue(Shelf):
 
     # --- the relaxed search
 
-    def first_whole(self) -> Row | None:
-        """The first head of all of whose group or message nothing seems to be missing."""
-        return next(self._paged(ordered(AVAILABLE, EVERYTHING, (2,)), EVERYTHING, START), None)
+    def first_whole(self, *, strict: bool) -> Row | None:
+        """The first head of which nothing seems to be missing; strictly, only if no unfinished one is before it."""
+        whole = self._first_head((2,))
+        if whole is None or not strict:
+            return whole
+        first = self._first_head((1, 2))
+        return whole if first is not None and first.number == whole.number else None
+
+    def _first_head(self, heads: Heads) -> Row | None:
+        return next(self._paged(ordered(AVAILABLE, EVERYTHING, heads), EVERYTHING, START), None)
 
     def find(self, wanted: Wanted, reader: Reader, after: Place | None) -> Sequence[Row]:
         if wanted.member is not None:

@@ -63,8 +63,8 @@ def take(
     room = manager.max_uncommitted - (0 if unit is None else unit.calls)
     if _is(options, PLAIN) and not request.one_group:
         return _take_first(verb, handle, queue, request, room)
-    if _is(options, PLAIN_GROUP) and request.one_group and request.syncpoint and order == "relaxed":
-        return _take_group(verb, handle, queue, request, room)
+    if _is(options, PLAIN_GROUP) and request.one_group and request.syncpoint:
+        return _take_group(verb, handle, queue, request, room, strict=order == "strict")
     return None
 
 
@@ -93,11 +93,11 @@ def _take_first(
 
 
 def _take_group(
-    verb: SqliteTransaction, handle: SqliteHandle, queue: SqliteQueue, request: GetRequest, room: int
+    verb: SqliteTransaction, handle: SqliteHandle, queue: SqliteQueue, request: GetRequest, room: int, *, strict: bool
 ) -> GetOutcome | None:
     if request.state.group_open or request.state.message_open:
         return None
-    head = queue.first_whole()
+    head = queue.first_whole(strict=strict)
     if head is None:
         return None
     flags, group_id = head.message.flags, head.message.group_id
