@@ -133,7 +133,7 @@ def start(store: SqliteStore, verb: SqliteTransaction) -> None:
 
 
 def bury_dead(store: SqliteStore) -> bool:
-    """Ends the connections of processes that are dead; whether there were any."""
+    """Ends the connections of processes that are dead, whose leftovers are ours then; whether there were any."""
     with store.verb(writes=False, though_stopped=True) as verb:
         others = [number for (number,) in verb.execute(PROCESSES, (store.process,))]
     dead = [number for number in others if not store.database.is_alive(number)]
@@ -143,6 +143,7 @@ def bury_dead(store: SqliteStore) -> bool:
                 abandon(store, verb, owner)
                 reached("reaping")
             verb.execute(END_PROCESS, (process,))
+        store.has_leftovers = True
     return bool(dead)
 
 

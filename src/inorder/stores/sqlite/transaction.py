@@ -243,10 +243,10 @@ class SqliteTransaction(Transaction[SqliteQueue, SqliteUnit]):
         was_away = is_away(row)
         row.state = after
         row.backouts += adds_backout(before, after)
+        self._promise(row, event, unit)
         self._let_go(row, after)
         if unit is not None:
             row.unit = unit
-        self._promise(row, event, unit)
         told = self.touch(queue)
         if becomes_visible(before, after):
             row.visible_at, row.forgotten = self.now, False
@@ -271,9 +271,9 @@ class SqliteTransaction(Transaction[SqliteQueue, SqliteUnit]):
             row.lock = row.locked_by = None
 
     def _promise(self, row: Row, event: Event, unit: SqliteUnit | None) -> None:
-        """Removals of persistent messages, and all that a confirm id does, are on disk when the call returns."""
+        """Removals of persistent messages, and all that named units do, are on disk when the call returns."""
         if event is Event.GET:
-            self.durable |= bool(row.message.persistent)
+            self.durable |= bool(row.message.persistent) or row.lock is not None
         elif event is Event.GET_HELD and unit is not None:
             self.durable |= unit.kind != "session"
 
