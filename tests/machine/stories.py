@@ -104,7 +104,7 @@ class Stories(History):
                 "commit": qm.commit,
                 "back out": qm.back_out,
                 "prepare": lambda: qm.prepare("u1"),
-                "expire": lambda: (side.clock.advance(5.0), queue.status()),
+                "expire": lambda: (side.advance(5.0), queue.status()),
                 "release lock": lambda: queue.release_lock(right or 1),
                 "nothing": queue.status,
             }
@@ -227,7 +227,7 @@ class Stories(History):
     def _browsed(self, side: Side, one: Queue, other: Queue, seconds: float, how: Mapping[str, Any]) -> Any:
         side.operator.put("A", b"", priority=9)
         marked = one.browse_first(unmarked=True, **how, read_order="relaxed")
-        side.clock.advance(seconds)
+        side.advance(seconds)
         again = listing(iter(lambda: one.browse_first(unmarked=True, read_order="relaxed"), None), 1)
         named = other.browse_first(unmarked=True, match=side.match({"priority": 9}), read_order="relaxed")
         token = Match(token=marked.token)

@@ -183,6 +183,13 @@ class MemoryQueue(Shelf):
         """Confirm ids and lock ids that hold something."""
         return [*self.confirms.values(), *self.locks.values()]
 
+    def hold(self, row: Row, unit: MemoryUnit) -> None:
+        """The unit comes to hold the row; a confirm id is known from its first one on."""
+        row.unit = unit
+        unit.hold(self, row)
+        if unit.kind == "confirm":
+            self.confirms[int(unit.name)] = unit
+
     def let_go(self, row: Row) -> None:
         """Nothing holds the row under its unit any more; a confirm id that holds nothing is forgotten."""
         unit, row.unit = row.unit, None
