@@ -74,8 +74,8 @@ SHAPES = statement("shapes of group")
 READ = statement("read")
 
 ALL_HEADS = (0, 1, 2)
-HEADS = {"nothing": (1, 2), "segments": (1, 2), "group": (2,)}
-GROUP_UNFINISHED = 1
+HEADS = (1, 2)
+WHOLE, UNFINISHED = (2,), (1,)
 
 
 class Selection(NamedTuple):
@@ -260,11 +260,18 @@ class SqliteQueue(Shelf):
         if wanted.member is not None:
             rows: Iterable[Row] = self._members_at(wanted, self._selection(wanted, reader))
         else:
-            rows = self._available(wanted, reader, after, HEADS[wanted.needs] if wanted.heads else ALL_HEADS)
+            rows = self._available(wanted, reader, after, self._heads(wanted, reader))
         for row in rows:
             if available(row, reader) and self.suits(row, wanted, reader):
                 return self.pieces(row, wanted, reader)
         return ()
+
+    def _heads(self, wanted: Wanted, reader: Reader) -> Sequence[int]:
+        """Where it can stand. A group of which the reader's own lock holds something is whole for it alone."""
+        if not wanted.heads:
+            return ALL_HEADS
+        holds_locks = reader.lock_id or self.verb.has_locked(reader.handle)
+        return WHOLE if wanted.needs == "group" and not holds_locks else HEADS
 
     def find_all(self, wanted: Wanted, reader: Reader) -> Iterable[Row]:
         return [row for row in self._available(wanted, reader, None, ALL_HEADS) if available(row, reader)]
@@ -307,7 +314,7 @@ class SqliteQueue(Shelf):
 
     def _undisputed(self, wanted: Wanted, reader: Reader, holders: Sequence[int], chosen: Selection) -> Row | None:
         """The first message of all, if nothing before it on its level is pending: then it is the answer."""
-        heads = (1, 2) if wanted.heads else ALL_HEADS
+        heads = HEADS if wanted.heads else ALL_HEADS
         rows = (row for row in self._available(wanted, reader, None, heads) if self.selects(row, wanted, reader))
         row = next(rows, None)
         if row is None or row.expires_at <= reader.now or not self.has_what_it_needs(row, wanted, reader):
@@ -367,14 +374,12 @@ class SqliteQueue(Shelf):
                 if standing is not None:
                     yield standing
 
-        heads = (1, 2) if wanted.heads else ALL_HEADS
+        heads = HEADS if wanted.heads else ALL_HEADS
         streams: list[Iterable[Standing[Row]]] = []
-        if wanted.needs == "group" and logical:
-            unfinished = self._available_streams(wanted, reader, after, (GROUP_UNFINISHED,), chosen)
+        heads_available = self._heads(wanted, reader)
+        if heads_available == WHOLE:
+            unfinished = self._available_streams(wanted, reader, after, UNFINISHED, chosen)
             streams += [islice(judged(stream), UNFINISHED_MAX) for stream in unfinished]
-            heads_available: Sequence[int] = (2,)
-        else:
-            heads_available = heads
         streams += [judged(one) for one in self._available_streams(wanted, reader, after, heads_available, chosen)]
         for holder in holders:
             if not self._is_own(holder, reader):
