@@ -6,15 +6,22 @@ from collections.abc import Iterator
 
 import pytest
 
-from inorder import QueueManager
+from tests.support import told
+
+from inorder import Flags, QueueManager
 from inorder.errors import QueueDeleted
-from inorder.testing import temporary_manager
+from inorder.testing import ManualClock, temporary_manager
 from inorder.testing.stores import STORES
 
 
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
 @pytest.fixture(params=sorted(STORES))
-def qm(request: pytest.FixtureRequest) -> Iterator[QueueManager]:
-    with temporary_manager(request.param) as manager:
+def qm(request: pytest.FixtureRequest, clock: ManualClock) -> Iterator[QueueManager]:
+    with temporary_manager(request.param, clock) as manager:
         yield manager
 
 
@@ -27,3 +34,43 @@ def test_r4_3_a_queue_that_is_gone_is_not_deleted_again_at_close(qm: QueueManage
         with pytest.raises(QueueDeleted):
             user.close(delete=True, purge=purge)
     user.close()
+
+
+def put_group(qm: QueueManager, group_id: bytes) -> None:
+    qm.put("Q", b"first", group_id=group_id, flags=Flags.IN_GROUP, sequence_number=1)
+    qm.put("Q", b"last", group_id=group_id, flags=Flags.LAST_IN_GROUP, sequence_number=2)
+
+
+@pytest.mark.parametrize("read_order", ["relaxed", "strict"])
+def test_a_12_a_group_is_whole_for_the_reader_whose_lock_id_holds_it(qm: QueueManager, read_order: str) -> None:
+    qm.create_queue("Q")
+    put_group(qm, b"G")
+    lock_id = qm.browse_and_lock("Q").lock_id
+    how = {"lock_id": lock_id, "logical": True, "all_messages": True, "read_order": read_order}
+    assert [qm.get("Q", **how).body for _ in range(2)] == [b"first", b"last"]
+
+
+@pytest.mark.parametrize("read_order", ["relaxed", "strict"])
+@pytest.mark.parametrize("locked", ["first", "next"])
+def test_r3_69_a_group_is_whole_for_the_handle_whose_browse_locks_one_of_it(
+    qm: QueueManager, read_order: str, locked: str
+) -> None:
+    qm.create_queue("Q")
+    put_group(qm, b"G")
+    with qm.open("Q", input="shared", browse=True) as queue:
+        queue.browse_first(read_order="relaxed", lock=locked == "first")
+        if locked == "next":
+            queue.browse_next(read_order="relaxed", lock=True)
+        assert queue.get(logical=True, all_messages=True, read_order=read_order).body == b"first"
+
+
+def test_r6_2_the_hook_is_told_first_of_what_expired_first(qm: QueueManager, clock: ManualClock) -> None:
+    qm.create_queue("Q", delivery="fifo")
+    heard: list[bytes] = []
+    qm.hook("expired", lambda queue, message: heard.append(message.body))
+    for body, expiry in ((b"1", 3.0), (b"2", 1.0), (b"3", 2.0), (b"4", 1.0)):
+        qm.put("Q", body, expiry=expiry)
+    clock.advance(5.0)
+    assert qm.status("Q").current_depth == 0
+    told(qm)
+    assert heard == [b"2", b"4", b"3", b"1"]

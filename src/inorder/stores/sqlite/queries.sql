@@ -128,7 +128,7 @@ FROM message m JOIN content c ON c.id = m.id WHERE m.id = ?;
 -- name: expired
 SELECT {columns} FROM message m INDEXED BY message_expiry
 WHERE m.queue = ? AND m.expires_at <= ? AND m.expires_at IS NOT NULL AND NOT m.away
-ORDER BY m.expires_at LIMIT ?;
+ORDER BY m.expires_at, m.id LIMIT ?;
 
 -- name: ripen
 -- Delayed messages whose time has come stand among the available ones from now on.
@@ -478,7 +478,7 @@ UPDATE message SET forgotten = 1 WHERE id = ?;
 SELECT id FROM definition WHERE type = 'local';
 
 -- name: queues with expired
-SELECT DISTINCT queue FROM message WHERE expires_at <= ? AND expires_at IS NOT NULL AND NOT away;
+SELECT DISTINCT queue FROM message WHERE expires_at <= ? AND expires_at IS NOT NULL AND NOT away ORDER BY queue;
 
 -- name: units
 -- What an operator sees: all units, with what each holds.
