@@ -74,3 +74,12 @@ def test_r6_2_the_hook_is_told_first_of_what_expired_first(qm: QueueManager, clo
     assert qm.status("Q").current_depth == 0
     told(qm)
     assert heard == [b"2", b"4", b"3", b"1"]
+
+
+def test_a_9_a_confirm_id_whose_last_message_expired_begins_anew(qm: QueueManager, clock: ManualClock) -> None:
+    qm.create_queue("Q")
+    qm.put("Q", b"short", expiry=5.0, confirm_id=1)
+    qm.put("Q", b"long")
+    clock.advance(5.0)
+    assert qm.get("Q", confirm_id=1).body == b"long"
+    assert [unit.started_at for unit in qm.units()] == [clock.now()]

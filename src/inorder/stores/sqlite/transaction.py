@@ -157,9 +157,7 @@ class SqliteTransaction(Transaction[SqliteQueue, SqliteUnit]):
 
     def finish(self) -> None:
         """The last writes of the transaction."""
-        for unit in self._idle:
-            if self.value(IS_IDLE, unit):
-                self.execute(END_UNIT, (unit,))
+        self._forget_idle()
         for number in self._told:
             if self._queues[number].here.has_edges:
                 self.execute(FORGET_EDGES, (number, self.waiter))
@@ -402,7 +400,16 @@ class SqliteTransaction(Transaction[SqliteQueue, SqliteUnit]):
         return known or self._begin(handle.connection, "confirm", str(confirm_id), queue.id)
 
     def held_by(self, queue: SqliteQueue, confirm_id: int) -> SqliteUnit | None:
+        if confirm_id:
+            self._forget_idle()
         return self.named_unit(queue.id, "confirm", str(confirm_id)) if confirm_id else None
+
+    def _forget_idle(self) -> None:
+        """A confirm id or lock id that holds nothing is forgotten: used again it begins anew."""
+        for unit in self._idle:
+            if self.value(IS_IDLE, unit):
+                self.execute(END_UNIT, (unit,))
+        self._idle.clear()
 
     def _begin(self, connection: Connection[SqliteUnit], kind: Any, name: str, queue: int | None) -> SqliteUnit:
         number, program = next(self.numbers), connection.program
