@@ -7,12 +7,13 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
 
 from tests.machine.pairs import Outcome, Returned, failed
-from tests.support import LIMIT_SECONDS, Call
+from tests.support import LIMIT_SECONDS, Call, all_settle
 
 from inorder import Arrival, InorderError, Match, QueueManager, UnitOfWork, connect
 from inorder.clock import Clock
 from inorder.handle import Queue
 from inorder.stores.base import Store
+from inorder.stores.sqlite import SqliteStore, checking
 from inorder.testing import ManualClock
 from inorder.testing.stores import RestartableStore
 
@@ -98,8 +99,7 @@ class Side:
 
     def settle(self) -> None:
         """Returns when every call that waits has seen all there is to see."""
-        for number, call in self.calls.items():
-            call.settles(self.connections[number])
+        all_settle([(call, self.connections[number]) for number, call in self.calls.items()])
 
     def _settling(self, verb: Callable[..., T]) -> Callable[..., T]:
         """The verb; when the history itself calls it, those who wait look at what it did before the next one."""
@@ -155,6 +155,10 @@ class Side:
         self.operator.get(SENTINEL, syncpoint=False, read_order="relaxed")
         told, self.told = self.told, []
         return told
+
+    def problems(self) -> list[str]:
+        """What is wrong with the tables of a store that has some."""
+        return checking.problems(self.store) if isinstance(self.store, SqliteStore) else []
 
     # --- the end
 
