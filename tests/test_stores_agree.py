@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-
 from tests.support import told
 
 from inorder import Flags, QueueManager
 from inorder.errors import QueueDeleted
+from inorder.options import AskedOrder
 from inorder.testing import ManualClock, temporary_manager
 from inorder.testing.stores import STORES
 
@@ -42,18 +42,21 @@ def put_group(qm: QueueManager, group_id: bytes) -> None:
 
 
 @pytest.mark.parametrize("read_order", ["relaxed", "strict"])
-def test_a_12_a_group_is_whole_for_the_reader_whose_lock_id_holds_it(qm: QueueManager, read_order: str) -> None:
+def test_a_12_a_group_is_whole_for_the_reader_whose_lock_id_holds_it(qm: QueueManager, read_order: AskedOrder) -> None:
     qm.create_queue("Q")
     put_group(qm, b"G")
     lock_id = qm.browse_and_lock("Q").lock_id
-    how = {"lock_id": lock_id, "logical": True, "all_messages": True, "read_order": read_order}
-    assert [qm.get("Q", **how).body for _ in range(2)] == [b"first", b"last"]
+
+    def get() -> bytes:
+        return qm.get("Q", lock_id=lock_id, logical=True, all_messages=True, read_order=read_order).body
+
+    assert [get(), get()] == [b"first", b"last"]
 
 
 @pytest.mark.parametrize("read_order", ["relaxed", "strict"])
 @pytest.mark.parametrize("locked", ["first", "next"])
 def test_r3_69_a_group_is_whole_for_the_handle_whose_browse_locks_one_of_it(
-    qm: QueueManager, read_order: str, locked: str
+    qm: QueueManager, read_order: AskedOrder, locked: str
 ) -> None:
     qm.create_queue("Q")
     put_group(qm, b"G")

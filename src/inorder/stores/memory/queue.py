@@ -137,7 +137,7 @@ class MemoryQueue(Shelf):
         return len(self._placed) + len(self._unplaced) - self.away
 
     def expired(self, now: float) -> list[Row]:
-        """Rows whose time is over, the earliest first; one that a unit of work got is judged when it comes back (R6.3)."""
+        """Rows whose time is over, the earliest first; one that a unit of work got waits till it comes back (R6.3)."""
         if not self._expiring:
             return []
         over = (row for row in self.all_rows() if row.expires_at <= now and not is_away(row))

@@ -9,7 +9,6 @@ SCHEMA = files(__package__).joinpath("schema.sql").read_text(encoding="utf-8")
 VERSION = 1
 
 
-
 def _named(file: str) -> dict[str, str]:
     text = files(__package__).joinpath(file).read_text(encoding="utf-8")
     found = re.findall(r"^-- name: ([^\n]+)\n(.*?)(?=^-- name: |\Z)", text, re.MULTILINE | re.DOTALL)
