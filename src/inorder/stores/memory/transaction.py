@@ -42,8 +42,8 @@ class MemoryTransaction(Transaction[MemoryQueue, MemoryUnit]):
         return self.touched.setdefault(queue.attributes.name, Told())
 
     def changes(self) -> list[Change]:
-        """What observers are told when it is over."""
-        return [told.change(queue) for queue, told in self.touched.items()]
+        """What observers are told when it is over, by the names of the queues."""
+        return [self.touched[queue].change(queue) for queue in sorted(self.touched)]
 
     def arrive(self, queue: MemoryQueue, messages: Sequence[Message], unit: MemoryUnit | None) -> None:
         for message in messages:

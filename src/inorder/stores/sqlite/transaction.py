@@ -152,8 +152,9 @@ class SqliteTransaction(Transaction[SqliteQueue, SqliteUnit]):
         return list(self._told)
 
     def changes(self) -> list[Change]:
-        """What observers are told when it is over."""
-        return [told.change(self._queues[number].attributes.name) for number, told in self._told.items()]
+        """What observers are told when it is over, by the names of the queues."""
+        told = [told.change(self._queues[number].attributes.name) for number, told in self._told.items()]
+        return sorted(told, key=lambda change: change.queue)
 
     def finish(self) -> None:
         """The last writes of the transaction."""
