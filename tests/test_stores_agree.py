@@ -86,3 +86,23 @@ def test_a_9_a_confirm_id_whose_last_message_expired_begins_anew(qm: QueueManage
     clock.advance(5.0)
     assert qm.get("Q", confirm_id=1).body == b"long"
     assert [unit.started_at for unit in qm.units()] == [clock.now()]
+
+
+def test_r3_51_a_message_in_segments_has_its_group_id_with_a_group(qm: QueueManager) -> None:
+    """Of several with one place in a group the first counts, be it in a group or not."""
+    qm.create_queue("Q")
+    qm.put("Q", b"segment", group_id=b"G", flags=Flags.SEGMENT | Flags.SEGMENTATION_ALLOWED, priority=0)
+    qm.put("Q", b"", group_id=b"G", flags=Flags.IN_GROUP, priority=9)
+    assert qm.get("Q", logical=True, all_messages=True).body == b"segment"
+
+
+def test_listeners_of_several_queues_are_told_by_the_names_of_the_queues(qm: QueueManager) -> None:
+    heard: list[str] = []
+    for name in ("B", "A"):
+        qm.create_queue(name)
+        qm.listen(name, lambda arrival: heard.append(arrival.queue))
+    for name in ("A", "B", "A"):
+        qm.put(name, b"", syncpoint=True)
+    qm.commit()
+    told(qm)
+    assert heard == ["A", "A", "B"]

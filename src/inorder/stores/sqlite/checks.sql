@@ -61,7 +61,7 @@ FROM message h LEFT JOIN (
     WHERE group_id IS NOT NULL AND available GROUP BY queue, group_id
 ) AS g ON g.queue = h.queue AND g.group_id = h.group_id
 WHERE h.head = 1 AND h.available AND (
-    h.flags & 30 = 0
+    h.flags & 24 = 0
     OR g.last <= (
         SELECT count(DISTINCT m.sequence_number) FROM message m
         WHERE m.queue = h.queue AND m.group_id = h.group_id AND m.sequence_number <= g.last AND m.available
