@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from types import TracebackType
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -74,7 +74,7 @@ class Call(Generic[T]):
         self._function = function
         self._results: list[T] = []
         self._error: BaseException | None = None
-        self._watcher: QueueManager | None = None
+        self.watcher: QueueManager | None = None
         self.done = False
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
@@ -85,8 +85,8 @@ class Call(Generic[T]):
         except BaseException as error:  # noqa: BLE001 - raised again by whoever asks for the result
             self._error = error
         self.done = True
-        if self._watcher is not None:
-            self._watcher.room.poke()
+        if self.watcher is not None:
+            self.watcher.room.poke()
 
     def result(self) -> T:
         """What the call returned; raises what it raised."""
@@ -114,10 +114,7 @@ class Call(Generic[T]):
         Args:
             manager: the connection that the call was made on.
         """
-        self._watcher = manager
-        room, owner = manager.room, manager.owner
-        if not self.done:
-            Call(lambda: room.watch_until(lambda: self.done or room.is_asleep(owner))).result()
+        all_settle([(self, manager)])
 
     def sleeps(self, manager: QueueManager) -> None:
         """Returns when the call waits with nothing left to look at; fails if it ends instead.
@@ -127,6 +124,19 @@ class Call(Generic[T]):
         """
         self.settles(manager)
         assert not self.done, f"the call ended: {self._results} {self._error!r}"
+
+
+def all_settle(calls: Sequence[tuple[Call[Any], QueueManager]]) -> None:
+    """Returns when at one moment each call, made on that connection, has ended or waits with nothing to look at."""
+    for call, manager in calls:
+        call.watcher = manager
+    if not all(call.done for call, _ in calls):
+        room = calls[0][1].room
+
+        def at_rest() -> bool:
+            return all(call.done or room.is_asleep(manager.owner) for call, manager in calls)
+
+        Call(lambda: room.watch_until(at_rest)).result()
 
 
 def waiting(manager: QueueManager, function: Callable[[], T]) -> Call[T]:

@@ -10,7 +10,7 @@ import json
 import math
 from typing import Any
 
-from ...message import NO_ID, Message, Place, UniqueId
+from ...message import ANY_GROUP, NO_ID, Message, Place, UniqueId
 from ...rules.lifecycle import State
 from ...rules.ordering import rank
 from ...rules.puts import NO_ACCOUNTING, make_id
@@ -29,7 +29,6 @@ CONTENT = (
 NARROW = frozenset("persistent correlation_id group_id sequence_number offset flags original_length".split())
 
 _FLAGS, _GROUP, _SEQUENCE, _OFFSET = INDEX["flags"], INDEX["group_id"], INDEX["sequence_number"], INDEX["offset"]
-_ANY_GROUP_OR_SEGMENT = 30
 NULLS = {
     "correlation_id": NO_ID,
     "group_id": NO_ID,
@@ -42,7 +41,7 @@ def head_of(message: Message) -> int:
     row = message.row
     if row[_SEQUENCE] != 1 or row[_OFFSET]:
         return 0
-    return 1 if row[_FLAGS] & _ANY_GROUP_OR_SEGMENT else 2
+    return 1 if row[_FLAGS] & ANY_GROUP else 2
 
 
 def content_columns(row: tuple[Any, ...], number: int) -> tuple[Any, ...]:

@@ -159,13 +159,13 @@ class SqliteTransaction(Transaction[SqliteQueue, SqliteUnit]):
         return list(self._told)
 
     def changes(self) -> list[Change]:
-        """What observers are told when it is over."""
-        return [told.change(self._queues[number].attributes.name) for number, told in self._told.items()]
+        """What observers are told when it is over, by the names of the queues."""
+        told = [told.change(self._queues[number].attributes.name) for number, told in self._told.items()]
+        return sorted(told, key=lambda change: change.queue)
 
     def finish(self) -> None:
         """The last writes of the transaction."""
-        for unit in self._idle:
-            self.execute(END_IDLE, (unit,))
+        self._forget_idle()
         for number in self._told:
             if self._queues[number].here.has_edges:
                 self.execute(FORGET_EDGES, (number, self.waiter))
@@ -422,7 +422,15 @@ class SqliteTransaction(Transaction[SqliteQueue, SqliteUnit]):
         return known or self._begin(handle.connection, "confirm", str(confirm_id), queue.id)
 
     def held_by(self, queue: SqliteQueue, confirm_id: int) -> SqliteUnit | None:
+        if confirm_id:
+            self._forget_idle()
         return self.named_unit(queue.id, "confirm", str(confirm_id)) if confirm_id else None
+
+    def _forget_idle(self) -> None:
+        """A confirm id or lock id that holds nothing is forgotten: used again it begins anew."""
+        for unit in self._idle:
+            self.execute(END_IDLE, (unit,))
+        self._idle.clear()
 
     def _begin(self, connection: Connection[SqliteUnit], kind: Any, name: str, queue: int | None) -> SqliteUnit:
         number, program = next(self.numbers), connection.program
