@@ -30,7 +30,7 @@ from inorder import QueueManager
 
 SEED = int(os.environ.get("INORDER_CRASH_SEED", random.SystemRandom().getrandbits(32)))
 LONG = "INORDER_LONG" in os.environ
-SECONDS = float(os.environ.get("INORDER_MASTER_SECONDS", "60" if LONG else "0.5"))
+SECONDS = float(os.environ.get("INORDER_MASTER_SECONDS", "60" if LONG else "0.3"))
 WRITERS = 4
 RULES = [queue for queue in QUEUES if queue != "GROUPS"]
 KINDS = ("getter", "browser")
