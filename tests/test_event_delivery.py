@@ -71,10 +71,11 @@ def test_observers_are_told_in_the_order_of_the_verbs(store: RestartableStore, q
     first = Call(lambda: other.put("Q", b"1"))
     assert held.wait(LIMIT_SECONDS)
     Call(lambda: qm.put("Q", b"2")).result()  # is not held up: the first caller tells it too
+    Call(lambda: qm.put("Q", b"3")).result()
     assert seen == []
     gate.set()
     first.result()
-    assert seen == [b"1", b"2"] == bodies(qm)
+    assert seen == [b"1", b"2", b"3"] == bodies(qm)
 
 
 def test_an_observer_that_calls_the_store_is_told_of_that_afterwards(store: RestartableStore, qm: QueueManager) -> None:

@@ -83,6 +83,14 @@ def test_a_message_id_that_looks_like_one_made_here_is_any_other(qm: QueueManage
     assert qm.get("Q", match=Match(message_id=message_id)).body == b"2"
 
 
+def test_b34_a_get_tells_the_place_that_a_browse_has_told(qm: QueueManager) -> None:
+    qm.put_many("Q", [b"1", b"2"])
+    qm.put("Q", b"3", priority=5)
+    places = [message.place for message in qm.browse("Q")]
+    assert [message.place for message in qm.get_many("Q", 3)] == places
+    assert len(set(places)) == 3
+
+
 # ---- time
 
 

@@ -212,7 +212,8 @@ class Bench:
         process = subprocess.Popen(
             [sys.executable, "-u", "-m", *module],
             cwd=folder,
-            env=os.environ | {"PYTHONPATH": str(code), "PYTHONDONTWRITEBYTECODE": "1"},
+            # Whoever is ended at the first failure leaves its stores behind: they go with the copy.
+            env=os.environ | {"PYTHONPATH": str(code), "PYTHONDONTWRITEBYTECODE": "1", "TMPDIR": str(code)},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
