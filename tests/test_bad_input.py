@@ -86,7 +86,10 @@ def world(store: RestartableStore) -> Iterator[World]:
 
 MANAGER_CALLS: Mapping[str, Sequence[Line]] = {
     "connect": [
-        Line(lambda w: connect("orders.db"), ArgumentError, Reason.ARGUMENT_ERROR, "orders.db"),
+        Line(lambda w: connect(""), ArgumentError, Reason.ARGUMENT_ERROR, "store"),
+        Line(lambda w: connect("a\0b"), ArgumentError, Reason.ARGUMENT_ERROR, "store"),
+        Line(lambda w: connect(name="a b"), ArgumentError, Reason.Q_MGR_NAME_ERROR, "name"),
+        Line(lambda w: connect(program="\ud800"), ArgumentError, Reason.ARGUMENT_ERROR, "program"),
         Line(lambda w: connect(5), ArgumentError, Reason.ARGUMENT_ERROR, "store"),  # type: ignore[arg-type]
         Line(lambda w: connect(program=5), ArgumentError, Reason.ARGUMENT_ERROR, "program"),  # type: ignore[arg-type]
         Line(lambda w: w.qm.connect(program=5), ArgumentError, Reason.ARGUMENT_ERROR, "program"),
@@ -317,6 +320,10 @@ MANAGER_CALLS: Mapping[str, Sequence[Line]] = {
     "confirm_put": [
         Line(lambda w: w.qm.confirm_put("ORDERS", UID), UnknownQueue, Reason.UNKNOWN_OBJECT_NAME, "'ORDERS'"),
         Line(lambda w: w.qm.confirm_put("Q", "uid"), ArgumentError, Reason.ARGUMENT_ERROR, "uid"),
+        *(
+            Line(lambda w, uid=uid: w.qm.confirm_put("Q", uid), ArgumentError, Reason.ARGUMENT_ERROR, "uid")
+            for uid in (UniqueId("X", 0), UniqueId("X", -1), UniqueId("X", 2**63), UniqueId("\ud800", 5))
+        ),
         Line(lambda w: w.qm.confirm_put("Q", UID, confirm_id=-1), ArgumentError, Reason.OPTIONS_ERROR, "confirm_id"),
     ],
     "confirm_get": [

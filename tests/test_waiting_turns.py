@@ -204,10 +204,10 @@ def test_the_room_keeps_nothing_of_queues_on_which_nobody_waits(qm: QueueManager
 def test_connections_to_one_store_object_meet_in_one_room(store: Any, qm: QueueManager) -> None:
     other = connect(store)
     assert other.room is qm.room
-    count = len(store._teller._observers)
+    count = len(store.teller._observers)
     for _ in range(5):
         connect(store).close()
-    assert len(store._teller._observers) == count
+    assert len(store.teller._observers) == count
     wait = waiting(other, lambda: other.get("Q", wait=FOREVER).body)
     qm.put("Q", b"1")
     assert wait.result() == b"1"

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 
 from .errors import CallInProgress, ConnectionClosed, ForkedConnection, InorderError, StoreError, bad_argument
 from .events import Hub, await_end
+from .message import is_storable
 from .rules.grouping import NOTHING_OPEN, GroupState
 from .rules.puts import Program
 from .stores.base import Outcome, Store
@@ -288,7 +289,7 @@ class Session:
             self._settled(outcome)
 
     def prepare(self, name: str) -> None:
-        if not isinstance(name, str) or not name:
+        if not isinstance(name, str) or not name or not is_storable(name):
             raise bad_argument("name", name, "a text, not empty: a prepared unit is settled by its name")
         with self:
             self.store.prepare(self.owner, name)

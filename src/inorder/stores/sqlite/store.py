@@ -398,7 +398,8 @@ class SqliteStore:
         if not options.browse or request.waits or handle is None or handle.locked:
             return False
         marks = options.mark_handle or options.mark_co_op or options.unmark_handle or options.unmark_co_op
-        return not (options.lock or marks or self.connections[handle.connection.id].waits)
+        connection = self.connections.get(handle.connection.id)  # another thread may be ending it
+        return not (options.lock or marks or connection is None or connection.waits)
 
     def _wait(self, verb: SqliteTransaction, handle: SqliteHandle, in_its_way: Any) -> None:
         """The connection is about to wait. Raises: OrderDeadlock, everyone in its way waits for it (B-31)."""
