@@ -106,3 +106,12 @@ def test_listeners_of_several_queues_are_told_by_the_names_of_the_queues(qm: Que
     qm.commit()
     told(qm)
     assert heard == ["A", "A", "B"]
+
+
+def test_r3_70_a_browse_that_comes_back_to_its_locked_message_locks_it_again(qm: QueueManager) -> None:
+    qm.create_queue("Q")
+    qm.put("Q", b"m")
+    with qm.open("Q", browse=True) as queue:
+        for _ in range(2):
+            assert queue.browse_first(read_order="relaxed", lock=True) is not None
+        assert qm.order_view("Q").pending_out == 1
