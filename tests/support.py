@@ -15,7 +15,6 @@ from inorder import QueueManager, Reason, connect
 from inorder.clock import Clock, SystemClock
 from inorder.errors import ArgumentError, InorderError, NoMessageAvailable
 from inorder.stores.base import Store
-from inorder.stores.sqlite import SqliteStore
 from inorder.testing import ManualClock
 from inorder.testing.stores import RestartableStore, make_store
 
@@ -30,8 +29,7 @@ memory_alone = pytest.mark.parametrize("kind", ["memory"], indirect=True)
 def close_store(store: Store) -> None:
     """Stops a store, and closes its files if it has any."""
     store.stop()
-    if isinstance(store, SqliteStore):
-        store.database.close()
+    store.close_store()
 
 
 class Stores:

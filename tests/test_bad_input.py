@@ -321,7 +321,7 @@ MANAGER_CALLS: Mapping[str, Sequence[Line]] = {
         Line(lambda w: w.qm.confirm_put("ORDERS", UID), UnknownQueue, Reason.UNKNOWN_OBJECT_NAME, "'ORDERS'"),
         Line(lambda w: w.qm.confirm_put("Q", "uid"), ArgumentError, Reason.ARGUMENT_ERROR, "uid"),
         *(
-            Line(lambda w, uid=uid: w.qm.confirm_put("Q", uid), ArgumentError, Reason.ARGUMENT_ERROR, "uid")
+            Line(lambda w, uid=uid: w.qm.confirm_put("Q", uid), ArgumentError, Reason.ARGUMENT_ERROR, "uid")  # type: ignore[misc]
             for uid in (UniqueId("X", 0), UniqueId("X", -1), UniqueId("X", 2**63), UniqueId("\ud800", 5))
         ),
         Line(lambda w: w.qm.confirm_put("Q", UID, confirm_id=-1), ArgumentError, Reason.OPTIONS_ERROR, "confirm_id"),

@@ -86,7 +86,8 @@ def test_a_waiter_in_front_that_always_has_a_reason_lets_those_behind_look(
         return front()
 
     one = Call(lambda: room.wait(in_front.owner, "Q", first, held))
-    Call(lambda: room.watch_until(lambda: any(waiter.looking for waiter in room._waiters))).result()
+    while not any(waiter.looking for waiter in room._waiters):
+        time.sleep(0.001)
     look = change_at_each_look(qm, looks, "behind")
     other = Call(lambda: room.wait(behind.owner, "Q", GetOptions(wait=FOREVER), look))
     while len(room._waiters) < 2:

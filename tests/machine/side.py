@@ -189,6 +189,7 @@ class Side:
         self.store.stop()
         for call in self.calls.values():
             call.ends()
+        self.store.close_store()
 
 
 def listing(source: Iterator[Any], limit: int | None = None) -> tuple[list[Any], Any]:
