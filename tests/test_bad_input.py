@@ -38,7 +38,7 @@ from inorder.errors import (
 )
 from inorder.handle import Queue
 from inorder.message import IN_GROUP, LAST_IN_GROUP, SEGMENT
-from inorder.testing import temporary_manager
+from inorder.testing.stores import RestartableStore
 
 GROUP = b"G"
 UID = UniqueId("ELSEWHERE", 1)
@@ -56,8 +56,8 @@ class World(NamedTuple):
 
 
 @pytest.fixture
-def world() -> Iterator[World]:
-    with temporary_manager() as qm:
+def world(store: RestartableStore) -> Iterator[World]:
+    with connect(store, program="test") as qm:
         for name in ("Q", "R", "SHUT", "FULL", "SMALL", "IDLE"):
             qm.create_queue(name)
             # What a call by name may open is not the matter here: its handle is open for everything already.
@@ -86,7 +86,10 @@ def world() -> Iterator[World]:
 
 MANAGER_CALLS: Mapping[str, Sequence[Line]] = {
     "connect": [
-        Line(lambda w: connect(""), ArgumentError, Reason.ARGUMENT_ERROR, "path"),
+        Line(lambda w: connect(""), ArgumentError, Reason.ARGUMENT_ERROR, "store"),
+        Line(lambda w: connect("a\0b"), ArgumentError, Reason.ARGUMENT_ERROR, "store"),
+        Line(lambda w: connect(name="a b"), ArgumentError, Reason.Q_MGR_NAME_ERROR, "name"),
+        Line(lambda w: connect(program="\ud800"), ArgumentError, Reason.ARGUMENT_ERROR, "program"),
         Line(lambda w: connect(5), ArgumentError, Reason.ARGUMENT_ERROR, "store"),  # type: ignore[arg-type]
         Line(lambda w: connect(program=5), ArgumentError, Reason.ARGUMENT_ERROR, "program"),  # type: ignore[arg-type]
         Line(lambda w: w.qm.connect(program=5), ArgumentError, Reason.ARGUMENT_ERROR, "program"),
@@ -317,6 +320,10 @@ MANAGER_CALLS: Mapping[str, Sequence[Line]] = {
     "confirm_put": [
         Line(lambda w: w.qm.confirm_put("ORDERS", UID), UnknownQueue, Reason.UNKNOWN_OBJECT_NAME, "'ORDERS'"),
         Line(lambda w: w.qm.confirm_put("Q", "uid"), ArgumentError, Reason.ARGUMENT_ERROR, "uid"),
+        *(
+            Line(lambda w, uid=uid: w.qm.confirm_put("Q", uid), ArgumentError, Reason.ARGUMENT_ERROR, "uid")  # type: ignore[misc]
+            for uid in (UniqueId("X", 0), UniqueId("X", -1), UniqueId("X", 2**63), UniqueId("\ud800", 5))
+        ),
         Line(lambda w: w.qm.confirm_put("Q", UID, confirm_id=-1), ArgumentError, Reason.OPTIONS_ERROR, "confirm_id"),
     ],
     "confirm_get": [
@@ -557,23 +564,22 @@ FIRST_CALLS: Mapping[str, Callable[[Any], object]] = {
 
 
 @pytest.mark.parametrize("call", FIRST_CALLS.values(), ids=FIRST_CALLS)
-def test_a_first_call_that_is_refused_does_not_leave_the_queue_open(call: Callable[[Any], object]) -> None:
-    with temporary_manager() as qm:
-        qm.create_queue("NEW")
-        with pytest.raises(ArgumentError):
-            call(qm)
-        status = qm.status("NEW")
-        assert (status.open_input_count, status.open_output_count) == (0, 0)
-        qm.delete_queue("NEW")
+def test_a_first_call_that_is_refused_does_not_leave_the_queue_open(
+    qm: QueueManager, call: Callable[[Any], object]
+) -> None:
+    qm.create_queue("NEW")
+    with pytest.raises(ArgumentError):
+        call(qm)
+    status = qm.status("NEW")
+    assert (status.open_input_count, status.open_output_count) == (0, 0)
+    qm.delete_queue("NEW")
 
 
-def test_a_queue_with_messages_is_deleted_only_with_purge() -> None:
-    with temporary_manager() as qm:
-        qm.create_queue("Q")
-        qm.put("Q", b"m1")
-        qm.close_queue("Q")
-        before = snapshot(qm)
-        with pytest.raises(QueueNotEmpty, match="Q has messages") as raised:
-            qm.delete_queue("Q")
-        assert raised.value.reason == Reason.Q_NOT_EMPTY
-        assert snapshot(qm) == before
+def test_a_queue_with_messages_is_deleted_only_with_purge(qm: QueueManager) -> None:
+    qm.put("Q", b"m1")
+    qm.close_queue("Q")
+    before = snapshot(qm)
+    with pytest.raises(QueueNotEmpty, match="Q has messages") as raised:
+        qm.delete_queue("Q")
+    assert raised.value.reason == Reason.Q_NOT_EMPTY
+    assert snapshot(qm) == before

@@ -11,6 +11,7 @@ from unittest import mock
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
+from hypothesis.internal.conjecture import engine
 from hypothesis.internal.conjecture.engine import ConjectureRunner
 from hypothesis.stateful import run_state_machine_as_test
 from tests.machine.branches import Branches, report
@@ -25,6 +26,8 @@ from inorder.testing.stores import STORES
 
 LONG = bool(os.environ.get("INORDER_LONG"))
 EXAMPLES, STEPS = (5_000, 60) if LONG else (100, 50)
+EXAMPLES_IN_FILE = 5_000 if LONG else 40
+SHRINKING_SECONDS = 60
 RIGHT: dict[str, MakeStore] = {"other numbers": OtherNumbers}
 RIGHT |= {name: make for name, make in STORES.items() if name != "memory"}
 
@@ -37,17 +40,20 @@ def machine(right: MakeStore, reached: Branches) -> type[Everything]:
     return Compared
 
 
-def random_histories(right: MakeStore, reached: Branches, *phases: Phase) -> None:
+def random_histories(right: MakeStore, reached: Branches, *phases: Phase, examples: int = EXAMPLES) -> None:
     """Raises: Differs, or what a store raises that it should not."""
     chosen = settings(
-        max_examples=EXAMPLES,
+        max_examples=examples,
         stateful_step_count=STEPS,
         suppress_health_check=list(HealthCheck),
         phases=phases or tuple(Phase),
         report_multiple_bugs=False,
     )
     # Hypothesis would follow each new history by up to six that repeat parts of it: fewer new ones in the same time.
-    with mock.patch.object(ConjectureRunner, "generate_mutations_from", create=True):
+    with (
+        mock.patch.object(ConjectureRunner, "generate_mutations_from", create=True),
+        mock.patch.object(engine, "MAX_SHRINKING_SECONDS", SHRINKING_SECONDS),
+    ):
         run_state_machine_as_test(machine(right, reached), settings=chosen)
 
 
@@ -68,7 +74,7 @@ def test_two_stores_agree_on_every_history(right: str) -> None:
     with directed.watched():
         directed_histories(RIGHT[right], directed)
     with random.watched():
-        random_histories(RIGHT[right], random)
+        random_histories(RIGHT[right], random, examples=EXAMPLES_IN_FILE if right in STORES else EXAMPLES)
     table = report(WANTED, directed=directed, random=random)
     print(f"memory and {right}: how often each branch was reached\n{table}")
     missing = set(directed.missing(WANTED)) & set(random.missing(WANTED))

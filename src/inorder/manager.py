@@ -39,7 +39,7 @@ from .errors import (
 from .events import Hook, HookName, Listener, Registration
 from .handle import Queue
 from .keywords import PutCall, sweep_options
-from .message import Message, UniqueId
+from .message import Message, UniqueId, is_storable
 from .options import EVERYTHING, BrowseKeywords, GetKeywords, GetOptions, Match, OpenOptions, PutOptions, check_switch
 from .rules.puts import Program, PutResult
 from .session import Services, Session, services_at, services_of
@@ -76,7 +76,7 @@ def connect(
     Raises: ArgumentError. StoreForeign, StoreNewer: the file is not ours to open, and was left as it was.
     StoreError: there can be no store here, and why.
     """
-    script = Path(sys.argv[0] or sys.executable).name if program is None else _program(program)
+    script = _script() if program is None else _program(program)
     who = Program(_user()[:12], script[:28])
     if name is not None:
         check_queue_name(name, argument="name", reason=Reason.Q_MGR_NAME_ERROR)
@@ -100,8 +100,13 @@ def _connect_to_file(path: str | os.PathLike[str], who: Program, name: str | Non
         return QueueManager(services, who)
 
 
+def _script() -> str:
+    name = Path(sys.argv[0] or sys.executable).name
+    return name.encode(errors="replace").decode()
+
+
 def _program(name: object) -> str:
-    if not isinstance(name, str):
+    if not isinstance(name, str) or not is_storable(name):
         raise bad_argument("program", name, "a text")
     return name
 
@@ -462,7 +467,7 @@ class QueueManager:
         """Settles a prepared unit: outcome is "commit" or "back_out". Raises: UnitNotFound."""
         if outcome not in ("commit", "back_out"):
             raise bad_argument("outcome", outcome, "'commit' or 'back_out'")
-        if not isinstance(name, str):
+        if not isinstance(name, str) or not is_storable(name):
             raise UnitNotFound(f"no unit is named {name!r}", unit=name)
         with self._session:
             self._store.settle_prepared(name, outcome)

@@ -144,9 +144,18 @@ def octets(length: int) -> Callable[[str, Any], bytes]:
     return check
 
 
+def is_storable(value: str) -> bool:
+    """Whether it is text: halves of characters, which Python allows, are none, and no file can hold them."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def text(length: int) -> Callable[[str, Any], str]:
     def check(name: str, value: Any) -> str:
-        if not isinstance(value, str) or len(value) > length:
+        if not isinstance(value, str) or len(value) > length or not is_storable(value):
             raise bad_argument(name, value, f"a text of at most {length} characters", Reason.MD_ERROR)
         return value.rstrip(" \0")
 

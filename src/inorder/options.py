@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 from .errors import ArgumentError, MatchError, OptionsError, Reason, bad_argument
-from .message import NO_ID, Descriptor, Message, UniqueId, octets
+from .message import NO_ID, Descriptor, Message, UniqueId, is_storable, octets
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,6 +27,7 @@ Context = Literal["default", "none", "set_identity", "set_all"]
 BROWSES: tuple[Browse, ...] = ("first", "next", "cursor")
 ASKED_ORDERS: tuple[AskedOrder, ...] = ("strict", "relaxed", "notify")
 ID_MAX = 2**64 - 1
+UID_NUMBER_MAX = 2**63 - 1
 CONTEXTS: tuple[Context, ...] = ("default", "none", "set_identity", "set_all")
 UNMATCHED = frozenset({"body", "expiry", "delay"})  # times go by: what a message was put with is not what it has
 MATCH_TOKEN = octets(16)
@@ -365,8 +366,16 @@ def check_id(name: str, value: object, *, low: int = 0) -> None:
 
 def check_uid(value: object) -> UniqueId:
     """A unique id as a put or a message gave it (A-1)."""
-    if not isinstance(value, UniqueId) or not isinstance(value.origin, str) or not isinstance(value.number, int):
-        raise bad_argument("uid", value, "a UniqueId, as a put returned it")
+    good = (
+        isinstance(value, UniqueId)
+        and isinstance(value.origin, str)
+        and is_storable(value.origin)
+        and isinstance(value.number, int)
+        and 1 <= value.number <= UID_NUMBER_MAX
+    )
+    if not good:
+        raise bad_argument("uid", value, "a UniqueId, as a put returned it: its number is from 1 to 2**63 - 1")
+    assert isinstance(value, UniqueId)
     return value
 
 

@@ -266,7 +266,9 @@ class Reading(Generic[Q, U]):
     def _browse(self, rows: Sequence[Row], cursor: Cursor, *, heads: bool) -> Cursor:
         """The effects of a browse: the old lock goes, the new lock and marks come, the cursor moves."""
         options, handle, queue = self.request.options, self.handle, self.queue
-        self._release_if_browse_moved()
+        first = rows[0]
+        if self._release_if_browse_moved():  # it may have been one of these
+            rows = [row for row in (queue.row(row.number) for row in rows) if row is not None]
         for row in rows:
             if options.lock and row.state is State.UNLOCKED:
                 connection = handle.connection
@@ -282,11 +284,11 @@ class Reading(Generic[Q, U]):
                 self.verb.unmark(queue, row, co_op=True)
         if options.browse == "cursor":
             return cursor
-        first = rows[0]
         return cursor.moved(first.place, first.number, logical=options.logical, head=heads, strict=self.strict)
 
-    def _release_if_browse_moved(self) -> None:
-        """A browse that moves on, also one that finds nothing, frees the handle's lock (R3.70)."""
+    def _release_if_browse_moved(self) -> bool:
+        """A browse that moves on, also one that finds nothing, frees the handle's lock (R3.70); whether it had one."""
         options = self.request.options
         if options.browse in ("first", "next") or (options.browse == "cursor" and not options.lock):
-            self.verb.release(self.handle, self.queue)
+            return self.verb.release(self.handle, self.queue)
+        return False

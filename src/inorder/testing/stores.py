@@ -62,3 +62,4 @@ def temporary_manager(store: str = "memory", clock: Clock | None = None) -> Iter
             yield manager
     finally:
         fresh.stop()
+        fresh.close_store()

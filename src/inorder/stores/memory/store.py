@@ -77,17 +77,17 @@ class MemoryStore:
         self.clock: Clock = clock or SystemClock()
         self._manager = define_manager(name=name)
         self.shared: object | None = None
-        self._lock = VerbLock()
+        self.lock = VerbLock()
         self._numbers = itertools.count(1)
         self._handles = Handles(self._numbers, self.clock.now)
-        self._teller = Teller()
+        self.teller = Teller()
         self._prepared: dict[str, MemoryUnit] = {}
         self._stopped = False
 
     @contextmanager
     def _verb(self, *, though_stopped: bool = False) -> Iterator[MemoryTransaction]:
         try:
-            with self._lock:
+            with self.lock:
                 if self._stopped and not though_stopped:
                     raise QueueManagerStopping(f"queue manager {self._manager.name} has been stopped")
                 verb = MemoryTransaction(self.clock.now(), self._numbers)
@@ -95,12 +95,12 @@ class MemoryStore:
                     yield verb
                 finally:
                     self._forget_edges(verb)
-                    self._teller.add(verb.changes())
+                    self.teller.add(verb.changes())
         finally:
-            self._teller.tell()
+            self.teller.tell()
 
     def observe(self, observer: Observer, wants: Callable[[], bool] | None = None) -> None:
-        self._teller.observe(observer, wants)
+        self.teller.observe(observer, wants)
 
     # --- connections and handles
 
@@ -135,6 +135,7 @@ class MemoryStore:
         with self._verb() as verb:
             one = self._handles.handle(handle)
             if delete or purge:
+                one.check_alive()
                 verb.discard(one.queue)
                 self._handles.check_delete_at_close(one.name, one.queue.attributes, purge=purge)
             verb.release(one, one.queue)
@@ -223,7 +224,7 @@ class MemoryStore:
             return self._handles.status(queue)
 
     def manager(self) -> ManagerAttributes:
-        with self._lock:
+        with self.lock:
             return self._manager
 
     def alter_manager(self, changes: dict[str, Any]) -> None:

@@ -166,13 +166,13 @@ UPDATE message SET state = ?2, unit = ?3, away = 1, co_op_marked_at = NULL WHERE
 -- name: expired
 -- For those who are told of expired messages.
 SELECT id FROM message INDEXED BY message_expiry
-WHERE queue = ? AND expires_at <= ? AND expires_at IS NOT NULL AND NOT away ORDER BY expires_at LIMIT ?;
+WHERE queue = ? AND expires_at <= ? AND expires_at IS NOT NULL AND NOT away ORDER BY expires_at, id LIMIT ?;
 
 -- name: remove expired
 -- What held or locked them may be idle now.
 DELETE FROM message WHERE id IN (
     SELECT id FROM message INDEXED BY message_expiry
-    WHERE queue = ? AND expires_at <= ? AND expires_at IS NOT NULL AND NOT away ORDER BY expires_at LIMIT ?
+    WHERE queue = ? AND expires_at <= ? AND expires_at IS NOT NULL AND NOT away ORDER BY expires_at, id LIMIT ?
 ) RETURNING id, unit, lock;
 
 -- name: ripen
@@ -530,7 +530,7 @@ SELECT id FROM definition WHERE type = 'local';
 SELECT id FROM definition WHERE type = 'local' AND EXISTS (
     SELECT 1 FROM message INDEXED BY message_expiry
     WHERE queue = definition.id AND expires_at <= ? AND expires_at IS NOT NULL AND NOT away
-);
+) ORDER BY id;
 
 -- name: units
 -- What an operator sees: all units, with what each holds.

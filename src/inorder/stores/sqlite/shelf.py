@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ...attributes import QueueAttributes
 from ...message import NO_ID, Place, UniqueId
 from ...options import Match
-from ...rules.grouping import Needs, Wanted, is_head
+from ...rules.grouping import Wanted, is_head
 from ...rules.lifecycle import State
 from ...rules.ordering import PRIORITY_MAX, UNSET, Cursor, Decision, Pending, Standing, decide_levels
 from ..rows import (
@@ -76,8 +76,9 @@ READ = statement("read")
 
 Heads = tuple[int, ...]  # values of the column `head`
 ALL_HEADS: Heads = (0, 1, 2)
-HEADS: dict[Needs, Heads] = {"nothing": (1, 2), "segments": (1, 2), "group": (2,)}
-GROUP_UNFINISHED = 1
+HEADS: Heads = (1, 2)
+WHOLE: Heads = (2,)
+UNFINISHED: Heads = (1,)
 
 
 class Selection(NamedTuple):
@@ -279,11 +280,18 @@ class SqliteQueue(Shelf):
         if wanted.member is not None:
             rows: Iterable[Row] = self._members_at(wanted, self._selection(wanted, reader))
         else:
-            rows = self._available(wanted, reader, after, HEADS[wanted.needs] if wanted.heads else ALL_HEADS)
+            rows = self._available(wanted, reader, after, self._heads(wanted, reader))
         for row in rows:
             if available(row, reader) and self.suits(row, wanted, reader):
                 return self.pieces(row, wanted, reader)
         return ()
+
+    def _heads(self, wanted: Wanted, reader: Reader) -> Heads:
+        """Where it can stand. A group of which the reader's own lock holds something is whole for it alone."""
+        if not wanted.heads:
+            return ALL_HEADS
+        holds_locks = reader.lock_id or self.verb.has_locked(reader.handle)
+        return WHOLE if wanted.needs == "group" and not holds_locks else HEADS
 
     def find_all(self, wanted: Wanted, reader: Reader) -> Iterable[Row]:
         return [row for row in self._available(wanted, reader, None, ALL_HEADS) if available(row, reader)]
@@ -328,7 +336,7 @@ class SqliteQueue(Shelf):
 
     def _undisputed(self, wanted: Wanted, reader: Reader, holders: Sequence[int], chosen: Selection) -> Row | None:
         """The first message of all, if nothing before it on its level is pending: then it is the answer."""
-        heads = (1, 2) if wanted.heads else ALL_HEADS
+        heads = HEADS if wanted.heads else ALL_HEADS
         rows = (row for row in self._available(wanted, reader, None, heads) if self.selects(row, wanted, reader))
         row = next(rows, None)
         if row is None or row.expires_at <= reader.now or not self.has_what_it_needs(row, wanted, reader):
@@ -388,14 +396,12 @@ class SqliteQueue(Shelf):
                 if standing is not None:
                     yield standing
 
-        heads = (1, 2) if wanted.heads else ALL_HEADS
+        heads = HEADS if wanted.heads else ALL_HEADS
         streams: list[Iterable[Standing[Row]]] = []
-        if wanted.needs == "group" and logical:
-            unfinished = self._available_streams(wanted, reader, after, (GROUP_UNFINISHED,), chosen)
+        heads_available = self._heads(wanted, reader)
+        if heads_available == WHOLE:
+            unfinished = self._available_streams(wanted, reader, after, UNFINISHED, chosen)
             streams += [islice(judged(stream), UNFINISHED_MAX) for stream in unfinished]
-            heads_available: Heads = (2,)
-        else:
-            heads_available = heads
         streams += [judged(one) for one in self._available_streams(wanted, reader, after, heads_available, chosen)]
         for holder in holders:
             if not self._is_own(holder, reader):

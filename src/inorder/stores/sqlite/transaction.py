@@ -10,6 +10,7 @@ import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import apsw
@@ -116,6 +117,7 @@ class SqliteTransaction(Transaction[SqliteQueue, SqliteUnit]):
         self._numbers: Iterator[int] | None = None
         self._reserved = 0
         self._before: list[tuple[Connection[SqliteUnit], SqliteUnit | None, int]] = []
+        self.restore: list[Callable[[], object]] = []  # takes back what this process keeps, should all be rolled back
 
     def value(self, sql: str, *values: Any) -> Any:
         """The one value of a statement; None if there is no row."""
@@ -157,13 +159,13 @@ class SqliteTransaction(Transaction[SqliteQueue, SqliteUnit]):
         return list(self._told)
 
     def changes(self) -> list[Change]:
-        """What observers are told when it is over."""
-        return [told.change(self._queues[number].attributes.name) for number, told in self._told.items()]
+        """What observers are told when it is over, by the names of the queues."""
+        told = [told.change(self._queues[number].attributes.name) for number, told in self._told.items()]
+        return sorted(told, key=lambda change: change.queue)
 
     def finish(self) -> None:
         """The last writes of the transaction."""
-        for unit in self._idle:
-            self.execute(END_IDLE, (unit,))
+        self._forget_idle()
         for number in self._told:
             if self._queues[number].here.has_edges:
                 self.execute(FORGET_EDGES, (number, self.waiter))
@@ -189,6 +191,8 @@ class SqliteTransaction(Transaction[SqliteQueue, SqliteUnit]):
             if unit is not None:
                 unit.calls = calls
                 self.store.session_units[unit.id] = unit
+        for restore in reversed(self.restore):
+            restore()
         self.store.definitions.forget()
 
     # --- messages arrive
@@ -239,10 +243,10 @@ class SqliteTransaction(Transaction[SqliteQueue, SqliteUnit]):
         was_away = is_away(row)
         row.state = after
         row.backouts += adds_backout(before, after)
+        self._promise(row, event, unit)
         self._let_go(row, after)
         if unit is not None:
             row.unit = unit
-        self._promise(row, event, unit)
         told = self.touch(queue)
         if becomes_visible(before, after):
             row.visible_at, row.forgotten = self.now, False
@@ -267,9 +271,9 @@ class SqliteTransaction(Transaction[SqliteQueue, SqliteUnit]):
             row.lock = row.locked_by = None
 
     def _promise(self, row: Row, event: Event, unit: SqliteUnit | None) -> None:
-        """Removals of persistent messages, and all that a confirm id does, are on disk when the call returns."""
+        """Removals of persistent messages, and all that named units do, are on disk when the call returns."""
         if event is Event.GET:
-            self.durable |= bool(row.message.persistent)
+            self.durable |= bool(row.message.persistent) or row.lock is not None
         elif event is Event.GET_HELD and unit is not None:
             self.durable |= unit.kind != "session"
 
@@ -307,6 +311,7 @@ class SqliteTransaction(Transaction[SqliteQueue, SqliteUnit]):
     def release(self, handle: Handle[SqliteUnit], queue: SqliteQueue) -> bool:
         if not handle.locked:
             return False
+        self.restore.append(partial(handle.locked.extend, list(handle.locked)))
         handle.locked.clear()
         locked = [queue.row_of(columns) for columns in self.execute(LOCKED_BY_HANDLE, (handle.id,))]
         for row in locked:
@@ -417,7 +422,15 @@ class SqliteTransaction(Transaction[SqliteQueue, SqliteUnit]):
         return known or self._begin(handle.connection, "confirm", str(confirm_id), queue.id)
 
     def held_by(self, queue: SqliteQueue, confirm_id: int) -> SqliteUnit | None:
+        if confirm_id:
+            self._forget_idle()
         return self.named_unit(queue.id, "confirm", str(confirm_id)) if confirm_id else None
+
+    def _forget_idle(self) -> None:
+        """A confirm id or lock id that holds nothing is forgotten: used again it begins anew."""
+        for unit in self._idle:
+            self.execute(END_IDLE, (unit,))
+        self._idle.clear()
 
     def _begin(self, connection: Connection[SqliteUnit], kind: Any, name: str, queue: int | None) -> SqliteUnit:
         number, program = next(self.numbers), connection.program
