@@ -14,8 +14,9 @@ import apsw
 import pytest
 
 import inorder
-from inorder import ArgumentError, StoreError, UniqueId
+from inorder import ArgumentError, CallerError, Reason, StoreError, UniqueId
 from inorder.message import Message
+from inorder.stores.sqlite.checking import problems
 
 MEMBERS = 5
 
@@ -92,6 +93,7 @@ def test_what_was_acknowledged_before_is_in_the_copy_and_units_are_whole(path: P
                 check_database(copy)
                 with inorder.connect(copy) as copied:
                     assert copied.units() == [], "whoever was connected is not there"
+                    assert problems(copied._store) == []  # type: ignore[arg-type]
                     found = names(list(copied.browse("UNITS")))
                     wholes = [f"{unit}.{member}" for unit in range(len(found) // MEMBERS) for member in range(MEMBERS)]
                     assert found == wholes
@@ -271,3 +273,10 @@ def test_the_other_threads_of_the_process_go_on(path: Path, copy: Path) -> None:
         assert qm.depth("Q") >= 1
     with inorder.connect(copy) as copied:
         assert copied.depth("Q") == 0, "the copy is of one instant"
+
+
+def test_a_queue_manager_in_memory_says_that_it_has_no_file(copy: Path) -> None:
+    with inorder.connect() as qm, pytest.raises(CallerError, match="memory") as refused:
+        qm.backup(copy)
+    assert refused.value.reason is Reason.FUNCTION_NOT_SUPPORTED
+    assert not copy.exists()
