@@ -253,7 +253,8 @@ SELECT NOT EXISTS (SELECT 1 FROM message WHERE unit = ?1) AND NOT EXISTS (SELECT
 
 -- name: shares
 -- What a unit holds, counted: by queue and state.
-SELECT queue, state, away, count(*), max(expires_at IS NOT NULL), max(forgotten), max(persistent)
+SELECT
+    queue, state, away, count(*), sum(length), max(expires_at IS NOT NULL), max(forgotten), max(persistent)
 FROM message INDEXED BY message_unit WHERE unit = ? GROUP BY queue, state, away;
 
 -- name: unnumbered
@@ -312,11 +313,12 @@ WHERE m.unit = ? AND m.queue = ? AND m.state = 1 ORDER BY m.id;
 -- name: forgotten of queue
 SELECT id FROM message INDEXED BY message_forgotten WHERE queue = ? AND forgotten AND state = 2;
 
--- name: some leftovers
-SELECT id FROM leftover LIMIT ?;
+-- name: leave content
+INSERT INTO leftover VALUES (?);
 
--- name: remove leftovers
-DELETE FROM content WHERE id = ?;
+-- name: some leftovers
+-- The length of a body is in front of it: none is read.
+SELECT l.id, coalesce(length(c.body), 0) FROM leftover l LEFT JOIN content c ON c.id = l.id LIMIT ?;
 
 -- name: forget leftovers
 DELETE FROM leftover WHERE id = ?;

@@ -58,6 +58,7 @@ from .catalog import Definitions, SqliteCatalog
 from .codec import Codec
 from .database import Database
 from .handles import SqliteConnection, SqliteHandle
+from .leftovers import remove_some
 from .points import reached
 from .shelf import NARROW_COLUMNS, SqliteQueue
 from .statements import SCHEMA, VERSION, statement
@@ -83,10 +84,6 @@ END_EDGES = statement("end edges")
 EDGES = statement("edges")
 QUEUES_WITH_EXPIRED = statement("queues with expired")
 LOCAL_QUEUES = statement("local queues")
-SOME_LEFTOVERS = statement("some leftovers")
-REMOVE_LEFTOVERS = statement("remove leftovers")
-FORGET_LEFTOVERS = statement("forget leftovers")
-LEFTOVERS_STEP = 1000
 
 T = TypeVar("T")
 
@@ -356,6 +353,7 @@ class SqliteStore:
             queue = verb.queue(one.queue, one.queue_name, one.name)
             for row in self._put_in_unit(verb, one, queue, state):
                 verb.step(queue, row, Event.BACK_OUT)
+        self._remove_leftovers()
 
     def _put_in_unit(
         self, verb: SqliteTransaction, handle: SqliteHandle, queue: SqliteQueue, state: GroupState
@@ -465,7 +463,9 @@ class SqliteStore:
     def undo(self, handle: int, confirm_id: int) -> int:
         with self.verb() as verb:
             verb.durable = True
-            return confirmed.undo(verb, self._queue(verb, self.handle(handle)), confirm_id)
+            undone = confirmed.undo(verb, self._queue(verb, self.handle(handle)), confirm_id)
+        self._remove_leftovers()
+        return undone
 
     def release_lock(self, handle: int, lock_id: int) -> int:
         with self.verb() as verb:
@@ -553,6 +553,7 @@ class SqliteStore:
         with self.verb() as verb:
             for (number,) in verb.execute(QUEUES_WITH_EXPIRED, (verb.now,)).fetchall():
                 room -= verb.discard(verb.queue(number), room)
+        self._remove_leftovers()
         return limit - room
 
     def _remove_leftovers(self) -> None:
@@ -560,10 +561,7 @@ class SqliteStore:
         while self.has_leftovers:
             reached("settled")
             with self.verb(though_stopped=True) as verb:
-                some = verb.execute(SOME_LEFTOVERS, (LEFTOVERS_STEP,)).fetchall()
-                verb.execute_many(REMOVE_LEFTOVERS, some)
-                verb.execute_many(FORGET_LEFTOVERS, some)
-                self.has_leftovers = len(some) == LEFTOVERS_STEP
+                self.has_leftovers = remove_some(verb)
 
     # --- the end
 

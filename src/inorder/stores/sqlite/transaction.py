@@ -32,6 +32,7 @@ from ..rows import (
 )
 from ..shelf import Connection, Handle, Told, Transaction
 from .codec import content_columns, entry_text
+from .leftovers import LEAVE_CONTENT, fits_one_step
 from .shelf import NARROW_COLUMNS, Here, SqliteQueue
 from .statements import statement
 
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
     from .store import SqliteStore
 
 RESERVE = 1000  # numbers reserved at once: so many may be skipped after the machine has lost power
-CONTENTS_STEP = 1000  # contents removed in one transaction
+EXPIRED_PAGE = 1000  # expired messages looked at in one go
 
 HERE = statement("here")
 EXISTS = statement("exists")
@@ -110,6 +111,7 @@ class SqliteTransaction(Transaction[SqliteQueue, SqliteUnit]):
         self._idle: set[int] = set()  # confirm ids and lock ids that may hold nothing any more
         self._numbers: Iterator[int] | None = None
         self._reserved = 0
+        self._removed = self._removed_bytes = 0  # contents, one by one
         self._before: list[tuple[Connection[SqliteUnit], SqliteUnit | None, int]] = []
 
     def value(self, sql: str, *values: Any) -> Any:
@@ -247,10 +249,18 @@ class SqliteTransaction(Transaction[SqliteQueue, SqliteUnit]):
         if after is State.ABSENT or (after is State.UNLOCKED and row.forgotten):  # what a restart lost does not return
             queue.count(was_away - 1)
             self.execute(REMOVE, (row.number,))
-            self.execute(REMOVE_CONTENT, (row.number,))
+            self._remove_content(row)
         else:
             queue.count(was_away - is_away(row))
             self._write(row)
+
+    def _remove_content(self, row: Row) -> None:
+        """At once, or if that would be too much for one transaction later."""
+        self._removed += 1
+        self._removed_bytes += row.message.length
+        at_once = fits_one_step(self._removed, self._removed_bytes)
+        self.execute(REMOVE_CONTENT if at_once else LEAVE_CONTENT, (row.number,))
+        self.store.has_leftovers |= not at_once
 
     def _let_go(self, row: Row, after: State) -> None:
         if after not in HELD and isinstance(row.unit, SqliteUnit):
@@ -348,13 +358,18 @@ class SqliteTransaction(Transaction[SqliteQueue, SqliteUnit]):
     def discard(self, queue: SqliteQueue, limit: int | None = None) -> int:
         if queue.here.next_expiry is None or queue.here.next_expiry > self.now:
             return 0
-        most = -1 if limit is None else limit
-        expired = [queue.row_of(columns) for columns in self.execute(EXPIRED, (queue.id, self.now, most))]
-        if self.store.is_watched:
-            self.touch(queue).expired.extend(row.message for row in queue.read(expired))
-        for row in expired:
-            self.step(queue, row, Event.EXPIRE)
-        return len(expired)
+        discarded = 0
+        while limit is None or discarded < limit:
+            page = EXPIRED_PAGE if limit is None else min(EXPIRED_PAGE, limit - discarded)
+            expired = [queue.row_of(columns) for columns in self.execute(EXPIRED, (queue.id, self.now, page))]
+            if self.store.is_watched:
+                self.touch(queue).expired.extend(row.message for row in queue.read(expired))
+            for row in expired:
+                self.step(queue, row, Event.EXPIRE)
+            discarded += len(expired)
+            if len(expired) < page:
+                break
+        return discarded
 
     def ripen(self, queue: SqliteQueue) -> None:
         """Delayed messages whose time has come can be read."""
@@ -431,12 +446,12 @@ class SqliteTransaction(Transaction[SqliteQueue, SqliteUnit]):
         if outcome == "commit":
             self.number_unit(unit, Moment.COMMIT)
         shares = self.execute(SHARES, (unit.id,)).fetchall()
-        if any(state == State.PUT_UNCONFIRMED and expires for _, state, _, _, expires, *_ in shares):
+        if any(state == State.PUT_UNCONFIRMED and expires for _, state, _, _, _, expires, *_ in shares):
             self._discard_puts(unit, {queue for queue, *_ in shares})
             shares = self.execute(SHARES, (unit.id,)).fetchall()
         event = Event.CONFIRM if outcome == "commit" else Event.BACK_OUT
-        at_once = sum(total for _, _, _, total, *_ in shares) <= CONTENTS_STEP
-        for number, state, away, total, _, forgotten, persistent in shares:
+        at_once = fits_one_step(sum(share[3] for share in shares), sum(share[4] for share in shares))
+        for number, state, away, total, _, _, forgotten, persistent in shares:
             queue = self.queue(number)
             self.touch(queue)
             self.durable |= bool(outcome == "commit" and persistent)
