@@ -143,7 +143,11 @@ def get_group(session: Session, queue: Queue, options: GetOptions) -> Generator[
     puts and gets of this connection belong to that unit. A loop that is left early ends it at once, unless the
     iterator is kept in a name: then close it, or take the group in a unit of work of your own.
 
-    Raises: NoMessageAvailable 2033; InconsistentCall 2241, this handle is inside a group; as `Queue.get`.
+    Memory holds a page of a large group, which is read as the loop goes on; so a unit of your own may be settled
+    when the loop has ended, not before.
+
+    Raises: NoMessageAvailable 2033; InconsistentCall 2241, this handle is inside a group; as `Queue.get`;
+    UnitNotFound, the unit of work was settled before all of a large group was read.
     """
     state = queue.get_state
     if state.group_open or state.message_open:

@@ -87,13 +87,15 @@ class GetOutcome(NamedTuple):
     """What was got, where the handle stands now, and when time alone may bring something.
 
     Args:
+        messages: of a large group they may be read from the store while the caller goes through them, as long as the
+            unit of work that got them is not settled; after that it raises UnitNotFound.
         before_unit: where the handle stood before the first message that the unit of work took, if any did.
         look_again_at: nothing was found, but time alone may bring something then.
         withheld: of a strict call that was given nothing: what withholds the first message (B-11).
         pending: of a strict call that was given nothing: the first pending message, withholding or not (B-26).
     """
 
-    messages: list[Message]
+    messages: Sequence[Message]
     state: GroupState
     cursor: Cursor
     before_unit: GroupState | None = None

@@ -157,6 +157,26 @@ FROM message m INDEXED BY message_member CROSS JOIN content c ON c.id = m.id
 WHERE m.queue = ?1 AND m.group_id = ?2 AND m.available
 ORDER BY m.sequence_number, m."offset", m.rank, m.number, m.ordinal;
 
+-- name: numbers of group
+-- What is needed to take a large group: no contents.
+SELECT m.id, m.length, m.sequence_number, m.flags FROM message m INDEXED BY message_member
+WHERE m.queue = ?1 AND m.group_id = ?2 AND m.available
+ORDER BY m.sequence_number, m."offset", m.rank, m.number, m.ordinal;
+
+-- name: hold group
+UPDATE message INDEXED BY message_member SET state = ?3, unit = ?4, away = 1, co_op_marked_at = NULL
+WHERE queue = ?1 AND group_id = ?2 AND available;
+
+-- name: read taken
+-- A message that a unit has got, with its content.
+SELECT
+    m.id, c.report, c.message_type, c.expiry, c.feedback, c.encoding, c.coded_character_set_id, c.format, c.priority,
+    m.persistent, m.message_id, m.correlation_id, c.reply_to_queue, c.reply_to_queue_manager, c.user_identifier,
+    c.accounting_token, c.application_identity_data, c.put_application_type, c.put_application_name, c.put_at,
+    c.application_origin_data, m.group_id, m.sequence_number, m."offset", m.flags, m.original_length, c.delay, c.body,
+    m.length, m.uid_origin, m.uid_number, m.expires_at, m.backouts, m.rank, m.number, m.ordinal
+FROM message m CROSS JOIN content c ON c.id = m.id WHERE m.id = ?1 AND m.unit = ?2;
+
 -- name: hold
 -- A plain get in a unit of work.
 UPDATE message SET state = ?2, unit = ?3, away = 1, co_op_marked_at = NULL WHERE id = ?1;

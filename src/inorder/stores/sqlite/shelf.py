@@ -264,9 +264,10 @@ class SqliteQueue(Shelf):
 
     # --- the relaxed search
 
-    def first_whole(self) -> Row | None:
-        """The first head of all of whose group or message nothing seems to be missing."""
-        return next(self._paged(_ordered(AVAILABLE, EVERYTHING, (2,)), EVERYTHING, START), None)
+    def first_head(self, *, whole: bool) -> Row | None:
+        """The first head of all of whose group or message nothing seems to be missing, or something."""
+        heads = HEADS["group"] if whole else (GROUP_UNFINISHED,)
+        return next(self._paged(_ordered(AVAILABLE, EVERYTHING, heads), EVERYTHING, START), None)
 
     def find(self, wanted: Wanted, reader: Reader, after: Place | None) -> Sequence[Row]:
         if wanted.member is not None:
