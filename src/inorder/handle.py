@@ -170,10 +170,10 @@ class Queue:
             self._need("output")
             self._puts.state = self._store.end_group(self._handle, self._puts.state)
 
-    def withdraw(self, before: GroupState) -> None:
-        """For streams: takes back what the unit put of the current logical message, to where the handle stood."""
+    def withdraw(self, before: GroupState, *, whole_group: bool = False) -> None:
+        """For streams: takes back what the unit put of the logical message, or group, to where the handle stood."""
         with self._session:
-            self._store.withdraw(self._handle, self._puts.state)
+            self._store.withdraw(self._handle, self._puts.state, whole_group=whole_group)
             self._puts.state = before
 
     @property

@@ -37,7 +37,9 @@ def put_group(qm: QueueManager, size: int, length: int = 8) -> list[bytes]:
 
 @pytest.mark.parametrize("read_order", ["relaxed", "strict"])
 @pytest.mark.parametrize("size", SIZES)
-def test_a_group_of_any_size_comes_whole_and_in_order(qm: QueueManager, size: int, read_order: Literal["relaxed", "strict"]) -> None:
+def test_a_group_of_any_size_comes_whole_and_in_order(
+    qm: QueueManager, size: int, read_order: Literal["relaxed", "strict"]
+) -> None:
     qm.alter_queue("Q", read_order=read_order)
     bodies = put_group(qm, size)
     qm.put("Q", b"behind")

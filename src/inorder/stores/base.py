@@ -301,8 +301,8 @@ class Store(Protocol):
         """
         ...
 
-    def withdraw(self, handle: int, state: GroupState) -> None:
-        """Takes back the pieces of the logical message that the handle's unit has put so far (R2.26)."""
+    def withdraw(self, handle: int, state: GroupState, *, whole_group: bool) -> None:
+        """Takes back what the handle's unit has put so far of the logical message, or of the group (R2.26)."""
         ...
 
     def get(self, request: GetRequest) -> GetOutcome:

@@ -238,10 +238,10 @@ DELETE FROM mark WHERE message = ?;
 UPDATE message SET flags = ? WHERE id = ?;
 
 -- name: put in unit
--- The pieces of the logical message that a handle's unit has put last.
+-- The pieces of the logical message, or of some, that a handle's unit has put last.
 SELECT {columns} FROM message m INDEXED BY message_member
-WHERE m.queue = ? AND m.group_id = ? AND m.sequence_number = ? AND m.unit = ? AND m.state = 1
-ORDER BY m."offset";
+WHERE m.queue = ? AND m.group_id = ? AND m.sequence_number BETWEEN ? AND ? AND m.unit = ? AND m.state = 1
+ORDER BY m.sequence_number, m."offset";
 
 -- ===== units
 

@@ -345,24 +345,29 @@ class SqliteStore:
             verb.touch(queue)
             return state._replace(flags=stored_flags(state.flags | LAST_IN_GROUP))
 
-    def withdraw(self, handle: int, state: GroupState) -> None:
+    def withdraw(self, handle: int, state: GroupState, *, whole_group: bool) -> None:
         with self.verb() as verb:
             one = self.handle(handle)
-            if not state.message_open:
-                raise WrongState("the handle has no logical message open")
+            if not (state.group_open if whole_group else state.message_open):
+                raise WrongState("the handle has nothing open that could be withdrawn")
             queue = verb.queue(one.queue, one.queue_name, one.name)
-            for row in self._put_in_unit(verb, one, queue, state):
+            for row in self._put_in_unit(verb, one, queue, state, first=1 if whole_group else None):
                 verb.step(queue, row, Event.BACK_OUT)
         self._remove_leftovers()
 
     def _put_in_unit(
-        self, verb: SqliteTransaction, handle: SqliteHandle, queue: SqliteQueue, state: GroupState
+        self,
+        verb: SqliteTransaction,
+        handle: SqliteHandle,
+        queue: SqliteQueue,
+        state: GroupState,
+        first: int | None = None,
     ) -> list[Row]:
-        """The pieces of the logical message in `state` that the connection's unit has put."""
-        unit = handle.connection.unit
+        """The pieces of the logical message in `state`, or from the `first` one of its group, that the unit has put."""
+        unit, last = handle.connection.unit, state.sequence_number
         if unit is None:
             return []
-        found = verb.execute(PUT_IN_UNIT, (queue.id, state.group_id, state.sequence_number, unit.id))
+        found = verb.execute(PUT_IN_UNIT, (queue.id, state.group_id, first or last, last, unit.id))
         return [queue.row_of(columns) for columns in found]
 
     # --- gets and browses
