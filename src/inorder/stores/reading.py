@@ -202,8 +202,9 @@ class Reading(Generic[Q, U]):
             return None
         if self.request.one_group and not (state.group_open or state.message_open):
             self._check_group_fits(found.rows[0])
+        most = self.request.options.buffer if len(found.rows) == 1 else None  # what is joined is cut when it is whole
         return gets.judge(
-            [as_got(row, self.verb.now) for row in self.queue.read(found.rows)],
+            [as_got(row, self.verb.now) for row in self.queue.read(found.rows, most)],
             self.request.options,
             state,
             found.wanted,

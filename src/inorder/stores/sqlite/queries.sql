@@ -117,14 +117,15 @@ SELECT {columns} FROM message m INDEXED BY message_lock_confirm WHERE m.queue = 
 SELECT {columns} FROM message m INDEXED BY message_lock WHERE m.lock = ? AND m.state = 3;
 
 -- name: read
--- The whole of one message, for the call that returns it. The order is that of `Message.FIELDS`.
+-- The whole of one message, for the call that returns it. The order is that of `Message.FIELDS`. {body} is the body, or
+-- a parameter, where only the beginning of a long one is read, apart.
 SELECT
     m.id, c.report, c.message_type, c.expiry, c.feedback, c.encoding, c.coded_character_set_id, c.format, c.priority,
     m.persistent, m.message_id, m.correlation_id, c.reply_to_queue, c.reply_to_queue_manager, c.user_identifier,
     c.accounting_token, c.application_identity_data, c.put_application_type, c.put_application_name, c.put_at,
-    c.application_origin_data, m.group_id, m.sequence_number, m."offset", m.flags, m.original_length, c.delay, c.body,
+    c.application_origin_data, m.group_id, m.sequence_number, m."offset", m.flags, m.original_length, c.delay, {body},
     m.length, m.uid_origin, m.uid_number
-FROM message m JOIN content c ON c.id = m.id WHERE m.id = ?;
+FROM message m JOIN content c ON c.id = m.id WHERE m.id = ?1;
 
 -- ===== plain gets: many at a time
 

@@ -103,6 +103,7 @@ class SqliteTransaction(Transaction[SqliteQueue, SqliteUnit]):
         self.store, self.now, self.codec = store, now, store.codec
         self.execute: Callable[..., Any] = connection.execute
         self.execute_many: Callable[..., Any] = connection.executemany
+        self._open_blob = connection.blob_open
         self.durable = False  # the answer is a promise: it must be on disk first
         self.waiter = 0  # the connection that is about to wait
         self._queues: dict[int, SqliteQueue] = {}
@@ -118,6 +119,14 @@ class SqliteTransaction(Transaction[SqliteQueue, SqliteUnit]):
         """The one value of a statement; None if there is no row."""
         row = next(self.execute(sql, values), None)
         return None if row is None else row[0]
+
+    def beginning(self, number: int, size: int) -> bytes:
+        """The first bytes of a body; the others are not read."""
+        body = self._open_blob("main", "content", "body", number, False)
+        try:
+            return body.read(size)
+        finally:
+            body.close()
 
     # --- queues and numbers
 
