@@ -185,7 +185,7 @@ class Change:
 
     Args:
         put: messages put by this verb, visible or not.
-        visible: messages that everyone can see from now on.
+        visible: messages that everyone can see from now on; their bodies may be missing.
         expired: messages discarded because their time was over.
         duplicates: messages refused because their unique id is on the queue.
     """

@@ -321,12 +321,12 @@ SELECT DISTINCT lock FROM message INDEXED BY message_unit
 WHERE unit = ? AND queue = ? AND state = ? AND lock IS NOT NULL;
 
 -- name: visible of unit
--- For listeners alone.
+-- For listeners alone, who are told of no body.
 SELECT
     m.id, c.report, c.message_type, c.expiry, c.feedback, c.encoding, c.coded_character_set_id, c.format, c.priority,
     m.persistent, m.message_id, m.correlation_id, c.reply_to_queue, c.reply_to_queue_manager, c.user_identifier,
     c.accounting_token, c.application_identity_data, c.put_application_type, c.put_application_name, c.put_at,
-    c.application_origin_data, m.group_id, m.sequence_number, m."offset", m.flags, m.original_length, c.delay, c.body,
+    c.application_origin_data, m.group_id, m.sequence_number, m."offset", m.flags, m.original_length, c.delay, X'',
     m.length, m.uid_origin, m.uid_number
 FROM message m INDEXED BY message_unit JOIN content c ON c.id = m.id
 WHERE m.unit = ? AND m.queue = ? AND m.state = 1 ORDER BY m.id;
