@@ -46,9 +46,9 @@ class AnsweredStore(MemoryStore):
         return answer
 
     def get(self, request: GetRequest) -> GetOutcome:
-        answer = self._gets.get(request.count)
+        answer = self._gets.get(request.most)
         if answer is None:
-            answer = self._gets[request.count] = super().get(request)
+            answer = self._gets[request.most] = super().get(request)
         return answer
 
 

@@ -1,19 +1,70 @@
-"""What several test files need: calls on threads of their own, and everything visible at one moment."""
+"""What several test files need: stores that are closed again, calls on threads, everything visible at one moment."""
 
 from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from types import TracebackType
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import pytest
+from hypothesis import settings
 
-from inorder import QueueManager, Reason
+from inorder import QueueManager, Reason, connect
+from inorder.clock import Clock, SystemClock
 from inorder.errors import ArgumentError, InorderError, NoMessageAvailable
+from inorder.stores.base import Store
+from inorder.stores.sqlite import SqliteStore
+from inorder.testing import ManualClock
+from inorder.testing.stores import RestartableStore, make_store
 
 T = TypeVar("T")
 LIMIT_SECONDS = 20.0  # no test waits that long unless it fails
+
+
+# For a test of what is true of the memory store alone; it says why.
+memory_alone = pytest.mark.parametrize("kind", ["memory"], indirect=True)
+
+
+def close_store(store: Store) -> None:
+    """Stops a store, and closes its files if it has any."""
+    store.stop()
+    if isinstance(store, SqliteStore):
+        store.database.close()
+
+
+class Stores:
+    """Makes stores of one kind, and closes them when it is left."""
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+        self._made: list[RestartableStore] = []
+
+    def make(self, clock: Clock | None = None) -> RestartableStore:
+        """A new store; by default it goes by the machine's clock."""
+        self._made.append(make_store(self.kind, clock or SystemClock()))
+        return self._made[-1]
+
+    def __enter__(self) -> Stores:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        while self._made:
+            close_store(self._made.pop())
+
+
+@contextlib.contextmanager
+def fresh_manager(kind: str) -> Iterator[QueueManager]:
+    """A connection to a new queue manager, gone at the end of the block: for each example of a property."""
+    with Stores(kind) as stores, connect(stores.make(ManualClock()), program="test") as manager:
+        yield manager
+
+
+def examples(kind: str) -> settings:
+    """How many examples a property is tried with: fewer where each of them makes a file."""
+    every = settings().max_examples
+    return settings(max_examples=every if kind == "memory" else max(1, every // 4))
 
 
 class Call(Generic[T]):
@@ -23,7 +74,7 @@ class Call(Generic[T]):
         self._function = function
         self._results: list[T] = []
         self._error: BaseException | None = None
-        self._watcher: QueueManager | None = None
+        self.watcher: QueueManager | None = None
         self.done = False
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
@@ -34,8 +85,8 @@ class Call(Generic[T]):
         except BaseException as error:  # noqa: BLE001 - raised again by whoever asks for the result
             self._error = error
         self.done = True
-        if self._watcher is not None:
-            self._watcher.room.poke()
+        if self.watcher is not None:
+            self.watcher.room.poke()
 
     def result(self) -> T:
         """What the call returned; raises what it raised."""
@@ -63,10 +114,7 @@ class Call(Generic[T]):
         Args:
             manager: the connection that the call was made on.
         """
-        self._watcher = manager
-        room, owner = manager.room, manager.owner
-        if not self.done:
-            Call(lambda: room.watch_until(lambda: self.done or room.is_asleep(owner))).result()
+        all_settle([(self, manager)])
 
     def sleeps(self, manager: QueueManager) -> None:
         """Returns when the call waits with nothing left to look at; fails if it ends instead.
@@ -76,6 +124,19 @@ class Call(Generic[T]):
         """
         self.settles(manager)
         assert not self.done, f"the call ended: {self._results} {self._error!r}"
+
+
+def all_settle(calls: Sequence[tuple[Call[Any], QueueManager]]) -> None:
+    """Returns when at one moment each call, made on that connection, has ended or waits with nothing to look at."""
+    for call, manager in calls:
+        call.watcher = manager
+    if not all(call.done for call, _ in calls):
+        room = calls[0][1].room
+
+        def at_rest() -> bool:
+            return all(call.done or room.is_asleep(manager.owner) for call, manager in calls)
+
+        Call(lambda: room.watch_until(at_rest)).result()
 
 
 def waiting(manager: QueueManager, function: Callable[[], T]) -> Call[T]:

@@ -38,7 +38,7 @@ from inorder.errors import (
 )
 from inorder.handle import Queue
 from inorder.message import IN_GROUP, LAST_IN_GROUP, SEGMENT
-from inorder.testing import temporary_manager
+from inorder.testing.stores import RestartableStore
 
 GROUP = b"G"
 UID = UniqueId("ELSEWHERE", 1)
@@ -56,8 +56,8 @@ class World(NamedTuple):
 
 
 @pytest.fixture
-def world() -> Iterator[World]:
-    with temporary_manager() as qm:
+def world(store: RestartableStore) -> Iterator[World]:
+    with connect(store, program="test") as qm:
         for name in ("Q", "R", "SHUT", "FULL", "SMALL", "IDLE"):
             qm.create_queue(name)
             # What a call by name may open is not the matter here: its handle is open for everything already.
@@ -554,23 +554,22 @@ FIRST_CALLS: Mapping[str, Callable[[Any], object]] = {
 
 
 @pytest.mark.parametrize("call", FIRST_CALLS.values(), ids=FIRST_CALLS)
-def test_a_first_call_that_is_refused_does_not_leave_the_queue_open(call: Callable[[Any], object]) -> None:
-    with temporary_manager() as qm:
-        qm.create_queue("NEW")
-        with pytest.raises(ArgumentError):
-            call(qm)
-        status = qm.status("NEW")
-        assert (status.open_input_count, status.open_output_count) == (0, 0)
-        qm.delete_queue("NEW")
+def test_a_first_call_that_is_refused_does_not_leave_the_queue_open(
+    qm: QueueManager, call: Callable[[Any], object]
+) -> None:
+    qm.create_queue("NEW")
+    with pytest.raises(ArgumentError):
+        call(qm)
+    status = qm.status("NEW")
+    assert (status.open_input_count, status.open_output_count) == (0, 0)
+    qm.delete_queue("NEW")
 
 
-def test_a_queue_with_messages_is_deleted_only_with_purge() -> None:
-    with temporary_manager() as qm:
-        qm.create_queue("Q")
-        qm.put("Q", b"m1")
-        qm.close_queue("Q")
-        before = snapshot(qm)
-        with pytest.raises(QueueNotEmpty, match="Q has messages") as raised:
-            qm.delete_queue("Q")
-        assert raised.value.reason == Reason.Q_NOT_EMPTY
-        assert snapshot(qm) == before
+def test_a_queue_with_messages_is_deleted_only_with_purge(qm: QueueManager) -> None:
+    qm.put("Q", b"m1")
+    qm.close_queue("Q")
+    before = snapshot(qm)
+    with pytest.raises(QueueNotEmpty, match="Q has messages") as raised:
+        qm.delete_queue("Q")
+    assert raised.value.reason == Reason.Q_NOT_EMPTY
+    assert snapshot(qm) == before

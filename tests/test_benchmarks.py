@@ -32,7 +32,7 @@ from benchmarks.harness import (
     verdict,
 )
 from benchmarks.machine import file_system
-from benchmarks.systems.bare import SQL, Bare, statements_of
+from benchmarks.systems.bare import Bare
 from benchmarks.systems.ours import Ours
 
 
@@ -180,14 +180,6 @@ def test_the_page_has_a_line_for_each_figure_and_says_who_cannot() -> None:
 @pytest.mark.parametrize(("value", "text"), [(12345.6, "12,346"), (999.4, "999"), (0.01234, "0.0123"), (0, "0")])
 def test_figures_are_written_for_people(value: float, text: str) -> None:
     assert report.number(value) == text
-
-
-def test_statements_are_found_by_name() -> None:
-    assert statements_of("-- why\n-- name: one\nSELECT 1;\n\n-- name: two\nSELECT 2;\n") == {
-        "one": "SELECT 1;",
-        "two": "SELECT 2;",
-    }
-    assert "schema" in SQL
 
 
 @pytest.mark.parametrize("system", [Ours, Bare])

@@ -9,11 +9,10 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.support import LIMIT_SECONDS, Call, bodies, waiting
+from tests.support import LIMIT_SECONDS, Call, Stores, bodies, waiting
 
-from inorder import FOREVER, NoMessageAvailable, connect
+from inorder import FOREVER, NoMessageAvailable, QueueManager, connect
 from inorder.clock import SystemClock
-from inorder.stores.memory import MemoryStore
 from inorder.testing import STORES, ManualClock, temporary_manager
 
 IN_ANOTHER_PROCESS = """
@@ -79,8 +78,8 @@ def test_a_temporary_manager_has_a_clock_that_stands_still() -> None:
         assert {message.put_at for message in qm.browse("Q")} == {1_000_000_000.0}
 
 
-def test_a_temporary_manager_is_gone_afterwards() -> None:
-    with temporary_manager() as qm:
+def test_a_temporary_manager_is_gone_afterwards(kind: str) -> None:
+    with temporary_manager(kind) as qm:
         other = qm.connect()
         other.create_queue("Q")
         call = waiting(other, lambda: other.get("Q", wait=FOREVER))
@@ -100,18 +99,15 @@ def test_an_unknown_store_is_refused() -> None:
         pass
 
 
-def test_one_jump_expires_first_and_ends_waits_last() -> None:
-    clock = ManualClock()
-    with temporary_manager(clock=clock) as qm:
-        qm.create_queue("Q")
-        qm.put("Q", b"expires", expiry=10)
-        qm.put("Q", b"comes", delay=10)
-        other = qm.connect()
-        with qm.open("Q") as handle:
-            handle.browse_first(lock=True)
-            call = waiting(other, lambda: other.get("Q", wait=10).body)
-            clock.advance(10)
-            assert call.result() == b"comes"
+def test_one_jump_expires_first_and_ends_waits_last(qm: QueueManager, clock: ManualClock) -> None:
+    qm.put("Q", b"expires", expiry=10)
+    qm.put("Q", b"comes", delay=10)
+    other = qm.connect()
+    with qm.open("Q") as handle:
+        handle.browse_first(lock=True)
+        call = waiting(other, lambda: other.get("Q", wait=10).body)
+        clock.advance(10)
+        assert call.result() == b"comes"
 
 
 # ---- shared through a path
@@ -145,10 +141,10 @@ def test_two_processes_share_a_clock(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("seconds", [9.5, 10.0])
-def test_a_wait_notices_that_another_process_moved_the_time(tmp_path: Path, seconds: float) -> None:
+def test_a_wait_notices_that_another_process_moved_the_time(stores: Stores, tmp_path: Path, seconds: float) -> None:
     path = tmp_path / "clock"
     clock = ManualClock(path=path)
-    with connect(MemoryStore(clock=clock)) as qm:
+    with connect(stores.make(clock)) as qm:
         qm.create_queue("Q")
         other = qm.connect()
         call = waiting(other, lambda: other.get("Q", wait=10).body)
@@ -159,9 +155,9 @@ def test_a_wait_notices_that_another_process_moved_the_time(tmp_path: Path, seco
         assert isinstance(call.error(), NoMessageAvailable)
 
 
-def test_a_delayed_message_comes_when_another_process_moves_the_time(tmp_path: Path) -> None:
+def test_a_delayed_message_comes_when_another_process_moves_the_time(stores: Stores, tmp_path: Path) -> None:
     path = tmp_path / "clock"
-    with connect(MemoryStore(clock=ManualClock(path=path))) as qm:
+    with connect(stores.make(ManualClock(path=path))) as qm:
         qm.create_queue("Q")
         qm.put("Q", b"1", delay=10)
         other = qm.connect()

@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 from tests.support import told as told_of_all
 
 from inorder import Arrival, Match, Message, QueueManager, Reason, UniqueId, connect
 from inorder.errors import ArgumentError, DuplicateMessage, NotFound, OptionsError
-from inorder.stores.memory import MemoryStore
-from inorder.testing import ManualClock, temporary_manager
+from inorder.testing import ManualClock
+from inorder.testing.stores import RestartableStore
 
 
 @pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture
-def qm(clock: ManualClock) -> Iterator[QueueManager]:
-    with temporary_manager(clock=clock) as manager:
-        manager.create_queue("Q", order="commit")
-        yield manager
+def qm(qm: QueueManager) -> QueueManager:
+    qm.alter_queue("Q", order="commit")
+    return qm
 
 
 def bodies(qm: QueueManager) -> list[bytes]:
@@ -134,8 +126,7 @@ def test_a19_the_operator_sees_ids_and_ends_them(qm: QueueManager) -> None:
         qm.release_lock("Q", locked.lock_id)
 
 
-def test_a20_ids_survive_a_restart_and_anyone_may_use_them(clock: ManualClock) -> None:
-    store = MemoryStore(clock=clock)
+def test_a20_ids_survive_a_restart_and_anyone_may_use_them(store: RestartableStore) -> None:
     before = connect(store)
     before.create_queue("Q")
     put = before.put("Q", b"1", confirm_id=7)

@@ -8,29 +8,22 @@ import os
 import subprocess
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support import Call, bodies, waiting
+from tests.support import Call, bodies, memory_alone, waiting
 
 from inorder import FOREVER, NoMessageAvailable, QueueManager, connect
 from inorder.errors import CallInProgress, ConnectionBroken, ConnectionClosed, ForkedConnection
-from inorder.stores.memory import MemoryStore
-from inorder.testing import ManualClock, temporary_manager
+from inorder.testing.stores import RestartableStore
 
 
 @pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture
-def qm(clock: ManualClock) -> Iterator[QueueManager]:
-    with temporary_manager(clock=clock) as manager:
-        manager.create_queue("Q")
-        manager.put_many("Q", [b"1", b"2"])
-        yield manager
+def qm(qm: QueueManager) -> QueueManager:
+    qm.put_many("Q", [b"1", b"2"])
+    return qm
 
 
 def work(manager: QueueManager) -> None:
@@ -109,16 +102,21 @@ AT_EXIT = """
 import atexit
 atexit.register(lambda: print(store.units(), store.status("Q").current_depth))
 import inorder
-from inorder.stores.memory import MemoryStore
-store = MemoryStore()
+from inorder.stores.{kind} import {name} as Store
+store = Store({path})
 qm = inorder.connect(store)
 qm.create_queue("Q")
 qm.put("Q", b"1", syncpoint=True)
 """
 
 
-def test_the_end_of_the_interpreter_backs_out() -> None:
-    done = subprocess.run([sys.executable, "-c", AT_EXIT], check=True, capture_output=True, text=True, timeout=60)
+@pytest.mark.parametrize(("kind", "name", "path"), [("memory", "MemoryStore", ""), ("sqlite", "SqliteStore", "'file'")])
+def test_the_end_of_the_interpreter_backs_out(
+    kind: str, name: str, path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    program = AT_EXIT.format(kind=kind, name=name, path=path)
+    done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True, timeout=60)
     assert done.stdout.split() == ["[]", "0"]
 
 
@@ -129,8 +127,7 @@ def test_a_closed_connection_inside_a_unit_has_committed_it(qm: QueueManager) ->
     assert (unit.status, bodies(qm)) == ("committed", [b"1", b"2", b"3"])
 
 
-def test_the_last_connection_may_end_and_another_come(qm: QueueManager) -> None:
-    store = MemoryStore()
+def test_the_last_connection_may_end_and_another_come(store: RestartableStore) -> None:
     first = connect(store)
     first.create_queue("Q")
     first.put("Q", b"1")
@@ -223,8 +220,7 @@ def test_leaving_the_block_of_a_handle_after_its_connection_is_fine(qm: QueueMan
     assert not handle.closed
 
 
-def test_after_a_restart_a_connection_is_broken() -> None:
-    store = MemoryStore()
+def test_after_a_restart_a_connection_is_broken(store: RestartableStore) -> None:
     qm = connect(store)
     qm.create_queue("Q")
     handle = qm.open("Q")
@@ -355,6 +351,16 @@ def test_a_handle_that_was_forked_takes_no_call(qm: QueueManager, call: Callable
 def test_a_child_that_forgets_a_connection_ends_nothing(qm: QueueManager) -> None:
     qm.put("Q", b"3", syncpoint=True)
 
+    assert in_child(qm.abandon) == 0
+    qm.commit()
+    assert bodies(qm) == [b"1", b"2", b"3"]
+
+
+@memory_alone  # the child of a store in a file has no copy of it
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_child_leaves_its_copy_of_the_memory_as_it_is(qm: QueueManager) -> None:
+    qm.put("Q", b"3", syncpoint=True)
+
     def act() -> None:
         store: Any = qm._store  # its verbs are refused here
         depth = store._handles.queues["Q"].depth
@@ -362,8 +368,6 @@ def test_a_child_that_forgets_a_connection_ends_nothing(qm: QueueManager) -> Non
         assert store._handles.queues["Q"].depth == depth
 
     assert in_child(act) == 0
-    qm.commit()
-    assert bodies(qm) == [b"1", b"2", b"3"]
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")

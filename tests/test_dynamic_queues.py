@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.support import bodies
 
-from inorder import NoMessageAvailable, ObjectExists, Queue, QueueManager, UnknownQueue
+from inorder import NoMessageAvailable, ObjectExists, Queue, QueueManager, UnknownQueue, connect
 from inorder.attributes import QUEUE_ATTRIBUTES
 from inorder.errors import (
     ArgumentError,
@@ -18,14 +18,14 @@ from inorder.errors import (
     QueueNotEmpty,
     WrongQueueType,
 )
-from inorder.testing import temporary_manager
+from inorder.testing.stores import RestartableStore
 
 SHARED: dict[str, Any] = {"shareable": True, "default_input": "shared"}
 
 
 @pytest.fixture
-def qm() -> Iterator[QueueManager]:
-    with temporary_manager() as manager:
+def qm(store: RestartableStore) -> Iterator[QueueManager]:
+    with connect(store, program="test") as manager:
         manager.create_model("TEMPORARY", **SHARED)
         manager.create_model("PERMANENT", definition_type="permanent_dynamic", **SHARED)
         yield manager

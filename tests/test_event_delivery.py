@@ -6,7 +6,6 @@ import logging
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
 
 import pytest
 from tests.support import LIMIT_SECONDS, Call, bodies, told
@@ -15,19 +14,12 @@ import inorder.events
 from inorder import Arrival, MatchError, QueueManager, connect
 from inorder.errors import ArgumentError
 from inorder.stores.base import Change
-from inorder.stores.memory import MemoryStore
+from inorder.testing.stores import RestartableStore
 
 
-@pytest.fixture
-def store() -> MemoryStore:
-    return MemoryStore()
-
-
-@pytest.fixture
-def qm(store: MemoryStore) -> Iterator[QueueManager]:
-    with connect(store) as qm:
-        qm.create_queue("Q")
-        yield qm
+def wants() -> bool:
+    """An observer looks at messages."""
+    return True
 
 
 @pytest.mark.parametrize("bad", [5, None, {"priority": 1}, "match"])
@@ -49,21 +41,21 @@ def test_what_cannot_be_called_is_refused(qm: QueueManager) -> None:
 
 
 def test_what_an_observer_raises_reaches_nobody(
-    store: MemoryStore, qm: QueueManager, caplog: pytest.LogCaptureFixture
+    store: RestartableStore, qm: QueueManager, caplog: pytest.LogCaptureFixture
 ) -> None:
     def fail(change: Change) -> None:
         raise ZeroDivisionError
 
     seen: list[Change] = []
-    store.observe(fail)
-    store.observe(seen.append)
+    store.observe(fail, wants)
+    store.observe(seen.append, wants)
     with caplog.at_level(logging.ERROR, "inorder.stores"):
         assert qm.put("Q", b"1").warning is None
     assert [message.body for change in seen for message in change.visible] == [b"1"]
     assert "observer" in caplog.text
 
 
-def test_observers_are_told_in_the_order_of_the_verbs(store: MemoryStore, qm: QueueManager) -> None:
+def test_observers_are_told_in_the_order_of_the_verbs(store: RestartableStore, qm: QueueManager) -> None:
     seen: list[bytes] = []
     held, gate = threading.Event(), threading.Event()
 
@@ -74,18 +66,19 @@ def test_observers_are_told_in_the_order_of_the_verbs(store: MemoryStore, qm: Qu
                 gate.wait(LIMIT_SECONDS)
             seen.append(message.body)
 
-    store.observe(note)
+    store.observe(note, wants)
     other = qm.connect()
     first = Call(lambda: other.put("Q", b"1"))
     assert held.wait(LIMIT_SECONDS)
     Call(lambda: qm.put("Q", b"2")).result()  # is not held up: the first caller tells it too
+    Call(lambda: qm.put("Q", b"3")).result()
     assert seen == []
     gate.set()
     first.result()
-    assert seen == [b"1", b"2"] == bodies(qm)
+    assert seen == [b"1", b"2", b"3"] == bodies(qm)
 
 
-def test_an_observer_that_calls_the_store_is_told_of_that_afterwards(store: MemoryStore, qm: QueueManager) -> None:
+def test_an_observer_that_calls_the_store_is_told_of_that_afterwards(store: RestartableStore, qm: QueueManager) -> None:
     qm.create_queue("R")
     other = qm.connect()
     seen: list[str] = []
@@ -95,14 +88,14 @@ def test_an_observer_that_calls_the_store_is_told_of_that_afterwards(store: Memo
             other.put("R", b"x")
         seen.extend(change.queue for _ in change.visible)
 
-    store.observe(pass_on)
+    store.observe(pass_on, wants)
     qm.put("Q", b"1")
     assert seen == ["Q", "R"]
 
 
-def test_many_threads_lose_no_change(store: MemoryStore, qm: QueueManager) -> None:
+def test_many_threads_lose_no_change(store: RestartableStore, qm: QueueManager) -> None:
     seen: list[bytes] = []
-    store.observe(lambda change: seen.extend(message.body for message in change.visible))
+    store.observe(lambda change: seen.extend(message.body for message in change.visible), wants)
 
     def put(number: int) -> None:
         with qm.connect() as own:
@@ -134,7 +127,7 @@ def test_a_listener_that_asks_to_exit_silences_nobody(qm: QueueManager, caplog: 
 
 
 def test_a_listener_that_never_returns_does_not_hold_up_the_last_close(
-    store: MemoryStore, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    store: RestartableStore, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(inorder.events, "JOIN_SECONDS", 0.05)
     inside, gate = threading.Event(), threading.Event()
@@ -160,7 +153,7 @@ def test_a_listener_that_never_returns_does_not_hold_up_the_last_close(
     gate.set()
 
 
-def test_a_listener_may_close_the_last_connection(store: MemoryStore) -> None:
+def test_a_listener_may_close_the_last_connection(store: RestartableStore) -> None:
     qm = connect(store)
     qm.create_queue("Q")
     closed = threading.Event()

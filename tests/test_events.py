@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import logging
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 from tests.support import LIMIT_SECONDS, Call, bodies, told
@@ -13,22 +13,10 @@ from tests.support import LIMIT_SECONDS, Call, bodies, told
 from inorder import Arrival, Match, Message, QueueManager, connect
 from inorder.message import IN_GROUP
 from inorder.stores.base import Change
-from inorder.stores.memory import MemoryStore
-from inorder.testing import ManualClock, temporary_manager
+from inorder.testing import ManualClock
+from inorder.testing.stores import RestartableStore
 
 HELD_UP_SECONDS_MAX = 0.2  # the other put may have to wait for it
-
-
-@pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture
-def qm(clock: ManualClock) -> Iterator[QueueManager]:
-    with temporary_manager(clock=clock) as manager:
-        manager.create_queue("Q")
-        yield manager
 
 
 class Heard:
@@ -269,9 +257,8 @@ def test_events_are_told_in_the_order_in_which_they_happened(qm: QueueManager, h
     assert several.count(b"visible") == 13
 
 
-def test_events_of_several_threads_are_told_in_the_order_in_which_they_happened() -> None:
+def test_events_of_several_threads_are_told_in_the_order_in_which_they_happened(store: RestartableStore) -> None:
     """A thread that is held up between its put and its telling is not overtaken."""
-    store = MemoryStore()
     held_up, go_on = threading.Event(), threading.Event()
 
     def hold_up(change: Change) -> None:
@@ -359,10 +346,10 @@ def test_a_listener_may_put_and_cancel(qm: QueueManager, heard: Heard) -> None:
     assert len(bodies(qm, "R")) == 1
 
 
-def test_the_end_of_the_last_connection_tells_what_has_happened_and_ends_the_thread() -> None:
+def test_the_end_of_the_last_connection_tells_what_has_happened_and_ends_the_thread(store: RestartableStore) -> None:
     seen: list[Arrival] = []
     before = set(threading.enumerate())
-    with connect() as qm:
+    with connect(store) as qm:
         qm.create_queue("Q")
         qm.listen("Q", seen.append)
         assert set(threading.enumerate()) - before

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from typing import Any, Literal
 
 import pytest
@@ -11,23 +10,12 @@ from tests.support import bodies, drained, waiting
 
 from inorder import FOREVER, Match, NoMessageAvailable, QueueManager, Reason
 from inorder.errors import InconsistentCall, InorderError
-from inorder.message import IN_GROUP, LAST_IN_GROUP, LAST_SEGMENT, SEGMENT
-from inorder.testing import ManualClock, temporary_manager
+from inorder.message import IN_GROUP, LAST_IN_GROUP, LAST_SEGMENT, SEGMENT, Descriptor
+from inorder.options import UNMATCHED
+from inorder.testing import ManualClock
 
 GROUP = b"G".ljust(24, b"\0")
 BIG, LITTLE = 273, 546
-
-
-@pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture
-def qm(clock: ManualClock) -> Iterator[QueueManager]:
-    with temporary_manager(clock=clock) as manager:
-        manager.create_queue("Q")
-        yield manager
 
 
 # ---- what to match
@@ -70,6 +58,37 @@ def test_a5_any_field_can_be_matched(qm: QueueManager, fields: dict[str, Any]) -
     qm.put("Q", b"other", priority=9)
     qm.put("Q", b"wanted", **fields)
     assert qm.get("Q", match=Match(**fields)).body == b"wanted"
+
+
+@pytest.mark.parametrize("read_order", ["relaxed", "strict"])
+@pytest.mark.parametrize("name", sorted(Descriptor.__annotations__.keys() - UNMATCHED | {"token"}))
+def test_a5_every_field_finds_those_who_have_its_value(qm: QueueManager, name: str, read_order: Any) -> None:
+    qm.put("Q", b"1", message_id=b"M", correlation_id=b"C", format="MQSTR", persistent=True)
+    qm.put("Q", b"2", flags=IN_GROUP, group_id=b"G", priority=3, reply_to_queue="R", report=0, feedback=5)
+    qm.put("Q", b"3", user_identifier="", message_type=65536, encoding=273, coded_character_set_id=819)
+    messages = list(qm.browse("Q"))
+    for one in messages:
+        wanted: Any = {name: getattr(one, name)}
+        same = [other.body for other in messages if getattr(other, name) == wanted[name] or not Match(**wanted)]
+        assert bodies(qm, match=Match(**wanted), read_order=read_order) == same
+
+
+@pytest.mark.parametrize("number", [0, 1, 2**62, 2**63 - 1, 2**63, 2**64 - 1])
+def test_a_message_id_that_looks_like_one_made_here_is_any_other(qm: QueueManager, number: int) -> None:
+    message_id = qm.put("Q", b"1").message_id[:16] + number.to_bytes(8, "big")
+    for read_order in ("relaxed", "strict"):
+        with pytest.raises(NoMessageAvailable):
+            qm.get("Q", match=Match(message_id=message_id), read_order=read_order)
+    qm.put("Q", b"2", message_id=message_id)
+    assert qm.get("Q", match=Match(message_id=message_id)).body == b"2"
+
+
+def test_b34_a_get_tells_the_place_that_a_browse_has_told(qm: QueueManager) -> None:
+    qm.put_many("Q", [b"1", b"2"])
+    qm.put("Q", b"3", priority=5)
+    places = [message.place for message in qm.browse("Q")]
+    assert [message.place for message in qm.get_many("Q", 3)] == places
+    assert len(set(places)) == 3
 
 
 # ---- time

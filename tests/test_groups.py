@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -12,21 +11,9 @@ from tests.support import bodies, drained, waiting
 from inorder import FOREVER, Flags, GroupWriter, Match, Message, NoMessageAvailable, QueueManager, Reason, UnitTooLarge
 from inorder.errors import CallerError, InconsistentCall, InorderError, WrongState
 from inorder.message import IN_GROUP, LAST_IN_GROUP, LAST_SEGMENT, NO_ID, SEGMENT, SEGMENTATION_ALLOWED
-from inorder.testing import ManualClock, temporary_manager
+from inorder.testing import ManualClock
 
 GROUP = b"G".ljust(24, b"\0")
-
-
-@pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture
-def qm(clock: ManualClock) -> Iterator[QueueManager]:
-    with temporary_manager(clock=clock) as manager:
-        manager.create_queue("Q")
-        yield manager
 
 
 def put_group(qm: QueueManager, *several: bytes, queue: str = "Q", **fields: Any) -> bytes:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -30,19 +30,6 @@ from inorder.errors import (
     TooManyHandles,
 )
 from inorder.message import IN_GROUP, LAST_IN_GROUP, SEGMENT
-from inorder.testing import ManualClock, temporary_manager
-
-
-@pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture
-def qm(clock: ManualClock) -> Iterator[QueueManager]:
-    with temporary_manager(clock=clock) as manager:
-        manager.create_queue("Q")
-        yield manager
 
 
 def opens(qm: QueueManager) -> tuple[int, int]:

@@ -10,7 +10,7 @@ from dataclasses import fields
 from typing import Any
 
 import pytest
-from tests.support import bodies, drained
+from tests.support import Stores, bodies, drained
 
 import inorder
 from inorder import Message, NoMessageAvailable, QueueManager, QueueStatus, UnknownQueue, connect
@@ -28,21 +28,8 @@ from inorder.errors import (
     UnitTooLarge,
 )
 from inorder.message import IN_GROUP
-from inorder.stores.memory import MemoryStore
-from inorder.testing import ManualClock, temporary_manager
-
-
-@pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture
-def qm(clock: ManualClock) -> Iterator[QueueManager]:
-    with temporary_manager(clock=clock) as manager:
-        manager.create_queue("Q")
-        yield manager
-
+from inorder.testing import ManualClock
+from inorder.testing.stores import RestartableStore
 
 # ---- connections
 
@@ -61,16 +48,15 @@ def test_a_connection_of_a_connection_sees_the_same_queues(qm: QueueManager) -> 
     assert other.owner != qm.owner
 
 
-def test_a_store_can_be_given() -> None:
-    store = MemoryStore(name="LONDON")
+def test_a_store_can_be_given(store: RestartableStore) -> None:
     with connect(store) as one, connect(store) as other:
         one.create_queue("Q")
         one.put("Q", b"m1")
-        assert other.get("Q").message_id.startswith(b"AMQ LONDON      ")
+        assert other.get("Q").message_id.startswith(b"AMQ TEST        ")
 
 
-def test_the_putter_is_recorded() -> None:
-    with connect(program="a name of more than 28 characters") as qm:
+def test_the_putter_is_recorded(stores: Stores) -> None:
+    with connect(stores.make(), program="a name of more than 28 characters") as qm:
         qm.create_queue("Q")
         before = time.time()
         qm.put("Q", b"m1")
@@ -95,16 +81,14 @@ def test_the_names_of_the_package_are_all_there() -> None:
     assert all(hasattr(inorder, name) for name in inorder.__all__)
 
 
-def test_stop_ends_the_queue_manager_for_everyone() -> None:
-    with temporary_manager() as qm:
-        other = qm.connect()
-        qm.create_queue("Q")
-        qm.stop()
-        for manager in (qm, other):
-            with pytest.raises(QueueManagerStopping) as raised:
-                manager.put("Q", b"m1")
-            assert raised.value.reason == 2162
-            manager.abandon()
+def test_stop_ends_the_queue_manager_for_everyone(qm: QueueManager) -> None:
+    other = qm.connect()
+    qm.stop()
+    for manager in (qm, other):
+        with pytest.raises(QueueManagerStopping) as raised:
+            manager.put("Q", b"m1")
+        assert raised.value.reason == 2162
+        manager.abandon()
 
 
 # ---- definitions

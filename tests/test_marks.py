@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -19,20 +18,7 @@ from inorder.errors import (
     OptionsError,
     QueueCondition,
 )
-from inorder.testing import ManualClock, temporary_manager
-
-
-@pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture
-def qm(clock: ManualClock) -> Iterator[QueueManager]:
-    with temporary_manager(clock=clock) as manager:
-        manager.create_queue("Q")
-        yield manager
-
+from inorder.testing import ManualClock
 
 # ---- marks
 

@@ -13,10 +13,10 @@ import sys
 import threading
 from collections import defaultdict
 from collections.abc import Iterable
+from itertools import cycle, product
 from pathlib import Path
 
 import pytest
-from tests.file_store import needs_files
 from tools.proof.acts import Reading, Sighting
 from tools.proof.checker import check_round
 from tools.proof.history import History, read_folder
@@ -29,9 +29,12 @@ import inorder
 from inorder import QueueManager
 
 SEED = int(os.environ.get("INORDER_CRASH_SEED", random.SystemRandom().getrandbits(32)))
-SECONDS = float(os.environ.get("INORDER_MASTER_SECONDS", "60" if "INORDER_LONG" in os.environ else "1"))
+LONG = "INORDER_LONG" in os.environ
+SECONDS = float(os.environ.get("INORDER_MASTER_SECONDS", "60" if LONG else "0.3"))
 WRITERS = 4
 RULES = [queue for queue in QUEUES if queue != "GROUPS"]
+KINDS = ("getter", "browser")
+CASES = list(product(RULES, KINDS) if LONG else zip(RULES, cycle(KINDS), strict=False))
 
 
 def levels(sightings: Iterable[Sighting]) -> dict[int, list[str]]:
@@ -79,9 +82,7 @@ def start(folder: Path, role: str, name: str, queue: str, *options: object) -> s
     return subprocess.Popen([sys.executable, *map(str, asked + list(options))])
 
 
-@needs_files
-@pytest.mark.parametrize("kind", ["getter", "browser"])
-@pytest.mark.parametrize("queue", RULES)
+@pytest.mark.parametrize(("queue", "kind"), CASES)
 def test_an_eager_strict_reader_among_processes_reads_what_a_laid_back_one_reads(
     tmp_path: Path, queue: str, kind: str
 ) -> None:
@@ -98,7 +99,7 @@ def test_an_eager_strict_reader_among_processes_reads_what_a_laid_back_one_reads
         judge(qm, tmp_path, queue, kind)
 
 
-@pytest.mark.parametrize("kind", ["getter", "browser"])
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("queue", RULES)
 def test_the_same_among_the_threads_of_one_process(tmp_path: Path, queue: str, kind: str) -> None:
     """A store in memory shows that the test itself is right."""

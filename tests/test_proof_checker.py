@@ -202,11 +202,30 @@ def test_a_get_that_died_before_it_was_told_explains_one_missing_message_and_no_
     assert [finding.kind for finding in check_round(two, Known())] == ["lost", "lost"]
 
 
+def test_a_unit_that_died_while_it_was_prepared_may_have_let_go(tmp_path: Path) -> None:
+    told = ["a/1/0/1/1", ["X", 1], [0, 1, 0], True]
+    put = {"what": "put", "queue": "BY_PUT", "labels": [told[0]], "unit": 0, "priority": 0, "persistent": True}
+    get = {"what": "get", "queue": "BY_PUT", "unit": 1}
+    calls = calls_from(
+        tmp_path,
+        {"call": 1, "is": "intent", **put},
+        {"call": 1, "is": "promised", "uids": [["X", 1]]},
+        {"call": 2, "is": "intent", **get},
+        {"call": 2, "is": "promised", "messages": [told]},
+        {"call": 3, "is": "intent", "what": "prepare", "unit": 1, "name": "a-1"},
+    )
+    seen = History(tmp_path / "b.jsonl")
+    seen.do("seen", lambda: {"messages": [told], "depth": 1}, dict, queue="BY_PUT")
+    seen.close()
+    assert check_round(calls + calls_of("b", read_lines(tmp_path / "b.jsonl")), Known()) == []
+
+
 def test_damage_anywhere_in_a_body_shows() -> None:
     label = Label("a", 3, 1, 2, 4)
     body = label.body(500)
     assert text_of(body) == str(label)
     assert text_of(body[:300] + b"\0" + body[301:]).startswith("?")
+    assert text_of(body[:-1]).startswith("?")
     assert text_of(b"").startswith("?")
 
 

@@ -1,87 +1,164 @@
-"""The checker on a store whose messages were tampered with behind the histories."""
+"""The checker on a store whose file was tampered with behind the histories."""
 
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
+from typing import Any, NamedTuple
 
+import apsw
 import pytest
-from tests.file_store import needs_files
-from tools.proof.acts import Reading
+from tools.proof.acts import Act, Reading
 from tools.proof.checker import ROUNDS, STORE, run_observer
 from tools.proof.history import read_folder
 from tools.proof.labels import parse, text_of
+from tools.proof.worker import SINGLES
 
-import inorder
-from inorder import Message, QueueManager
-
-pytestmark = needs_files
 STEPS = 150
-SINGLES = ("BY_PUT", "BY_COMMIT", "BY_PREPARE")
+VISIBLE, PUT_UNCONFIRMED = 2, 1  # rules.lifecycle.State
+
+
+class Row(NamedTuple):
+    """A persistent message of the worker, as it stands in the file."""
+
+    id: int
+    queue: int
+    state: int
+    rank: int
+    number: int
+    unit_kind: str | None
+    label: str
+
+
+class Tampered:
+    """A store's file, open for SQL, with what the histories say about it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.reading = Reading(read_folder(folder / ROUNDS / "0001"))
+        self.database = apsw.Connection(str(folder / STORE))
+
+    def execute(self, sql: str, values: tuple[Any, ...] = ()) -> apsw.Cursor:
+        return self.database.execute(sql, values)
+
+    def rows(self, state: int = VISIBLE) -> Iterator[Row]:
+        found: list[Any] = self.execute(
+            "SELECT m.id, m.queue, m.state, m.rank, m.number, u.kind, c.body "
+            "FROM message m JOIN content c USING (id) JOIN definition d ON d.id = m.queue "
+            "LEFT JOIN unit u ON u.id = m.unit "
+            "WHERE m.persistent AND m.state = ? AND d.name IN (?, ?, ?) ORDER BY m.queue, m.rank, m.number",
+            (state, *SINGLES),
+        ).fetchall()
+        for *values, body in found:
+            if (label := text_of(body)) in self.reading.puts:
+                yield Row._make([*values, label])
+
+    def act(self, row: Row) -> Act:
+        return self.reading.puts[row.label].act
+
+    def remove(self, row: Row) -> str:
+        self.execute("DELETE FROM message WHERE id = ?", (row.id,))
+        self.execute("DELETE FROM content WHERE id = ?", (row.id,))
+        self.execute("UPDATE tally SET depth = depth - 1 WHERE queue = ?", (row.queue,))
+        return row.label
+
+    def copy(self, table: str, row: Row, **changed: int) -> None:
+        """Another row, like that one but for the values that are changed."""
+        names = [
+            name
+            for _, name, *_, hidden in self.execute(f"PRAGMA table_xinfo({table})")
+            if not hidden  # the others are generated
+        ]
+        values = ", ".join(str(changed[name]) if name in changed else f'"{name}"' for name in names)
+        into = ", ".join(f'"{name}"' for name in names)
+        self.execute(f"INSERT INTO {table} ({into}) SELECT {values} FROM {table} WHERE id = ?", (row.id,))
+
+
+def lose_a_put(store: Tampered) -> str:
+    return store.remove(next(row for row in store.rows() if store.act(row).puts == [row.label]))
+
+
+def halve_a_unit(store: Tampered) -> str:
+    return store.remove(next(row for row in store.rows() if len(store.act(row).puts) > 1))
+
+
+def forget_a_content(store: Tampered) -> str:
+    row = next(store.rows())
+    store.copy("content", row, id=10**9)
+    return "contents without a message"
+
+
+def double_a_message(store: Tampered) -> str:
+    row = next(store.rows())
+    counter = store.execute("UPDATE tally SET counter = counter + 1 WHERE queue = 0 RETURNING counter").get
+    store.copy("message", row, id=counter, ordinal=1)
+    store.copy("content", row, id=counter)
+    store.execute("UPDATE tally SET depth = depth + 1 WHERE queue = ?", (row.queue,))
+    return row.label
+
+
+def show_what_was_not_confirmed(store: Tampered) -> str:
+    row = next(row for row in store.rows(PUT_UNCONFIRMED) if row.unit_kind == "confirm")
+    store.execute(
+        "UPDATE message SET state = ?, unit = NULL, number = coalesce(number, 1000000) WHERE id = ?", (VISIBLE, row.id)
+    )
+    return store.act(row).title
+
+
+def change_a_number(store: Tampered) -> str:
+    """Of a message that nobody has seen yet: it goes behind all others."""
+    seen = {sighting.label for sighting in store.reading.sightings}
+    row = next(row for row in store.rows() if row.rank == 0 and row.label not in seen)
+    last = max(other.number for other in store.rows() if other.queue == row.queue)
+    store.execute("UPDATE message SET number = ?, ordinal = 1000 WHERE id = ?", (last, row.id))
+    return row.label
+
+
+def resurrect_a_get(store: Tampered) -> str:
+    got = next(act.gets[0] for act in store.reading.acts if act.fates == {True} and act.gets)
+    row = next(store.rows())
+    store.execute("UPDATE content SET body = ? WHERE id = ?", (parse(got).body(0), row.id))
+    return got
+
+
+def cut_a_body(store: Tampered) -> str:
+    row = next(store.rows())
+    store.execute("UPDATE content SET body = substr(body, 1, length(body) - 1) WHERE id = ?", (row.id,))
+    return row.label
+
+
+FAULTS: dict[Callable[[Tampered], str], str] = {
+    lose_a_put: "lost",
+    halve_a_unit: "half",
+    forget_a_content: "tables",
+    double_a_message: "doubled",
+    show_what_was_not_confirmed: "vanished",
+    change_a_number: "order",
+    resurrect_a_get: "resurrected",
+    cut_a_body: "damaged",
+}
+
+
+@pytest.fixture(scope="module")
+def untouched(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store on which a worker has worked, with its history; nobody has looked yet."""
+    folder = tmp_path_factory.mktemp("untouched")
+    for number in ("0000", "0001"):
+        (folder / ROUNDS / number).mkdir(parents=True)
+    assert run_observer(folder / STORE, folder / ROUNDS / "0000", seed=1) == []
+    asked = ["-m", "tools.proof.worker", folder / STORE, folder / ROUNDS / "0001" / "worker.jsonl"]
+    subprocess.run([sys.executable, *map(str, asked), "--seed", "6", "--steps", str(STEPS)], check=True)
+    return folder
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """A store on which a worker has worked, with its history; nobody has looked yet."""
-    for number in ("0000", "0001"):
-        (tmp_path / ROUNDS / number).mkdir(parents=True)
-    assert run_observer(tmp_path / STORE, tmp_path / ROUNDS / "0000", seed=1) == []
-    asked = ["-m", "tools.proof.worker", tmp_path / STORE, tmp_path / ROUNDS / "0001" / "worker.jsonl"]
-    subprocess.run([sys.executable, *map(str, asked), "--seed", "4", "--steps", str(STEPS)], check=True)
-    return tmp_path
-
-
-def standing(qm: QueueManager, reading: Reading) -> Iterator[tuple[str, Message]]:
-    """Persistent messages of the worker, and their queues."""
-    for queue in SINGLES:
-        for message in list(qm.browse(queue)):
-            if message.persistent and text_of(message.body) in reading.puts:
-                yield queue, message
-
-
-def delete(qm: QueueManager, queue: str, message: Message) -> str:
-    assert message.uid is not None
-    qm.delete(queue, message.uid)
-    return text_of(message.body)
-
-
-def lose_a_put(qm: QueueManager, reading: Reading) -> str:
-    for queue, message in standing(qm, reading):
-        act = reading.puts[text_of(message.body)].act
-        if len(act.puts) + len(act.gets) == 1:
-            return delete(qm, queue, message)
-    raise AssertionError("choose another seed")
-
-
-def halve_a_unit(qm: QueueManager, reading: Reading) -> str:
-    for queue, message in standing(qm, reading):
-        act = reading.puts[text_of(message.body)].act
-        if len(act.puts) + len(act.gets) > 1:
-            return delete(qm, queue, message)
-    raise AssertionError("choose another seed")
-
-
-def resurrect_a_get(qm: QueueManager, reading: Reading) -> str:
-    label = next(act.gets[0] for act in reading.acts if act.fates == {True} and act.gets)
-    qm.put(SINGLES[0], parse(label).body(0))
-    return label
-
-
-def double_a_message(qm: QueueManager, reading: Reading) -> str:
-    queue, message = next(standing(qm, reading))
-    qm.put(queue, message.body, priority=message.priority)
-    return text_of(message.body)
-
-
-FAULTS: dict[str, Callable[[QueueManager, Reading], str]] = {
-    "lost": lose_a_put,
-    "half": halve_a_unit,
-    "resurrected": resurrect_a_get,
-    "doubled": double_a_message,
-}
+def folder(untouched: Path, tmp_path: Path) -> Path:
+    """A copy, to plant faults in."""
+    return Path(shutil.copytree(untouched, tmp_path / "copy"))
 
 
 def checked(folder: Path) -> subprocess.CompletedProcess[str]:
@@ -94,12 +171,12 @@ def test_a_store_that_nobody_touched_has_no_findings(folder: Path) -> None:
     assert (done.returncode, done.stdout) == (0, "[]\n"), done.stderr
 
 
-@pytest.mark.parametrize("kind", FAULTS)
-def test_a_fault_planted_in_the_store_is_named(folder: Path, kind: str) -> None:
-    reading = Reading(read_folder(folder / ROUNDS / "0001"))
-    with inorder.connect(str(folder / STORE)) as qm:
-        label = FAULTS[kind](qm, reading)
+@pytest.mark.parametrize("plant", FAULTS, ids=lambda plant: plant.__name__)
+def test_a_fault_planted_in_the_file_is_named(folder: Path, plant: Callable[[Tampered], str]) -> None:
+    store = Tampered(folder)
+    with closing(store.database):
+        named = plant(store)
     done = checked(folder)
     assert done.returncode == 1, done.stderr
     findings = json.loads(done.stdout)
-    assert [finding for finding in findings if finding["kind"] == kind and label in finding["text"]], findings
+    assert [found for found in findings if found["kind"] == FAULTS[plant] and named in found["text"]], findings

@@ -6,12 +6,14 @@ from collections import Counter
 from itertools import count
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.support import examples, fresh_manager
 
 from inorder import Message, NoMessageAvailable, QueueManager
 from inorder.message import IN_GROUP, LAST_IN_GROUP, LAST_SEGMENT, SEGMENT
-from inorder.testing import temporary_manager
+from inorder.testing import STORES
 
 ORDERS = st.sampled_from(["put", "prepare", "commit"])
 
@@ -39,23 +41,28 @@ arrivals = st.lists(
 )
 
 
-@given(arrivals)
-def test_a_message_stays_where_the_attributes_of_its_arrival_put_it(steps: list[tuple[str, Any]]) -> None:
-    with temporary_manager() as qm:
-        qm.create_queue("Q")
-        delivery, default, expected = "priority", 0, []
-        for n, (what, value) in enumerate(steps):
-            if what == "put":
-                effective = min(9, value) if delivery == "priority" else default
-                expected.append((-effective, n, f"m{n}"))
-                qm.put("Q", f"m{n}".encode(), priority=value)
-            else:
-                qm.alter_queue("Q", **{what: value})
-                delivery = value if what == "delivery" else delivery
-                default = value if what == "default_priority" else default
-        in_order = [name for _, _, name in sorted(expected)]
-        assert names(qm.browse("Q")) == in_order
-        assert drain(qm) == in_order
+@pytest.mark.parametrize("store", STORES)
+def test_a_message_stays_where_the_attributes_of_its_arrival_put_it(store: str) -> None:
+    @examples(store)
+    @given(arrivals)
+    def holds(steps: list[tuple[str, Any]]) -> None:
+        with fresh_manager(store) as qm:
+            qm.create_queue("Q")
+            delivery, default, expected = "priority", 0, []
+            for n, (what, value) in enumerate(steps):
+                if what == "put":
+                    effective = min(9, value) if delivery == "priority" else default
+                    expected.append((-effective, n, f"m{n}"))
+                    qm.put("Q", f"m{n}".encode(), priority=value)
+                else:
+                    qm.alter_queue("Q", **{what: value})
+                    delivery = value if what == "delivery" else delivery
+                    default = value if what == "default_priority" else default
+            in_order = [name for _, _, name in sorted(expected)]
+            assert names(qm.browse("Q")) == in_order
+            assert drain(qm) == in_order
+
+    holds()
 
 
 groups = st.lists(st.lists(st.integers(1, 3), min_size=1, max_size=3), min_size=1, max_size=4)
@@ -78,47 +85,55 @@ def pieces_of(sizes: list[list[int]]) -> list[tuple[str, Message, int]]:
     return pieces
 
 
-@given(groups, st.integers(0, 3), st.randoms(use_true_random=False))
-def test_logical_order_brings_each_group_together_where_its_head_stands(
-    sizes: list[list[int]], singles: int, random: Any
-) -> None:
-    arriving = [*pieces_of(sizes), *((f"s{n}", Message(f"s{n}".encode()), 0) for n in range(singles))]
-    random.shuffle(arriving)
-    expected = []
-    for name, _, g in arriving:
-        if g == 0:
-            expected.append(name)
-        elif name.endswith(".1.0"):
-            expected += sorted(piece for piece, _, group in arriving if group == g)
-    with temporary_manager() as qm:
-        qm.create_queue("Q")
-        for _, message, _ in arriving:
-            qm.put("Q", message)
-        assert names(qm.browse("Q")) == [name for name, _, _ in arriving]
-        assert names(qm.browse("Q", logical=True)) == expected
-        assert names(qm.browse("Q", logical=True, all_messages=True)) == expected
-        assert drain(qm, logical=True) == expected
+@pytest.mark.parametrize("store", STORES)
+def test_logical_order_brings_each_group_together_where_its_head_stands(store: str) -> None:
+    @examples(store)
+    @given(groups, st.integers(0, 3), st.randoms(use_true_random=False))
+    def holds(sizes: list[list[int]], singles: int, random: Any) -> None:
+        arriving = [*pieces_of(sizes), *((f"s{n}", Message(f"s{n}".encode()), 0) for n in range(singles))]
+        random.shuffle(arriving)
+        expected = []
+        for name, _, g in arriving:
+            if g == 0:
+                expected.append(name)
+            elif name.endswith(".1.0"):
+                expected += sorted(piece for piece, _, group in arriving if group == g)
+        with fresh_manager(store) as qm:
+            qm.create_queue("Q")
+            for _, message, _ in arriving:
+                qm.put("Q", message)
+            assert names(qm.browse("Q")) == [name for name, _, _ in arriving]
+            assert names(qm.browse("Q", logical=True)) == expected
+            assert names(qm.browse("Q", logical=True, all_messages=True)) == expected
+            assert drain(qm, logical=True) == expected
+
+    holds()
 
 
-@given(groups, st.data())
-def test_a_group_that_lacks_a_piece_is_passed_over_whole(sizes: list[list[int]], data: st.DataObject) -> None:
-    arriving = pieces_of(sizes)
-    missing = data.draw(st.integers(0, len(arriving) - 1))
-    _, _, incomplete = arriving.pop(missing)
-    with temporary_manager() as qm:
-        qm.create_queue("Q")
-        for _, message, _ in arriving:
-            qm.put("Q", message)
-        whole = [name for name, _, g in arriving if g != incomplete]
-        assert names(qm.browse("Q", logical=True, all_messages=True)) == whole
-        got = []
-        while True:
-            try:
-                got += list(qm.get_group("Q"))
-            except NoMessageAvailable:
-                break
-        assert b"".join(message.body for message in got) == "".join(whole).encode()
-        assert names(qm.browse("Q")) == [name for name, _, g in arriving if g == incomplete]
+@pytest.mark.parametrize("store", STORES)
+def test_a_group_that_lacks_a_piece_is_passed_over_whole(store: str) -> None:
+    @examples(store)
+    @given(groups, st.data())
+    def holds(sizes: list[list[int]], data: st.DataObject) -> None:
+        arriving = pieces_of(sizes)
+        missing = data.draw(st.integers(0, len(arriving) - 1))
+        _, _, incomplete = arriving.pop(missing)
+        with fresh_manager(store) as qm:
+            qm.create_queue("Q")
+            for _, message, _ in arriving:
+                qm.put("Q", message)
+            whole = [name for name, _, g in arriving if g != incomplete]
+            assert names(qm.browse("Q", logical=True, all_messages=True)) == whole
+            got = []
+            while True:
+                try:
+                    got += list(qm.get_group("Q"))
+                except NoMessageAvailable:
+                    break
+            assert b"".join(message.body for message in got) == "".join(whole).encode()
+            assert names(qm.browse("Q")) == [name for name, _, g in arriving if g == incomplete]
+
+    holds()
 
 
 steps_of_three = st.lists(
@@ -189,25 +204,30 @@ class History:
             self.settled(self.puts[who], self.gets[who], commit=False)
 
 
-@given(steps_of_three, ORDERS)
-def test_units_lose_nothing_double_nothing_and_keep_places(steps: list[tuple[int, str]], order: Any) -> None:
-    with temporary_manager() as qm:
-        qm.create_queue("Q", order=order)
-        history = History(qm)
-        for who, what in steps:
-            if what.startswith("put"):
-                history.put(who, syncpoint=what == "put")
-            elif what.startswith("get"):
-                history.get(who, syncpoint=what == "get")
-            elif what == "prepare":
-                history.prepare(who)
-            else:
-                history.settle(who, commit=what == "commit")
-        history.end()
-        left = list(qm.browse("Q"))
-        assert Counter(names(left)) == history.there
-        assert qm.depth("Q") == len(left)
-        assert qm.units() == []
-        places = [message.place or () for message in left]
-        assert places == sorted(places)
-        assert len(set(places)) == len(places)
+@pytest.mark.parametrize("store", STORES)
+def test_units_lose_nothing_double_nothing_and_keep_places(store: str) -> None:
+    @examples(store)
+    @given(steps_of_three, ORDERS)
+    def holds(steps: list[tuple[int, str]], order: Any) -> None:
+        with fresh_manager(store) as qm:
+            qm.create_queue("Q", order=order)
+            history = History(qm)
+            for who, what in steps:
+                if what.startswith("put"):
+                    history.put(who, syncpoint=what == "put")
+                elif what.startswith("get"):
+                    history.get(who, syncpoint=what == "get")
+                elif what == "prepare":
+                    history.prepare(who)
+                else:
+                    history.settle(who, commit=what == "commit")
+            history.end()
+            left = list(qm.browse("Q"))
+            assert Counter(names(left)) == history.there
+            assert qm.depth("Q") == len(left)
+            assert qm.units() == []
+            places = [message.place or () for message in left]
+            assert places == sorted(places)
+            assert len(set(places)) == len(places)
+
+    holds()

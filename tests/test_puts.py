@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -12,21 +11,9 @@ from tests.support import bodies
 from inorder import Message, PutOptions, QueueManager
 from inorder.errors import MessageTooBig
 from inorder.message import IN_GROUP, LAST_IN_GROUP, LAST_SEGMENT, NO_ID, SEGMENT, SEGMENTATION_ALLOWED
-from inorder.testing import ManualClock, temporary_manager
+from inorder.testing import ManualClock
 
 USER_LENGTH = 12
-
-
-@pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture
-def qm(clock: ManualClock) -> Iterator[QueueManager]:
-    with temporary_manager(clock=clock) as manager:
-        manager.create_queue("Q")
-        yield manager
 
 
 # ---- ids (R1.1 to R1.3, R1.14)

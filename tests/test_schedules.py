@@ -16,11 +16,11 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.support import Call
+from tests.support import Call, examples, fresh_manager
 
 from inorder import FOREVER, Message, NoMessageAvailable, OrderPending, QueueManager
 from inorder.errors import ConnectionBroken
-from inorder.testing import temporary_manager
+from inorder.testing import STORES
 
 ORDERS = ["put", "prepare", "commit"]
 WRITERS = 3
@@ -112,8 +112,8 @@ class Browser(Getter):
         return True
 
 
-def run(steps: list[Step], order: Any, kind: type[Getter], *, eager: bool) -> dict[int, list[str]]:
-    with temporary_manager() as qm:
+def run(steps: list[Step], order: Any, kind: type[Getter], store: str, *, eager: bool) -> dict[int, list[str]]:
+    with fresh_manager(store) as qm:
         qm.create_queue("Q", order=order)
         writers, reader = Writers(qm), kind(qm)
         for what, who, priority in steps:
@@ -130,70 +130,84 @@ def run(steps: list[Step], order: Any, kind: type[Getter], *, eager: bool) -> di
 
 @pytest.mark.parametrize("kind", [Getter, Browser])
 @pytest.mark.parametrize("order", ORDERS)
-@given(steps=schedules)
-def test_an_eager_strict_reader_reads_what_a_laid_back_one_reads(
-    steps: list[Step], order: str, kind: type[Getter]
-) -> None:
-    assert run(steps, order, kind, eager=True) == run(steps, order, kind, eager=False)
+@pytest.mark.parametrize("store", STORES)
+def test_an_eager_strict_reader_reads_what_a_laid_back_one_reads(order: str, kind: type[Getter], store: str) -> None:
+    @examples(store)
+    @given(steps=schedules)
+    def holds(steps: list[Step]) -> None:
+        assert run(steps, order, kind, store, eager=True) == run(steps, order, kind, store, eager=False)
+
+    holds()
 
 
 @pytest.mark.parametrize("order", ORDERS)
-@given(steps=many_readers)
-def test_the_committed_gets_of_several_strict_readers_are_the_laid_back_sequence(steps: list[Step], order: Any) -> None:
-    committed: list[Message] = []
-    with temporary_manager() as qm:
-        qm.create_queue("Q", order=order)
-        writers = Writers(qm)
-        readers = [qm.connect(program=f"reader {n}") for n in range(2)]
-        holding: list[list[Message]] = [[], []]
-        for what, who, priority in steps:
-            if what == "reader get":
-                try:
-                    holding[who].append(readers[who].get("Q", read_order="strict", syncpoint=True))
-                except (NoMessageAvailable, OrderPending):
-                    continue
-            elif what == "reader commit":
-                readers[who].commit()
+@pytest.mark.parametrize("store", STORES)
+def test_the_committed_gets_of_several_strict_readers_are_the_laid_back_sequence(order: Any, store: str) -> None:
+    @examples(store)
+    @given(steps=many_readers)
+    def holds(steps: list[Step]) -> None:
+        committed: list[Message] = []
+        with fresh_manager(store) as qm:
+            qm.create_queue("Q", order=order)
+            writers = Writers(qm)
+            readers = [qm.connect(program=f"reader {n}") for n in range(2)]
+            holding: list[list[Message]] = [[], []]
+            for what, who, priority in steps:
+                if what == "reader get":
+                    try:
+                        holding[who].append(readers[who].get("Q", read_order="strict", syncpoint=True))
+                    except (NoMessageAvailable, OrderPending):
+                        continue
+                elif what == "reader commit":
+                    readers[who].commit()
+                    committed += holding[who]
+                    holding[who] = []
+                elif what == "reader back out":
+                    readers[who].back_out()
+                    holding[who] = []
+                else:
+                    writers.do(what, who, priority)
+            writers.resolve_all()
+            for who, reader in enumerate(readers):
+                reader.commit()
                 committed += holding[who]
-                holding[who] = []
-            elif what == "reader back out":
-                readers[who].back_out()
-                holding[who] = []
-            else:
-                writers.do(what, who, priority)
-        writers.resolve_all()
-        for who, reader in enumerate(readers):
-            reader.commit()
-            committed += holding[who]
-        last = Getter(qm)
-        while last.look():
-            pass
-        committed += last.read
-    laid_back = run([step for step in steps if not step[0].startswith("reader")], order, Getter, eager=False)
-    assert levels(committed) == laid_back
+            last = Getter(qm)
+            while last.look():
+                pass
+            committed += last.read
+        laid_back = run([step for step in steps if not step[0].startswith("reader")], order, Getter, store, eager=False)
+        assert levels(committed) == laid_back
+
+    holds()
 
 
 @pytest.mark.parametrize("order", ORDERS)
-@given(steps=schedules)
-def test_no_waiter_is_left_once_all_units_are_resolved(steps: list[Step], order: Any) -> None:
+@pytest.mark.parametrize("store", STORES)
+def test_no_waiter_is_left_once_all_units_are_resolved(order: Any, store: str) -> None:
     """A strict getter that always waits, on a thread of its own, has read everything at the end."""
-    with temporary_manager() as qm:
-        qm.create_queue("Q", order=order)
-        writers, reader, read = Writers(qm), qm.connect(program="reader"), list[Message]()
 
-        def wait_for_messages() -> None:
-            try:
-                while True:
-                    read.append(reader.get("Q", read_order="strict", wait=FOREVER))
-            except ConnectionBroken:
-                return
+    @examples(store)
+    @given(steps=schedules)
+    def holds(steps: list[Step]) -> None:
+        with fresh_manager(store) as qm:
+            qm.create_queue("Q", order=order)
+            writers, reader, read = Writers(qm), qm.connect(program="reader"), list[Message]()
 
-        call = Call(wait_for_messages)
-        for what, who, priority in steps:
-            writers.do(what, who, priority)
-        writers.resolve_all()
-        call.sleeps(reader)
-        assert qm.depth("Q") == 0
-        assert levels(read) == run(steps, order, Getter, eager=False)
-        reader.abandon()
-        call.result()
+            def wait_for_messages() -> None:
+                try:
+                    while True:
+                        read.append(reader.get("Q", read_order="strict", wait=FOREVER))
+                except ConnectionBroken:
+                    return
+
+            call = Call(wait_for_messages)
+            for what, who, priority in steps:
+                writers.do(what, who, priority)
+            writers.resolve_all()
+            call.sleeps(reader)
+            assert qm.depth("Q") == 0
+            assert levels(read) == run(steps, order, Getter, store, eager=False)
+            reader.abandon()
+            call.result()
+
+    holds()

@@ -6,7 +6,8 @@ import gc
 import logging
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 from tests.support import LIMIT_SECONDS, Call, bodies, waiting
@@ -24,33 +25,26 @@ from inorder.errors import (
 )
 from inorder.message import IN_GROUP
 from inorder.stores.base import Outcome
-from inorder.stores.memory import MemoryStore
-from inorder.testing import ManualClock
+from inorder.testing.stores import RestartableStore
 
 
-class FailingStore(MemoryStore):
-    """A store whose units cannot be settled, as long as a test wants that."""
+class Disk:
+    """While it is gone, no unit can be settled."""
 
-    fails = False
+    gone = False
 
-    def settle(self, owner: int, outcome: Outcome) -> bool:
-        if self.fails:
+
+@pytest.fixture
+def disk(store: RestartableStore, monkeypatch: pytest.MonkeyPatch) -> Disk:
+    disk, settle = Disk(), store.settle
+
+    def settle_or_fail(owner: int, outcome: Outcome) -> bool:
+        if disk.gone:
             raise StoreError("the disk is gone")
-        return super().settle(owner, outcome)
+        return settle(owner, outcome)
 
-
-@pytest.fixture
-def store() -> FailingStore:
-    return FailingStore(clock=ManualClock())
-
-
-@pytest.fixture
-def qm(store: FailingStore) -> Iterator[QueueManager]:
-    qm = connect(store)
-    qm.create_queue("Q")
-    yield qm
-    store.fails = False
-    qm.abandon()
+    monkeypatch.setattr(store, "settle", settle_or_fail)
+    return disk
 
 
 # ---- who is forgotten, and when that is noticed
@@ -75,7 +69,7 @@ def test_the_collector_in_the_middle_of_a_verb_does_no_harm(qm: QueueManager) ->
 
 
 def test_a_forgotten_connection_that_cannot_be_ended_is_tried_again(
-    qm: QueueManager, store: FailingStore, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    qm: QueueManager, store: RestartableStore, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def fail(owner: int) -> None:
         raise StoreError("the disk is gone")
@@ -89,7 +83,7 @@ def test_a_forgotten_connection_that_cannot_be_ended_is_tried_again(
     assert qm.depth("Q") == 0
 
 
-def test_a_call_from_inside_a_verb_is_refused(qm: QueueManager, store: FailingStore) -> None:
+def test_a_call_from_inside_a_verb_is_refused(qm: QueueManager, store: RestartableStore) -> None:
     """As a finalizer or a signal handler could make it."""
     other, errors = qm.connect(), list[Exception]()
     now = store.clock.now
@@ -108,7 +102,7 @@ def test_a_call_from_inside_a_verb_is_refused(qm: QueueManager, store: FailingSt
     assert bodies(qm) == [b"1"]
 
 
-def test_a_handle_keeps_its_connection(store: FailingStore, qm: QueueManager) -> None:
+def test_a_handle_keeps_its_connection(store: RestartableStore, qm: QueueManager) -> None:
     handle = connect(store).open("Q")
     gc.collect()
     handle.put(b"1", syncpoint=True)
@@ -119,7 +113,7 @@ def test_a_handle_keeps_its_connection(store: FailingStore, qm: QueueManager) ->
     assert qm.units() == []
 
 
-def test_a_block_keeps_its_connection(store: FailingStore, qm: QueueManager) -> None:
+def test_a_block_keeps_its_connection(store: RestartableStore, qm: QueueManager) -> None:
     with connect(store).unit_of_work() as unit:
         gc.collect()
         assert [one.kind for one in qm.units()] == []
@@ -131,7 +125,7 @@ def test_a_block_keeps_its_connection(store: FailingStore, qm: QueueManager) -> 
     assert bodies(qm) == [b"1"]
 
 
-def test_two_threads_that_end_one_connection_end_it_once(store: FailingStore, qm: QueueManager) -> None:
+def test_two_threads_that_end_one_connection_end_it_once(store: RestartableStore, qm: QueueManager) -> None:
     before = qm._services.connections
     for _ in range(20):
         other, start = qm.connect(), threading.Barrier(2)
@@ -148,17 +142,17 @@ def test_two_threads_that_end_one_connection_end_it_once(store: FailingStore, qm
 # ---- units that cannot be settled
 
 
-def test_a_unit_that_could_not_be_committed_takes_no_later_put(qm: QueueManager, store: FailingStore) -> None:
+def test_a_unit_that_could_not_be_committed_takes_no_later_put(qm: QueueManager, disk: Disk) -> None:
     def fail() -> None:
         with qm.unit_of_work():
             qm.put("Q", b"1")
-            store.fails = True
+            disk.gone = True
 
     with pytest.raises(StoreError):
         fail()
     with pytest.raises(StoreError):
         qm.put("Q", b"2")
-    store.fails = False
+    disk.gone = False
     qm.put("Q", b"3")
     assert (bodies(qm), qm.units()) == ([b"3"], [])
     with qm.unit_of_work():
@@ -183,43 +177,39 @@ def test_a_block_that_ends_during_a_call_of_another_thread_is_backed_out(qm: Que
     assert (bodies(qm), qm.units()) == ([b"2"], [])
 
 
-def test_the_group_state_is_that_before_the_unit_that_could_not_be_settled(
-    qm: QueueManager, store: FailingStore
-) -> None:
+def test_the_group_state_is_that_before_the_unit_that_could_not_be_settled(qm: QueueManager, disk: Disk) -> None:
     handle = qm.open("Q")
 
     def fail() -> None:
         with qm.unit_of_work():
             handle.put(b"1", logical=True, flags=IN_GROUP)
-            store.fails = True
+            disk.gone = True
 
     with pytest.raises(StoreError):
         fail()
-    store.fails = False
+    disk.gone = False
     assert handle.put(b"2").warning is None
     assert not handle.put_state.group_open
 
 
-def test_the_exception_that_was_first_goes_on(
-    qm: QueueManager, store: FailingStore, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_the_exception_that_was_first_goes_on(qm: QueueManager, disk: Disk, caplog: pytest.LogCaptureFixture) -> None:
     def fail() -> None:
         with qm.unit_of_work():
             qm.put("Q", b"1")
-            store.fails = True
+            disk.gone = True
             raise ZeroDivisionError
 
     with caplog.at_level(logging.WARNING, "inorder.unit_of_work"), pytest.raises(ZeroDivisionError):
         fail()
     assert "the disk is gone" in caplog.text
-    store.fails = False
+    disk.gone = False
     assert (bodies(qm), qm.units()) == ([], [])
 
 
-def test_a_connection_that_cannot_commit_ends_all_the_same(qm: QueueManager, store: FailingStore) -> None:
+def test_a_connection_that_cannot_commit_ends_all_the_same(qm: QueueManager, disk: Disk) -> None:
     other = qm.connect()
     other.put("Q", b"1", syncpoint=True)
-    store.fails = True
+    disk.gone = True
     with pytest.raises(StoreError):
         other.close()
     assert qm._services.connections == 1
@@ -261,7 +251,7 @@ def test_stop_ends_a_wait_on_the_same_connection(qm: QueueManager) -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
-def test_a_child_cannot_use_the_memory_of_its_parent(qm: QueueManager, store: FailingStore) -> None:
+def test_a_child_cannot_use_the_memory_of_its_parent(qm: QueueManager, store: RestartableStore) -> None:
     qm.put("Q", b"1")
     calls: list[Callable[[], object]] = [
         lambda: connect(store),
@@ -282,15 +272,15 @@ def test_a_child_cannot_use_the_memory_of_its_parent(qm: QueueManager, store: Fa
     assert qm.get("Q").body == b"1"
 
 
-def test_the_time_of_a_verb_is_taken_under_the_lock(qm: QueueManager, store: FailingStore) -> None:
+def test_the_time_of_a_verb_is_taken_under_the_lock(qm: QueueManager, store: Any) -> None:
     held: list[bool] = []
     now = store.clock.now
 
-    def look() -> float:
+    def look() -> Any:
         held.append(store._lock.held)
         return now()
 
-    store.clock.now = look  # type: ignore[method-assign]
+    store.clock.now = look
     store.status("Q")
     assert held == [True]
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 from tests.support import Call
 
@@ -21,19 +19,7 @@ from inorder.options import GetOptions, OpenOptions
 from inorder.rules.grouping import NOTHING_OPEN
 from inorder.rules.ordering import UNSET, Kind, is_deadlocked, read_order
 from inorder.stores.base import GetOutcome, GetRequest
-from inorder.testing import ManualClock, temporary_manager
-
-
-@pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture
-def qm(clock: ManualClock) -> Iterator[QueueManager]:
-    with temporary_manager(clock=clock) as manager:
-        manager.create_queue("Q")
-        yield manager
+from inorder.testing import ManualClock
 
 
 def test_b26_a_withheld_call_is_told_kind_holder_age_and_place(qm: QueueManager, clock: ManualClock) -> None:

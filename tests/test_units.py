@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 from tests.support import bodies
@@ -19,20 +19,8 @@ from inorder import (
 )
 from inorder.errors import CallerError, InorderError
 from inorder.message import IN_GROUP, LAST_IN_GROUP
-from inorder.stores.memory import MemoryStore
-from inorder.testing import ManualClock, temporary_manager
-
-
-@pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture
-def qm(clock: ManualClock) -> Iterator[QueueManager]:
-    with temporary_manager(clock=clock) as manager:
-        manager.create_queue("Q")
-        yield manager
+from inorder.testing import ManualClock
+from inorder.testing.stores import RestartableStore
 
 
 def fail_after(qm: QueueManager, act: Callable[[UnitOfWork], object]) -> None:
@@ -88,8 +76,7 @@ def test_an_error_of_a_call_that_is_caught_leaves_the_unit_as_it_was(qm: QueueMa
     assert bodies(qm) == [b"1", b"2"]
 
 
-def test_the_exception_in_flight_is_never_hidden() -> None:
-    store = MemoryStore()
+def test_the_exception_in_flight_is_never_hidden(store: RestartableStore) -> None:
     qm = connect(store)
     qm.create_queue("Q")
 
@@ -329,8 +316,7 @@ def test_a_prepared_unit_outlives_its_connection(qm: QueueManager) -> None:
     assert bodies(qm) == [b"1"]
 
 
-def test_a_prepared_unit_survives_a_restart() -> None:
-    store = MemoryStore()
+def test_a_prepared_unit_survives_a_restart(store: RestartableStore) -> None:
     qm = connect(store)
     qm.create_queue("Q")
     qm.put("Q", b"1", syncpoint=True)

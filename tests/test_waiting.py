@@ -4,33 +4,21 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 
 import pytest
-from tests.support import Call, bodies, waiting
+from tests.support import Call, Stores, bodies, waiting
 
 from inorder import FOREVER, GetInhibited, Match, NoMessageAvailable, QueueManager, connect
 from inorder.clock import SLEEP_SECONDS_MAX, SystemClock
 from inorder.errors import ConnectionBroken, QueueDeleted, QueueManagerStopping
 from inorder.message import IN_GROUP, LAST_IN_GROUP
-from inorder.stores.memory import MemoryStore
-from inorder.testing import ManualClock, temporary_manager
+from inorder.testing import ManualClock
+from inorder.testing.stores import RestartableStore
 
 THREADS = 4
 EACH = 50
-
-
-@pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture
-def qm(clock: ManualClock) -> Iterator[QueueManager]:
-    with temporary_manager(clock=clock) as manager:
-        manager.create_queue("Q")
-        yield manager
 
 
 class Waiter:
@@ -307,17 +295,15 @@ def test_inhibiting_puts_ends_no_wait(qm: QueueManager) -> None:
     assert waiter.result() == b"1"
 
 
-def test_stopping_the_queue_manager_ends_every_wait() -> None:
-    with temporary_manager() as qm:
-        for name in ("Q", "R"):
-            qm.create_queue(name)
-        waiters = [Waiter(qm, general), Waiter(qm, browser), Waiter(qm, lambda one: one.get("R", wait=99).body)]
-        qm.stop()
-        for one in waiters:
-            error = one.call.error()
-            assert isinstance(error, QueueManagerStopping)
-            assert error.reason == 2162
-        qm.abandon()
+def test_stopping_the_queue_manager_ends_every_wait(qm: QueueManager) -> None:
+    qm.create_queue("R")
+    waiters = [Waiter(qm, general), Waiter(qm, browser), Waiter(qm, lambda one: one.get("R", wait=99).body)]
+    qm.stop()
+    for one in waiters:
+        error = one.call.error()
+        assert isinstance(error, QueueManagerStopping)
+        assert error.reason == 2162
+    qm.abandon()
 
 
 def test_abandoning_its_connection_ends_a_wait(qm: QueueManager) -> None:
@@ -350,8 +336,7 @@ def test_a_change_of_its_alias_ends_a_wait(qm: QueueManager) -> None:
     assert getattr(error, "reason", None) == 2041
 
 
-def test_a_restart_ends_waits() -> None:
-    store = MemoryStore()
+def test_a_restart_ends_waits(store: RestartableStore) -> None:
     qm = connect(store)
     qm.create_queue("Q")
     waiter = Waiter(qm, general)
@@ -439,8 +424,8 @@ def test_the_machines_clock_sleeps_until_the_time_and_not_longer_than_a_thread_c
     assert late == SLEEP_SECONDS_MAX <= threading.TIMEOUT_MAX
 
 
-def test_by_the_machines_clock_a_wait_ends_too() -> None:
-    with connect() as qm:
+def test_by_the_machines_clock_a_wait_ends_too(stores: Stores) -> None:
+    with connect(stores.make()) as qm:
         qm.create_queue("Q")
         with pytest.raises(NoMessageAvailable):
             Call(lambda: qm.get("Q", wait=0.001)).result()

@@ -5,49 +5,44 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
-from tests.support import LIMIT_SECONDS, Call, waiting
+from tests.support import LIMIT_SECONDS, Call, Stores, waiting
 
 from inorder import FOREVER, GetOptions, Match, NoMessageAvailable, QueueManager, connect
 from inorder.errors import ConnectionBroken, InorderError
 from inorder.rules.puts import Program
 from inorder.stores.base import GetOutcome, GetRequest
-from inorder.stores.memory import MemoryStore
 from inorder.testing import ManualClock
+from inorder.testing.stores import RestartableStore
 from inorder.waiting import Look, Room
 
 
-class HeldStore(MemoryStore):
-    """A store whose verbs stop where a test wants to look at what others do meanwhile."""
+class Holds:
+    """What is done before a verb of the store, where a test wants to look at what others do meanwhile."""
 
     def __init__(self) -> None:
-        super().__init__(clock=ManualClock())
         self.at_get: Callable[[], None] = lambda: None
         self.at_disconnect: Callable[[], None] = lambda: None
 
-    def get(self, request: GetRequest) -> GetOutcome:
-        self.at_get()
-        return super().get(request)
-
-    def disconnect(self, owner: int) -> None:
-        self.at_disconnect()
-        super().disconnect(owner)
-
 
 @pytest.fixture
-def store() -> Iterator[HeldStore]:
-    store = HeldStore()
-    yield store
-    store.at_get = store.at_disconnect = lambda: None
-    store.stop()
+def holds(store: RestartableStore, monkeypatch: pytest.MonkeyPatch) -> Iterator[Holds]:
+    holds, get, disconnect = Holds(), store.get, store.disconnect
 
+    def held_get(request: GetRequest) -> GetOutcome:
+        holds.at_get()
+        return get(request)
 
-@pytest.fixture
-def qm(store: HeldStore) -> QueueManager:
-    qm = connect(store)
-    qm.create_queue("Q")
-    return qm
+    def held_disconnect(owner: int) -> None:
+        holds.at_disconnect()
+        disconnect(owner)
+
+    monkeypatch.setattr(store, "get", held_get)
+    monkeypatch.setattr(store, "disconnect", held_disconnect)
+    yield holds
+    holds.at_get = holds.at_disconnect = lambda: None
 
 
 def quietly(call: Callable[[], object]) -> Callable[[], object]:
@@ -78,7 +73,9 @@ def change_at_each_look(qm: QueueManager, looks: list[str], name: str) -> Callab
     return look
 
 
-def test_a_waiter_in_front_that_always_has_a_reason_lets_those_behind_look(store: HeldStore, qm: QueueManager) -> None:
+def test_a_waiter_in_front_that_always_has_a_reason_lets_those_behind_look(
+    store: RestartableStore, qm: QueueManager
+) -> None:
     room, looks, gate = Room(store), list[str](), threading.Event()
     first = GetOptions(wait=FOREVER, match=Match(message_id=b"never"))
     in_front, behind = connect(store), connect(store)
@@ -99,8 +96,8 @@ def test_a_waiter_in_front_that_always_has_a_reason_lets_those_behind_look(store
     assert looks[:6] == ["front", "behind", "front", "behind", "front", "behind"]
 
 
-def test_a_deadline_is_kept_behind_a_waiter_that_always_has_a_reason() -> None:
-    store = MemoryStore()
+def test_a_deadline_is_kept_behind_a_waiter_that_always_has_a_reason(stores: Stores) -> None:
+    store = stores.make()
     qm, busy, late = connect(store), connect(store), connect(store)
     qm.create_queue("Q")
     never = Match(message_id=b"never")
@@ -120,10 +117,9 @@ def test_a_deadline_is_kept_behind_a_waiter_that_always_has_a_reason() -> None:
     assert isinstance(last.error(), NoMessageAvailable)
     over.set()
     producer.result()
-    store.stop()
 
 
-def test_after_a_pause_the_order_of_rank_holds_again(store: HeldStore, qm: QueueManager) -> None:
+def test_after_a_pause_the_order_of_rank_holds_again(store: RestartableStore, qm: QueueManager) -> None:
     """A round that time alone began must not put a specific getter behind a general one."""
     assert isinstance(store.clock, ManualClock)
     general, specific = qm.connect(), qm.connect()
@@ -138,7 +134,7 @@ def test_after_a_pause_the_order_of_rank_holds_again(store: HeldStore, qm: Queue
     assert not second.done
 
 
-def test_a_waiter_whose_turn_has_not_come_sleeps(store: HeldStore, qm: QueueManager) -> None:
+def test_a_waiter_whose_turn_has_not_come_sleeps(store: RestartableStore, holds: Holds, qm: QueueManager) -> None:
     specific, general = qm.connect(), qm.connect()
     first = waiting(specific, quietly(lambda: specific.get("Q", match=Match(message_id=b"never"), wait=FOREVER)))
     second = waiting(general, quietly(lambda: general.get("Q", wait=5)))
@@ -148,7 +144,7 @@ def test_a_waiter_whose_turn_has_not_come_sleeps(store: HeldStore, qm: QueueMana
         looking.set()
         gate.wait(LIMIT_SECONDS)
 
-    store.at_get = hold
+    holds.at_get = hold
     qm.put("Q", b"1", correlation_id=b"c")
     assert looking.wait(LIMIT_SECONDS)
     assert isinstance(store.clock, ManualClock)
@@ -156,7 +152,7 @@ def test_a_waiter_whose_turn_has_not_come_sleeps(store: HeldStore, qm: QueueMana
     before = time.process_time()
     time.sleep(0.3)
     spent = time.process_time() - before
-    store.at_get = lambda: None
+    holds.at_get = lambda: None
     gate.set()
     assert second.result()
     assert spent < 0.15
@@ -166,7 +162,9 @@ def test_a_waiter_whose_turn_has_not_come_sleeps(store: HeldStore, qm: QueueMana
 # ---- the end of a connection
 
 
-def test_a_call_that_comes_to_wait_while_its_connection_ends_is_told(store: HeldStore, qm: QueueManager) -> None:
+def test_a_call_that_comes_to_wait_while_its_connection_ends_is_told(
+    store: RestartableStore, holds: Holds, qm: QueueManager
+) -> None:
     other = qm.connect()
     ending, gate = threading.Event(), threading.Event()
 
@@ -174,7 +172,7 @@ def test_a_call_that_comes_to_wait_while_its_connection_ends_is_told(store: Held
         ending.set()
         gate.wait(LIMIT_SECONDS)
 
-    store.at_disconnect = hold
+    holds.at_disconnect = hold
     room = qm.room
     options = GetOptions(wait=FOREVER)
     handle = other.open("Q")
@@ -203,7 +201,7 @@ def test_the_room_keeps_nothing_of_queues_on_which_nobody_waits(qm: QueueManager
     assert kept() == before
 
 
-def test_connections_to_one_store_object_meet_in_one_room(store: HeldStore, qm: QueueManager) -> None:
+def test_connections_to_one_store_object_meet_in_one_room(store: Any, qm: QueueManager) -> None:
     other = connect(store)
     assert other.room is qm.room
     count = len(store._teller._observers)
@@ -215,7 +213,7 @@ def test_connections_to_one_store_object_meet_in_one_room(store: HeldStore, qm: 
     assert wait.result() == b"1"
 
 
-def test_two_stores_do_not_share(store: HeldStore, qm: QueueManager) -> None:
+def test_two_stores_do_not_share(stores: Stores, store: RestartableStore, qm: QueueManager) -> None:
     assert connect().room is not qm.room
-    assert connect(MemoryStore()).room is not qm.room
+    assert connect(stores.make()).room is not qm.room
     assert store.connect(Program("u", "p")) > 0

@@ -12,6 +12,9 @@ The mutants are data, in `mutants_*.txt` beside this file, a few lines each:
     by tests/rules/test_ordering.py                             only where the tables lack the word for it: the
                                                                 unit tests that must fail instead
 
+The tables, and unit tests that are there for several stores, run on the store that was broken; a mutant of what all
+stores share runs on the memory store, which is the fastest.
+
 Each mutant gets a copy of the package of its own, and a process of its own that runs the tables on it. One that
 never ends counts as caught, and is told as hung. One whose own names do not exist is an error, not caught.
 """
@@ -37,10 +40,11 @@ from typing import Literal, NamedTuple
 ROOT = Path(__file__).parents[1]
 SOURCE = Path("src/inorder")
 SCENARIOS = Path("tests/scenarios")
+STORES = ("memory", "sqlite")
 LISTS = sorted(Path(__file__).parent.glob("mutants_*.txt"))
 
-SECONDS_MIN = 10.0
-TIMES_AS_LONG = 20  # as the code that is whole: two mutants run at a time, and the machine may be busy
+SECONDS_MIN = 30.0
+TIMES_AS_LONG = 4  # as the slowest tests of the code that is whole: two mutants run at a time, on a busy machine
 OUR_FAULT = ("ImportError", "IndentationError", "ModuleNotFoundError", "NameError", "SyntaxError", "UnboundLocalError")
 # A line of the scenario runner, or of pytest's summary.
 FAILURE = re.compile(r"(\S+:\d+): |(?:FAILED|ERROR) (\S+)")
@@ -75,6 +79,11 @@ class Mutant:
 
     def __str__(self) -> str:
         return f"{self.rule:<5}  {self.name}"
+
+    @property
+    def store(self) -> str:
+        """The store that shows what is broken."""
+        return next((store for store in STORES if self.file.startswith(f"stores/{store}/")), STORES[0])
 
     def apply(self, source: str) -> str:
         """The source with the rule broken. Raises: CodeChangedError."""
@@ -163,12 +172,14 @@ class Bench:
 
     def try_whole(self, mutants: Sequence[Mutant]) -> str:
         """What fails on the code that is whole; "" if nothing does. Sets the time limit of the mutants."""
-        run = self._run_tables(self._whole)
-        self._limit = max(SECONDS_MIN, TIMES_AS_LONG * run.seconds)
-        for tests in sorted({mutant.tests for mutant in mutants if mutant.tests}):
-            if run.passed:
-                run = self._run_tests(self._whole, tests)
-        return "" if run.passed else run.where or "a table"
+        slowest = 0.0
+        for store, tests in sorted({(mutant.store, mutant.tests) for mutant in mutants}):
+            run = self._run_one(self._whole, store, tests)
+            if not run.passed:
+                return run.where or "a table"
+            slowest = max(slowest, run.seconds)
+        self._limit = max(SECONDS_MIN, TIMES_AS_LONG * slowest)
+        return ""
 
     def judge(self, mutant: Mutant) -> Verdict:
         """Runs one mutant."""
@@ -180,7 +191,7 @@ class Bench:
                 path.write_text(mutant.apply(path.read_text(encoding="utf-8")), encoding="utf-8")
             except (CodeChangedError, OSError) as wrong:
                 return Verdict(mutant=mutant, result="error", where=str(wrong))
-            run = self._run_tests(copy, mutant.tests) if mutant.tests else self._run_tables(copy)
+            run = self._run_one(copy, mutant.store, mutant.tests)
         if run.hung:
             return Verdict(mutant=mutant, result="hung", where=run.where)
         if run.passed:
@@ -188,11 +199,12 @@ class Bench:
         result: Result = "error" if run.where.startswith(OUR_FAULT) else "caught"
         return Verdict(mutant=mutant, result=result, where=run.where)
 
-    def _run_tables(self, code: Path) -> Run:
-        return self._run(code, ["inorder.testing", *self._tables, "--store", "memory"], self._folder)
-
-    def _run_tests(self, code: Path, tests: str) -> Run:
-        return self._run(code, ["pytest", "-q", "-x", "-p", "no:cacheprovider", tests], ROOT)
+    def _run_one(self, code: Path, store: str, tests: str) -> Run:
+        """Unit tests, or if none are named the tables, on a store."""
+        if not tests:
+            return self._run(code, ["inorder.testing", *self._tables, "--store", store], self._folder)
+        without_others = " and ".join(f"not {other}" for other in STORES if other != store)
+        return self._run(code, ["pytest", "-q", "-x", "-p", "no:cacheprovider", "-k", without_others, tests], ROOT)
 
     def _run(self, code: Path, module: Sequence[str], folder: Path) -> Run:
         """Runs a module on this copy of the package, up to its first failure or the time limit."""
@@ -200,7 +212,8 @@ class Bench:
         process = subprocess.Popen(
             [sys.executable, "-u", "-m", *module],
             cwd=folder,
-            env=os.environ | {"PYTHONPATH": str(code), "PYTHONDONTWRITEBYTECODE": "1"},
+            # Whoever is ended at the first failure leaves its stores behind: they go with the copy.
+            env=os.environ | {"PYTHONPATH": str(code), "PYTHONDONTWRITEBYTECODE": "1", "TMPDIR": str(code)},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,

@@ -1,7 +1,8 @@
 """The bare statements: what our store sends to SQLite for each verb, through APSW and nothing else.
 
-The statements are in `bare.sql`, by name. Each method here is one verb: its transactions, and the sequence of
-statements in them. The log is synced once for each promise and never for work inside an open unit of work.
+The schema and the statements are the store's own, by their names in `queries.sql`. Each method here is one verb: its
+transactions, and the sequence of statements in them, with values made ahead as far as possible. The log is synced once
+for each promise and never for work inside an open unit of work; it is copied into the file when it is long.
 """
 
 from __future__ import annotations
@@ -9,28 +10,34 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any
 
 import apsw
 
 from benchmarks.harness import Cannot
 from benchmarks.systems import BODY, System
+from inorder.stores.sqlite.shelf import AVAILABLE, EVERYTHING, ordered
+from inorder.stores.sqlite.statements import SCHEMA, statement
 
 BARE = "bare SQLite"
 BUSY_MS = 60_000
-SYNC: Literal["full", "explicit"] = "explicit"
-"""How a promise reaches the disk: by SQLite within its commit, or by our own fdatasync of the log after it."""
+LOG_PAGES = 4096  # 16 MiB, as the store's own limit
+QUEUE = 1
+UNLOCKED, PUT_UNCONFIRMED, GET_UNCONFIRMED = 2, 1, 4
+RESERVED = 2**40
+IN_GROUP, LAST_IN_GROUP = 8, 24
+START = {"queue": QUEUE, "rank": -10, "number": 0, "ordinal": 0, "limit": 1}
 
-
-def statements_of(text: str) -> dict[str, str]:
-    """The named statements of a file: each begins at a line `-- name: NAME`."""
-    parts = text.split("-- name: ")[1:]
-    return {name.strip(): body.strip() for name, _, body in (part.partition("\n") for part in parts)}
-
-
-SQL = statements_of(Path(__file__).with_suffix(".sql").read_text(encoding="utf-8"))
+HERE, DRAW, DRAWN, COUNTED = (statement(name) for name in ("here", "draw", "drawn", "counted"))
+ARRIVE, ARRIVE_CONTENT = statement("arrive"), statement("arrive content")
+TAKE, TAKE_GROUP, HOLD = statement("take"), statement("take group"), statement("hold")
+REMOVE, REMOVE_CONTENT = statement("remove"), statement("remove content")
+FIRST_WHOLE = ordered(AVAILABLE, EVERYTHING, (2,))
+BEGIN_UNIT, SHARES, END_UNIT = statement("begin unit"), statement("shares"), statement("end unit")
+UNNUMBERED, SHOW_PUTS = statement("unnumbered"), statement("show puts")
+REMOVE_CONTENTS_OF_UNIT, REMOVE_OF_UNIT = statement("remove contents of unit"), statement("remove of unit")
 
 
 class Bare(System):
@@ -41,20 +48,37 @@ class Bare(System):
 
     def __init__(self, folder: Path, port: int = 0) -> None:
         path = folder / "bare.db"
-        self._connection = apsw.Connection(str(path))
+        self._connection = apsw.Connection(str(path), statementcachesize=256)
         self._connection.set_busy_timeout(BUSY_MS)
-        self._execute = self._connection.execute
-        self._execute("PRAGMA journal_mode = WAL")
-        self._execute(f"PRAGMA synchronous = {'FULL' if SYNC == 'full' else 'NORMAL'}")
-        self._execute(f"BEGIN IMMEDIATE; {SQL['schema']} COMMIT")
+        self._connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
+        self._execute: Callable[..., Any] = self._connection.execute
+        self._many: Callable[..., Any] = self._connection.executemany
+        self._execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA cache_size = -8192").fetchall()
+        self._connection.wal_autocheckpoint(0)
+        self._pages = 0
+        self._connection.set_wal_hook(self._note_log)
+        self._execute("BEGIN IMMEDIATE")
+        if not self._execute("SELECT 1 FROM sqlite_schema").fetchall():
+            self._execute(SCHEMA).fetchall()
+            self._execute("INSERT INTO manager (id, attributes) VALUES (1, '{}')")
+            self._execute("INSERT INTO definition VALUES (?, 'BENCH', 'local', '{}', 0, 0)", (QUEUE,))
+            self._execute("INSERT INTO tally (queue, reserved) VALUES (?, ?)", (QUEUE, RESERVED))
+            self._execute("UPDATE tally SET reserved = ?", (RESERVED,))
+        self._execute("COMMIT")
         self._log = os.open(f"{path}-wal", os.O_RDWR)
         self._groups = 0
+
+    def _note_log(self, connection: apsw.Connection, name: str, pages: int) -> int:
+        self._pages = pages
+        return apsw.SQLITE_OK
 
     def settings(self) -> str:
         mode = self._connection.pragma("journal_mode")
         synchronous = {1: "NORMAL", 2: "FULL"}[self._connection.pragma("synchronous")]
-        own = ", fdatasync of the log after each commit that promises" if SYNC == "explicit" else ""
-        return f"SQLite {apsw.sqlite_lib_version()}, APSW {apsw.apsw_version()}, {mode}, synchronous={synchronous}{own}"
+        return (
+            f"SQLite {apsw.sqlite_lib_version()}, APSW {apsw.apsw_version()}, {mode}, synchronous={synchronous}, "
+            "fdatasync of the log after each commit that promises"
+        )
 
     def close(self) -> None:
         os.close(self._log)
@@ -65,113 +89,121 @@ class Bare(System):
         self._execute("BEGIN IMMEDIATE")
         yield
         self._execute("COMMIT")
-        if promises and SYNC == "explicit":
+        if promises:
             os.fdatasync(self._log)
+        if self._pages > LOG_PAGES:
+            self._connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
 
     # --- the verbs
 
     def put(self, body: bytes) -> None:
         with self._transaction():
-            self._insert([{"body": body}])
+            self._insert([(body, None, 1, 0)])
 
     def put_many(self, bodies: Sequence[bytes]) -> None:
         with self._transaction():
-            self._insert([{"body": body} for body in bodies])
+            self._insert([(body, None, 1, 0) for body in bodies])
 
     def get(self) -> None:
         self.get_many(1)
 
     def get_many(self, count: int) -> None:
         with self._transaction():
-            rows = self._execute(SQL["take_first"], {"count": count}).fetchall()
-            self._connection.executemany(SQL["take_content"], [row[:1] for row in rows]).fetchall()
-            self._execute(SQL["count_down"], {"count": len(rows)})
+            counter = self._here()
+            ids = self._found(TAKE, QUEUE, count)
+            self._many(REMOVE, ids)
+            self._many(REMOVE_CONTENT, ids)
+            self._execute(COUNTED, (QUEUE, counter, RESERVED, -len(ids)))
 
     def get_many_in_unit(self, count: int) -> None:
-        with self._transaction(promises=False):
-            unit = self._begin_unit()
-            self._read(self._execute(SQL["claim_first"], {"unit": unit, "count": count}).fetchall())
+        unit = self._claim(TAKE, QUEUE, count)
         self._settle(unit)
 
     def get_put(self, body: bytes) -> None:
+        unit = self._claim(TAKE, QUEUE, 1)
         with self._transaction(promises=False):
-            unit = self._begin_unit()
-            self._read(self._execute(SQL["claim_first"], {"unit": unit, "count": 1}).fetchall())
-        with self._transaction(promises=False):
-            self._insert([{"body": body, "unit": unit, "state": 1}])
+            self._insert([(body, None, 1, 0)], unit)
         self._settle(unit)
 
     def stock_groups(self, groups: int, members: int) -> None:
         ids = [number.to_bytes(24, "big") for number in range(self._groups + 1, self._groups + groups + 1)]
         self._groups += groups
         for number in range(1, members + 1):
-            last = number if number == members else None
+            flags = LAST_IN_GROUP if number == members else IN_GROUP
             with self._transaction():
-                self._insert(
-                    [{"body": BODY, "group_id": group, "sequence_number": number, "last": last} for group in ids]
-                )
+                self._insert([(BODY, group, number, flags) for group in ids])
 
     def get_group(self) -> None:
-        with self._transaction(promises=False):
-            unit = self._begin_unit()
-            ((group,),) = self._execute(SQL["first_whole_group"]).fetchall()
-            self._read(self._execute(SQL["claim_group"], {"unit": unit, "group_id": group}).fetchall())
-            self._execute(SQL["forget_group"], {"group_id": group})
-        self._settle(unit)
+        self._settle(self._claim("", 0, 0))
 
     def empty(self) -> None:
         with self._transaction():
-            self._execute(SQL["forget_everything"])
+            self._execute("DELETE FROM message; DELETE FROM content; UPDATE tally SET depth = 0").fetchall()
 
     # --- what they share
 
-    def _insert(self, messages: list[dict[str, Any]]) -> None:
-        after = self._number(SQL["draw_numbers"], {"count": len(messages)})
-        now = time.time_ns()
-        rows = [_row(message, number, now) for number, message in enumerate(messages, after - len(messages))]
-        self._connection.executemany(SQL["insert_message"], rows)
-        self._connection.executemany(SQL["insert_content"], rows)
-        self._connection.executemany(SQL["count_member"], [row for row in rows if row["group_id"] is not None])
+    def _here(self) -> int:
+        ((counter, *_),) = self._execute(HERE, (QUEUE,)).fetchall()
+        return int(counter)
 
-    def _begin_unit(self) -> int:
-        return self._number(SQL["begin_unit"], {"started": time.time_ns()})
-
-    def _number(self, statement: str, values: dict[str, Any]) -> int:
-        ((number,),) = self._execute(statement, values).fetchall()
-        return cast(int, number)
-
-    def _read(self, rows: list[Any]) -> None:
-        if not rows:
+    def _found(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
+        found = [row[:1] for row in self._execute(sql, values).fetchall()]
+        if not found:
             raise Cannot("nothing there: the stock is wrong")
-        self._connection.executemany(SQL["read_content"], [row[:1] for row in rows]).fetchall()
+        return found
+
+    def _insert(self, messages: list[tuple[bytes, bytes | None, int, int]], unit: int | None = None) -> None:
+        """Each: body, group id, sequence number, flags."""
+        counter = self._here()
+        ((number, _),) = self._execute(DRAW).fetchall()
+        now, state = time.time(), UNLOCKED if unit is None else PUT_UNCONFIRMED
+        rows, contents = [], []
+        for place, (body, group, sequence, flags) in enumerate(messages, 1):
+            head = 0 if sequence > 1 else 1 if group else 2
+            rows.append(
+                (number + place, QUEUE, state, 0, counter + place, head, group, sequence, 0, len(body), flags, -1,
+                 True, None, None, None, None, None, None, None if unit else now, unit)
+            )  # fmt: skip
+            contents.append(
+                (number + place, 0, 8, None, 0, 546, 1208, "", 0, "", "", "bench", None, "", 6, "bench", now, "", 0.0,
+                 body)
+            )  # fmt: skip
+        if len(rows) == 1:
+            self._execute(ARRIVE, rows[0])
+            self._execute(ARRIVE_CONTENT, contents[0])
+        else:
+            self._many(ARRIVE, rows)
+            self._many(ARRIVE_CONTENT, contents)
+        self._execute(COUNTED, (QUEUE, counter + len(rows), RESERVED, len(rows)))
+        self._execute(DRAWN, (0, number + len(rows), RESERVED))
+
+    def _claim(self, sql: str, *values: int) -> int:
+        """Gets in a new unit of work: by this statement, or without one a whole group."""
+        with self._transaction(promises=False):
+            counter = self._here()
+            if sql:
+                ids = self._found(sql, *values)
+            else:
+                ((_, _, group, *_),) = self._execute(FIRST_WHOLE, START).fetchall()
+                ids = self._found(TAKE_GROUP, QUEUE, group)
+            ((number, _),) = self._execute(DRAW).fetchall()
+            unit = int(number) + 1
+            # A connection has one unit; here each is another's, so that none must be looked up.
+            self._execute(BEGIN_UNIT, (unit, "session", "", None, unit, "bench", "bench", time.time()))
+            self._many(HOLD, [(one, GET_UNCONFIRMED, unit) for (one,) in ids])
+            self._execute(COUNTED, (QUEUE, counter, RESERVED, -len(ids)))
+            self._execute(DRAWN, (0, unit, RESERVED))
+        return unit
 
     def _settle(self, unit: int) -> None:
         with self._transaction():
-            self._execute(SQL["settle_content"], {"unit": unit})
-            self._execute(SQL["settle_gets"], {"unit": unit})
-            self._execute(SQL["count_down"], {"count": self._connection.changes()})
-            self._execute(SQL["settle_puts"], {"unit": unit})
-            self._execute(SQL["end_unit"], {"unit": unit})
-
-
-NO_ID = bytes(24)
-
-
-def _row(message: dict[str, Any], number: int, now: int) -> dict[str, Any]:
-    """What the statements bind for one message."""
-    sequence_number = message.get("sequence_number", 1)
-    return {
-        "number": number,
-        "body": message["body"],
-        "length": len(message["body"]),
-        "unit": message.get("unit"),
-        "state": message.get("state", 0),
-        "message_id": b"BENCH   " + number.to_bytes(16, "big"),
-        "no_id": NO_ID,
-        "group_id": message.get("group_id"),
-        "sequence_number": sequence_number,
-        "is_head": sequence_number == 1,
-        "flags": 8 if "group_id" in message else 0,
-        "last": message.get("last"),
-        "put_time": now,
-    }
+            self._execute(UNNUMBERED, (unit,)).fetchall()
+            shares = self._execute(SHARES, (unit,)).fetchall()
+            for queue, state, *_ in shares:
+                self._here()
+                if state == PUT_UNCONFIRMED:
+                    self._execute(SHOW_PUTS, (unit, queue, UNLOCKED, time.time()))
+                else:
+                    self._execute(REMOVE_CONTENTS_OF_UNIT, (unit, queue, state))
+                    self._execute(REMOVE_OF_UNIT, (unit, queue, state))
+            self._execute(END_UNIT, (unit,))

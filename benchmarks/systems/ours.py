@@ -6,6 +6,8 @@ import contextlib
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+import apsw
+
 import inorder
 from benchmarks.systems import BODY, FILL_BLOCK, System
 from inorder import Flags, Message
@@ -16,12 +18,15 @@ OURS = "inorder"
 
 def open_store(folder: Path) -> inorder.QueueManager:
     """A connection to the store in this folder, made at first use: the one place that knows how it is opened."""
-    return inorder.connect()
+    return inorder.connect(folder / "store.db", program="bench")
 
 
 def settings_of(qm: inorder.QueueManager) -> str:
     """Version and durability of the store that `open_store` opens."""
-    return f"inorder {inorder.__version__}, in memory: nothing is on disk"
+    return (
+        f"inorder {inorder.__version__}, SQLite {apsw.sqlite_lib_version()}, APSW {apsw.apsw_version()}, log (WAL), "
+        "fdatasync of the log before each promise, shared by those who wait"
+    )
 
 
 @contextlib.contextmanager

@@ -20,7 +20,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from .errors import CallInProgress, ConnectionClosed, ForkedConnection, InorderError, bad_argument
+from .errors import CallInProgress, ConnectionClosed, ForkedConnection, InorderError, StoreError, bad_argument
 from .events import Hub, await_end
 from .rules.grouping import NOTHING_OPEN, GroupState
 from .rules.puts import Program
@@ -49,6 +49,7 @@ class Services:
         self.forgotten: queues.SimpleQueue[int] = queues.SimpleQueue()  # owners; a finalizer may put at any moment
         self._owners: set[int] = set()
         self._lock = threading.RLock()  # the collector may come to a line here, and end a generator that makes a call
+        self.is_over = False  # the interpreter ends
         self._process = os.getpid()
         _all_services.add(self)
 
@@ -67,7 +68,14 @@ class Services:
     def end(self, owner: int) -> None:
         """Ends a connection as if the program had died. Harmless when repeated."""
         # In this order: a call that comes to wait after the dismissal finds at its first look that all is over.
-        self.store.disconnect(owner)
+        try:
+            self.store.disconnect(owner)
+        except StoreError:
+            self._has_ended(owner)
+            raise
+        self._has_ended(owner)
+
+    def _has_ended(self, owner: int) -> None:
         self.room.dismiss(owner)
         with self._lock:
             is_last = self._owners == {owner}
@@ -86,7 +94,7 @@ class Services:
 
     def reap(self) -> None:
         """Ends the connections that were forgotten; one that cannot be ended now is kept for the next time."""
-        if self.forgotten.empty():  # nearly always, and each call asks
+        if self.forgotten.empty() or self.is_over:  # the former nearly always, and each call asks
             return
         with contextlib.suppress(queues.Empty):
             while True:
@@ -103,6 +111,7 @@ class Services:
         """The interpreter ends: units are backed out, nobody is awaited."""
         if self._process != os.getpid():
             return
+        self.is_over = True
         for owner in list(self._owners):
             with contextlib.suppress(InorderError):
                 self.store.disconnect(owner)
@@ -143,6 +152,17 @@ def services_of(store: Store) -> Services:
         if not isinstance(store.shared, Services):
             store.shared = Services(store)
         return store.shared
+
+
+def _forget_parents_files() -> None:
+    """In a child made by fork; another thread of the parent may have been opening a file."""
+    global _making  # noqa: PLW0603 - the lock that was inherited is held by a thread that is not here
+    _making = threading.RLock()
+    _open_files.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_parents_files)
 
 
 @atexit.register
@@ -196,10 +216,15 @@ class Session:
         self._in_progress = threading.Lock()
         self._ending = threading.Lock()
         self._process = os.getpid()
-        self.closed = False
+        self._ended = False
         # Handles, blocks and the connection all hold the session: it is forgotten with the last of them.
         self._forgotten = weakref.finalize(self, services.forgotten.put, self.owner)
         self._forgotten.atexit = False
+
+    @property
+    def closed(self) -> bool:
+        """Whether the connection has ended, or all have with the interpreter."""
+        return self._ended or self.services.is_over
 
     # --- one call at a time
 
@@ -283,6 +308,10 @@ class Session:
         with self._ending:
             if self.closed:
                 return
-            self.closed = True
-        self.services.end(self.owner)
+            self._ended = True
+        try:
+            self.services.end(self.owner)
+        except BaseException:
+            self._forgotten()  # the next call of any connection tries again
+            raise
         self._forgotten.detach()

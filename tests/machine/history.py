@@ -219,6 +219,7 @@ class History(RuleBasedStateMachine):
     def look_around(self) -> None:
         """All that an operator can see is the same on both sides, and so is what listeners and hooks were told."""
         self.compare_told()
+        assert not (problems := self.right.problems()), problems
         self.both(lambda side: side.operator.queues())
         self.both(lambda side: side.operator.manager_attributes())
         self.both(lambda side: side.operator.units())

@@ -429,7 +429,7 @@ class Lives(History):
 
     @rule(seconds=st.sampled_from([1.0, 5.0, 5.0]))
     def advance(self, seconds: float) -> None:
-        self.both(lambda side: side.clock.advance(seconds))
+        self.both(lambda side: side.advance(seconds))
 
     @rule(limit=st.sampled_from([1, 1000]))
     def discard_expired(self, limit: int) -> None:

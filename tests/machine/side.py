@@ -4,22 +4,26 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from tests.machine.pairs import Outcome, Returned, failed
-from tests.support import LIMIT_SECONDS, Call
+from tests.support import LIMIT_SECONDS, Call, all_settle
 
 from inorder import Arrival, InorderError, Match, QueueManager, UnitOfWork, connect
 from inorder.clock import Clock
 from inorder.handle import Queue
+from inorder.stores.base import Store
+from inorder.stores.sqlite import SqliteStore, checking
 from inorder.testing import ManualClock
 from inorder.testing.stores import RestartableStore
 
+T = TypeVar("T")
 MakeStore = Callable[[Clock], RestartableStore]
 Action = Callable[["Side"], Any]
 OPERATOR = 3
 CONNECTIONS = (0, 1, 2, OPERATOR)
 SENTINEL = "SENTINEL"
+VERBS = [name for name, value in vars(Store).items() if callable(value) and name[0] != "_" and name != "attend"]
 
 
 class Failure(Exception):
@@ -39,6 +43,8 @@ class Side:
     def __init__(self, make: MakeStore, translate: Callable[[str, Any], Any]) -> None:
         self.clock = ManualClock()
         self.store = make(self.clock)
+        for name in VERBS:
+            setattr(self.store, name, self._settling(getattr(self.store, name)))
         self.translate = translate
         self.connections: dict[int, QueueManager] = {}
         self.handles: dict[int, Queue] = {}
@@ -47,6 +53,7 @@ class Side:
         self.calls: dict[int, Call[Any]] = {}
         self.told: list[tuple[Any, ...]] = []
         self._caught_up = threading.Event()
+        self._thread = threading.current_thread()
         for number in CONNECTIONS:
             self.connect(number)
         self.operator.create_queue(SENTINEL)
@@ -92,8 +99,24 @@ class Side:
 
     def settle(self) -> None:
         """Returns when every call that waits has seen all there is to see."""
-        for number, call in self.calls.items():
-            call.settles(self.connections[number])
+        all_settle([(call, self.connections[number]) for number, call in self.calls.items()])
+
+    def _settling(self, verb: Callable[..., T]) -> Callable[..., T]:
+        """The verb; when the history itself calls it, those who wait look at what it did before the next one."""
+
+        def settled(*given: Any, **named: Any) -> T:
+            try:
+                return verb(*given, **named)
+            finally:
+                if threading.current_thread() is self._thread:
+                    self.settle()
+
+        return settled
+
+    def advance(self, seconds: float) -> None:
+        """Time passes, and those who wait look."""
+        self.clock.advance(seconds)
+        self.settle()
 
     def ended(self) -> dict[int, Outcome]:
         """The calls that wait no more, and how they ended."""
@@ -132,6 +155,10 @@ class Side:
         self.operator.get(SENTINEL, syncpoint=False, read_order="relaxed")
         told, self.told = self.told, []
         return told
+
+    def problems(self) -> list[str]:
+        """What is wrong with the tables of a store that has some."""
+        return checking.problems(self.store) if isinstance(self.store, SqliteStore) else []
 
     # --- the end
 

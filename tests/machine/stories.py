@@ -5,8 +5,8 @@ Each is random in what matters, stands among all the other steps, and goes on wh
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
@@ -16,6 +16,8 @@ from tests.machine.pairs import Outcome, Returned
 from tests.machine.side import Side, listing
 
 from inorder import Flags, Match, Message, Queue
+
+T = TypeVar("T")
 
 CCSID, ENCODING = 819, 273
 HOLDS = (
@@ -104,7 +106,7 @@ class Stories(History):
                 "commit": qm.commit,
                 "back out": qm.back_out,
                 "prepare": lambda: qm.prepare("u1"),
-                "expire": lambda: (side.clock.advance(5.0), queue.status()),
+                "expire": lambda: self._after(side, 5.0, queue.status),
                 "release lock": lambda: queue.release_lock(right or 1),
                 "nothing": queue.status,
             }
@@ -116,6 +118,10 @@ class Stories(History):
             self.restart_store()
         else:
             self.both(step)
+
+    def _after(self, side: Side, seconds: float, call: Callable[[], T]) -> T:
+        side.advance(seconds)
+        return call()
 
     # --- groups and logical messages with a flaw
 
@@ -227,7 +233,7 @@ class Stories(History):
     def _browsed(self, side: Side, one: Queue, other: Queue, seconds: float, how: Mapping[str, Any]) -> Any:
         side.operator.put("A", b"", priority=9)
         marked = one.browse_first(unmarked=True, **how, read_order="relaxed")
-        side.clock.advance(seconds)
+        side.advance(seconds)
         again = listing(iter(lambda: one.browse_first(unmarked=True, read_order="relaxed"), None), 1)
         named = other.browse_first(unmarked=True, match=side.match({"priority": 9}), read_order="relaxed")
         token = Match(token=marked.token)

@@ -60,7 +60,7 @@ class Act:
     @property
     def released_at(self) -> float:
         """Until when it surely had what it got."""
-        if self.hold is None:
+        if self.hold is None or self.hold.outcome == "unknown":
             return min((call.begun_at for call, _ in self.closings), default=self.last_at)
         return min((call.begun_at for call, _ in self.closings), default=math.inf)
 

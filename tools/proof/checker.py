@@ -11,7 +11,7 @@ observer's history; where the last round has none, the store is looked at now. W
 * a unit that was prepared, a put or get with a confirm id is there until somebody ends it; other units end with their
   owner;
 * unique ids and numbers never come again; places ascend with time; strict readers read in order;
-* the database is whole by SQLite's own checks.
+* the database is whole by SQLite's own checks, and its tables agree.
 
 Messages that are not persistent may vanish, but must not come back, or come twice.
 """
@@ -37,6 +37,23 @@ ROUNDS = "rounds"
 OBSERVER = "observer.jsonl"
 OBSERVER_SECONDS_MAX = 120
 
+# What the tables say twice, or leave for later: rows that are wrong when nobody is at work.
+GATHERED = """
+    SELECT queue, group_id, count(*), min(CASE WHEN ends THEN sequence_number END) FROM message
+    WHERE group_id IS NOT NULL AND available GROUP BY queue, group_id
+"""
+WRONG = {
+    "contents without a message": "SELECT id FROM content EXCEPT SELECT id FROM message",
+    "messages without a content": "SELECT id FROM message EXCEPT SELECT id FROM content",
+    "contents left to be removed": "SELECT id FROM leftover",
+    "wrong depths": """
+        SELECT 1 FROM tally WHERE queue > 0
+        AND depth <> (SELECT count(*) FROM message WHERE message.queue = tally.queue AND NOT away)
+    """,
+    "groups not gathered": f"{GATHERED} EXCEPT SELECT queue, group_id, available, last FROM gathering",
+    "groups gathered that are none": f"SELECT queue, group_id, available, last FROM gathering EXCEPT {GATHERED}",
+}
+
 
 def check_round(calls: Iterable[Call], known: Known) -> list[Finding]:
     """The faults of one round; `known` has what the rounds before it left, and learns what this one leaves."""
@@ -59,6 +76,17 @@ def check_database(path: Path) -> list[Finding]:
         except sqlite3.DatabaseError as error:
             damage = [str(error)]
     return [Finding("integrity", text) for text in damage]
+
+
+def check_store(path: Path) -> list[Finding]:
+    """What SQLite finds wrong, else what our tables say differently; after an observer, before anybody else."""
+    findings = check_database(path)
+    if not findings:
+        with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as database:
+            for what, sql in WRONG.items():
+                (total,) = database.execute(f"SELECT count(*) FROM ({sql})").fetchone()
+                findings += [Finding("tables", f"{what}: {total}")] if total else []
+    return findings
 
 
 def round_folders(folder: Path) -> list[Path]:
@@ -87,7 +115,7 @@ def check_folder(folder: Path) -> list[Finding]:
     for round_folder in rounds:
         found = check_round(read_folder(round_folder), known)
         findings += [Finding(kind, f"round {round_folder.name}: {text}") for kind, text in found]
-    return findings + check_database(folder / STORE)
+    return findings + check_store(folder / STORE)
 
 
 def told(findings: Sequence[Finding], *, as_json: bool) -> str:

@@ -30,7 +30,7 @@ from typing import NamedTuple
 from inorder.stores.sqlite.points import POINTS, VARIABLE
 
 from .acts import Finding
-from .checker import OBSERVER, ROUNDS, STORE, check_database, check_round, run_observer, told
+from .checker import OBSERVER, ROUNDS, STORE, check_round, check_store, run_observer, told
 from .history import read_folder
 from .order import Known
 
@@ -40,6 +40,8 @@ POINT_SECONDS_MAX = 1.5  # by then the worker has come to its point, or does not
 STEPS_MAX = 1_000_000
 ROUNDS_OF_STORE = 8
 RANDOM = "random moment"
+NTH = (1, 3, 10, 40)
+RARE, NTH_OF_RARE = ("reaping", "checkpoint"), (1, 1, 2)  # points that a worker comes to a few times
 
 
 class Life(NamedTuple):
@@ -79,15 +81,16 @@ class Report:
 def lives_of(chance: random.Random, round_name: str, workers: int, lives: int) -> Iterator[list[Life]]:
     """The plan of a round: the lives of each worker."""
     for worker in range(workers):
+        points = [chance.choice((None, *POINTS)) for _ in range(lives)]
         yield [
             Life(
                 name=f"r{round_name}-w{worker}-l{life}",
                 seed=chance.getrandbits(32),
-                point=chance.choice((None, *POINTS)),
-                nth=chance.choice((1, 3, 10, 40)),
+                point=point,
+                nth=chance.choice(NTH_OF_RARE if point in RARE else NTH),
                 seconds=chance.uniform(0, LIFE_SECONDS_MAX),
             )
-            for life in range(lives)
+            for life, point in enumerate(points)
         ]
 
 
@@ -140,7 +143,7 @@ def run_round(report: Report, folder: Path, known: Known, chance: random.Random,
         calls = read_folder(round_folder)
         report.promises += sum(call.outcome == "promised" for call in calls)
         report.findings += check_round(calls, known)
-        report.findings += check_database(folder / STORE)
+        report.findings += check_store(folder / STORE)
 
 
 def run(

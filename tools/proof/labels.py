@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+END = b"."
+
 
 class Label(NamedTuple):
     """Names one message for ever.
@@ -25,9 +27,9 @@ class Label(NamedTuple):
         return "/".join(map(str, self))
 
     def body(self, length: int) -> bytes:
-        """A body that repeats the label, so that damage anywhere in it shows; at least one line long."""
+        """A body that repeats the label and has an end, so that damage anywhere in it shows; at least one line long."""
         line = f"{self}\n".encode()
-        return (line * (length // len(line) + 1))[: max(length, len(line))]
+        return (line * (length // len(line) + 1))[: max(length, len(line))] + END
 
 
 def parse(text: str) -> Label:
@@ -41,7 +43,7 @@ def text_of(body: bytes) -> str:
     """The text of the label in a body; if the body is damaged, "?" and its first bytes."""
     text = body.partition(b"\n")[0].decode(errors="replace")
     try:
-        whole = parse(text).body(len(body)) == body
+        whole = parse(text).body(len(body) - len(END)) == body
     except ValueError:
         whole = False
     return text if whole else f"?{body[:60]!r}"

@@ -2,8 +2,8 @@
 
     python -m tools.proof.observer STORE HISTORY --seed 7
 
-It writes a history like every other process: which units it found, how it settled them, a put on each queue (so that
-new numbers and ids are drawn), then all that can be seen. The first observer of a store makes the queues.
+It writes a history like every other process: puts on each queue (first, so that the next numbers and ids are theirs),
+which units it found, how it settled them, then all that can be seen. The first observer of a store makes the queues.
 """
 
 from __future__ import annotations
@@ -19,20 +19,24 @@ from inorder import Message, QueueManager, Unit
 
 from .history import History, Told
 from .labels import Label
-from .worker import QUEUES, create_queues, told_message
+from .worker import QUEUES, create_queues, told_message, told_puts
 
 
-def observe(qm: QueueManager, history: History, chance: random.Random, name: str) -> None:
-    """Writes the end of a round. Afterwards no unit is left, and every message can be seen."""
+def observe(qm: QueueManager, history: History, chance: random.Random, name: str, draws: int = 1) -> None:
+    """Writes the end of a round. Afterwards no unit is left, and every message can be seen.
+
+    Args:
+        draws: how many messages it puts on each queue.
+    """
     create_queues(qm)
+    for group, queue in enumerate(QUEUES):
+        _draw(qm, history, queue, [Label(name, group * draws + serial) for serial in range(1, draws + 1)])
     for queue in QUEUES:
         list(qm.browse(queue))  # whoever looks notices the dead, and backs out what they held
     found = qm.units()
     _tell_units(qm, history, "found")
     for unit in found:
         _end_unit(qm, history, chance, unit)
-    for serial, queue in enumerate(QUEUES, 1):
-        _draw(qm, history, queue, Label(name, serial))
     _tell_units(qm, history, "left")
     for queue in QUEUES:
         history.do("seen", partial(_see, qm, queue), dict, queue=queue)
@@ -56,13 +60,13 @@ def _end_unit(qm: QueueManager, history: History, chance: random.Random, unit: U
         history.do("release", lambda: qm.release_lock(queue, int(name)), queue=queue)
 
 
-def _draw(qm: QueueManager, history: History, queue: str, label: Label) -> None:
+def _draw(qm: QueueManager, history: History, queue: str, labels: list[Label]) -> None:
     history.do(
         "put",
-        lambda: qm.put(queue, label.body(0)),
-        lambda result: {"uids": [result.uid]},
+        lambda: qm.put_many(queue, [label.body(0) for label in labels]),
+        told_puts,
         queue=queue,
-        labels=[str(label)],
+        labels=[str(label) for label in labels],
         unit=0,
         priority=0,
         persistent=True,

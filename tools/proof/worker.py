@@ -19,6 +19,7 @@ from inorder import Match, Message, PutResult, QueueManager
 
 from .history import History, Told
 from .labels import Label, text_of
+from .limits import make_small
 
 # The queues of a proof and their order rules. From GROUPS only whole groups are got.
 QUEUES = {"BY_PUT": "put", "BY_PREPARE": "prepare", "BY_COMMIT": "commit", "GROUPS": "put"}
@@ -247,7 +248,11 @@ class Worker:
         told = self.history.do(
             "lock",
             lambda: self.qm.browse_and_lock(queue, match),
-            lambda locked: {**told_messages(locked.messages), "lock_id": locked.lock_id, "durable": True},
+            lambda locked: {
+                **told_messages(locked.messages),
+                "lock_id": locked.lock_id,
+                "durable": bool(locked.messages),
+            },
             queue=queue,
         )
         if told is None or not told["messages"]:
@@ -285,6 +290,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, required=True)
     parser.add_argument("--steps", type=int, required=True)
     asked = parser.parse_args()
+    make_small()
     with inorder.connect(asked.store, program=asked.history.stem) as qm:
         worker = Worker(qm, History(asked.history), random.Random(asked.seed), asked.history.stem)
         print("at work", flush=True)

@@ -137,10 +137,11 @@ class MemoryQueue(Shelf):
         return len(self._placed) + len(self._unplaced) - self.away
 
     def expired(self, now: float) -> list[Row]:
-        """Rows whose time is over; one that a unit of work got is judged when it comes back (R6.3)."""
+        """Rows whose time is over, the earliest first; one that a unit of work got waits till it comes back (R6.3)."""
         if not self._expiring:
             return []
-        return [row for row in self.all_rows() if row.expires_at <= now and not is_away(row)]
+        over = (row for row in self.all_rows() if row.expires_at <= now and not is_away(row))
+        return sorted(over, key=lambda row: (row.expires_at, row.number))
 
     def next_delivery(self, now: float) -> float | None:
         """When the next delayed message can be read."""
@@ -182,6 +183,13 @@ class MemoryQueue(Shelf):
     def named_units(self) -> list[MemoryUnit]:
         """Confirm ids and lock ids that hold something."""
         return [*self.confirms.values(), *self.locks.values()]
+
+    def hold(self, row: Row, unit: MemoryUnit) -> None:
+        """The unit comes to hold the row; a confirm id is known from its first one on."""
+        row.unit = unit
+        unit.hold(self, row)
+        if unit.kind == "confirm":
+            self.confirms[int(unit.name)] = unit
 
     def let_go(self, row: Row) -> None:
         """Nothing holds the row under its unit any more; a confirm id that holds nothing is forgotten."""

@@ -132,6 +132,7 @@ class MemoryStore:
         with self._verb() as verb:
             one = self._handles.handle(handle)
             if delete or purge:
+                one.check_alive()
                 verb.discard(one.queue)
                 self._handles.check_delete_at_close(one.name, one.queue.attributes, purge=purge)
             verb.release(one, one.queue)

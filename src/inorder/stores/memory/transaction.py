@@ -42,8 +42,8 @@ class MemoryTransaction(Transaction[MemoryQueue, MemoryUnit]):
         return self.touched.setdefault(queue.attributes.name, Told())
 
     def changes(self) -> list[Change]:
-        """What observers are told when it is over."""
-        return [told.change(queue) for queue, told in self.touched.items()]
+        """What observers are told when it is over, by the names of the queues."""
+        return [self.touched[queue].change(queue) for queue in sorted(self.touched)]
 
     def arrive(self, queue: MemoryQueue, messages: Sequence[Message], unit: MemoryUnit | None) -> None:
         for message in messages:
@@ -91,8 +91,7 @@ class MemoryTransaction(Transaction[MemoryQueue, MemoryUnit]):
         if after not in LOCKS:
             queue.unlock(row)
         if unit is not None:
-            row.unit = unit
-            unit.hold(queue, row)
+            queue.hold(row, unit)
         count_away(queue, row, +1)
         self._follow(queue, row, before, after)
         self.touch(queue)
@@ -153,8 +152,8 @@ class MemoryTransaction(Transaction[MemoryQueue, MemoryUnit]):
 
     def confirm_unit(self, handle: Handle[MemoryUnit], queue: MemoryQueue, confirm_id: int) -> MemoryUnit:
         """What a confirm id holds on the handle's queue (A-9, A-15)."""
-        unit = MemoryUnit(handle.connection.program, self.now, "confirm", str(confirm_id))
-        return queue.confirms.setdefault(confirm_id, unit)
+        known = queue.confirms.get(confirm_id)
+        return known or MemoryUnit(handle.connection.program, self.now, "confirm", str(confirm_id))
 
     def held_by(self, queue: MemoryQueue, confirm_id: int) -> MemoryUnit | None:
         return queue.confirms.get(confirm_id)

@@ -10,7 +10,7 @@ import json
 import math
 from typing import Any
 
-from ...message import NO_ID, Message, Place, UniqueId
+from ...message import ANY_GROUP, NO_ID, Message, Place, UniqueId
 from ...rules.lifecycle import State
 from ...rules.ordering import rank
 from ...rules.puts import NO_ACCOUNTING, make_id
@@ -29,7 +29,6 @@ CONTENT = (
 NARROW = frozenset("persistent correlation_id group_id sequence_number offset flags original_length".split())
 
 _FLAGS, _GROUP, _SEQUENCE, _OFFSET = INDEX["flags"], INDEX["group_id"], INDEX["sequence_number"], INDEX["offset"]
-_ANY_GROUP_OR_SEGMENT = 30
 NULLS = {
     "correlation_id": NO_ID,
     "group_id": NO_ID,
@@ -42,7 +41,7 @@ def head_of(message: Message) -> int:
     row = message.row
     if row[_SEQUENCE] != 1 or row[_OFFSET]:
         return 0
-    return 1 if row[_FLAGS] & _ANY_GROUP_OR_SEGMENT else 2
+    return 1 if row[_FLAGS] & ANY_GROUP else 2
 
 
 def content_columns(row: tuple[Any, ...], number: int) -> tuple[Any, ...]:
@@ -68,7 +67,8 @@ class Codec:
 
     def number_in(self, message_id: bytes) -> int | None:
         """The number from which this message id was made, if this queue manager made it."""
-        return int.from_bytes(message_id[16:], "big") if message_id[:16] == self._prefix else None
+        number = int.from_bytes(message_id[16:], "big")
+        return number if message_id[:16] == self._prefix and number < 2**63 else None
 
     def arrival(
         self,

@@ -317,8 +317,8 @@ class Coordination:
         return number in self._owners or self._locked_elsewhere(OWNERS_AT + number, 1)
 
     def any_owner_alive(self) -> bool:
-        """Whether any owner lives in another process."""
-        return self._locked_elsewhere(OWNERS_AT, 0)
+        """Whether any owner lives, in this process or another."""
+        return bool(self._owners) or self._locked_elsewhere(OWNERS_AT, 0)
 
     def _locked_elsewhere(self, start: int, length: int) -> bool:
         # Only asks: to try the lock instead would make the owner look alive to all who ask at the same moment.

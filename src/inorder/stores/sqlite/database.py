@@ -388,7 +388,7 @@ class Database:
         return self._coordination.is_alive(number)
 
     def any_owner_alive(self) -> bool:
-        """Whether any owner lives in another process."""
+        """Whether any owner lives, here or in another process."""
         self._refuse_unusable()
         return self._coordination.any_owner_alive()
 

@@ -6,7 +6,7 @@ contents of more are left, named in the table `leftover`, and whoever left them 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from .statements import statement
 
@@ -18,8 +18,8 @@ SOME_LEFTOVERS = statement("some leftovers")
 REMOVE_CONTENT = statement("remove content")
 FORGET_LEFTOVERS = statement("forget leftovers")
 
-STEP_CONTENTS: Final = 1000
-STEP_BYTES: Final = 16 << 20
+STEP_CONTENTS = 1000
+STEP_BYTES = 16 << 20
 
 
 def fits_one_step(contents: int, size: int) -> bool:

@@ -30,7 +30,6 @@ import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final
 
 import apsw
 
@@ -42,7 +41,7 @@ from .points import reached
 if sys.platform == "darwin":
     import fcntl
 
-LONG_PAGES: Final = 4_000  # 16 MB
+LONG_PAGES = 4_000  # 16 MB
 
 
 class Log:

@@ -7,7 +7,7 @@ work, frees its browse locks and closes its handles (B-32, B-48); named units st
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from ...options import OpenOptions
 from ...rules.lifecycle import Event, Lock
@@ -61,6 +61,9 @@ FORGET_MESSAGE = statement("forget message")
 REMOVE = statement("remove")
 REMOVE_CONTENT = statement("remove content")
 SKIP_RESERVED = statement("skip reserved")
+
+
+T = TypeVar("T")
 
 
 # --- processes
@@ -130,7 +133,7 @@ def start(store: SqliteStore, verb: SqliteTransaction) -> None:
 
 
 def bury_dead(store: SqliteStore) -> bool:
-    """Ends the connections of processes that are dead; whether there were any."""
+    """Ends the connections of processes that are dead, whose leftovers are ours then; whether there were any."""
     with store.verb(writes=False, though_stopped=True) as verb:
         others = [number for (number,) in verb.execute(PROCESSES, (store.process,))]
     dead = [number for number in others if not store.database.is_alive(number)]
@@ -140,6 +143,7 @@ def bury_dead(store: SqliteStore) -> bool:
                 abandon(store, verb, owner)
                 reached("reaping")
             verb.execute(END_PROCESS, (process,))
+        store.has_leftovers = True
     return bool(dead)
 
 
@@ -151,6 +155,7 @@ def connect(store: SqliteStore, verb: SqliteTransaction, program: Program) -> in
     connection = SqliteConnection(next(verb.numbers), program)
     verb.execute(BEGIN_CONNECTION, (connection.id, store.process, program.user, program.name))
     store.connections[connection.id] = connection
+    verb.restore.append(lambda: store.connections.pop(connection.id))
     return connection.id
 
 
@@ -158,14 +163,22 @@ def abandon(store: SqliteStore, verb: SqliteTransaction, owner: int) -> None:
     """A connection ends, of this process or of a dead one: its unit is backed out, its handles are closed."""
     found = next(verb.execute(UNIT_OF_CONNECTION, (owner,)), None)
     if found is not None:
-        own = store.session_units.pop(found[0], None)
+        own = store.session_units.get(found[0])
         verb.settle(unit_of(found) if own is None else own, "back_out")
+        _forget(verb, store.session_units, found[0])
     for handle, queue, _, made_temporary in verb.execute(HANDLES_OF_CONNECTION, (owner,)).fetchall():
         _end_handle(store, verb, handle, queue, made_temporary=bool(made_temporary))
     verb.execute(END_WAIT, (owner,))
     verb.execute(END_EDGES, (owner,))
     verb.execute(END_CONNECTION, (owner,))
-    store.connections.pop(owner, None)
+    _forget(verb, store.connections, owner)
+
+
+def _forget(verb: SqliteTransaction, kept: dict[int, T], number: int) -> None:
+    """This process keeps it no more, if the transaction succeeds."""
+    if number in kept:
+        one = kept.pop(number)
+        verb.restore.append(lambda: kept.__setitem__(number, one))
 
 
 # --- handles
@@ -213,12 +226,19 @@ def open_handle(
         ),
     )
     connection.by_id[handle.id] = store.handles[handle.id] = handle
+    verb.restore.append(lambda: (connection.by_id.pop(handle.id), store.handles.pop(handle.id)))
     return Opened(handle.id, found.name, found.queue, options)
 
 
 def extend_handle(verb: SqliteTransaction, handle: SqliteHandle, options: OpenOptions) -> Opened:
     """Opens a handle for more than before."""
     queue = verb.queue(handle.queue, handle.queue_name, handle.name)
+    before = handle.options, handle.exclusive
+
+    def restore() -> None:
+        handle.options, handle.exclusive = before
+
+    verb.restore.append(restore)
     if options.input and not handle.options.input:
         handle.exclusive = SqliteCatalog(verb).is_exclusive(queue.attributes, options, handle.id)
     handle.options = options
@@ -233,9 +253,10 @@ def close_handle(store: SqliteStore, verb: SqliteTransaction, handle: SqliteHand
 
 def _end_handle(store: SqliteStore, verb: SqliteTransaction, handle: int, number: int, *, made_temporary: bool) -> None:
     """With a handle go its locks and marks, the last of the cooperating set's, and its temporary queue."""
-    one = store.handles.pop(handle, None)
+    one = store.handles.get(handle)
     if one is not None:
-        store.connections[one.connection.id].by_id.pop(handle, None)
+        _forget(verb, store.connections[one.connection.id].by_id, handle)
+        _forget(verb, store.handles, handle)
     if verb.exists(number):
         _end_holds(verb, handle, number)
         if made_temporary:

@@ -185,9 +185,16 @@ UPDATE message SET state = ?2, unit = ?3, away = 1, co_op_marked_at = NULL WHERE
 -- ===== time
 
 -- name: expired
-SELECT {columns} FROM message m INDEXED BY message_expiry
-WHERE m.queue = ? AND m.expires_at <= ? AND m.expires_at IS NOT NULL AND NOT m.away
-ORDER BY m.expires_at LIMIT ?;
+-- For those who are told of expired messages.
+SELECT id FROM message INDEXED BY message_expiry
+WHERE queue = ? AND expires_at <= ? AND expires_at IS NOT NULL AND NOT away ORDER BY expires_at, id LIMIT ?;
+
+-- name: remove expired
+-- What held or locked them may be idle now.
+DELETE FROM message WHERE id IN (
+    SELECT id FROM message INDEXED BY message_expiry
+    WHERE queue = ? AND expires_at <= ? AND expires_at IS NOT NULL AND NOT away ORDER BY expires_at, id LIMIT ?
+) RETURNING id, length, unit, lock;
 
 -- name: ripen
 -- Delayed messages whose time has come stand among the available ones from now on.
@@ -268,9 +275,10 @@ DELETE FROM unit WHERE id = ?;
 -- name: prepare unit
 UPDATE unit SET kind = 'prepared', name = ?, connection = NULL WHERE id = ?;
 
--- name: is idle
+-- name: end idle
 -- A confirm id or lock id that holds nothing is forgotten.
-SELECT NOT EXISTS (SELECT 1 FROM message WHERE unit = ?1) AND NOT EXISTS (SELECT 1 FROM message WHERE lock = ?1);
+DELETE FROM unit WHERE id = ?1 AND kind IN ('confirm', 'lock')
+    AND NOT EXISTS (SELECT 1 FROM message WHERE unit = ?1) AND NOT EXISTS (SELECT 1 FROM message WHERE lock = ?1);
 
 -- name: shares
 -- What a unit holds, counted: by queue and state.
@@ -315,6 +323,9 @@ DELETE FROM message WHERE unit = ? AND queue = ? AND state = ?;
 -- name: expired puts of unit
 SELECT 1 FROM message INDEXED BY message_unit
 WHERE unit = ? AND queue = ? AND state = 1 AND expires_at <= ? LIMIT 1;
+
+-- name: any locked with
+SELECT 1 FROM message INDEXED BY message_lock_confirm WHERE queue = ? AND lock_confirm = ? LIMIT 1;
 
 -- name: locks of unit
 SELECT DISTINCT lock FROM message INDEXED BY message_unit
@@ -539,7 +550,10 @@ UPDATE message SET forgotten = 1 WHERE id = ?;
 SELECT id FROM definition WHERE type = 'local';
 
 -- name: queues with expired
-SELECT DISTINCT queue FROM message WHERE expires_at <= ? AND expires_at IS NOT NULL AND NOT away;
+SELECT id FROM definition WHERE type = 'local' AND EXISTS (
+    SELECT 1 FROM message INDEXED BY message_expiry
+    WHERE queue = definition.id AND expires_at <= ? AND expires_at IS NOT NULL AND NOT away
+) ORDER BY id;
 
 -- name: units
 -- What an operator sees: all units, with what each holds.

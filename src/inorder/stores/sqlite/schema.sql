@@ -85,7 +85,7 @@ CREATE TABLE message (
     rank INTEGER NOT NULL CHECK (rank BETWEEN -9 AND 0),
     number INTEGER CHECK (number > 0),    -- NULL: not drawn yet (B-5)
     ordinal INTEGER NOT NULL DEFAULT 0,
-    -- 0: not where a group or message begins; 1: it is, but something of it seems to be missing; 2: all seems there.
+    -- 0: not where a group or message begins; 1: a group begins, and something of it is missing; 2: all seems there.
     head INTEGER NOT NULL CHECK ((head > 0) = (sequence_number = 1 AND "offset" = 0) AND head BETWEEN 0 AND 2),
     group_id BLOB CHECK (length(group_id) = 24),
     sequence_number INTEGER NOT NULL CHECK (sequence_number > 0),
@@ -121,8 +121,7 @@ CREATE TABLE message (
             ELSE 0
         END
     ) VIRTUAL,
-    -- Whether it ends its group, or its message that is in no group.
-    ends INTEGER AS (flags & 16 <> 0 OR (flags & 24 = 0 AND flags & 6 <> 2)) VIRTUAL,
+    ends INTEGER AS (flags & 16 <> 0) VIRTUAL,                   -- its group
     CHECK ((state IN (3, 5)) = (lock IS NOT NULL OR locked_handle IS NOT NULL)),
     CHECK (lock IS NULL OR locked_handle IS NULL)
 ) STRICT;
@@ -230,8 +229,8 @@ CREATE TABLE edge (
 
 CREATE INDEX edge_queue ON edge (queue);
 
--- How much of each group, or of each message in segments, is available, and where it ends: from this follows `head`
--- of where it begins. A hint, which never says that something is missing when nothing is: who takes a group checks.
+-- How much of each group is available, and where it ends: from this follows `head` of where it begins. A hint, which
+-- never says that something is missing when nothing is: who takes a group checks.
 CREATE TABLE gathering (
     queue INTEGER NOT NULL,
     group_id BLOB NOT NULL,
@@ -249,7 +248,7 @@ BEGIN
     UPDATE message SET head = (
         SELECT 1 + (last IS NOT NULL AND available >= last) FROM gathering
         WHERE queue = NEW.queue AND group_id = NEW.group_id
-    ) WHERE id = NEW.id AND NEW.head > 0 AND NEW.flags & 30;
+    ) WHERE id = NEW.id AND NEW.head > 0 AND NEW.flags & 24;
 END;
 
 CREATE TRIGGER member_returns AFTER UPDATE OF state, due_at, number ON message
@@ -262,7 +261,7 @@ BEGIN
     UPDATE message SET head = (
         SELECT 1 + (last IS NOT NULL AND available >= last) FROM gathering
         WHERE queue = NEW.queue AND group_id = NEW.group_id
-    ) WHERE id = NEW.id AND NEW.head > 0 AND NEW.flags & 30;
+    ) WHERE id = NEW.id AND NEW.head > 0 AND NEW.flags & 24;
 END;
 
 CREATE TRIGGER member_is_held AFTER UPDATE OF state, due_at, number ON message
@@ -294,7 +293,7 @@ CREATE TRIGGER group_becomes_whole AFTER UPDATE ON gathering
 WHEN (NEW.last IS NOT NULL AND NEW.available >= NEW.last) <> (OLD.last IS NOT NULL AND OLD.available >= OLD.last)
 BEGIN
     UPDATE message SET head = 1 + (NEW.last IS NOT NULL AND NEW.available >= NEW.last)
-    WHERE queue = NEW.queue AND group_id = NEW.group_id AND sequence_number = 1 AND "offset" = 0 AND flags & 30;
+    WHERE queue = NEW.queue AND group_id = NEW.group_id AND sequence_number = 1 AND "offset" = 0 AND flags & 24;
 END;
 
 INSERT INTO tally (queue) VALUES (0);

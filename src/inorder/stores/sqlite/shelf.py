@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ...attributes import QueueAttributes
 from ...message import NO_ID, Place, UniqueId
 from ...options import Match
-from ...rules.grouping import Needs, Wanted, is_head
+from ...rules.grouping import Wanted, is_head
 from ...rules.lifecycle import State
 from ...rules.ordering import PRIORITY_MAX, UNSET, Cursor, Decision, Pending, Standing, decide_levels
 from ..rows import (
@@ -77,8 +77,9 @@ READ_APART = statement("read", body="?2")
 
 Heads = tuple[int, ...]  # values of the column `head`
 ALL_HEADS: Heads = (0, 1, 2)
-HEADS: dict[Needs, Heads] = {"nothing": (1, 2), "segments": (1, 2), "group": (2,)}
-GROUP_UNFINISHED = 1
+HEADS: Heads = (1, 2)
+WHOLE: Heads = (2,)
+UNFINISHED: Heads = (1,)
 
 
 class Selection(NamedTuple):
@@ -239,20 +240,20 @@ class SqliteQueue(Shelf):
         """Unlocked messages, by the index that knows most of what is looked for."""
         fields = match.fields
         if "token" in fields:
-            return [self._paged(_ordered(BY_NUMBER, chosen), chosen, after, _as_number(fields["token"]))]
+            return [self._paged(ordered(BY_NUMBER, chosen), chosen, after, _as_number(fields["token"]))]
         if "message_id" in fields:
             wanted = fields["message_id"]
-            streams = [self._paged(_ordered(BY_MESSAGE_ID, chosen), chosen, after, wanted)]
+            streams = [self._paged(ordered(BY_MESSAGE_ID, chosen), chosen, after, wanted)]
             own = self.verb.codec.number_in(wanted)
-            return streams if own is None else [*streams, self._paged(_ordered(BY_NUMBER, chosen), chosen, after, own)]
+            return streams if own is None else [*streams, self._paged(ordered(BY_NUMBER, chosen), chosen, after, own)]
         if "correlation_id" in fields:
             wanted = fields["correlation_id"]
-            return [self._paged(_ordered(BY_CORRELATION_ID, chosen), chosen, after, wanted)]
-        return [self._paged(_ordered(AVAILABLE, chosen, heads), chosen, after)]
+            return [self._paged(ordered(BY_CORRELATION_ID, chosen), chosen, after, wanted)]
+        return [self._paged(ordered(AVAILABLE, chosen, heads), chosen, after)]
 
     def _held(self, holder: int, after: Place, chosen: Selection, heads: Heads = ALL_HEADS) -> Iterator[Row]:
         """What one holder keeps from others, in order."""
-        return self._paged(_ordered(HELD, chosen, heads), chosen, after, holder)
+        return self._paged(ordered(HELD, chosen, heads), chosen, after, holder)
 
     def holders(self) -> list[int]:
         """Everyone who keeps messages from others: a step in the index for each."""
@@ -265,20 +266,33 @@ class SqliteQueue(Shelf):
 
     # --- the relaxed search
 
-    def first_head(self, *, whole: bool) -> Row | None:
-        """The first head of all of whose group or message nothing seems to be missing, or something."""
-        heads = HEADS["group"] if whole else (GROUP_UNFINISHED,)
-        return next(self._paged(_ordered(AVAILABLE, EVERYTHING, heads), EVERYTHING, START), None)
+    def first_whole(self, *, strict: bool) -> Row | None:
+        """The first head of which nothing seems to be missing; strictly, only if no unfinished one is before it."""
+        whole = self._first_head((2,))
+        if whole is None or not strict:
+            return whole
+        first = self._first_head((1, 2))
+        return whole if first is not None and first.number == whole.number else None
+
+    def _first_head(self, heads: Heads) -> Row | None:
+        return next(self._paged(ordered(AVAILABLE, EVERYTHING, heads), EVERYTHING, START), None)
 
     def find(self, wanted: Wanted, reader: Reader, after: Place | None) -> Sequence[Row]:
         if wanted.member is not None:
             rows: Iterable[Row] = self._members_at(wanted, self._selection(wanted, reader))
         else:
-            rows = self._available(wanted, reader, after, HEADS[wanted.needs] if wanted.heads else ALL_HEADS)
+            rows = self._available(wanted, reader, after, self._heads(wanted, reader))
         for row in rows:
             if available(row, reader) and self.suits(row, wanted, reader):
                 return self.pieces(row, wanted, reader)
         return ()
+
+    def _heads(self, wanted: Wanted, reader: Reader) -> Heads:
+        """Where it can stand. A group of which the reader's own lock holds something is whole for it alone."""
+        if not wanted.heads:
+            return ALL_HEADS
+        holds_locks = reader.lock_id or self.verb.has_locked(reader.handle)
+        return WHOLE if wanted.needs == "group" and not holds_locks else HEADS
 
     def find_all(self, wanted: Wanted, reader: Reader) -> Iterable[Row]:
         return [row for row in self._available(wanted, reader, None, ALL_HEADS) if available(row, reader)]
@@ -323,7 +337,7 @@ class SqliteQueue(Shelf):
 
     def _undisputed(self, wanted: Wanted, reader: Reader, holders: Sequence[int], chosen: Selection) -> Row | None:
         """The first message of all, if nothing before it on its level is pending: then it is the answer."""
-        heads = (1, 2) if wanted.heads else ALL_HEADS
+        heads = HEADS if wanted.heads else ALL_HEADS
         rows = (row for row in self._available(wanted, reader, None, heads) if self.selects(row, wanted, reader))
         row = next(rows, None)
         if row is None or row.expires_at <= reader.now or not self.has_what_it_needs(row, wanted, reader):
@@ -383,14 +397,12 @@ class SqliteQueue(Shelf):
                 if standing is not None:
                     yield standing
 
-        heads = (1, 2) if wanted.heads else ALL_HEADS
+        heads = HEADS if wanted.heads else ALL_HEADS
         streams: list[Iterable[Standing[Row]]] = []
-        if wanted.needs == "group" and logical:
-            unfinished = self._available_streams(wanted, reader, after, (GROUP_UNFINISHED,), chosen)
+        heads_available = self._heads(wanted, reader)
+        if heads_available == WHOLE:
+            unfinished = self._available_streams(wanted, reader, after, UNFINISHED, chosen)
             streams += [islice(judged(stream), UNFINISHED_MAX) for stream in unfinished]
-            heads_available: Heads = (2,)
-        else:
-            heads_available = heads
         streams += [judged(one) for one in self._available_streams(wanted, reader, after, heads_available, chosen)]
         for holder in holders:
             if not self._is_own(holder, reader):
@@ -488,7 +500,7 @@ def _text(sql: str, joins: str, condition: str, heads: Heads) -> str:
     return f"{' UNION ALL '.join(arms)} ORDER BY rank, number, ordinal LIMIT :limit"
 
 
-def _ordered(sql: str, chosen: Selection, heads: Heads = (0,)) -> str:
+def ordered(sql: str, chosen: Selection, heads: Heads = (0,)) -> str:
     """A statement about places, with what a call chooses filled in, for these kinds of heads, in order."""
     return _text(sql, chosen.joins, chosen.condition, heads)
 

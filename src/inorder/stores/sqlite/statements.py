@@ -1,4 +1,4 @@
-"""The named statements of `queries.sql`, each with its reason there, and the schema."""
+"""The named statements of `queries.sql` and `checks.sql`, each with its reason there, and the schema."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from importlib.resources import files
 SCHEMA = files(__package__).joinpath("schema.sql").read_text(encoding="utf-8")
 VERSION = 1
 
-_STATEMENTS = {
-    name: text.strip()
-    for name, text in re.findall(
-        r"^-- name: ([^\n]+)\n(.*?)(?=^-- name: |\Z)",
-        files(__package__).joinpath("queries.sql").read_text(encoding="utf-8"),
-        re.MULTILINE | re.DOTALL,
-    )
-}
+
+def _named(file: str) -> dict[str, str]:
+    text = files(__package__).joinpath(file).read_text(encoding="utf-8")
+    found = re.findall(r"^-- name: ([^\n]+)\n(.*?)(?=^-- name: |\Z)", text, re.MULTILINE | re.DOTALL)
+    return {name: text.strip() for name, text in found}
+
+
+_STATEMENTS = _named("queries.sql")
 
 
 def statement(name: str, **parts: str) -> str:
@@ -29,3 +29,8 @@ def statement(name: str, **parts: str) -> str:
 def statements() -> dict[str, str]:
     """All of them, as they stand in the file: for tests and benchmarks."""
     return dict(_STATEMENTS)
+
+
+def checks() -> dict[str, str]:
+    """What must be true of a store: each statement brings a sentence for every place where it is not."""
+    return _named("checks.sql")

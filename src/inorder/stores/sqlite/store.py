@@ -13,9 +13,12 @@ from ...attributes import ManagerAttributes, QueueAttributes, QueueStatus, alter
 from ...clock import Clock, SystemClock
 from ...errors import (
     ConnectionBroken,
+    DuplicateMessage,
     GetInhibited,
     InconsistentCall,
     InorderError,
+    LockMismatch,
+    NoMessageUnderCursor,
     ObjectInUse,
     OrderDeadlock,
     QueueFull,
@@ -74,8 +77,6 @@ PREPARE_UNIT = statement("prepare unit")
 PASSAGES = statement("passages")
 END_PASSAGES = statement("end passages")
 QUEUES_OF_UNIT = statement("queues of unit")
-HANDLES_OF_QUEUE = statement("handles of queue")
-UNSETTLED = statement("unsettled")
 SET_MANAGER = statement("set manager")
 WAIT = statement("wait")
 END_WAIT = statement("end wait")
@@ -200,6 +201,8 @@ class SqliteStore:
             with self.verb() as verb:
                 return owners.open_handle(self, verb, self.connection(owner), queue, options, dynamic_name)
 
+        if options.co_op:
+            owners.bury_dead(self)  # the marks of a cooperating set end with the last of it
         return self._unless_dead(once, ObjectInUse)
 
     def extend(self, handle: int, options: OpenOptions) -> Opened:
@@ -247,20 +250,23 @@ class SqliteStore:
             SqliteCatalog(verb).create(attributes)
 
     def alter_queue(self, name: str, by: Literal["alter", "set"], changes: dict[str, Any]) -> None:
-        with self.verb() as verb:
-            catalog = SqliteCatalog(verb)
-            definition = catalog.definition(name)
-            changed = altered(definition, by, **changes)
-            affected = {catalog.local_queue_of(name)}
-            if definition.type == "local":
-                catalog.check_alter(definition, changed)
-            else:
-                catalog.check_alias(changed)
-            catalog.change(changed)
-            affected.add(catalog.local_queue_of(name))
-            for one in affected - {None}:
-                assert one is not None
-                verb.touch(verb.queue(catalog.number(one), one))
+        def once() -> None:
+            with self.verb() as verb:
+                catalog = SqliteCatalog(verb)
+                definition = catalog.definition(name)
+                changed = altered(definition, by, **changes)
+                affected = {catalog.local_queue_of(name)}
+                if definition.type == "local":
+                    catalog.check_alter(definition, changed)
+                else:
+                    catalog.check_alias(changed)
+                catalog.change(changed)
+                affected.add(catalog.local_queue_of(name))
+                for one in affected - {None}:
+                    assert one is not None
+                    verb.touch(verb.queue(catalog.number(one), one))
+
+        self._unless_dead(once, ObjectInUse)
 
     def delete_queue(self, name: str, *, purge: bool) -> None:
         def once() -> None:
@@ -287,22 +293,9 @@ class SqliteStore:
             return SqliteCatalog(verb).definition(name)
 
     def status(self, name: str) -> QueueStatus:
+        owners.bury_dead(self)
         with self.verb() as verb:
-            catalog = SqliteCatalog(verb)
-            local = catalog.resolve(name).name
-            queue = verb.queue(catalog.number(local), local)
-            verb.discard(queue)
-            opens = catalog.opens(local)
-            unsettled, _ = next(verb.execute(UNSETTLED, (queue.id,)))
-            created_at, altered_at = self.definitions.times[queue.id]
-            return QueueStatus(
-                current_depth=queue.depth,
-                open_input_count=sum(one.input for one in opens),
-                open_output_count=sum(one.output for one in opens),
-                uncommitted=unsettled,
-                created_at=created_at,
-                altered_at=altered_at,
-            )
+            return views.status(verb, name)
 
     def manager(self) -> ManagerAttributes:
         with self.verb(writes=False, though_stopped=True) as verb:
@@ -325,7 +318,7 @@ class SqliteStore:
                 manager = self.definitions.manager
                 return Putting(verb, handle, queue, request, resolved, manager, verb.numbers).run()
 
-        return self._unless_dead(once, QueueFull)
+        return self._unless_dead(once, QueueFull, DuplicateMessage, WrongState)
 
     def end_group(self, handle: int, state: GroupState) -> GroupState:
         with self.verb() as verb:
@@ -373,7 +366,7 @@ class SqliteStore:
     # --- gets and browses
 
     def get(self, request: GetRequest) -> GetOutcome:
-        outcome = self._get(request)
+        outcome = self._unless_dead(lambda: self._get(request), NoMessageUnderCursor, OrderDeadlock)
         if not outcome.messages and owners.bury_dead(self):
             outcome = self._get(request)
         return outcome
@@ -433,6 +426,7 @@ class SqliteStore:
         connection = self.connections[owner]
         if connection.waits:
             connection.waits = False
+            verb.restore.append(lambda: setattr(connection, "waits", True))
             verb.execute(END_WAIT, (owner,))
             verb.execute(END_EDGES, (owner,))
 
@@ -450,6 +444,7 @@ class SqliteStore:
     # --- confirmed calls
 
     def browse_and_lock(self, request: LockRequest) -> Locked:
+        owners.bury_dead(self)
         with self.verb() as verb:
             handle = self.handle(request.handle)
             queue = self._queue(verb, handle)
@@ -457,18 +452,22 @@ class SqliteStore:
             return confirmed.browse_and_lock(verb, handle, queue, request)
 
     def one_message(self, request: OneMessage) -> Reason | None:
-        with self.verb() as verb:
-            handle = self.handle(request.handle)
-            queue = self._queue(verb, handle)
-            if request.event is Event.DELETE:
-                self._check_get_allowed(verb, handle, queue)
-            verb.durable = True
-            return confirmed.one_message(verb, queue, request)
+        def once() -> Reason | None:
+            with self.verb() as verb:
+                handle = self.handle(request.handle)
+                queue = self._queue(verb, handle)
+                if request.event is Event.DELETE:
+                    self._check_get_allowed(verb, handle, queue)
+                verb.durable = True
+                return confirmed.one_message(verb, queue, request)
+
+        return self._unless_dead(once, WrongState, LockMismatch)
 
     def undo(self, handle: int, confirm_id: int) -> int:
         with self.verb() as verb:
             verb.durable = True
-            undone = confirmed.undo(verb, self._queue(verb, self.handle(handle)), confirm_id)
+            queue = self._queue(verb, self.handle(handle))
+            undone = verb.undo_unit(queue, confirm_id) or confirmed.undo(verb, queue, confirm_id)
         self._remove_leftovers()
         return undone
 
@@ -480,6 +479,7 @@ class SqliteStore:
     # --- strict reading
 
     def order_view(self, queue: str) -> OrderView:
+        owners.bury_dead(self)
         with self.verb() as verb:
             catalog = SqliteCatalog(verb)
             local = catalog.resolve(queue).name

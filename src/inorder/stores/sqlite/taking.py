@@ -99,22 +99,13 @@ def _take_first(
 
 
 def _take_group(
-    verb: SqliteTransaction,
-    handle: SqliteHandle,
-    queue: SqliteQueue,
-    request: GetRequest,
-    room: int,
-    *,
-    strict: bool,
+    verb: SqliteTransaction, handle: SqliteHandle, queue: SqliteQueue, request: GetRequest, room: int, *, strict: bool
 ) -> GetOutcome | None:
     """A small group in one statement, a large one by its numbers, to be read when the caller goes through it."""
     if request.state.group_open or request.state.message_open:
         return None
-    head = queue.first_head(whole=True)
+    head = queue.first_whole(strict=strict)
     if head is None:
-        return None
-    unfinished = queue.first_head(whole=False) if strict else None
-    if unfinished is not None and unfinished.place < head.place:
         return None
     flags, group_id = head.message.flags, head.message.group_id
     if flags & ANY_SEGMENT or not flags & ANY_GROUP:

@@ -7,8 +7,10 @@ arrive, a unit that is settled) is one statement for each state, with the states
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import apsw
@@ -40,7 +42,7 @@ if TYPE_CHECKING:
     from .store import SqliteStore
 
 RESERVE = 1000  # numbers reserved at once: so many may be skipped after the machine has lost power
-EXPIRED_PAGE = 1000  # expired messages looked at in one go
+DISCARD_STEP = 1000  # expired messages discarded in one statement
 
 HERE = statement("here")
 EXISTS = statement("exists")
@@ -49,7 +51,9 @@ DRAWN = statement("drawn")
 COUNTED = statement("counted")
 ARRIVE = statement("arrive")
 ARRIVE_CONTENT = statement("arrive content")
-EXPIRED = statement("expired", columns=NARROW_COLUMNS)
+EXPIRED = statement("expired")
+REMOVE_EXPIRED = statement("remove expired")
+READ = statement("read", body="c.body")
 RIPEN = statement("ripen")
 STEP = statement("step")
 REMOVE = statement("remove")
@@ -63,7 +67,8 @@ BEGIN_UNIT = statement("begin unit")
 UNIT = statement("unit")
 NAMED_UNIT = statement("named unit")
 END_UNIT = statement("end unit")
-IS_IDLE = statement("is idle")
+END_IDLE = statement("end idle")
+ANY_LOCKED_WITH = statement("any locked with")
 SHARES = statement("shares")
 UNNUMBERED = statement("unnumbered")
 NUMBER_UNIT = statement("number unit")
@@ -114,6 +119,7 @@ class SqliteTransaction(Transaction[SqliteQueue, SqliteUnit]):
         self._reserved = 0
         self._removed = self._removed_bytes = 0  # contents, one by one
         self._before: list[tuple[Connection[SqliteUnit], SqliteUnit | None, int]] = []
+        self.restore: list[Callable[[], object]] = []  # takes back what this process keeps, should all be rolled back
 
     def value(self, sql: str, *values: Any) -> Any:
         """The one value of a statement; None if there is no row."""
@@ -163,14 +169,13 @@ class SqliteTransaction(Transaction[SqliteQueue, SqliteUnit]):
         return list(self._told)
 
     def changes(self) -> list[Change]:
-        """What observers are told when it is over."""
-        return [told.change(self._queues[number].attributes.name) for number, told in self._told.items()]
+        """What observers are told when it is over, by the names of the queues."""
+        told = [told.change(self._queues[number].attributes.name) for number, told in self._told.items()]
+        return sorted(told, key=lambda change: change.queue)
 
     def finish(self) -> None:
         """The last writes of the transaction."""
-        for unit in self._idle:
-            if self.value(IS_IDLE, unit):
-                self.execute(END_UNIT, (unit,))
+        self._forget_idle()
         for number in self._told:
             if self._queues[number].here.has_edges:
                 self.execute(FORGET_EDGES, (number, self.waiter))
@@ -196,6 +201,8 @@ class SqliteTransaction(Transaction[SqliteQueue, SqliteUnit]):
             if unit is not None:
                 unit.calls = calls
                 self.store.session_units[unit.id] = unit
+        for restore in reversed(self.restore):
+            restore()
         self.store.definitions.forget()
 
     # --- messages arrive
@@ -246,10 +253,10 @@ class SqliteTransaction(Transaction[SqliteQueue, SqliteUnit]):
         was_away = is_away(row)
         row.state = after
         row.backouts += adds_backout(before, after)
+        self._promise(row, event, unit)
         self._let_go(row, after)
         if unit is not None:
             row.unit = unit
-        self._promise(row, event, unit)
         told = self.touch(queue)
         if becomes_visible(before, after):
             row.visible_at, row.forgotten = self.now, False
@@ -258,17 +265,17 @@ class SqliteTransaction(Transaction[SqliteQueue, SqliteUnit]):
         if after is State.ABSENT or (after is State.UNLOCKED and row.forgotten):  # what a restart lost does not return
             queue.count(was_away - 1)
             self.execute(REMOVE, (row.number,))
-            self._remove_content(row)
+            self._remove_contents([(row.number, row.message.length)])
         else:
             queue.count(was_away - is_away(row))
             self._write(row)
 
-    def _remove_content(self, row: Row) -> None:
-        """At once, or if that would be too much for one transaction later."""
-        self._removed += 1
-        self._removed_bytes += row.message.length
+    def _remove_contents(self, gone: Sequence[tuple[int, int]]) -> None:
+        """Of messages given by number and length: at once, or later if that would be too much for one transaction."""
+        self._removed += len(gone)
+        self._removed_bytes += sum(length for _, length in gone)
         at_once = fits_one_step(self._removed, self._removed_bytes)
-        self.execute(REMOVE_CONTENT if at_once else LEAVE_CONTENT, (row.number,))
+        self.execute_many(REMOVE_CONTENT if at_once else LEAVE_CONTENT, [(number,) for number, _ in gone])
         self.store.has_leftovers |= not at_once
 
     def _let_go(self, row: Row, after: State) -> None:
@@ -282,9 +289,9 @@ class SqliteTransaction(Transaction[SqliteQueue, SqliteUnit]):
             row.lock = row.locked_by = None
 
     def _promise(self, row: Row, event: Event, unit: SqliteUnit | None) -> None:
-        """Removals of persistent messages, and all that a confirm id does, are on disk when the call returns."""
+        """Removals of persistent messages, and all that named units do, are on disk when the call returns."""
         if event is Event.GET:
-            self.durable |= bool(row.message.persistent)
+            self.durable |= bool(row.message.persistent) or row.lock is not None
         elif event is Event.GET_HELD and unit is not None:
             self.durable |= unit.kind != "session"
 
@@ -322,6 +329,7 @@ class SqliteTransaction(Transaction[SqliteQueue, SqliteUnit]):
     def release(self, handle: Handle[SqliteUnit], queue: SqliteQueue) -> bool:
         if not handle.locked:
             return False
+        self.restore.append(partial(handle.locked.extend, list(handle.locked)))
         handle.locked.clear()
         locked = [queue.row_of(columns) for columns in self.execute(LOCKED_BY_HANDLE, (handle.id,))]
         for row in locked:
@@ -367,18 +375,24 @@ class SqliteTransaction(Transaction[SqliteQueue, SqliteUnit]):
     def discard(self, queue: SqliteQueue, limit: int | None = None) -> int:
         if queue.here.next_expiry is None or queue.here.next_expiry > self.now:
             return 0
-        discarded = 0
-        while limit is None or discarded < limit:
-            page = EXPIRED_PAGE if limit is None else min(EXPIRED_PAGE, limit - discarded)
-            expired = [queue.row_of(columns) for columns in self.execute(EXPIRED, (queue.id, self.now, page))]
+        assert all(step(state, Event.EXPIRE).to is State.ABSENT for state in State if state), "all expire alike"
+        total, room = 0, math.inf if limit is None else limit
+        while room > total:
+            some = queue.id, self.now, int(min(DISCARD_STEP, room - total))
             if self.store.is_watched:
-                self.touch(queue).expired.extend(row.message for row in queue.read(expired))
-            for row in expired:
-                self.step(queue, row, Event.EXPIRE)
-            discarded += len(expired)
-            if len(expired) < page:
+                ids = self.execute(EXPIRED, some).fetchall()
+                read = (next(self.execute(READ, one)) for one in ids)
+                self.touch(queue).expired.extend(self.codec.full(columns) for columns in read)
+            gone = self.execute(REMOVE_EXPIRED, some).fetchall()
+            self._remove_contents([(number, length) for number, length, *_ in gone])
+            self._idle.update(held for _, _, *by in gone for held in by if held is not None)
+            queue.count(-len(gone))
+            total += len(gone)
+            if len(gone) < DISCARD_STEP:
                 break
-        return discarded
+        if total:
+            self.touch(queue)
+        return total
 
     def ripen(self, queue: SqliteQueue) -> None:
         """Delayed messages whose time has come can be read."""
@@ -426,7 +440,15 @@ class SqliteTransaction(Transaction[SqliteQueue, SqliteUnit]):
         return known or self._begin(handle.connection, "confirm", str(confirm_id), queue.id)
 
     def held_by(self, queue: SqliteQueue, confirm_id: int) -> SqliteUnit | None:
+        if confirm_id:
+            self._forget_idle()
         return self.named_unit(queue.id, "confirm", str(confirm_id)) if confirm_id else None
+
+    def _forget_idle(self) -> None:
+        """A confirm id or lock id that holds nothing is forgotten: used again it begins anew."""
+        for unit in self._idle:
+            self.execute(END_IDLE, (unit,))
+        self._idle.clear()
 
     def _begin(self, connection: Connection[SqliteUnit], kind: Any, name: str, queue: int | None) -> SqliteUnit:
         number, program = next(self.numbers), connection.program
@@ -476,6 +498,15 @@ class SqliteTransaction(Transaction[SqliteQueue, SqliteUnit]):
                 self._remove_forgotten(queue)
         self._settle_passages(unit, outcome)
         self.execute(END_UNIT, (unit.id,))
+
+    def undo_unit(self, queue: SqliteQueue, confirm_id: int) -> int:
+        """Undoes all that a confirm id holds at once, if that is all there is to undo (A-15); of how many messages."""
+        unit = self.held_by(queue, confirm_id)
+        if unit is None or self.value(ANY_LOCKED_WITH, queue.id, str(confirm_id)) is not None:
+            return 0
+        total: int = sum(count for _, _, _, count, *_ in self.execute(SHARES, (unit.id,)))
+        self.settle(unit, "back_out")
+        return total
 
     def _settle(self, unit: SqliteUnit, queue: SqliteQueue, before: State, after: State, *, at_once: bool) -> None:
         """Everything that the unit holds on one queue in one state goes to another."""

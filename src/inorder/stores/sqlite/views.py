@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from ...attributes import QueueStatus
 from ...message import Place
 from ...rules.lifecycle import State
 from ...rules.puts import Program
 from ..base import OrderView, Unit
 from ..rows import Reader, pending_of
+from .catalog import SqliteCatalog
 from .shelf import ALL_HEADS, NARROW_COLUMNS, SqliteQueue
 from .statements import statement
 from .transaction import SqliteTransaction
@@ -15,6 +17,7 @@ UNITS = statement("units")
 PENDING = statement("pending", columns=NARROW_COLUMNS)
 WITHHELD = statement("withheld")
 WAITING = statement("waiting")
+UNSETTLED = statement("unsettled")
 
 
 def units(verb: SqliteTransaction) -> list[Unit]:
@@ -32,6 +35,25 @@ def units(verb: SqliteTransaction) -> list[Unit]:
         )
         for _, kind, name, queue, user, program, started_at, puts, gets, locks in verb.execute(UNITS)
     ]
+
+
+def status(verb: SqliteTransaction, name: str) -> QueueStatus:
+    """Depth and open counts of a queue, after discarding what has expired (R4.6)."""
+    catalog = SqliteCatalog(verb)
+    local = catalog.resolve(name).name
+    queue = verb.queue(catalog.number(local), local)
+    verb.discard(queue)
+    opens = catalog.opens(local)
+    unsettled, _ = next(verb.execute(UNSETTLED, (queue.id,)))
+    created_at, altered_at = verb.store.definitions.times[queue.id]
+    return QueueStatus(
+        current_depth=queue.depth,
+        open_input_count=sum(one.input for one in opens),
+        open_output_count=sum(one.output for one in opens),
+        uncommitted=unsettled,
+        created_at=created_at,
+        altered_at=altered_at,
+    )
 
 
 def order_view(verb: SqliteTransaction, queue: SqliteQueue) -> OrderView:

@@ -13,7 +13,6 @@ import time
 import weakref
 from typing import TYPE_CHECKING
 
-from ...errors import InorderError
 from ..base import Change
 from . import owners
 
@@ -31,11 +30,11 @@ class Watch:
     """The thread, and what it compares with. It does not keep the store alive."""
 
     def __init__(self, store: SqliteStore) -> None:
-        self._store = weakref.ref(store)
+        self._wanted = threading.Event()
+        self._store = weakref.ref(store, lambda _: self._wanted.set())  # the thread sees that it has gone, and ends
         self._seen: dict[int, tuple[str, int]] = {}  # queues that calls have waited on, with what was seen last
         self._any = 0
         self._waiting = 0
-        self._wanted = threading.Event()
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._ended = False
@@ -44,17 +43,23 @@ class Watch:
         """One more call waits, or one less."""
         with self._lock:
             self._waiting += 1 if waits else -1
-            if self._waiting > 0 and not self._ended:
-                self._wanted.set()
-                if self._thread is None or not self._thread.is_alive():
-                    self._thread = threading.Thread(target=_run, args=(self,), name="inorder watch", daemon=True)
-                    self._thread.start()
-            else:
+            if self._ended:
+                return
+            if not self._waiting:
                 self._wanted.clear()
+                return
+            self._wanted.set()
+            if self._thread is None or not self._thread.is_alive():
+                self._thread = threading.Thread(target=_run, args=(self,), name="inorder watch", daemon=True)
+                self._thread.start()
 
     def looked(self, queue: int, name: str, seen: int) -> None:
-        """A call has looked at a queue, at this state of it, and waits for another one."""
-        self._seen[queue] = name, seen
+        """A call has looked at a queue, at this state of it, and waits for another one.
+
+        While other calls wait, what they have seen stands: should it be older, they are still to be told.
+        """
+        if self._waiting <= 1 or queue not in self._seen:
+            self._seen[queue] = name, seen
 
     def own(self, queue: int, seen: int) -> None:
         """This process has changed the queue: its waiters are told already."""
@@ -81,6 +86,10 @@ class Watch:
                 self._seen[queue] = name, seen
                 store.tell_of(Change(name))
 
+    def _tell_all(self, store: SqliteStore) -> None:
+        for name, _ in list(self._seen.values()):
+            store.tell_of(Change(name))
+
 
 def _run(watch: Watch) -> None:
     bury_at = time.monotonic() + BURY_SECONDS
@@ -94,8 +103,9 @@ def _run(watch: Watch) -> None:
             if time.monotonic() >= bury_at:
                 bury_at = time.monotonic() + BURY_SECONDS
                 owners.bury_dead(store)
-        except InorderError:
-            log.exception("waiting calls are not told of what other processes do until this is mended")
+        except Exception:
+            log.exception("the store cannot be watched; waiting calls look for themselves, and meet the error")
+            watch._tell_all(store)
             time.sleep(BURY_SECONDS)
         del store
         time.sleep(LOOK_SECONDS)

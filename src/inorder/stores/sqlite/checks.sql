@@ -1,0 +1,114 @@
+-- What must be true of a store whenever no transaction is under way. Each statement says in words, a row for each,
+-- where it is not. They read everything and are not for every day.
+
+-- name: depth
+-- The depth counts every message but those that units of work got (R4.6).
+SELECT format('queue %d: the depth is noted as %d, %d messages are there', t.queue, t.depth, count(m.id))
+FROM tally t LEFT JOIN message m ON m.queue = t.queue AND NOT m.away
+WHERE t.queue <> 0 GROUP BY t.queue HAVING t.depth <> count(m.id);
+
+-- name: tallies
+-- Every local queue is counted, and nothing else is.
+SELECT format('queue %d: it is defined and not counted', id) FROM definition
+WHERE type = 'local' AND id NOT IN (SELECT queue FROM tally)
+UNION ALL
+SELECT format('queue %d: it is counted and not defined', queue) FROM tally
+WHERE queue <> 0 AND queue NOT IN (SELECT id FROM definition WHERE type = 'local');
+
+-- name: places
+-- A number that was drawn is never drawn again (B-2).
+SELECT format('queue %d: number %d has been drawn, the counter says %d', t.queue, max(m.number), t.counter)
+FROM tally t JOIN message m ON m.queue = t.queue GROUP BY t.queue HAVING max(m.number) > t.counter;
+
+-- name: names
+-- No more is a number that names something.
+SELECT format('number %d names something, the counter says %d', max(used.id), t.counter)
+FROM tally t, (
+    SELECT id FROM definition UNION ALL SELECT id FROM process UNION ALL SELECT id FROM connection
+    UNION ALL SELECT id FROM handle UNION ALL SELECT id FROM unit UNION ALL SELECT id FROM message
+) AS used
+WHERE t.queue = 0 HAVING max(used.id) > t.counter;
+
+-- name: unplaced
+-- Only a put that is not confirmed may wait for its number (B-5).
+SELECT format('message %d: it is in state %d and has no place', id, state) FROM message
+WHERE number IS NULL AND state <> 1;
+
+-- name: away
+-- A get in a unit of work leaves the depth at the get, one under a confirm id when it is confirmed (R4.6).
+SELECT format('message %d: in state %d, held by a %s unit, it is %s the depth', m.id, m.state, u.kind,
+    CASE WHEN m.away THEN 'not in' ELSE 'in' END)
+FROM message m JOIN unit u ON u.id = m.unit
+WHERE m.away <> (m.state IN (4, 5) AND u.kind IN ('session', 'prepared'));
+
+-- name: gathering
+-- Of each group it is noted how much is available, and where it ends.
+SELECT format('queue %d, group %s: %d available and end %s are noted, there are %d and %s',
+    queue, hex(group_id), max(noted), coalesce(max(noted_last), 'none'), max(available), coalesce(max(last), 'none'))
+FROM (
+    SELECT queue, group_id, available AS noted, last AS noted_last, 0 AS available, NULL AS last FROM gathering
+    UNION ALL
+    SELECT queue, group_id, 0, NULL, count(*), min(CASE WHEN ends THEN sequence_number END) FROM message
+    WHERE group_id IS NOT NULL AND available GROUP BY queue, group_id
+)
+GROUP BY queue, group_id HAVING max(noted) <> max(available) OR max(noted_last) IS NOT max(last);
+
+-- name: heads
+-- What is whole never looks unfinished, or a reader of whole groups would miss it.
+SELECT format('message %d: nothing of what it begins is missing, it is marked as unfinished', h.id)
+FROM message h LEFT JOIN (
+    SELECT queue, group_id, min(CASE WHEN ends THEN sequence_number END) AS last FROM message
+    WHERE group_id IS NOT NULL AND available GROUP BY queue, group_id
+) AS g ON g.queue = h.queue AND g.group_id = h.group_id
+WHERE h.head = 1 AND h.available AND (
+    h.flags & 24 = 0
+    OR g.last <= (
+        SELECT count(DISTINCT m.sequence_number) FROM message m
+        WHERE m.queue = h.queue AND m.group_id = h.group_id AND m.sequence_number <= g.last AND m.available
+    )
+);
+
+-- name: idle units
+-- A confirm id or lock id that holds nothing is forgotten (A-9, A-12).
+SELECT format('unit %d: a %s id that holds nothing', id, kind) FROM unit u
+WHERE kind IN ('confirm', 'lock')
+    AND NOT EXISTS (SELECT 1 FROM message WHERE unit = u.id) AND NOT EXISTS (SELECT 1 FROM message WHERE lock = u.id);
+
+-- name: holders
+-- Messages are held by units, and locked by lock ids, of their own queue (A-15).
+SELECT format('message %d: it is held by unit %d, a %s id', m.id, u.id, u.kind) FROM message m JOIN unit u ON u.id = m.unit
+WHERE u.kind = 'lock' OR (u.kind = 'confirm' AND u.queue <> m.queue)
+UNION ALL
+SELECT format('message %d: it is locked by unit %d, of kind %s', m.id, u.id, u.kind) FROM message m JOIN unit u ON u.id = m.lock
+WHERE u.kind <> 'lock' OR u.queue <> m.queue
+UNION ALL
+SELECT format('message %d: it was locked with confirm id %s, and is not', id, lock_confirm) FROM message
+WHERE lock_confirm IS NOT NULL AND lock IS NULL;
+
+-- name: contents
+-- Every message has its content; contents without a message wait to be removed.
+SELECT format('message %d: its content is missing', id) FROM message WHERE id NOT IN (SELECT id FROM content)
+UNION ALL
+SELECT format('message %d: its body has %d octets, %d are noted', m.id, length(c.body), m.length)
+FROM message m JOIN content c ON c.id = m.id WHERE length(c.body) <> m.length
+UNION ALL
+SELECT format('content %d: its message is gone', id) FROM content
+WHERE id NOT IN (SELECT id FROM message) AND id NOT IN (SELECT id FROM leftover)
+UNION ALL
+SELECT format('message %d: its content is to be removed', id) FROM leftover WHERE id IN (SELECT id FROM message);
+
+-- name: readers
+-- Who is inside a group, or was before a unit began, has a handle; so has who marked a message.
+SELECT format('queue %d, group %s: handle %d is inside, and is closed', queue, hex(group_id), handle) FROM entered
+WHERE handle NOT IN (SELECT id FROM handle)
+UNION ALL
+SELECT format('unit %d: handle %d was inside a group, and is closed', unit, before_handle) FROM passage
+WHERE before_handle NOT IN (SELECT id FROM handle)
+UNION ALL
+SELECT format('message %d: handle %d has marked it, and is closed', message, handle) FROM mark
+WHERE handle NOT IN (SELECT id FROM handle);
+
+-- name: waits
+-- Only who waits has others in its way (B-31).
+SELECT format('connection %d: it does not wait, and has others in its way', connection) FROM edge
+WHERE connection NOT IN (SELECT connection FROM wait) GROUP BY connection;

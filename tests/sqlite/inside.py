@@ -1,0 +1,100 @@
+"""What runs inside the processes of `programs.py`: they are told line by line, and these are the words they know."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Callable
+from multiprocessing.connection import Connection
+from typing import Any, NoReturn
+
+import inorder
+from inorder.errors import InorderError
+from inorder.stores.sqlite import store, watch
+
+LIMIT_SECONDS = 25.0
+
+
+def serve(pipe: Connection) -> None:
+    """Runs what comes, and gives what it left under the name `answer`, until nothing more comes."""
+    names: dict[str, Any] = dict(globals())
+    while True:
+        try:
+            code = pipe.recv()
+        except EOFError:
+            return
+        names["answer"] = None
+        exec(code, names)
+        pipe.send(names["answer"])
+
+
+def error_of(call: Callable[[], object]) -> str | None:
+    """The name of the error that a call raises."""
+    try:
+        call()
+    except InorderError as error:
+        return type(error).__name__
+    return None
+
+
+def body_or_error(call: Callable[[], inorder.Message]) -> object:
+    """What a get brings: the body, or the name of its error."""
+    try:
+        return call().body
+    except InorderError as error:
+        return type(error).__name__
+
+
+class Waiting:
+    """A get on a thread of its own that has come to wait; `said` is what it brings."""
+
+    def __init__(self, manager: inorder.QueueManager, call: Callable[[], inorder.Message]) -> None:
+        self.said: object = None
+        self._call, self._manager = call, manager
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+        room = manager.room
+        room.watch_until(lambda: self.said is not None or room.is_asleep(manager.owner))
+        assert self.said is None, self.said
+
+    def _run(self) -> None:
+        self.said = body_or_error(self._call)
+        self._manager.room.poke()
+
+    def end(self) -> object:
+        """What it brought; None if it still waits."""
+        self._thread.join(LIMIT_SECONDS)
+        return self.said
+
+
+def forked(act: Callable[[], object], end: Callable[[int], NoReturn] = os._exit) -> object:
+    """What a child of this process says; it ends by `end`, and it ends well."""
+    read_end, write_end = os.pipe()
+    child = os.fork()
+    if child == 0:
+        signal.alarm(int(LIMIT_SECONDS))
+        try:
+            said = repr(act())
+        except BaseException as error:  # noqa: BLE001 - the parent is told
+            said = repr(f"failed: {error!r}")
+        os.write(write_end, said.encode())
+        end(0)
+    os.close(write_end)
+    with os.fdopen(read_end) as pipe:
+        said = eval(pipe.read())
+    assert os.waitpid(child, 0)[1] == 0
+    return said
+
+
+def left_behind() -> int:
+    """A child that does nothing, and outlives this process until it is ended."""
+    child = os.fork()
+    if child == 0:
+        signal.alarm(60)
+        while True:
+            signal.pause()
+    return child
+
+
+__all__ = ["Waiting", "body_or_error", "error_of", "forked", "left_behind", "serve", "store", "watch"]

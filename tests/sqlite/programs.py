@@ -1,0 +1,112 @@
+"""Programs of their own on one store, told line by line what to do; their connection is `qm`.
+
+They are forked from a server that has opened no store, so that they start at once and share nothing but the file.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import pytest
+from tests.sqlite.inside import serve
+
+import inorder
+
+FOREVER = 60.0  # longer than any test takes: a wait that lasts so long was not woken
+LIMIT_SECONDS = 20.0
+
+_server = multiprocessing.get_context("forkserver")
+_server.set_forkserver_preload(["tests.sqlite.inside"])
+
+
+class Program:
+    """A process with a connection to the store."""
+
+    def __init__(self, path: Path, program: str = "child") -> None:
+        self._pipe, theirs = _server.Pipe()
+        self.process = _server.Process(target=serve, args=(theirs,), daemon=True)
+        self.process.start()
+        theirs.close()
+        self.begin(f"path = {str(path)!r}; qm = inorder.connect(path, program={program!r})")
+
+    def begin(self, code: str) -> None:
+        """Let it run this, and do not wait for it."""
+        self._pipe.send(code)
+
+    def answer(self) -> Any:
+        """Wait for what it has begun; what it left under the name `answer`."""
+        assert self._pipe.poll(LIMIT_SECONDS), "the process has said nothing in time"
+        try:
+            return self._pipe.recv()
+        except EOFError:
+            raise AssertionError("the process has ended") from None
+
+    def run(self, code: str) -> Any:
+        """Let it run this; the answer."""
+        self.begin(code)
+        return self.answer()
+
+    def ask(self, expression: str) -> Any:
+        """The value of an expression there."""
+        return self.run(f"answer = {expression}")
+
+    def kill(self) -> None:
+        """SIGKILL, by which nothing is tidied up; returns when it is gone."""
+        self.process.kill()
+        self.process.join()
+        self._pipe.close()
+
+    def __enter__(self) -> Program:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self.process.is_alive():
+            self.kill()
+
+
+@contextmanager
+def programs(path: Path, count: int) -> Iterator[list[Program]]:
+    """Several processes that are connected; killed at the end if they live."""
+    each = [Program(path, f"child {number}") for number in range(count)]
+    try:
+        for one in each:
+            one.answer()
+        yield each
+    finally:
+        for one in each:
+            if one.process.is_alive():
+                one.kill()
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "orders.db"
+
+
+@pytest.fixture
+def qm(path: Path) -> Iterator[inorder.QueueManager]:
+    """This process's own connection, with a queue Q."""
+    manager = inorder.connect(path, program="test")
+    manager.create_queue("Q")
+    yield manager
+    manager.abandon()
+
+
+@pytest.fixture
+def child(qm: inorder.QueueManager, path: Path) -> Iterator[Program]:
+    with programs(path, 1) as [one]:
+        yield one
+
+
+def end_of(process: int) -> None:
+    """Ends a process that a killed one left behind."""
+    os.kill(process, signal.SIGKILL)

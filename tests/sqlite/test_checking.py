@@ -1,0 +1,94 @@
+"""The check of a store finds what is planted, and nothing in a store that is sound."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from inorder import Flags, Match, QueueManager, connect
+from inorder.stores.sqlite import SqliteStore
+from inorder.stores.sqlite.checking import problems
+from inorder.stores.sqlite.statements import checks
+from inorder.testing import ManualClock
+
+G1, G2 = b"whole", b"unfinished"
+IN_GROUP, LAST_IN_GROUP = Flags.IN_GROUP, Flags.LAST_IN_GROUP
+A_QUEUE = "(SELECT id FROM definition WHERE name = 'Q')"
+A_MESSAGE = "(SELECT min(id) FROM message WHERE state = 2)"
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[SqliteStore]:
+    store = SqliteStore(tmp_path / "store.db", clock=ManualClock())
+    yield store
+    store.close_store()
+
+
+@pytest.fixture
+def qm(store: SqliteStore) -> QueueManager:
+    """With a message in each kind of hold."""
+    qm = connect(store)
+    qm.create_queue("Q")
+    for group_id, last in ((G1, LAST_IN_GROUP), (G2, IN_GROUP)):
+        qm.put("Q", b"1", group_id=group_id, sequence_number=1, flags=IN_GROUP, syncpoint=False)
+        qm.put("Q", b"22", group_id=group_id, sequence_number=2, flags=last, syncpoint=False)
+    for priority in range(1, 6):
+        qm.put("Q", b"x", priority=priority, syncpoint=False)
+    qm.browse_and_lock("Q", Match(priority=1), confirm_id=8)
+    qm.get("Q", match=Match(priority=2), confirm_id=7)
+    qm.get("Q", match=Match(priority=3), syncpoint=True)
+    qm.put("Q", b"later", syncpoint=True)
+    return qm
+
+
+def plant(store: SqliteStore, *statements: str) -> None:
+    with store.database.writing():
+        store.database.connection.execute("PRAGMA ignore_check_constraints = ON")
+        for one in statements:
+            store.database.connection.execute(one)
+    store.database.connection.execute("PRAGMA ignore_check_constraints = OFF")
+
+
+def test_a_sound_store_has_no_problems(store: SqliteStore, qm: QueueManager) -> None:
+    assert problems(store) == []
+    qm.commit()
+    assert problems(store) == []
+
+
+FAULTS = {
+    "depth": ("UPDATE tally SET depth = depth + 1 WHERE queue > 0", "the depth is noted as 10, 9"),
+    "tallies": ("INSERT INTO tally (queue) VALUES (999)", "queue 999: it is counted and not defined"),
+    "places": ("UPDATE tally SET counter = 3 WHERE queue > 0", "the counter says 3"),
+    "names": ("UPDATE tally SET counter = 3 WHERE queue = 0", "names something, the counter says 3"),
+    "unplaced": (f"UPDATE message SET number = NULL WHERE id = {A_MESSAGE}", "has no place"),
+    "away": ("UPDATE message SET away = 0 WHERE away", "held by a session unit, it is in the depth"),
+    "gathering": ("UPDATE gathering SET available = 1 WHERE last IS NULL", "1 available and end none are noted"),
+    "gathering, none": ("DELETE FROM gathering", "there are 2 and 2"),
+    "heads": ("UPDATE message SET head = 1 WHERE head = 2 AND group_id IS NOT NULL", "marked as unfinished"),
+    "heads, no group": ("UPDATE message SET head = 1 WHERE head = 2 AND group_id IS NULL", "marked as unfinished"),
+    "idle units": (f"INSERT INTO unit VALUES (999, 'confirm', '9', {A_QUEUE}, NULL, '', '', 0)", "holds nothing"),
+    "holders": ("UPDATE message SET lock_confirm = '8' WHERE lock IS NULL", "and is not"),
+    "holders, kinds": ("UPDATE unit SET kind = 'lock' WHERE kind = 'confirm'", "a lock id"),
+    "contents": ("DELETE FROM content", "its content is missing"),
+    "contents, length": ("UPDATE content SET body = x'00' WHERE length(body) = 2", "1 octets, 2 are noted"),
+    "contents, without": (f"DELETE FROM message WHERE id = {A_MESSAGE}", "its message is gone"),
+    "contents, leftover": ("INSERT INTO leftover SELECT id FROM message", "is to be removed"),
+    "readers": (f"INSERT INTO entered VALUES ({A_QUEUE}, x'41', 999, '')", "handle 999 is inside"),
+    "waits": (f"INSERT INTO edge VALUES (1, {A_QUEUE}, 0, 1)", "does not wait"),
+    "references": ("DELETE FROM unit WHERE kind = 'session'", "what it refers to in unit is missing"),
+    "a CHECK": ("UPDATE message SET state = 9 WHERE state = 2", "CHECK constraint failed in message"),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_planted_fault_is_named(store: SqliteStore, qm: QueueManager, fault: str) -> None:
+    planted, expected = FAULTS[fault]
+    plant(store, planted)
+    found = problems(store)
+    assert any(expected in one for one in found), found
+
+
+def test_every_check_has_a_fault() -> None:
+    assert {fault.split(",")[0] for fault in FAULTS} >= checks().keys()

@@ -1,0 +1,132 @@
+"""What a call costs does not depend on what lies in front of it: counted in steps of SQLite's machine, not in time.
+
+Each case makes the same call twice, in front of few and of many messages that must not matter.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import apsw
+import pytest
+
+import inorder
+from inorder import Flags, Match, Message, QueueManager
+from inorder.stores.sqlite import SqliteStore
+
+FEW, MANY = 20, 4000
+RATIO_MAX = 1.3
+GROUP = b"G".ljust(24, b"\0")
+
+
+@contextlib.contextmanager
+def counted(store: SqliteStore) -> Iterator[list[int]]:
+    """Counts the steps of the statements that run in the block."""
+    steps: list[int] = []
+
+    def profiled(event: dict[str, object]) -> None:
+        status = event["stmt_status"]
+        assert isinstance(status, dict)
+        steps.append(status["SQLITE_STMTSTATUS_VM_STEP"])
+
+    tracing = store.database.connection
+    tracing.trace_v2(apsw.SQLITE_TRACE_PROFILE, profiled)
+    try:
+        yield steps
+    finally:
+        tracing.trace_v2(0, None)
+
+
+def singles(qm: QueueManager, number: int) -> None:
+    """That many messages in no group."""
+    for start in range(0, number, 500):
+        qm.put_many("Q", [b"x"] * min(500, number - start))
+
+
+def unfinished_groups(qm: QueueManager, number: int) -> None:
+    """That many groups of which only the first message is there."""
+    for start in range(0, number, 500):
+        heads = [
+            Message(b"h", group_id=b"%024d" % n, flags=Flags.IN_GROUP) for n in range(start, min(start + 500, number))
+        ]
+        qm.put_many("Q", heads)
+
+
+def long_group(qm: QueueManager, number: int) -> None:
+    """One group of that many messages."""
+    members = [Message(b"m", group_id=GROUP, sequence_number=n, flags=Flags.IN_GROUP) for n in range(1, number)]
+    members.append(Message(b"m", group_id=GROUP, sequence_number=number, flags=Flags.LAST_IN_GROUP))
+    qm.put_many("Q", members)
+
+
+def held_by_another(qm: QueueManager, number: int) -> None:
+    """That many messages of a higher priority, got by a unit of work that is not settled."""
+    other = qm.connect()
+    other.put_many("Q", [Message(b"h", priority=9)] * number)
+    other.get_many("Q", number, syncpoint=True)
+
+
+def held_by_itself(qm: QueueManager, number: int) -> None:
+    """That many messages of the same level, got by the call's own unit of work."""
+    singles(qm, number)
+    assert len(qm.get_many("Q", number, syncpoint=True)) == number
+
+
+def whole_group(qm: QueueManager) -> None:
+    with qm.group("Q") as group:
+        group.put(b"a")
+        group.put(b"b")
+
+
+Prepare = Callable[[QueueManager, int], None]
+CASES: dict[str, tuple[Prepare, Callable[[QueueManager], object]]] = {
+    "get, at a depth": (singles, lambda qm: qm.get("Q")),
+    "strict get, at a depth": (singles, lambda qm: qm.get("Q", read_order="strict")),
+    "get of a correlation id, at a depth": (singles, lambda qm: qm.get("Q", match=Match(correlation_id=b"c"))),
+    "get in logical order, at a depth": (singles, lambda qm: qm.get("Q", logical=True)),
+    "put, at a depth": (singles, lambda qm: qm.put("Q", b"x")),
+    "browse, at a depth": (singles, lambda qm: next(qm.browse("Q"))),
+    "strict browse, at a depth": (singles, lambda qm: next(qm.browse("Q", read_order="strict"))),
+    "get in logical order, behind unfinished groups": (unfinished_groups, lambda qm: qm.get("Q", logical=True)),
+    "get of a whole group, behind unfinished groups": (unfinished_groups, lambda qm: list(qm.get_group("Q"))),
+    "the next member of a group": (long_group, lambda qm: [qm.get("Q", logical=True) for _ in range(3)]),
+    "a put into a group": (
+        long_group,
+        lambda qm: qm.put("Q", b"x", group_id=GROUP, sequence_number=99_999, flags=Flags.IN_GROUP),
+    ),
+    "get, behind what another unit holds": (held_by_another, lambda qm: qm.get("Q")),
+    "strict get, behind what another unit holds": (held_by_another, lambda qm: qm.get("Q", read_order="strict")),
+    "strict get, behind what its own unit holds": (
+        held_by_itself,
+        lambda qm: qm.get("Q", read_order="strict", syncpoint=True),
+    ),
+    "strict logical get, behind what its own unit holds": (
+        held_by_itself,
+        lambda qm: qm.get("Q", logical=True, read_order="strict", syncpoint=True),
+    ),
+}
+
+
+def cost(folder: Path, prepare: Prepare, call: Callable[[QueueManager], object], number: int) -> int:
+    store = SqliteStore(folder / f"{number}.db")
+    with inorder.connect(store) as qm:
+        qm.create_queue("Q")
+        prepare(qm, number)
+        qm.put("Q", b"wanted", correlation_id=b"c")
+        whole_group(qm)
+        for _ in range(3):
+            qm.put("Q", b"more")
+        with counted(store) as steps:
+            call(qm)
+        qm.back_out()
+    store.close_store()
+    return sum(steps)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_what_lies_in_front_costs_nothing(case: str, tmp_path: Path) -> None:
+    prepare, call = CASES[case]
+    few, many = cost(tmp_path, prepare, call, FEW), cost(tmp_path, prepare, call, MANY)
+    assert many <= RATIO_MAX * few, f"{case}: {few:,} steps with {FEW}, {many:,} with {MANY:,}: see the query plans"

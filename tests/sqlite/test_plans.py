@@ -1,0 +1,97 @@
+"""The statements of the store go by index: none scans the messages, none sorts where rows come in order already."""
+
+from __future__ import annotations
+
+import re
+
+import apsw
+import pytest
+
+from inorder.stores.sqlite import shelf
+from inorder.stores.sqlite.statements import SCHEMA, statement, statements
+
+# What may be read as a whole: it is small, or the statement is about all of it.
+WHOLE = {
+    "manager": "one row",
+    "definition": "definitions are few",
+    "process": "processes are few",
+    "connection": "connections are few",
+    "unit": "an operator asks for all of them",
+    "edge": "waits of strict readers are few",
+    "passage": "groups that open units of work went through are few",
+    "leftover": "any of them will do",
+    "mark": "only whether there is any",
+    "tally": "one row for each queue",
+    "gone": "rows of the statement itself",
+    "place": "rows of the statement itself",
+    "m": "rows of the statement itself",
+    "CONSTANT": "no table at all",
+    "u": "units, for an operator who asks for all of them",
+}
+# Statements that sort: what they sort is small, or they are not on the way of a put or get.
+SORTS = {
+    "shapes of group": "once for a group that is taken whole",
+    "held by unit": "an undo of a confirm id that has locks as well",
+    "shares": "one row for each queue and state, over an index",
+    "unnumbered": "queues of one unit",
+    "locks of unit": "once when a unit is settled",
+    "number unit": "the numbering itself",
+    "visible of unit": "for listeners alone",
+    "units": "for an operator",
+    "put in unit": "pieces of one message",
+    "queues with expired": "housekeeping",
+    "queues of unit": "queues of one unit",
+    "take group": "members with the same numbers, which are rare",
+}
+
+
+@pytest.fixture(scope="module")
+def connection() -> apsw.Connection:
+    connection = apsw.Connection(":memory:")
+    connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
+    connection.execute(SCHEMA)
+    return connection
+
+
+def plan(connection: apsw.Connection, sql: str) -> list[str]:
+    names = set(re.findall(r":(\w+)", sql))
+    numbered = [int(number) for number in re.findall(r"\?(\d+)", sql)]
+    values = dict.fromkeys(names, 1) if names else (1,) * (max(numbered) if numbered else sql.count("?"))
+    return [str(row[3]) for row in connection.execute(f"EXPLAIN QUERY PLAN {sql}", values)]
+
+
+def complaints(name: str, steps: list[str]) -> list[str]:
+    scans = [step for step in steps if (found := re.match(r"SCAN (\w+)", step)) and found[1] not in WHOLE]
+    sorts = [step for step in steps if "TEMP B-TREE" in step and name not in SORTS]
+    return scans + sorts
+
+
+@pytest.mark.parametrize("name", sorted(statements()))
+def test_a_statement_goes_by_index(name: str, connection: apsw.Connection) -> None:
+    sql = statement(name, columns=shelf.NARROW_COLUMNS, joins="", chosen="", head="2")
+    assert complaints(name, plan(connection, sql)) == [], f"give {name!r} in queries.sql an index, or say here why not"
+
+
+CHOICES = {
+    "anything": shelf.EVERYTHING,
+    "a format": shelf.Selection(shelf.CONTENT_JOIN, ' AND c."format" IS :format', {}),
+    "unmarked ones": shelf.Selection("", " AND NOT EXISTS (SELECT 1 FROM mark WHERE message = m.id)", {}),
+}
+
+
+@pytest.mark.parametrize("heads", [(0, 1, 2), (1, 2), (2,)], ids=str)
+@pytest.mark.parametrize("choice", sorted(CHOICES))
+@pytest.mark.parametrize("of", ["available", "held"])
+def test_the_search_steps_through_the_index_and_merges(
+    of: str, choice: str, heads: tuple[int, ...], connection: apsw.Connection
+) -> None:
+    text = {"available": shelf.AVAILABLE, "held": shelf.HELD}[of]
+    steps = plan(connection, shelf.ordered(text, CHOICES[choice], heads))
+    assert complaints("", steps) == []
+    index = {"available": "message_place", "held": "message_held"}[of]
+    assert sum(index in step for step in steps) == len(heads), "one step into the index for each kind of head"
+
+
+def test_a_scan_and_a_sort_are_noticed(connection: apsw.Connection) -> None:
+    assert complaints("", plan(connection, "SELECT * FROM message WHERE backouts > 1"))
+    assert complaints("", plan(connection, "SELECT * FROM message WHERE queue = 1 AND available ORDER BY length"))

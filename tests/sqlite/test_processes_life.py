@@ -1,0 +1,279 @@
+"""The life of connections among processes: stop, fork, threads, and the end of the interpreter."""
+
+from __future__ import annotations
+
+import sqlite3
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+from tests.sqlite.programs import Program, child, path, programs, qm
+from tests.support import Call, bodies, waiting
+
+import inorder
+from inorder import QueueManager
+from inorder.errors import (
+    CallInProgress,
+    ConnectionBroken,
+    NoMessageAvailable,
+    QueueManagerStopping,
+)
+from inorder.stores.sqlite import SqliteStore
+
+__all__ = ["child", "path", "qm"]
+LIMIT_SECONDS = 20
+
+
+# ---- stop
+
+
+def test_stop_ends_waits_and_later_calls_of_all_processes(path: Path, qm: QueueManager) -> None:
+    with programs(path, 2) as [one, other]:
+        one.run("wait = Waiting(qm, lambda: qm.get('Q', wait=60))")
+        call = waiting(qm, lambda: qm.get("Q", wait=60))
+        other.run("qm.stop()")
+        assert isinstance(call.error(), QueueManagerStopping)
+        assert one.ask("wait.end()") == "QueueManagerStopping"
+        for each in (one, other):
+            assert each.ask("error_of(lambda: qm.put('Q', b'1'))") == "QueueManagerStopping"
+            assert each.ask("error_of(lambda: inorder.connect(path))") == "QueueManagerStopping"
+            each.run("qm.close()")
+        with pytest.raises(QueueManagerStopping):
+            qm.get("Q")
+        qm.close()
+        with inorder.connect(path) as again:
+            again.put("Q", b"after")
+            assert one.ask("inorder.connect(path).get('Q').body") == b"after"
+
+
+def test_stop_backs_out_units_when_their_connections_end(path: Path, child: Program, qm: QueueManager) -> None:
+    child.run("qm.put('Q', b'never', syncpoint=True); qm.stop()")
+    assert child.ask("error_of(qm.close)") == "QueueManagerStopping"
+    qm.abandon()
+    with inorder.connect(path) as again:
+        assert (again.depth("Q"), again.units()) == (0, [])
+
+
+# ---- two opens in one process
+
+
+def test_two_stores_of_one_process_on_one_file_respect_each_other(path: Path) -> None:
+    first, second = SqliteStore(path), None
+    try:
+        one = inorder.connect(first)
+        one.create_queue("Q")
+        one.put("Q", b"1", syncpoint=True)
+        second = SqliteStore(path)
+        other = inorder.connect(second)
+        with pytest.raises(NoMessageAvailable):
+            other.get("Q")
+        call = waiting(other, lambda: other.get("Q", wait=60))
+        one.commit()
+        assert call.result().body == b"1"
+    finally:
+        for store in (first, second):
+            if store is not None:
+                store.close_store()
+
+
+# ---- fork
+
+
+def test_a_connection_is_refused_in_a_forked_child_which_makes_its_own(child: Program, qm: QueueManager) -> None:
+    child.run("qm.put('Q', b'unit', syncpoint=True); qm.put('Q', b'there'); queue = qm.open('Q', browse=True)")
+    for call in (
+        "qm.put('Q', b'')",
+        "qm.get('Q')",
+        "qm.commit()",
+        "qm.close()",
+        "queue.browse_first()",
+        "qm.depth('Q')",
+    ):
+        assert child.ask(f"forked(lambda: error_of(lambda: {call}))") in ("ForkedConnection", None), call
+    assert child.ask("forked(lambda: error_of(lambda: qm.get('Q')))") == "ForkedConnection"
+    assert child.ask("forked(lambda: inorder.connect(path).get('Q').body)") == b"there"
+    assert qm.depth("Q") == 1
+    child.run("qm.commit()")
+    assert bodies(qm) == [b"unit"]
+
+
+def test_a_forked_child_works_beside_its_parent(child: Program, qm: QueueManager) -> None:
+    child.run(
+        "def act():\n"
+        "    own = inorder.connect(path)\n"
+        "    own.put('Q', b'by the child', syncpoint=True)\n"
+        "    own.put('Q', b'at once')\n"
+        "    return own.depth('Q')\n"
+    )
+    child.run("qm.put('Q', b'by the parent', syncpoint=True)")
+    assert child.ask("forked(act)") == 3
+    assert bodies(qm) == [b"at once"]
+    child.run("qm.commit()")
+    assert qm.depth("Q") == 2
+
+
+def test_a_forked_child_that_ends_as_interpreters_do_leaves_the_parents_unit_alone(
+    child: Program, qm: QueueManager
+) -> None:
+    child.run("qm.put('Q', b'1', syncpoint=True); import multiprocessing, atexit")
+    child.run("def full_end(code): atexit._run_exitfuncs(); os._exit(code)")
+    child.run("forked(lambda: None, full_end); forked(lambda: repr(inorder.connect(path).put('Q', b'2')), full_end)")
+    child.run("multiprocessing.current_process()._config['daemon'] = False")
+    child.run("one = multiprocessing.get_context('fork').Process(target=lambda: None); one.start(); one.join(20)")
+    assert child.ask("one.exitcode") == 0
+    assert [unit.puts for unit in qm.units()] == [1]
+    child.run("qm.commit()")
+    assert qm.depth("Q") == 2
+
+
+def test_a_fork_beside_a_thread_that_connects_does_not_hang_the_child(child: Program) -> None:
+    child.run(
+        "from inorder import session\n"
+        "held, go_on = threading.Event(), threading.Event()\n"
+        "def hold():\n"
+        "    with session._making: held.set(); go_on.wait(20)\n"
+        "thread = threading.Thread(target=hold); thread.start(); held.wait()\n"
+        "answer = forked(lambda: inorder.connect(path).depth('Q')); go_on.set(); thread.join()\n"
+    )
+    assert child.ask("answer or 0") == 0
+
+
+def test_a_fork_while_a_call_waits_lets_both_go_on(child: Program, qm: QueueManager) -> None:
+    child.run("wait = Waiting(qm, lambda: qm.get('Q', wait=60))")
+    assert child.ask("forked(lambda: inorder.connect(path).depth('Q'))") == 0
+    qm.put("Q", b"1")
+    assert child.ask("wait.end()") == b"1"
+
+
+# ---- threads
+
+
+def test_threads_with_a_connection_each_lose_and_double_nothing(qm: QueueManager) -> None:
+    count, got = 60, []
+
+    def put(number: int) -> None:
+        with qm.connect() as own:
+            for n in range(count):
+                own.put("Q", b"%d.%d" % (number, n))
+
+    def get() -> None:
+        with qm.connect() as own:
+            for n in range(count):
+                with own.unit_of_work():
+                    got.append(own.get("Q", wait=LIMIT_SECONDS).body)
+                if n == 0:
+                    own.put("Q", got.pop())
+                    got.append(own.get("Q", wait=LIMIT_SECONDS).body)
+
+    calls: list[Call[None]] = [Call(lambda n=n: put(n)) for n in range(4)]  # type: ignore[misc]
+    calls += [Call(get) for _ in range(4)]
+    for call in calls:
+        call.result()
+    assert len(got) == len(set(got)) == 4 * count
+    assert qm.depth("Q") == 0
+
+
+def test_a_connection_that_two_threads_use_at_once_is_refused_one(qm: QueueManager) -> None:
+    call = waiting(qm, lambda: qm.get("Q", wait=60))
+    with pytest.raises(CallInProgress):
+        qm.put("Q", b"1")
+    with qm.connect() as other:
+        other.put("Q", b"2")
+    assert call.result().body == b"2"
+
+
+def test_a_connection_that_is_ended_by_another_thread_ends_its_wait(qm: QueueManager) -> None:
+    other = qm.connect()
+    call = waiting(other, lambda: other.get("Q", wait=60))
+    other.abandon()
+    assert isinstance(call.error(), ConnectionBroken)
+
+
+def test_the_last_connection_may_end_under_a_wait(path: Path) -> None:
+    manager = inorder.connect(path)
+    manager.create_queue("Q")
+    call = waiting(manager, lambda: manager.get("Q", wait=60))
+    manager.abandon()
+    assert isinstance(call.error(), ConnectionBroken)
+    assert "inorder watch" not in [thread.name for thread in threading.enumerate()]
+
+
+# ---- the end of the interpreter
+
+
+def interpreter(path: Path, code: str) -> None:
+    """Runs a program of its own from its start to its end."""
+    run = f"import sys, threading, inorder\nqm = inorder.connect({str(path)!r})\n{code}"
+    done = subprocess.run([sys.executable, "-c", run], timeout=60, check=False, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+ENDS = {
+    "without close": "",
+    "with sys.exit": "sys.exit()",
+    "in another thread's wait": (
+        "own = qm.connect()\n"
+        "def wait():\n"
+        "    try: own.get('Q', wait=60, match=inorder.Match(correlation_id=b'none'))\n"
+        "    except inorder.InorderError: pass\n"
+        "threading.Thread(target=wait, daemon=True).start()\n"
+        "own.room.watch_until(lambda: own.room.is_asleep(own.owner))"
+    ),
+    "with an iterator left open": "messages = qm.browse('Q'); next(messages)",
+}
+
+
+@pytest.mark.parametrize("how", ENDS)
+def test_an_interpreter_that_ends_backs_out_its_unit_and_closes_the_files(path: Path, how: str) -> None:
+    interpreter(
+        path,
+        "qm.create_queue('Q'); qm.put('Q', b'there'); qm.put('Q', b'never', syncpoint=True)\n"
+        "qm.get('Q', syncpoint=True); qm.connect().put('Q', b'also')\n" + ENDS[how],
+    )
+    assert left(path) == ["orders.db", "orders.db-lock"]
+    with sqlite3.connect(path) as outside:
+        assert outside.execute("SELECT count(*) FROM unit").fetchone() == (0,)
+        assert outside.execute("SELECT count(*) FROM process").fetchone() == (0,)
+    outside.close()
+    with inorder.connect(path) as manager:
+        assert bodies(manager) == [b"there", b"also"]
+
+
+def left(path: Path) -> list[str]:
+    return sorted(file.name for file in path.parent.iterdir())
+
+
+@pytest.mark.parametrize("how", ["with", "close"])
+def test_the_last_close_leaves_no_log_behind(path: Path, how: str) -> None:
+    with inorder.connect(path) as first:
+        first.create_queue("Q")
+        first.put("Q", b"1", syncpoint=True)
+        second = first.connect()
+        if how == "close":
+            first.close()
+        assert (path.parent / "orders.db-wal").exists()
+        second.close()
+    assert left(path) == ["orders.db", "orders.db-lock"]
+    with inorder.connect(path) as again:
+        assert bodies(again) == [b"1"]
+
+
+def test_an_exception_through_the_block_backs_out(path: Path) -> None:
+    def fail() -> None:
+        with inorder.connect(path) as manager:
+            manager.create_queue("Q")
+            manager.put("Q", b"1", syncpoint=True)
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
+    with inorder.connect(path) as again:
+        assert again.depth("Q") == 0
+
+
+def test_a_forgotten_connection_does_not_keep_its_unit(qm: QueueManager) -> None:
+    qm.connect().put("Q", b"never", syncpoint=True)
+    assert qm.depth("Q") == 0
+    assert qm.units() == []

@@ -1,0 +1,270 @@
+"""Dead processes: what they held is free as soon as anybody would be told otherwise, and what is named stays."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.sqlite.programs import FOREVER, Program, child, end_of, path, programs, qm
+from tests.support import bodies, waiting
+
+import inorder
+from inorder import QueueManager
+from inorder.errors import (
+    DuplicateMessage,
+    NoMessageAvailable,
+    ObjectInUse,
+    OrderPending,
+    QueueDeleted,
+    QueueFull,
+    UnknownQueue,
+)
+from inorder.stores.sqlite import watch
+
+__all__ = ["child", "path", "qm"]
+
+
+# ---- who notices
+
+
+def test_a_dead_process_unit_is_backed_out_when_the_store_is_opened(child: Program, path: Path) -> None:
+    child.run("qm.put('Q', b'there'); qm.get('Q', syncpoint=True); qm.put('Q', b'never', syncpoint=True)")
+    child.kill()
+    with programs(path, 1) as [other]:
+        assert other.ask("[(one.body, one.backout_count) for one in qm.browse('Q')]") == [(b"there", 1)]
+        assert other.ask("(qm.units(), qm.depth('Q'))") == ([], 1)
+
+
+def test_the_last_process_died_and_the_next_one_finds_its_unit_backed_out(path: Path) -> None:
+    with programs(path, 1) as [first]:
+        first.run("qm.create_queue('Q'); qm.put('Q', b'there'); qm.get('Q', syncpoint=True)")
+    with inorder.connect(path) as manager:
+        assert [(one.body, one.backout_count) for one in manager.browse("Q")] == [(b"there", 1)]
+        assert manager.units() == []
+
+
+def test_before_2033_a_relaxed_get_takes_what_a_dead_reader_had(qm: QueueManager, child: Program) -> None:
+    child.run("qm.put('Q', b'1'); qm.get('Q', syncpoint=True)")
+    with pytest.raises(NoMessageAvailable):
+        qm.get("Q")
+    child.kill()
+    message = qm.get("Q")
+    assert (message.body, message.backout_count) == (b"1", 1)
+
+
+def test_before_order_pending_a_strict_get_looks_whether_the_writer_lives(qm: QueueManager, child: Program) -> None:
+    child.run("qm.put('Q', b'1', syncpoint=True)")
+    qm.put("Q", b"2")
+    with pytest.raises(OrderPending):
+        qm.get("Q", read_order="strict")
+    child.kill()
+    assert qm.get("Q", read_order="strict").body == b"2"
+
+
+def test_before_2042_an_open_looks_whether_the_exclusive_reader_lives(qm: QueueManager, child: Program) -> None:
+    child.run("handle = qm.open('Q', input='exclusive')")
+    with pytest.raises(ObjectInUse):
+        qm.open("Q", input="shared")
+    child.kill()
+    qm.open("Q", input="exclusive").close()
+
+
+def test_before_2042_a_delete_looks_whether_those_who_have_the_queue_open_live(
+    qm: QueueManager, child: Program
+) -> None:
+    child.run("handle = qm.open('Q', output=True)")
+    with pytest.raises(ObjectInUse):
+        qm.delete_queue("Q")
+    child.kill()
+    qm.delete_queue("Q")
+
+
+def test_before_2042_an_alter_of_the_order_looks_whether_the_writer_lives(qm: QueueManager, child: Program) -> None:
+    child.run("qm.put('Q', b'1', syncpoint=True)")
+    with pytest.raises(ObjectInUse):
+        qm.alter_queue("Q", order="commit")
+    child.kill()
+    qm.alter_queue("Q", order="commit")
+
+
+def test_before_2053_a_put_looks_whether_the_other_writer_lives(qm: QueueManager, child: Program) -> None:
+    qm.alter_queue("Q", max_depth=1)
+    child.run("qm.put('Q', b'never', syncpoint=True)")
+    with pytest.raises(QueueFull):
+        qm.put("Q", b"1")
+    child.kill()
+    qm.put("Q", b"1")
+    assert bodies(qm) == [b"1"]
+
+
+def test_before_a_repeat_is_refused_it_is_seen_whether_the_first_putter_lives(qm: QueueManager, child: Program) -> None:
+    """Refused as a repeat of what is then backed out, the message would be lost."""
+    again = child.ask("qm.put('Q', b'1', syncpoint=True).uid")
+    with pytest.raises(DuplicateMessage):
+        qm.put("Q", b"1", uid=again)
+    child.kill()
+    qm.put("Q", b"1", uid=again)
+    assert bodies(qm) == [b"1"]
+
+
+def test_before_a_message_is_said_to_be_held_it_is_seen_whether_the_holder_lives(
+    qm: QueueManager, child: Program
+) -> None:
+    uid = qm.put("Q", b"1").uid
+    child.run("qm.get('Q', syncpoint=True)")
+    with pytest.raises(inorder.InorderError):
+        qm.delete("Q", uid)
+    child.kill()
+    qm.delete("Q", uid)
+    assert qm.depth("Q") == 0
+
+
+@pytest.fixture
+def sooner(monkeypatch: pytest.MonkeyPatch) -> None:
+    """While calls of this process wait, it looks oftener for the dead than once a second."""
+    monkeypatch.setattr(watch, "BURY_SECONDS", 0.05)
+
+
+@pytest.mark.usefixtures("sooner")
+def test_a_waiting_call_is_given_what_a_dead_reader_had(qm: QueueManager, child: Program) -> None:
+    child.run("qm.put('Q', b'1'); qm.get('Q', syncpoint=True)")
+    call = waiting(qm, lambda: qm.get("Q", wait=FOREVER))
+    child.kill()
+    assert call.result().backout_count == 1
+
+
+def test_what_an_operator_sees_holds_nothing_of_the_dead(qm: QueueManager, child: Program) -> None:
+    qm.put("Q", b"1")
+    child.run("one = qm.open('Q', input='shared', output=True); qm.put('Q', b'2', syncpoint=True)")
+    before = qm.status("Q")
+    assert (before.open_input_count, before.open_output_count, before.uncommitted) == (1, 3, 1)
+    assert qm.order_view("Q").unresolved_puts == 1
+    child.kill()
+    assert qm.order_view("Q").unresolved_puts == 0
+    status = qm.status("Q")
+    assert (status.open_input_count, status.open_output_count, status.uncommitted) == (0, 1, 0)
+    assert (status.current_depth, qm.units()) == (1, [])
+
+
+def test_many_connections_of_a_dead_process_end_together(qm: QueueManager, child: Program) -> None:
+    child.run("more = [qm.connect() for _ in range(20)]")
+    child.run("for one in more: one.put('Q', b'never', syncpoint=True)")
+    child.kill()
+    with pytest.raises(NoMessageAvailable):
+        qm.get("Q")
+    assert (qm.depth("Q"), qm.units()) == (0, [])
+
+
+def test_two_processes_that_notice_one_death_at_once_agree(path: Path) -> None:
+    with programs(path, 3) as [dying, one, other]:
+        dying.run("qm.create_queue('Q'); qm.put('Q', b'1'); qm.get('Q', syncpoint=True)")
+        dying.kill()
+        for each in (one, other):
+            each.begin("answer = body_or_error(lambda: qm.get('Q'))")
+        assert sorted([one.answer(), other.answer()], key=str) == ["NoMessageAvailable", b"1"]
+
+
+# ---- what goes and what stays
+
+
+def test_a_dead_browser_locks_nothing(qm: QueueManager, child: Program) -> None:
+    qm.put("Q", b"1")
+    child.run("handle = qm.open('Q', browse=True); handle.browse_first(lock=True)")
+    with pytest.raises(NoMessageAvailable):
+        qm.get("Q")
+    child.kill()
+    assert qm.get("Q").body == b"1"
+
+
+def test_the_marks_of_a_dead_cooperating_browser_go(qm: QueueManager, child: Program) -> None:
+    qm.put("Q", b"1")
+    child.run("handle = qm.open('Q', browse=True, co_op=True); handle.browse_first(mark_co_op=True)")
+    with qm.open("Q", browse=True, co_op=True) as queue, pytest.raises(NoMessageAvailable):
+        queue.browse_first(unmarked=True)
+    child.kill()
+    with qm.open("Q", browse=True, co_op=True) as queue:
+        assert queue.browse_first(unmarked=True).body == b"1"
+
+
+def test_a_dead_waiter_waits_no_more(qm: QueueManager, child: Program) -> None:
+    qm.put("Q", b"1", syncpoint=True)
+    child.run("qm.put('Q', b'2'); wait = Waiting(qm, lambda: qm.get('Q', wait=60, read_order='strict'))")
+    assert qm.order_view("Q").strict_waiters == 1
+    child.kill()
+    assert qm.order_view("Q").strict_waiters == 0
+
+
+def test_what_is_undone_over_several_queues_is_undone_on_all(qm: QueueManager, child: Program) -> None:
+    qm.create_queue("R")
+    qm.put_many("Q", [b"1", b"2"])
+    child.run("for _ in range(2): qm.put('R', qm.get('Q', syncpoint=True), syncpoint=True)")
+    child.kill()
+    with pytest.raises(NoMessageAvailable):
+        qm.get("R")
+    assert (bodies(qm), qm.depth("R")) == ([b"1", b"2"], 0)
+
+
+def test_confirm_ids_lock_ids_and_prepared_units_stay(qm: QueueManager, child: Program) -> None:
+    child.run("qm.put('Q', b'locked'); lock = qm.browse_and_lock('Q').lock_id")
+    lock_id = child.ask("lock")
+    child.run("qm.put('Q', b'held', confirm_id=7); qm.put('Q', b'prepared', syncpoint=True); qm.prepare('P')")
+    child.run("qm.put('Q', b'got'); qm.get('Q', confirm_id=8)")
+    child.kill()
+    with pytest.raises(NoMessageAvailable):
+        qm.get("Q")
+    assert sorted(unit.kind for unit in qm.units()) == ["confirm", "confirm", "lock", "prepared"]
+    qm.settle("P", "commit")
+    assert (qm.release_lock("Q", lock_id), qm.undo("Q", 7), qm.undo("Q", 8)) == (1, 1, 1)
+    assert sorted(bodies(qm)) == [b"got", b"locked", b"prepared"]
+
+
+def test_a_dead_reader_of_half_a_group_does_not_keep_it(qm: QueueManager, child: Program) -> None:
+    with qm.group("Q") as group:
+        group.put(b"1")
+        group.put(b"2")
+    child.run("handle = qm.open('Q', input='shared'); handle.get(logical=True)")
+    qm.put("Q", b"behind")
+    with pytest.raises(OrderPending):
+        qm.get("Q", logical=True, read_order="strict")
+    child.kill()
+    assert qm.get("Q", logical=True, read_order="strict").body == b"behind"
+
+
+def test_a_process_whose_forked_child_lives_on_is_dead_all_the_same(qm: QueueManager, child: Program) -> None:
+    child.run("qm.put('Q', b'1'); handle = qm.open('Q', input='exclusive'); handle.get(syncpoint=True)")
+    orphan = child.ask("left_behind()")
+    try:
+        child.kill()
+        with qm.open("Q", input="exclusive") as handle:
+            assert handle.get().body == b"1"
+    finally:
+        end_of(orphan)
+
+
+# ---- dynamic queues
+
+
+def test_a_temporary_queue_goes_with_its_dead_creator(qm: QueueManager, child: Program) -> None:
+    qm.create_model("MODEL", shareable=True, default_input="shared")
+    name = child.ask("(handle := qm.open('MODEL', input='shared', output=True)).name")
+    other = qm.open(name, input="shared", output=True)
+    other.put(b"1")
+    child.kill()
+    assert other.get().body == b"1"  # nothing has been asked that would notice
+    with pytest.raises(QueueDeleted):
+        other.get()
+    with pytest.raises(QueueDeleted):
+        other.put(b"2")
+    other.close()
+    with pytest.raises(UnknownQueue):
+        qm.open(name, output=True)
+
+
+@pytest.mark.usefixtures("sooner")
+def test_a_call_that_waits_on_a_temporary_queue_ends_with_its_creator(qm: QueueManager, child: Program) -> None:
+    qm.create_model("MODEL", shareable=True, default_input="shared")
+    name = child.ask("(handle := qm.open('MODEL', input='shared')).name")
+    with qm.open(name, input="shared") as other:
+        call = waiting(qm, lambda: other.get(wait=FOREVER))
+        child.kill()
+        assert isinstance(call.error(), QueueDeleted)

@@ -1,0 +1,156 @@
+"""Strict readers of several processes that wait for each other: circles are found at once, and only those."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+from tests.sqlite.programs import Program, path, programs, qm
+
+import inorder
+from inorder import QueueManager
+
+__all__ = ["path", "qm"]
+
+
+@pytest.fixture
+def ring(qm: QueueManager, path: Path) -> Iterator[list[Program]]:
+    """Three processes; each has got the first message of a queue of its own: A, B or C."""
+    with programs(path, 3) as each:
+        for one, queue in zip(each, "ABC", strict=True):
+            qm.create_queue(queue)
+            qm.put_many(queue, [b"%s1" % queue.encode(), b"%s2" % queue.encode()])
+            one.run(f"watch.BURY_SECONDS = 0.05; qm.get({queue!r}, syncpoint=True)")
+        yield each
+
+
+def wait_on(one: Program, queue: str, seconds: float = 60) -> None:
+    """A strict get that comes to wait."""
+    one.run(f"wait = Waiting(qm, lambda: qm.get({queue!r}, syncpoint=True, read_order='strict', wait={seconds}))")
+
+
+def is_refused(one: Program, queue: str) -> None:
+    """A strict get that closes a circle."""
+    said = one.ask(f"error_of(lambda: qm.get({queue!r}, syncpoint=True, read_order='strict', wait=60))")
+    assert said == "OrderDeadlock"
+
+
+def test_a_circle_of_two_is_refused_and_its_back_out_lets_the_other_go_on(ring: Sequence[Program]) -> None:
+    one, other, _ = ring
+    wait_on(one, "B")
+    is_refused(other, "A")
+    other.run("qm.back_out()")
+    assert one.ask("wait.end()") == b"B1"
+
+
+def test_a_circle_of_three_is_refused_at_its_last_side(ring: Sequence[Program]) -> None:
+    one, two, three = ring
+    wait_on(one, "B")
+    wait_on(two, "C")
+    is_refused(three, "A")
+    three.run("qm.commit()")
+    assert two.ask("wait.end()") == b"C2"
+    two.run("qm.commit()")
+    assert one.ask("wait.end()") == b"B2"
+
+
+def test_a_circle_is_refused_although_others_block_its_sides_too(ring: Sequence[Program], qm: QueueManager) -> None:
+    """Before each of them stands an unsettled put as well; its end would not free them."""
+    one, two, _ = ring
+    for each, queue in ((one, "A"), (two, "B")):
+        each.run("qm.back_out()")
+        qm.get(queue)
+        qm.get(queue)
+        qm.put(queue, b"before", syncpoint=True)
+        other = qm.connect()
+        other.put_many(queue, [b"1", b"2"])
+        other.close()
+        each.run(f"qm.get({queue!r}, syncpoint=True)")
+    wait_on(one, "B")
+    is_refused(two, "A")
+    qm.back_out()
+    two.run("qm.back_out()")
+    assert one.ask("wait.end()") == b"1"
+
+
+def test_a_killed_side_makes_no_circle(ring: Sequence[Program]) -> None:
+    one, other, _ = ring
+    wait_on(one, "B")
+    one.kill()
+    assert other.ask("qm.get('A', syncpoint=True, read_order='strict', wait=60).body") == b"A1"
+
+
+def test_a_killed_side_of_three_lets_the_others_go_on(ring: Sequence[Program]) -> None:
+    one, two, three = ring
+    wait_on(one, "B")
+    wait_on(two, "C")
+    two.kill()
+    assert one.ask("wait.end()") == b"B1"
+    wait_on(three, "A")
+    one.run("qm.commit()")
+    assert three.ask("wait.end()") == b"A2"
+
+
+def test_a_killed_holder_lets_the_waiter_go_on(ring: Sequence[Program]) -> None:
+    one, other, _ = ring
+    wait_on(one, "B")
+    other.kill()
+    assert one.ask("wait.end()") == b"B1"
+
+
+def test_a_wait_that_ran_out_makes_no_circle(ring: Sequence[Program]) -> None:
+    one, other, _ = ring
+    assert one.ask("error_of(lambda: qm.get('B', syncpoint=True, read_order='strict', wait=0.05))") == "OrderPending"
+    wait_on(other, "A")
+    one.run("qm.commit()")
+    assert other.ask("wait.end()") == b"A2"
+
+
+def test_a_settled_unit_makes_no_circle(ring: Sequence[Program], qm: QueueManager) -> None:
+    """The waiter was blocked by a unit that has ended, and is blocked by another now."""
+    one, other, _ = ring
+    wait_on(one, "B")
+    blocker = qm.connect()
+    other.run("qm.back_out()")
+    assert one.ask("wait.end()") == b"B1"
+    wait_on(other, "A")
+    one.run("qm.back_out()")
+    assert other.ask("wait.end()") == b"A1"
+    blocker.abandon()
+
+
+def test_a_reader_without_open_work_is_in_no_circle(ring: Sequence[Program], path: Path) -> None:
+    one, *_ = ring
+    with programs(path, 1) as [idle]:
+        wait_on(idle, "A")
+        assert one.ask("error_of(lambda: qm.get('A', read_order='strict', wait=60))") == "OrderSelfBlocked"
+        one.run("qm.back_out()")
+        assert idle.ask("wait.end()") == b"A1"
+
+
+def test_what_a_prepared_unit_holds_makes_no_circle(ring: Sequence[Program]) -> None:
+    one, other, _ = ring
+    other.run("qm.prepare('P')")
+    wait_on(one, "B")
+    wait_on(other, "A")
+    other.run("qm.connect().settle('P', 'commit')")
+    assert one.ask("wait.end()") == b"B2"
+    one.run("qm.back_out()")
+    assert other.ask("wait.end()") == b"A1"
+
+
+def test_the_victim_has_lost_nothing(ring: Sequence[Program], path: Path) -> None:
+    one, other, third = ring
+    wait_on(one, "B")
+    is_refused(other, "A")
+    assert other.ask("[(unit.gets, unit.program.name) for unit in qm.units()]") == [
+        (1, "child 0"),
+        (1, "child 1"),
+        (1, "child 2"),
+    ]
+    third.run("qm.back_out()")
+    other.run("qm.commit()")
+    assert one.ask("wait.end()") == b"B2"
+    with inorder.connect(path) as manager:
+        assert [manager.depth(queue) for queue in "ABC"] == [1, 0, 2]

@@ -1,0 +1,261 @@
+"""A call that waits in one process is woken by what another one does: each rule of B-28, and relaxed waits."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from statistics import median
+
+import pytest
+from tests.sqlite.programs import Program, child, path, programs, qm
+from tests.support import waiting
+
+from inorder import FOREVER as WITHOUT_END
+from inorder import Match, QueueManager
+from inorder.errors import GetInhibited, NoMessageAvailable, OrderPending, QueueDeleted, QueueManagerStopping
+
+__all__ = ["child", "path", "qm"]
+
+STRICT = {"read_order": "strict"}
+WAKING = {
+    "put": ("", {}, "qm.put('Q', b'2')"),
+    "commit of a put": ("qm.put('Q', b'2', syncpoint=True)", {}, "qm.commit()"),
+    "commit of a put, strictly": (
+        "qm.put('Q', b'2', syncpoint=True); other = qm.connect(); other.put('Q', b'3')",
+        STRICT,
+        "qm.commit()",
+    ),
+    "back out of a put": (
+        "other = qm.connect(); other.put('Q', b'1', syncpoint=True); qm.put('Q', b'2')",
+        STRICT,
+        "other.back_out()",
+    ),
+    "commit of a prepared unit": (
+        "qm.put('Q', b'2', syncpoint=True); qm.prepare('P'); qm.put('Q', b'3')",
+        STRICT,
+        "qm.settle('P', 'commit')",
+    ),
+    "back out of a prepared unit": (
+        "qm.put('Q', b'1', syncpoint=True); qm.prepare('P'); qm.put('Q', b'2')",
+        STRICT,
+        "qm.settle('P', 'back_out')",
+    ),
+    "commit of a get": (
+        "qm.put('Q', b'1'); qm.get('Q', syncpoint=True); qm.put('Q', b'2')",
+        STRICT,
+        "qm.commit()",
+    ),
+    "back out of a get": (
+        "qm.put('Q', b'2'); qm.get('Q', syncpoint=True); qm.put('Q', b'3')",
+        STRICT,
+        "qm.back_out()",
+    ),
+    "back out of a get, relaxed": ("qm.put('Q', b'2'); qm.get('Q', syncpoint=True)", {}, "qm.back_out()"),
+    "unlock of what was browsed with lock": (
+        "qm.put('Q', b'2'); queue = qm.open('Q', browse=True); queue.browse_first(lock=True)",
+        {},
+        "queue.unlock()",
+    ),
+    "a browse that moves on": (
+        "qm.put_many('Q', [b'2', b'3']); queue = qm.open('Q', browse=True); queue.browse_first(lock=True)",
+        STRICT,
+        "queue.browse_next(lock=True)",
+    ),
+    "close of a handle that locked": (
+        "qm.put('Q', b'2'); queue = qm.open('Q', browse=True); queue.browse_first(lock=True)",
+        {},
+        "queue.close()",
+    ),
+    "unlock by lock id": (
+        "uid = qm.put('Q', b'2').uid; locked = qm.browse_and_lock('Q')",
+        STRICT,
+        "qm.unlock('Q', uid, lock_id=locked.lock_id)",
+    ),
+    "release of a lock id": (
+        "qm.put('Q', b'2'); locked = qm.browse_and_lock('Q')",
+        {},
+        "qm.release_lock('Q', locked.lock_id)",
+    ),
+    "undo of a lock id's confirm id": (
+        "qm.put('Q', b'2'); locked = qm.browse_and_lock('Q', confirm_id=5)",
+        {},
+        "qm.undo('Q', 5)",
+    ),
+    "delete of what blocks": (
+        "uid = qm.put('Q', b'1').uid; locked = qm.browse_and_lock('Q'); qm.put('Q', b'2')",
+        STRICT,
+        "qm.delete('Q', uid, lock_id=locked.lock_id)",
+    ),
+    "confirm of a put": ("uid = qm.put('Q', b'2', confirm_id=7).uid", {}, "qm.confirm_put('Q', uid)"),
+    "undo of a put": ("qm.put('Q', b'1', confirm_id=7); qm.put('Q', b'2')", STRICT, "qm.undo('Q', 7)"),
+    "confirm of a get": (
+        "qm.put('Q', b'1'); uid = qm.get('Q', confirm_id=7).uid; qm.put('Q', b'2')",
+        STRICT,
+        "qm.confirm_get('Q', uid)",
+    ),
+    "undo of a get": ("qm.put('Q', b'2'); qm.get('Q', confirm_id=7)", {}, "qm.undo('Q', 7)"),
+}
+
+
+@pytest.mark.parametrize("what", WAKING)
+def test_a_waiting_get_is_woken_by(qm: QueueManager, child: Program, what: str) -> None:
+    before, how, act = WAKING[what]
+    child.run(before)
+    call = waiting(qm, lambda: qm.get("Q", wait=WITHOUT_END, **how))  # type: ignore[arg-type]
+    child.run(act)
+    assert call.result().body == b"2"
+
+
+BROWSING = ("put", "commit of a put, strictly", "back out of a put", "commit of a get", "back out of a get")
+
+
+@pytest.mark.parametrize("what", BROWSING)
+def test_a_waiting_browse_is_woken_by(qm: QueueManager, child: Program, what: str) -> None:
+    before, how, act = WAKING[what]
+    child.run(before)
+    with qm.open("Q", browse=True) as queue:
+        call = waiting(qm, lambda: queue.browse_first(wait=WITHOUT_END, **how))  # type: ignore[arg-type]
+        child.run(act)
+        assert call.result().body == b"2"
+
+
+def test_a_strict_wait_goes_on_when_a_pending_put_expires(qm: QueueManager, child: Program) -> None:
+    child.run("other = qm.connect(); other.put('Q', b'1', expiry=0.3, syncpoint=True); qm.put('Q', b'2')")
+    call = waiting(qm, lambda: qm.get("Q", wait=WITHOUT_END, read_order="strict"))
+    assert call.result().body == b"2"
+
+
+def test_a_strict_wait_goes_on_when_a_delayed_message_is_due(qm: QueueManager, child: Program) -> None:
+    child.run("qm.put('Q', b'2', delay=0.2); qm.put('Q', b'3')")
+    call = waiting(qm, lambda: qm.get("Q", wait=WITHOUT_END, read_order="strict"))
+    assert call.result().body == b"2"
+
+
+def test_a_delayed_message_of_another_process_ends_a_wait_when_it_is_due(qm: QueueManager, child: Program) -> None:
+    call = waiting(qm, lambda: qm.get("Q", wait=WITHOUT_END))
+    child.run("qm.put('Q', b'2', delay=0.1)")
+    assert call.result().body == b"2"
+
+
+def test_a_wait_for_a_whole_group_ends_with_its_last_member(qm: QueueManager, child: Program) -> None:
+    child.run("queue = qm.open('Q', output=True)")
+    child.run("queue.put(b'1', flags=inorder.Flags.IN_GROUP, logical=True)")
+    call = waiting(qm, lambda: qm.get("Q", wait=WITHOUT_END, logical=True, all_messages=True))
+    child.run("queue.put(b'2', flags=inorder.Flags.LAST_IN_GROUP, logical=True)")
+    assert call.result().body == b"1"
+
+
+def test_a_reader_that_leaves_half_a_group_wakes_strict_readers(qm: QueueManager, child: Program) -> None:
+    child.run("queue = qm.open('Q', input='shared', output=True)")
+    child.run("queue.put(b'1', flags=inorder.Flags.IN_GROUP, logical=True)")
+    child.run("queue.put(b'2', flags=inorder.Flags.LAST_IN_GROUP, logical=True); queue.get(logical=True)")
+    child.run("qm.put('Q', b'3')")
+    call = waiting(qm, lambda: qm.get("Q", wait=WITHOUT_END, logical=True, read_order="strict"))
+    child.run("queue.close()")
+    assert call.result().body == b"3"
+
+
+@pytest.mark.parametrize(
+    ("act", "error"),
+    [
+        ("qm.alter_queue('Q', get_allowed=False)", GetInhibited),
+        ("qm.stop()", QueueManagerStopping),
+    ],
+)
+def test_a_wait_ends_with(qm: QueueManager, child: Program, act: str, error: type[Exception]) -> None:
+    call = waiting(qm, lambda: qm.get("Q", wait=WITHOUT_END))
+    child.run(act)
+    assert isinstance(call.error(), error)
+
+
+def test_a_wait_on_a_queue_that_is_deleted_through_its_creators_handle_ends(qm: QueueManager, child: Program) -> None:
+    qm.create_model("MODEL", shareable=True, default_input="shared")
+    name = child.ask("(handle := qm.open('MODEL', input='shared')).name")
+    with qm.open(name, input="shared") as other:
+        call = waiting(qm, lambda: other.get(wait=WITHOUT_END))
+        child.run("handle.close()")
+        assert isinstance(call.error(), QueueDeleted)
+
+
+def test_a_wait_that_runs_out_leaves_no_trace(qm: QueueManager, child: Program) -> None:
+    with pytest.raises(NoMessageAvailable):
+        qm.get("Q", wait=0.05)
+    child.run("qm.put('Q', b'1', syncpoint=True); qm.connect().put('Q', b'2')")
+    with pytest.raises(OrderPending):
+        qm.get("Q", wait=0.05, read_order="strict")
+    assert child.ask("qm.order_view('Q').strict_waiters") == 0
+
+
+def test_a_death_wakes_a_strict_reader_within_about_a_second(qm: QueueManager, child: Program) -> None:
+    child.run("qm.put('Q', b'1', syncpoint=True)")
+    qm.put("Q", b"2")
+    call = waiting(qm, lambda: qm.get("Q", wait=WITHOUT_END, read_order="strict"))
+    child.kill()
+    assert call.result().body == b"2"
+
+
+# ---- several that wait
+
+
+def test_what_a_later_waiter_has_seen_is_still_told_to_earlier_ones(qm: QueueManager, child: Program) -> None:
+    """The second comes to wait between the put and the next look of the thread that watches for both."""
+    child.run("watch.LOOK_SECONDS = 0.3; other = qm.connect()")
+    child.run("first = Waiting(qm, lambda: qm.get('Q', wait=60))")
+    qm.put("Q", b"1")
+    child.run("second = Waiting(other, lambda: other.get('Q', wait=60, match=inorder.Match(correlation_id=b'none')))")
+    assert child.ask("first.end()") == b"1"
+    qm.put("Q", b"2", correlation_id=b"none")
+    assert child.ask("second.end()") == b"2"
+
+
+def test_of_many_that_wait_in_three_processes_each_message_goes_to_one(path: Path, qm: QueueManager) -> None:
+    with programs(path, 3) as each:
+        for one in each:
+            one.run("own = [qm.connect() for _ in range(4)]")
+            one.run("waits = [Waiting(m, lambda m=m: m.get('Q', wait=60)) for m in own]")
+        qm.put_many("Q", [b"%d" % number for number in range(12)])
+        got = [body for one in each for body in one.ask("[wait.end() for wait in waits]")]
+    assert sorted(got, key=int) == [b"%d" % number for number in range(12)]
+    assert qm.depth("Q") == 0
+
+
+def test_one_message_wakes_one_of_many_and_the_others_go_on_waiting(path: Path, qm: QueueManager) -> None:
+    with programs(path, 2) as each:
+        for one in each:
+            one.run("wait = Waiting(qm, lambda: qm.get('Q', wait=60))")
+        for number in range(2):
+            qm.put("Q", b"%d" % number)
+        assert sorted(one.ask("wait.end()") for one in each) == [b"0", b"1"]
+
+
+def test_a_waiter_for_one_message_is_not_given_another(qm: QueueManager, child: Program) -> None:
+    call = waiting(qm, lambda: qm.get("Q", wait=WITHOUT_END, match=Match(correlation_id=b"mine")))
+    child.run("qm.put('Q', b'1'); qm.put('Q', b'2', correlation_id=b'mine')")
+    assert call.result().body == b"2"
+
+
+# ---- what it costs
+
+MEASURE_SECONDS = 1.0
+
+
+def test_a_wake_up_takes_milliseconds(qm: QueueManager, child: Program, capsys: pytest.CaptureFixture[str]) -> None:
+    child.run("import time")
+    took = []
+    for _ in range(40):
+        call = waiting(qm, lambda: (qm.get("Q", wait=WITHOUT_END), time.monotonic())[1])
+        put_at = child.ask("(time.monotonic(), qm.put('Q', b'1'))[0]")
+        took.append((call.result() - put_at) * 1000)
+    took.sort()
+    with capsys.disabled():
+        print(f"\n    wake-up across processes: median {median(took):.1f} ms, slowest of 40 {took[-1]:.1f} ms")
+    assert median(took) < 100  # typically under 10; a look once a second would fail
+
+
+def test_a_process_that_waits_is_idle(qm: QueueManager, child: Program, capsys: pytest.CaptureFixture[str]) -> None:
+    child.run("import time; wait = Waiting(qm, lambda: qm.get('Q', wait=60)); at = time.process_time()")
+    child.run(f"time.sleep({MEASURE_SECONDS}); answer = time.process_time() - at")
+    used = child.ask("time.process_time() - at")
+    with capsys.disabled():
+        print(f"\n    a process that waits uses {used / MEASURE_SECONDS:.2%} of a core")
+    assert used / MEASURE_SECONDS < 0.05
