@@ -386,6 +386,14 @@ MANAGER_CALLS: Mapping[str, Sequence[Line]] = {
         Line(lambda w: w.qm.discard_expired(True), ArgumentError, Reason.ARGUMENT_ERROR, "limit"),
         Line(lambda w: w.qm.discard_expired("all"), ArgumentError, Reason.ARGUMENT_ERROR, "'all'"),
     ],
+    "backup": [
+        Line(lambda w: w.qm.backup(5), ArgumentError, Reason.ARGUMENT_ERROR, "path"),
+        Line(lambda w: w.qm.backup(""), ArgumentError, Reason.ARGUMENT_ERROR, "path"),
+        Line(lambda w: w.qm.backup("a\0b"), ArgumentError, Reason.ARGUMENT_ERROR, "path"),
+        Line(lambda w: w.qm.backup("copy.db", replace=1), ArgumentError, Reason.OPTIONS_ERROR, "replace"),
+        Line(lambda w: w.qm.backup("copy.db", progress=5), ArgumentError, Reason.ARGUMENT_ERROR, "progress"),
+        Line(lambda w: w.qm.backup("copy.db"), CallerError, Reason.FUNCTION_NOT_SUPPORTED, "memory"),
+    ],
 }
 
 HANDLE_CALLS: Mapping[str, Sequence[Line]] = {

@@ -43,7 +43,7 @@ from .message import Message, UniqueId, is_storable
 from .options import EVERYTHING, BrowseKeywords, GetKeywords, GetOptions, Match, OpenOptions, PutOptions, check_switch
 from .rules.puts import Program, PutResult
 from .session import Services, Session, services_at, services_of
-from .stores.base import Locked, OrderView, Outcome, Store, Unit
+from .stores.base import Locked, OrderView, Outcome, Progress, Store, Unit
 from .stores.memory import MemoryStore
 from .unit_of_work import UnitOfWork
 from .waiting import Room
@@ -519,6 +519,29 @@ class QueueManager:
             raise bad_argument("limit", limit, "an integer from 1")
         with self._session:
             return housekeeping.tidy(self._store, limit)
+
+    def backup(self, path: str | os.PathLike[str], *, replace: bool = False, progress: Progress | None = None) -> None:
+        """Copies the queue manager to another file as it is at one instant, while all go on using it.
+
+        The copy is a store of its own, which `inorder.connect` opens. What was committed before the call is in it.
+        Units of work that are open stay out of it: they are backed out when the copy is first opened.
+
+        Args:
+            path: of the copy. It appears there when it is whole and on disk.
+            replace: a file that is there is replaced; without it, it is refused.
+            progress: called with the bytes copied and the bytes in all, for each few MiB and at the end. What it
+                raises ends the backup.
+
+        Raises: ArgumentError, a file is there, or it is the store itself; CallerError 2298, the queue manager is in
+        memory; StoreError, the path cannot be written, or somebody has it open; StoreFull 2192.
+        """
+        if not isinstance(path, str | os.PathLike) or not os.fspath(path) or "\0" in str(path):
+            raise bad_argument("path", path, "the path of a file")
+        check_switch("replace", replace)
+        if progress is not None and not callable(progress):
+            raise bad_argument("progress", progress, "a function of two numbers")
+        with self._session:
+            self._store.backup(path, replace=replace, progress=progress)
 
     # --- the end
 

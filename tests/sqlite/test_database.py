@@ -36,7 +36,7 @@ def database(path: Path) -> Iterator[Database]:
 def syncs(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The descriptors that were synced."""
     done: list[int] = []
-    monkeypatch.setattr(log_module, "_sync_data", done.append)
+    monkeypatch.setattr(log_module, "sync_data", done.append)
     return done
 
 
@@ -245,7 +245,7 @@ def test_a_sync_covers_what_others_committed_before(database: Database, path: Pa
         child.run("write(database); other = database.ticket")
         write(database)
         database.sync(database.ticket)
-        child.run("log._sync_data = None; database.sync(other)")  # would fail if it synced
+        child.run("log.sync_data = None; database.sync(other)")  # would fail if it synced
 
 
 def test_who_waits_behind_a_leader_is_covered_by_the_next_sync(
@@ -259,7 +259,7 @@ def test_who_waits_behind_a_leader_is_covered_by_the_next_sync(
         leading.set()
         assert go_on.wait(20)
 
-    monkeypatch.setattr(log_module, "_sync_data", sync)
+    monkeypatch.setattr(log_module, "sync_data", sync)
     write(database)
     first = Call(lambda: database.sync(1))
     assert leading.wait(20)
@@ -278,7 +278,7 @@ def test_a_sync_that_failed_is_not_tried_again(database: Database, path: Path, m
 
     write(database)
     with monkeypatch.context() as patched:
-        patched.setattr(log_module, "_sync_data", fail)
+        patched.setattr(log_module, "sync_data", fail)
         with pytest.raises(StoreError, match="could not be synced to disk: Input/output error"):
             database.sync(database.ticket)
     with pytest.raises(StoreError, match="an earlier sync to disk failed"):

@@ -28,7 +28,12 @@ def _run(given: list[str]) -> int:
     parser.add_argument("--version", action="version", version=f"inorder {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     commands.add_parser(
-        "demo", help="show order on a queue: physical, logical, relaxed, strict; confirm, lock and undo"
+        "demo",
+        help="show order on a queue: physical, logical, relaxed, strict; several processes on one file",
+        description="Shows order on a queue, by several processes on one file in a temporary folder: physical and "
+        "logical order, whole groups, relaxed and strict readers, confirm ids and locks, waits across processes, and "
+        "processes that are killed. It takes a few seconds, needs no set-up, and leaves nothing behind.",
+        epilog="exit status: 0 all was as documented; 1 something was not; 2 a process failed. NO_COLOR is heeded.",
     )
     scenarios = commands.add_parser("scenarios", help="run scenario tables", add_help=False)
     scenarios.add_argument("rest", nargs=argparse.REMAINDER)

@@ -12,6 +12,7 @@ specification: a store that gives other answers is wrong.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Protocol
@@ -198,6 +199,7 @@ class Change:
 
 
 Observer = Callable[[Change], None]
+Progress = Callable[[int, int], object]  # bytes done, bytes in all
 
 
 class Store(Protocol):
@@ -406,6 +408,14 @@ class Store(Protocol):
 
     def attend(self, *, waits: bool) -> None:
         """A call of this process begins (or ends) to wait: observers are to be told what other processes change."""
+        ...
+
+    def backup(self, path: str | os.PathLike[str], *, replace: bool, progress: Progress | None) -> None:
+        """Copies the store as it is at one instant to another file, while others go on; also after a stop.
+
+        Raises: ArgumentError, a file is there and is not to be replaced; CallerError 2298, there is no file to
+        copy; StoreError, StoreFull. At `path` there is then what was there before.
+        """
         ...
 
     def stop(self) -> None:

@@ -8,6 +8,7 @@ stores must give the same answers; this one is to be read.
 from __future__ import annotations
 
 import itertools
+import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Literal
@@ -22,6 +23,7 @@ from ...attributes import (
 )
 from ...clock import Clock, SystemClock
 from ...errors import (
+    CallerError,
     GetInhibited,
     InconsistentCall,
     OrderDeadlock,
@@ -48,6 +50,7 @@ from ..base import (
     Opened,
     OrderView,
     Outcome,
+    Progress,
     PutOutcome,
     PutRequest,
     Unit,
@@ -432,6 +435,12 @@ class MemoryStore:
 
     def attend(self, *, waits: bool) -> None:
         """Nobody else is there to change anything."""
+
+    def backup(self, path: str | os.PathLike[str], *, replace: bool, progress: Progress | None) -> None:
+        raise CallerError(
+            "a queue manager in memory cannot be backed up: connect to a file for one that can",
+            reason=Reason.FUNCTION_NOT_SUPPORTED,
+        )
 
     def close_store(self) -> None:
         """What is in memory goes with the object."""

@@ -69,7 +69,7 @@ class Database:
         self.path = Path(path).resolve()
         self._name = str(self.path)
         self.ticket = 0
-        self._version = version
+        self._schema, self._version = schema, version
         self._changed: set[int] = set()
         self._owners: set[int] = set()
         self._refusal: type[InorderError] | None = None
@@ -83,7 +83,7 @@ class Database:
             self._coordination = attach(Path(f"{self.path}-lock"), _made(self.path))
             try:
                 self._log = Log(self.path, self._coordination, self._connect_for_checkpoints)
-                self._open_first(schema)
+                self._open_first()
             except BaseException:
                 self._disconnect()
                 detach(self._coordination)
@@ -93,14 +93,14 @@ class Database:
 
     # ---- opening
 
-    def _open_first(self, schema: str) -> None:
+    def _open_first(self) -> None:
         """Connect; what is missing of a new store is made in the turn, so that of two who begin one waits."""
         self._coordination.take(TURN)
         try:
             with told_as_ours(self.path):
                 self._connection = self._connect_for_use()
                 if self._pragma("application_id") != APPLICATION_ID:
-                    self._create(self._connection, schema)
+                    self._create(self._connection)
                 refuse_other_version(self.path, self._pragma("user_version"), self._version)
                 self._use_log()
         finally:
@@ -132,7 +132,7 @@ class Database:
     def _connect_for_checkpoints(self) -> apsw.Connection:
         return self._connect(CHECKPOINT_CACHE_KIB)
 
-    def _create(self, connection: apsw.Connection, schema: str) -> None:
+    def _create(self, connection: apsw.Connection) -> None:
         # In a rollback journal still, and synced: see opening.py.
         _patiently(connection, "PRAGMA synchronous = FULL")
         _patiently(connection, "BEGIN EXCLUSIVE")
@@ -141,7 +141,7 @@ class Database:
                 raise StoreForeign(f"{self.path} is an SQLite file of another program", path=str(self.path))
             connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
             connection.execute(f"PRAGMA user_version = {self._version}")
-            connection.execute(schema).fetchall()  # to the end, also past a statement that gives rows
+            connection.execute(self._schema).fetchall()  # to the end, also past a statement that gives rows
             _patiently(connection, "COMMIT")
         except BaseException:
             self._end_transaction(connection)
@@ -398,6 +398,11 @@ class Database:
     def is_closed(self) -> bool:
         """Whether `close` was called, or this process was forked from the one that opened it."""
         return self._refusal is not None
+
+    def again(self) -> Database:
+        """The same file, opened once more: for a long reading transaction beside those of this one."""
+        self._refuse_unusable()
+        return Database(self.path, schema=self._schema, version=self._version)
 
     def close(self) -> None:
         """Close the files and let this object's owners die; a second call does nothing."""

@@ -85,7 +85,7 @@ class Log:
             )
         try:
             with self._file_in_use:
-                _sync_data(self._current())
+                sync_data(self._current())
         except OSError as error:
             self._coordination.fail_sync()
             raise StoreError(
@@ -99,15 +99,8 @@ class Log:
             self._close_file()
             self._descriptor = os.open(self._path, os.O_RDWR | os.O_CLOEXEC)
             self._identity = identity
-            self._sync_folder()
+            sync_folder(self._path.parent)
         return self._descriptor
-
-    def _sync_folder(self) -> None:
-        folder = os.open(self._path.parent, os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
 
     def _close_file(self) -> None:
         if self._descriptor is not None:
@@ -130,6 +123,7 @@ class Log:
         shared = self._coordination
         if self._pages < self._tidy_at or not shared.try_take(TIDYING):
             return
+        self._tidy_at = self._pages + LONG_PAGES // 4  # if it fails: not again at each commit
         try:
             reached("checkpoint")
             with told_as_ours(self._database):
@@ -184,8 +178,18 @@ class Log:
                 self._connection = None
 
 
-def _sync_data(descriptor: int) -> None:
+def sync_data(descriptor: int) -> None:
+    """Bring what was written to a file to disk. Raises: OSError."""
     if sys.platform == "darwin":
         fcntl.fcntl(descriptor, fcntl.F_FULLFSYNC)  # fsync leaves it in the drive's cache there
     else:
         os.fdatasync(descriptor)
+
+
+def sync_folder(path: Path) -> None:
+    """Bring the names in a folder to disk. Raises: OSError."""
+    folder = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)

@@ -47,6 +47,7 @@ from ..base import (
     Opened,
     OrderView,
     Outcome,
+    Progress,
     PutOutcome,
     PutRequest,
     Unit,
@@ -57,6 +58,7 @@ from ..reading import Reading
 from ..rows import Row
 from ..telling import Teller
 from . import owners, views
+from .backup import back_up
 from .catalog import Definitions, SqliteCatalog
 from .codec import Codec
 from .database import Database
@@ -582,6 +584,9 @@ class SqliteStore:
         with self.verb(though_stopped=True) as verb:
             self.database.stopped = False
             owners.start(self, verb)
+
+    def backup(self, path: str | os.PathLike[str], *, replace: bool, progress: Progress | None) -> None:
+        back_up(self.database, path, replace=replace, progress=progress)
 
     def close_store(self) -> None:
         """Ends what is left of the connections of this process, and closes the files. Harmless when repeated."""

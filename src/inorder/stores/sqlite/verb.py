@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from types import TracebackType
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,9 @@ from .transaction import SqliteTransaction
 
 if TYPE_CHECKING:
     from .store import SqliteStore
+
+
+log = logging.getLogger("inorder.stores")
 
 
 class Verb:
@@ -62,7 +66,10 @@ class Verb:
         if transaction.durable:
             database.sync(ticket)
         if self._writes and not store.keeps_log:
-            database.tidy_log()
+            try:
+                database.tidy_log()
+            except StoreError:  # the verb has happened, and says so: the caller would do it once more
+                log.exception("the log could not be copied into the database; it grows until it can be")
 
     def _commit(self) -> None:
         transaction, database = self._transaction, self._store.database

@@ -1,0 +1,114 @@
+"""A copy of a store that others go on using: one state of it, whole, in one file.
+
+The copy is made page by page inside one reading transaction, so that it is the store at one instant, whatever others
+write meanwhile; they wait for nothing. (SQLite begins a copy in steps anew when another process writes between two of
+them, unless the steps share a transaction.) `VACUUM INTO` would copy one state too, but builds every index anew, tells
+nothing of its progress, and does not sync.
+
+It is written under another name, synced, and then given its own: at that name there is a whole copy or what was there
+before. A connection of its own does it, so that the other threads of this process go on, and a fork waits for it.
+
+Units of work, handles and waits of those who are connected are in the copy too. Nobody lives there, so that the first
+to open it starts its queue manager: it backs out and closes all that, as after a crash of the machine (`owners.py`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from pathlib import Path
+from typing import Final
+
+import apsw
+
+from ...errors import StoreError, bad_argument
+from ..base import Progress
+from .coordination import identity_of, opening_error
+from .database import Database
+from .faults import told_as_ours
+from .log import sync_data, sync_folder
+
+STEP_PAGES: Final = 1_024  # 4 MiB between two calls of `progress`
+
+
+def back_up(store: Database, path: str | os.PathLike[str], *, replace: bool, progress: Progress | None) -> None:
+    """Copy a store to another file; what was committed before the call is in it.
+
+    Args:
+        store: what is copied; it is opened once more.
+        path: of the copy.
+        replace: a file that is there is replaced, if it is no store that is open.
+        progress: called with the bytes copied and the bytes in all; what it raises ends the copy.
+
+    Raises: ArgumentError, a file is there and is not to be replaced; StoreError, StoreFull.
+    """
+    target = Path(path).resolve()
+    _refuse_unfit(target, store.path, replace=replace)
+    try:
+        descriptor, name = tempfile.mkstemp(prefix=f"{target.name}.", suffix=".part", dir=target.parent)
+    except OSError as error:
+        raise opening_error(target, error) from error
+    os.close(descriptor)
+    try:
+        with contextlib.closing(store.again()) as source, source.reading():
+            _copy(source.connection, name, target, progress)
+        _publish(Path(name), target, store.path, replace=replace)
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(name)  # noqa: PTH108 - as mkstemp named it
+
+
+def _refuse_unfit(target: Path, store: Path, *, replace: bool) -> None:
+    if not target.parent.is_dir():
+        raise StoreError(f"{target} cannot be written: there is no folder {target.parent}", path=str(target))
+    if target.is_dir() or (target.exists() and not replace):
+        raise bad_argument("path", str(target), "the path of a file that is not there yet, or replace=True")
+    if identity_of(target) == identity_of(store):
+        raise bad_argument("path", str(target), "another file than the store itself")
+    for log in (f"{target}-wal", f"{target}-journal"):
+        if os.path.lexists(log):
+            raise StoreError(
+                f"{target} cannot be replaced: {log} is there, so that somebody has it open, or died with it open. "
+                "Close it, or open it once and close it; or choose another path.",
+                path=str(target),
+            )
+
+
+def _copy(source: apsw.Connection, name: str, target: Path, progress: Progress | None) -> None:
+    with told_as_ours(target), contextlib.closing(_new(name)) as copy, copy.backup("main", source, "main") as steps:
+        while not steps.step(STEP_PAGES):
+            _tell(steps, source, progress)
+        _tell(steps, source, progress)
+
+
+def _new(name: str) -> apsw.Connection:
+    # Nobody else knows the file: it needs no locks, which a network file system may lack, and no way back.
+    connection = apsw.Connection(name, flags=apsw.SQLITE_OPEN_READWRITE, vfs="unix-none")
+    connection.execute("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF").fetchall()
+    return connection
+
+
+def _tell(steps: apsw.Backup, source: apsw.Connection, progress: Progress | None) -> None:
+    if progress is not None:
+        page = int(source.execute("PRAGMA page_size").get)
+        progress((steps.page_count - steps.remaining) * page, steps.page_count * page)
+
+
+def _publish(part: Path, target: Path, store: Path, *, replace: bool) -> None:
+    """Sync the copy, and give it its name."""
+    try:
+        descriptor = os.open(part, os.O_RDWR | os.O_CLOEXEC)
+        try:
+            sync_data(descriptor)
+        finally:
+            os.close(descriptor)
+        _refuse_unfit(target, store, replace=replace)
+        if not replace:  # of two who chose one name, one is refused
+            os.close(os.open(target, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+        part.replace(target)
+        sync_folder(target.parent)
+    except FileExistsError:
+        raise bad_argument("path", str(target), "the path of a file that is not there yet, or replace=True") from None
+    except OSError as error:
+        raise opening_error(target, error) from error

@@ -1,0 +1,273 @@
+"""A backup while others write: one state of the store, whole, that opens as a store of its own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import apsw
+import pytest
+
+import inorder
+from inorder import ArgumentError, StoreError, UniqueId
+from inorder.message import Message
+
+MEMBERS = 5
+
+# Puts units of MEMBERS messages, and says each number when its commit has been acknowledged.
+WRITER = f"""
+import sys
+import threading
+import inorder
+qm = inorder.connect(sys.argv[1], program="writer")
+qm.put("UNITS", b"open", syncpoint=True)
+other = qm.connect()
+number = 0
+while True:
+    with other.unit_of_work():
+        for member in range({MEMBERS}):
+            other.put("UNITS", f"{{number}}.{{member}}".encode() + bytes(2000))
+    print(number, flush=True)
+    number += 1
+"""
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "orders.db"
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Path:
+    return tmp_path / "copy.db"
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[subprocess.Popen[str]]:
+    """Another process that writes all the time."""
+    with subprocess.Popen([sys.executable, "-c", WRITER, str(path)], stdout=subprocess.PIPE, text=True) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def told(process: subprocess.Popen[str]) -> int:
+    """The next unit that the writer was promised."""
+    assert process.stdout is not None
+    line = process.stdout.readline()
+    assert line, "the writer has ended"
+    return int(line)
+
+
+def names(messages: list[Message]) -> list[str]:
+    return [message.body.rstrip(b"\0").decode() for message in messages]
+
+
+def check_database(path: Path) -> None:
+    connection = apsw.Connection(str(path))
+    assert connection.execute("PRAGMA integrity_check").get == "ok"
+    assert connection.execute("PRAGMA foreign_key_check").fetchall() == []
+    connection.close()
+
+
+def test_what_was_acknowledged_before_is_in_the_copy_and_units_are_whole(path: Path, copy: Path) -> None:
+    with inorder.connect(path) as qm:
+        qm.create_queue("UNITS")
+        qm.put_many("UNITS", [bytes(3000)] * 4000)  # so that the copy takes several steps
+        qm.get_many("UNITS", 4000)
+        with writing(path) as process:
+            for _ in range(10):
+                told(process)
+            for _ in range(3):
+                before = told(process)
+                during: list[int] = []
+                qm.backup(copy, replace=True, progress=lambda done, total: during.append(told(process)))  # noqa: B023
+                assert len(during) > 1, "the writer went on"
+                check_database(copy)
+                with inorder.connect(copy) as copied:
+                    assert copied.units() == [], "whoever was connected is not there"
+                    found = names(list(copied.browse("UNITS")))
+                    wholes = [f"{unit}.{member}" for unit in range(len(found) // MEMBERS) for member in range(MEMBERS)]
+                    assert found == wholes
+                    assert len(found) // MEMBERS > before
+                    assert copied.depth("UNITS") == len(found)
+    assert sorted(one.name for one in path.parent.iterdir() if one.suffix == ".part") == []
+
+
+def test_units_of_those_who_are_connected_end_in_the_copy_and_named_units_stay(path: Path, copy: Path) -> None:
+    with inorder.connect(path) as qm:
+        qm.create_queue("Q")
+        qm.put_many("Q", [b"1", b"2", b"3"])
+        qm.get("Q", syncpoint=True)
+        qm.put("Q", b"not committed", syncpoint=True)
+        named = qm.connect()
+        named.put("Q", b"prepared", syncpoint=True)
+        named.prepare("transfer")
+        held = named.put("Q", b"held", confirm_id=7)
+        qm.backup(copy)
+        with inorder.connect(copy) as copied:
+            assert {unit.kind for unit in copied.units()} == {"prepared", "confirm"}
+            assert names(list(copied.browse("Q"))) == ["1", "2", "3"]
+            assert next(iter(copied.browse("Q"))).backout_count == 1
+            copied.settle("transfer", "commit")
+            copied.confirm_put("Q", held.uid)
+            copied.close_queue("Q")
+            copied.delete_queue("Q", purge=True)
+        qm.commit()
+        assert names(list(qm.browse("Q"))) == ["2", "3", "not committed"], "the copy is another store"
+    check_database(copy)
+
+
+def test_numbers_in_the_copy_go_on_above_what_was_reserved(path: Path, copy: Path) -> None:
+    with inorder.connect(path) as qm:
+        qm.create_queue("Q")
+        last = qm.put("Q", b"1").uid
+        qm.backup(copy)
+    with inorder.connect(copy) as copied:
+        first = copied.put("Q", b"2").uid
+        assert isinstance(first, UniqueId)
+        assert first.number > last.number + 100
+        assert names(list(copied.browse("Q"))) == ["1", "2"]
+
+
+def test_the_copy_is_private_and_needs_no_file_beside_it(path: Path, copy: Path) -> None:
+    with inorder.connect(path) as qm:
+        path.chmod(0o660)
+        qm.backup(copy)
+        assert copy.stat().st_mode & 0o777 == 0o600
+        assert not list(copy.parent.glob("copy.db?*"))
+
+
+def test_progress_is_told_in_bytes_up_to_the_whole(path: Path, copy: Path) -> None:
+    seen: list[tuple[int, int]] = []
+    with inorder.connect(path) as qm:
+        qm.create_queue("Q")
+        qm.put_many("Q", [bytes(10_000)] * 1000)
+        qm.backup(copy, progress=lambda done, total: seen.append((done, total)))
+    assert seen == sorted(seen)
+    assert seen[-1] == (copy.stat().st_size, copy.stat().st_size)
+
+
+def test_a_backup_that_fails_leaves_what_was_there(path: Path, copy: Path) -> None:
+    def enough(done: int, total: int) -> None:
+        raise KeyboardInterrupt
+
+    copy.write_text("precious")
+    with inorder.connect(path) as qm:
+        with pytest.raises(KeyboardInterrupt):
+            qm.backup(copy, replace=True, progress=enough)
+        assert copy.read_text() == "precious"
+        assert {one.name for one in path.parent.iterdir()} >= {"copy.db", "orders.db"}
+        assert not list(path.parent.glob("*.part"))
+        qm.create_queue("Q")
+        qm.put("Q", b"all is well")
+
+
+def test_a_file_that_is_there_is_refused_unless_it_is_to_be_replaced(path: Path, copy: Path) -> None:
+    copy.write_text("precious")
+    with inorder.connect(path) as qm:
+        with pytest.raises(ArgumentError, match="replace"):
+            qm.backup(copy)
+        assert copy.read_text() == "precious"
+        qm.backup(copy, replace=True)
+        with inorder.connect(copy) as copied:
+            assert copied.queues() == qm.queues()
+
+
+def test_a_file_that_comes_meanwhile_is_refused_too(path: Path, copy: Path) -> None:
+    with inorder.connect(path) as qm, pytest.raises(ArgumentError, match="replace"):
+        qm.backup(copy, progress=lambda done, total: copy.write_text("mine"))
+    assert copy.read_text() == "mine"
+
+
+def test_the_store_itself_under_whatever_name_is_refused(path: Path, tmp_path: Path) -> None:
+    with inorder.connect(path) as qm:
+        os.link(path, tmp_path / "link.db")
+        (tmp_path / "soft.db").symlink_to(path)
+        for name in ("orders.db", "link.db", "soft.db"):
+            with pytest.raises(ArgumentError, match="itself"):
+                qm.backup(tmp_path / name, replace=True)
+
+
+def test_a_store_that_is_open_is_not_replaced(path: Path, copy: Path) -> None:
+    with inorder.connect(path) as qm, inorder.connect(copy) as other:
+        other.create_queue("THEIRS")
+        with pytest.raises(StoreError, match="open"):
+            qm.backup(copy, replace=True)
+        other.put("THEIRS", b"all is well")
+
+
+def test_a_folder_that_is_not_there_or_is_meant_as_the_file(path: Path, tmp_path: Path) -> None:
+    with inorder.connect(path) as qm:
+        with pytest.raises(StoreError, match="no folder"):
+            qm.backup(tmp_path / "nowhere" / "copy.db")
+        with pytest.raises(ArgumentError, match="path"):
+            qm.backup(tmp_path, replace=True)
+
+
+def test_a_disk_that_takes_no_more_is_told_and_nothing_is_left(path: Path, copy: Path) -> None:
+    program = f"""
+import os, resource, signal
+import inorder
+qm = inorder.connect({str(path)!r})
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
+try:
+    qm.backup({str(copy)!r})
+except inorder.StoreError as error:
+    print(error, flush=True)
+os._exit(0)
+"""
+    with inorder.connect(path) as qm:
+        qm.create_queue("Q")
+        qm.put_many("Q", [bytes(10_000)] * 500)
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    assert str(copy) in done.stdout, (done.stdout, done.stderr)
+    assert sorted(one.name for one in path.parent.iterdir()) == ["orders.db", "orders.db-lock"]
+
+
+def test_a_process_may_fork_in_the_middle_of_a_backup(path: Path, copy: Path) -> None:
+    statuses: list[int] = []
+
+    def fork(done: int, total: int) -> None:
+        child = os.fork()
+        if not child:
+            try:
+                inorder.connect(path)
+            except inorder.ForkedConnection:
+                os._exit(7)
+            os._exit(1)
+        statuses.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+
+    with inorder.connect(path) as qm:
+        qm.create_queue("Q")
+        qm.put("Q", b"1")
+        qm.backup(copy, progress=fork)
+        qm.put("Q", b"2")
+        assert statuses == [7]
+    with inorder.connect(copy) as copied:
+        assert names(list(copied.browse("Q"))) == ["1"]
+    check_database(copy)
+
+
+def test_the_other_threads_of_the_process_go_on(path: Path, copy: Path) -> None:
+    with inorder.connect(path) as qm:
+        qm.create_queue("Q")
+        other = qm.connect()
+
+        def put(done: int, total: int) -> None:
+            thread = threading.Thread(target=other.put, args=("Q", b"meanwhile"))
+            thread.start()
+            thread.join(30)
+            assert not thread.is_alive()
+
+        qm.backup(copy, progress=put)
+        assert qm.depth("Q") >= 1
+    with inorder.connect(copy) as copied:
+        assert copied.depth("Q") == 0, "the copy is of one instant"
