@@ -350,7 +350,7 @@ INSERT INTO leftover VALUES (?);
 
 -- name: some leftovers
 -- The length of a body is in front of it: none is read.
-SELECT l.id, coalesce(length(c.body), 0) FROM leftover l LEFT JOIN content c ON c.id = l.id LIMIT ?;
+SELECT leftover.id, coalesce(length(c.body), 0) FROM leftover LEFT JOIN content c ON c.id = leftover.id LIMIT ?;
 
 -- name: forget leftovers
 DELETE FROM leftover WHERE id = ?;
