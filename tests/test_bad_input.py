@@ -293,6 +293,10 @@ MANAGER_CALLS: Mapping[str, Sequence[Line]] = {
         Line(lambda w: w.qm.put_stream("Q", io.StringIO("text")), ArgumentError, Reason.ARGUMENT_ERROR, "bytes"),
         Line(lambda w: w.qm.put_stream("Q", stream(), chunk=0), ArgumentError, Reason.ARGUMENT_ERROR, "chunk"),
         Line(lambda w: w.qm.put_stream("Q", stream(), chunk=True), ArgumentError, Reason.ARGUMENT_ERROR, "chunk"),
+        Line(lambda w: w.qm.put_stream("Q", stream(), most=0), ArgumentError, Reason.ARGUMENT_ERROR, "999,999,999"),
+        Line(lambda w: w.qm.put_stream("Q", stream(), most=10**9), ArgumentError, Reason.ARGUMENT_ERROR, "most"),
+        Line(lambda w: w.qm.put_stream("Q", stream(), most=9, chunk=4), ArgumentError, Reason.OFFSET_ERROR, "stream"),
+        Line(lambda w: w.qm.put_stream("Q", stream(), as_group=1), ArgumentError, Reason.OPTIONS_ERROR, "as_group"),
         Line(lambda w: w.qm.put_stream("Q", stream(), colour=1), ArgumentError, Reason.ARGUMENT_ERROR, "colour"),
         Line(lambda w: w.qm.put_stream("Q", stream(), body=b""), ArgumentError, Reason.ARGUMENT_ERROR, "body"),
         Line(lambda w: w.qm.put_stream("Q", stream(), logical=False), ArgumentError, Reason.ARGUMENT_ERROR, "logical"),
@@ -303,6 +307,7 @@ MANAGER_CALLS: Mapping[str, Sequence[Line]] = {
     "get_stream": [
         Line(lambda w: w.qm.get_stream("ORDERS", stream()), UnknownQueue, Reason.UNKNOWN_OBJECT_NAME, "'ORDERS'"),
         Line(lambda w: w.qm.get_stream("Q", 5), ArgumentError, Reason.ARGUMENT_ERROR, "stream"),
+        Line(lambda w: w.qm.get_stream("Q", stream(), as_group=1), ArgumentError, Reason.OPTIONS_ERROR, "as_group"),
         Line(lambda w: w.qm.get_stream("Q", stream(), wait=-1), ArgumentError, Reason.WAIT_INTERVAL_ERROR, "wait"),
         Line(lambda w: w.qm.get_stream("Q", stream(), match=5), ArgumentError, Reason.MATCH_OPTIONS_ERROR, "match"),
     ],

@@ -6,15 +6,16 @@ is whole, and a unit of work is there when one is needed.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import nullcontext
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any
 
 from .errors import CallerError, InconsistentCall, Reason, bad_argument
 from .handle import Queue
-from .message import IN_GROUP, LAST_IN_GROUP, LAST_SEGMENT, NO_ID, NUMBER_MAX, SEGMENT, Descriptor, Message
-from .options import EVERYTHING, GetOptions, Match, PutOptions
+from .message import ANY_GROUP, IN_GROUP, LAST_IN_GROUP, LAST_SEGMENT, NO_ID, NUMBER_MAX, SEGMENT, Descriptor, Message
+from .options import EVERYTHING, GetOptions, Match, PutOptions, check_switch
+from .rules.grouping import GroupState
 from .rules.puts import PutResult
 from .session import Session
 from .unit_of_work import UnitOfWork
@@ -143,7 +144,11 @@ def get_group(session: Session, queue: Queue, options: GetOptions) -> Generator[
     puts and gets of this connection belong to that unit. A loop that is left early ends it at once, unless the
     iterator is kept in a name: then close it, or take the group in a unit of work of your own.
 
-    Raises: NoMessageAvailable 2033; InconsistentCall 2241, this handle is inside a group; as `Queue.get`.
+    Memory holds a page of a large group, which is read as the loop goes on; so a unit of your own may be settled
+    when the loop has ended, not before.
+
+    Raises: NoMessageAvailable 2033; InconsistentCall 2241, this handle is inside a group; as `Queue.get`;
+    UnitNotFound, the unit of work was settled before all of a large group was read.
     """
     state = queue.get_state
     if state.group_open or state.message_open:
@@ -155,19 +160,34 @@ def get_group(session: Session, queue: Queue, options: GetOptions) -> Generator[
 
 
 def put_stream(
-    session: Session, queue: Queue, stream: IO[bytes], *, chunk: int = CHUNK_BYTES, **fields: Any
+    session: Session,
+    queue: Queue,
+    stream: IO[bytes],
+    *,
+    chunk: int = CHUNK_BYTES,
+    as_group: bool = False,
+    most: int = NUMBER_MAX,
+    **fields: Any,
 ) -> PutResult:
     """Puts all that a binary stream holds as one logical message, a segment for every `chunk` bytes.
 
     Memory holds two chunks. It is one unit of work: the open one, or one of its own. If it fails, nothing of it
     stays on the queue.
 
-    Returns: what the last put returned; its offset plus the last chunk is the length.
+    Args:
+        chunk: bytes, 1 to 999,999,999.
+        as_group: the stream becomes a group of its own, of as many logical messages as it needs, so that it may be of
+            any length; `get_stream(as_group=True)` brings all of it back. Also a short one does.
+        most: bytes of one logical message, 1 to 999,999,999.
 
-    Raises: ArgumentError 2251, the stream is longer than 999,999,999 bytes; as `Queue.put`.
+    Returns: what the last put returned; its offset plus the last chunk is the length of the last logical message.
+
+    Raises: ArgumentError 2251, the stream is longer than `most` bytes and is to be no group; InconsistentCall 2242,
+    2241, the handle has a logical message or (with `as_group`) a group open; as `Queue.put`.
     """
-    if not isinstance(chunk, int) or isinstance(chunk, bool) or not 1 <= chunk <= NUMBER_MAX:
-        raise bad_argument("chunk", chunk, f"a number of bytes from 1 to {NUMBER_MAX:,}")
+    _check_bytes("chunk", chunk)
+    _check_bytes("most", most)
+    check_switch("as_group", as_group)
     if not callable(getattr(stream, "read", None)):
         raise bad_argument("stream", stream, "a binary stream to read from")
     _check_fields(fields)
@@ -175,19 +195,43 @@ def put_stream(
     before = queue.put_state
     if before.message_open:
         raise InconsistentCall("this handle has a logical message open: end it first", reason=Reason.INCOMPLETE_MSG)
+    if as_group and (given & ANY_GROUP or before.group_open):
+        raise InconsistentCall("a stream as a group is a group of its own", reason=Reason.INCOMPLETE_GROUP)
     with _unit(session):
-        data, following = _read(stream, chunk), _read(stream, chunk)
-        if not following:
-            return queue.put(data, LOGICAL_IN_UNIT, flags=given, **fields)
         try:
-            while following:
-                queue.put(data, LOGICAL_IN_UNIT, flags=given | SEGMENT, **fields)
-                data, following = following, _read(stream, chunk)
-            return queue.put(data, LOGICAL_IN_UNIT, flags=given | LAST_SEGMENT, **fields)
+            for data, flags in _pieces(stream, chunk, most, IN_GROUP if as_group else 0):
+                result = queue.put(data, LOGICAL_IN_UNIT, flags=given | flags, **fields)
+            if as_group:
+                queue.end_group()
         except BaseException:
-            if queue.put_state.message_open:
-                queue.withdraw(before)
+            after = queue.put_state
+            if after.message_open or (as_group and after.group_open):
+                queue.withdraw(before, whole_group=as_group)
             raise
+        return result
+
+
+def _pieces(stream: IO[bytes], chunk: int, most: int, group: int) -> Iterator[tuple[bytes, int]]:
+    """The segments that a stream becomes, with the flags of each: of one logical message, or with the flag `group`
+    of as many as are needed.
+
+    Raises: ArgumentError 2251, it is too long for one.
+    """
+    length, following = 0, _read(stream, min(chunk, most))
+    while True:
+        data, length = following, length + len(following)
+        following = _read(stream, min(chunk, most - length if length < most else most))
+        if length > most or (length == most and following and not group):
+            allowed = f"at most {most:,} bytes for one logical message; as_group=True makes a group of several"
+            raise bad_argument("stream", f"{length + len(following):,} bytes or more", allowed, Reason.OFFSET_ERROR)
+        ends_message = length == most or not following
+        begins_message = length == len(data)
+        segment = 0 if begins_message and ends_message else LAST_SEGMENT if ends_message else SEGMENT
+        yield data, group | segment
+        if not following:
+            return
+        if ends_message:
+            length = 0
 
 
 def get_stream(
@@ -197,31 +241,50 @@ def get_stream(
     *,
     wait: float | None = 0,
     match: Match = EVERYTHING,
+    as_group: bool = False,
 ) -> Message:
     """Gets one logical message and writes its data to a binary stream, segment by segment.
 
     Memory holds one segment. It is one unit of work: the open one, or one of its own, committed when all is
     written, backed out if that fails (what was written then is not all).
 
+    Args:
+        as_group: gets a whole group, as `put_stream(as_group=True)` makes one, and writes the data of all its logical
+            messages, in order; or one logical message in no group.
+
     Returns: the first segment's descriptor, without body, with the whole length.
 
-    Raises: NoMessageAvailable 2033; InconsistentCall 2242, this handle is inside a logical message.
+    Raises: NoMessageAvailable 2033; InconsistentCall 2242, 2241, this handle is inside a logical message or (with
+    `as_group`) a group.
     """
     if not callable(getattr(stream, "write", None)):
         raise bad_argument("stream", stream, "a binary stream to write to")
-    if queue.get_state.message_open:
+    check_switch("as_group", as_group)
+    state = queue.get_state
+    if state.message_open:
         raise InconsistentCall("this handle is inside a logical message: finish it first", reason=Reason.INCOMPLETE_MSG)
-    options = GetOptions(logical=True, all_segments=True, wait=wait, match=match, syncpoint=True)
+    if as_group and state.group_open:
+        raise InconsistentCall("this handle is inside a group: finish it first", reason=Reason.INCOMPLETE_GROUP)
+    options = GetOptions(logical=True, all_segments=True, all_messages=as_group, wait=wait, match=match, syncpoint=True)
     following = GetOptions(logical=True, syncpoint=True)
     with _unit(session):
         first = message = queue.get(options)
         length = message.length
         stream.write(message.body)
-        while not _ends_message(message):
+        while _goes_on(queue.get_state, as_group=as_group):
             message = queue.get(following)
             stream.write(message.body)
             length += message.length
         return first.with_values(body=b"", length=length, flags=first.flags | message.flags)
+
+
+def _goes_on(state: GroupState, *, as_group: bool) -> bool:
+    return state.message_open or (as_group and state.group_open)
+
+
+def _check_bytes(name: str, value: object) -> None:
+    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= NUMBER_MAX:
+        raise bad_argument(name, value, f"a number of bytes from 1 to {NUMBER_MAX:,}")
 
 
 def _read(stream: IO[bytes], chunk: int) -> bytes:
@@ -242,10 +305,6 @@ def _flags(value: object) -> int:
     if not isinstance(value, int) or isinstance(value, bool):
         raise bad_argument("flags", value, "Flags, added up", Reason.MSG_FLAGS_ERROR)
     return int(value)
-
-
-def _ends_message(message: Message) -> bool:
-    return message.segment_status != "in"
 
 
 def _unit(session: Session) -> UnitOfWork | nullcontext[None]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal
@@ -170,10 +170,10 @@ class Queue:
             self._need("output")
             self._puts.state = self._store.end_group(self._handle, self._puts.state)
 
-    def withdraw(self, before: GroupState) -> None:
-        """For streams: takes back what the unit put of the current logical message, to where the handle stood."""
+    def withdraw(self, before: GroupState, *, whole_group: bool = False) -> None:
+        """For streams: takes back what the unit put of the logical message, or group, to where the handle stood."""
         with self._session:
-            self._store.withdraw(self._handle, self._puts.state)
+            self._store.withdraw(self._handle, self._puts.state, whole_group=whole_group)
             self._puts.state = before
 
     @property
@@ -222,10 +222,13 @@ class Queue:
         """
         if not isinstance(count, int) or isinstance(count, bool) or count < 1:
             raise bad_argument("count", count, "an integer from 1")
-        return self._get(get_options(keywords, options, DEFAULT_GET), count)
+        return list(self._get(get_options(keywords, options, DEFAULT_GET), count))
 
-    def take_group(self, options: GetOptions) -> list[Message]:
-        """One complete group, or one message in no group, as one step; see `groups.get_group`."""
+    def take_group(self, options: GetOptions) -> Sequence[Message]:
+        """One complete group, or one message in no group, as one step; see `groups.get_group`.
+
+        What a large group holds is read while the caller goes through it: before the unit of work is settled.
+        """
         return self._get(options, 2**62, one_group=True)
 
     # --- browse
@@ -387,7 +390,7 @@ class Queue:
 
     # --- the one way to read
 
-    def _get(self, options: GetOptions, count: int, *, one_group: bool = False) -> list[Message]:
+    def _get(self, options: GetOptions, count: int, *, one_group: bool = False) -> Sequence[Message]:
         with self._session:
             self._need_for_reading(options)
             waits = options.wait and not options.by_cursor
@@ -396,9 +399,9 @@ class Queue:
                 raise self._missing(options)
             return messages
 
-    def _wait(self, options: GetOptions, count: int, one_group: bool) -> list[Message]:
+    def _wait(self, options: GetOptions, count: int, one_group: bool) -> Sequence[Message]:
         look = functools.partial(self._look, options, count, one_group)
-        messages: list[Message] = []
+        messages: Sequence[Message] = []
         try:
             messages = self._session.services.room.wait(self._session.owner, self._local, options, look) or []
         finally:
@@ -406,7 +409,7 @@ class Queue:
                 self._store.end_wait(self._session.owner)
         return messages
 
-    def _look(self, options: GetOptions, count: int, one_group: bool) -> Look[list[Message]]:
+    def _look(self, options: GetOptions, count: int, one_group: bool) -> Look[Sequence[Message]]:
         messages = self._ask(options, count, one_group)
         return Look(messages) if messages else Look(again_at=self._missed.look_again_at)
 
@@ -424,7 +427,7 @@ class Queue:
             return NoMessageAvailable(f"no suitable message on {self.name}{waited}{told}", **data)
         return OrderPending(f"an earlier message on {self.name} is pending{waited}{told}", **data)
 
-    def _ask(self, options: GetOptions, count: int, one_group: bool) -> list[Message]:
+    def _ask(self, options: GetOptions, count: int, one_group: bool) -> Sequence[Message]:
         retained = self._browses if options.browse else self._gets
         syncpoint = self._session.in_unit(options.syncpoint) and not options.confirm_id
         self._session.has_worked |= (syncpoint or options.syncpoint_if_persistent) and not options.browse

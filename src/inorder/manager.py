@@ -389,19 +389,25 @@ class QueueManager:
         yield from groups.get_group(self._session, handle, options)
 
     def put_stream(self, queue: str, stream: IO[bytes], **options: Any) -> PutResult:
-        """Puts a binary stream as one logical message in segments; see `inorder.groups.put_stream`."""
+        """Puts a binary stream as one logical message in segments, or as a group; see `inorder.groups.put_stream`."""
         return self._through(
             queue, _FOR_OUTPUT, lambda handle: groups.put_stream(self._session, handle, stream, **options)
         )
 
     def get_stream(
-        self, queue: str, stream: IO[bytes], *, wait: float | None = 0, match: Match = EVERYTHING
+        self,
+        queue: str,
+        stream: IO[bytes],
+        *,
+        wait: float | None = 0,
+        match: Match = EVERYTHING,
+        as_group: bool = False,
     ) -> Message:
-        """Gets one logical message into a binary stream; see `inorder.groups.get_stream`."""
+        """Gets one logical message, or a group, into a binary stream; see `inorder.groups.get_stream`."""
         return self._through(
             queue,
             _FOR_INPUT,
-            lambda handle: groups.get_stream(self._session, handle, stream, wait=wait, match=match),
+            lambda handle: groups.get_stream(self._session, handle, stream, wait=wait, match=match, as_group=as_group),
         )
 
     # --- confirmed calls: confirm ids, lock ids and unique ids live per queue (A-15)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from inorder.stores.sqlite import log, store, transaction
+from inorder.stores.sqlite import leftovers, log, transaction
 
 
 def make_small() -> None:
     """For the stores that this process opens from now on."""
     transaction.RESERVE = 20
-    transaction.CONTENTS_STEP = 2
-    store.LEFTOVERS_STEP = 2
+    leftovers.STEP_CONTENTS = 2
     log.LONG_PAGES = 200

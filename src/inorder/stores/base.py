@@ -88,13 +88,15 @@ class GetOutcome(NamedTuple):
     """What was got, where the handle stands now, and when time alone may bring something.
 
     Args:
+        messages: of a large group they may be read from the store while the caller goes through them, as long as the
+            unit of work that got them is not settled; after that it raises UnitNotFound.
         before_unit: where the handle stood before the first message that the unit of work took, if any did.
         look_again_at: nothing was found, but time alone may bring something then.
         withheld: of a strict call that was given nothing: what withholds the first message (B-11).
         pending: of a strict call that was given nothing: the first pending message, withholding or not (B-26).
     """
 
-    messages: list[Message]
+    messages: Sequence[Message]
     state: GroupState
     cursor: Cursor
     before_unit: GroupState | None = None
@@ -184,7 +186,7 @@ class Change:
 
     Args:
         put: messages put by this verb, visible or not.
-        visible: messages that everyone can see from now on.
+        visible: messages that everyone can see from now on; their bodies may be missing.
         expired: messages discarded because their time was over.
         duplicates: messages refused because their unique id is on the queue.
     """
@@ -301,8 +303,8 @@ class Store(Protocol):
         """
         ...
 
-    def withdraw(self, handle: int, state: GroupState) -> None:
-        """Takes back the pieces of the logical message that the handle's unit has put so far (R2.26)."""
+    def withdraw(self, handle: int, state: GroupState, *, whole_group: bool) -> None:
+        """Takes back what the handle's unit has put so far of the logical message, or of the group (R2.26)."""
         ...
 
     def get(self, request: GetRequest) -> GetOutcome:

@@ -80,9 +80,10 @@ class Reading(Generic[Q, U]):
         request = self.request
         gets.check_browse_mode(request.options, request.cursor, strict=self.strict)
         state, cursor = gets.begin(request.options, request.state, request.cursor)
-        outcome = GetOutcome([], request.state, request.cursor)
-        while len(outcome.messages) < request.most:
-            if request.one_group and outcome.messages:
+        messages: list[Message] = []
+        outcome = GetOutcome(messages, request.state, request.cursor)
+        while len(messages) < request.most:
+            if request.one_group and messages:
                 self.request = request._replace(options=gets.within_group(request.options, state))
             try:
                 self.reader = self._reader()  # the call's own unit may have begun with its first message
@@ -91,12 +92,12 @@ class Reading(Generic[Q, U]):
                 if verdict is not None and verdict.takes:
                     cursor = self._do(cursor, found, verdict)
             except InorderError:
-                if outcome.messages and not request.one_group:
+                if messages and not request.one_group:
                     break  # the next call meets it first, and raises it
                 raise
             if verdict is None:
                 return self._nothing_more(outcome, found)
-            outcome.messages.append(self._told(verdict.message, found))
+            messages.append(self._told(verdict.message, found))
             if not verdict.takes:
                 break
             if verdict.in_unit and outcome.before_unit is None:
@@ -201,8 +202,9 @@ class Reading(Generic[Q, U]):
             return None
         if self.request.one_group and not (state.group_open or state.message_open):
             self._check_group_fits(found.rows[0])
+        most = self.request.options.buffer if len(found.rows) == 1 else None  # what is joined is cut when it is whole
         return gets.judge(
-            [as_got(row, self.verb.now) for row in self.queue.read(found.rows)],
+            [as_got(row, self.verb.now) for row in self.queue.read(found.rows, most)],
             self.request.options,
             state,
             found.wanted,

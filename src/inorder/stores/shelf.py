@@ -108,8 +108,12 @@ class Shelf(ABC):
         """Whether the call's selection takes this message, be it available or not (B-13)."""
 
     @abstractmethod
-    def read(self, rows: Sequence[Row]) -> Sequence[Row]:
-        """The same rows with their whole messages: a search may have brought what it needed alone."""
+    def read(self, rows: Sequence[Row], most: int | None = None) -> Sequence[Row]:
+        """The same rows with their whole messages: a search may have brought what it needed alone.
+
+        Args:
+            most: so many bytes of a body are enough; None: all are wanted.
+        """
 
     @abstractmethod
     def row(self, number: int | None) -> Row | None:

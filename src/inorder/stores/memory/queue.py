@@ -219,7 +219,7 @@ class MemoryQueue(Shelf):
         rows = self.all_rows()
         return [row for row in rows if row.state is State.LOCKED and row.lock and row.lock.lock_id == lock_id]
 
-    def read(self, rows: Sequence[Row]) -> Sequence[Row]:
+    def read(self, rows: Sequence[Row], most: int | None = None) -> Sequence[Row]:
         return rows
 
     def row(self, number: int | None) -> Row | None:

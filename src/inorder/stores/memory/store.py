@@ -257,24 +257,25 @@ class MemoryStore:
             verb.touch(one.queue)
             return state._replace(flags=stored_flags(state.flags | LAST_IN_GROUP))
 
-    def withdraw(self, handle: int, state: GroupState) -> None:
+    def withdraw(self, handle: int, state: GroupState, *, whole_group: bool) -> None:
         with self._verb() as verb:
             one = self._handles.handle(handle)
-            if not state.message_open:
-                raise WrongState("the handle has no logical message open")
-            for row in self._put_in_unit(one, state):
+            if not (state.group_open if whole_group else state.message_open):
+                raise WrongState("the handle has nothing open that could be withdrawn")
+            for row in self._put_in_unit(one, state, whole_group=whole_group):
                 verb.step(one.queue, row, Event.BACK_OUT)
 
-    def _put_in_unit(self, handle: MemoryHandle, state: GroupState) -> list[Row]:
-        """The pieces of the logical message in `state` that the connection's unit has put."""
+    def _put_in_unit(self, handle: MemoryHandle, state: GroupState, *, whole_group: bool = False) -> list[Row]:
+        """The pieces of the logical message in `state`, or of the group up to it, that the unit has put."""
         unit = handle.connection.unit
-        wanted_numbers = (state.group_id, state.sequence_number)
+        first = 1 if whole_group else state.sequence_number
         return [
             row
             for queue, row in (unit.rows.values() if unit is not None else ())
             if queue is handle.queue
             and row.state is State.PUT_UNCONFIRMED
-            and (row.message.group_id, row.message.sequence_number) == wanted_numbers
+            and row.message.group_id == state.group_id
+            and first <= row.message.sequence_number <= state.sequence_number
         ]
 
     # --- gets and browses

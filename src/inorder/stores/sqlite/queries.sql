@@ -117,14 +117,15 @@ SELECT {columns} FROM message m INDEXED BY message_lock_confirm WHERE m.queue = 
 SELECT {columns} FROM message m INDEXED BY message_lock WHERE m.lock = ? AND m.state = 3;
 
 -- name: read
--- The whole of one message, for the call that returns it. The order is that of `Message.FIELDS`.
+-- The whole of one message, for the call that returns it. The order is that of `Message.FIELDS`. {body} is the body, or
+-- a parameter, where only the beginning of a long one is read, apart.
 SELECT
     m.id, c.report, c.message_type, c.expiry, c.feedback, c.encoding, c.coded_character_set_id, c.format, c.priority,
     m.persistent, m.message_id, m.correlation_id, c.reply_to_queue, c.reply_to_queue_manager, c.user_identifier,
     c.accounting_token, c.application_identity_data, c.put_application_type, c.put_application_name, c.put_at,
-    c.application_origin_data, m.group_id, m.sequence_number, m."offset", m.flags, m.original_length, c.delay, c.body,
+    c.application_origin_data, m.group_id, m.sequence_number, m."offset", m.flags, m.original_length, c.delay, {body},
     m.length, m.uid_origin, m.uid_number
-FROM message m JOIN content c ON c.id = m.id WHERE m.id = ?;
+FROM message m JOIN content c ON c.id = m.id WHERE m.id = ?1;
 
 -- ===== plain gets: many at a time
 
@@ -157,6 +158,26 @@ FROM message m INDEXED BY message_member CROSS JOIN content c ON c.id = m.id
 WHERE m.queue = ?1 AND m.group_id = ?2 AND m.available
 ORDER BY m.sequence_number, m."offset", m.rank, m.number, m.ordinal;
 
+-- name: numbers of group
+-- What is needed to take a large group: no contents.
+SELECT m.id, m.length, m.sequence_number, m.flags FROM message m INDEXED BY message_member
+WHERE m.queue = ?1 AND m.group_id = ?2 AND m.available
+ORDER BY m.sequence_number, m."offset", m.rank, m.number, m.ordinal;
+
+-- name: hold group
+UPDATE message INDEXED BY message_member SET state = ?3, unit = ?4, away = 1, co_op_marked_at = NULL
+WHERE queue = ?1 AND group_id = ?2 AND available;
+
+-- name: read taken
+-- A message that a unit has got, with its content.
+SELECT
+    m.id, c.report, c.message_type, c.expiry, c.feedback, c.encoding, c.coded_character_set_id, c.format, c.priority,
+    m.persistent, m.message_id, m.correlation_id, c.reply_to_queue, c.reply_to_queue_manager, c.user_identifier,
+    c.accounting_token, c.application_identity_data, c.put_application_type, c.put_application_name, c.put_at,
+    c.application_origin_data, m.group_id, m.sequence_number, m."offset", m.flags, m.original_length, c.delay, c.body,
+    m.length, m.uid_origin, m.uid_number, m.expires_at, m.backouts, m.rank, m.number, m.ordinal
+FROM message m CROSS JOIN content c ON c.id = m.id WHERE m.id = ?1 AND m.unit = ?2;
+
 -- name: hold
 -- A plain get in a unit of work.
 UPDATE message SET state = ?2, unit = ?3, away = 1, co_op_marked_at = NULL WHERE id = ?1;
@@ -173,7 +194,7 @@ WHERE queue = ? AND expires_at <= ? AND expires_at IS NOT NULL AND NOT away ORDE
 DELETE FROM message WHERE id IN (
     SELECT id FROM message INDEXED BY message_expiry
     WHERE queue = ? AND expires_at <= ? AND expires_at IS NOT NULL AND NOT away ORDER BY expires_at, id LIMIT ?
-) RETURNING id, unit, lock;
+) RETURNING id, length, unit, lock;
 
 -- name: ripen
 -- Delayed messages whose time has come stand among the available ones from now on.
@@ -225,10 +246,10 @@ DELETE FROM mark WHERE message = ?;
 UPDATE message SET flags = ? WHERE id = ?;
 
 -- name: put in unit
--- The pieces of the logical message that a handle's unit has put last.
+-- The pieces of the logical message, or of some, that a handle's unit has put last.
 SELECT {columns} FROM message m INDEXED BY message_member
-WHERE m.queue = ? AND m.group_id = ? AND m.sequence_number = ? AND m.unit = ? AND m.state = 1
-ORDER BY m."offset";
+WHERE m.queue = ? AND m.group_id = ? AND m.sequence_number BETWEEN ? AND ? AND m.unit = ? AND m.state = 1
+ORDER BY m.sequence_number, m."offset";
 
 -- ===== units
 
@@ -261,7 +282,8 @@ DELETE FROM unit WHERE id = ?1 AND kind IN ('confirm', 'lock')
 
 -- name: shares
 -- What a unit holds, counted: by queue and state.
-SELECT queue, state, away, count(*), max(expires_at IS NOT NULL), max(forgotten), max(persistent)
+SELECT
+    queue, state, away, count(*), sum(length), max(expires_at IS NOT NULL), max(forgotten), max(persistent)
 FROM message INDEXED BY message_unit WHERE unit = ? GROUP BY queue, state, away;
 
 -- name: unnumbered
@@ -310,12 +332,12 @@ SELECT DISTINCT lock FROM message INDEXED BY message_unit
 WHERE unit = ? AND queue = ? AND state = ? AND lock IS NOT NULL;
 
 -- name: visible of unit
--- For listeners alone.
+-- For listeners alone, who are told of no body.
 SELECT
     m.id, c.report, c.message_type, c.expiry, c.feedback, c.encoding, c.coded_character_set_id, c.format, c.priority,
     m.persistent, m.message_id, m.correlation_id, c.reply_to_queue, c.reply_to_queue_manager, c.user_identifier,
     c.accounting_token, c.application_identity_data, c.put_application_type, c.put_application_name, c.put_at,
-    c.application_origin_data, m.group_id, m.sequence_number, m."offset", m.flags, m.original_length, c.delay, c.body,
+    c.application_origin_data, m.group_id, m.sequence_number, m."offset", m.flags, m.original_length, c.delay, X'',
     m.length, m.uid_origin, m.uid_number
 FROM message m INDEXED BY message_unit JOIN content c ON c.id = m.id
 WHERE m.unit = ? AND m.queue = ? AND m.state = 1 ORDER BY m.id;
@@ -323,11 +345,12 @@ WHERE m.unit = ? AND m.queue = ? AND m.state = 1 ORDER BY m.id;
 -- name: forgotten of queue
 SELECT id FROM message INDEXED BY message_forgotten WHERE queue = ? AND forgotten AND state = 2;
 
--- name: some leftovers
-SELECT id FROM leftover LIMIT ?;
+-- name: leave content
+INSERT INTO leftover VALUES (?);
 
--- name: remove leftovers
-DELETE FROM content WHERE id = ?;
+-- name: some leftovers
+-- The length of a body is in front of it: none is read.
+SELECT leftover.id, coalesce(length(c.body), 0) FROM leftover LEFT JOIN content c ON c.id = leftover.id LIMIT ?;
 
 -- name: forget leftovers
 DELETE FROM leftover WHERE id = ?;

@@ -72,7 +72,8 @@ NEXT_UNMARKING = statement("next unmarking")
 NEXT_EXPIRY = statement("next expiry")
 NEXT_DUE = statement("next due")
 SHAPES = statement("shapes of group")
-READ = statement("read")
+READ = statement("read", body="c.body")
+READ_APART = statement("read", body="?2")
 
 Heads = tuple[int, ...]  # values of the column `head`
 ALL_HEADS: Heads = (0, 1, 2)
@@ -434,9 +435,14 @@ class SqliteQueue(Shelf):
 
     # --- single rows
 
-    def read(self, rows: Sequence[Row]) -> Sequence[Row]:
+    def read(self, rows: Sequence[Row], most: int | None = None) -> Sequence[Row]:
+        full, execute = self.verb.codec.full, self.verb.execute
         for row in rows:
-            row.message = self.verb.codec.full(next(self.verb.execute(READ, (row.number,))))
+            if most is None or row.message.length <= most:
+                columns = next(execute(READ, (row.number,)))
+            else:
+                columns = next(execute(READ_APART, (row.number, self.verb.beginning(row.number, most))))
+            row.message = full(columns)
         return rows
 
     def row(self, number: int | None) -> Row | None:

@@ -63,6 +63,7 @@ from .catalog import Definitions, SqliteCatalog
 from .codec import Codec
 from .database import Database
 from .handles import SqliteConnection, SqliteHandle
+from .leftovers import remove_some
 from .points import reached
 from .shelf import NARROW_COLUMNS, SqliteQueue
 from .statements import SCHEMA, VERSION, statement
@@ -86,10 +87,6 @@ END_EDGES = statement("end edges")
 EDGES = statement("edges")
 QUEUES_WITH_EXPIRED = statement("queues with expired")
 LOCAL_QUEUES = statement("local queues")
-SOME_LEFTOVERS = statement("some leftovers")
-REMOVE_LEFTOVERS = statement("remove leftovers")
-FORGET_LEFTOVERS = statement("forget leftovers")
-LEFTOVERS_STEP = 1000
 
 T = TypeVar("T")
 
@@ -343,23 +340,29 @@ class SqliteStore:
             verb.touch(queue)
             return state._replace(flags=stored_flags(state.flags | LAST_IN_GROUP))
 
-    def withdraw(self, handle: int, state: GroupState) -> None:
+    def withdraw(self, handle: int, state: GroupState, *, whole_group: bool) -> None:
         with self.verb() as verb:
             one = self.handle(handle)
-            if not state.message_open:
-                raise WrongState("the handle has no logical message open")
+            if not (state.group_open if whole_group else state.message_open):
+                raise WrongState("the handle has nothing open that could be withdrawn")
             queue = verb.queue(one.queue, one.queue_name, one.name)
-            for row in self._put_in_unit(verb, one, queue, state):
+            for row in self._put_in_unit(verb, one, queue, state, first=1 if whole_group else None):
                 verb.step(queue, row, Event.BACK_OUT)
+        self._remove_leftovers()
 
     def _put_in_unit(
-        self, verb: SqliteTransaction, handle: SqliteHandle, queue: SqliteQueue, state: GroupState
+        self,
+        verb: SqliteTransaction,
+        handle: SqliteHandle,
+        queue: SqliteQueue,
+        state: GroupState,
+        first: int | None = None,
     ) -> list[Row]:
-        """The pieces of the logical message in `state` that the connection's unit has put."""
-        unit = handle.connection.unit
+        """The pieces of the logical message in `state`, or from the `first` one of its group, that the unit has put."""
+        unit, last = handle.connection.unit, state.sequence_number
         if unit is None:
             return []
-        found = verb.execute(PUT_IN_UNIT, (queue.id, state.group_id, state.sequence_number, unit.id))
+        found = verb.execute(PUT_IN_UNIT, (queue.id, state.group_id, first or last, last, unit.id))
         return [queue.row_of(columns) for columns in found]
 
     # --- gets and browses
@@ -467,7 +470,9 @@ class SqliteStore:
         with self.verb() as verb:
             verb.durable = True
             queue = self._queue(verb, self.handle(handle))
-            return verb.undo_unit(queue, confirm_id) or confirmed.undo(verb, queue, confirm_id)
+            undone = verb.undo_unit(queue, confirm_id) or confirmed.undo(verb, queue, confirm_id)
+        self._remove_leftovers()
+        return undone
 
     def release_lock(self, handle: int, lock_id: int) -> int:
         with self.verb() as verb:
@@ -556,6 +561,7 @@ class SqliteStore:
         with self.verb() as verb:
             for (number,) in verb.execute(QUEUES_WITH_EXPIRED, (verb.now,)).fetchall():
                 room -= verb.discard(verb.queue(number), room)
+        self._remove_leftovers()
         return limit - room
 
     def _remove_leftovers(self) -> None:
@@ -563,10 +569,7 @@ class SqliteStore:
         while self.has_leftovers:
             reached("settled")
             with self.verb(though_stopped=True) as verb:
-                some = verb.execute(SOME_LEFTOVERS, (LEFTOVERS_STEP,)).fetchall()
-                verb.execute_many(REMOVE_LEFTOVERS, some)
-                verb.execute_many(FORGET_LEFTOVERS, some)
-                self.has_leftovers = len(some) == LEFTOVERS_STEP
+                self.has_leftovers = remove_some(verb)
 
     # --- the end
 

@@ -7,7 +7,8 @@ group without segments, taken whole in a unit of work. What is not plain goes me
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ...attributes import ManagerAttributes, QueueAttributes
@@ -18,6 +19,7 @@ from ...rules.lifecycle import Event, State, step
 from ...rules.ordering import read_order
 from ..base import GetOutcome, GetRequest
 from .statements import statement
+from .taken_group import PAGE_BYTES, PAGE_MESSAGES, TakenGroup, read_taken
 
 if TYPE_CHECKING:
     from .handles import SqliteHandle
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
 
 TAKE = statement("take")
 TAKE_GROUP = statement("take group")
+NUMBERS_OF_GROUP = statement("numbers of group")
+HOLD_GROUP = statement("hold group")
 HOLD = statement("hold")
 REMOVE = statement("remove")
 REMOVE_CONTENT = statement("remove content")
@@ -35,6 +39,8 @@ PLAIN_GROUP = GetOptions(logical=True, complete=True, all_messages=True)
 # Options that change nothing of how a message is found or taken.
 HARMLESS = frozenset({"wait", "syncpoint", "read_order"})
 COMPARED = tuple(name for name in GetOptions.__slots__ if name not in HARMLESS)
+_, AFTER_HELD_GET = step(State.UNLOCKED, Event.GET_HELD)
+BODY = 27  # in the columns of "take"
 FLAGS, PERSISTENT, GROUP, SEQUENCE = (
     Message.FIELDS[name].index for name in ("flags", "persistent", "group_id", "sequence_number")
 )
@@ -95,6 +101,7 @@ def _take_first(
 def _take_group(
     verb: SqliteTransaction, handle: SqliteHandle, queue: SqliteQueue, request: GetRequest, room: int, *, strict: bool
 ) -> GetOutcome | None:
+    """A small group in one statement, a large one by its numbers, to be read when the caller goes through it."""
     if request.state.group_open or request.state.message_open:
         return None
     head = queue.first_whole(strict=strict)
@@ -103,24 +110,67 @@ def _take_group(
     flags, group_id = head.message.flags, head.message.group_id
     if flags & ANY_SEGMENT or not flags & ANY_GROUP:
         return None
-    found = verb.execute(TAKE_GROUP, (queue.id, group_id)).fetchall()
+    found = _small_group(verb, queue, group_id)
+    if found is None:
+        return _take_large_group(verb, handle, queue, request, group_id, room)
     got, now = verb.codec.got, verb.now
     messages = [got(columns, now) for columns in found]
-    if len(messages) > room or not _are_a_group(messages):
+    if len(messages) > room or not _are_a_group((one.row[SEQUENCE], one.row[FLAGS]) for one in messages):
         return None
     _go(verb, handle, queue, found, messages, in_unit=True)
     return _outcome(request, messages, state_after(messages[-1], in_unit=True, logical=True))
 
 
-def _are_a_group(messages: Sequence[Message]) -> bool:
-    """Whether these are messages 1 to n, the last of them the only one that says so, none a segment."""
-    last = len(messages)
-    for number, message in enumerate(messages, 1):
-        row = message.row
-        flags = row[FLAGS]
-        if row[SEQUENCE] != number or flags & ANY_SEGMENT or bool(flags & LAST_IN_GROUP) != (number == last):
+def _small_group(verb: SqliteTransaction, queue: SqliteQueue, group_id: bytes) -> list[tuple[Any, ...]] | None:
+    """The members with their contents; None if they are more than a page."""
+    found, size = [], 0
+    members = verb.execute(TAKE_GROUP, (queue.id, group_id))
+    for columns in members:
+        found.append(columns)
+        size += len(columns[BODY])
+        if len(found) > PAGE_MESSAGES or size > PAGE_BYTES:
+            members.close()
+            return None
+    return found
+
+
+def _take_large_group(
+    verb: SqliteTransaction,
+    handle: SqliteHandle,
+    queue: SqliteQueue,
+    request: GetRequest,
+    group_id: bytes,
+    room: int,
+) -> GetOutcome | None:
+    numbers, lengths = array("q"), array("q")
+
+    def noted() -> Iterator[tuple[int, int]]:
+        for number, length, sequence_number, flags in verb.execute(NUMBERS_OF_GROUP, (queue.id, group_id)):
+            numbers.append(number)
+            lengths.append(length)
+            yield sequence_number, flags
+
+    if not _are_a_group(noted()) or len(numbers) > room:
+        return None
+    connection = verb.store.connection(handle.connection.id)
+    unit = verb.enlist(connection, len(numbers), 2**62)
+    verb.execute(HOLD_GROUP, (queue.id, group_id, AFTER_HELD_GET, unit.id))
+    queue.count(-len(numbers))
+    verb.touch(queue)
+    (last,) = read_taken(verb, numbers[-1:], unit, verb.now)
+    messages = TakenGroup(verb.store, connection, unit, verb.now, numbers, lengths)
+    return _outcome(request, messages, state_after(last, in_unit=True, logical=True))
+
+
+def _are_a_group(members: Iterable[tuple[int, int]]) -> bool:
+    """Whether these sequence numbers and flags are those of messages 1 to n, the last the only one that says so, none
+    a segment."""
+    number, ended = 0, False
+    for number, (sequence_number, flags) in enumerate(members, 1):
+        if ended or sequence_number != number or flags & ANY_SEGMENT:
             return False
-    return bool(messages)
+        ended = bool(flags & LAST_IN_GROUP)
+    return ended
 
 
 def _go(
@@ -133,10 +183,9 @@ def _go(
     in_unit: bool,
 ) -> None:
     """The messages leave: at once, or when the unit of work is committed."""
-    _, after = step(State.UNLOCKED, Event.GET_HELD if in_unit else Event.GET)
     if in_unit:
         unit = verb.enlist(handle.connection, len(found), 2**62)
-        verb.execute_many(HOLD, [(columns[0], after, unit.id) for columns in found])
+        verb.execute_many(HOLD, [(columns[0], AFTER_HELD_GET, unit.id) for columns in found])
     else:
         ids = [(columns[0],) for columns in found]
         verb.execute_many(REMOVE, ids)
@@ -146,6 +195,6 @@ def _go(
     verb.touch(queue)
 
 
-def _outcome(request: GetRequest, messages: list[Message], state: GroupState) -> GetOutcome:
+def _outcome(request: GetRequest, messages: Sequence[Message], state: GroupState) -> GetOutcome:
     before = request.state if request.syncpoint else None
     return GetOutcome(messages, state, request.cursor, before)

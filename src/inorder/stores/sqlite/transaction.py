@@ -34,6 +34,7 @@ from ..rows import (
 )
 from ..shelf import Connection, Handle, Told, Transaction
 from .codec import content_columns, entry_text
+from .leftovers import LEAVE_CONTENT, fits_one_step
 from .shelf import NARROW_COLUMNS, Here, SqliteQueue
 from .statements import statement
 
@@ -42,7 +43,6 @@ if TYPE_CHECKING:
 
 RESERVE = 1000  # numbers reserved at once: so many may be skipped after the machine has lost power
 DISCARD_STEP = 1000  # expired messages discarded in one statement
-CONTENTS_STEP = 1000  # contents removed in one transaction
 
 HERE = statement("here")
 EXISTS = statement("exists")
@@ -53,7 +53,7 @@ ARRIVE = statement("arrive")
 ARRIVE_CONTENT = statement("arrive content")
 EXPIRED = statement("expired")
 REMOVE_EXPIRED = statement("remove expired")
-READ = statement("read")
+READ = statement("read", body="c.body")
 RIPEN = statement("ripen")
 STEP = statement("step")
 REMOVE = statement("remove")
@@ -108,6 +108,7 @@ class SqliteTransaction(Transaction[SqliteQueue, SqliteUnit]):
         self.store, self.now, self.codec = store, now, store.codec
         self.execute: Callable[..., Any] = connection.execute
         self.execute_many: Callable[..., Any] = connection.executemany
+        self._open_blob = connection.blob_open
         self.durable = False  # the answer is a promise: it must be on disk first
         self.waiter = 0  # the connection that is about to wait
         self._queues: dict[int, SqliteQueue] = {}
@@ -116,6 +117,7 @@ class SqliteTransaction(Transaction[SqliteQueue, SqliteUnit]):
         self._idle: set[int] = set()  # confirm ids and lock ids that may hold nothing any more
         self._numbers: Iterator[int] | None = None
         self._reserved = 0
+        self._removed = self._removed_bytes = 0  # contents, one by one
         self._before: list[tuple[Connection[SqliteUnit], SqliteUnit | None, int]] = []
         self.restore: list[Callable[[], object]] = []  # takes back what this process keeps, should all be rolled back
 
@@ -123,6 +125,14 @@ class SqliteTransaction(Transaction[SqliteQueue, SqliteUnit]):
         """The one value of a statement; None if there is no row."""
         row = next(self.execute(sql, values), None)
         return None if row is None else row[0]
+
+    def beginning(self, number: int, size: int) -> bytes:
+        """The first bytes of a body; the others are not read."""
+        body = self._open_blob("main", "content", "body", number, False)
+        try:
+            return body.read(size)
+        finally:
+            body.close()
 
     # --- queues and numbers
 
@@ -255,10 +265,18 @@ class SqliteTransaction(Transaction[SqliteQueue, SqliteUnit]):
         if after is State.ABSENT or (after is State.UNLOCKED and row.forgotten):  # what a restart lost does not return
             queue.count(was_away - 1)
             self.execute(REMOVE, (row.number,))
-            self.execute(REMOVE_CONTENT, (row.number,))
+            self._remove_contents([(row.number, row.message.length)])
         else:
             queue.count(was_away - is_away(row))
             self._write(row)
+
+    def _remove_contents(self, gone: Sequence[tuple[int, int]]) -> None:
+        """Of messages given by number and length: at once, or later if that would be too much for one transaction."""
+        self._removed += len(gone)
+        self._removed_bytes += sum(length for _, length in gone)
+        at_once = fits_one_step(self._removed, self._removed_bytes)
+        self.execute_many(REMOVE_CONTENT if at_once else LEAVE_CONTENT, [(number,) for number, _ in gone])
+        self.store.has_leftovers |= not at_once
 
     def _let_go(self, row: Row, after: State) -> None:
         if after not in HELD and isinstance(row.unit, SqliteUnit):
@@ -366,8 +384,8 @@ class SqliteTransaction(Transaction[SqliteQueue, SqliteUnit]):
                 read = (next(self.execute(READ, one)) for one in ids)
                 self.touch(queue).expired.extend(self.codec.full(columns) for columns in read)
             gone = self.execute(REMOVE_EXPIRED, some).fetchall()
-            self.execute_many(REMOVE_CONTENT, [(number,) for number, *_ in gone])
-            self._idle.update(held for _, *by in gone for held in by if held is not None)
+            self._remove_contents([(number, length) for number, length, *_ in gone])
+            self._idle.update(held for _, _, *by in gone for held in by if held is not None)
             queue.count(-len(gone))
             total += len(gone)
             if len(gone) < DISCARD_STEP:
@@ -459,12 +477,12 @@ class SqliteTransaction(Transaction[SqliteQueue, SqliteUnit]):
         if outcome == "commit":
             self.number_unit(unit, Moment.COMMIT)
         shares = self.execute(SHARES, (unit.id,)).fetchall()
-        if any(state == State.PUT_UNCONFIRMED and expires for _, state, _, _, expires, *_ in shares):
+        if any(state == State.PUT_UNCONFIRMED and expires for _, state, _, _, _, expires, *_ in shares):
             self._discard_puts(unit, {queue for queue, *_ in shares})
             shares = self.execute(SHARES, (unit.id,)).fetchall()
         event = Event.CONFIRM if outcome == "commit" else Event.BACK_OUT
-        at_once = sum(total for _, _, _, total, *_ in shares) <= CONTENTS_STEP
-        for number, state, away, total, _, forgotten, persistent in shares:
+        at_once = fits_one_step(sum(share[3] for share in shares), sum(share[4] for share in shares))
+        for number, state, away, total, _, _, forgotten, persistent in shares:
             queue = self.queue(number)
             self.touch(queue)
             self.durable |= bool(outcome == "commit" and persistent)
