@@ -103,6 +103,6 @@ def qm(tmp_path: Path) -> Iterator[QueueManager]:
 def test_what_is_synced(qm: QueueManager, monkeypatch: pytest.MonkeyPatch, what: str) -> None:
     act, expected = PROMISES[what]
     syncs: list[int] = []
-    monkeypatch.setattr(log, "_sync_data", syncs.append)
+    monkeypatch.setattr(log, "sync_data", syncs.append)
     act(qm)
     assert len(syncs) == expected

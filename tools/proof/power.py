@@ -154,7 +154,7 @@ def record(folder: Path, *, seed: int, steps: int) -> Recording:
 def work_and_die(folder: Path, *, seed: int, steps: int) -> None:
     """The recording process: killed at its end, so that nothing is tidied up."""
     store = folder / STORE
-    synced, sync = 0, log._sync_data
+    synced, sync = 0, log.sync_data
 
     def noting_sync(descriptor: int) -> None:
         nonlocal synced
@@ -165,7 +165,7 @@ def work_and_die(folder: Path, *, seed: int, steps: int) -> None:
     def measure() -> Told:
         return {"log": log_of(store).stat().st_size, "synced": synced}
 
-    log._sync_data = noting_sync
+    log.sync_data = noting_sync
     make_small()
     qm = connect_untidied(store)
     create_queues(qm)
