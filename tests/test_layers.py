@@ -40,6 +40,8 @@ IMPURE = frozenset(
     "asyncio datetime io logging multiprocessing os pathlib random secrets shutil signal socket sqlite3 "
     "subprocess tempfile threading time uuid".split()
 )
+# What may be imported inside a function: it loads a library that most programs do without.
+LOADED_WHEN_NEEDED = frozenset({"inorder.stores.sqlite"})
 IMPURE_CALLS = frozenset({"open", "input", "print"})
 
 
@@ -153,7 +155,7 @@ def imports_inside_functions(modules: Iterable[Module]) -> list[str]:
         "if that makes a cycle, a noun is missing: give what both files need a file of its own."
         for module in modules
         for found in imports_of(module, known)
-        if is_ours(found.target) and found.in_function
+        if is_ours(found.target) and found.in_function and found.target not in LOADED_WHEN_NEEDED
     ]
 
 

@@ -1,21 +1,16 @@
-"""Definitions and open handles in the file; what this process keeps of the definitions while they do not change."""
+"""Definitions and open handles in the file: what the rules of `stores.catalog` ask."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING
 
 from ...attributes import ManagerAttributes, QueueAttributes
 from ..catalog import Catalog, Contents, Open
 from .statements import statement
+from .transaction import SqliteTransaction
 
-if TYPE_CHECKING:
-    from .transaction import SqliteTransaction
-
-DEFINITIONS = statement("definitions")
-MANAGER = statement("manager")
 DEFINE = statement("define")
 BEGIN_TALLY = statement("begin tally")
 REDEFINE = statement("redefine")
@@ -24,46 +19,6 @@ HANDLES_OF_QUEUE = statement("handles of queue")
 HANDLES_BY_NAME = statement("handles by name")
 ANY_MESSAGES = statement("any messages")
 UNSETTLED = statement("unsettled")
-NO_REVISION = -1
-
-
-class Definitions:
-    """The definitions as this process read them last; read again when their revision is another one."""
-
-    def __init__(self) -> None:
-        self._revision = NO_REVISION
-        self.manager = ManagerAttributes()
-        self.by_name: dict[str, QueueAttributes] = {}
-        self.numbers: dict[str, int] = {}
-        self._by_number: dict[int, QueueAttributes] = {}
-        self.times: dict[int, tuple[float, float]] = {}
-
-    def check(self, verb: SqliteTransaction, revision: int) -> None:
-        """Reads what has changed since this process read it."""
-        if revision != self._revision:
-            self._load(verb)
-
-    def current(self, verb: SqliteTransaction) -> Definitions:
-        """The definitions as they are in this transaction."""
-        self.check(verb, verb.value("SELECT revision FROM manager"))
-        return self
-
-    def forget(self) -> None:
-        """What was read may have been of a transaction that was rolled back."""
-        self._revision = NO_REVISION
-
-    def attributes(self, number: int) -> QueueAttributes:
-        return self._by_number[number]
-
-    def _load(self, verb: SqliteTransaction) -> None:
-        text, self._revision = next(verb.execute(MANAGER))
-        self.manager = ManagerAttributes(**json.loads(text))
-        self.by_name, self.numbers, self._by_number, self.times = {}, {}, {}, {}
-        for number, text, created_at, altered_at in verb.execute(DEFINITIONS):
-            attributes = QueueAttributes(**json.loads(text))
-            self.by_name[attributes.name] = self._by_number[number] = attributes
-            self.numbers[attributes.name] = number
-            self.times[number] = created_at, altered_at
 
 
 class SqliteCatalog(Catalog):
@@ -71,7 +26,7 @@ class SqliteCatalog(Catalog):
 
     def __init__(self, verb: SqliteTransaction) -> None:
         self._verb = verb
-        self._known = verb.store.definitions.current(verb)
+        self._known = verb.home.definitions.current(verb)
 
     @property
     def manager(self) -> ManagerAttributes:

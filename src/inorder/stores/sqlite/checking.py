@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from .home import Home
 from .statements import checks
-
-if TYPE_CHECKING:
-    from .store import SqliteStore
+from .verb import Verb
 
 
-def problems(store: SqliteStore) -> list[str]:
+def problems(home: Home) -> list[str]:
     """Everything that is wrong, in words; empty if the store is sound.
 
     It reads the whole file, on one state of it: others may work meanwhile, other threads of this process wait.
 
     Raises: StoreDamaged, if the file is too damaged to be read; what `Database.reading` raises.
     """
-    with store.verb(writes=False, though_stopped=True) as verb:
+    with Verb(home, writes=False, though_stopped=True) as verb:
         damage = [text for (text,) in verb.execute("PRAGMA integrity_check") if text != "ok"]
         dangling = [
             f"table {table}, row {row}: what it refers to in {parent} is missing"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ..shelf import Connection, Handle
-from .transaction import SqliteUnit
+from .units import SqliteUnit
 
 
 @dataclass(slots=True, eq=False)

@@ -6,12 +6,8 @@ contents of more are left, named in the table `leftover`, and whoever left them 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from .reach import Reach
 from .statements import statement
-
-if TYPE_CHECKING:
-    from .transaction import SqliteTransaction
 
 LEAVE_CONTENT = statement("leave content")
 SOME_LEFTOVERS = statement("some leftovers")
@@ -27,16 +23,16 @@ def fits_one_step(contents: int, size: int) -> bool:
     return contents <= 1 or (contents <= STEP_CONTENTS and size <= STEP_BYTES)
 
 
-def remove_some(verb: SqliteTransaction) -> bool:
+def remove_some(reach: Reach) -> bool:
     """One step; whether there is more."""
     step: list[tuple[int]] = []
     removed = 0
-    some = verb.execute(SOME_LEFTOVERS, (STEP_CONTENTS,)).fetchall()
+    some = reach.execute(SOME_LEFTOVERS, (STEP_CONTENTS,)).fetchall()
     for number, size in some:
         removed += size
         if not fits_one_step(len(step) + 1, removed):
             break
         step.append((number,))
-    verb.execute_many(REMOVE_CONTENT, step)
-    verb.execute_many(FORGET_LEFTOVERS, step)
+    reach.execute_many(REMOVE_CONTENT, step)
+    reach.execute_many(FORGET_LEFTOVERS, step)
     return len(step) == STEP_CONTENTS or len(step) < len(some)

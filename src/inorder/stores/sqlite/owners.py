@@ -7,7 +7,7 @@ work, frees its browse locks and closes its handles (B-32, B-48); named units st
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from ...options import OpenOptions
 from ...rules.lifecycle import Event, Lock
@@ -17,13 +17,13 @@ from ..catalog import ToOpen
 from .catalog import SqliteCatalog
 from .codec import Codec
 from .handles import SqliteConnection, SqliteHandle
+from .home import Home
 from .points import reached
 from .shelf import NARROW_COLUMNS
 from .statements import statement
-from .transaction import SqliteTransaction, unit_of
-
-if TYPE_CHECKING:
-    from .store import SqliteStore
+from .transaction import SqliteTransaction
+from .units import unit_of
+from .verb import Verb
 
 PROCESSES = statement("processes")
 BEGIN_PROCESS = statement("begin process")
@@ -69,34 +69,34 @@ T = TypeVar("T")
 # --- processes
 
 
-def begin(store: SqliteStore) -> None:
+def begin(home: Home) -> None:
     """This process has the store open from now on; if nobody else has, that is a start of the queue manager."""
-    with store.verb(though_stopped=True) as verb:
-        store.codec = verb.codec = Codec(SqliteCatalog(verb).manager.name)
-        is_start = not store.database.any_owner_alive()
+    with Verb(home, though_stopped=True) as verb:
+        home.codec = verb.codec = Codec(SqliteCatalog(verb).manager.name)
+        is_start = not home.database.any_owner_alive()
         if is_start:
-            _skip_what_may_be_lost(store, verb)
-        store.process = next(verb.numbers)
-        verb.execute(BEGIN_PROCESS, (store.process,))
-        store.database.hold_owner(store.process)
+            _skip_what_may_be_lost(home, verb)
+        home.process = next(verb.numbers)
+        verb.execute(BEGIN_PROCESS, (home.process,))
+        home.database.hold_owner(home.process)
         if is_start:
-            start(store, verb)
+            start(home, verb)
     if not is_start:
-        bury_dead(store)
+        bury_dead(home)
 
 
-def end(store: SqliteStore) -> None:
+def end(home: Home) -> None:
     """This process has the store open no more."""
-    with store.verb(though_stopped=True) as verb:
-        for owner in list(store.connections):
-            abandon(store, verb, owner)
-        verb.execute(END_PROCESS, (store.process,))
+    with Verb(home, though_stopped=True) as verb:
+        for owner in list(home.connections):
+            abandon(home, verb, owner)
+        verb.execute(END_PROCESS, (home.process,))
 
 
-def _skip_what_may_be_lost(store: SqliteStore, verb: SqliteTransaction) -> None:
+def _skip_what_may_be_lost(home: Home, verb: SqliteTransaction) -> None:
     """If the machine has lost power, numbers that were told and not synced are passed over (B-2)."""
     boot = _boot()
-    if store.database.may_have_lost or not boot or boot != verb.value(BOOT):
+    if home.database.may_have_lost or not boot or boot != verb.value(BOOT):
         verb.execute(SKIP_RESERVED)
         verb.execute(SET_BOOT, (boot,))
 
@@ -109,14 +109,14 @@ def _boot() -> str:
         return ""
 
 
-def start(store: SqliteStore, verb: SqliteTransaction) -> None:
+def start(home: Home, verb: SqliteTransaction) -> None:
     """What a start of the queue manager does: whoever was connected is dead, non-persistent messages go (R1.5, R5.11).
 
     Unless their queue keeps them or a named unit holds them: then they go if it is undone.
     """
     for owner, *_ in verb.execute(ALL_CONNECTIONS).fetchall():
-        abandon(store, verb, owner)
-    verb.execute(END_OTHER_PROCESSES, (store.process,))
+        abandon(home, verb, owner)
+    verb.execute(END_OTHER_PROCESSES, (home.process,))
     for (number,) in verb.execute(LOCAL_QUEUES).fetchall():
         queue = verb.queue(number)
         verb.touch(queue)
@@ -129,49 +129,49 @@ def start(store: SqliteStore, verb: SqliteTransaction) -> None:
                 verb.execute(REMOVE, (message,))
                 verb.execute(REMOVE_CONTENT, (message,))
                 queue.count(-1)
-    store.has_leftovers = True
+    home.has_leftovers = True
 
 
-def bury_dead(store: SqliteStore) -> bool:
+def bury_dead(home: Home) -> bool:
     """Ends the connections of processes that are dead, whose leftovers are ours then; whether there were any."""
-    with store.verb(writes=False, though_stopped=True) as verb:
-        others = [number for (number,) in verb.execute(PROCESSES, (store.process,))]
-    dead = [number for number in others if not store.database.is_alive(number)]
+    with Verb(home, writes=False, though_stopped=True) as verb:
+        others = [number for (number,) in verb.execute(PROCESSES, (home.process,))]
+    dead = [number for number in others if not home.database.is_alive(number)]
     for process in dead:
-        with store.verb(though_stopped=True) as verb:
+        with Verb(home, though_stopped=True) as verb:
             for owner, *_ in verb.execute(CONNECTIONS_OF_PROCESS, (process,)).fetchall():
-                abandon(store, verb, owner)
+                abandon(home, verb, owner)
                 reached("reaping")
             verb.execute(END_PROCESS, (process,))
-        store.has_leftovers = True
+        home.has_leftovers = True
     return bool(dead)
 
 
 # --- connections
 
 
-def connect(store: SqliteStore, verb: SqliteTransaction, program: Program) -> int:
+def connect(home: Home, verb: SqliteTransaction, program: Program) -> int:
     """A new connection of this process."""
     connection = SqliteConnection(next(verb.numbers), program)
-    verb.execute(BEGIN_CONNECTION, (connection.id, store.process, program.user, program.name))
-    store.connections[connection.id] = connection
-    verb.restore.append(lambda: store.connections.pop(connection.id))
+    verb.execute(BEGIN_CONNECTION, (connection.id, home.process, program.user, program.name))
+    home.connections[connection.id] = connection
+    verb.restore.append(lambda: home.connections.pop(connection.id))
     return connection.id
 
 
-def abandon(store: SqliteStore, verb: SqliteTransaction, owner: int) -> None:
+def abandon(home: Home, verb: SqliteTransaction, owner: int) -> None:
     """A connection ends, of this process or of a dead one: its unit is backed out, its handles are closed."""
     found = next(verb.execute(UNIT_OF_CONNECTION, (owner,)), None)
     if found is not None:
-        own = store.session_units.get(found[0])
+        own = home.session_units.get(found[0])
         verb.settle(unit_of(found) if own is None else own, "back_out")
-        _forget(verb, store.session_units, found[0])
+        _forget(verb, home.session_units, found[0])
     for handle, queue, _, made_temporary in verb.execute(HANDLES_OF_CONNECTION, (owner,)).fetchall():
-        _end_handle(store, verb, handle, queue, made_temporary=bool(made_temporary))
+        _end_handle(home, verb, handle, queue, made_temporary=bool(made_temporary))
     verb.execute(END_WAIT, (owner,))
     verb.execute(END_EDGES, (owner,))
     verb.execute(END_CONNECTION, (owner,))
-    _forget(verb, store.connections, owner)
+    _forget(verb, home.connections, owner)
 
 
 def _forget(verb: SqliteTransaction, kept: dict[int, T], number: int) -> None:
@@ -185,7 +185,7 @@ def _forget(verb: SqliteTransaction, kept: dict[int, T], number: int) -> None:
 
 
 def open_handle(
-    store: SqliteStore,
+    home: Home,
     verb: SqliteTransaction,
     connection: SqliteConnection,
     name: str,
@@ -225,8 +225,8 @@ def open_handle(
             handle.made_temporary_queue,
         ),
     )
-    connection.by_id[handle.id] = store.handles[handle.id] = handle
-    verb.restore.append(lambda: (connection.by_id.pop(handle.id), store.handles.pop(handle.id)))
+    connection.by_id[handle.id] = home.handles[handle.id] = handle
+    verb.restore.append(lambda: (connection.by_id.pop(handle.id), home.handles.pop(handle.id)))
     return Opened(handle.id, found.name, found.queue, options)
 
 
@@ -246,21 +246,21 @@ def extend_handle(verb: SqliteTransaction, handle: SqliteHandle, options: OpenOp
     return Opened(handle.id, handle.name, handle.queue_name, options)
 
 
-def close_handle(store: SqliteStore, verb: SqliteTransaction, handle: SqliteHandle) -> None:
+def close_handle(home: Home, verb: SqliteTransaction, handle: SqliteHandle) -> None:
     """Closes a handle of this process."""
-    _end_handle(store, verb, handle.id, handle.queue, made_temporary=handle.made_temporary_queue)
+    _end_handle(home, verb, handle.id, handle.queue, made_temporary=handle.made_temporary_queue)
 
 
-def _end_handle(store: SqliteStore, verb: SqliteTransaction, handle: int, number: int, *, made_temporary: bool) -> None:
+def _end_handle(home: Home, verb: SqliteTransaction, handle: int, number: int, *, made_temporary: bool) -> None:
     """With a handle go its locks and marks, the last of the cooperating set's, and its temporary queue."""
-    one = store.handles.get(handle)
+    one = home.handles.get(handle)
     if one is not None:
-        _forget(verb, store.connections[one.connection.id].by_id, handle)
-        _forget(verb, store.handles, handle)
+        _forget(verb, home.connections[one.connection.id].by_id, handle)
+        _forget(verb, home.handles, handle)
     if verb.exists(number):
         _end_holds(verb, handle, number)
         if made_temporary:
-            vanish(store, verb, number)
+            vanish(home, verb, number)
     verb.execute(END_HANDLE, (handle,))
 
 
@@ -281,7 +281,7 @@ def _end_holds(verb: SqliteTransaction, handle: int, number: int) -> None:
 # --- queues that go
 
 
-def vanish(store: SqliteStore, verb: SqliteTransaction, number: int) -> None:
+def vanish(home: Home, verb: SqliteTransaction, number: int) -> None:
     """A queue goes, with all that is on it."""
     verb.touch(verb.queue(number))
     verb.execute(LEAVE_CONTENTS_OF_QUEUE, (number,))
@@ -289,7 +289,7 @@ def vanish(store: SqliteStore, verb: SqliteTransaction, number: int) -> None:
     verb.execute(END_UNITS_OF_QUEUE, (number,))
     verb.execute(END_ENTRIES_OF_QUEUE, (number,))
     verb.execute(END_TALLY, (number,))
-    store.has_leftovers = True
+    home.has_leftovers = True
     undefine(verb, SqliteCatalog(verb), number)
 
 

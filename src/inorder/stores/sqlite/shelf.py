@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from heapq import merge
 from itertools import islice
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from ...attributes import QueueAttributes
 from ...message import NO_ID, Place, UniqueId
@@ -34,10 +34,8 @@ from ..rows import (
 )
 from ..shelf import Shelf
 from .codec import NARROW, NULLS, entry_of
+from .reach import Reach
 from .statements import statement
-
-if TYPE_CHECKING:
-    from .transaction import SqliteTransaction
 
 PAGES = (1, 64, 1024)  # rows asked for at once: first few, then more
 START = Place(-PRIORITY_MAX - 1, 0, 0)  # before every place
@@ -110,7 +108,7 @@ class Here(NamedTuple):
 class SqliteQueue(Shelf):
     """A queue as one transaction sees it."""
 
-    def __init__(self, verb: SqliteTransaction, number: int, attributes: QueueAttributes, here: Here) -> None:
+    def __init__(self, verb: Reach, number: int, attributes: QueueAttributes, here: Here) -> None:
         self.verb, self.id, self.attributes, self.here = verb, number, attributes, here
         self.counter, self.reserved = here.counter, here.reserved
         self.added = 0  # to the depth, by this transaction

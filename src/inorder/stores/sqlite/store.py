@@ -12,7 +12,6 @@ from typing import Any, Literal, TypeVar
 from ...attributes import ManagerAttributes, QueueAttributes, QueueStatus, altered, altered_manager, define_manager
 from ...clock import Clock, SystemClock
 from ...errors import (
-    ConnectionBroken,
     DuplicateMessage,
     GetInhibited,
     InconsistentCall,
@@ -37,7 +36,6 @@ from ...rules.ordering import Moment, is_deadlocked
 from ...rules.puts import Program
 from .. import confirmed
 from ..base import (
-    Change,
     GetOutcome,
     GetRequest,
     Locked,
@@ -52,23 +50,21 @@ from ..base import (
     PutRequest,
     Unit,
 )
-from ..lock import VerbLock
 from ..putting import Putting
 from ..reading import Reading
 from ..rows import Row
-from ..telling import Teller
 from . import owners, views
 from .backup import back_up
-from .catalog import Definitions, SqliteCatalog
-from .codec import Codec
+from .catalog import SqliteCatalog
 from .database import Database
-from .handles import SqliteConnection, SqliteHandle
+from .handles import SqliteHandle
+from .home import Home
 from .leftovers import remove_some
 from .points import reached
 from .shelf import NARROW_COLUMNS, SqliteQueue
 from .statements import SCHEMA, VERSION, statement
 from .taking import take
-from .transaction import SqliteTransaction, SqliteUnit
+from .transaction import SqliteTransaction
 from .verb import Verb
 from .watch import Watch
 
@@ -91,7 +87,7 @@ LOCAL_QUEUES = statement("local queues")
 T = TypeVar("T")
 
 
-class SqliteStore:
+class SqliteStore(Home):
     """A store in a file, as this process has it open. All connections of the process share it.
 
     Args:
@@ -111,54 +107,26 @@ class SqliteStore:
         *,
         keeps_log: bool = False,
     ) -> None:
-        self.clock: Clock = clock or SystemClock()
-        self.shared: object | None = None
-        self.handles: dict[int, SqliteHandle] = {}
-        self.connections: dict[int, SqliteConnection] = {}
-        self.session_units: dict[int, SqliteUnit] = {}
-        self.has_leftovers = False
-        self.definitions = Definitions()
-        self.codec = Codec(name)
-        self.lock = VerbLock()
-        self.teller = Teller()
         manager = json.dumps(asdict(define_manager(name=name))).replace("'", "''")
         schema = f"{SCHEMA}\nINSERT INTO manager (id, attributes) VALUES (1, '{manager}');\n"
-        self.database = Database(path, schema=schema, version=VERSION)
-        self.keeps_log = keeps_log
+        database = Database(path, schema=schema, version=VERSION)
+        super().__init__(database, name, clock or SystemClock(), keeps_log=keeps_log)
+        self.shared: object | None = None
         self._watch = Watch(self)
-        self.process = 0
         try:
             owners.begin(self)
         except BaseException:
             self.database.close()
             raise
 
-    @property
-    def is_watched(self) -> bool:
-        """Whether anybody looks at the messages of changes."""
-        return self.teller.is_watched
-
     # --- transactions
 
     def verb(self, *, writes: bool = True, though_stopped: bool = False) -> Verb:
         """One verb, as a block; see `Verb`."""
-        return Verb(self, writes, though_stopped)
-
-    def told(self, verb: SqliteTransaction) -> None:
-        """A verb has been committed; the caller holds the lock under which it was."""
-        touched = verb.touched()
-        if touched:
-            for queue in touched:
-                self._watch.own(queue, self.database.seen(queue))
-            self.teller.add(verb.changes())
-
-    def tell_of(self, change: Change) -> None:
-        """Another process has changed something."""
-        self.teller.add([change])
-        self.teller.tell()
+        return Verb(self, writes=writes, though_stopped=though_stopped)
 
     def attend(self, *, waits: bool) -> None:
-        self._watch.attend(waits=waits)
+        self._watch.attend(self.seen, waits=waits)
 
     def observe(self, observer: Observer, wants: Callable[[], bool] | None = None) -> None:
         self.teller.observe(observer, wants)
@@ -175,16 +143,6 @@ class SqliteStore:
         if handle.name == queue.attributes.name:
             return queue.attributes
         return SqliteCatalog(verb).resolved(handle.name, queue.attributes)
-
-    def connection(self, owner: int) -> SqliteConnection:
-        if owner not in self.connections:
-            raise ConnectionBroken("the connection was lost: connect again")
-        return self.connections[owner]
-
-    def handle(self, handle: int) -> SqliteHandle:
-        if handle not in self.handles:
-            raise ConnectionBroken("the connection of this handle was lost: connect again")
-        return self.handles[handle]
 
     # --- connections and handles
 
@@ -410,7 +368,7 @@ class SqliteStore:
         """The connection is about to wait. Raises: OrderDeadlock, everyone in its way waits for it (B-31)."""
         connection = self.connections[handle.connection.id]
         connection.waits = True
-        self._watch.looked(handle.queue, handle.queue_name, self.database.seen(handle.queue))
+        self.seen.looked(handle.queue, handle.queue_name, self.database.seen(handle.queue))
         verb.execute(WAIT, (connection.id, handle.queue))
         for number, level in enumerate(in_its_way or ()):
             for holder in level or {0}:

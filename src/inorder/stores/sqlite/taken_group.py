@@ -9,16 +9,16 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Final, overload
+from typing import Final, overload
 
 from ...errors import UnitNotFound
 from ...message import Message
+from .handles import SqliteConnection
+from .home import Home
+from .reach import Reach
 from .statements import statement
-
-if TYPE_CHECKING:
-    from .handles import SqliteConnection
-    from .store import SqliteStore
-    from .transaction import SqliteTransaction, SqliteUnit
+from .units import SqliteUnit
+from .verb import Verb
 
 PAGE_MESSAGES: Final = 256
 PAGE_BYTES: Final = 1 << 20
@@ -37,14 +37,14 @@ class TakenGroup(Sequence[Message]):
 
     def __init__(
         self,
-        store: SqliteStore,
+        home: Home,
         connection: SqliteConnection,
         unit: SqliteUnit,
         now: float,
         numbers: Sequence[int],
         lengths: Sequence[int],
     ) -> None:
-        self._store, self._connection, self._unit, self._now = store, connection, unit, now
+        self._home, self._connection, self._unit, self._now = home, connection, unit, now
         self._numbers, self._lengths = array("q", numbers), array("q", lengths)
 
     def __len__(self) -> int:
@@ -81,16 +81,16 @@ class TakenGroup(Sequence[Message]):
         return last
 
     def _page(self, numbers: Iterable[int]) -> list[Message]:
-        with self._store.verb(writes=False) as verb:
-            if self._store.connection(self._connection.id).unit is not self._unit:
+        with Verb(self._home, writes=False) as verb:
+            if self._home.connection(self._connection.id).unit is not self._unit:
                 raise UnitNotFound(
                     "the unit of work that took this group has ended: read the whole group before you settle the unit"
                 )
             return read_taken(verb, numbers, self._unit, self._now)
 
 
-def read_taken(verb: SqliteTransaction, numbers: Iterable[int], unit: SqliteUnit, now: float) -> list[Message]:
+def read_taken(reach: Reach, numbers: Iterable[int], unit: SqliteUnit, now: float) -> list[Message]:
     """These messages, which the unit holds, as they were got at that time."""
-    got = verb.codec.got
-    found = verb.execute_many(READ_TAKEN, [(number, unit.id) for number in numbers])
+    got = reach.codec.got
+    found = reach.execute_many(READ_TAKEN, [(number, unit.id) for number in numbers])
     return [got(columns, now) for columns in found]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...attributes import ManagerAttributes, QueueAttributes
 from ...message import ANY_GROUP, ANY_SEGMENT, LAST_IN_GROUP, Message
@@ -18,13 +18,11 @@ from ...rules.grouping import GroupState, state_after
 from ...rules.lifecycle import Event, State, step
 from ...rules.ordering import read_order
 from ..base import GetOutcome, GetRequest
+from .handles import SqliteHandle
+from .shelf import SqliteQueue
 from .statements import statement
 from .taken_group import PAGE_BYTES, PAGE_MESSAGES, TakenGroup, read_taken
-
-if TYPE_CHECKING:
-    from .handles import SqliteHandle
-    from .shelf import SqliteQueue
-    from .transaction import SqliteTransaction
+from .transaction import SqliteTransaction
 
 TAKE = statement("take")
 TAKE_GROUP = statement("take group")
@@ -152,13 +150,13 @@ def _take_large_group(
 
     if not _are_a_group(noted()) or len(numbers) > room:
         return None
-    connection = verb.store.connection(handle.connection.id)
+    connection = verb.home.connection(handle.connection.id)
     unit = verb.enlist(connection, len(numbers), 2**62)
     verb.execute(HOLD_GROUP, (queue.id, group_id, AFTER_HELD_GET, unit.id))
     queue.count(-len(numbers))
     verb.touch(queue)
     (last,) = read_taken(verb, numbers[-1:], unit, verb.now)
-    messages = TakenGroup(verb.store, connection, unit, verb.now, numbers, lengths)
+    messages = TakenGroup(verb.home, connection, unit, verb.now, numbers, lengths)
     return _outcome(request, messages, state_after(last, in_unit=True, logical=True))
 
 

@@ -9,9 +9,8 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import apsw
 
@@ -19,7 +18,6 @@ from ...errors import QueueDeleted, UnitTooLarge
 from ...message import Message, Place
 from ...rules.lifecycle import Answer, Event, Lock, State, adds_backout, becomes_visible, step
 from ...rules.ordering import Moment, draws_number
-from ...rules.puts import Program
 from ..base import Change, Outcome
 from ..rows import (
     HELD,
@@ -27,19 +25,18 @@ from ..rows import (
     NEVER,
     Entered,
     HeldLock,
-    HeldUnit,
     Locker,
     Row,
     is_away,
 )
 from ..shelf import Connection, Handle, Told, Transaction
 from .codec import content_columns, entry_text
+from .home import Home
 from .leftovers import LEAVE_CONTENT, fits_one_step
+from .reach import Reach
 from .shelf import NARROW_COLUMNS, Here, SqliteQueue
 from .statements import statement
-
-if TYPE_CHECKING:
-    from .store import SqliteStore
+from .units import SqliteUnit
 
 RESERVE = 1000  # numbers reserved at once: so many may be skipped after the machine has lost power
 DISCARD_STEP = 1000  # expired messages discarded in one statement
@@ -64,8 +61,6 @@ UNMARK = statement("unmark")
 MARK_FOR_ALL = statement("mark for all")
 UNMARK_FOR_ALL = statement("unmark for all")
 BEGIN_UNIT = statement("begin unit")
-UNIT = statement("unit")
-NAMED_UNIT = statement("named unit")
 END_UNIT = statement("end unit")
 END_IDLE = statement("end idle")
 ANY_LOCKED_WITH = statement("any locked with")
@@ -81,7 +76,6 @@ EXPIRED_PUTS_OF_UNIT = statement("expired puts of unit")
 LOCKS_OF_UNIT = statement("locks of unit")
 VISIBLE_OF_UNIT = statement("visible of unit")
 FORGOTTEN_OF_QUEUE = statement("forgotten of queue")
-LOCKER = statement("locker")
 LOCKED_BY_HANDLE = statement("locked by handle", columns=NARROW_COLUMNS)
 FORGET_EDGES = statement("forget edges")
 ENTRY = statement("entry")
@@ -94,45 +88,22 @@ PASSAGES = statement("passages")
 END_PASSAGES = statement("end passages")
 
 
-@dataclass(slots=True, eq=False)
-class SqliteUnit(HeldUnit):
-    """A unit, by the number of its row."""
-
-    id: int = 0
-
-
-class SqliteTransaction(Transaction[SqliteQueue, SqliteUnit]):
+class SqliteTransaction(Reach, Transaction[SqliteQueue, SqliteUnit]):
     """What one verb does."""
 
-    def __init__(self, store: SqliteStore, connection: apsw.Connection, now: float) -> None:
-        self.store, self.now, self.codec = store, now, store.codec
-        self.execute: Callable[..., Any] = connection.execute
-        self.execute_many: Callable[..., Any] = connection.executemany
-        self._open_blob = connection.blob_open
+    def __init__(self, home: Home, connection: apsw.Connection, now: float) -> None:
+        super().__init__(connection, home.codec, home.session_units, home.handles)
+        self.home, self.now = home, now
         self.durable = False  # the answer is a promise: it must be on disk first
         self.waiter = 0  # the connection that is about to wait
         self._queues: dict[int, SqliteQueue] = {}
         self._told: dict[int, Told] = {}
-        self._units: dict[int, SqliteUnit] = {}
         self._idle: set[int] = set()  # confirm ids and lock ids that may hold nothing any more
         self._numbers: Iterator[int] | None = None
         self._reserved = 0
         self._removed = self._removed_bytes = 0  # contents, one by one
         self._before: list[tuple[Connection[SqliteUnit], SqliteUnit | None, int]] = []
         self.restore: list[Callable[[], object]] = []  # takes back what this process keeps, should all be rolled back
-
-    def value(self, sql: str, *values: Any) -> Any:
-        """The one value of a statement; None if there is no row."""
-        row = next(self.execute(sql, values), None)
-        return None if row is None else row[0]
-
-    def beginning(self, number: int, size: int) -> bytes:
-        """The first bytes of a body; the others are not read."""
-        body = self._open_blob("main", "content", "body", number, False)
-        try:
-            return body.read(size)
-        finally:
-            body.close()
 
     # --- queues and numbers
 
@@ -143,8 +114,8 @@ class SqliteTransaction(Transaction[SqliteQueue, SqliteUnit]):
             if row is None:
                 raise QueueDeleted(f"{name} has been deleted", queue=opened_as or name)
             here = Here(*row)
-            self.store.definitions.check(self, here.revision)
-            self._queues[number] = SqliteQueue(self, number, self.store.definitions.attributes(number), here)
+            self.home.definitions.check(self, here.revision)
+            self._queues[number] = SqliteQueue(self, number, self.home.definitions.attributes(number), here)
         return self._queues[number]
 
     def exists(self, number: int) -> bool:
@@ -200,10 +171,10 @@ class SqliteTransaction(Transaction[SqliteQueue, SqliteUnit]):
             connection.unit = unit
             if unit is not None:
                 unit.calls = calls
-                self.store.session_units[unit.id] = unit
+                self.home.session_units[unit.id] = unit
         for restore in reversed(self.restore):
             restore()
-        self.store.definitions.forget()
+        self.home.definitions.forget()
 
     # --- messages arrive
 
@@ -236,7 +207,7 @@ class SqliteTransaction(Transaction[SqliteQueue, SqliteUnit]):
             self.durable |= any(message.persistent for message in messages)
         else:
             self.durable |= unit.kind == "confirm"
-        if self.store.is_watched:
+        if self.home.is_watched:
             told.put.extend(messages)
             if becomes_visible(State.ABSENT, state):
                 told.visible.extend(messages)
@@ -260,7 +231,7 @@ class SqliteTransaction(Transaction[SqliteQueue, SqliteUnit]):
         told = self.touch(queue)
         if becomes_visible(before, after):
             row.visible_at, row.forgotten = self.now, False
-            if self.store.is_watched:
+            if self.home.is_watched:
                 told.visible.append(queue.read([row])[0].message)
         if after is State.ABSENT or (after is State.UNLOCKED and row.forgotten):  # what a restart lost does not return
             queue.count(was_away - 1)
@@ -276,7 +247,7 @@ class SqliteTransaction(Transaction[SqliteQueue, SqliteUnit]):
         self._removed_bytes += sum(length for _, length in gone)
         at_once = fits_one_step(self._removed, self._removed_bytes)
         self.execute_many(REMOVE_CONTENT if at_once else LEAVE_CONTENT, [(number,) for number, _ in gone])
-        self.store.has_leftovers |= not at_once
+        self.home.has_leftovers |= not at_once
 
     def _let_go(self, row: Row, after: State) -> None:
         if after not in HELD and isinstance(row.unit, SqliteUnit):
@@ -336,16 +307,6 @@ class SqliteTransaction(Transaction[SqliteQueue, SqliteUnit]):
             self.step(queue, row, Event.UNLOCK, lock=Lock.RIGHT)
         return bool(locked)
 
-    def has_locked(self, handle: int) -> bool:
-        """Whether a handle of this process has browsed something with lock."""
-        one = self.store.handles.get(handle)
-        return one is not None and bool(one.locked)
-
-    def locker(self, handle: int) -> tuple[int, str]:
-        """The connection and the program of a handle that holds a browse lock."""
-        connection, program = next(self.execute(LOCKER, (handle,)))
-        return connection, program
-
     def mark(self, queue: SqliteQueue, row: Row, *, handle: int | None = None, co_op: bool = False) -> None:
         if handle is not None:
             self.execute(MARK, (row.number, handle))
@@ -379,7 +340,7 @@ class SqliteTransaction(Transaction[SqliteQueue, SqliteUnit]):
         total, room = 0, math.inf if limit is None else limit
         while room > total:
             some = queue.id, self.now, int(min(DISCARD_STEP, room - total))
-            if self.store.is_watched:
+            if self.home.is_watched:
                 ids = self.execute(EXPIRED, some).fetchall()
                 read = (next(self.execute(READ, one)) for one in ids)
                 self.touch(queue).expired.extend(self.codec.full(columns) for columns in read)
@@ -401,28 +362,6 @@ class SqliteTransaction(Transaction[SqliteQueue, SqliteUnit]):
 
     # --- units
 
-    def number_of(self, unit: HeldUnit) -> int:
-        assert isinstance(unit, SqliteUnit)
-        return unit.id
-
-    def unit(self, number: int) -> SqliteUnit:
-        """The one object for a unit in this transaction."""
-        own = self.store.session_units.get(number)
-        if own is not None:
-            return own
-        if number not in self._units:
-            self._units[number] = unit_of(next(self.execute(UNIT, (number,))))
-        return self._units[number]
-
-    def named_unit(self, queue: int, kind: str, name: str) -> SqliteUnit | None:
-        """What a confirm id or lock id holds on a queue, if anything."""
-        row = next(self.execute(NAMED_UNIT, (queue, kind, name)), None)
-        return None if row is None else self.unit(row[0])
-
-    def is_lock(self, number: int, lock_id: str) -> bool:
-        unit = self.unit(number)
-        return unit.kind == "lock" and unit.name == lock_id
-
     def enlist(self, connection: Connection[SqliteUnit], calls: int, limit: int) -> SqliteUnit:
         unit = connection.unit
         used = unit.calls if unit is not None else 0
@@ -431,7 +370,7 @@ class SqliteTransaction(Transaction[SqliteQueue, SqliteUnit]):
         self._before.append((connection, unit, used))
         if unit is None:
             unit = self._begin(connection, "session", "", None)
-            connection.unit = self.store.session_units[unit.id] = unit
+            connection.unit = self.home.session_units[unit.id] = unit
         unit.calls += calls
         return unit
 
@@ -463,7 +402,7 @@ class SqliteTransaction(Transaction[SqliteQueue, SqliteUnit]):
         assert unit is not None
         self._before.append((connection, unit, unit.calls))
         connection.unit = None
-        self.store.session_units.pop(unit.id, None)
+        self.home.session_units.pop(unit.id, None)
 
     def number_unit(self, unit: SqliteUnit, moment: Moment) -> None:
         """Draws one number for the unit on each queue whose rule says now; put order within (B-5)."""
@@ -515,10 +454,10 @@ class SqliteTransaction(Transaction[SqliteQueue, SqliteUnit]):
             if before in LOCKS:
                 self._idle.update(lock for (lock,) in self.execute(LOCKS_OF_UNIT, share))
             self.execute(REMOVE_CONTENTS_OF_UNIT if at_once else LEAVE_CONTENTS_OF_UNIT, share)
-            self.store.has_leftovers |= not at_once
+            self.home.has_leftovers |= not at_once
             self.execute(REMOVE_OF_UNIT, share)
         elif becomes_visible(before, after):
-            if self.store.is_watched:
+            if self.home.is_watched:
                 shown = self.execute(VISIBLE_OF_UNIT, (unit.id, queue.id))
                 self.touch(queue).visible.extend(self.codec.full(columns) for columns in shown)
             self.execute(SHOW_PUTS, (unit.id, queue.id, after, self.now))
@@ -575,9 +514,3 @@ class SqliteTransaction(Transaction[SqliteQueue, SqliteUnit]):
         for queue, group_id, handle, entered, *_ in passages:
             if not entered:
                 self.execute(LEAVE, (queue, group_id, handle))
-
-
-def unit_of(columns: Sequence[Any]) -> SqliteUnit:
-    """A unit from its row."""
-    number, kind, name, connection, user, program, started_at = columns
-    return SqliteUnit(Program(user, program), started_at, kind, name, connection, 0, number)

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import logging
 from types import TracebackType
-from typing import TYPE_CHECKING
 
 from ...errors import InorderError, QueueManagerStopping, StoreError
+from .home import Home
 from .transaction import SqliteTransaction
-
-if TYPE_CHECKING:
-    from .store import SqliteStore
-
 
 log = logging.getLogger("inorder.stores")
 
@@ -26,28 +22,28 @@ class Verb:
     have promised meanwhile, and the block ends.
     """
 
-    __slots__ = ("_store", "_though_stopped", "_transaction", "_writes")
+    __slots__ = ("_home", "_though_stopped", "_transaction", "_writes")
 
-    def __init__(self, store: SqliteStore, writes: bool, though_stopped: bool) -> None:
-        self._store, self._writes, self._though_stopped = store, writes, though_stopped
+    def __init__(self, home: Home, *, writes: bool = True, though_stopped: bool = False) -> None:
+        self._home, self._writes, self._though_stopped = home, writes, though_stopped
 
     def __enter__(self) -> SqliteTransaction:
-        store = self._store
-        store.lock.__enter__()
+        home = self._home
+        home.lock.__enter__()
         try:
-            if not self._though_stopped and store.database.stopped:
-                raise QueueManagerStopping(f"queue manager {store.codec.name} has been stopped")
-            connection = store.database.begin(writes=self._writes)
+            if not self._though_stopped and home.database.stopped:
+                raise QueueManagerStopping(f"queue manager {home.codec.name} has been stopped")
+            connection = home.database.begin(writes=self._writes)
         except BaseException:
-            store.lock.__exit__(None, None, None)
+            home.lock.__exit__(None, None, None)
             raise
-        self._transaction = SqliteTransaction(store, connection, store.clock.now())
+        self._transaction = SqliteTransaction(home, connection, home.clock.now())
         return self._transaction
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        store, database, transaction = self._store, self._store.database, self._transaction
+        home, database, transaction = self._home, self._home.database, self._transaction
         try:
             if error is not None and (not isinstance(error, InorderError) or isinstance(error, StoreError)):
                 transaction.undo()
@@ -58,21 +54,30 @@ class Verb:
             else:
                 database.commit()
             ticket = database.ticket
-            store.told(transaction)
+            self._tell()
         finally:
-            store.lock.__exit__(None, None, None)
+            home.lock.__exit__(None, None, None)
         if transaction.touched():
-            store.teller.tell()
+            home.teller.tell()
         if transaction.durable:
             database.sync(ticket)
-        if self._writes and not store.keeps_log:
+        if self._writes and not home.keeps_log:
             try:
                 database.tidy_log()
             except StoreError:  # the verb has happened, and says so: the caller would do it once more
                 log.exception("the log could not be copied into the database; it grows until it can be")
 
+    def _tell(self) -> None:
+        """What was touched is announced in this process; others see it by themselves."""
+        home, transaction = self._home, self._transaction
+        touched = transaction.touched()
+        if touched:
+            for queue in touched:
+                home.seen.own(queue, home.database.seen(queue))
+            home.teller.add(transaction.changes())
+
     def _commit(self) -> None:
-        transaction, database = self._transaction, self._store.database
+        transaction, database = self._transaction, self._home.database
         try:
             transaction.finish()
             for queue in transaction.touched():

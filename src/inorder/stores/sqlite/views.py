@@ -45,7 +45,7 @@ def status(verb: SqliteTransaction, name: str) -> QueueStatus:
     verb.discard(queue)
     opens = catalog.opens(local)
     unsettled, _ = next(verb.execute(UNSETTLED, (queue.id,)))
-    created_at, altered_at = verb.store.definitions.times[queue.id]
+    created_at, altered_at = verb.home.definitions.times[queue.id]
     return QueueStatus(
         current_depth=queue.depth,
         open_input_count=sum(one.input for one in opens),

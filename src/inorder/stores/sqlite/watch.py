@@ -11,13 +11,9 @@ import logging
 import threading
 import time
 import weakref
-from typing import TYPE_CHECKING
 
-from ..base import Change
 from . import owners
-
-if TYPE_CHECKING:
-    from .store import SqliteStore
+from .home import Home, Seen
 
 log = logging.getLogger("inorder.stores")
 
@@ -27,85 +23,65 @@ JOIN_SECONDS = 5.0
 
 
 class Watch:
-    """The thread, and what it compares with. It does not keep the store alive."""
+    """The thread. It does not keep the store alive."""
 
-    def __init__(self, store: SqliteStore) -> None:
-        self._wanted = threading.Event()
-        self._store = weakref.ref(store, lambda _: self._wanted.set())  # the thread sees that it has gone, and ends
-        self._seen: dict[int, tuple[str, int]] = {}  # queues that calls have waited on, with what was seen last
+    def __init__(self, home: Home) -> None:
+        self.wanted = threading.Event()
+        self.home = weakref.ref(home, lambda _: self.wanted.set())  # the thread sees that it has gone, and ends
+        self.ended = False
         self._any = 0
-        self._waiting = 0
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
-        self._ended = False
 
-    def attend(self, *, waits: bool) -> None:
+    def attend(self, seen: Seen, *, waits: bool) -> None:
         """One more call waits, or one less."""
         with self._lock:
-            self._waiting += 1 if waits else -1
-            if self._ended:
+            seen.waiting += 1 if waits else -1
+            if self.ended:
                 return
-            if not self._waiting:
-                self._wanted.clear()
+            if not seen.waiting:
+                self.wanted.clear()
                 return
-            self._wanted.set()
+            self.wanted.set()
             if self._thread is None or not self._thread.is_alive():
                 self._thread = threading.Thread(target=_run, args=(self,), name="inorder watch", daemon=True)
                 self._thread.start()
 
-    def looked(self, queue: int, name: str, seen: int) -> None:
-        """A call has looked at a queue, at this state of it, and waits for another one.
-
-        While other calls wait, what they have seen stands: should it be older, they are still to be told.
-        """
-        if self._waiting <= 1 or queue not in self._seen:
-            self._seen[queue] = name, seen
-
-    def own(self, queue: int, seen: int) -> None:
-        """This process has changed the queue: its waiters are told already."""
-        if queue in self._seen:
-            self._seen[queue] = self._seen[queue][0], seen
-
     def end(self) -> None:
         """No more looks."""
         with self._lock:
-            self._ended = True
-            self._wanted.set()
+            self.ended = True
+            self.wanted.set()
             thread, self._thread = self._thread, None
         if thread is not None and thread is not threading.current_thread():
             thread.join(JOIN_SECONDS)
 
-    def _look(self, store: SqliteStore) -> None:
-        now = store.database.seen_any()
+    def look(self, home: Home) -> None:
+        """Tells of what others have changed since the last look."""
+        now = home.database.seen_any()
         if now == self._any:
             return
         self._any = now
-        for queue, (name, before) in list(self._seen.items()):
-            seen = store.database.seen(queue)
-            if seen != before:
-                self._seen[queue] = name, seen
-                store.tell_of(Change(name))
-
-    def _tell_all(self, store: SqliteStore) -> None:
-        for name, _ in list(self._seen.values()):
-            store.tell_of(Change(name))
+        for name in home.seen.changed(home.database):
+            home.tell_of(name)
 
 
 def _run(watch: Watch) -> None:
     bury_at = time.monotonic() + BURY_SECONDS
     while True:
-        watch._wanted.wait()
-        store = watch._store()
-        if store is None or watch._ended:
+        watch.wanted.wait()
+        home = watch.home()
+        if home is None or watch.ended:
             return
         try:
-            watch._look(store)
+            watch.look(home)
             if time.monotonic() >= bury_at:
                 bury_at = time.monotonic() + BURY_SECONDS
-                owners.bury_dead(store)
+                owners.bury_dead(home)
         except Exception:
             log.exception("the store cannot be watched; waiting calls look for themselves, and meet the error")
-            watch._tell_all(store)
+            for name in home.seen.names():
+                home.tell_of(name)
             time.sleep(BURY_SECONDS)
-        del store
+        del home
         time.sleep(LOOK_SECONDS)
