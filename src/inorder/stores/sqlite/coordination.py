@@ -100,14 +100,22 @@ class Coordination:
         self._map.close()
         os.close(self._descriptor)
 
+    def refuse_removed(self) -> None:
+        """Raise StoreError if this file has no name any more; cheaper than `refuse_replaced`."""
+        if not os.fstat(self._descriptor).st_nlink:
+            raise self._replaced()
+
     def refuse_replaced(self) -> None:
         """Raise StoreError if this is not the file that others would find."""
         if identity_of(self._name) != self.identity:
-            raise StoreError(
-                f"{self.path} was deleted or replaced while the store was open, and other processes cannot see who is "
-                "alive here. Close the store in all processes and open it again.",
-                path=str(self.path),
-            )
+            raise self._replaced()
+
+    def _replaced(self) -> StoreError:
+        return StoreError(
+            f"{self.path} was deleted or replaced while the store was open, and other processes cannot see who is "
+            "alive here. Close the store in all processes and open it again.",
+            path=str(self.path),
+        )
 
     # ---- locks
 
@@ -257,7 +265,8 @@ class Coordination:
             if self._try(_round(present + 1)):
                 try:
                     if words[ROUND] == present:
-                        self._wait_for(present)
+                        if words[SYNCED] < words[SYNCING]:  # the present leader is at it, or has died
+                            self._wait_for(present)
                         self._lead(present + 1, number, act)
                 finally:
                     self._free(_round(present + 1))

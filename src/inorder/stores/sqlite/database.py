@@ -296,7 +296,7 @@ class Database:
                 "close the store and open it again.",
                 path=str(self.path),
             )
-        self._coordination.refuse_replaced()
+        self._coordination.refuse_removed()
 
     def _refuse_unusable(self) -> None:
         if self._refusal is ForkedConnection:
