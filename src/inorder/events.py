@@ -74,7 +74,11 @@ class Hub:
         self._registered: list[Registration] = []
         self._calls: Calls | None = None
         self._thread: threading.Thread | None = None
-        store.observe(self._changed, lambda: self._calls is not None)
+
+        def is_told() -> bool:
+            return self._calls is not None
+
+        store.observe(self._changed, is_told, is_told)
 
     def listen(self, queue: str, listener: Listener, match: Match = EVERYTHING) -> Registration:
         """Raises: MatchError, `match` is no `Match`; ArgumentError, `listener` cannot be called."""

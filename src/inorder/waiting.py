@@ -74,7 +74,7 @@ class Room:
         self._clock = store.clock
         self._condition = threading.Condition()
         self._waiters: list[Waiter] = []
-        store.observe(self._changed)
+        store.observe(self._changed, heeds=lambda: bool(self._waiters))  # who comes now looks first
         self._clock.watch(self._time_jumped)
 
     def wait(self, owner: int, queue: str, options: GetOptions, look: Callable[[], Look[T]]) -> T | None:
@@ -151,8 +151,6 @@ class Room:
     # --- what wakes
 
     def _changed(self, change: Change) -> None:
-        if not self._waiters:  # who comes now looks first
-            return
         with self._condition:
             waiters = self._on(change.queue)
             if not any(one.looking or self._has_reason(one) for one in waiters):

@@ -395,12 +395,18 @@ class Store(Protocol):
         """Discards up to `limit` messages whose time is over; how many (R6.2)."""
         ...
 
-    def observe(self, observer: Observer, wants: Callable[[], bool] | None = None) -> None:
+    def observe(
+        self,
+        observer: Observer,
+        wants: Callable[[], bool] | None = None,
+        heeds: Callable[[], bool] | None = None,
+    ) -> None:
         """Calls `observer` after each change, in the order of the changes, outside the transaction.
 
         Args:
             wants: whether the observer looks at the messages of a change, now; None: never. If nobody does, a
                 change may name its queue alone.
+            heeds: whether it looks at changes at all, now; None: always. If nobody does, none need be told.
 
         It is called in the process that made the change, by one thread at a time. What it raises is logged.
         """

@@ -23,13 +23,20 @@ class Teller:
     def __init__(self) -> None:
         self._observers: list[Observer] = []
         self._wants: list[Callable[[], bool]] = []
+        self._heeds: list[Callable[[], bool]] = []
         self._changes: deque[Change] = deque()
         self._telling = threading.Lock()
 
-    def observe(self, observer: Observer, wants: Callable[[], bool] | None) -> None:
+    def observe(self, observer: Observer, wants: Callable[[], bool] | None, heeds: Callable[[], bool] | None) -> None:
         self._observers.append(observer)
+        self._heeds.append(heeds or _always)
         if wants is not None:
             self._wants.append(wants)
+
+    @property
+    def is_heard(self) -> bool:
+        """Whether any observer looks at changes now."""
+        return any(heeds() for heeds in self._heeds)
 
     @property
     def is_watched(self) -> bool:
@@ -56,3 +63,7 @@ class Teller:
                 observer(change)
             except Exception:
                 log.exception("an observer failed; what it was told of has happened")
+
+
+def _always() -> bool:
+    return True

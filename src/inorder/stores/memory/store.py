@@ -99,8 +99,13 @@ class MemoryStore:
         finally:
             self.teller.tell()
 
-    def observe(self, observer: Observer, wants: Callable[[], bool] | None = None) -> None:
-        self.teller.observe(observer, wants)
+    def observe(
+        self,
+        observer: Observer,
+        wants: Callable[[], bool] | None = None,
+        heeds: Callable[[], bool] | None = None,
+    ) -> None:
+        self.teller.observe(observer, wants, heeds)
 
     # --- connections and handles
 

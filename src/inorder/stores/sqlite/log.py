@@ -34,7 +34,7 @@ from pathlib import Path
 import apsw
 
 from ...errors import StoreError
-from .coordination import TIDYING, TURN, Coordination, identity_of
+from .coordination import TIDYING, TURN, Coordination
 from .faults import PASSING, told_as_ours
 from .points import reached
 
@@ -58,7 +58,6 @@ class Log:
         self._path = Path(f"{path}-wal")
         self._coordination = coordination
         self._descriptor: int | None = None
-        self._identity: tuple[int, int] | None = None
         self._file_in_use = threading.Lock()
         self._connect = connect
         self._connection: apsw.Connection | None = None
@@ -94,11 +93,9 @@ class Log:
 
     def _current(self) -> int:
         """A descriptor of the log as it is now; it may have been made anew while this process had no connection."""
-        identity = identity_of(self._path)
-        if self._descriptor is None or identity != self._identity:
+        if self._descriptor is None or not os.fstat(self._descriptor).st_nlink:
             self._close_file()
             self._descriptor = os.open(self._path, os.O_RDWR | os.O_CLOEXEC)
-            self._identity = identity
             sync_folder(self._path.parent)
         return self._descriptor
 

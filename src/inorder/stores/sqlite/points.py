@@ -43,9 +43,5 @@ class _Crash:
                 os.kill(os.getpid(), signal.SIGKILL)
 
 
-_reached = _Crash(os.environ[VARIABLE]) if VARIABLE in os.environ else _never
-
-
-def reached(name: str) -> None:
-    """The store has come to the point `name`, one of `POINTS`."""
-    _reached(name)
+reached = _Crash(os.environ[VARIABLE]) if VARIABLE in os.environ else _never
+"""Called when the store has come to a point, one of `POINTS`, with its name."""

@@ -128,8 +128,13 @@ class SqliteStore(Home):
     def attend(self, *, waits: bool) -> None:
         self._watch.attend(self.seen, waits=waits)
 
-    def observe(self, observer: Observer, wants: Callable[[], bool] | None = None) -> None:
-        self.teller.observe(observer, wants)
+    def observe(
+        self,
+        observer: Observer,
+        wants: Callable[[], bool] | None = None,
+        heeds: Callable[[], bool] | None = None,
+    ) -> None:
+        self.teller.observe(observer, wants, heeds)
 
     def _queue(self, verb: SqliteTransaction, handle: SqliteHandle) -> SqliteQueue:
         """The handle's queue, with what has expired discarded and what is due to be read."""

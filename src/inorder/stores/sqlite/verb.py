@@ -74,7 +74,8 @@ class Verb:
         if touched:
             for queue in touched:
                 home.seen.own(queue, home.database.seen(queue))
-            home.teller.add(transaction.changes())
+            if home.teller.is_heard:
+                home.teller.add(transaction.changes())
 
     def _commit(self) -> None:
         transaction, database = self._transaction, self._home.database
