@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from inorder import ArgumentError, GetOptions, Match, MatchError, PutOptions
-from inorder.keywords import BROWSE_NEXT, DEFAULT_GET, get_options, split_put
+from inorder.keywords import BROWSE_NEXT, get_options, split_put
+from inorder.options import DEFAULT_GET
 
 
 def test_the_same_keywords_give_the_same_options() -> None:

@@ -23,7 +23,6 @@ from .errors import (
 from .keywords import (
     BROWSE_FIRST,
     BROWSE_NEXT,
-    DEFAULT_GET,
     PutCall,
     get_options,
     message_of,
@@ -32,6 +31,7 @@ from .keywords import (
 )
 from .message import Message, UniqueId
 from .options import (
+    DEFAULT_GET,
     EVERYTHING,
     BrowseKeywords,
     GetKeywords,

@@ -14,7 +14,6 @@ from .message import Descriptor, Message
 from .options import BrowseKeywords, GetKeywords, GetOptions, PutKeywords, PutOptions
 
 DEFAULT_PUT = PutOptions()
-DEFAULT_GET = GetOptions()
 BROWSE_FIRST = GetOptions(browse="first")
 BROWSE_NEXT = GetOptions(browse="next")
 MESSAGE_FIELDS, PUT_OPTIONS = Descriptor.__annotations__.keys(), PutKeywords.__annotations__.keys()

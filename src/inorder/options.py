@@ -450,3 +450,7 @@ class OpenOptions:
             co_op=self.co_op or other.co_op,
             read_order=self.read_order or other.read_order,
         )
+
+
+DEFAULT_GET = GetOptions()
+"""What a get asks for that says nothing: one object, so that it is known at a glance."""

@@ -13,7 +13,7 @@ from typing import Any
 
 from ...attributes import ManagerAttributes, QueueAttributes
 from ...message import ANY_GROUP, ANY_SEGMENT, LAST_IN_GROUP, Message
-from ...options import GetOptions
+from ...options import DEFAULT_GET, GetOptions
 from ...rules.grouping import GroupState, state_after
 from ...rules.lifecycle import Event, State, step
 from ...rules.ordering import read_order
@@ -32,7 +32,6 @@ HOLD = statement("hold")
 REMOVE = statement("remove")
 REMOVE_CONTENT = statement("remove content")
 
-PLAIN = GetOptions()
 PLAIN_GROUP = GetOptions(logical=True, complete=True, all_messages=True)
 # Options that change nothing of how a message is found or taken.
 HARMLESS = frozenset({"wait", "syncpoint", "read_order"})
@@ -65,7 +64,7 @@ def take(
     if order == "strict" and any(holder != own for holder in queue.holders()):
         return None  # something is pending: the rules decide
     room = manager.max_uncommitted - (0 if unit is None else unit.calls)
-    if _is(options, PLAIN) and not request.one_group:
+    if _is(options, DEFAULT_GET) and not request.one_group:
         return _take_first(verb, handle, queue, request, room)
     if _is(options, PLAIN_GROUP) and request.one_group and request.syncpoint:
         return _take_group(verb, handle, queue, request, room, strict=order == "strict")
