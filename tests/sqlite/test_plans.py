@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import apsw
 import pytest
 
 from inorder.stores.sqlite import shelf
 from inorder.stores.sqlite.statements import SCHEMA, statement, statements
+
+SOURCE = Path(shelf.__file__).parent
 
 # What may be read as a whole: it is small, or the statement is about all of it.
 WHOLE = {
@@ -70,6 +73,13 @@ def complaints(name: str, steps: list[str]) -> list[str]:
 def test_a_statement_goes_by_index(name: str, connection: apsw.Connection) -> None:
     sql = statement(name, columns=shelf.NARROW_COLUMNS, joins="", chosen="", head="2", body="c.body")
     assert complaints(name, plan(connection, sql)) == [], f"give {name!r} in queries.sql an index, or say here why not"
+
+
+@pytest.mark.parametrize("name", sorted(statements()))
+def test_a_statement_says_why_it_is_there_and_is_sent(name: str) -> None:
+    assert statements()[name].startswith("-- "), f"say in a comment why {name!r} is needed"
+    users = [path for path in SOURCE.glob("*.py") if f'statement("{name}"' in path.read_text(encoding="utf-8")]
+    assert users, f"nobody sends {name!r}: remove it"
 
 
 CHOICES = {

@@ -21,6 +21,7 @@ FROM tally WHERE queue = ?1;
 SELECT counter, reserved FROM tally WHERE queue = 0;
 
 -- name: drawn
+-- What the verb drew of the numbers that name things, once, at its end.
 UPDATE tally SET counter = ?2, reserved = ?3 WHERE queue = ?1;
 
 -- name: counted
@@ -30,12 +31,14 @@ UPDATE tally SET counter = ?2, reserved = ?3, depth = depth + ?4 WHERE queue = ?
 -- ===== messages arrive
 
 -- name: arrive
+-- One row for each message; many are one statement with many rows of values.
 INSERT INTO message (
     id, queue, state, rank, number, head, group_id, sequence_number, "offset", length, flags, original_length,
     persistent, message_id, correlation_id, uid_origin, uid_number, expires_at, due_at, visible_at, unit
 ) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: arrive content
+-- The wide part of the same messages, on pages of their own, so that a search reads narrow rows.
 INSERT INTO content VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- ===== the search: rows in order of place, by index
@@ -53,11 +56,13 @@ WHERE m.queue = :queue AND m.message_id = :wanted AND m.available
     AND (m.rank, m.number, m.ordinal) > (:rank, :number, :ordinal){chosen};
 
 -- name: available by correlation id
+-- For those who name a correlation id: replies, mostly.
 SELECT {columns} FROM message m INDEXED BY message_correlation_id {joins}
 WHERE m.queue = :queue AND m.correlation_id = :wanted AND m.available
     AND (m.rank, m.number, m.ordinal) > (:rank, :number, :ordinal){chosen};
 
 -- name: available by number
+-- For those who name a token, or a message id that was made here: both are the number.
 SELECT {columns} FROM message m {joins}
 WHERE m.id = :wanted AND m.queue = :queue AND m.available
     AND (m.rank, m.number, m.ordinal) > (:rank, :number, :ordinal){chosen};
@@ -77,6 +82,7 @@ SELECT min(holder) FROM message INDEXED BY message_held WHERE queue = ?1 AND hol
 SELECT min(rank) FROM message INDEXED BY message_place WHERE queue = ?1 AND head = ?2 AND rank > ?3 AND available;
 
 -- name: next held rank
+-- The same among what one holder keeps.
 SELECT min(rank) FROM message INDEXED BY message_held WHERE queue = ?1 AND holder = ?2 AND head = ?3 AND rank > ?4;
 
 -- name: member
@@ -98,6 +104,7 @@ FROM message m INDEXED BY message_member JOIN content c ON c.id = m.id
 WHERE m.queue = ? AND m.group_id = ?;
 
 -- name: row
+-- The message under a browse cursor, by the number that the cursor keeps.
 SELECT {columns} FROM message m WHERE m.id = ? AND m.queue = ?;
 
 -- name: row by unique id
@@ -108,12 +115,15 @@ SELECT {columns} FROM message m INDEXED BY message_uid
 WHERE m.queue = ? AND m.uid_number = ? AND m.uid_origin = ?;
 
 -- name: held by unit
+-- An undo of a confirm id with locks goes row by row, in the order of the puts.
 SELECT {columns} FROM message m INDEXED BY message_unit WHERE m.unit = ? ORDER BY m.id;
 
 -- name: locked with
+-- What a confirm id was given for at a browse and lock: its undo unlocks it (A-16).
 SELECT {columns} FROM message m INDEXED BY message_lock_confirm WHERE m.queue = ? AND m.lock_confirm = ?;
 
 -- name: locked under
+-- What an operator's release of a lock id frees (A-19); what was got under it is not locked any more.
 SELECT {columns} FROM message m INDEXED BY message_lock WHERE m.lock = ? AND m.state = 3;
 
 -- name: read
@@ -165,6 +175,7 @@ WHERE m.queue = ?1 AND m.group_id = ?2 AND m.available
 ORDER BY m.sequence_number, m."offset", m.rank, m.number, m.ordinal;
 
 -- name: hold group
+-- A whole group is got at once, however large.
 UPDATE message INDEXED BY message_member SET state = ?3, unit = ?4, away = 1, co_op_marked_at = NULL
 WHERE queue = ?1 AND group_id = ?2 AND available;
 
@@ -201,15 +212,19 @@ DELETE FROM message WHERE id IN (
 UPDATE message SET due_at = NULL WHERE queue = ? AND due_at <= ?;
 
 -- name: next delivery
+-- When a waiter looks again because a delayed message can be read.
 SELECT min(due_at) FROM message WHERE queue = ? AND due_at > ? AND state = 2;
 
 -- name: next expiry
+-- When a strict waiter looks again because a pending message is over (B-28).
 SELECT min(expires_at) FROM message WHERE queue = ? AND expires_at > ? AND number IS NOT NULL;
 
 -- name: next due
+-- When a strict waiter looks again because a delay is over (B-28).
 SELECT min(due_at) FROM message WHERE queue = ? AND due_at > ? AND number IS NOT NULL;
 
 -- name: next unmarking
+-- When an unmarked browse looks again because a cooperative mark ends by itself (R3.74).
 SELECT min(co_op_marked_at) FROM message WHERE queue = ? AND co_op_marked_at > ? AND number IS NOT NULL;
 
 -- ===== single steps
@@ -222,27 +237,35 @@ UPDATE message SET
 WHERE id = ?;
 
 -- name: remove
+-- A message leaves for good.
 DELETE FROM message WHERE id = ?;
 
 -- name: remove content
+-- And its content with it, or in a step afterwards.
 DELETE FROM content WHERE id = ?;
 
 -- name: give place
+-- A single message is confirmed and gets its place now (A-26).
 UPDATE message SET number = ?, ordinal = ? WHERE id = ?;
 
 -- name: mark
+-- A handle's browse mark (R3.72); a second one is no other.
 INSERT OR IGNORE INTO mark VALUES (?, ?);
 
 -- name: unmark
+-- The handle takes its mark off.
 DELETE FROM mark WHERE message = ? AND handle = ?;
 
 -- name: mark for all
+-- The mark of the cooperating set, or its end: it is one, with its time (R3.74).
 UPDATE message SET co_op_marked_at = ? WHERE id = ?;
 
 -- name: unmark for all
+-- Who gets a message ends all marks on it.
 DELETE FROM mark WHERE message = ?;
 
 -- name: end group
+-- The pieces put last become the last of their group while nobody sees them.
 UPDATE message SET flags = ? WHERE id = ?;
 
 -- name: put in unit
@@ -254,25 +277,32 @@ ORDER BY m.sequence_number, m."offset";
 -- ===== units
 
 -- name: begin unit
+-- At the first message of a unit: an empty unit of work has no row.
 INSERT INTO unit VALUES (?, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: unit
+-- Who holds a message, for the rules and the errors.
 SELECT id, kind, name, connection, user, program, started_at FROM unit WHERE id = ?;
 
 -- name: unit of connection
+-- What is backed out when its connection ends.
 SELECT id, kind, name, connection, user, program, started_at FROM unit WHERE connection = ? AND kind = 'session';
 
 -- name: prepared unit
+-- Anyone may settle it by its name (R5.10).
 SELECT id, kind, name, connection, user, program, started_at FROM unit WHERE name = ? AND kind = 'prepared';
 
 -- name: named unit
+-- A confirm id or lock id, on its queue (A-15).
 SELECT id, kind, name, connection, user, program, started_at FROM unit
 WHERE queue = ? AND kind = ? AND name = ?;
 
 -- name: end unit
+-- It is settled: edges to it are void, for its number never returns.
 DELETE FROM unit WHERE id = ?;
 
 -- name: prepare unit
+-- From here on it outlives its connection (R5.10).
 UPDATE unit SET kind = 'prepared', name = ?, connection = NULL WHERE id = ?;
 
 -- name: end idle
@@ -287,6 +317,7 @@ SELECT
 FROM message INDEXED BY message_unit WHERE unit = ? GROUP BY queue, state, away;
 
 -- name: unnumbered
+-- On which queues the settling of a unit draws a number.
 SELECT DISTINCT queue FROM message INDEXED BY message_unit WHERE unit = ? AND number IS NULL;
 
 -- name: number unit
@@ -309,6 +340,7 @@ UPDATE message SET state = ?4, unit = NULL, away = 0, backouts = backouts + ?5
 WHERE unit = ?1 AND queue = ?2 AND state = ?3;
 
 -- name: remove contents of unit
+-- Of a small unit at once, with the rows.
 DELETE FROM content WHERE id IN (
     SELECT id FROM message INDEXED BY message_unit WHERE unit = ? AND queue = ? AND state = ?
 );
@@ -318,16 +350,20 @@ DELETE FROM content WHERE id IN (
 INSERT INTO leftover SELECT id FROM message INDEXED BY message_unit WHERE unit = ? AND queue = ? AND state = ?;
 
 -- name: remove of unit
+-- What a commit removes for good, or a back out makes unput: one statement for a unit of any size.
 DELETE FROM message WHERE unit = ? AND queue = ? AND state = ?;
 
 -- name: expired puts of unit
+-- Puts whose time was over before anybody could see them are discarded, and told as such.
 SELECT 1 FROM message INDEXED BY message_unit
 WHERE unit = ? AND queue = ? AND state = 1 AND expires_at <= ? LIMIT 1;
 
 -- name: any locked with
+-- Without locks an undo of a confirm id is the back out of a unit, at once.
 SELECT 1 FROM message INDEXED BY message_lock_confirm WHERE queue = ? AND lock_confirm = ? LIMIT 1;
 
 -- name: locks of unit
+-- Lock ids that may lock nothing when the unit is settled.
 SELECT DISTINCT lock FROM message INDEXED BY message_unit
 WHERE unit = ? AND queue = ? AND state = ? AND lock IS NOT NULL;
 
@@ -343,9 +379,11 @@ FROM message m INDEXED BY message_unit JOIN content c ON c.id = m.id
 WHERE m.unit = ? AND m.queue = ? AND m.state = 1 ORDER BY m.id;
 
 -- name: forgotten of queue
+-- What a restart had lost and a back out returned: it goes.
 SELECT id FROM message INDEXED BY message_forgotten WHERE queue = ? AND forgotten AND state = 2;
 
 -- name: leave content
+-- One content for later; of a unit see above.
 INSERT INTO leftover VALUES (?);
 
 -- name: some leftovers
@@ -353,38 +391,49 @@ INSERT INTO leftover VALUES (?);
 SELECT leftover.id, coalesce(length(c.body), 0) FROM leftover LEFT JOIN content c ON c.id = leftover.id LIMIT ?;
 
 -- name: forget leftovers
+-- The step's contents are gone.
 DELETE FROM leftover WHERE id = ?;
 
 -- ===== groups that readers are inside
 
 -- name: entered
+-- Groups that other readers are inside hold strict readers back (B-45).
 SELECT entry FROM entered WHERE queue = ? AND handle <> ?;
 
 -- name: entry
+-- Who was inside before, for the back out.
 SELECT handle, entry FROM entered WHERE queue = ? AND group_id = ?;
 
 -- name: enter
+-- A reader enters; another one's being inside is over.
 INSERT OR REPLACE INTO entered VALUES (?, ?, ?, ?);
 
 -- name: leave
+-- It has the last member.
 DELETE FROM entered WHERE queue = ? AND group_id = ? AND handle = ?;
 
 -- name: unenter
+-- Nobody was inside before.
 DELETE FROM entered WHERE queue = ? AND group_id = ?;
 
 -- name: leave others
+-- A handle is inside one group at a time (R3.30).
 DELETE FROM entered WHERE handle = ? AND queue = ? AND group_id <> ?;
 
 -- name: leave all
+-- The handle is gone.
 DELETE FROM entered WHERE handle = ?;
 
 -- name: pass
+-- What a unit of work did to it, for its end.
 INSERT INTO passage (unit, queue, group_id, handle, entered, before_handle, before) VALUES (?, ?, ?, ?, ?, ?, ?);
 
 -- name: passages
+-- In the order in which it happened; a back out goes back through it.
 SELECT queue, group_id, handle, entered, before_handle, before FROM passage WHERE unit = ? ORDER BY id;
 
 -- name: end passages
+-- The unit has ended.
 DELETE FROM passage WHERE unit = ?;
 
 -- name: forget passages
@@ -394,107 +443,141 @@ UPDATE passage SET before = NULL, before_handle = NULL WHERE before_handle = ?;
 -- ===== owners, handles, waits
 
 -- name: locker
+-- Whose browse lock it is, for the rules and the errors.
 SELECT h.connection, c.program FROM handle h JOIN connection c ON c.id = h.connection WHERE h.id = ?;
 
 -- name: locked by handle
+-- A browse that moves on frees what it locked before (R3.70).
 SELECT {columns} FROM message m INDEXED BY message_locked_handle WHERE m.locked_handle = ?;
 
 -- name: forget edges
+-- What was in the way on this queue is found anew by who waits: it will be woken, and looks.
 DELETE FROM edge WHERE queue = ? AND connection <> ?;
 
 -- name: processes
+-- The others that may have died.
 SELECT id FROM process WHERE id <> ?;
 
 -- name: begin process
+-- From now on this process's lock tells whether it lives.
 INSERT INTO process VALUES (?);
 
 -- name: end process
+-- It has gone, by itself or found dead.
 DELETE FROM process WHERE id = ?;
 
 -- name: end other processes
+-- A start: nobody else was there.
 DELETE FROM process WHERE id <> ?;
 
 -- name: boot
+-- Whether the machine has run on since the last start.
 SELECT boot FROM manager;
 
 -- name: set boot
+-- This run of the machine.
 UPDATE manager SET boot = ?;
 
 -- name: connections of process
+-- What a dead process leaves to be ended.
 SELECT id, user, program FROM connection WHERE process = ?;
 
 -- name: all connections
+-- At a start all are dead.
 SELECT id, user, program FROM connection;
 
 -- name: begin connection
+-- So that others see whose units and handles there are.
 INSERT INTO connection VALUES (?, ?, ?, ?);
 
 -- name: end connection
+-- After its unit and its handles.
 DELETE FROM connection WHERE id = ?;
 
 -- name: begin handle
+-- So that others see that the queue is open, and how.
 INSERT INTO handle VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: extend handle
+-- Opened for more, or exclusively.
 UPDATE handle SET input = ?, output = ?, co_op = ?, exclusive = ? WHERE id = ?;
 
 -- name: end handle
+-- After its locks and marks.
 DELETE FROM handle WHERE id = ?;
 
 -- name: handles of connection
+-- They end with it.
 SELECT id, queue, name, made_temporary FROM handle WHERE connection = ?;
 
 -- name: handles of queue
+-- Open counts, and who is in the way of an exclusive open (R4.4).
 SELECT id, name, input, output, exclusive FROM handle WHERE queue = ? ORDER BY id;
 
 -- name: handles by name
+-- An alias that is open cannot be deleted.
 SELECT count(*) FROM handle WHERE name = ?;
 
 -- name: co-operating
+-- The marks of a cooperating set end with the last of it.
 SELECT 1 FROM handle WHERE queue = ? AND co_op AND id <> ? LIMIT 1;
 
 -- name: end marks
+-- Of a handle that is gone.
 DELETE FROM mark WHERE handle = ?;
 
 -- name: end marks for all
+-- The last of the set has gone.
 UPDATE message SET co_op_marked_at = NULL WHERE queue = ? AND co_op_marked_at IS NOT NULL;
 
 -- name: wait
+-- A call waits: an operator sees it.
 INSERT OR REPLACE INTO wait VALUES (?, ?);
 
 -- name: end wait
+-- It has something, or has given up.
 DELETE FROM wait WHERE connection = ?;
 
 -- name: waiting
+-- For an operator.
 SELECT count(*) FROM wait WHERE queue = ?;
 
 -- name: add edge
+-- Who must act before this waiter can go on: so that circles are found (B-31).
 INSERT OR IGNORE INTO edge VALUES (?, ?, ?, ?);
 
 -- name: end edges
+-- Of a call that waits no more, or looks again.
 DELETE FROM edge WHERE connection = ?;
 
 -- name: edges
+-- The whole of who waits for whom: strict readers that hold something and wait are few.
 SELECT connection, level, holder FROM edge;
 
 -- ===== definitions
 
 -- name: definitions
+-- Read as a whole when the revision is another one, and kept by the process.
 SELECT id, attributes, created_at, altered_at FROM definition;
 
 -- name: define
+-- A queue, an alias or a model.
 INSERT INTO definition VALUES (?, ?, ?, ?, ?, ?);
 
 -- name: begin tally
+-- A queue's counters, with the queue.
 INSERT INTO tally (queue) VALUES (?);
 
 -- name: end tally
+-- And its end: handles that are left see by it that the queue is gone (2052).
 DELETE FROM tally WHERE queue = ?;
 
 -- name: redefine
+-- Attributes change; messages keep their places (R4.10).
 UPDATE definition SET attributes = ?, altered_at = ? WHERE id = ?;
 
 -- name: undefine
+-- A definition goes.
 DELETE FROM definition WHERE id = ?;
 
 -- name: revise
@@ -502,9 +585,11 @@ DELETE FROM definition WHERE id = ?;
 UPDATE manager SET revision = revision + 1;
 
 -- name: manager
+-- The queue manager's own attributes, with the revision that they are of.
 SELECT attributes, revision FROM manager;
 
 -- name: set manager
+-- Everyone reads them anew.
 UPDATE manager SET attributes = ?, revision = revision + 1;
 
 -- name: any messages
@@ -526,6 +611,7 @@ UNION ALL SELECT id FROM message INDEXED BY message_held WHERE queue = ?1 AND ho
 UNION ALL SELECT id FROM message INDEXED BY message_unit WHERE unit IS NOT NULL AND queue = ?1 AND number IS NULL;
 
 -- name: remove messages of queue
+-- The narrow rows go at once.
 DELETE FROM message WHERE id IN (
     SELECT id FROM message INDEXED BY message_place WHERE queue = ?1 AND available
     UNION ALL SELECT id FROM message INDEXED BY message_held WHERE queue = ?1 AND holder IS NOT NULL
@@ -537,19 +623,24 @@ DELETE FROM message WHERE id IN (
 DELETE FROM unit WHERE queue = ?;
 
 -- name: end entries of queue
+-- And who was inside groups on it.
 DELETE FROM entered WHERE queue = ?;
 
 -- name: nonpersistent of queue
+-- What a start discards, unless a named unit has it (R1.5, R5.11).
 SELECT id, unit IS NOT NULL OR lock IS NOT NULL FROM message INDEXED BY message_nonpersistent
 WHERE queue = ? AND NOT persistent;
 
 -- name: forget message
+-- It goes when the unit that has it is undone.
 UPDATE message SET forgotten = 1 WHERE id = ?;
 
 -- name: local queues
+-- A start and a stop concern all of them.
 SELECT id FROM definition WHERE type = 'local';
 
 -- name: queues with expired
+-- Housekeeping: what lies on queues that nobody touches.
 SELECT id FROM definition WHERE type = 'local' AND EXISTS (
     SELECT 1 FROM message INDEXED BY message_expiry
     WHERE queue = definition.id AND expires_at <= ? AND expires_at IS NOT NULL AND NOT away
@@ -566,6 +657,7 @@ FROM unit u LEFT JOIN definition d ON d.id = u.queue
 ORDER BY u.started_at, u.id;
 
 -- name: queues of unit
+-- Who is told of a prepare.
 SELECT DISTINCT queue FROM message INDEXED BY message_unit WHERE unit = ?;
 
 -- name: pending
@@ -578,9 +670,11 @@ SELECT count(*) FROM message INDEXED BY message_place
 WHERE queue = ? AND head = ? AND available AND rank = ? AND (number, ordinal) > (?, ?);
 
 -- name: queues entered
+-- Strict readers of these are told that somebody is inside no more.
 SELECT DISTINCT queue FROM entered WHERE handle = ?;
 
 -- name: exists
+-- Whether a handle's queue was deleted under it.
 SELECT 1 FROM tally WHERE queue = ?;
 
 -- name: skip reserved
