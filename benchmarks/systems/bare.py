@@ -92,7 +92,8 @@ class Bare(System):
         if promises:
             os.fdatasync(self._log)
         if self._pages > LOG_PAGES:
-            self._connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+            with contextlib.suppress(apsw.BusyError):  # another process is at it
+                self._connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
 
     # --- the verbs
 
