@@ -113,6 +113,18 @@ def test_a_browser_that_waits_for_an_unmarked_message_is_woken_when_a_mark_ends(
     assert call.result() == b"1"
 
 
+def test_a_browser_that_waits_for_an_unmarked_message_is_woken_when_a_mark_is_taken_off(qm: QueueManager) -> None:
+    """R3.74, B-28."""
+    qm.put("Q", b"1")
+    marker = co_op(qm)
+    marker.browse_first(mark_co_op=True)
+    other = qm.connect()
+    browser = co_op(other)
+    call = waiting(other, lambda: browser.browse_first(unmarked=True, wait=FOREVER).body)
+    marker.browse_first(unmark_co_op=True)
+    assert call.result() == b"1"
+
+
 # ---- tokens
 
 

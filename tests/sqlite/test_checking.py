@@ -57,6 +57,21 @@ def test_a_sound_store_has_no_problems(store: SqliteStore, qm: QueueManager) -> 
     assert problems(store) == []
 
 
+def test_a_queue_that_goes_leaves_nothing_of_those_who_read_it(store: SqliteStore) -> None:
+    """A reader is inside a group of a temporary queue, and has locked a message, when the creator closes it."""
+    with connect(store) as qm, qm.connect() as other:
+        qm.create_model("M", shareable=True, default_input="shared")
+        made = qm.open("M", dynamic_name="T")
+        for number, flags in ((1, IN_GROUP), (2, LAST_IN_GROUP)):
+            qm.put("T", b"x", group_id=G1, sequence_number=number, flags=flags)
+        reader = other.open("T", input="shared", browse=True)
+        assert reader.get(logical=True).sequence_number == 1
+        reader.browse_first(lock=True)
+        made.close()
+        reader.close()
+        assert problems(store) == []
+
+
 FAULTS = {
     "depth": ("UPDATE tally SET depth = depth + 1 WHERE queue > 0", "the depth is noted as 10, 9"),
     "tallies": ("INSERT INTO tally (queue) VALUES (999)", "queue 999: it is counted and not defined"),

@@ -10,7 +10,7 @@ import pytest
 
 import inorder
 from inorder import QueueManager
-from inorder.errors import ConnectionBroken, OrderPending, UnitNotFound
+from inorder.errors import ConnectionBroken, NoMessageAvailable, OrderPending, UnitNotFound
 from inorder.message import IN_GROUP, LAST_IN_GROUP
 from inorder.stores.sqlite.taken_group import PAGE_BYTES, PAGE_MESSAGES
 
@@ -112,3 +112,19 @@ def test_a_large_group_that_the_unit_has_no_room_for_stays(qm: QueueManager) -> 
     with pytest.raises(inorder.errors.UnitTooLarge):
         next(qm.get_group("Q"))
     assert (qm.depth("Q"), qm.units()) == (size, [])
+
+
+def test_a_large_group_that_has_one_member_twice_and_lacks_another_is_passed_over(qm: QueueManager) -> None:
+    """Counted it is whole."""
+    size = SIZES[-1]
+    numbers = [1, 1, *range(3, size + 1)]
+    qm.put_many(
+        "Q",
+        [
+            inorder.Message(b"x", group_id=b"G", sequence_number=n, flags=LAST_IN_GROUP if n == size else IN_GROUP)
+            for n in numbers
+        ],
+    )
+    with pytest.raises(NoMessageAvailable):
+        next(qm.get_group("Q"))
+    assert qm.depth("Q") == size

@@ -10,8 +10,10 @@ from contextlib import closing
 from pathlib import Path
 
 import apsw
+import pytest
 
 import inorder
+from inorder.errors import OrderPending
 from inorder.stores.sqlite import SqliteStore
 from inorder.stores.sqlite.points import VARIABLE
 
@@ -26,6 +28,17 @@ def test_a_second_store_object_of_a_process_is_no_start(tmp_path: Path) -> None:
             assert second.depth("Q") == 2
             first.commit()
             assert [message.body for message in second.browse("Q")] == [b"in a unit", b"light"]
+
+
+def test_who_is_withheld_is_told_the_program_of_another_process(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    with inorder.connect(SqliteStore(path)) as qm, inorder.connect(SqliteStore(path), program="writer") as writer:
+        qm.create_queue("Q")
+        writer.put("Q", b"1", syncpoint=True)
+        qm.put("Q", b"2")
+        with pytest.raises(OrderPending) as raised:
+            qm.get("Q", read_order="strict")
+        assert raised.value.by == "writer"
 
 
 LARGE_UNIT = """

@@ -9,7 +9,8 @@ import apsw
 import pytest
 
 import inorder
-from inorder.stores.sqlite import log
+from inorder.stores.sqlite import SqliteStore, log
+from inorder.stores.sqlite.transaction import SqliteTransaction
 
 
 def test_a_log_that_cannot_be_shortened_fails_no_call(
@@ -30,3 +31,21 @@ def test_a_log_that_cannot_be_shortened_fails_no_call(
         assert qm.depth("Q") == 2_500
         assert 1 <= len(tries) <= 4, "not at each call"
         assert len(caplog.records) == len(tries)
+
+
+def test_what_was_defined_in_a_transaction_that_failed_is_not_known(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor is it taken for what another process has defined since, under the same revision."""
+
+    def fail(self: SqliteTransaction) -> None:
+        raise ZeroDivisionError
+
+    path = tmp_path / "orders.db"
+    with inorder.connect(SqliteStore(path)) as qm, inorder.connect(SqliteStore(path)) as other:
+        with monkeypatch.context() as patched:
+            patched.setattr(SqliteTransaction, "finish", fail)
+            with pytest.raises(ZeroDivisionError):
+                qm.create_queue("Q")
+        other.create_queue("R")
+        assert [attributes.name for attributes in qm.queues()] == ["R"]

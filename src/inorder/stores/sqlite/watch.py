@@ -17,7 +17,7 @@ from .home import Home, Seen
 
 log = logging.getLogger("inorder.stores")
 
-LOOK_SECONDS = 0.004
+LOOK_SECONDS = 0.006
 BURY_SECONDS = 1.0
 JOIN_SECONDS = 5.0
 
