@@ -221,6 +221,7 @@ class Catalog(ABC):
             raise TooManyHandles(f"a connection opens at most {handles_max:,} handles", limit=handles_max)
         definition = self.definition(name)
         if definition.type == "model":
+            read_order(definition.read_order, options.read_order)  # before there is a queue that nobody deletes
             queue = self._dynamic(definition, dynamic_name)
             name = queue.name
         else:

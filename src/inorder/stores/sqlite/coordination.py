@@ -39,7 +39,7 @@ from typing import Final
 
 from ...errors import StoreError, StoreFull
 
-COMMITTED, SYNCED, SYNCING, ROUND, UNANNOUNCED, STOPPED, SYNC_FAILED, CHANGES, LOST = range(9)
+COMMITTED, SYNCED, SYNCING, ROUND, UNANNOUNCED, STOPPED, SYNC_FAILED, CHANGES, LOST, RESERVED = range(10)
 SLOTS_AT: Final = 64
 SLOTS: Final = 1024
 WORDS: Final = SLOTS_AT + SLOTS
@@ -183,14 +183,19 @@ class Coordination:
         """Inside the turn: should this process die now, the next one tells what it could not."""
         self._words[UNANNOUNCED] = 1
 
-    def after_commit(self, slots: Iterable[int]) -> int:
+    def after_commit(self, slots: Iterable[int], *, reserves: bool = False) -> int:
         """Inside the turn: number the commit and tell the slots that it changed.
+
+        Args:
+            reserves: it reserves numbers, none of which may be told before it is on disk.
 
         Returns: the commit's number.
         """
         words = self._words
         number = words[COMMITTED] + 1
         words[COMMITTED] = number
+        if reserves:
+            words[RESERVED] = number
         changed = False
         for slot in slots:
             words[SLOTS_AT + slot % SLOTS] += 1
@@ -199,6 +204,11 @@ class Coordination:
             words[CHANGES] += 1
         words[UNANNOUNCED] = 0
         return number
+
+    @property
+    def is_reservation_open(self) -> bool:
+        """Whether numbers are reserved by a commit that is not on disk yet, of whoever, alive or dead."""
+        return self._words[SYNCED] < self._words[RESERVED]
 
     def no_commit(self) -> None:
         """Inside the turn: the commit failed, and nothing has changed."""

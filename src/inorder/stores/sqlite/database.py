@@ -74,7 +74,8 @@ class Database:
         self._owners: set[int] = set()
         self._refusal: type[InorderError] | None = None
         self._in_use = threading.RLock()
-        self._inside = self._writes = False
+        self._inside = self._writes = self._reserves = False
+        self.has_happened = False  # of a commit that raised an error: it was made all the same
         self._connection: apsw.Connection | None = None
         with _opening:
             if self.path in _inherited:
@@ -217,11 +218,13 @@ class Database:
                 shared.before_commit()
                 reached("written")
                 _patiently(connection, "COMMIT")
-                self.ticket = shared.after_commit(self._changed)
+                self.ticket = shared.after_commit(self._changed, reserves=self._reserves)
                 reached("committed")
             else:
                 connection.execute("COMMIT")
         except BaseException as error:
+            # Ctrl-C during COMMIT is raised when it is over: then it has happened, and stays so.
+            self.has_happened = not (isinstance(error, apsw.Error) or connection.in_transaction)
             self.abort(error)
             raise
         self._leave()
@@ -243,6 +246,7 @@ class Database:
 
     def _leave(self) -> None:
         self._changed.clear()
+        self._reserves = False
         self._inside = False
         if self._writes:
             self._coordination.give(TURN)
@@ -338,6 +342,15 @@ class Database:
     def note_change(self, slot: int) -> None:
         """Inside `writing`: tell everyone, once it is committed, that this slot changed; slot: 0 or more."""
         self._changed.add(slot)
+
+    def note_reservation(self) -> None:
+        """Inside `writing`: the transaction reserves numbers, none of which may be told before it is on disk."""
+        self._reserves = True
+
+    @property
+    def is_reservation_open(self) -> bool:
+        """Inside `writing`: whether numbers that are drawn now may be of a reservation that is not on disk yet."""
+        return self._coordination.is_reservation_open
 
     def seen(self, slot: int) -> int:
         """A number that is another one once something of this slot was changed, by any process.

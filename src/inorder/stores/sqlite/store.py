@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import os
 from collections.abc import Callable
 from dataclasses import asdict
@@ -83,6 +84,8 @@ END_EDGES = statement("end edges")
 EDGES = statement("edges")
 QUEUES_WITH_EXPIRED = statement("queues with expired")
 LOCAL_QUEUES = statement("local queues")
+
+log = logging.getLogger("inorder.stores")
 
 T = TypeVar("T")
 
@@ -529,10 +532,13 @@ class SqliteStore(Home):
 
     def _remove_leftovers(self) -> None:
         """The contents of a large unit that was settled, a step at a time, so that others come between."""
-        while self.has_leftovers:
-            reached("settled")
-            with self.verb(though_stopped=True) as verb:
-                self.has_leftovers = remove_some(verb)
+        try:
+            while self.has_leftovers:
+                reached("settled")
+                with self.verb(though_stopped=True) as verb:
+                    self.has_leftovers = remove_some(verb)
+        except StoreError:  # the call has happened, and says so: the caller would do it once more
+            log.exception("contents of messages that are gone could not be removed; a later call will")
 
     # --- the end
 
@@ -558,4 +564,5 @@ class SqliteStore(Home):
         self._watch.end()
         with contextlib.suppress(StoreError):  # the file may be gone, or full: then the next to open it tidies up
             owners.end(self)
+        self._remove_leftovers()
         self.database.close()

@@ -6,6 +6,7 @@ arrive, a unit that is settled) is one statement for each state, with the states
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -161,8 +162,10 @@ class SqliteTransaction(Reach, Transaction[SqliteQueue, SqliteUnit]):
     def _reserve(self, counter: int, reserved: int) -> int:
         """Numbers are promised not to return before they are told (B-2)."""
         if counter <= reserved:
+            self.durable |= self.home.database.is_reservation_open  # who made it may have died before its sync
             return reserved
         self.durable = True
+        self.home.database.note_reservation()
         return counter + RESERVE
 
     def undo(self) -> None:
@@ -371,6 +374,7 @@ class SqliteTransaction(Reach, Transaction[SqliteQueue, SqliteUnit]):
         if unit is None:
             unit = self._begin(connection, "session", "", None)
             connection.unit = self.home.session_units[unit.id] = unit
+            self.restore.append(functools.partial(self.home.session_units.pop, unit.id, None))
         unit.calls += calls
         return unit
 

@@ -34,10 +34,14 @@ class Verb:
             if not self._though_stopped and home.database.stopped:
                 raise QueueManagerStopping(f"queue manager {home.codec.name} has been stopped")
             connection = home.database.begin(writes=self._writes)
+            try:
+                self._transaction = SqliteTransaction(home, connection, home.clock.now())
+            except BaseException as error:
+                home.database.abort(error)
+                raise
         except BaseException:
             home.lock.__exit__(None, None, None)
             raise
-        self._transaction = SqliteTransaction(home, connection, home.clock.now())
         return self._transaction
 
     def __exit__(
@@ -90,5 +94,6 @@ class Verb:
         try:
             database.commit()
         except BaseException:
-            transaction.undo()
+            if not database.has_happened:
+                transaction.undo()
             raise

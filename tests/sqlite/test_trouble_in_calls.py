@@ -1,0 +1,106 @@
+"""A call that meets trouble at the worst moment leaves the process and the file in agreement."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import inorder
+from inorder import QueueManager
+from inorder.errors import OrderUnsupported, StoreFull
+from inorder.stores.sqlite import SqliteStore, store
+from inorder.stores.sqlite.checking import problems
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Iterator[SqliteStore]:
+    file = SqliteStore(tmp_path / "store.db")
+    yield file
+    file.close_store()
+
+
+@pytest.fixture
+def qm(file: SqliteStore) -> Iterator[QueueManager]:
+    with inorder.connect(file) as qm:
+        qm.create_queue("Q")
+        yield qm
+
+
+def interrupt_after_commit(file: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next commit is made, and Ctrl-C is noticed just then."""
+    coordination = file.database._coordination
+    announced = coordination.after_commit
+
+    def interrupted(*_: Any, **__: Any) -> int:
+        monkeypatch.setattr(coordination, "after_commit", announced)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(coordination, "after_commit", interrupted)
+
+
+def test_a_unit_whose_first_call_failed_leaves_no_number_behind(qm: QueueManager, file: SqliteStore) -> None:
+    connection = file.database.connection
+    pages = connection.execute("PRAGMA page_count").get
+    connection.execute(f"PRAGMA max_page_count = {pages}").fetchall()
+    with pytest.raises(StoreFull):
+        qm.put("Q", b"y" * 200_000, syncpoint=True)
+    connection.execute("PRAGMA max_page_count = 1073741823").fetchall()
+    first = qm.put("Q", b"z", confirm_id=7)
+    qm.put("Q", b"z2", confirm_id=7)
+    assert [unit.kind for unit in qm.units()] == ["confirm"]
+    assert qm.confirm_put("Q", first.uid) is None
+    assert problems(file) == []
+
+
+@pytest.mark.parametrize("call", ["put", "commit"])
+def test_what_was_committed_when_ctrl_c_came_is_committed(
+    call: str, qm: QueueManager, file: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queue = qm.open("Q")
+    if call == "commit":
+        queue.put(b"a", syncpoint=True)
+    act = {"put": lambda: queue.put(b"a", syncpoint=True), "commit": qm.commit}[call]
+    interrupt_after_commit(file, monkeypatch)
+    with pytest.raises(KeyboardInterrupt):
+        act()
+    queue.put(b"b", syncpoint=True)
+    qm.commit()
+    assert [message.body for message in qm.browse("Q", read_order="strict")] == [b"a", b"b"]
+    assert qm.units() == []
+    assert problems(file) == []
+
+
+def test_a_commit_whose_contents_cannot_be_removed_yet_has_happened(
+    qm: QueueManager, file: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    qm.put_many("Q", [b"x"] * 1500)
+    qm.get_many("Q", 1500, syncpoint=True)
+
+    def full(_: object) -> bool:
+        raise StoreFull("the disk is full")
+
+    with monkeypatch.context() as trouble:
+        trouble.setattr(store, "remove_some", full)
+        qm.commit()
+    assert (qm.depth("Q"), qm.units()) == (0, [])
+    qm.discard_expired()
+    assert file.database.connection.execute("SELECT count(*) FROM content").get == 0
+
+
+def test_an_open_that_is_refused_makes_no_queue(qm: QueueManager) -> None:
+    qm.create_model("M", read_order="unordered", definition_type="temporary_dynamic")
+    with pytest.raises(OrderUnsupported):
+        qm.open("M", input="shared", read_order="strict")
+    assert [queue.name for queue in qm.queues()] == ["M", "Q"]
+
+
+def test_no_number_is_told_of_a_reservation_that_is_not_on_disk(qm: QueueManager, file: SqliteStore) -> None:
+    qm.put("Q", b"x", persistent=False)
+    # As if another process had died between the commit of a reservation and its sync.
+    file.database._coordination.after_commit((), reserves=True)
+    opened = [file.database.is_reservation_open]
+    qm.put("Q", b"y", persistent=False)
+    assert [*opened, file.database.is_reservation_open] == [True, False]
