@@ -8,12 +8,13 @@ looks, tells observers, keeps over a restart or refuses for lack of room, has no
 from __future__ import annotations
 
 import contextlib
+import math
 from typing import Literal
 
 import pytest
 from tests.support import bodies
 
-from inorder import GetInhibited, Match, Message, NoMessageAvailable, OrderPending, QueueManager, connect
+from inorder import GetInhibited, Match, Message, NoMessageAvailable, OrderPending, QueueManager, UniqueId, connect
 from inorder.errors import CallerError, OrderDeadlock, Reason, UnitTooLarge
 from inorder.message import IN_GROUP, LAST_IN_GROUP, LAST_SEGMENT, SEGMENT
 from inorder.options import GetOptions, OpenOptions
@@ -222,6 +223,29 @@ def test_r3_51_a_group_is_whole_by_its_numbers_not_by_how_many_it_has(qm: QueueM
     with contextlib.nullcontext() if whole else pytest.raises(NoMessageAvailable):
         assert [message.sequence_number for message in qm.get_group("Q")] == whole
     assert qm.depth("Q") == len(members) - len(whole)
+
+
+@pytest.mark.parametrize("syncpoint", [False, True])
+def test_a_get_tells_what_is_left_of_a_messages_time_and_its_place(
+    qm: QueueManager, clock: ManualClock, syncpoint: bool
+) -> None:
+    """R6.2, R3.14, B-5."""
+    qm.create_queue("C", order="commit")
+    qm.put("C", b"1", syncpoint=True)
+    qm.put("C", b"2", expiry=10, delay=2, syncpoint=True)
+    qm.commit()
+    clock.advance(4)
+    first, second = qm.get_many("C", 2, syncpoint=syncpoint)
+    assert (first.expiry, second.expiry, second.delay) == (math.inf, 6.0, 0.0)
+    assert first.place is not None
+    assert second.place is not None
+    assert first.place < second.place
+
+
+def test_a1_a_get_tells_the_unique_id_that_the_program_gave(qm: QueueManager) -> None:
+    uid = UniqueId("ELSEWHERE", 5)
+    assert qm.put("Q", b"1", uid=uid).uid == uid
+    assert qm.get("Q").uid == uid
 
 
 @pytest.mark.parametrize("size", [1, 2, 300])

@@ -104,3 +104,14 @@ def test_no_number_is_told_of_a_reservation_that_is_not_on_disk(qm: QueueManager
     opened = [file.database.is_reservation_open]
     qm.put("Q", b"y", persistent=False)
     assert [*opened, file.database.is_reservation_open] == [True, False]
+
+
+def test_marks_on_a_queue_that_was_deleted_under_its_handles_go_with_them(qm: QueueManager, file: SqliteStore) -> None:
+    qm.create_model("M", definition_type="temporary_dynamic", shareable=True, default_input="shared")
+    maker = qm.open("M", input="shared", output=True, dynamic_name="T")
+    maker.put(b"x")
+    marker = qm.open("T", browse=True)
+    marker.browse_first(mark_handle=True)
+    maker.close()
+    marker.close()
+    assert problems(file) == []

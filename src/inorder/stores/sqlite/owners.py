@@ -261,6 +261,9 @@ def _end_handle(home: Home, verb: SqliteTransaction, handle: int, number: int, *
         _end_holds(verb, handle, number)
         if made_temporary:
             vanish(home, verb, number)
+    verb.execute(LEAVE_ALL, (handle,))
+    verb.execute(FORGET_PASSAGES, (handle,))
+    verb.execute(END_MARKS, (handle,))  # also on a queue that was deleted under the handle
     verb.execute(END_HANDLE, (handle,))
 
 
@@ -271,9 +274,6 @@ def _end_holds(verb: SqliteTransaction, handle: int, number: int) -> None:
         verb.step(queue, queue.row_of(columns), Event.UNLOCK, lock=Lock.RIGHT)
     for (entered,) in verb.execute(QUEUES_ENTERED, (handle,)).fetchall():
         verb.touch(verb.queue(entered))
-    verb.execute(LEAVE_ALL, (handle,))
-    verb.execute(FORGET_PASSAGES, (handle,))
-    verb.execute(END_MARKS, (handle,))
     if next(verb.execute(CO_OPERATING, (number, handle)), None) is None:
         verb.execute(END_MARKS_FOR_ALL, (number,))
 
