@@ -1,4 +1,4 @@
-"""The named statements of `queries.sql` and `checks.sql`, each with its reason there, and the schema."""
+"""The named statements of `queries.sql`, `queries_owners.sql` and `checks.sql`, each with its reason there, and the schema."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def _named(file: str) -> dict[str, str]:
     return {name: text.strip() for name, text in found}
 
 
-_STATEMENTS = _named("queries.sql")
+_STATEMENTS = _named("queries.sql") | _named("queries_owners.sql")
 
 
 def statement(name: str, **parts: str) -> str:
