@@ -1,4 +1,4 @@
-"""The named statements of `queries.sql`, `queries_owners.sql` and `checks.sql`, each with its reason there, and the schema."""
+"""The named statements of `queries.sql` and its like, each with its reason there, and the schema."""
 
 from __future__ import annotations
 
