@@ -201,6 +201,7 @@ def _strike(stage: Stage) -> None:
     for actor in stage.actors.values():
         with contextlib.suppress(InorderError):
             actor.manager.abandon()
+    stage.store.close_store()
 
 
 # --- what was expected
