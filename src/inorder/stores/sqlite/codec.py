@@ -16,15 +16,8 @@ from ...rules.ordering import rank
 from ...rules.puts import NO_ACCOUNTING, make_id
 from ..rows import Entered
 
-FIELDS = tuple(Message.FIELDS)
-INDEX = {name: index for index, name in enumerate(FIELDS)}
+INDEX = {name: index for index, name in enumerate(Message.FIELDS)}
 
-# The columns of `content`, in the order in which their fields stand in a message's row.
-CONTENT = (
-    "report message_type expiry feedback encoding coded_character_set_id format priority reply_to_queue "
-    "reply_to_queue_manager user_identifier accounting_token application_identity_data put_application_type "
-    "put_application_name put_at application_origin_data delay body"
-).split()
 # Fields that are columns of `message` under the same name.
 NARROW = frozenset("persistent correlation_id group_id sequence_number offset flags original_length".split())
 
@@ -61,9 +54,6 @@ class Codec:
     def __init__(self, manager_name: str) -> None:
         self.name = manager_name
         self._prefix = make_id(manager_name, 0)[:16]
-
-    def message_id(self, number: int) -> bytes:
-        return self._prefix + number.to_bytes(8, "big")
 
     def number_in(self, message_id: bytes) -> int | None:
         """The number from which this message id was made, if this queue manager made it."""

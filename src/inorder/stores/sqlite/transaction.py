@@ -6,7 +6,6 @@ arrive, a unit that is settled) is one statement for each state, with the states
 
 from __future__ import annotations
 
-import functools
 import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -374,7 +373,7 @@ class SqliteTransaction(Reach, Transaction[SqliteQueue, SqliteUnit]):
         if unit is None:
             unit = self._begin(connection, "session", "", None)
             connection.unit = self.home.session_units[unit.id] = unit
-            self.restore.append(functools.partial(self.home.session_units.pop, unit.id, None))
+            self.restore.append(partial(self.home.session_units.pop, unit.id, None))
         unit.calls += calls
         return unit
 
