@@ -18,6 +18,7 @@ import apsw
 
 from benchmarks.harness import Cannot
 from benchmarks.systems import BODY, System
+from inorder.stores.sqlite.codec import GOT_COLUMNS
 from inorder.stores.sqlite.shelf import AVAILABLE, EVERYTHING, ordered
 from inorder.stores.sqlite.statements import SCHEMA, statement
 
@@ -32,7 +33,8 @@ START = {"queue": QUEUE, "rank": -10, "number": 0, "ordinal": 0, "limit": 1}
 
 HERE, DRAW, DRAWN, COUNTED = (statement(name) for name in ("here", "draw", "drawn", "counted"))
 ARRIVE, ARRIVE_CONTENT = statement("arrive"), statement("arrive content")
-TAKE, TAKE_GROUP, HOLD = statement("take"), statement("take group"), statement("hold")
+TAKE, TAKE_GROUP = statement("take", columns=GOT_COLUMNS), statement("take group", columns=GOT_COLUMNS)
+HOLD = statement("hold")
 REMOVE, REMOVE_CONTENT = statement("remove"), statement("remove content")
 FIRST_WHOLE = ordered(AVAILABLE, EVERYTHING, (2,))
 BEGIN_UNIT, SHARES, END_UNIT = statement("begin unit"), statement("shares"), statement("end unit")

@@ -29,6 +29,20 @@ NULLS = {
 }
 
 
+def stored_columns(body: str = "c.body") -> str:
+    """The columns from which `Codec.full` makes a message; `body`: what is read of the body."""
+    return (
+        "m.id, c.report, c.message_type, c.expiry, c.feedback, c.encoding, c.coded_character_set_id, c.format, "
+        "c.priority, m.persistent, m.message_id, m.correlation_id, c.reply_to_queue, c.reply_to_queue_manager, "
+        "c.user_identifier, c.accounting_token, c.application_identity_data, c.put_application_type, "
+        'c.put_application_name, c.put_at, c.application_origin_data, m.group_id, m.sequence_number, m."offset", '
+        f"m.flags, m.original_length, c.delay, {body}, m.length, m.uid_origin, m.uid_number"
+    )
+
+
+GOT_COLUMNS = f"{stored_columns()}, m.expires_at, m.backouts, m.rank, m.number, m.ordinal"  # for `Codec.got`
+
+
 def head_of(message: Message) -> int:
     """The column `head` of a message that arrives: where a group begins something is missing until it is seen."""
     row = message.row

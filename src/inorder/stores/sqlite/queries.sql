@@ -1,5 +1,5 @@
 -- The statements of the store, by name, each with its reason. What stands in {braces} is filled in: {columns} by the
--- narrow columns of a row, {joins} and {chosen} by what a call chooses from (its match, and marks that it passes over).
+-- columns of a row, narrow (shelf.py) or whole (codec.py), {joins} and {chosen} by what a call chooses from (its match, and marks that it passes over).
 
 -- ===== the beginning of every transaction about a queue
 
@@ -127,26 +127,15 @@ SELECT {columns} FROM message m INDEXED BY message_lock_confirm WHERE m.queue = 
 SELECT {columns} FROM message m INDEXED BY message_lock WHERE m.lock = ? AND m.state = 3;
 
 -- name: read
--- The whole of one message, for the call that returns it. The order is that of `Message.FIELDS`. {body} is the body, or
--- a parameter, where only the beginning of a long one is read, apart.
-SELECT
-    m.id, c.report, c.message_type, c.expiry, c.feedback, c.encoding, c.coded_character_set_id, c.format, c.priority,
-    m.persistent, m.message_id, m.correlation_id, c.reply_to_queue, c.reply_to_queue_manager, c.user_identifier,
-    c.accounting_token, c.application_identity_data, c.put_application_type, c.put_application_name, c.put_at,
-    c.application_origin_data, m.group_id, m.sequence_number, m."offset", m.flags, m.original_length, c.delay, {body},
-    m.length, m.uid_origin, m.uid_number
+-- The whole of one message, for the call that returns it, or with only the beginning of its body.
+SELECT {columns}
 FROM message m JOIN content c ON c.id = m.id WHERE m.id = ?1;
 
 -- ===== plain gets: many at a time
 
 -- name: take
 -- The first messages of all that are available, with their contents; the columns as `Codec.got` takes them.
-SELECT
-    m.id, c.report, c.message_type, c.expiry, c.feedback, c.encoding, c.coded_character_set_id, c.format, c.priority,
-    m.persistent, m.message_id, m.correlation_id, c.reply_to_queue, c.reply_to_queue_manager, c.user_identifier,
-    c.accounting_token, c.application_identity_data, c.put_application_type, c.put_application_name, c.put_at,
-    c.application_origin_data, m.group_id, m.sequence_number, m."offset", m.flags, m.original_length, c.delay, c.body,
-    m.length, m.uid_origin, m.uid_number, m.expires_at, m.backouts, m.rank, m.number, m.ordinal
+SELECT {columns}
 FROM (
     SELECT * FROM message INDEXED BY message_place WHERE queue = ?1 AND head = 2 AND available
     UNION ALL
@@ -158,12 +147,7 @@ FROM (
 
 -- name: take group
 -- A group's available members in logical order, with their contents.
-SELECT
-    m.id, c.report, c.message_type, c.expiry, c.feedback, c.encoding, c.coded_character_set_id, c.format, c.priority,
-    m.persistent, m.message_id, m.correlation_id, c.reply_to_queue, c.reply_to_queue_manager, c.user_identifier,
-    c.accounting_token, c.application_identity_data, c.put_application_type, c.put_application_name, c.put_at,
-    c.application_origin_data, m.group_id, m.sequence_number, m."offset", m.flags, m.original_length, c.delay, c.body,
-    m.length, m.uid_origin, m.uid_number, m.expires_at, m.backouts, m.rank, m.number, m.ordinal
+SELECT {columns}
 FROM message m INDEXED BY message_member CROSS JOIN content c ON c.id = m.id
 WHERE m.queue = ?1 AND m.group_id = ?2 AND m.available
 ORDER BY m.sequence_number, m."offset", m.rank, m.number, m.ordinal;
@@ -181,12 +165,7 @@ WHERE queue = ?1 AND group_id = ?2 AND available;
 
 -- name: read taken
 -- A message that a unit has got, with its content.
-SELECT
-    m.id, c.report, c.message_type, c.expiry, c.feedback, c.encoding, c.coded_character_set_id, c.format, c.priority,
-    m.persistent, m.message_id, m.correlation_id, c.reply_to_queue, c.reply_to_queue_manager, c.user_identifier,
-    c.accounting_token, c.application_identity_data, c.put_application_type, c.put_application_name, c.put_at,
-    c.application_origin_data, m.group_id, m.sequence_number, m."offset", m.flags, m.original_length, c.delay, c.body,
-    m.length, m.uid_origin, m.uid_number, m.expires_at, m.backouts, m.rank, m.number, m.ordinal
+SELECT {columns}
 FROM message m CROSS JOIN content c ON c.id = m.id WHERE m.id = ?1 AND m.unit = ?2;
 
 -- name: hold
@@ -369,12 +348,7 @@ WHERE unit = ? AND queue = ? AND state = ? AND lock IS NOT NULL;
 
 -- name: visible of unit
 -- For listeners alone, who are told of no body.
-SELECT
-    m.id, c.report, c.message_type, c.expiry, c.feedback, c.encoding, c.coded_character_set_id, c.format, c.priority,
-    m.persistent, m.message_id, m.correlation_id, c.reply_to_queue, c.reply_to_queue_manager, c.user_identifier,
-    c.accounting_token, c.application_identity_data, c.put_application_type, c.put_application_name, c.put_at,
-    c.application_origin_data, m.group_id, m.sequence_number, m."offset", m.flags, m.original_length, c.delay, X'',
-    m.length, m.uid_origin, m.uid_number
+SELECT {columns}
 FROM message m INDEXED BY message_unit JOIN content c ON c.id = m.id
 WHERE m.unit = ? AND m.queue = ? AND m.state = 1 ORDER BY m.id;
 

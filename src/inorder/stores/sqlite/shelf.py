@@ -33,7 +33,7 @@ from ..rows import (
     pending_of,
 )
 from ..shelf import Shelf
-from .codec import NARROW, NULLS, entry_of
+from .codec import NARROW, NULLS, entry_of, stored_columns
 from .reach import Reach
 from .statements import statement
 
@@ -70,8 +70,8 @@ NEXT_UNMARKING = statement("next unmarking")
 NEXT_EXPIRY = statement("next expiry")
 NEXT_DUE = statement("next due")
 SHAPES = statement("shapes of group")
-READ = statement("read", body="c.body")
-READ_APART = statement("read", body="?2")
+READ = statement("read", columns=stored_columns())
+READ_APART = statement("read", columns=stored_columns("?2"))
 
 Heads = tuple[int, ...]  # values of the column `head`
 ALL_HEADS: Heads = (0, 1, 2)

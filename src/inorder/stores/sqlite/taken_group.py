@@ -13,6 +13,7 @@ from typing import Final, overload
 
 from ...errors import UnitNotFound
 from ...message import Message
+from .codec import GOT_COLUMNS
 from .handles import SqliteConnection
 from .home import Home
 from .reach import Reach
@@ -23,7 +24,7 @@ from .verb import Verb
 PAGE_MESSAGES: Final = 256
 PAGE_BYTES: Final = 1 << 20
 
-READ_TAKEN = statement("read taken")
+READ_TAKEN = statement("read taken", columns=GOT_COLUMNS)
 
 
 class TakenGroup(Sequence[Message]):

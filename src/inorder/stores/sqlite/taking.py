@@ -18,14 +18,15 @@ from ...rules.grouping import GroupState, state_after
 from ...rules.lifecycle import Event, State, step
 from ...rules.ordering import read_order
 from ..base import GetOutcome, GetRequest
+from .codec import GOT_COLUMNS
 from .handles import SqliteHandle
 from .shelf import SqliteQueue
 from .statements import statement
 from .taken_group import PAGE_BYTES, PAGE_MESSAGES, TakenGroup, read_taken
 from .transaction import SqliteTransaction
 
-TAKE = statement("take")
-TAKE_GROUP = statement("take group")
+TAKE = statement("take", columns=GOT_COLUMNS)
+TAKE_GROUP = statement("take group", columns=GOT_COLUMNS)
 NUMBERS_OF_GROUP = statement("numbers of group")
 HOLD_GROUP = statement("hold group")
 HOLD = statement("hold")

@@ -30,7 +30,7 @@ from ..rows import (
     is_away,
 )
 from ..shelf import Connection, Handle, Told, Transaction
-from .codec import content_columns, entry_text
+from .codec import content_columns, entry_text, stored_columns
 from .home import Home
 from .leftovers import LEAVE_CONTENT, fits_one_step
 from .reach import Reach
@@ -50,7 +50,7 @@ ARRIVE = statement("arrive")
 ARRIVE_CONTENT = statement("arrive content")
 EXPIRED = statement("expired")
 REMOVE_EXPIRED = statement("remove expired")
-READ = statement("read", body="c.body")
+READ = statement("read", columns=stored_columns())
 RIPEN = statement("ripen")
 STEP = statement("step")
 REMOVE = statement("remove")
@@ -74,7 +74,7 @@ LEAVE_CONTENTS_OF_UNIT = statement("leave contents of unit")
 REMOVE_OF_UNIT = statement("remove of unit")
 EXPIRED_PUTS_OF_UNIT = statement("expired puts of unit")
 LOCKS_OF_UNIT = statement("locks of unit")
-VISIBLE_OF_UNIT = statement("visible of unit")
+VISIBLE_OF_UNIT = statement("visible of unit", columns=stored_columns("X''"))
 FORGOTTEN_OF_QUEUE = statement("forgotten of queue")
 LOCKED_BY_HANDLE = statement("locked by handle", columns=NARROW_COLUMNS)
 FORGET_EDGES = statement("forget edges")
