@@ -1,5 +1,6 @@
 -- The statements of the store, by name, each with its reason. What stands in {braces} is filled in: {columns} by the
--- columns of a row, narrow (shelf.py) or whole (codec.py), {joins} and {chosen} by what a call chooses from (its match, and marks that it passes over).
+-- columns of a row, narrow (shelf.py) or whole (codec.py), {joins} and {chosen} by what a call chooses from (its match,
+-- and marks that it passes over).
 
 -- ===== the beginning of every transaction about a queue
 
