@@ -31,6 +31,8 @@ LAYERS = (
     ("groups",),
     ("manager",),
     ("",),  # inorder/__init__.py: gathers the public names, so it may import anything
+    ("formats",),
+    ("spark",),
     ("testing", "demo", "cli", "__main__"),
 )
 LAYER_OF = {name: number for number, names in enumerate(LAYERS) for name in names}
