@@ -22,8 +22,8 @@ from inorder.formats import (
     FormatError,
     Manifest,
     ManifestError,
-    RebuildError,
     Rebuilder,
+    RebuildError,
     Rule,
     UnsafePath,
     describe,
@@ -112,7 +112,9 @@ def test_a_file_that_is_too_long_for_one_message_is_refused_at_once(source: Path
         next(records(source, "huge", "whole"))
 
 
-@pytest.mark.parametrize("change", [b"one\ntwO\nthree\n", b"one\ntwo\nthree\nfour\n", b"one\ntwo\n", b"", b"one\ntwo\nthr\nee"])
+@pytest.mark.parametrize(
+    "change", [b"one\ntwO\nthree\n", b"one\ntwo\nthree\nfour\n", b"one\ntwo\n", b"", b"one\ntwo\nthr\nee"]
+)
 @pytest.mark.parametrize("rule", [r"delimiter:\n", "size:4", "whole"])
 def test_a_file_that_changes_while_it_is_read_never_has_a_last_record(source: Path, change: bytes, rule: str) -> None:
     reading = records(source, "sub/a.txt", rule, chunk=4)
@@ -159,7 +161,9 @@ def test_trouble_while_reading_names_the_file(source: Path, monkeypatch: pytest.
 
 
 @given(data=DATA, rule=RULES, chunk=st.integers(1, 70))
-def test_a_file_comes_back_byte_for_byte(tmp_path_factory: pytest.TempPathFactory, data: bytes, rule: Rule, chunk: int) -> None:
+def test_a_file_comes_back_byte_for_byte(
+    tmp_path_factory: pytest.TempPathFactory, data: bytes, rule: Rule, chunk: int
+) -> None:
     folder = tmp_path_factory.getbasetemp() / "round-trip"
     (folder / "in").mkdir(parents=True, exist_ok=True)
     (folder / "out").mkdir(exist_ok=True)

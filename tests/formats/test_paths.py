@@ -100,7 +100,9 @@ def test_a_folder_that_is_not_there_is_named(root: Path) -> None:
         ("../x", UnsafePath, "must be relative"),
     ],
 )
-def test_only_a_regular_file_below_the_folder_is_opened(root: Path, path: str, error: type[Exception], word: str) -> None:
+def test_only_a_regular_file_below_the_folder_is_opened(
+    root: Path, path: str, error: type[Exception], word: str
+) -> None:
     (root / "link").symlink_to(root / "a.py")
     (root / "up").symlink_to(root.parent)
     os.mkfifo(root / "pipe")

@@ -60,7 +60,9 @@ def test_whole_comes_in_pieces() -> None:
 
 DATA = st.binary(max_size=60).map(lambda data: bytes(b"ab\n\r\xff"[byte % 5] for byte in data))
 DELIMITERS = st.binary(min_size=1, max_size=3).map(lambda data: bytes(b"ab\n\r"[byte % 4] for byte in data))
-PATTERNS = st.sampled_from(["a", "ab", "a+", "^a", "a$", "a|ab", "ab?a", r"(?<=b)a", r"\n\n", r"a(?=b)", r"\Aa", "a.*?b|a"])
+PATTERNS = st.sampled_from(
+    ["a", "ab", "a+", "^a", "a$", "a|ab", "ab?a", r"(?<=b)a", r"\n\n", r"a(?=b)", r"\Aa", "a.*?b|a"]
+)
 RULES: st.SearchStrategy[Rule] = st.one_of(
     st.builds(Delimiter, DELIMITERS, st.sampled_from(["end", "start"])),
     st.builds(Size, st.integers(1, 20)),
