@@ -1,0 +1,40 @@
+"""Formats: what messages look like outside of queues. Files as groups, and IBM's dmpmqmsg text files; no Spark."""
+
+from __future__ import annotations
+
+from .errors import FileChanged, FileError, FileExists, FormatError, ManifestError, RebuildError, UnsafePath
+from .file_group import Rebuilder, Record, describe, rebuild, records
+from .manifest import FORMAT, Manifest
+from .paths import folder
+from .splitting import Delimiter, Regex, Rule, Size, Whole, join, parse_rule, split
+from .transfer import FileGot, FilePut, get_file, put_file
+
+__all__ = [
+    "FORMAT",
+    "Delimiter",
+    "FileChanged",
+    "FileError",
+    "FileExists",
+    "FileGot",
+    "FilePut",
+    "FormatError",
+    "Manifest",
+    "ManifestError",
+    "RebuildError",
+    "Rebuilder",
+    "Record",
+    "Regex",
+    "Rule",
+    "Size",
+    "UnsafePath",
+    "Whole",
+    "describe",
+    "folder",
+    "get_file",
+    "join",
+    "parse_rule",
+    "put_file",
+    "rebuild",
+    "records",
+    "split",
+]
