@@ -191,6 +191,8 @@ class Reason(enum.IntEnum):
     STORE_NEWER = 9015
     STORE_DAMAGED = 9016
     ARGUMENT_ERROR = 9017
+    CHECKPOINT_TOO_OLD = 9018
+    CHECKPOINT_LOST = 9019
 
 
 _TEXT: dict[Reason, str] = {
@@ -354,6 +356,8 @@ _TEXT: dict[Reason, str] = {
     Reason.UNIT_EXISTS: "An unsettled unit of work has this name already.",
     Reason.UNIT_NOT_FOUND: "No unsettled unit of work has this name.",
     Reason.FENCED: "A newer owner has taken over this work, so the older one may no longer act.",
+    Reason.CHECKPOINT_TOO_OLD: "The checkpoint does not know claims that are over.",
+    Reason.CHECKPOINT_LOST: "The checkpoint is not the one that the open claim belongs to.",
     Reason.FORKED: "The connection, or the queue manager in memory, belongs to the parent of this forked process.",
     Reason.STORE_FOREIGN: "The file is not an inorder store and was left as it was.",
     Reason.STORE_NEWER: "The store was written by a newer release than this one can read.",
