@@ -29,7 +29,7 @@ class Origin(NamedTuple):
 
     Args:
         claim: None: browsed.
-        before: messages that were delivered before the slice.
+        before: messages that were delivered before those whose `delivery` is counted from 1: before the claim, or stretch.
     """
 
     queue: str
@@ -61,6 +61,7 @@ def record_batch(rows: Sequence[BulkRow], origin: Origin, schema: pa.Schema) -> 
         "claim": lambda: _repeated(origin.claim, count, pa.int64()),
         "group_position": lambda: _positions(columns),
         "delivery_number": lambda: pc.add(pa.array(columns["delivery"], pa.int64()), origin.before),
+        "persistent": lambda: pc.cast(pa.array(columns["persistent"]), pa.bool_()),  # a file keeps 0 and 1
         "put_at": lambda: _times(columns["put_at"]),
         "body": lambda: _bodies(columns, origin.queue, schema.field("body").type),
     }

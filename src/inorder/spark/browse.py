@@ -131,7 +131,7 @@ class FilteringReader(BrowseReader):
 
 def is_applied(one: Filter) -> bool:
     """Whether it is a comparison that is done here as Spark would do it."""
-    path = getattr(one, "attribute", ())
+    path: tuple[str, ...] = getattr(one, "attribute", ())
     kind = type(one).__name__
     if len(path) != 1 or path[0] not in FILTERED:
         return False
@@ -185,7 +185,7 @@ class Position(NamedTuple):
         """Raises: OptionsError, the offset is of another kind of source."""
         try:
             stretches = [
-                Stretch(bool(logical), rank, tuple(first), tuple(last), messages)
+                Stretch(bool(logical), rank, (first[0], first[1]), (last[0], last[1]), messages)
                 for logical, rank, first, last, messages in json.loads(offset["stretches"])
             ]
             return cls(offset["token"], offset["shown"], offset["since"], stretches)

@@ -21,7 +21,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
 from ..bulk import ClaimReader, Slice
-from ..errors import CheckpointLost, OptionsError
+from ..errors import OptionsError
 from ..handle import Queue
 from ..manager import QueueManager
 from .arrow import Origin, batches
@@ -114,7 +114,7 @@ class DrainReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         options, part = self._options, partition.part
         with open_store(options.url, options.application) as qm, qm.open(options.queue, input="shared") as queue:
             reader = ClaimReader(queue, options.application, epoch=partition.epoch)
-            origin = Origin(options.queue, part.claim, part.delivered + part.first - 1)
+            origin = Origin(options.queue, part.claim, part.delivered)
             for batch in batches(reader.read(part), origin, body=options.body, join=options.join_segments):
                 yield batch.select(self._schema.names).cast(self._schema) if batch.schema != self._schema else batch
 

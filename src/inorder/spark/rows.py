@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -33,7 +33,17 @@ from pyspark.sql.types import (
 )
 
 from ..errors import OptionsError, nearest_names
-from ..message import EXPIRY_SECONDS_MAX, ID_LENGTH, NUMBER_MAX, REPLY_NEEDED, REPORT_GENERATED, REPORT_REJECT_MASK
+from ..message import (
+    ANY_SEGMENT,
+    EXPIRY_SECONDS_MAX,
+    ID_LENGTH,
+    NUMBER_MAX,
+    REPLY_NEEDED,
+    REPORT_GENERATED,
+    REPORT_REJECT_MASK,
+    SEGMENT,
+    SEGMENTATION_ALLOWED,
+)
 from .options import SinkOptions
 from .schema import DESCRIPTOR, PLACE
 
@@ -44,6 +54,7 @@ POSITIONS = frozenset({name for name, _ in PLACE} | {"length", "backout_count", 
 
 INTEGERS = (ByteType, ShortType, IntegerType, LongType)
 NUMBERS = (*INTEGERS, FloatType, DoubleType)
+MADE_BY_GROUPS = ("group_id", "sequence_number", "offset")
 TEXTS = (StringType, CharType, VarcharType)
 KEYS = (*NUMBERS, *TEXTS, BinaryType, BooleanType, DateType, TimestampType, TimestampNTZType)
 
@@ -128,7 +139,11 @@ COLUMNS: Mapping[str, Column] = {
     "report": _checked_integer(_is_report, "report options that are supported"),
     "message_type": _checked_integer(_is_message_type, "1, 2, 4, 8, or 65,536 to 999,999,999"),
     "expiry": Column(
-        pa.float64(), NUMBERS, _is_expiry, f"seconds from 0.1 to {EXPIRY_SECONDS_MAX:,.1f}, or infinity", "cast it to double"
+        pa.float64(),
+        NUMBERS,
+        _is_expiry,
+        f"seconds from 0.1 to {EXPIRY_SECONDS_MAX:,.1f}, or infinity",
+        "cast it to double",
     ),
     "feedback": _integer(0, NUMBER_MAX),
     "encoding": _integer(0, INT_MAX),
@@ -178,7 +193,9 @@ def check_columns(schema: StructType, options: SinkOptions) -> None:
             raise OptionsError(f"option {option} names a column {name!r}, which the data frame does not have; {hint}")
     for field in schema:
         if names.count(field.name) > 1:
-            raise OptionsError(f"the data frame has {names.count(field.name)} columns {field.name!r}: rename or drop one")
+            raise OptionsError(
+                f"the data frame has {names.count(field.name)} columns {field.name!r}: rename or drop one"
+            )
         is_key = field.name in keys.values()
         if is_key and not isinstance(field.dataType, KEYS):
             raise OptionsError(
@@ -188,11 +205,11 @@ def check_columns(schema: StructType, options: SinkOptions) -> None:
         _check_column(field.name, field.dataType, is_key)
     if "body" not in names:
         raise OptionsError(
-            f"the data frame has no column 'body', it has {', '.join(names) or 'none'}: a message needs one. Name it so, "
-            "for example .withColumn('body', to_json(struct('*'))), and drop what is then in it"
+            f"the data frame has no column 'body', it has {', '.join(names) or 'none'}: a message needs one. Name it "
+            "so, for example .withColumn('body', to_json(struct('*'))), and drop what is then in it"
         )
     if options.group_by is not None:
-        _check_own_groups(names)
+        _check_own_groups(names, options)
 
 
 def _check_column(name: str, kind: DataType, is_key: bool) -> None:
@@ -207,11 +224,20 @@ def _check_column(name: str, kind: DataType, is_key: bool) -> None:
             f"Fields are {', '.join(COLUMNS)}"
         )
     if not isinstance(kind, known.accepts):
-        raise OptionsError(f"the column {name!r} is {kind.simpleString()}, which is no {name} of a message: {known.remedy}")
+        raise OptionsError(
+            f"the column {name!r} is {kind.simpleString()}, which is no {name} of a message: {known.remedy}"
+        )
 
 
-def _check_own_groups(names: Sequence[str]) -> None:
-    own = [name for name in ("group_id", "sequence_number", "offset") if name in names]
+def _only_keys(options: SinkOptions) -> frozenset[str]:
+    """Fields that are only a key here: what groupBy makes anew may be made by what it was before."""
+    if options.group_by is None:
+        return frozenset()
+    return frozenset(MADE_BY_GROUPS) & {options.group_by, options.order_by}
+
+
+def _check_own_groups(names: Sequence[str], options: SinkOptions) -> None:
+    own = [name for name in MADE_BY_GROUPS if name in names and name not in _only_keys(options)]
     if own:
         raise OptionsError(
             f"groupBy makes groups and numbers them, and the data frame has {', '.join(own)} of its own: drop "
@@ -239,7 +265,7 @@ class Judged(NamedTuple):
         high_priorities: good rows whose priority is above 9, which counts as 9.
     """
 
-    count: int
+    rows: int
     columns: Mapping[str, pa.Array]
     faults: Sequence[Fault]
     high_priorities: int
@@ -249,11 +275,16 @@ def judge(batch: pa.RecordBatch, options: SinkOptions) -> Judged:
     """Casts a batch and looks for rows that are no messages."""
     columns: dict[str, pa.Array] = {}
     why: dict[int, str] = {}
+    only_keys = _only_keys(options)
     for name, values in zip(batch.schema.names, batch.columns, strict=True):
-        if name in COLUMNS:
+        if name in COLUMNS and name not in only_keys:
             columns[name] = _cast(name, values)
             for row, text in _wrong(name, columns[name], values):
                 why.setdefault(row, text)
+    if options.group_by is not None and "flags" in columns:
+        for row in _rows(_is_part(columns["flags"])):
+            why.setdefault(row, "it is a segment, and groupBy numbers whole messages: read with joinSegments=true")
+        columns["flags"] = pc.bit_wise_and(columns["flags"], pa.scalar(SEGMENTATION_ALLOWED, pa.int64()))
     for row, text in _wrong_together(columns):
         why.setdefault(row, text)
     for name, option in (("group_key", options.group_by), ("order_key", options.order_by)):
@@ -263,6 +294,11 @@ def judge(batch: pa.RecordBatch, options: SinkOptions) -> Judged:
                 why.setdefault(row, f"{option} is not a number, by which nothing can be ordered or grouped")
     faults = [Fault(row, why[row]) for row in sorted(why)]
     return Judged(batch.num_rows, columns, faults, _high_priorities(columns.get("priority"), why))
+
+
+def _is_part(flags: pa.Array) -> pa.Array:
+    bits = pc.bit_wise_and(flags, pa.scalar(ANY_SEGMENT, pa.int64()))
+    return pc.equal(bits, SEGMENT)
 
 
 def _cast(name: str, values: pa.Array) -> pa.Array:
