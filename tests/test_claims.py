@@ -514,7 +514,7 @@ def play(kind: str, order: str, steps: list[Step]) -> list[Any]:
                     told.append(None if claim is None else claim[:5])
                     if claim is not None:
                         start = claim.number
-                        told.append([row[:DELIVERY + 1] + row[27:31] + (row[BODY],) for row in app.rows(claim.number, m)])
+                        told.append([row[: DELIVERY + 1] + row[28:31] + (row[BODY],) for row in app.rows(claim.number, m)])
                 elif act == "plan":
                     told.append(app.plan(max(0, start - 1), start, m))
                 elif act == "settle":

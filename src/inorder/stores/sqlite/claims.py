@@ -453,7 +453,7 @@ class SqliteClaims(Home, ABC):
         while first <= stretch.last:
             with self.verb(writes=False) as verb:
                 _, queue = self._opened(verb, handle)
-                values = _bounds(queue, stretch, first) | _names(verb, verb.now)
+                values = _bounds(queue, stretch, first) | _names(verb, verb.now) | {"limit": PAGE_ROWS}
                 page = _page(verb.execute(READ_MESSAGES, values))
             if not page:
                 return

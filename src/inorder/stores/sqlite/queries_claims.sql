@@ -72,10 +72,10 @@ member AS (
     SELECT m.id, c.number, c.ordinal, m.sequence_number, m."offset"
     FROM chosen c CROSS JOIN message m INDEXED BY message_member
     WHERE m.queue = :queue AND m.group_id = c.group_id AND m.available
-)
+),
+place AS MATERIALIZED (SELECT id, row_number() OVER (ORDER BY number, ordinal, sequence, start) AS nth FROM member)
 UPDATE message SET state = :state, unit = :unit, claimed = :base + place.nth, co_op_marked_at = NULL
-FROM (SELECT id, row_number() OVER (ORDER BY number, ordinal, sequence, start) AS nth FROM member) AS place
-WHERE message.id = place.id;
+FROM place WHERE message.id = +place.id;
 
 -- name: anything next
 -- Whether a level has more than was taken: then the limits are reached.
@@ -118,7 +118,7 @@ FROM message m INDEXED BY message_claimed CROSS JOIN content c ON c.id = m.id {h
 WHERE m.unit = :unit AND m.claimed > 0 AND m.claimed BETWEEN :first AND :last ORDER BY m.claimed;
 
 -- name: read messages
--- A stretch in physical order, from where the page before ended.
+-- A stretch in physical order, from where the page before ended. Without the limit its inner order would be dropped.
 SELECT {columns}
 FROM (
     SELECT * FROM message INDEXED BY message_place WHERE queue = :queue AND head = 2 AND available AND rank = :rank
@@ -129,7 +129,7 @@ FROM (
     UNION ALL
     SELECT * FROM message INDEXED BY message_place WHERE queue = :queue AND head = 0 AND available AND rank = :rank
         AND (number, ordinal) BETWEEN (:number, :ordinal) AND (:last_number, :last_ordinal)
-    ORDER BY number, ordinal
+    ORDER BY number, ordinal LIMIT :limit
 ) AS m CROSS JOIN content c ON c.id = m.id {head};
 
 -- name: heads of stretch
