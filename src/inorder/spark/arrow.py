@@ -66,9 +66,16 @@ def record_batch(rows: Sequence[BulkRow], origin: Origin, schema: pa.Schema) -> 
         "body": lambda: _bodies(columns, origin.queue, schema.field("body").type),
     }
     arrays = [
-        made[field.name]() if field.name in made else pa.array(columns[field.name], field.type) for field in schema
+        made[field.name]() if field.name in made else _column(columns[field.name], field.type) for field in schema
     ]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _column(values: tuple[Any, ...], kind: pa.DataType) -> pa.Array:
+    """Most fields of most messages have their default: to see that costs a fourth of what reading each value does."""
+    if values.count(values[0]) == len(values):
+        return _repeated(values[0], len(values), kind)
+    return pa.array(values, kind)
 
 
 def _repeated(value: object, count: int, kind: pa.DataType) -> pa.Array:
@@ -76,7 +83,7 @@ def _repeated(value: object, count: int, kind: pa.DataType) -> pa.Array:
 
 
 def _positions(columns: dict[str, tuple[Any, ...]]) -> pa.Array:
-    parts = [pa.array(columns[f"group_{field.name}"], field.type) for field in (POSITION.field(n) for n in range(3))]
+    parts = [_column(columns[f"group_{field.name}"], field.type) for field in (POSITION.field(n) for n in range(3))]
     fields = [POSITION.field(n) for n in range(3)]
     return pa.StructArray.from_arrays(parts, fields=fields, mask=pc.is_null(parts[0]))
 
