@@ -42,7 +42,8 @@
     │   ├── LockMismatch             locked under another lock id
     │   ├── ConfirmIdMismatch        waiting for another confirm id
     │   ├── WrongState               the message or unit is in another state
-    │   └── Fenced                   a newer owner has taken over
+    │   ├── Fenced                   a newer owner has taken over
+    │   └── StagingGone              what was staged is not there any more
     └── StoreError               trouble with the store
         ├── StoreFull                the disk is full
         ├── StoreDamaged             the store contradicts itself
@@ -362,6 +363,12 @@ class Fenced(QueueCondition):
     """A newer owner has taken over this work."""
 
     reason = Reason.FENCED
+
+
+class StagingGone(QueueCondition):
+    """What was staged under a name is not there, or not all of it; data: staging."""
+
+    reason = Reason.STAGING_GONE
 
 
 # ---- trouble with the store

@@ -15,7 +15,7 @@ def _named(file: str) -> dict[str, str]:
     return {name: text.strip() for name, text in found}
 
 
-_STATEMENTS = _named("queries.sql") | _named("queries_owners.sql")
+_STATEMENTS = _named("queries.sql") | _named("queries_owners.sql") | _named("queries_bulk.sql")
 
 
 def statement(name: str, **parts: str) -> str:
