@@ -78,7 +78,7 @@ FROM (
         SELECT staged.*,
             row_number() OVER (ORDER BY order_key, chosen.key, row) - 1 AS turn,
             dense_rank() OVER members AS place,
-            first_value(id - row + whole) OVER members AS first,
+            first_value(staged.id - row + whole) OVER members AS first,
             dense_rank() OVER (PARTITION BY group_key ORDER BY order_key DESC, chosen.key DESC, whole DESC) AS from_end
         FROM json_each(:units) AS chosen CROSS JOIN staged ON staged.unit = chosen.value
         WINDOW members AS (PARTITION BY group_key ORDER BY order_key, chosen.key, whole)
