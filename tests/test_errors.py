@@ -93,6 +93,7 @@ def test_our_own_reasons_keep_their_numbers() -> None:
         (9015, "STORE_NEWER"),
         (9016, "STORE_DAMAGED"),
         (9017, "ARGUMENT_ERROR"),
+        (9020, "STAGING_GONE"),
     ]
 
 

@@ -29,7 +29,7 @@ class Origin(NamedTuple):
 
     Args:
         claim: None: browsed.
-        before: messages that were delivered before those whose `delivery` is counted from 1: before the claim, or stretch.
+        before: messages that were delivered before the claim, or the stretch, within which `delivery` counts from 1.
     """
 
     queue: str
