@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import os
 import sys
+import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 pytest.importorskip("pyspark", reason="needs the extra inorder[spark]")
 
 from pyspark.sql import SparkSession  # noqa: E402 - only where it is installed
+
+import inorder  # noqa: E402
 
 
 @pytest.fixture(scope="session")
@@ -28,3 +32,28 @@ def spark() -> Iterator[SparkSession]:
     session.sparkContext.setLogLevel("ERROR")
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def queues(spark: SparkSession) -> SparkSession:
+    """The session, with the format "inorder"."""
+    import inorder.spark
+
+    inorder.spark.register(spark)
+    return spark
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """An empty folder, on the quick disk."""
+    with tempfile.TemporaryDirectory(prefix="inorder-spark-") as name:
+        yield Path(name)
+
+
+@pytest.fixture
+def url(folder: Path) -> str:
+    """The path of a store with a queue Q."""
+    path = str(folder / "store.db")
+    with inorder.connect(path) as qm:
+        qm.create_queue("Q")
+    return path

@@ -7,12 +7,12 @@ its value and what is allowed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from ..errors import ArgumentError, OptionsError, Reason, bad_argument, nearest_names
+from ..errors import OptionsError, Reason, bad_argument, nearest_names
 from ..options import AskedOrder, GetOptions
 from .schema import Body
 
@@ -97,12 +97,9 @@ def store_path(name: str, value: str) -> str:
     """The path of a store, made absolute here: tasks run in other folders."""
     text = value.strip()
     if text == ":memory:":
-        raise bad_argument(
-            f"option {name}",
-            value,
-            "the path of a store file: a queue manager in memory lives in one process, and Spark's tasks run in "
-            "others. Connect to a file, inorder.connect('orders.db'), and give its path",
-            Reason.OPTIONS_ERROR,
+        raise OptionsError(
+            f"option {name} is ':memory:', and a queue manager in memory lives in one process, while Spark's tasks run "
+            "in others: connect to a file, inorder.connect('orders.db'), and give its path"
         )
     if "://" in text and not text.startswith("file:///"):
         raise bad_argument(
@@ -296,7 +293,7 @@ def _checked(given: Mapping[str, str], use: Use) -> dict[str, Any]:
     for key, value in _with_path(given).items():
         option = BY_KEY.get(key)
         if option is None:
-            raise _unknown(key, known)
+            raise _unknown(key, use, known)
         if use not in option.uses:
             why = f": {option.why_not}" if option.why_not else f"; it is for a {' and a '.join(option.uses)}"
             raise OptionsError(f"option {option.name} has no meaning for a {use}{why}")
@@ -316,10 +313,10 @@ def _with_path(given: Mapping[str, str]) -> dict[str, str]:
     return {key: value for key, value in values.items() if key not in SPARKS_OWN}
 
 
-def _unknown(key: str, known: Mapping[str, Option]) -> ArgumentError:
+def _unknown(key: str, use: Use, known: Iterable[str]) -> OptionsError:
     near = nearest_names(key, known)
-    allowed = f"one that exists: did you mean {' or '.join(near)}?" if near else f"one of {', '.join(sorted(known))}"
-    return bad_argument("option", key, allowed, Reason.OPTIONS_ERROR)
+    hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(sorted(known))}"
+    return OptionsError(f"there is no option {key!r} for a {use}; {hint}", option=key, nearest=near)
 
 
 __all__ = ["OPTIONS", "SinkOptions", "SourceOptions", "sink_options", "source_options"]
