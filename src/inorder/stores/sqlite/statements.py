@@ -15,7 +15,9 @@ def _named(file: str) -> dict[str, str]:
     return {name: text.strip() for name, text in found}
 
 
-_STATEMENTS = _named("queries.sql") | _named("queries_owners.sql") | _named("queries_claims.sql")
+_STATEMENTS = (
+    _named("queries.sql") | _named("queries_owners.sql") | _named("queries_claims.sql") | _named("queries_bulk.sql")
+)
 
 
 _FRAGMENTS = _named("fragments_claims.sql")

@@ -1,0 +1,59 @@
+"""One Spark session for all tests here: a JVM takes seconds to start."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("pyspark", reason="needs the extra inorder[spark]")
+
+from pyspark.sql import SparkSession  # noqa: E402 - only where it is installed
+
+import inorder  # noqa: E402
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    session = (
+        SparkSession.builder.master("local[2]")
+        .appName("tests of inorder")
+        .config("spark.ui.enabled", "false")
+        .config("spark.driver.memory", "1g")
+        .config("spark.sql.shuffle.partitions", "4")
+        .config("spark.sql.session.timeZone", "UTC")
+        .getOrCreate()
+    )
+    session.sparkContext.setLogLevel("ERROR")
+    yield session
+    session.stop()
+
+
+@pytest.fixture(scope="session")
+def queues(spark: SparkSession) -> SparkSession:
+    """The session, with the format "inorder"."""
+    import inorder.spark
+
+    inorder.spark.register(spark)
+    return spark
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """An empty folder, on the quick disk."""
+    with tempfile.TemporaryDirectory(prefix="inorder-spark-") as name:
+        yield Path(name)
+
+
+@pytest.fixture
+def url(folder: Path) -> str:
+    """The path of a store with a queue Q."""
+    path = str(folder / "store.db")
+    with inorder.connect(path) as qm:
+        qm.create_queue("Q")
+    return path
