@@ -51,7 +51,7 @@ def is_whole(rows: list[Row]) -> bool:
     numbers = sorted({values["sequence_number"] for values in rows})
     pieces = [members.logical_message(number) for number in numbers]
     is_grouped = any(values["flags"] & ANY_GROUP for values in rows)
-    if is_grouped and not (members.group_is_complete() and numbers == list(range(1, len(numbers) + 1))):
+    if numbers != list(range(1, len(numbers) + 1)) or (is_grouped and not members.group_is_complete()):
         return False
     # The last of the group is the last there is.
     if is_grouped and any(message[0].flags & 16 for message in pieces[:-1] if message):

@@ -43,59 +43,67 @@ def data_length() -> Column:
 def judged(members: DataFrame) -> DataFrame:
     """The members of groups and logical messages with a boolean column for each of `FAULTS`, and
 
-    `head`: the place of the group, null if its first piece is not there; `first_of_group`, `grouped`;
-    `previous_sequence_number`, `previous_offset` (null at the first row of a group); `end_before`: where the pieces
-    before it in its logical message end, in bytes.
+    `first_of_group`; `starts`, whether it is the first piece of its logical message; `head`, the place of the group,
+    null if its first piece is not there; `previous_sequence_number`, null at the first row; `end_before`, where the
+    pieces before it in its logical message end, in bytes, null at the first piece.
+
+    All are functions of one window, so the rows are sorted once. What concerns the logical message alone (is its
+    first piece marked, how far do its pieces reach) is a running maximum that begins with the sequence number: the
+    largest one so far is that of this message, or before its first piece that of the message before it.
     """
-    group, message = Window.partitionBy(*MEMBER_OF), Window.partitionBy(*MEMBER_OF, "sequence_number")
-    in_order, pieces = group.orderBy("sequence_number", "offset", *PLACE), message.orderBy("offset", *PLACE)
-    end = F.col("offset").cast("long") + data_length()
-    seen = (
-        members.withColumn("segment", has(ANY_SEGMENT))
-        .withColumn("ends_message", ~has(ANY_SEGMENT) | has(LAST_SEGMENT))
-        .withColumn("previous", F.lag(F.struct("sequence_number", "offset", "segment", "ends_message")).over(in_order))
-        .withColumn("next_sequence_number", F.lead("sequence_number").over(in_order))
-        .withColumn("end_before", F.max(end).over(pieces.rowsBetween(Window.unboundedPreceding, -1)))
-        # The first piece says whether its logical message is the last of the group (Members.group_is_complete).
-        .withColumn("last_message", F.first(has(LAST_IN_GROUP)).over(pieces))
-        .withColumn("message_ends", F.max("ends_message").over(message))
-        .withColumn("grouped", F.max(has(ANY_GROUP)).over(group))
-        .withColumn("first_place", F.first(F.struct(*PLACE)).over(in_order))
-        .withColumn("first_numbers", F.first(F.struct("sequence_number", "offset")).over(in_order))
-        .withColumn("previous_last", F.lag("last_message").over(in_order))
-        .withColumn("group_ends", F.max("last_message").over(group))
+    in_order = Window.partitionBy(*MEMBER_OF).orderBy("sequence_number", "offset", *PLACE)
+    so_far = in_order.rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    before = in_order.rowsBetween(Window.unboundedPreceding, -1)
+    sequence, offset = F.col("sequence_number"), F.col("offset")
+    ends_message = ~has(ANY_SEGMENT) | has(LAST_SEGMENT)
+    marks = F.struct(sequence.alias("sequence"), (-offset).alias("backwards"), has(LAST_IN_GROUP).alias("last"))
+    seen = members.withColumns(
+        {
+            "p": F.lag(
+                F.struct(sequence, offset, has(ANY_SEGMENT).alias("segment"), ends_message.alias("ends_message"))
+            ).over(in_order),
+            "next_sequence_number": F.lead("sequence_number").over(in_order),
+            "reach": F.max(F.struct(sequence, (offset.cast("long") + data_length()).alias("end"))).over(before),
+            # The first piece says whether its logical message is the last of the group (Members.group_is_complete).
+            "mark": F.max(marks).over(so_far),
+            "mark_before": F.max(marks).over(before),
+            "message_ends": F.max(F.struct(sequence, ends_message.alias("ends"))).over(so_far),
+            "last_seen": F.max(has(LAST_IN_GROUP) & (offset == 0)).over(so_far),
+            "grouped": F.max(has(ANY_GROUP)).over(so_far),
+            "first": F.first(F.struct(sequence, offset, *PLACE)).over(so_far),
+        }
     )
-    starts = F.col("previous").isNull() | (F.col("previous.sequence_number") != F.col("sequence_number"))
-    is_head = (F.col("first_numbers.sequence_number") == 1) & (F.col("first_numbers.offset") == 0)
-    named = (
-        seen.withColumn("first_of_group", F.col("previous").isNull())
-        .withColumn("starts", starts)
-        .withColumn("previous_sequence_number", F.col("previous.sequence_number"))
-        .withColumn("previous_offset", F.col("previous.offset"))
-        .withColumn("head", F.when(is_head, F.col("first_place")))
-    )
-    faults = {name: F.coalesce(fault, F.lit(False)) for name, fault in _faults().items()}
-    return named.withColumns(faults).drop("previous", "first_place", "first_numbers", "next_sequence_number")
+    starts = F.col("p").isNull() | (F.col("p.sequence_number") != sequence)
+    is_head = (F.col("first.sequence_number") == 1) & (F.col("first.offset") == 0)
+    told = {
+        "first_of_group": F.col("p").isNull(),
+        "starts": starts,
+        "previous_sequence_number": F.col("p.sequence_number"),
+        "end_before": F.when(~starts, F.col("reach.end")),
+        "head": F.when(is_head, F.struct(*[F.col(f"first.{name}") for name in PLACE])),
+    }
+    faults = {name: F.coalesce(fault, F.lit(False)).alias(name) for name, fault in _faults(starts).items()}
+    return seen.select(*members.columns, *[value.alias(name) for name, value in told.items()], *faults.values())
 
 
-def _faults() -> dict[str, Column]:
-    sequence, before, grouped = F.col("sequence_number"), F.col("previous.sequence_number"), F.col("grouped")
-    next_starts = F.col("next_sequence_number").isNull() | (F.col("next_sequence_number") != sequence)
-    goes_on = ~F.col("starts")
-    pieces = goes_on & F.col("segment") & F.col("previous.segment")
-    overlap = (F.col("offset") < F.col("end_before")) | (F.col("offset") == F.col("previous.offset"))
-    after_last = ~overlap & F.col("previous.ends_message")
-    gap = ~overlap & ~after_last & (F.col("offset") > F.col("end_before"))
+def _faults(starts: Column) -> dict[str, Column]:
+    sequence, offset, before = F.col("sequence_number"), F.col("offset"), F.col("p.sequence_number")
+    is_last = F.col("next_sequence_number").isNull()
+    both_segments = has(ANY_SEGMENT) & F.col("p.segment")
+    pieces = ~starts & both_segments
+    overlap = (offset < F.col("reach.end")) | (offset == F.col("p.offset"))
+    after_last = ~overlap & F.col("p.ends_message")
+    gap = ~overlap & ~after_last & (offset > F.col("reach.end"))
     return {
-        "group_first_missing": grouped & F.col("first_of_group") & (sequence > 1),
-        "group_last_missing": grouped & F.col("next_sequence_number").isNull() & ~F.col("group_ends"),
-        "group_after_last": grouped & F.col("starts") & F.col("previous_last"),
-        "sequence_gap": grouped & (sequence > before + 1),
-        "sequence_repeated": goes_on & ~(F.col("segment") & F.col("previous.segment")),
-        "segment_gap": (F.col("starts") & (F.col("offset") > 0)) | (pieces & gap),
+        "group_first_missing": F.col("p").isNull() & (sequence > 1),
+        "group_last_missing": is_last & F.col("grouped") & ~F.col("mark.last") & ~F.col("last_seen"),
+        "group_after_last": starts & F.col("mark_before.last"),
+        "sequence_gap": sequence > before + 1,
+        "sequence_repeated": ~starts & ~both_segments,
+        "segment_gap": (starts & (offset > 0)) | (pieces & gap),
         "segment_overlap": pieces & overlap,
         "segment_after_last": pieces & after_last,
-        "segment_last_missing": next_starts & ~F.col("message_ends"),
+        "segment_last_missing": (is_last | (F.col("next_sequence_number") != sequence)) & ~F.col("message_ends.ends"),
     }
 
 

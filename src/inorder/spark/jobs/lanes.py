@@ -101,6 +101,14 @@ def make_lanes(rows: DataFrame, keys: Sequence[str], *, row_count: int, rows_per
     return Lanes(tuple(keys), tuple(borders))
 
 
+def partitions(spark: SparkSession, row_count: int, rows_per_partition: int) -> int:
+    """Into how many partitions so many rows go: each small enough to sort, none of the cores without work.
+
+    Said for every shuffle of rows: the session's setting is the same for a thousand rows and for a billion.
+    """
+    return max(spark.sparkContext.defaultParallelism, -(-row_count // rows_per_partition))
+
+
 def repartition_by_lane(spark: SparkSession, rows: DataFrame, lanes: Lanes) -> DataFrame:
     """The rows with a column `lane`, and lane n in partition n.
 
@@ -116,16 +124,26 @@ def repartition_by_lane(spark: SparkSession, rows: DataFrame, lanes: Lanes) -> D
 
 
 def breaks(
-    rows: DataFrame, lanes: Lanes, *, apart: Sequence[str], along: Sequence[str], wrong: Column, until: ExitStack
+    rows: DataFrame,
+    dealt: Lanes,
+    *,
+    apart: Sequence[str],
+    along: Sequence[str],
+    carry: Sequence[str],
+    wrong: Column,
+    parts: int,
+    until: ExitStack,
 ) -> tuple[DataFrame, DataFrame]:
     """Rows that do not follow from the row before them.
 
     Args:
-        rows: any rows with the columns of the lanes' key.
-        lanes: dealt by the columns `along`, with or without some of `apart` before them.
+        rows: any rows with the columns named here and those of the lanes' key.
+        dealt: lanes by the columns `along`, with or without some of `apart` before them.
         apart: rows that differ in these columns are no neighbours.
         along: the order.
-        wrong: judges a row against the one before it, which is the struct column `before`.
+        carry: what is known of the row before: the struct column `before`.
+        wrong: judges a row against the one before it.
+        parts: into how many partitions the rows go.
         until: the rows found are kept on disk until it closes, for they are asked for more than once.
 
     Returns:
@@ -133,22 +151,21 @@ def breaks(
         `before` being null.
     """
     line = Window.partitionBy(*apart, "lane").orderBy(*along)
-    carried = F.struct(*columns(rows.columns))
+    carried = F.struct(*columns(carry))
     seen = (
-        rows.withColumn("lane", lanes.lane())
+        rows.withColumn("lane", dealt.lane())
+        .repartition(parts, *apart, "lane")
         .withColumn("before", F.lag(carried).over(line))
-        .withColumn("_ends", F.lead(along[0]).over(line).isNull())
+        .withColumn("_ends", F.lead("lane").over(line).isNull())
         .withColumn("_begins", F.col("before").isNull())
-        .withColumn("_wrong", ~F.col("_begins") & wrong)
+        .withColumn("_wrong", F.coalesce(wrong, F.lit(False)))
         .where("_wrong OR _begins OR _ends")
         .drop("lane")
         .persist(StorageLevel.DISK_ONLY)
     )
     until.callback(seen.unpersist)
     # The lag over the ends of all lanes: for the first row of a lane it is the last row of the lane before it.
-    whole = Window.partitionBy(*apart).orderBy(*along)
-    ends = seen.where("_begins OR _ends").drop("before", "_wrong")
-    firsts = ends.withColumn("before", F.lag(carried).over(whole)).where("_begins")
+    ends = seen.where("_begins OR _ends").withColumn("before", F.lag(carried).over(Window.partitionBy(*apart).orderBy(*along)))
+    firsts = ends.where("_begins").select(*rows.columns, "before")
     inside = seen.where("_wrong").select(*rows.columns, "before")
-    across = firsts.where(F.col("before").isNotNull() & wrong).select(*rows.columns, "before")
-    return inside.unionByName(across), firsts.where(F.col("before").isNull()).select(*rows.columns, "before")
+    return inside.unionByName(firsts.where(wrong)), firsts.where(F.col("before").isNull())

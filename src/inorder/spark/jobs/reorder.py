@@ -26,7 +26,7 @@ from ...message import ANY_GROUP, ANY_SEGMENT, LAST_SEGMENT
 from ..schema import arrow_schema
 from . import groups, lanes
 from .archive import MEMBER_OF, PLACE, Archive, check_target, columns, is_member, read_archive
-from .lanes import Lanes, make_lanes, repartition_by_lane
+from .lanes import LANE_ROWS, Lanes, make_lanes, partitions, repartition_by_lane
 
 Order = Literal["logical", "physical"]
 ORDERS = ("logical", "physical")
@@ -95,7 +95,7 @@ def reorder(
         tell("judging groups")
         size = _Size.of(rows, judge=order == "logical")
         members, others = (rows.where(is_member()), rows.where(~is_member())) if size.members else (None, rows)
-        judged = None if members is None else _judge(members, joins=join_segments)
+        judged = None if members is None else _judge(members, partitions(spark, size.members, LANE_ROWS), joins=join_segments)
         if judged is not None:
             judged = judged.persist(StorageLevel.DISK_ONLY)
             until.callback(judged.unpersist)
@@ -106,7 +106,7 @@ def reorder(
         tell(f"writing {sum(counts):,} messages in {dealt.count} files")
         moved = _with_own_head(others)
         if members is not None and judged is not None:
-            moved = moved.unionByName(_complete(members, judged, size.lanes, joins=join_segments))
+            moved = moved.unionByName(_complete(members, judged, partitions(spark, size.messages, size.rows_per_lane), joins=join_segments))
         _write(spark, moved, dealt, counts, path)
         whole, broken, left_out = _verdict(judged)
         if aside is not None and members is not None and judged is not None:
@@ -169,15 +169,15 @@ def _with_run(pieces: DataFrame) -> DataFrame:
     return pieces.withColumn("_equal", _run()).withColumn("_run", F.min("_equal").over(message)).drop("_equal")
 
 
-def _judge(members: DataFrame, *, joins: bool) -> DataFrame:
+def _judge(members: DataFrame, parts: int, *, joins: bool) -> DataFrame:
     """One row a group: whether it is complete, where it stands, how many rows it has and how many it will have."""
     needed = [*groups.NEEDED, *(("coded_character_set_id", "encoding") if joins else ())]
-    rows = groups.judged(members.select(*needed))
+    rows = groups.judged(members.select(*needed).repartition(parts, *MEMBER_OF))
     if joins:
         rows = _with_run(rows).withColumn("_stays", F.col("starts") | ~F.col("_run"))
     return rows.groupBy(*MEMBER_OF).agg(
         (~F.max(groups.any_fault())).alias("complete"),
-        *[F.min(F.col(f"head.{name}")).alias(head) for name, head in zip(PLACE, HEAD, strict=True)],
+        *[F.min(F.when(F.col("first_of_group"), F.col(name))).alias(head) for name, head in zip(PLACE, HEAD, strict=True)],
         F.count(F.lit(1)).alias("members"),
         (F.count_if(F.col("_stays")) if joins else F.count(F.lit(1))).alias("weight"),
     )
@@ -193,9 +193,9 @@ def _heads(others: DataFrame, judged: DataFrame | None) -> DataFrame:
     return alone if judged is None else alone.unionByName(judged.where("complete").select(*alone.columns))
 
 
-def _complete(members: DataFrame, judged: DataFrame, partitions: int, *, joins: bool) -> DataFrame:
+def _complete(members: DataFrame, judged: DataFrame, parts: int, *, joins: bool) -> DataFrame:
     complete = judged.where("complete").select(*MEMBER_OF, *HEAD)
-    rows = members.repartition(partitions, *MEMBER_OF).join(complete, [*MEMBER_OF])
+    rows = members.repartition(parts, *MEMBER_OF).join(complete, [*MEMBER_OF])
     rows = rows.select(*members.columns, *HEAD)
     return _joined(rows) if joins else rows
 
