@@ -38,6 +38,7 @@ STYLE: dict[str, Any] = {
     "svg.hashsalt": "inorder",
 }
 SIZE = (5.6, 3.3)  # inches
+DWARFED = 20
 EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 SHARE = "share of all deliveries, in their order"
 
@@ -86,6 +87,7 @@ def _density(axes: Any, data: PictureData) -> str:
     bar.outline.set_visible(False)
     bar.ax.tick_params(length=0)
     bar.ax.minorticks_off()
+    bar.set_ticks(sorted({1, max(2, most), *(10**power for power in range(1, len(str(most))) if 3 * 10**power < most)}))
     bar.set_label("messages")
     _share(axes.xaxis)
     _share(axes.yaxis)
@@ -99,33 +101,38 @@ def _overtakes(axes: Any, data: PictureData) -> str:
         ("between messages", RED, data.overtakes.get("overtake", {})),
         ("within a group", AMBER, data.overtakes.get("overtake_in_group", {})),
     ]
-    _stacked(axes, data.slices, series, "messages overtaken")
+    _bars(axes, data.slices, series, "messages overtaken")
     return "Messages that were delivered after one that should have followed them."
 
 
 def _gaps(axes: Any, data: PictureData) -> str:
     series = [("missing", RED, data.gaps), ("repeated", AMBER, data.repeats)]
-    _stacked(axes, data.slices, series, "deliveries")
+    _bars(axes, data.slices, series, "deliveries")
     return "Delivery numbers that the archive lacks, and deliveries that it holds twice, where they were noticed."
 
 
-def _stacked(axes: Any, slices: int, series: list[tuple[str, str, dict[int, int]]], label: str) -> None:
-    floor = [0] * slices
-    for name, color, counts in series:
-        heights = [counts.get(n, 0) for n in range(slices)]
-        lefts = [n / slices for n in range(slices)]
-        axes.bar(lefts, heights, 1 / slices, bottom=floor, align="edge", color=color, label=name, zorder=2)
-        floor = [low + high for low, high in zip(floor, heights, strict=True)]
+def _bars(axes: Any, slices: int, series: list[tuple[str, str, dict[int, int]]], label: str) -> None:
+    """Two kinds of counts by slice, side by side; on a scale of powers where the largest dwarfs the others."""
+    width = 1 / slices / len(series)
+    for n, (name, color, counts) in enumerate(series):
+        lefts = [slice_ / slices + n * width for slice_ in counts]
+        axes.bar(lefts, list(counts.values()), width, align="edge", color=color, label=name, zorder=2)
     axes.set_xlim(0, 1)
     axes.set_xlabel(SHARE)
     axes.set_ylabel(label)
     _share(axes.xaxis)
-    if any(floor):
-        axes.set_ylim(0, max(floor) * 1.15)
-        _counts(axes.yaxis)
-        axes.legend(frameon=False, loc="upper right", ncols=2)
-    else:
+    heights = [count for _, _, counts in series for count in counts.values()]
+    if not heights:
         _nothing(axes, "none")
+        return
+    if max(heights) > DWARFED * min(heights):
+        axes.set_yscale("symlog", linthresh=1, base=10)
+        axes.set_ylim(0, max(heights) * 4)
+        axes.yaxis.set_major_formatter(_numbers())
+    else:
+        axes.set_ylim(0, max(heights) * 1.2)
+        _counts(axes.yaxis)
+    axes.legend(frameon=False, loc="upper right", ncols=2)
 
 
 def _groups(axes: Any, data: PictureData) -> str:

@@ -125,9 +125,8 @@ def delivery_numbers(
         parts=lanes.partitions(spark, row_count, lanes.LANE_ROWS),
         until=until,
     )
-    missing = _says("%d delivery numbers are missing between %d and %d", number - before - 1, before, number)
     gaps = _found(
-        wrong.where(number > before), "delivery_gap", expected=before + 1, found=number, text=missing
+        wrong.where(number > before), "delivery_gap", expected=before + 1, found=number, text=_missing(before + 1, number)
     )
     repeats = _found(
         wrong.where(number == before),
@@ -138,11 +137,18 @@ def delivery_numbers(
     )
     if first is None:
         return [gaps, repeats]
-    at_start = _says("the first delivery number is %d, not %d: %d are missing", number, F.lit(first), number - first)
+    start = F.lit(first)
     late = _found(
-        firsts.where(number > first), "delivery_gap", expected=F.lit(first), found=number, text=at_start
+        firsts.where(number > first), "delivery_gap", expected=start, found=number, text=_missing(start, number)
     )
     return [gaps, repeats, late]
+
+
+def _missing(expected: Column, found: Column) -> Column:
+    one = _says("delivery number %d is missing", expected)
+    return F.when(found - expected == 1, one).otherwise(
+        _says("delivery numbers %d to %d are missing: %d", expected, found - 1, found - expected)
+    )
 
 
 def overtakes(
@@ -302,7 +308,7 @@ def places(
         rows.select(*IDENTITY, "put_at"),
         dealt,
         apart=("queue", "rank"),
-        along=("number", "ordinal"),
+        along=("number", "ordinal", "delivery_number"),
         carry=("delivery_number", "number", "ordinal", "put_at"),
         wrong=same | put_earlier,
         parts=lanes.partitions(spark, row_count, lanes.LANE_ROWS),

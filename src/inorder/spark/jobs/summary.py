@@ -111,7 +111,8 @@ class Audited:
             "bytes of bodies": f"{self.bytes:,}",
             "groups": f"{self.groups:,}, {self.incomplete_groups:,} of them not whole",
             "delivery numbers": deliveries,
-            "put between": f"{_time(self.first_put_at)} and {_time(self.last_put_at)}",
+            "first put": _time(self.first_put_at),
+            "last put": _time(self.last_put_at),
             "put out of order": f"{self.put_earlier:,} messages, not by itself an error",
         }
 
