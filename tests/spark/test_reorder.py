@@ -1,0 +1,135 @@
+"""Reordering an archive: against the rules in plain Python, on random archives, and by hand at the edges."""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import pyarrow.dataset as ds
+import pytest
+from pyspark.sql import SparkSession
+from tests.spark.archives import Row, as_message, group, in_archive, interleaved, placed, row, segmented
+
+from inorder import ArgumentError, OptionsError
+from inorder.message import ANY_GROUP, ANY_SEGMENT, SEGMENT
+from inorder.rules.grouping import Members
+from inorder.rules.segmentation import join
+from inorder.spark.jobs import lanes, reorder
+
+SHOWN = ("queue", "uid_number", "sequence_number", "offset", "flags", "body", "length", "group_id")
+Shown = tuple[Any, ...]
+
+
+def place(values: Row) -> tuple[int, int, int]:
+    return values["rank"], values["number"], values["ordinal"]
+
+
+def naive(rows: list[Row], *, joins: bool = False) -> tuple[list[Row], list[Row]]:
+    """What the rules make of it: the messages in logical order, and those of incomplete groups."""
+    units: dict[Any, list[Row]] = defaultdict(list)
+    for values in sorted(rows, key=place):
+        is_member = values["flags"] & (ANY_GROUP | ANY_SEGMENT)
+        units[values["queue"], values["group_id"] if is_member else values["uid_number"]].append(values)
+    whole: list[tuple[Any, list[Row]]] = []
+    aside: list[Row] = []
+    for (queue, _), members in units.items():
+        members.sort(key=lambda values: (values["sequence_number"], values["offset"], place(values)))
+        if is_whole(members):
+            whole.append(((queue, place(members[0])), joined(members) if joins else members))
+        else:
+            aside += members
+    return [values for _, members in sorted(whole, key=lambda unit: unit[0]) for values in members], aside
+
+
+def is_whole(rows: list[Row]) -> bool:
+    """Complete by the rules, and nothing to spare."""
+    if not rows[0]["flags"] & (ANY_GROUP | ANY_SEGMENT):
+        return True
+    members = Members(map(as_message, rows))
+    numbers = sorted({values["sequence_number"] for values in rows})
+    pieces = [members.logical_message(number) for number in numbers]
+    is_grouped = any(values["flags"] & ANY_GROUP for values in rows)
+    if numbers != list(range(1, len(numbers) + 1)) or (is_grouped and not members.group_is_complete()):
+        return False
+    # The last of the group is the last there is.
+    if is_grouped and any(message[0].flags & 16 for message in pieces[:-1] if message):
+        return False
+    return all(pieces) and sum(map(len, pieces)) == len(rows)
+
+
+def joined(rows: list[Row]) -> list[Row]:
+    """Each logical message by segmentation.join: whole ones are no segments any more."""
+    made: list[Row] = []
+    for number in sorted({values["sequence_number"] for values in rows}):
+        pieces = [values for values in rows if values["sequence_number"] == number]
+        result = join([as_message(values) for values in pieces])
+        first = {**pieces[0], **{name: getattr(result.message, name) for name in ("body", "length", "flags")}}
+        if result.used == len(pieces):
+            first["flags"] &= ~ANY_SEGMENT
+            first["group_id"] = first["group_id"] if first["flags"] & ANY_GROUP else None
+        made += [first, *pieces[result.used :]]
+    return made
+
+
+def shown(rows: list[Row]) -> list[Shown]:
+    return [tuple(values[name] for name in SHOWN) for values in rows]
+
+
+def read_in_file_order(folder: Path) -> list[Row]:
+    """What lies in the files, one after the other by name, as any reader of Parquet finds it."""
+    files = sorted(str(path) for path in folder.glob("*.parquet"))
+    rows: list[Row] = ds.dataset(files, format="parquet").to_table().to_pylist()
+    return rows
+
+
+def damaged(seed: int) -> list[Row]:
+    """An archive in which members are lost, repeated, and changed."""
+    chance = random.Random(seed)
+    rows = interleaved(seed)
+    for values in chance.sample(rows, 8):
+        what = chance.choice(["lose", "repeat", "last", "sequence", "offset", "not last"])
+        if what == "lose":
+            rows.remove(values)
+        elif what == "repeat":
+            number = 1000 + len(rows)
+            rows.append({**values, "number": number, "uid_number": number})
+        elif what == "last" and values["flags"] & ANY_GROUP:
+            values["flags"] |= 16
+        elif what == "not last":
+            values["flags"] &= ~16
+        elif what == "sequence":
+            values["sequence_number"] += 1
+        elif what == "offset" and values["flags"] & SEGMENT:
+            values["offset"] += chance.choice([-8, 16])
+            values["offset"] = max(0, values["offset"])
+    return rows
+
+
+@pytest.fixture(autouse=True)
+def many_small_lanes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Archives of some dozen messages still go to several files."""
+    monkeypatch.setattr(lanes, "LANE_BYTES", 10_000)
+    monkeypatch.setattr(lanes, "SAMPLES_PER_LANE", 10)
+
+
+@pytest.mark.parametrize("joins", [False, True])
+@pytest.mark.parametrize("seed", range(3))
+def test_a_damaged_archive_is_ordered_as_the_rules_say(
+    spark: SparkSession, tmp_path: Path, seed: int, joins: bool
+) -> None:
+    rows = damaged(seed)
+    wanted, aside = naive(rows, joins=joins)
+
+    told = reorder(
+        spark, in_archive(spark, rows), tmp_path / "out", join_segments=joins, incomplete=tmp_path / "aside"
+    )
+
+    found = read_in_file_order(tmp_path / "out")
+    assert shown(found) == shown(wanted)
+    assert [values["logical_position"] for values in found] == list(range(1, len(wanted) + 1))
+    assert sorted(shown(read_in_file_order(tmp_path / "aside")), key=str) == sorted(shown(aside), key=str)
+    assert (told.messages, told.incomplete_messages) == (len(wanted), len(aside))
+    assert told.files > 1
+    assert aside, "the seed damages nothing"
