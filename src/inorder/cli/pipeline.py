@@ -250,7 +250,7 @@ def run(given: argparse.Namespace) -> int:
         print(f"inorder: {error}", file=sys.stderr)
         return 1
     print(_shown(result, as_json=given.json))
-    return 1 if getattr(result, "failed", 0) or getattr(result, "errors", 0) else 0
+    return 1 if getattr(result, "failed", 0) or getattr(result, "error_count", 0) else 0
 
 
 def _run(given: argparse.Namespace) -> Any:

@@ -36,7 +36,7 @@ def main() -> None:
         progress=lambda now: tell("drained", now),
     )
     tell("archived", dataclasses.asdict(drained))
-    audited = jobs.audit(spark, archive, order["findings"], overwrite=True)
+    audited = jobs.audit(spark, archive, order["findings"], order="logical", overwrite=True)
     tell("audited", json.loads(audited.as_json()))
     written = jobs.unload(spark, archive, order["rebuilt"])
     tell("unloaded", dataclasses.asdict(written))

@@ -34,7 +34,7 @@ from .screen import Screen
 
 QUEUE, NOTED = "FILES", "FILES.LOADED"
 LOADERS = 4
-RULE = "delimiter:\\n"
+RULE = "delimiter:\\n\\n"  # paragraphs
 BATCHES = 8  # into about so many micro-batches the files fall
 MESSAGES_PER_BATCH_MIN = 1000
 PATIENCE_SECONDS = 600.0
@@ -278,7 +278,7 @@ class Job:
         check("of them different from the original", facts.different[:5], [])
         check("messages in the archive, each once", audited["messages"], facts.messages)
         check("groups in the archive, whole", audited["groups"], facts.files)
-        check("errors that the audit found", audited["errors"], 0)
+        check("errors that the audit found", audited["error_count"], 0)
         check("processes killed on the way", len(facts.deaths) + facts.lives - 1, 2)
 
 
