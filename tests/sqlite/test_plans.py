@@ -29,6 +29,7 @@ WHOLE = {
     "place": "rows of the statement itself",
     "m": "rows of the statement itself",
     "CONSTANT": "no table at all",
+    "chosen": "the stagings that one settle names",
     "u": "units, for an operator who asks for all of them",
 }
 # Statements that sort: what they sort is small, or they are not on the way of a put or get.
@@ -44,6 +45,10 @@ SORTS = {
     "put in unit": "pieces of one message",
     "queues with expired": "housekeeping",
     "queues of unit": "queues of one unit",
+    "put staged in order": "what is put at once, in an order of its own",
+    "put staged in groups": "the numbering of groups itself",
+    "first wrong number": "the numbers of groups that callers made",
+    "visible of stagings": "for listeners alone",
     "take group": "members with the same numbers, which are rare",
 }
 
