@@ -14,7 +14,6 @@ from tests.staged import KEY, Writer, letters
 from tests.support import bodies
 
 import inorder
-from inorder import QueueManager
 from inorder.housekeeping import tidy
 from inorder.stores.base import Settled
 from inorder.stores.sqlite import SqliteStore, leftovers
@@ -154,13 +153,16 @@ writer.settle("one", "two")
 """
 
 
-def killed_at(path: Path, point: str) -> int:
+def run_child(code: str, path: Path, point: str = "") -> int:
     root = Path(__file__).parents[2]
-    environment = dict(os.environ) | {VARIABLE: point, "PYTHONPATH": os.pathsep.join([str(root / "src"), str(root)])}
-    done = subprocess.run(
-        [sys.executable, "-c", CHILD, str(path)], env=environment, check=False, capture_output=True, timeout=60
-    )
+    environment = dict(os.environ) | {"PYTHONPATH": os.pathsep.join([str(root / "src"), str(root)])}
+    environment |= {VARIABLE: point} if point else {}
+    done = subprocess.run([sys.executable, "-c", code, str(path)], env=environment, check=False, timeout=60)
     return done.returncode
+
+
+def killed_at(path: Path, point: str) -> int:
+    return run_child(CHILD, path, point)
 
 
 @pytest.mark.parametrize(("point", "staged"), [("staged:1", 2), ("staged:2", 3), ("settled-staging:1", 3)])
@@ -206,14 +208,24 @@ def test_a_settle_that_is_killed_after_its_commit_is_known_to_the_next(path: Pat
     assert settled.already
 
 
-def test_two_processes_stage_and_one_settles(writer: Writer, path: Path) -> None:
-    writer.stage("one", letters("ab"))
-    other = SqliteStore(path)
+STAGE_TWO = """
+import sys, inorder
+from inorder.stores.sqlite import SqliteStore
+from tests.staged import Writer
+store = SqliteStore(sys.argv[1])
+Writer(store, inorder.connect(store, program="other")).stage("two", [b"c", b"d"])
+"""
+
+
+def test_two_processes_stage_and_one_settles(path: Path) -> None:
+    store = SqliteStore(path)
     try:
-        theirs = Writer(other, QueueManager.connect(inorder.connect(other, program="other")))
-        theirs.stage("two", letters("cd"))
-        writer.counts |= theirs.counts
+        writer = Writer(store, inorder.connect(store, program="test"))
+        writer.qm.create_queue("Q")
+        writer.stage("one", letters("ab"))
+        assert run_child(STAGE_TWO, path) == 0
+        writer.counts["two"] = 2
         assert writer.settle("two", "one").messages == 4
-        assert bodies(theirs.qm) == letters("cdab")
+        assert bodies(writer.qm) == letters("cdab")
     finally:
-        other.close_store()
+        store.close_store()
