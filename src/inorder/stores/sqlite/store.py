@@ -55,6 +55,7 @@ from ..rows import Row
 from . import owners, views
 from .backup import back_up
 from .catalog import SqliteCatalog
+from .claims import SqliteClaims
 from .database import Database
 from .handles import SqliteHandle
 from .shelf import NARROW_COLUMNS, SqliteQueue
@@ -81,7 +82,7 @@ QUEUES_WITH_EXPIRED = statement("queues with expired")
 LOCAL_QUEUES = statement("local queues")
 
 
-class SqliteStore(StagingVerbs):
+class SqliteStore(StagingVerbs, SqliteClaims):
     """A store in a file, as this process has it open. All connections of the process share it.
 
     Args:
