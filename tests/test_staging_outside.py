@@ -220,7 +220,9 @@ def test_an_expired_staging_is_gone_be_it_still_there_or_not(writer: Writer, clo
     writer.stage("one", letters("ab"), lasts=10.0)
     writer.stage("two", letters("c"), lasts=20.0)
     clock.advance(10.0)
-    refused(writer, StagingGone, "one")
+    with pytest.raises(StagingGone, match="'one' is not there"):
+        writer.settle("one")
+    assert [unit.name for unit in writer.qm.units()] == ["one", "two"], "nobody has tidied up"
     tidy(writer.store)
     assert [unit.name for unit in writer.qm.units()] == ["two"]
     refused(writer, StagingGone, "one")
