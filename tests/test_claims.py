@@ -58,7 +58,9 @@ class Application:
     def settle(self, upto: int) -> int:
         return self.store.settle_claims(self.claimer, upto)
 
-    def survey(self, options: GetOptions = PHYSICAL, cursor: Cursor = UNSET, **limits: Any) -> tuple[Cursor, list[bytes]]:
+    def survey(
+        self, options: GetOptions = PHYSICAL, cursor: Cursor = UNSET, **limits: Any
+    ) -> tuple[Cursor, list[bytes]]:
         wanted = {"most": ALL, "most_bytes": ALL, "slices": 1} | limits
         survey = self.store.survey(SurveyRequest(self.claimer.handle, options, cursor, **wanted))
         rows = [
@@ -514,7 +516,9 @@ def play(kind: str, order: str, steps: list[Step]) -> list[Any]:
                     told.append(None if claim is None else claim[:5])
                     if claim is not None:
                         start = claim.number
-                        told.append([row[: DELIVERY + 1] + row[28:31] + (row[BODY],) for row in app.rows(claim.number, m)])
+                        told.append(
+                            [row[: DELIVERY + 1] + row[28:31] + (row[BODY],) for row in app.rows(claim.number, m)]
+                        )
                 elif act == "plan":
                     told.append(app.plan(max(0, start - 1), start, m))
                 elif act == "settle":

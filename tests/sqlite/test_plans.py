@@ -89,8 +89,7 @@ def complaints(name: str, steps: list[str]) -> list[str]:
 
 BULK = {"running": claims.RUNNING, "columns": claims.ROW, "head": claims.HEAD}
 WHOLE_TEXT = {  # what stands for the braces, where it is not what the search puts there
-    name: BULK | {"chosen": claims.GROUPS}
-    for name in "odd groups, claim groups, anything next, stretches".split(", ")
+    name: BULK | {"chosen": claims.GROUPS} for name in "odd groups, claim groups, anything next, stretches".split(", ")
 } | {
     name: BULK | {"chosen": claims.MESSAGES}
     for name in "claim messages, read claimed, read messages, read single, read group".split(", ")
