@@ -357,13 +357,13 @@ _TEXT: dict[Reason, str] = {
     Reason.UNIT_EXISTS: "An unsettled unit of work has this name already.",
     Reason.UNIT_NOT_FOUND: "No unsettled unit of work has this name.",
     Reason.FENCED: "A newer owner has taken over this work, so the older one may no longer act.",
-    Reason.CHECKPOINT_TOO_OLD: "The checkpoint does not know claims that are over.",
-    Reason.CHECKPOINT_LOST: "The checkpoint is not the one that the open claim belongs to.",
     Reason.FORKED: "The connection, or the queue manager in memory, belongs to the parent of this forked process.",
     Reason.STORE_FOREIGN: "The file is not an inorder store and was left as it was.",
     Reason.STORE_NEWER: "The store was written by a newer release than this one can read.",
     Reason.STORE_DAMAGED: "The store contradicts itself or cannot be read.",
     Reason.ARGUMENT_ERROR: "An argument is wrong and MQ has no reason of its own for it.",
+    Reason.CHECKPOINT_TOO_OLD: "The checkpoint does not know claims that are over.",
+    Reason.CHECKPOINT_LOST: "The checkpoint is not the one that the open claim belongs to.",
     Reason.STAGING_GONE: "What was staged under a name is not there any more, or not all of it.",
 }
 

@@ -21,7 +21,7 @@ def test_registering_again_is_harmless(queues: SparkSession) -> None:
 
 def test_the_workers_python_must_be_able_to_serve(folder: Path) -> None:
     check_python(sys.executable)
-    with pytest.raises(OptionsError, match="'no-such-python', which is not there. Set it before the first session"):
+    with pytest.raises(OptionsError, match=r"'no-such-python', which is not there\. Set it before the first session"):
         check_python("no-such-python")
     for name, script, told in (
         ("broken", "echo no module >&2; exit 1", "cannot import inorder.spark: no module"),
@@ -40,5 +40,5 @@ def test_the_workers_python_must_be_able_to_serve(folder: Path) -> None:
 
 def test_an_old_pyspark_is_told_what_to_install() -> None:
     need(STREAMS_SINCE, "a stream from a queue", "", version=(4, 2))
-    with pytest.raises(OptionsError, match="needs PySpark 4.2 or later, this is 4.1: pip install 'pyspark>=4.2'"):
+    with pytest.raises(OptionsError, match=r"needs PySpark 4\.2 or later, this is 4\.1: pip install 'pyspark>=4.2'"):
         need(STREAMS_SINCE, "a stream from a queue", "browse in batches", version=(4, 1))

@@ -265,7 +265,7 @@ def test_a_spark_that_does_not_tell_the_query_is_refused(queues: SparkSession, u
     writer = stream_writer(queues, url)
     told = task(writer, queues, b"1")
     told.query = ""
-    with pytest.raises(inorder.OptionsError, match="PySpark 4.3 or later, or foreachBatch"):
+    with pytest.raises(inorder.OptionsError, match=r"PySpark 4\.3 or later, or foreachBatch"):
         writer.commit([told], 0)
     nothing: list[WriterCommitMessage | None] = []
     writer.commit(nothing, 0)

@@ -111,7 +111,7 @@ def test_filters_are_applied_before_rows_reach_spark(queues: SparkSession, url: 
     conditions += [F.col("correlation_id").isNull(), (F.col("priority") == 3) & (F.col("length") > 0)]
     plain = [bodies(read(queues, url).where(condition)) for condition in conditions]
     assert plain == [[b"3"], [b"1", b"2"], [b"1", b"2"], [b"3"], [b"1", b"2"]]
-    with pytest.raises(PySparkException, match="filterPushdown.enabled"):
+    with pytest.raises(PySparkException, match=r"filterPushdown\.enabled"):
         bodies(read(queues, url, pushdown="true"))
     queues.conf.set("spark.sql.python.filterPushdown.enabled", "true")
     try:
@@ -208,7 +208,7 @@ def test_mistakes_are_told_with_the_remedy(queues: SparkSession, url: str, start
 def test_a_file_that_is_no_store_is_left_as_it_is(queues: SparkSession, folder: Path) -> None:
     foreign = folder / "notes.txt"
     foreign.write_text("not a store, and long enough to have a header of its own")
-    with pytest.raises(PySparkException, match="9014|not an inorder store|STORE_FOREIGN"):
+    with pytest.raises(PySparkException, match=r"9014|not an inorder store|STORE_FOREIGN"):
         read(queues, str(foreign))
     assert foreign.read_text().startswith("not a store")
 
