@@ -26,7 +26,7 @@ def batch(**columns: pa.Array) -> pa.RecordBatch:
 
 
 def faults(given: pa.RecordBatch, **more: Any) -> list[tuple[int, str]]:
-    return [tuple(fault) for fault in judge(given, sink(**more)).faults]
+    return [(fault.row, fault.why) for fault in judge(given, sink(**more)).faults]
 
 
 @pytest.fixture

@@ -15,6 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's custom
 from pyspark.sql.datasource import WriterCommitMessage
 
 import inorder
+import inorder.spark
 from inorder import Flags, QueueCondition
 from inorder.errors import StagingGone
 from inorder.spark.options import sink_options

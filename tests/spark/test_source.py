@@ -12,6 +12,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's custom
 
 import inorder
+import inorder.bulk
+import inorder.spark
 
 SECONDS_MAX = 60
 Start = Callable[[SparkSession, str], object]
