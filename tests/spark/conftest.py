@@ -12,9 +12,9 @@ import pytest
 
 pytest.importorskip("pyspark", reason="needs the extra inorder[spark]")
 
-from pyspark.sql import SparkSession  # noqa: E402 - only where it is installed
+from pyspark.sql import SparkSession
 
-import inorder  # noqa: E402
+import inorder
 
 
 @pytest.fixture(scope="session")
