@@ -1,4 +1,4 @@
-"""The text files of dmpmqmsg: what is written reads back the same; what the tool writes is read; the rest is refused."""
+"""The text files of dmpmqmsg: what is written reads back the same, what the tool writes is read, the rest is refused."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ T two
 T lines
 
 N
-X 
+X\x20
 """
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 import re
 
 import pytest
@@ -89,7 +90,7 @@ def test_an_expression_splits_where_finditer_finds_it(data: bytes, pattern: str,
     rule = Regex(pattern, side)  # type: ignore[arg-type]
     matches = list(re.finditer(pattern.encode(), data, re.MULTILINE))
     cuts = [0, *(match.start() if side == "start" else match.end() for match in matches), len(data)]
-    assert records(data, rule, chunk) == [data[a:b] for a, b in zip(cuts, cuts[1:], strict=False) if a < b]
+    assert records(data, rule, chunk) == [data[a:b] for a, b in itertools.pairwise(cuts) if a < b]
 
 
 @given(data=DATA, delimiter=DELIMITERS, chunk=st.integers(1, 70))
