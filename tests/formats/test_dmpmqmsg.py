@@ -1,4 +1,4 @@
-"""The text files of dmpmqmsg: what is written reads back the same, what the tool writes is read, the rest is refused."""
+"""The text files of dmpmqmsg: what is written reads back, what the tool writes is read, the rest is refused."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from inorder import ArgumentError, Message, QueueManager
 from inorder.formats import FormatError
 from inorder.formats.dmpmqmsg import ATTRIBUTES, parse, write
 
-# As the tool writes it: a message of 11 bytes unloaded by `dmpmqmsg -i Q -f FILE`, one each by -dA, -da, -dt and -dN.
+# As the source of the tool writes it: unloaded without options, by -dA, by -da, by -dt and -dN, and an empty message.
 UNLOADED = b"""\
 * QLOAD Version:1.9 Created:Sat Jan  1 12:00:00 2022
 * Qmgr  = QM1
