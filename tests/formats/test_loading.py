@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import signal
 from collections import Counter
@@ -103,8 +104,29 @@ def test_a_load_that_ends_in_its_middle_is_gone_on_with(store: Path, source: Pat
 
     with pytest.raises(Planted):
         load_folder(store, "FILES", source, RULE, processes=2, progress=enough)
-    (source / "0/00.txt").write_bytes(FILES["0/00.txt"])
     assert load_folder(store, "FILES", source, RULE, processes=1) == WHOLE
+    every_file_is_there_once(store)
+
+
+def dies_after_three(store: Path, source: Path) -> None:
+    """The whole call is killed: its processes stay behind, and end."""
+    loaded = 0
+
+    def count(event: LoadEvent) -> None:
+        nonlocal loaded
+        loaded += event.kind == "loaded"
+        if loaded == 3:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    load_folder(store, "FILES", source, RULE, processes=2, progress=count)
+
+
+def test_a_load_that_is_killed_is_gone_on_with(store: Path, source: Path) -> None:
+    load = multiprocessing.get_context("spawn").Process(target=dies_after_three, args=(store, source))
+    load.start()
+    load.join()
+    assert load.exitcode == -signal.SIGKILL
+    assert load_folder(store, "FILES", source, RULE, processes=2) == WHOLE
     every_file_is_there_once(store)
 
 

@@ -10,8 +10,8 @@ the ticket is back, and of the file nothing is there. So a load that was interru
 it again, and any number of processes may take tickets at once.
 
 Tickets are made by one process while no other has the ticket queue open, so what it sees there is all there is: files
-that have neither a ticket nor a message on QUEUE.LOADED get one. A file is known by its path; one that was loaded is not
-loaded again if it changes. To begin anew, empty QUEUE.LOADED.
+that have neither a ticket nor a message on QUEUE.LOADED get one. A file is known by its path; one that was loaded is
+not loaded again if it changes. To begin anew, empty QUEUE.LOADED.
 """
 
 from __future__ import annotations
@@ -279,10 +279,10 @@ def _work(work: _Work, told: Connection) -> None:
     with (
         connect(work.store, program="inorder load") as manager,
         manager.open(work.queue + TICKETS, input="shared", read_order="relaxed") as tickets,
+        contextlib.suppress(BrokenPipeError),
     ):
-        with contextlib.suppress(BrokenPipeError):
-            while parent.is_alive() and _next(work, manager, tickets, told.send):
-                pass
+        while parent.is_alive() and _next(work, manager, tickets, told.send):
+            pass
 
 
 def _next(work: _Work, manager: QueueManager, tickets: Queue, tell: Callable[[LoadEvent], None]) -> bool:
