@@ -124,6 +124,10 @@ def test_empty_lines_and_comments_are_passed_over_everywhere() -> None:
     assert [(one.priority, one.body) for one in messages(data)] == [(1, b"AB"), (None, b"C")]
 
 
+def test_blanks_around_the_digits_do_not_matter() -> None:
+    assert messages(after_header("N\nX4142\nX  43  \nX\n"))[0].body == b"ABC"
+
+
 def test_a_file_of_a_header_alone_has_no_messages() -> None:
     assert messages(b"* QLOAD Version:1.9") == []
 
@@ -272,6 +276,7 @@ def test_time_and_expiry_are_cut_off() -> None:
         (after_header("A MSF 64\nX 41\n"), 2, "flags must be"),
         (after_header("A FMT X\nA ORL 5\nX 41\n"), 3, "original_length must be"),
         (after_header("N\nX 4\n"), 3, "pairs of hexadecimal digits"),
+        (after_header("N\nX41424\n"), 3, "pairs of hexadecimal digits"),
         (after_header("N\nX 41 42\n"), 3, "pairs of hexadecimal digits"),
         (after_header("N\nX 41\r\n"), 3, "pairs of hexadecimal digits"),
         (after_header("N\nX 41<A>\n"), 3, "pairs of hexadecimal digits"),
