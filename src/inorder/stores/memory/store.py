@@ -60,12 +60,13 @@ from ..putting import Putting
 from ..reading import Reading
 from ..rows import NEVER, Row
 from ..telling import Teller
+from .claims import MemoryClaims
 from .handles import Handles, MemoryConnection, MemoryHandle, Waits
 from .queue import MemoryQueue, MemoryUnit
 from .transaction import MemoryTransaction, as_seen, as_viewed, number_unit
 
 
-class MemoryStore:
+class MemoryStore(MemoryClaims):
     """A store in this process's memory; gone with the process.
 
     Args:

@@ -77,13 +77,29 @@ WHERE kind IN ('confirm', 'lock')
 -- name: holders
 -- Messages are held by units, and locked by lock ids, of their own queue (A-15).
 SELECT format('message %d: it is held by unit %d, a %s id', m.id, u.id, u.kind) FROM message m JOIN unit u ON u.id = m.unit
-WHERE u.kind = 'lock' OR (u.kind = 'confirm' AND u.queue <> m.queue)
+WHERE u.kind = 'lock' OR (u.kind IN ('confirm', 'claim') AND u.queue <> m.queue)
 UNION ALL
 SELECT format('message %d: it is locked by unit %d, of kind %s', m.id, u.id, u.kind) FROM message m JOIN unit u ON u.id = m.lock
 WHERE u.kind <> 'lock' OR u.queue <> m.queue
 UNION ALL
 SELECT format('message %d: it was locked with confirm id %s, and is not', id, lock_confirm) FROM message
 WHERE lock_confirm IS NOT NULL AND lock IS NULL;
+
+-- name: claims
+-- A claim holds as many messages as it was given with, at positions 1, 2, 3 ...; claims alone give positions.
+SELECT format('claim %d of %s: %d messages are noted, it holds %d, at positions %s to %s',
+    c.number, c.application, c.messages, count(m.id), coalesce(min(m.claimed), 'none'), coalesce(max(m.claimed), 'none'))
+FROM claim c LEFT JOIN message m ON m.unit = c.unit
+GROUP BY c.unit HAVING count(m.id) <> c.messages OR count(m.claimed) <> c.messages
+    OR min(m.claimed) IS NOT 1 OR max(m.claimed) IS NOT c.messages
+UNION ALL
+SELECT format('unit %d: a claim that nobody has', id) FROM unit WHERE kind = 'claim' AND id NOT IN (SELECT unit FROM claim)
+UNION ALL
+SELECT format('message %d: it has a position in a claim, and none holds it', m.id)
+FROM message m LEFT JOIN unit u ON u.id = m.unit WHERE m.claimed IS NOT NULL AND u.kind IS NOT 'claim'
+UNION ALL
+SELECT format('claim %d of %s: the last one that is over is %d', c.number, c.application, a.settled)
+FROM claim c JOIN account a ON a.queue = c.queue AND a.application = c.application WHERE c.number <> a.settled + 1;
 
 -- name: contents
 -- Every message has its content; contents without a message wait to be removed.

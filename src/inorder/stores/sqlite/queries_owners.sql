@@ -203,7 +203,7 @@ SELECT id FROM definition WHERE type = 'local';
 -- Housekeeping: what lies on queues that nobody touches.
 SELECT id FROM definition WHERE type = 'local' AND EXISTS (
     SELECT 1 FROM message INDEXED BY message_expiry
-    WHERE queue = definition.id AND expires_at <= ? AND expires_at IS NOT NULL AND NOT away
+    WHERE queue = definition.id AND expires_at <= ? AND expires_at IS NOT NULL AND NOT away AND claimed IS NULL
 ) ORDER BY id;
 
 -- name: units

@@ -64,9 +64,9 @@ CREATE INDEX handle_name ON handle (name);
 -- Whatever will later be confirmed or undone. A session unit goes with its connection, the others outlive it.
 CREATE TABLE unit (
     id INTEGER PRIMARY KEY,
-    kind TEXT NOT NULL CHECK (kind IN ('session', 'prepared', 'confirm', 'lock')),
+    kind TEXT NOT NULL CHECK (kind IN ('session', 'prepared', 'confirm', 'lock', 'claim')),
     name TEXT NOT NULL,
-    queue INTEGER CHECK ((queue IS NOT NULL) = (kind IN ('confirm', 'lock'))),
+    queue INTEGER CHECK ((queue IS NOT NULL) = (kind IN ('confirm', 'lock', 'claim'))),
     connection INTEGER REFERENCES connection CHECK ((connection IS NOT NULL) = (kind = 'session')),
     user TEXT NOT NULL,
     program TEXT NOT NULL,
@@ -110,6 +110,7 @@ CREATE TABLE message (
     lock_confirm TEXT,                    -- the confirm id of the call that locked it
     co_op_marked_at REAL,
     forgotten INTEGER NOT NULL DEFAULT 0, -- a restart has lost it, but for the prepared unit that got it
+    claimed INTEGER CHECK (claimed IS NULL OR (claimed > 0 AND state = 4)),           -- its position in the claim that holds it
     available INTEGER AS (state = 2 AND due_at IS NULL AND number IS NOT NULL) VIRTUAL,
     -- Who keeps it from others, if it has a place: twice the unit (one more for a put), minus the handle, 0: time.
     holder INTEGER AS (
@@ -141,11 +142,12 @@ CREATE INDEX message_unit ON message (unit, queue, state) WHERE unit IS NOT NULL
 CREATE INDEX message_lock ON message (lock) WHERE lock IS NOT NULL;
 CREATE INDEX message_lock_confirm ON message (queue, lock_confirm) WHERE lock_confirm IS NOT NULL;
 CREATE INDEX message_locked_handle ON message (locked_handle) WHERE locked_handle IS NOT NULL;
-CREATE INDEX message_expiry ON message (queue, expires_at) WHERE expires_at IS NOT NULL AND NOT away;
+CREATE INDEX message_expiry ON message (queue, expires_at) WHERE expires_at IS NOT NULL AND NOT away AND claimed IS NULL;
 CREATE INDEX message_due ON message (queue, due_at) WHERE due_at IS NOT NULL;
 CREATE INDEX message_co_op ON message (queue, co_op_marked_at) WHERE co_op_marked_at IS NOT NULL;
 CREATE INDEX message_forgotten ON message (queue) WHERE forgotten;
 CREATE INDEX message_nonpersistent ON message (queue) WHERE NOT persistent;
+CREATE UNIQUE INDEX message_claimed ON message (unit, claimed) WHERE claimed > 0;
 
 -- The rest of the descriptor, and the body: read for the message that is returned.
 CREATE TABLE content (
@@ -169,6 +171,33 @@ CREATE TABLE content (
     application_origin_data TEXT NOT NULL,
     delay REAL NOT NULL,
     body BLOB NOT NULL
+) STRICT;
+
+-- Applications that read a queue by claims: the last start, and how far they have come (rules.claims).
+CREATE TABLE account (
+    queue INTEGER NOT NULL REFERENCES definition,
+    application TEXT NOT NULL,
+    user TEXT NOT NULL,
+    program TEXT NOT NULL,
+    epoch INTEGER NOT NULL CHECK (epoch > 0),
+    settled INTEGER NOT NULL CHECK (settled >= 0),
+    delivered INTEGER NOT NULL CHECK (delivered >= 0),
+    state TEXT NOT NULL CHECK (json_valid(state)),               -- where the reader stands in a group
+    PRIMARY KEY (queue, application)
+) STRICT, WITHOUT ROWID;
+
+-- The one claim that an application has open; what it holds is in `message`.
+CREATE TABLE claim (
+    unit INTEGER PRIMARY KEY REFERENCES unit,
+    queue INTEGER NOT NULL,
+    application TEXT NOT NULL,
+    number INTEGER NOT NULL CHECK (number > 0),
+    messages INTEGER NOT NULL CHECK (messages > 0),
+    size INTEGER NOT NULL CHECK (size >= 0),
+    state TEXT NOT NULL CHECK (json_valid(state)),               -- where the reader stands when it is confirmed
+    planned INTEGER NOT NULL CHECK (planned IN (0, 1)),
+    UNIQUE (queue, application),
+    FOREIGN KEY (queue, application) REFERENCES account
 ) STRICT;
 
 -- Contents whose messages are gone: removed in steps, after the transaction that settled a large unit.

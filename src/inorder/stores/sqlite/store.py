@@ -57,9 +57,9 @@ from ..rows import Row
 from . import owners, views
 from .backup import back_up
 from .catalog import SqliteCatalog
+from .claims import SqliteClaims
 from .database import Database
 from .handles import SqliteHandle
-from .home import Home
 from .leftovers import remove_some
 from .points import reached
 from .shelf import NARROW_COLUMNS, SqliteQueue
@@ -90,7 +90,7 @@ log = logging.getLogger("inorder.stores")
 T = TypeVar("T")
 
 
-class SqliteStore(Home):
+class SqliteStore(SqliteClaims):
     """A store in a file, as this process has it open. All connections of the process share it.
 
     Args:
