@@ -44,6 +44,7 @@ def records(data: bytes, rule: Rule | str, chunk: int = 1024, record_max: int = 
         (r"regex:[\x80-\xff]", b"a\x80b\xff", [b"a", b"\x80b", b"\xff"]),
         ("regex-end:^end$", b"1\nend\n2\nend", [b"1\nend", b"\n2\nend"]),
         (r"regex-end:\n{2,}", b"1\n\n\n2\n3", [b"1\n\n\n", b"2\n3"]),
+        ("regex-end:(?<=a)b|a", b"abc", [b"a", b"b", b"c"]),
         ("regex:ä", "aäb".encode(), [b"a", "äb".encode()]),
         ("whole", b"", []),
     ],
@@ -101,6 +102,8 @@ def test_a_delimiter_splits_as_python_does(data: bytes, delimiter: bytes, chunk:
 
 
 @given(data=DATA, rule=RULES, chunk=st.integers(1, 70), record_max=st.integers(1, 30))
+@example(data=b"aab\na", rule=Delimiter(b"b\n", "start"), chunk=3, record_max=2)
+@example(data=b"aab\n", rule=Delimiter(b"b\n", "start"), chunk=3, record_max=2)
 def test_a_bound_is_kept_and_what_it_allows_does_not_depend_on_the_chunk(
     data: bytes, rule: Rule, chunk: int, record_max: int
 ) -> None:
