@@ -1,4 +1,4 @@
-"""The text files of dmpmqmsg: what is written reads back the same; what the tool writes is read; the rest is refused."""
+"""The text files of dmpmqmsg: what is written reads back, what the tool writes is read, the rest is refused."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from inorder import ArgumentError, Message, QueueManager
 from inorder.formats import FormatError
 from inorder.formats.dmpmqmsg import ATTRIBUTES, parse, write
 
-# As the tool writes it: a message of 11 bytes unloaded by `dmpmqmsg -i Q -f FILE`, one each by -dA, -da, -dt and -dN.
+# As the source of the tool writes it: unloaded without options, by -dA, by -da, by -dt and -dN, and an empty message.
 UNLOADED = b"""\
 * QLOAD Version:1.9 Created:Sat Jan  1 12:00:00 2022
 * Qmgr  = QM1
@@ -68,7 +68,7 @@ T two
 T lines
 
 N
-X 
+X\x20
 """
 
 
@@ -122,6 +122,10 @@ def test_a_carriage_return_is_data_where_lines_do_not_end_in_one() -> None:
 def test_empty_lines_and_comments_are_passed_over_everywhere() -> None:
     data = b"\n \n* DMPMQMSG Version:9\n\nA PRI 1\n* between\n\nA PER 0\n\nX 41\n* still\nX 42\n\n\nN\nX 43"
     assert [(one.priority, one.body) for one in messages(data)] == [(1, b"AB"), (None, b"C")]
+
+
+def test_blanks_around_the_digits_do_not_matter() -> None:
+    assert messages(after_header("N\nX4142\nX  43  \nX\n"))[0].body == b"ABC"
 
 
 def test_a_file_of_a_header_alone_has_no_messages() -> None:
@@ -272,6 +276,7 @@ def test_time_and_expiry_are_cut_off() -> None:
         (after_header("A MSF 64\nX 41\n"), 2, "flags must be"),
         (after_header("A FMT X\nA ORL 5\nX 41\n"), 3, "original_length must be"),
         (after_header("N\nX 4\n"), 3, "pairs of hexadecimal digits"),
+        (after_header("N\nX41424\n"), 3, "pairs of hexadecimal digits"),
         (after_header("N\nX 41 42\n"), 3, "pairs of hexadecimal digits"),
         (after_header("N\nX 41\r\n"), 3, "pairs of hexadecimal digits"),
         (after_header("N\nX 41<A>\n"), 3, "pairs of hexadecimal digits"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 import re
 
 import pytest
@@ -43,6 +44,7 @@ def records(data: bytes, rule: Rule | str, chunk: int = 1024, record_max: int = 
         (r"regex:[\x80-\xff]", b"a\x80b\xff", [b"a", b"\x80b", b"\xff"]),
         ("regex-end:^end$", b"1\nend\n2\nend", [b"1\nend", b"\n2\nend"]),
         (r"regex-end:\n{2,}", b"1\n\n\n2\n3", [b"1\n\n\n", b"2\n3"]),
+        ("regex-end:(?<=a)b|a", b"abc", [b"a", b"b", b"c"]),
         ("regex:ä", "aäb".encode(), [b"a", "äb".encode()]),
         ("whole", b"", []),
     ],
@@ -89,7 +91,7 @@ def test_an_expression_splits_where_finditer_finds_it(data: bytes, pattern: str,
     rule = Regex(pattern, side)  # type: ignore[arg-type]
     matches = list(re.finditer(pattern.encode(), data, re.MULTILINE))
     cuts = [0, *(match.start() if side == "start" else match.end() for match in matches), len(data)]
-    assert records(data, rule, chunk) == [data[a:b] for a, b in zip(cuts, cuts[1:], strict=False) if a < b]
+    assert records(data, rule, chunk) == [data[a:b] for a, b in itertools.pairwise(cuts) if a < b]
 
 
 @given(data=DATA, delimiter=DELIMITERS, chunk=st.integers(1, 70))
@@ -100,6 +102,8 @@ def test_a_delimiter_splits_as_python_does(data: bytes, delimiter: bytes, chunk:
 
 
 @given(data=DATA, rule=RULES, chunk=st.integers(1, 70), record_max=st.integers(1, 30))
+@example(data=b"aab\na", rule=Delimiter(b"b\n", "start"), chunk=3, record_max=2)
+@example(data=b"aab\n", rule=Delimiter(b"b\n", "start"), chunk=3, record_max=2)
 def test_a_bound_is_kept_and_what_it_allows_does_not_depend_on_the_chunk(
     data: bytes, rule: Rule, chunk: int, record_max: int
 ) -> None:

@@ -231,12 +231,8 @@ def test_a_damaged_group_goes_back_and_makes_no_file(
 ) -> None:
     spoil(qm, source, **changes)
     depth = qm.depth("Q")
-    with pytest.raises(error):
-        if in_unit:
-            with qm.unit_of_work():
-                get_file(qm, "Q", target)
-        else:
-            get_file(qm, "Q", target)
+    with pytest.raises(error), qm.unit_of_work() if in_unit else nullcontext():
+        get_file(qm, "Q", target)
     assert (qm.depth("Q"), files(target), qm.units()) == (depth, {}, [])
     assert {one.backout_count for one in qm.browse("Q") if one.sequence_number == 1} == {1}
 

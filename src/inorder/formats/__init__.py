@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .errors import FileChanged, FileError, FileExists, FormatError, ManifestError, RebuildError, UnsafePath
 from .file_group import Rebuilder, Record, describe, rebuild, records
+from .loading import LoadEvent, LoadResult, load_folder
 from .manifest import FORMAT, Manifest
 from .paths import folder
 from .splitting import Delimiter, Regex, Rule, Size, Whole, join, parse_rule, split
@@ -18,6 +19,8 @@ __all__ = [
     "FileGot",
     "FilePut",
     "FormatError",
+    "LoadEvent",
+    "LoadResult",
     "Manifest",
     "ManifestError",
     "RebuildError",
@@ -32,6 +35,7 @@ __all__ = [
     "folder",
     "get_file",
     "join",
+    "load_folder",
     "parse_rule",
     "put_file",
     "rebuild",

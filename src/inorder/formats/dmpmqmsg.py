@@ -22,6 +22,8 @@ refused with its line: nothing is guessed, nothing left out.
 
 from __future__ import annotations
 
+import binascii
+import contextlib
 import math
 import re
 from calendar import timegm
@@ -65,8 +67,11 @@ class _Attribute:
     write: Callable[[Any], str]
 
 
+_INTEGER: Final = re.compile(rb"-?[0-9]{1,10} *")
+
+
 def _integer(text: bytes) -> int:
-    if not re.fullmatch(rb"-?[0-9]{1,10} *", text):
+    if not _INTEGER.fullmatch(text):
         raise ValueError(f"an integer is needed, not {_shown(text)}")
     return int(text)
 
@@ -224,25 +229,26 @@ def _lines(stream: Readable | IO[bytes]) -> Iterator[_Line]:
 
 
 def _raw_lines(stream: Readable | IO[bytes]) -> Iterator[tuple[int, bytes]]:
-    held, number = bytearray(), 0
+    parts, length, number = list[bytes](), 0, 0  # of a line whose end has not come yet
     while True:
         data = stream.read(1024 * 1024)
         if not isinstance(data, bytes):
             raise bad_argument("stream", stream, "a binary stream that blocks: one whose reads return bytes")
-        seen = len(held)
-        held += data
-        start = 0
-        while (end := held.find(b"\n", max(start, seen))) >= 0:
-            number += 1
-            yield number, bytes(held[start:end])
-            start = end + 1
-        del held[:start]
-        if len(held) > LINE_BYTES_MAX:
+        first, *others = data.split(b"\n")
+        parts.append(first)
+        length += len(first)
+        if length > LINE_BYTES_MAX:
             raise FormatError(f"line {number + 1:,} is longer than {LINE_BYTES_MAX:,} bytes", line=number + 1)
+        if others:
+            others.insert(0, b"".join(parts))
+            rest = others.pop()
+            for number, line in enumerate(others, number + 1):  # noqa: B020 - it counts on
+                yield number, line
+            parts, length = [rest], len(rest)
         if not data:
             break
-    if held:
-        yield number + 1, bytes(held)
+    if length:
+        yield number + 1, b"".join(parts)
 
 
 def _check_header(line: _Line) -> None:
@@ -347,8 +353,14 @@ def _put_at(values: Mapping[str, tuple[_Line, Any]]) -> float:
 # ---- data lines
 
 
+_HEX_DATA: Final = re.compile(rb"X *((?:[0-9A-Fa-f]{2})*)(?: +<.*>)? *", re.DOTALL)
+
+
 def _hex_data(line: _Line) -> bytes:
-    found = re.fullmatch(rb"X *((?:[0-9A-Fa-f]{2})*)(?: +<.*>)? *", line.text, re.DOTALL)
+    if line.text[1:2] == b" ":
+        with contextlib.suppress(binascii.Error):
+            return binascii.unhexlify(line.text[2:])  # strict, and most lines are like that
+    found = _HEX_DATA.fullmatch(line.text)
     if found is None:
         line.refuse(f"X needs pairs of hexadecimal digits, and at most a column <...> behind, not {_shown(line.text)}")
     return bytes.fromhex(found[1].decode("ascii"))
