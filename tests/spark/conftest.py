@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("pyspark", reason="needs the extra inorder[spark]")
 
-from pyspark.sql import SparkSession  # noqa: E402 - only where it is installed
+from pyspark.sql import SparkSession
 
 
 @pytest.fixture(scope="session")
