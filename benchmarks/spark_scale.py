@@ -35,12 +35,14 @@ STARTED_AT = "2024-05-01 00:00:00"
 
 
 def session(folder: Path) -> SparkSession:
+    """Two cores and the memory that the goal names; Spark spills into `folder`."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
     made = (
         SparkSession.builder.master("local[2]")
         .appName("inorder scale")
         .config("spark.driver.memory", DRIVER_MEMORY)
         .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.local.dir", str(folder / "spark"))
         .getOrCreate()
@@ -94,6 +96,7 @@ def make_archive(spark: SparkSession, messages: int, folder: Path) -> None:
 
 
 def seconds(work: Callable[[], object]) -> float:
+    """How long it takes."""
     start = time.perf_counter()
     work()
     return time.perf_counter() - start
@@ -110,7 +113,8 @@ def peak_memory_mb(spark: SparkSession) -> float:
 def check(rows: DataFrame, messages: int) -> None:
     """The result is there, and whole."""
     last = rows.agg(F.max("logical_position"), F.count_distinct("logical_position")).first()
-    assert last is not None and tuple(last) == (messages, messages), last
+    assert last is not None, "an aggregate without keys has one row"
+    assert tuple(last) == (messages, messages), last
 
 
 def measure(spark: SparkSession, messages: int, folder: Path, jobs: list[str], tell: Callable[[str], None]) -> Any:
@@ -149,6 +153,7 @@ def table(results: list[Any], jobs: list[str]) -> str:
 
 
 def main() -> None:
+    """The command."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sizes", nargs="+", type=int, default=SIZES, metavar="MESSAGES")
     parser.add_argument("--jobs", nargs="+", choices=("reorder", "audit"), default=["reorder", "audit"])
@@ -157,14 +162,15 @@ def main() -> None:
     chosen = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="inorder-scale-", dir=chosen.parent))
 
+    begun = time.perf_counter()
+
     def tell(text: str) -> None:
-        print(text, file=sys.stderr, flush=True)
+        print(f"{time.perf_counter() - begun:7.1f} s  {text}", file=sys.stderr, flush=True)
 
     try:
-        start = time.perf_counter()
         spark = session(folder)
         spark.range(1).count()
-        start_s = time.perf_counter() - start
+        start_s = time.perf_counter() - begun
         results = [measure(spark, size, folder / str(size), chosen.jobs, tell) for size in chosen.sizes]
         spark.stop()
     finally:

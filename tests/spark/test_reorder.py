@@ -10,9 +10,8 @@ from typing import Any
 import pyarrow.dataset as ds
 import pytest
 from pyspark.sql import SparkSession
-from tests.spark.archives import Row, as_message, group, in_archive, interleaved, placed, row, segmented
+from tests.spark.archives import Row, as_message, in_archive, interleaved
 
-from inorder import ArgumentError, OptionsError
 from inorder.message import ANY_GROUP, ANY_SEGMENT, SEGMENT
 from inorder.rules.grouping import Members
 from inorder.rules.segmentation import join
@@ -122,9 +121,7 @@ def test_a_damaged_archive_is_ordered_as_the_rules_say(
     rows = damaged(seed)
     wanted, aside = naive(rows, joins=joins)
 
-    told = reorder(
-        spark, in_archive(spark, rows), tmp_path / "out", join_segments=joins, incomplete=tmp_path / "aside"
-    )
+    told = reorder(spark, in_archive(spark, rows), tmp_path / "out", join_segments=joins, incomplete=tmp_path / "aside")
 
     found = read_in_file_order(tmp_path / "out")
     assert shown(found) == shown(wanted)

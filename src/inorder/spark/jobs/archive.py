@@ -65,6 +65,7 @@ def is_member() -> Column:
 
 
 def columns(names: Iterable[str]) -> list[Column]:
+    """The columns of these names."""
     return [F.col(name) for name in names]
 
 
@@ -74,6 +75,7 @@ def file_system(spark: SparkSession, path: str) -> Any:
 
 
 def hadoop_path(spark: SparkSession, path: str) -> Any:
+    """A path as Hadoop knows it."""
     jvm = spark._jvm
     assert jvm is not None, "the session has no gateway to its JVM"
     return jvm.org.apache.hadoop.fs.Path(path)

@@ -148,10 +148,10 @@ def _write(spark: SparkSession, found: Sequence[DataFrame], path: str) -> DataFr
     return written
 
 
-def _audited(
-    written: DataFrame, judged: DataFrame, totals: Totals, *, order: Promised, put_earlier: int
-) -> Audited:
-    counts = {(row["kind"], row["severity"]): row["count"] for row in written.groupBy("kind", "severity").count().collect()}
+def _audited(written: DataFrame, judged: DataFrame, totals: Totals, *, order: Promised, put_earlier: int) -> Audited:
+    counts = {
+        (row["kind"], row["severity"]): row["count"] for row in written.groupBy("kind", "severity").count().collect()
+    }
     whole = judged.agg(F.count(F.lit(1)), F.count_if(~F.col("complete"))).first()
     assert whole is not None, "an aggregate without keys has one row"
     return Audited(

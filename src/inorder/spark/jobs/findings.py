@@ -60,7 +60,13 @@ def _says(template: str, *values: Column | str) -> Column:
 
 
 def _found(
-    rows: DataFrame, kind: Column | str, *, expected: Column, found: Column, text: Column, severity: Column | None = None
+    rows: DataFrame,
+    kind: Column | str,
+    *,
+    expected: Column,
+    found: Column,
+    text: Column,
+    severity: Column | None = None,
 ) -> DataFrame:
     """Rows as findings."""
     kind_column = F.lit(kind) if isinstance(kind, str) else kind
@@ -126,7 +132,11 @@ def delivery_numbers(
         until=until,
     )
     gaps = _found(
-        wrong.where(number > before), "delivery_gap", expected=before + 1, found=number, text=_missing(before + 1, number)
+        wrong.where(number > before),
+        "delivery_gap",
+        expected=before + 1,
+        found=number,
+        text=_missing(before + 1, number),
     )
     repeats = _found(
         wrong.where(number == before),
@@ -164,9 +174,7 @@ def overtakes(
     """
     key, before = ("key_rank", "key_number", "key_ordinal"), "before."
     same_group = F.col("group_id").eqNullSafe(F.col("before.group_id")) & F.col("group_id").isNotNull()
-    inside = same_group & (
-        F.struct("sequence_number", "offset") < F.struct("before.sequence_number", "before.offset")
-    )
+    inside = same_group & (F.struct("sequence_number", "offset") < F.struct("before.sequence_number", "before.offset"))
     behind = F.struct(*columns(key[1:])) < F.struct(*columns(before + name for name in key[1:]))
     wrong, _ = lanes.breaks(
         positioned.select(*IDENTITY, *key),
@@ -217,7 +225,11 @@ def in_groups(
     )
     told = seen.where("faulty").withColumn("fault", F.explode(faults))
     broken = _found(
-        told, F.col("fault.kind"), expected=F.col("fault.expected"), found=F.col("fault.found"), text=F.col("fault.text")
+        told,
+        F.col("fault.kind"),
+        expected=F.col("fault.expected"),
+        found=F.col("fault.found"),
+        text=F.col("fault.text"),
     )
     return broken.unionByName(_overtaken(seen, promised)), seen.where("first_of_group").select("size", "complete")
 
@@ -321,9 +333,7 @@ def places(
         "before.delivery_number",
     )
     place = _says("%d.%d", *PLACE[1:])
-    used = _found(
-        wrong.where(same), "place_repeated", expected=F.lit("a place of its own"), found=place, text=text
-    )
+    used = _found(wrong.where(same), "place_repeated", expected=F.lit("a place of its own"), found=place, text=text)
     return used, wrong.where(put_earlier & ~same).count()
 
 

@@ -44,7 +44,7 @@ class Lanes(NamedTuple):
     borders: tuple[Key, ...]
 
     @property
-    def count(self) -> int:
+    def total(self) -> int:
         return len(self.borders) + 1
 
     def lane(self) -> Column:
@@ -91,7 +91,7 @@ def make_lanes(rows: DataFrame, keys: Sequence[str], *, row_count: int, rows_per
     weight = F.col("weight") if "weight" in rows.columns else F.lit(1)
     sample = sorted(
         (tuple(row[:-1]), row[-1])
-        for row in rows.select(*columns(keys), weight).sample(fraction, seed=SAMPLE_SEED).collect()
+        for row in rows.select(*columns(keys), weight).sample(fraction=fraction, seed=SAMPLE_SEED).collect()
     )
     total, passed, borders = sum(weight for _, weight in sample), 0, list[Key]()
     for key, weight in sample:
@@ -115,7 +115,7 @@ def repartition_by_lane(spark: SparkSession, rows: DataFrame, lanes: Lanes) -> D
     Spark's own range partitioning would compute the rows a second time to sample them. So the partition is chosen
     through Spark's hash: for each lane there is a number that hashes to it.
     """
-    count = lanes.count
+    count = lanes.total
     tried = spark.range(count * HASH_TRIES).select("id", F.pmod(F.hash("id"), F.lit(count)).alias("partition"))
     found = {row["partition"]: row["id"] for row in tried.groupBy("partition").agg(F.min("id").alias("id")).collect()}
     keys = F.lit([found[lane] for lane in range(count)]).cast("array<bigint>")  # hashed as what was tried
@@ -165,7 +165,9 @@ def breaks(
     )
     until.callback(seen.unpersist)
     # The lag over the ends of all lanes: for the first row of a lane it is the last row of the lane before it.
-    ends = seen.where("_begins OR _ends").withColumn("before", F.lag(carried).over(Window.partitionBy(*apart).orderBy(*along)))
+    ends = seen.where("_begins OR _ends").withColumn(
+        "before", F.lag(carried).over(Window.partitionBy(*apart).orderBy(*along))
+    )
     firsts = ends.where("_begins").select(*rows.columns, "before")
     inside = seen.where("_wrong").select(*rows.columns, "before")
     return inside.unionByName(firsts.where(wrong)), firsts.where(F.col("before").isNull())

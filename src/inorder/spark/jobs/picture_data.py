@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - as all of Spark's documents do
@@ -77,8 +78,8 @@ def picture_data(
     slice_of = deliveries.lane()
     size = F.floor(F.log2("size")).cast("int")
     return PictureData(
-        slices=deliveries.count,
-        places=places.count,
+        slices=deliveries.total,
+        places=places.total,
         density={(row[0], row[1]): row[2] for row in _count(positioned, slice_of, places.lane())},
         overtakes={
             kind: {row[0]: row[1] for row in _count(findings.where(F.col("kind") == kind), slice_of)}
@@ -102,7 +103,7 @@ def _slices(rows: DataFrame, keys: Sequence[str], totals: Totals) -> Lanes:
     return make_lanes(rows, keys, row_count=totals.messages, rows_per_lane=max(1, -(-totals.messages // SLICES)))
 
 
-def _count(rows: DataFrame, *by: Column) -> list[tuple[int, ...]]:
+def _count(rows: DataFrame, *by: Column) -> list[tuple[Any, ...]]:
     named = [column.alias(f"by_{n}") for n, column in enumerate(by)]
     return [tuple(row) for row in rows.groupBy(*named).count().collect()]
 

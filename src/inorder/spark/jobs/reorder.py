@@ -95,7 +95,11 @@ def reorder(
         tell("judging groups")
         size = _Size.of(rows, judge=order == "logical")
         members, others = (rows.where(is_member()), rows.where(~is_member())) if size.members else (None, rows)
-        judged = None if members is None else _judge(members, partitions(spark, size.members, LANE_ROWS), joins=join_segments)
+        judged = (
+            None
+            if members is None
+            else _judge(members, partitions(spark, size.members, LANE_ROWS), joins=join_segments)
+        )
         if judged is not None:
             judged = judged.persist(StorageLevel.DISK_ONLY)
             until.callback(judged.unpersist)
@@ -103,17 +107,19 @@ def reorder(
         heads = _heads(others, judged)
         dealt = make_lanes(heads, ("queue", *HEAD), row_count=size.messages, rows_per_lane=size.rows_per_lane)
         counts = _counts(heads, dealt)
-        tell(f"writing {sum(counts):,} messages in {dealt.count} files")
+        tell(f"writing {sum(counts):,} messages in {dealt.total} files")
         moved = _with_own_head(others)
         if members is not None and judged is not None:
-            moved = moved.unionByName(_complete(members, judged, partitions(spark, size.messages, size.rows_per_lane), joins=join_segments))
+            moved = moved.unionByName(
+                _complete(members, judged, partitions(spark, size.messages, size.rows_per_lane), joins=join_segments)
+            )
         _write(spark, moved, dealt, counts, path)
         whole, broken, left_out = _verdict(judged)
         if aside is not None and members is not None and judged is not None:
             tell(f"writing {left_out:,} messages of incomplete groups")
             _write_aside(members, judged, aside)
     return Reordered(
-        messages=sum(counts), groups=whole, incomplete_groups=broken, incomplete_messages=left_out, files=dealt.count
+        messages=sum(counts), groups=whole, incomplete_groups=broken, incomplete_messages=left_out, files=dealt.total
     )
 
 
@@ -177,7 +183,10 @@ def _judge(members: DataFrame, parts: int, *, joins: bool) -> DataFrame:
         rows = _with_run(rows).withColumn("_stays", F.col("starts") | ~F.col("_run"))
     return rows.groupBy(*MEMBER_OF).agg(
         (~F.max(groups.any_fault())).alias("complete"),
-        *[F.min(F.when(F.col("first_of_group"), F.col(name))).alias(head) for name, head in zip(PLACE, HEAD, strict=True)],
+        *[
+            F.min(F.when(F.col("first_of_group"), F.col(name))).alias(head)
+            for name, head in zip(PLACE, HEAD, strict=True)
+        ],
         F.count(F.lit(1)).alias("members"),
         (F.count_if(F.col("_stays")) if joins else F.count(F.lit(1))).alias("weight"),
     )
@@ -241,14 +250,14 @@ def _verdict(judged: DataFrame | None) -> tuple[int, int, int]:
 
 def _counts(heads: DataFrame, dealt: Lanes) -> list[int]:
     """How many messages each lane will hold."""
-    counts = [0] * dealt.count
+    counts = [0] * dealt.total
     for row in heads.groupBy(dealt.lane().alias("lane")).agg(F.sum("weight").alias("weight")).collect():
         counts[row["lane"]] = row["weight"]
     return counts
 
 
 def _write(spark: SparkSession, rows: DataFrame, dealt: Lanes, counts: list[int], path: str) -> None:
-    before = [sum(counts[:lane]) for lane in range(dealt.count)]
+    before = [sum(counts[:lane]) for lane in range(dealt.total)]
     lane, partition = F.col("lane"), F.spark_partition_id()
     position = F.element_at(F.lit(before), lane + 1) + F.monotonically_increasing_id().bitwiseAND(ROW_INDEX) + 1
     misplaced = F.raise_error(F.format_string("lane %d came to partition %d", lane, partition)).cast("long")

@@ -51,7 +51,9 @@ def html_report(
     Args:
         examples: the first findings, as rows of the findings table.
     """
-    facts = "".join(f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>" for name, value in audited.facts().items())
+    facts = "".join(
+        f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>" for name, value in audited.facts().items()
+    )
     return f"""<!DOCTYPE html>
 <html lang="en">
 <head>
