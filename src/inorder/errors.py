@@ -44,7 +44,8 @@
     │   ├── WrongState               the message or unit is in another state
     │   ├── Fenced                   a newer owner has taken over
     │   ├── CheckpointTooOld         a checkpoint that does not know what is over
-    │   └── CheckpointLost           a checkpoint that does not know what is open, or knows too much
+    │   ├── CheckpointLost           a checkpoint that does not know what is open, or knows too much
+    │   └── StagingGone              what was staged is not there any more
     └── StoreError               trouble with the store
         ├── StoreFull                the disk is full
         ├── StoreDamaged             the store contradicts itself
@@ -376,6 +377,12 @@ class CheckpointLost(QueueCondition):
     """A reader's checkpoint does not know the claim that is open, or knows one that never was."""
 
     reason = Reason.CHECKPOINT_LOST
+
+
+class StagingGone(QueueCondition):
+    """What was staged under a name is not there, or not all of it; data: staging."""
+
+    reason = Reason.STAGING_GONE
 
 
 # ---- trouble with the store

@@ -26,6 +26,7 @@ SELECT format('number %d names something, the counter says %d', max(used.id), t.
 FROM tally t, (
     SELECT id FROM definition UNION ALL SELECT id FROM process UNION ALL SELECT id FROM connection
     UNION ALL SELECT id FROM handle UNION ALL SELECT id FROM unit UNION ALL SELECT id FROM message
+    UNION ALL SELECT id FROM staged
 ) AS used
 WHERE t.queue = 0 HAVING max(used.id) > t.counter;
 
@@ -109,9 +110,32 @@ SELECT format('message %d: its body has %d octets, %d are noted', m.id, length(c
 FROM message m JOIN content c ON c.id = m.id WHERE length(c.body) <> m.length
 UNION ALL
 SELECT format('content %d: its message is gone', id) FROM content
-WHERE id NOT IN (SELECT id FROM message) AND id NOT IN (SELECT id FROM leftover)
+WHERE id NOT IN (SELECT id FROM message) AND id NOT IN (SELECT id FROM leftover) AND id NOT IN (SELECT id FROM staged)
 UNION ALL
 SELECT format('message %d: its content is to be removed', id) FROM leftover WHERE id IN (SELECT id FROM message);
+
+-- name: stagings
+-- What is staged belongs to a staging, is counted there, has its content, and is no message yet (spark 3).
+SELECT format('unit %d: of kind %s, it %s', u.id, u.kind, iif(s.unit IS NULL, 'stages nothing', 'has a staging'))
+FROM unit u LEFT JOIN staging s ON s.unit = u.id WHERE (u.kind = 'staging') <> (s.unit IS NOT NULL)
+UNION ALL
+SELECT format('staging %d: %d messages of %d bytes are noted, %d of %d are there',
+    s.unit, s.messages, s.size, count(r.id), total(r.length))
+FROM staging s LEFT JOIN staged r ON r.unit = s.unit
+GROUP BY s.unit HAVING s.messages <> count(r.id) OR s.size <> total(r.length)
+UNION ALL
+SELECT format('staged message %d: its staging is missing', id) FROM staged WHERE unit NOT IN (SELECT unit FROM staging)
+UNION ALL
+SELECT format('staged message %d: its content is missing', id) FROM staged WHERE id NOT IN (SELECT id FROM content)
+UNION ALL
+SELECT format('staged message %d: its body has %d octets, %d are noted', r.id, length(c.body), r.length)
+FROM staged r JOIN content c ON c.id = r.id WHERE length(c.body) <> r.length
+UNION ALL
+SELECT format('staged message %d: it is on a queue, too', id) FROM staged WHERE id IN (SELECT id FROM message)
+UNION ALL
+SELECT format('staged message %d: its content is to be removed', id) FROM staged WHERE id IN (SELECT id FROM leftover)
+UNION ALL
+SELECT format('number %d is staged twice', id) FROM staged GROUP BY id HAVING count(*) > 1;
 
 -- name: readers
 -- Who is inside a group, or was before a unit began, has a handle; so has who marked a message.

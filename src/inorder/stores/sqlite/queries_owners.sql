@@ -210,7 +210,8 @@ SELECT id FROM definition WHERE type = 'local' AND EXISTS (
 -- What an operator sees: all units, with what each holds.
 SELECT
     u.id, u.kind, u.name, coalesce(d.name, ''), u.user, u.program, u.started_at,
-    (SELECT count(*) FROM message m INDEXED BY message_unit WHERE m.unit = u.id AND m.state = 1),
+    (SELECT count(*) FROM message m INDEXED BY message_unit WHERE m.unit = u.id AND m.state = 1)
+        + coalesce((SELECT s.messages FROM staging s WHERE s.unit = u.id), 0),
     (SELECT count(*) FROM message m INDEXED BY message_unit WHERE m.unit = u.id AND m.state IN (4, 5)),
     (SELECT count(*) FROM message m INDEXED BY message_lock WHERE m.lock = u.id)
 FROM unit u LEFT JOIN definition d ON d.id = u.queue

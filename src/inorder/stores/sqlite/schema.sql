@@ -64,9 +64,9 @@ CREATE INDEX handle_name ON handle (name);
 -- Whatever will later be confirmed or undone. A session unit goes with its connection, the others outlive it.
 CREATE TABLE unit (
     id INTEGER PRIMARY KEY,
-    kind TEXT NOT NULL CHECK (kind IN ('session', 'prepared', 'confirm', 'lock', 'claim')),
+    kind TEXT NOT NULL CHECK (kind IN ('session', 'prepared', 'confirm', 'lock', 'claim', 'staging')),
     name TEXT NOT NULL,
-    queue INTEGER CHECK ((queue IS NOT NULL) = (kind IN ('confirm', 'lock', 'claim'))),
+    queue INTEGER CHECK ((queue IS NOT NULL) = (kind IN ('confirm', 'lock', 'claim', 'staging'))),
     connection INTEGER REFERENCES connection CHECK ((connection IS NOT NULL) = (kind = 'session')),
     user TEXT NOT NULL,
     program TEXT NOT NULL,
@@ -76,6 +76,7 @@ CREATE TABLE unit (
 CREATE UNIQUE INDEX unit_session ON unit (connection) WHERE kind = 'session';                -- one each (R5.1)
 CREATE UNIQUE INDEX unit_prepared ON unit (name) WHERE kind = 'prepared';
 CREATE UNIQUE INDEX unit_named ON unit (queue, kind, name) WHERE queue IS NOT NULL;          -- per queue (A-15)
+CREATE UNIQUE INDEX unit_staging ON unit (name) WHERE kind = 'staging';                      -- in the store (spark 3)
 
 -- A message on a queue: what the search and the rules need, narrow. Its text is in `content`.
 CREATE TABLE message (
@@ -204,6 +205,57 @@ CREATE TABLE claim (
 CREATE TABLE leftover (
     id INTEGER PRIMARY KEY
 ) STRICT;
+
+-- A unit of kind 'staging': what was staged under its name, counted, and until when it is kept.
+CREATE TABLE staging (
+    unit INTEGER PRIMARY KEY REFERENCES unit,
+    expires_at REAL NOT NULL,
+    given INTEGER NOT NULL CHECK (given >= 0),                   -- rows as the caller counts
+    messages INTEGER NOT NULL CHECK (messages >= given),         -- a body that was split is several
+    size INTEGER NOT NULL CHECK (size >= 0),                     -- bytes of bodies
+    has_keys INTEGER NOT NULL CHECK (has_keys IN (0, 1)),        -- some rows have a group key,
+    has_order INTEGER NOT NULL CHECK (has_order IN (0, 1)),      -- an order key,
+    has_numbers INTEGER NOT NULL CHECK (has_numbers IN (0, 1))   -- a group id that the caller gave
+) STRICT;
+
+CREATE INDEX staging_expiry ON staging (expires_at);
+
+-- Messages outside of queues: what will be their rows in `message`. Their contents are in `content` already.
+CREATE TABLE staged (
+    unit INTEGER NOT NULL REFERENCES unit,
+    row INTEGER NOT NULL CHECK (row >= 0),                       -- turn in its staging, pieces counted
+    whole INTEGER NOT NULL CHECK (whole BETWEEN 0 AND row),      -- the row of the first piece of its body
+    id INTEGER NOT NULL,                  -- of its content, and of the message when it is put
+    priority INTEGER NOT NULL CHECK (priority >= 0),
+    persistent INTEGER NOT NULL CHECK (persistent IN (0, 1)),
+    message_id BLOB CHECK (length(message_id) = 24),             -- NULL: made from the id
+    correlation_id BLOB CHECK (length(correlation_id) = 24),     -- NULL: none
+    expiry REAL,                          -- seconds from the settle; NULL: unlimited
+    delay REAL NOT NULL,                  -- the same
+    group_id BLOB CHECK (length(group_id) = 24),
+    sequence_number INTEGER NOT NULL CHECK (sequence_number > 0),
+    "offset" INTEGER NOT NULL CHECK ("offset" >= 0),
+    length INTEGER NOT NULL CHECK (length >= 0),
+    flags INTEGER NOT NULL,
+    original_length INTEGER NOT NULL,
+    group_key ANY CHECK (group_key IS NULL OR group_id IS NULL), -- what has the same becomes a group at the settle
+    order_key ANY,
+    PRIMARY KEY (unit, row)
+) STRICT, WITHOUT ROWID;
+
+-- What has been settled on each queue, so that a batch that comes once more is put once.
+CREATE TABLE ledger (
+    id INTEGER PRIMARY KEY,
+    queue INTEGER NOT NULL REFERENCES definition,
+    application TEXT NOT NULL,
+    query TEXT NOT NULL,                  -- empty: a transaction, kept for ever
+    batch TEXT NOT NULL CHECK (batch <> ''),
+    messages INTEGER NOT NULL CHECK (messages >= 0),
+    committed_at REAL NOT NULL
+) STRICT;
+
+CREATE UNIQUE INDEX ledger_key ON ledger (queue, application, query, batch);
+CREATE INDEX ledger_age ON ledger (queue, application, query, id);
 
 -- Browse marks of handles (3.11).
 CREATE TABLE mark (
