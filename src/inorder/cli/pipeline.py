@@ -28,7 +28,9 @@ def add_parser(commands: Any) -> None:
     )
     jobs = pipeline.add_subparsers(dest="job", required=True, metavar="JOB")
     for name, (add, text, example) in JOBS.items():
-        job = jobs.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.", epilog=f"example: {example}")
+        job = jobs.add_parser(
+            name, help=text, description=f"{text[0].upper()}{text[1:]}.", epilog=f"example: {example}"
+        )
         job.add_argument("--json", action="store_true", help="print the result as one JSON object")
         job.add_argument("--driver-memory", default="2g", metavar="SIZE", help="memory of Spark's JVM (default 2g)")
         add(job)
@@ -153,7 +155,9 @@ def _audit(jobs: Any, spark: Any, given: argparse.Namespace) -> Any:
 def _add_replay(job: argparse.ArgumentParser) -> None:
     job.add_argument("archive")
     _store_and_queue(job)
-    job.add_argument("--transaction", required=True, metavar="NAME", help="a second replay under this name puts nothing")
+    job.add_argument(
+        "--transaction", required=True, metavar="NAME", help="a second replay under this name puts nothing"
+    )
     job.add_argument("--application", default="replay")
     job.add_argument("--where", metavar="CONDITION", help="which messages: a condition in SQL")
     job.add_argument("--order", choices=("logical", "physical"), default="logical")
@@ -210,7 +214,11 @@ def _release(module: Any, _: Any, given: argparse.Namespace) -> Any:
 
 
 JOBS: dict[str, tuple[Callable[[argparse.ArgumentParser], None], str, str]] = {
-    "drain": (_add_drain, "take messages off a queue into an archive, exactly once", "inorder pipeline drain orders.db ORDERS archive/"),
+    "drain": (
+        _add_drain,
+        "take messages off a queue into an archive, exactly once",
+        "inorder pipeline drain orders.db ORDERS archive/",
+    ),
     "load": (
         _add_load,
         "put tables, files or dmpmqmsg texts on a queue, never twice",
@@ -221,9 +229,13 @@ JOBS: dict[str, tuple[Callable[[argparse.ArgumentParser], None], str, str]] = {
     "replay": (
         _add_replay,
         "put an archive, or a part of it, back on a queue, never twice",
-        "inorder pipeline replay archive/ orders.db ORDERS --transaction again --where \"priority > 4\"",
+        'inorder pipeline replay archive/ orders.db ORDERS --transaction again --where "priority > 4"',
     ),
-    "unload": (_add_unload, "write the files in an archive back, or dmpmqmsg texts", "inorder pipeline unload archive/ files/"),
+    "unload": (
+        _add_unload,
+        "write the files in an archive back, or dmpmqmsg texts",
+        "inorder pipeline unload archive/ files/",
+    ),
     "finish": (
         _add_finish,
         "confirm the last batch of a query that has stopped for good",

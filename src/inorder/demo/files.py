@@ -25,18 +25,21 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..errors import InorderError, bad_argument
 from ..formats import folder
+from ..formats.loading import LoadEvent, load_folder
 from ..manager import QueueManager, connect
 from .screen import Screen
 
-QUEUE, NOTED = "FILES", "FILES.LOADED"
+QUEUE = "FILES"
 LOADERS = 4
 RULE = "delimiter:\\n\\n"  # paragraphs
 BATCHES = 8  # into about so many micro-batches the files fall
-MESSAGES_PER_BATCH_MIN = 1000
+MESSAGES_PER_BATCH_MIN = 1
+FILES_MIN = 10
+TELL_SECONDS = 5.0
 PATIENCE_SECONDS = 600.0
 LAST_WORDS = 12  # lines
 
@@ -45,9 +48,31 @@ class DemoFailed(Exception):
     """A process did not do what it was told; the text says which, and its last words."""
 
 
-def standard_library() -> tuple[Path, tuple[str, ...], tuple[str, ...]]:
-    """The default folder: Python's own modules, what is installed beside them left out."""
-    return Path(sysconfig.get_path("stdlib")), ("**/*.py",), ("site-packages/**", "dist-packages/**")
+class Chosen(NamedTuple):
+    """A folder, and which of its files; as `formats.folder`."""
+
+    root: Path
+    patterns: Sequence[str] = ("**",)
+    exclude: Sequence[str] = ()
+
+
+def standard_library() -> Chosen:
+    """The default: Python's own modules, what is installed beside them left out."""
+    return Chosen(Path(sysconfig.get_path("stdlib")), ("**/*.py",), ("site-packages/**", "dist-packages/**"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planted:
+    """What goes wrong in the loading processes: at one file the process dies, another is backed out, once each."""
+
+    dies_at: str
+    backs_out_at: str
+
+    def __call__(self, path: str, attempt: int) -> None:
+        if attempt == 1 and path == self.dies_at:
+            os.kill(os.getpid(), signal.SIGKILL)
+        if attempt == 1 and path == self.backs_out_at:
+            raise DemoFailed("this was planned")
 
 
 class Child:
@@ -127,8 +152,9 @@ class Facts:
     files: int = 0
     messages: int = 0
     size: int = 0
+    loaded: int = 0
     deaths: list[str] = field(default_factory=list)
-    backed_out: str = ""
+    backed_out: list[str] = field(default_factory=list)
     killed_at: int = 0
     lives: int = 0
     audited: dict[str, Any] = field(default_factory=dict)
@@ -139,15 +165,25 @@ class Facts:
 class Job:
     """The whole job, in a folder of its own."""
 
-    def __init__(self, root: Path, paths: Sequence[str], output: Path, work: Path, screen: Screen) -> None:
-        self.root, self.paths, self.output, self.work, self.screen = root, paths, output, work, screen
+    def __init__(self, chosen: Chosen, output: Path, work: Path, screen: Screen) -> None:
+        self.root, self.patterns, self.exclude = chosen
+        self.paths = paths = list(folder(self.root, patterns=self.patterns, exclude=self.exclude))
+        if len(paths) < FILES_MIN:
+            raise bad_argument("DIR", str(self.root), f"a folder with at least {FILES_MIN} files, not {len(paths)}")
+        self.output, self.work, self.screen = output, work, screen
         self.store = work / "files.db"
-        self.facts = Facts(files=len(paths), size=sum((root / path).stat().st_size for path in paths))
+        self.facts = Facts(files=len(paths), size=sum((self.root / path).stat().st_size for path in paths))
         self._children: list[Child] = []
-        self._began = time.monotonic()
+        self._done = 0
+        self._began = self._told_at = time.monotonic()
+
+    @property
+    def seconds(self) -> float:
+        """Since it began."""
+        return time.monotonic() - self._began
 
     def say(self, text: str) -> None:
-        print(f"{time.monotonic() - self._began:6.1f} s  {text}", flush=True)
+        print(f"{self.seconds:6.1f} s  {text}", flush=True)
 
     def child(self, name: str, module: str, *arguments: str) -> Child:
         log = self.work / f"{name.replace(' ', '-')}.log"
@@ -163,7 +199,6 @@ class Job:
         driver = self.child("driver 1", "driver")  # Spark starts while the files are loaded
         with connect(self.store, program="conductor") as qm:
             qm.create_queue(QUEUE)
-            qm.create_queue(NOTED)
             self._load()
             self.facts.messages = qm.status(QUEUE).current_depth
             self.say(f"{self.facts.messages:,} messages of {self.facts.files:,} files are on the queue, mixed")
@@ -176,46 +211,32 @@ class Job:
 
     def _load(self) -> None:
         """Several processes at a time; one is killed and replaced, one backs a file out."""
-        shares = [self.paths[first::LOADERS] for first in range(LOADERS)]
-        middle = len(shares[0]) // 2
-        self.say(f"{LOADERS} processes put {self.facts.files:,} files ({self.facts.size:,} bytes), each as a group")
-        loaders = [
-            self._loader(number, share, dies_in=middle if number == 0 else None, backs_out=middle if number == 1 else None)
-            for number, share in enumerate(shares)
-        ]
-        done, told_at = 0, time.monotonic()
-        for number, loader in enumerate(loaders):
-            one: Child | None = loader
-            while one is not None:
-                dead = False
-                for what, path, _ in one.told():
-                    done += what == "put"
-                    if what == "dies":
-                        self.say(f"a loader was killed in the middle of {path}")
-                        self.facts.deaths.append(path)
-                        dead = True
-                    elif what == "backed out":
-                        self.say(f"a loader backed out {path}, and puts it again")
-                        self.facts.backed_out = path
-                    if time.monotonic() - told_at > 5:
-                        self.say(f"{done:,} files of {self.facts.files:,}")
-                        told_at = time.monotonic()
-                if dead:
-                    one.kill()
-                    one = self._loader(number, shares[number])
-                else:
-                    one.end()
-                    one = None
+        facts, count = self.facts, len(self.paths)
+        planted = Planted(dies_at=self.paths[count // 3], backs_out_at=self.paths[2 * count // 3])
+        self.say(f"{LOADERS} processes put {facts.files:,} files ({facts.size:,} bytes), each as a group")
+        facts.loaded = load_folder(
+            self.store,
+            QUEUE,
+            self.root,
+            RULE,
+            processes=LOADERS,
+            patterns=self.patterns,
+            exclude=self.exclude,
+            progress=self._tell,
+            before_commit=planted,
+        ).files
 
-    def _loader(
-        self, number: int, paths: Sequence[str], *, dies_in: int | None = None, backs_out: int | None = None
-    ) -> Child:
-        child = self.child(f"loader {len(self._children)}", "loader", str(self.store))
-        root = str(self.root)
-        child.order(
-            queue=QUEUE, noted=NOTED, root=root, rule=RULE, paths=list(paths), dies_in=dies_in, backs_out=backs_out
-        )
-        return child
+    def _tell(self, event: LoadEvent) -> None:
+        self._done += event.kind == "loaded"
+        if event.kind == "lost":
+            self.facts.deaths.append(event.path)
+            self.say(f"a loader was killed in the middle of {event.path}; another takes its place")
+        elif event.kind == "backed out":
+            self.facts.backed_out.append(event.path)
+            self.say(f"a loader backed out {event.path}; it is put again")
+        elif event.kind == "loaded" and time.monotonic() - self._told_at > TELL_SECONDS:
+            self._told_at = time.monotonic()
+            self.say(f"{self._done:,} files of {self.facts.files:,}")
 
     # --- draining
 
@@ -274,45 +295,42 @@ class Job:
         written = sum(1 for path in rebuilt.rglob("*") if path.is_file())
         facts, audited = self.facts, self.facts.audited
         check = self.screen.check
+        check("files loaded, one killed and one backed out on the way", self._loaded(), (facts.files, 1, 1))
         check("files written back", written, facts.files)
         check("of them different from the original", facts.different[:5], [])
         check("messages in the archive, each once", audited["messages"], facts.messages)
         check("groups in the archive, whole", audited["groups"], facts.files)
         check("errors that the audit found", audited["error_count"], 0)
-        check("processes killed on the way", len(facts.deaths) + facts.lives - 1, 2)
+        check("lives of Spark's driver", facts.lives, 2)
+
+    def _loaded(self) -> tuple[int, int, int]:
+        return self.facts.loaded, len(self.facts.deaths), len(self.facts.backed_out)
 
 
 def main(root: str | None = None, output: str = "inorder-demo") -> int:
     """Runs the job; 0: all was as promised, 1: something was not, 2: it could not be done."""
     screen = Screen()
+    chosen = standard_library() if root is None else Chosen(Path(root).resolve())
+    target, work = Path(output).resolve(), Path(tempfile.mkdtemp(prefix="inorder-demo-"))
     try:
-        if root is None:
-            place, patterns, exclude = standard_library()
-        else:
-            place, patterns, exclude = Path(root).resolve(), ("**",), ()
-            if not place.is_dir():
-                raise bad_argument("DIR", root, "a folder")
-        paths = list(folder(place, patterns=patterns, exclude=exclude))
-        if len(paths) < LOADERS * 2:
-            raise bad_argument("DIR", root, f"a folder with at least {LOADERS * 2} files: {len(paths)} are there")
-        target = Path(output).resolve()
+        if not chosen.root.is_dir():
+            raise bad_argument("DIR", root, "a folder")
         target.mkdir(parents=True, exist_ok=True)
-        work = Path(tempfile.mkdtemp(prefix="inorder-demo-"))
-        job = Job(place, paths, target, work, screen)
-        print(f"The main job on {place}", flush=True)
+        job = Job(chosen, target, work, screen)
+        print(f"The main job on {chosen.root}", flush=True)
         try:
             facts = job.run()
         finally:
             job.end()
-            shutil.rmtree(work, ignore_errors=True)
-    except (DemoFailed, InorderError) as error:
+    except (DemoFailed, InorderError, OSError) as error:
         print(f"\n{screen.alarm('The job failed')}: {error}", file=sys.stderr)
         return 2
-    seconds = time.monotonic() - job._began
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+    verdict = screen.alarm("NOT all is right") if screen.wrong else "nothing was lost, doubled or out of order"
     print(
         f"\n{facts.files:,} files ({facts.size:,} bytes) went through the queue as {facts.messages:,} messages in "
-        f"{seconds:.0f} s.\nA loader and Spark's driver were killed, a unit of work was backed out: "
-        f"{'nothing was lost, doubled or out of order' if not screen.wrong else screen.alarm('NOT all is right')}.\n"
-        f"The audit: {target / 'audit'}"
+        f"{job.seconds:.0f} s.\nA loader and Spark's driver were killed, a unit of work was backed out: {verdict}.\n"
+        f"The report of the audit: {target / 'audit' / 'report.html'}"
     )
     return 1 if screen.wrong else 0

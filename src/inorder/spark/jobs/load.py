@@ -49,7 +49,7 @@ def load(
     url: str | PathLike[str],
     queue: str,
     *,
-    format: Format,  # noqa: A002 - as Spark's readers call it
+    format: Format,
     transaction: str | None = None,
     application: str = DEFAULT_APPLICATION,
     group_by: str | None = None,
