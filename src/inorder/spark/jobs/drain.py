@@ -15,7 +15,7 @@ from typing import Literal, NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as all of Spark's documents do
-from pyspark.sql.streaming import StreamingQuery
+from pyspark.sql.streaming.query import StreamingQuery
 
 from ...errors import InorderError, QueueCondition, Reason, bad_argument
 from ..finishing import finish
@@ -23,7 +23,7 @@ from ..registering import register
 
 CHECKPOINT = "_checkpoint"  # in the archive's folder: readers pass over names that begin so
 MESSAGES_PER_BATCH = 100_000
-POLL_SECONDS = 0.2
+POLL_SECONDS = 1
 
 
 class Progress(NamedTuple):
