@@ -11,22 +11,24 @@ from pyspark.errors import PySparkException
 
 from ...errors import QueueCondition, Reason
 
-# The last line of a worker's traceback: one of our errors, with its text up to the reason code.
-OWN = re.compile(r"inorder\.[\w.]*errors\.\w+: (.*?\[\d+ [A-Z_0-9]+\])", re.DOTALL)
+# The last line of a worker's traceback: one of our errors, its text, and its reason code.
+OWN = re.compile(r"inorder\.[\w.]*errors\.\w+: (.*?) \[(\d+) [A-Z_0-9]+\]", re.DOTALL)
 
 
 @contextmanager
 def told_plainly() -> Iterator[None]:
-    """A block in which Spark works. Raises: QueueCondition, with the text of what was raised in a worker."""
+    """A block in which Spark works. Raises: QueueCondition, with text and reason of what was raised in a worker."""
     try:
         yield
     except (PySparkException, Py4JError) as trouble:
-        raise QueueCondition(plain(str(trouble)), reason=Reason.UNEXPECTED_ERROR) from trouble
+        text, reason = plain(str(trouble))
+        raise QueueCondition(text, reason=reason) from trouble
 
 
-def plain(text: str) -> str:
-    """The text of our own error in a text of Spark's; if there is none, the first line of Spark's."""
-    found = OWN.findall(text)
-    if found:
-        return str(found[0])
-    return next((line.strip() for line in text.splitlines() if line.strip()), "Spark gave no reason")
+def plain(text: str) -> tuple[str, Reason]:
+    """Our own error in a text of Spark's; if there is none, the first line of Spark's."""
+    found = OWN.search(text)
+    if found is not None:
+        return found[1], Reason(int(found[2]))
+    first = next((line.strip() for line in text.splitlines() if line.strip()), "Spark gave no reason")
+    return first, Reason.UNEXPECTED_ERROR
