@@ -176,9 +176,8 @@ def test_a_damaged_file_is_told_and_the_others_are_written(
     qm.put("Q", b"no file")
     jobs.drain(spark, url, "Q", folder / "archive")
     rows = spark.read.parquet(str(folder / "archive"))
-    damaged = rows.withColumn(
-        "body", F.when(F.col("body").eqNullSafe(b"two\n"), F.lit(b"owt\n")).otherwise(F.col("body"))
-    )
+    is_two = F.col("body").eqNullSafe(F.lit(b"two\n"))
+    damaged = rows.withColumn("body", F.when(is_two, F.lit(b"owt\n")).otherwise(F.col("body")))
     written = jobs.unload(spark, damaged, folder / "back")
     assert (written.files, written.failed, written.others) == (3, 1, 1)
     assert (written.troubles[0].path, "SHA-256" in written.troubles[0].why) == ("text.txt", True)
