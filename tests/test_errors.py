@@ -93,6 +93,9 @@ def test_our_own_reasons_keep_their_numbers() -> None:
         (9015, "STORE_NEWER"),
         (9016, "STORE_DAMAGED"),
         (9017, "ARGUMENT_ERROR"),
+        (9018, "CHECKPOINT_TOO_OLD"),
+        (9019, "CHECKPOINT_LOST"),
+        (9020, "STAGING_GONE"),
     ]
 
 

@@ -42,7 +42,10 @@
     │   ├── LockMismatch             locked under another lock id
     │   ├── ConfirmIdMismatch        waiting for another confirm id
     │   ├── WrongState               the message or unit is in another state
-    │   └── Fenced                   a newer owner has taken over
+    │   ├── Fenced                   a newer owner has taken over
+    │   ├── CheckpointTooOld         a checkpoint that does not know what is over
+    │   ├── CheckpointLost           a checkpoint that does not know what is open, or knows too much
+    │   └── StagingGone              what was staged is not there any more
     └── StoreError               trouble with the store
         ├── StoreFull                the disk is full
         ├── StoreDamaged             the store contradicts itself
@@ -362,6 +365,24 @@ class Fenced(QueueCondition):
     """A newer owner has taken over this work."""
 
     reason = Reason.FENCED
+
+
+class CheckpointTooOld(QueueCondition):
+    """A reader's checkpoint does not know claims that are over: it would read on from where nothing is any more."""
+
+    reason = Reason.CHECKPOINT_TOO_OLD
+
+
+class CheckpointLost(QueueCondition):
+    """A reader's checkpoint does not know the claim that is open, or knows one that never was."""
+
+    reason = Reason.CHECKPOINT_LOST
+
+
+class StagingGone(QueueCondition):
+    """What was staged under a name is not there, or not all of it; data: staging."""
+
+    reason = Reason.STAGING_GONE
 
 
 # ---- trouble with the store

@@ -191,6 +191,9 @@ class Reason(enum.IntEnum):
     STORE_NEWER = 9015
     STORE_DAMAGED = 9016
     ARGUMENT_ERROR = 9017
+    CHECKPOINT_TOO_OLD = 9018
+    CHECKPOINT_LOST = 9019
+    STAGING_GONE = 9020
 
 
 _TEXT: dict[Reason, str] = {
@@ -359,6 +362,9 @@ _TEXT: dict[Reason, str] = {
     Reason.STORE_NEWER: "The store was written by a newer release than this one can read.",
     Reason.STORE_DAMAGED: "The store contradicts itself or cannot be read.",
     Reason.ARGUMENT_ERROR: "An argument is wrong and MQ has no reason of its own for it.",
+    Reason.CHECKPOINT_TOO_OLD: "The checkpoint does not know claims that are over.",
+    Reason.CHECKPOINT_LOST: "The checkpoint is not the one that the open claim belongs to.",
+    Reason.STAGING_GONE: "What was staged under a name is not there any more, or not all of it.",
 }
 
 REASON_TEXT: Mapping[Reason, str] = MappingProxyType(_TEXT)

@@ -8,6 +8,9 @@ from pathlib import Path
 import pytest
 
 from inorder import Flags, Match, QueueManager, connect
+from inorder.options import GetOptions, OpenOptions
+from inorder.stores.base import StageRequest
+from inorder.stores.claims import Claimer, ClaimRequest
 from inorder.stores.sqlite import SqliteStore
 from inorder.stores.sqlite.checking import problems
 from inorder.stores.sqlite.statements import checks
@@ -34,12 +37,17 @@ def qm(store: SqliteStore) -> QueueManager:
     for group_id, last in ((G1, LAST_IN_GROUP), (G2, IN_GROUP)):
         qm.put("Q", b"1", group_id=group_id, sequence_number=1, flags=IN_GROUP, syncpoint=False)
         qm.put("Q", b"22", group_id=group_id, sequence_number=2, flags=last, syncpoint=False)
-    for priority in range(1, 6):
+    for priority in range(1, 8):
         qm.put("Q", b"x", priority=priority, syncpoint=False)
     qm.browse_and_lock("Q", Match(priority=1), confirm_id=8)
     qm.get("Q", match=Match(priority=2), confirm_id=7)
     qm.get("Q", match=Match(priority=3), syncpoint=True)
     qm.put("Q", b"later", syncpoint=True)
+    handle = store.open(qm._session.owner, "Q", OpenOptions(input="shared")).handle
+    claimer = Claimer(handle, "app", store.begin_claims(handle, "app").epoch)
+    store.claim(ClaimRequest(claimer, 0, GetOptions(), most=2, most_bytes=2))
+    handle = store.open(qm.owner, "Q", OpenOptions(output=True)).handle
+    store.stage(StageRequest(handle, "staged", 2, {"body": [b"1", b"333"]}, 60.0))
     return qm
 
 
@@ -73,7 +81,7 @@ def test_a_queue_that_goes_leaves_nothing_of_those_who_read_it(store: SqliteStor
 
 
 FAULTS = {
-    "depth": ("UPDATE tally SET depth = depth + 1 WHERE queue > 0", "the depth is noted as 10, 9"),
+    "depth": ("UPDATE tally SET depth = depth + 1 WHERE queue > 0", "the depth is noted as 12, 11"),
     "tallies": ("INSERT INTO tally (queue) VALUES (999)", "queue 999: it is counted and not defined"),
     "places": ("UPDATE tally SET counter = 3 WHERE queue > 0", "the counter says 3"),
     "names": ("UPDATE tally SET counter = 3 WHERE queue = 0", "names something, the counter says 3"),
@@ -86,10 +94,29 @@ FAULTS = {
     "idle units": (f"INSERT INTO unit VALUES (999, 'confirm', '9', {A_QUEUE}, NULL, '', '', 0)", "holds nothing"),
     "holders": ("UPDATE message SET lock_confirm = '8' WHERE lock IS NULL", "and is not"),
     "holders, kinds": ("UPDATE unit SET kind = 'lock' WHERE kind = 'confirm'", "a lock id"),
+    "claims": ("UPDATE claim SET messages = 7", "claim 1 of app: 7 messages are noted, it holds 2"),
+    "claims, positions": ("UPDATE message SET claimed = claimed + 1 WHERE claimed = 2", "at positions 1 to 3"),
+    "claims, nobody's": ("DELETE FROM claim", "a claim that nobody has"),
+    "claims, position": (
+        "UPDATE message SET claimed = 1 WHERE unit IN (SELECT id FROM unit WHERE kind = 'session') AND state = 4",
+        "a position in a claim, and none holds it",
+    ),
+    "claims, number": ("UPDATE account SET settled = 5", "the last one that is over is 5"),
     "contents": ("DELETE FROM content", "its content is missing"),
     "contents, length": ("UPDATE content SET body = x'00' WHERE length(body) = 2", "1 octets, 2 are noted"),
     "contents, without": (f"DELETE FROM message WHERE id = {A_MESSAGE}", "its message is gone"),
     "contents, leftover": ("INSERT INTO leftover SELECT id FROM message", "is to be removed"),
+    "stagings": ("UPDATE staging SET messages = messages + 1", "3 messages of 4 bytes are noted, 2 of 4 are there"),
+    "stagings, unit": ("DELETE FROM staging", "stages nothing"),
+    "stagings, rows": ("UPDATE staged SET unit = 1", "its staging is missing"),
+    "stagings, contents": (
+        "DELETE FROM content WHERE id IN (SELECT id FROM staged)",
+        "staged message 25: its content",
+    ),
+    "stagings, length": ("UPDATE content SET body = x'00' WHERE length(body) = 3", "1 octets, 3 are noted"),
+    "stagings, message": (f"UPDATE staged SET id = {A_MESSAGE} WHERE row = 0", "it is on a queue, too"),
+    "stagings, leftover": ("INSERT INTO leftover SELECT id FROM staged", "its content is to be removed"),
+    "stagings, twice": ("UPDATE staged SET id = 999", "number 999 is staged twice"),
     "readers": (f"INSERT INTO entered VALUES ({A_QUEUE}, x'41', 999, '')", "handle 999 is inside"),
     "waits": (f"INSERT INTO edge VALUES (1, {A_QUEUE}, 0, 1)", "does not wait"),
     "references": ("DELETE FROM unit WHERE kind = 'session'", "what it refers to in unit is missing"),

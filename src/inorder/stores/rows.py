@@ -79,6 +79,7 @@ class Row:
         lock: the lock id that holds it, with the confirm id given at the lock.
         handle_marks, co_op_marked_at: browse marks (3.11).
         forgotten: a restart has lost it, but for the prepared unit that got it.
+        claimed: its position in the claim that holds it; 0: none does.
     """
 
     message: Message
@@ -97,6 +98,7 @@ class Row:
     handle_marks: set[int] = field(default_factory=set)
     co_op_marked_at: float = NEVER
     forgotten: bool = False
+    claimed: int = 0
 
 
 class Reader(NamedTuple):
@@ -106,6 +108,7 @@ class Reader(NamedTuple):
         unit: what the call names: gets that it holds are the call's own (B-21).
         lock_id: the call sees only what this lock holds; 0: it presents none.
         unmarked: the call passes over what is marked for it (R3.73).
+        horizon: the call sees nothing with a higher number than this; None: there is no such bound.
     """
 
     handle: int
@@ -116,6 +119,7 @@ class Reader(NamedTuple):
     unit: HeldUnit | None = None
     lock_id: int = 0
     unmarked: bool = False
+    horizon: int | None = None
 
 
 def numbers(message: Message) -> tuple[bytes, int, int]:
@@ -126,6 +130,16 @@ def numbers(message: Message) -> tuple[bytes, int, int]:
 def is_away(row: Row) -> bool:
     """Whether a unit of work got it: it has left the depth, and expires when it comes back (R4.6, R6.3)."""
     return row.state in GOT and row.unit is not None and row.unit.kind in ("session", "prepared")
+
+
+def is_kept(row: Row) -> bool:
+    """Whether it cannot expire now: a unit of work got it (R6.3), or a claim, which stays as it was given."""
+    return is_away(row) or row.claimed > 0
+
+
+def is_in_sight(row: Row, reader: Reader) -> bool:
+    """Whether the row is not beyond the call's horizon."""
+    return reader.horizon is None or row.place.number <= reader.horizon
 
 
 def available(row: Row, reader: Reader) -> bool:

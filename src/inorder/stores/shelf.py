@@ -20,7 +20,7 @@ from ..rules.lifecycle import Event, Lock
 from ..rules.ordering import Cursor, Decision, Kind, Pending, Standing
 from ..rules.puts import Program
 from .base import Change
-from .rows import NO_PLACE, Entered, HeldLock, HeldUnit, Locker, Reader, Row, available, pending_of
+from .rows import NO_PLACE, Entered, HeldLock, HeldUnit, Locker, Reader, Row, available, is_in_sight, pending_of
 
 U = TypeVar("U", bound=HeldUnit)
 
@@ -158,7 +158,7 @@ class Shelf(ABC):
         return Members(row.message for row in self._available_members(group_id, reader))
 
     def _available_members(self, group_id: bytes, reader: Reader) -> Iterator[Row]:
-        return (row for row in self.group(group_id) if available(row, reader))
+        return (row for row in self.group(group_id) if available(row, reader) and is_in_sight(row, reader))
 
     def judge(self, row: Row, wanted: Wanted, reader: Reader, *, logical: bool) -> Standing[Row] | None:
         """Whether a message takes part in a strict decision, and whether it is pending (B-13, B-44)."""

@@ -18,13 +18,15 @@ from ...message import NO_ID, Message, Place, UniqueId
 from ...rules.grouping import Wanted, is_head
 from ...rules.lifecycle import State
 from ...rules.ordering import Cursor, Decision, Pending, Standing, decide, first
+from ..claiming import Account
 from ..rows import (
     Entered,
     HeldUnit,
     Reader,
     Row,
     available,
-    is_away,
+    is_in_sight,
+    is_kept,
     is_marked,
     numbers,
     pending_entered,
@@ -71,6 +73,7 @@ class MemoryQueue(Shelf):
         self.away = 0  # rows got under a unit: they left the depth at the get (R4.6)
         self.confirms: dict[int, MemoryUnit] = {}
         self.locks: dict[int, MemoryUnit] = {}
+        self.accounts: dict[str, Account[MemoryUnit]] = {}
         self.entered: dict[bytes, Entered] = {}
         self._by_uid: dict[UniqueId, Row] = {}
         self._by_number: dict[int, Row] = {}
@@ -137,10 +140,10 @@ class MemoryQueue(Shelf):
         return len(self._placed) + len(self._unplaced) - self.away
 
     def expired(self, now: float) -> list[Row]:
-        """Rows whose time is over, the earliest first; one that a unit of work got waits till it comes back (R6.3)."""
+        """Rows whose time is over, the earliest first; one that a unit or a claim got comes back first (R6.3)."""
         if not self._expiring:
             return []
-        over = (row for row in self.all_rows() if row.expires_at <= now and not is_away(row))
+        over = (row for row in self.all_rows() if row.expires_at <= now and not is_kept(row))
         return sorted(over, key=lambda row: (row.expires_at, row.number))
 
     def next_delivery(self, now: float) -> float | None:
@@ -181,8 +184,9 @@ class MemoryQueue(Shelf):
             self.entered[group_id] = before
 
     def named_units(self) -> list[MemoryUnit]:
-        """Confirm ids and lock ids that hold something."""
-        return [*self.confirms.values(), *self.locks.values()]
+        """Confirm ids, lock ids and claims that hold something."""
+        claims = [account.open.unit for account in self.accounts.values() if account.open is not None]
+        return [*self.confirms.values(), *self.locks.values(), *claims]
 
     def hold(self, row: Row, unit: MemoryUnit) -> None:
         """The unit comes to hold the row; a confirm id is known from its first one on."""
@@ -193,7 +197,7 @@ class MemoryQueue(Shelf):
 
     def let_go(self, row: Row) -> None:
         """Nothing holds the row under its unit any more; a confirm id that holds nothing is forgotten."""
-        unit, row.unit = row.unit, None
+        unit, row.unit, row.claimed = row.unit, None, 0
         if isinstance(unit, MemoryUnit) and unit.let_go(row) and unit.kind == "confirm":
             self.confirms = {key: one for key, one in self.confirms.items() if one is not unit}
 
@@ -299,5 +303,7 @@ class MemoryQueue(Shelf):
         if wanted.joins and message.offset:
             return False
         if reader.lock_id and (row.lock is None or row.lock.lock_id != reader.lock_id):
+            return False
+        if not is_in_sight(row, reader):
             return False
         return wanted.match.accepts(message) and not (reader.unmarked and is_marked(row, reader))

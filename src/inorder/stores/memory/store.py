@@ -43,6 +43,7 @@ from .. import confirmed
 from ..base import (
     GetOutcome,
     GetRequest,
+    LedgerKey,
     Locked,
     LockRequest,
     Observer,
@@ -53,6 +54,9 @@ from ..base import (
     Progress,
     PutOutcome,
     PutRequest,
+    Settled,
+    Staged,
+    StageRequest,
     Unit,
 )
 from ..lock import VerbLock
@@ -60,12 +64,14 @@ from ..putting import Putting
 from ..reading import Reading
 from ..rows import NEVER, Row
 from ..telling import Teller
+from .claims import MemoryClaims
 from .handles import Handles, MemoryConnection, MemoryHandle, Waits
 from .queue import MemoryQueue, MemoryUnit
+from .staging import MemoryStagings, group_id_maker
 from .transaction import MemoryTransaction, as_seen, as_viewed, number_unit
 
 
-class MemoryStore:
+class MemoryStore(MemoryClaims):
     """A store in this process's memory; gone with the process.
 
     Args:
@@ -82,6 +88,7 @@ class MemoryStore:
         self._handles = Handles(self._numbers, self.clock.now)
         self.teller = Teller()
         self._prepared: dict[str, MemoryUnit] = {}
+        self._stagings = MemoryStagings()
         self._stopped = False
 
     @contextmanager
@@ -176,6 +183,7 @@ class MemoryStore:
     def _vanish(self, verb: MemoryTransaction, queue: MemoryQueue) -> None:
         for row in queue.all_rows():
             verb.remove(queue, row)
+        self._stagings.forget_queue(queue)
         queue.deleted = True
         self._handles.queues.pop(queue.attributes.name, None)
         verb.touch(queue)
@@ -425,7 +433,8 @@ class MemoryStore:
             open_units = [c.unit for c in self._handles.connections.values() if c.unit is not None]
             named = [unit for queue in self._handles.queues.values() for unit in queue.named_units()]
             units = sorted([*open_units, *self._prepared.values(), *named], key=lambda unit: unit.started_at)
-            return [as_seen(unit) for unit in units]
+            seen = [*(as_seen(unit) for unit in units), *self._stagings.as_seen()]
+            return sorted(seen, key=lambda unit: unit.started_at)
 
     # --- time
 
@@ -434,7 +443,30 @@ class MemoryStore:
             room = limit
             for queue in list(self._handles.queues.values()):
                 room -= verb.discard(queue, room)
+            self._stagings.undo_expired(verb.now)
             return limit - room
+
+    # --- stagings
+
+    def stage(self, request: StageRequest) -> None:
+        with self._verb() as verb:
+            handle = self._handles.handle(request.handle)
+            handle.check_alive()
+            resolved = self._handles.resolved(handle.name, handle.queue.attributes)
+            self._stagings.stage(verb, handle, resolved, self._manager, request)
+
+    def settle_staging(self, key: LedgerKey, stagings: Sequence[Staged]) -> Settled:
+        with self._verb() as verb:
+            return self._stagings.settle(verb, key, stagings, group_id_maker(self._manager.name))
+
+    def undo_staging(self, names: Sequence[str]) -> int:
+        with self._verb():
+            return self._stagings.undo(names)
+
+    def in_ledger(self, queue: str, key: LedgerKey) -> float | None:
+        with self._verb():
+            found = self._handles.queues[self._handles.resolve(queue).name]
+            return self._stagings.noted_at(found, key)
 
     # --- the end
 

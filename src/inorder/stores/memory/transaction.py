@@ -270,7 +270,7 @@ def as_seen(unit: MemoryUnit) -> Unit:
     """A unit as an operator sees it."""
     held = [row for _, row in unit.rows.values()]
     queues = [queue.attributes.name for queue, _ in unit.rows.values()]
-    queue = queues[0] if unit.kind in ("confirm", "lock") and queues else ""
+    queue = queues[0] if unit.kind in ("confirm", "lock", "claim") and queues else ""
     return Unit(
         kind=unit.kind,
         name=unit.name,

@@ -26,6 +26,7 @@ SELECT format('number %d names something, the counter says %d', max(used.id), t.
 FROM tally t, (
     SELECT id FROM definition UNION ALL SELECT id FROM process UNION ALL SELECT id FROM connection
     UNION ALL SELECT id FROM handle UNION ALL SELECT id FROM unit UNION ALL SELECT id FROM message
+    UNION ALL SELECT id FROM staged
 ) AS used
 WHERE t.queue = 0 HAVING max(used.id) > t.counter;
 
@@ -77,13 +78,29 @@ WHERE kind IN ('confirm', 'lock')
 -- name: holders
 -- Messages are held by units, and locked by lock ids, of their own queue (A-15).
 SELECT format('message %d: it is held by unit %d, a %s id', m.id, u.id, u.kind) FROM message m JOIN unit u ON u.id = m.unit
-WHERE u.kind = 'lock' OR (u.kind = 'confirm' AND u.queue <> m.queue)
+WHERE u.kind = 'lock' OR (u.kind IN ('confirm', 'claim') AND u.queue <> m.queue)
 UNION ALL
 SELECT format('message %d: it is locked by unit %d, of kind %s', m.id, u.id, u.kind) FROM message m JOIN unit u ON u.id = m.lock
 WHERE u.kind <> 'lock' OR u.queue <> m.queue
 UNION ALL
 SELECT format('message %d: it was locked with confirm id %s, and is not', id, lock_confirm) FROM message
 WHERE lock_confirm IS NOT NULL AND lock IS NULL;
+
+-- name: claims
+-- A claim holds as many messages as it was given with, at positions 1, 2, 3 ...; claims alone give positions.
+SELECT format('claim %d of %s: %d messages are noted, it holds %d, at positions %s to %s',
+    c.number, c.application, c.messages, count(m.id), coalesce(min(m.claimed), 'none'), coalesce(max(m.claimed), 'none'))
+FROM claim c LEFT JOIN message m ON m.unit = c.unit
+GROUP BY c.unit HAVING count(m.id) <> c.messages OR count(m.claimed) <> c.messages
+    OR min(m.claimed) IS NOT 1 OR max(m.claimed) IS NOT c.messages
+UNION ALL
+SELECT format('unit %d: a claim that nobody has', id) FROM unit WHERE kind = 'claim' AND id NOT IN (SELECT unit FROM claim)
+UNION ALL
+SELECT format('message %d: it has a position in a claim, and none holds it', m.id)
+FROM message m LEFT JOIN unit u ON u.id = m.unit WHERE m.claimed IS NOT NULL AND u.kind IS NOT 'claim'
+UNION ALL
+SELECT format('claim %d of %s: the last one that is over is %d', c.number, c.application, a.settled)
+FROM claim c JOIN account a ON a.queue = c.queue AND a.application = c.application WHERE c.number <> a.settled + 1;
 
 -- name: contents
 -- Every message has its content; contents without a message wait to be removed.
@@ -93,9 +110,32 @@ SELECT format('message %d: its body has %d octets, %d are noted', m.id, length(c
 FROM message m JOIN content c ON c.id = m.id WHERE length(c.body) <> m.length
 UNION ALL
 SELECT format('content %d: its message is gone', id) FROM content
-WHERE id NOT IN (SELECT id FROM message) AND id NOT IN (SELECT id FROM leftover)
+WHERE id NOT IN (SELECT id FROM message) AND id NOT IN (SELECT id FROM leftover) AND id NOT IN (SELECT id FROM staged)
 UNION ALL
 SELECT format('message %d: its content is to be removed', id) FROM leftover WHERE id IN (SELECT id FROM message);
+
+-- name: stagings
+-- What is staged belongs to a staging, is counted there, has its content, and is no message yet (spark 3).
+SELECT format('unit %d: of kind %s, it %s', u.id, u.kind, iif(s.unit IS NULL, 'stages nothing', 'has a staging'))
+FROM unit u LEFT JOIN staging s ON s.unit = u.id WHERE (u.kind = 'staging') <> (s.unit IS NOT NULL)
+UNION ALL
+SELECT format('staging %d: %d messages of %d bytes are noted, %d of %d are there',
+    s.unit, s.messages, s.size, count(r.id), total(r.length))
+FROM staging s LEFT JOIN staged r ON r.unit = s.unit
+GROUP BY s.unit HAVING s.messages <> count(r.id) OR s.size <> total(r.length)
+UNION ALL
+SELECT format('staged message %d: its staging is missing', id) FROM staged WHERE unit NOT IN (SELECT unit FROM staging)
+UNION ALL
+SELECT format('staged message %d: its content is missing', id) FROM staged WHERE id NOT IN (SELECT id FROM content)
+UNION ALL
+SELECT format('staged message %d: its body has %d octets, %d are noted', r.id, length(c.body), r.length)
+FROM staged r JOIN content c ON c.id = r.id WHERE length(c.body) <> r.length
+UNION ALL
+SELECT format('staged message %d: it is on a queue, too', id) FROM staged WHERE id IN (SELECT id FROM message)
+UNION ALL
+SELECT format('staged message %d: its content is to be removed', id) FROM staged WHERE id IN (SELECT id FROM leftover)
+UNION ALL
+SELECT format('number %d is staged twice', id) FROM staged GROUP BY id HAVING count(*) > 1;
 
 -- name: readers
 -- Who is inside a group, or was before a unit began, has a handle; so has who marked a message.

@@ -67,12 +67,12 @@ class Codec:
 
     def __init__(self, manager_name: str) -> None:
         self.name = manager_name
-        self._prefix = make_id(manager_name, 0)[:16]
+        self.prefix = make_id(manager_name, 0)[:16]
 
     def number_in(self, message_id: bytes) -> int | None:
         """The number from which this message id was made, if this queue manager made it."""
         number = int.from_bytes(message_id[16:], "big")
-        return number if message_id[:16] == self._prefix and number < 2**63 else None
+        return number if message_id[:16] == self.prefix and number < 2**63 else None
 
     def arrival(
         self,
@@ -89,7 +89,7 @@ class Codec:
         (_, _, expiry, _, _, _, _, _, persistent, message_id, correlation_id, _, _, _, _, _, _, _, _, _, group_id,
          sequence_number, offset, flags, original_length, delay, _, length, _, token, uid, *_) = row  # fmt: skip
         number = int.from_bytes(token, "big")
-        own_id = message_id == self._prefix + token[8:]
+        own_id = message_id == self.prefix + token[8:]
         own_uid = uid[1] == number and uid[0] == self.name
         return (
             number,
@@ -122,7 +122,7 @@ class Codec:
         row = list(_EMPTY)
         row[_FLAGS], row[_GROUP], row[_SEQUENCE], row[_OFFSET] = flags, group_id or NO_ID, sequence_number, offset
         row[_LENGTH], row[_ORIGINAL_LENGTH], row[_PERSISTENT] = length, original_length, bool(persistent)
-        row[_MESSAGE_ID] = message_id or self._prefix + number.to_bytes(8, "big")
+        row[_MESSAGE_ID] = message_id or self.prefix + number.to_bytes(8, "big")
         row[_CORRELATION_ID] = correlation_id or NO_ID
         row[_TOKEN] = number.to_bytes(16, "big")
         row[_UID] = UniqueId(self.name, number) if uid_origin is None else UniqueId(uid_origin, uid_number)
@@ -136,7 +136,7 @@ class Codec:
          uid_number) = columns  # fmt: skip
         return Message.from_row((
             report, message_type, math.inf if expiry is None else expiry, feedback, encoding, ccsid, format_, priority,
-            bool(persistent), message_id or self._prefix + number.to_bytes(8, "big"), correlation_id or NO_ID, reply_to,
+            bool(persistent), message_id or self.prefix + number.to_bytes(8, "big"), correlation_id or NO_ID, reply_to,
             reply_to_manager, user, accounting or NO_ACCOUNTING, identity, put_type, put_name, put_at, origin,
             group_id or NO_ID, sequence_number, offset, flags, original_length, delay, body, length, 0,
             number.to_bytes(16, "big"),
@@ -151,7 +151,7 @@ class Codec:
          uid_number, expires_at, backouts, rank_, place_number, ordinal) = columns  # fmt: skip
         return Message.from_row((
             report, message_type, math.inf if expires_at is None else max(0.1, expires_at - now), feedback, encoding,
-            ccsid, format_, priority, bool(persistent), message_id or self._prefix + number.to_bytes(8, "big"),
+            ccsid, format_, priority, bool(persistent), message_id or self.prefix + number.to_bytes(8, "big"),
             correlation_id or NO_ID, reply_to, reply_to_manager, user, accounting or NO_ACCOUNTING, identity, put_type,
             put_name, put_at, origin, group_id or NO_ID, sequence_number, offset, flags, original_length, 0.0, body,
             length, backouts, number.to_bytes(16, "big"),

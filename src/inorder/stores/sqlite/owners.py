@@ -20,6 +20,7 @@ from .handles import SqliteConnection, SqliteHandle
 from .home import Home
 from .points import reached
 from .shelf import NARROW_COLUMNS
+from .staged import drop_staging
 from .statements import statement
 from .transaction import SqliteTransaction
 from .units import unit_of
@@ -52,7 +53,11 @@ END_EDGES = statement("end edges")
 LEAVE_CONTENTS_OF_QUEUE = statement("leave contents of queue")
 REMOVE_MESSAGES_OF_QUEUE = statement("remove messages of queue")
 END_UNITS_OF_QUEUE = statement("end units of queue")
+END_CLAIMS_OF_QUEUE = statement("end claims of queue")
+END_ACCOUNTS_OF_QUEUE = statement("end accounts of queue")
 END_ENTRIES_OF_QUEUE = statement("end entries of queue")
+STAGINGS_OF_QUEUE = statement("stagings of queue")
+FORGET_LEDGER_OF_QUEUE = statement("forget ledger of queue")
 END_TALLY = statement("end tally")
 UNDEFINE = statement("undefine")
 LOCAL_QUEUES = statement("local queues")
@@ -286,6 +291,11 @@ def vanish(home: Home, verb: SqliteTransaction, number: int) -> None:
     verb.touch(verb.queue(number))
     verb.execute(LEAVE_CONTENTS_OF_QUEUE, (number,))
     verb.execute(REMOVE_MESSAGES_OF_QUEUE, (number,))
+    verb.execute(END_CLAIMS_OF_QUEUE, (number,))
+    verb.execute(END_ACCOUNTS_OF_QUEUE, (number,))
+    for unit, messages, size in verb.execute(STAGINGS_OF_QUEUE, (number,)).fetchall():
+        drop_staging(verb, unit, messages, size)
+    verb.execute(FORGET_LEDGER_OF_QUEUE, (number,))
     verb.execute(END_UNITS_OF_QUEUE, (number,))
     verb.execute(END_ENTRIES_OF_QUEUE, (number,))
     verb.execute(END_TALLY, (number,))

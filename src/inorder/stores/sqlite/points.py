@@ -17,6 +17,8 @@ POINTS = {
     "before-sync": "before the log is synced for those who wait",
     "synced": "the log is on disk, nobody has been told",
     "settled": "a unit is settled, its bodies are not yet removed",
+    "staged": "rows are staged and on disk, the caller has not been told",
+    "settled-staging": "what was staged is put, it is still staged and not in the ledger",
     "reaping": "in the middle of backing out a dead owner",
     "checkpoint": "before the log is copied into the database",
 }

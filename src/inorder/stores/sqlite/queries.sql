@@ -9,7 +9,7 @@
 -- first (expired messages, messages whose delivery time has come) or to heed (edges, marks, groups entered).
 SELECT
     counter, reserved, depth,
-    (SELECT min(expires_at) FROM message WHERE queue = ?1 AND expires_at IS NOT NULL AND NOT away),
+    (SELECT min(expires_at) FROM message WHERE queue = ?1 AND expires_at IS NOT NULL AND NOT away AND claimed IS NULL),
     (SELECT min(due_at) FROM message WHERE queue = ?1 AND due_at IS NOT NULL),
     EXISTS (SELECT 1 FROM edge WHERE queue = ?1),
     EXISTS (SELECT 1 FROM mark),
@@ -178,13 +178,13 @@ UPDATE message SET state = ?2, unit = ?3, away = 1, co_op_marked_at = NULL WHERE
 -- name: expired
 -- For those who are told of expired messages.
 SELECT id FROM message INDEXED BY message_expiry
-WHERE queue = ? AND expires_at <= ? AND expires_at IS NOT NULL AND NOT away ORDER BY expires_at, id LIMIT ?;
+WHERE queue = ? AND expires_at <= ? AND expires_at IS NOT NULL AND NOT away AND claimed IS NULL ORDER BY expires_at, id LIMIT ?;
 
 -- name: remove expired
 -- What held or locked them may be idle now.
 DELETE FROM message WHERE id IN (
     SELECT id FROM message INDEXED BY message_expiry
-    WHERE queue = ? AND expires_at <= ? AND expires_at IS NOT NULL AND NOT away ORDER BY expires_at, id LIMIT ?
+    WHERE queue = ? AND expires_at <= ? AND expires_at IS NOT NULL AND NOT away AND claimed IS NULL ORDER BY expires_at, id LIMIT ?
 ) RETURNING id, length, unit, lock;
 
 -- name: ripen
@@ -316,7 +316,7 @@ WHERE unit = ?1 AND queue = ?2 AND state = 1;
 
 -- name: return gets
 -- A back out returns what the unit got to its place.
-UPDATE message SET state = ?4, unit = NULL, away = 0, backouts = backouts + ?5
+UPDATE message SET state = ?4, unit = NULL, away = 0, claimed = NULL, backouts = backouts + ?5
 WHERE unit = ?1 AND queue = ?2 AND state = ?3;
 
 -- name: remove contents of unit

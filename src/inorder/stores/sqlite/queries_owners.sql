@@ -203,14 +203,15 @@ SELECT id FROM definition WHERE type = 'local';
 -- Housekeeping: what lies on queues that nobody touches.
 SELECT id FROM definition WHERE type = 'local' AND EXISTS (
     SELECT 1 FROM message INDEXED BY message_expiry
-    WHERE queue = definition.id AND expires_at <= ? AND expires_at IS NOT NULL AND NOT away
+    WHERE queue = definition.id AND expires_at <= ? AND expires_at IS NOT NULL AND NOT away AND claimed IS NULL
 ) ORDER BY id;
 
 -- name: units
 -- What an operator sees: all units, with what each holds.
 SELECT
     u.id, u.kind, u.name, coalesce(d.name, ''), u.user, u.program, u.started_at,
-    (SELECT count(*) FROM message m INDEXED BY message_unit WHERE m.unit = u.id AND m.state = 1),
+    (SELECT count(*) FROM message m INDEXED BY message_unit WHERE m.unit = u.id AND m.state = 1)
+        + coalesce((SELECT s.messages FROM staging s WHERE s.unit = u.id), 0),
     (SELECT count(*) FROM message m INDEXED BY message_unit WHERE m.unit = u.id AND m.state IN (4, 5)),
     (SELECT count(*) FROM message m INDEXED BY message_lock WHERE m.lock = u.id)
 FROM unit u LEFT JOIN definition d ON d.id = u.queue

@@ -45,6 +45,11 @@ class Reach:
         row = next(self.execute(sql, values), None)
         return None if row is None else row[0]
 
+    def value_of(self, sql: str, values: Mapping[str, Any]) -> Any:
+        """The same for a statement whose values have names."""
+        row = next(self.execute(sql, values), None)
+        return None if row is None else row[0]
+
     def beginning(self, number: int, size: int) -> bytes:
         """The first bytes of a body; the others are not read."""
         body = self._open_blob("main", "content", "body", number, False)

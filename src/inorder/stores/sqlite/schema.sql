@@ -64,9 +64,9 @@ CREATE INDEX handle_name ON handle (name);
 -- Whatever will later be confirmed or undone. A session unit goes with its connection, the others outlive it.
 CREATE TABLE unit (
     id INTEGER PRIMARY KEY,
-    kind TEXT NOT NULL CHECK (kind IN ('session', 'prepared', 'confirm', 'lock')),
+    kind TEXT NOT NULL CHECK (kind IN ('session', 'prepared', 'confirm', 'lock', 'claim', 'staging')),
     name TEXT NOT NULL,
-    queue INTEGER CHECK ((queue IS NOT NULL) = (kind IN ('confirm', 'lock'))),
+    queue INTEGER CHECK ((queue IS NOT NULL) = (kind IN ('confirm', 'lock', 'claim', 'staging'))),
     connection INTEGER REFERENCES connection CHECK ((connection IS NOT NULL) = (kind = 'session')),
     user TEXT NOT NULL,
     program TEXT NOT NULL,
@@ -76,6 +76,7 @@ CREATE TABLE unit (
 CREATE UNIQUE INDEX unit_session ON unit (connection) WHERE kind = 'session';                -- one each (R5.1)
 CREATE UNIQUE INDEX unit_prepared ON unit (name) WHERE kind = 'prepared';
 CREATE UNIQUE INDEX unit_named ON unit (queue, kind, name) WHERE queue IS NOT NULL;          -- per queue (A-15)
+CREATE UNIQUE INDEX unit_staging ON unit (name) WHERE kind = 'staging';                      -- in the store (spark 3)
 
 -- A message on a queue: what the search and the rules need, narrow. Its text is in `content`.
 CREATE TABLE message (
@@ -110,6 +111,7 @@ CREATE TABLE message (
     lock_confirm TEXT,                    -- the confirm id of the call that locked it
     co_op_marked_at REAL,
     forgotten INTEGER NOT NULL DEFAULT 0, -- a restart has lost it, but for the prepared unit that got it
+    claimed INTEGER CHECK (claimed IS NULL OR (claimed > 0 AND state = 4)),           -- its position in the claim that holds it
     available INTEGER AS (state = 2 AND due_at IS NULL AND number IS NOT NULL) VIRTUAL,
     -- Who keeps it from others, if it has a place: twice the unit (one more for a put), minus the handle, 0: time.
     holder INTEGER AS (
@@ -141,11 +143,12 @@ CREATE INDEX message_unit ON message (unit, queue, state) WHERE unit IS NOT NULL
 CREATE INDEX message_lock ON message (lock) WHERE lock IS NOT NULL;
 CREATE INDEX message_lock_confirm ON message (queue, lock_confirm) WHERE lock_confirm IS NOT NULL;
 CREATE INDEX message_locked_handle ON message (locked_handle) WHERE locked_handle IS NOT NULL;
-CREATE INDEX message_expiry ON message (queue, expires_at) WHERE expires_at IS NOT NULL AND NOT away;
+CREATE INDEX message_expiry ON message (queue, expires_at) WHERE expires_at IS NOT NULL AND NOT away AND claimed IS NULL;
 CREATE INDEX message_due ON message (queue, due_at) WHERE due_at IS NOT NULL;
 CREATE INDEX message_co_op ON message (queue, co_op_marked_at) WHERE co_op_marked_at IS NOT NULL;
 CREATE INDEX message_forgotten ON message (queue) WHERE forgotten;
 CREATE INDEX message_nonpersistent ON message (queue) WHERE NOT persistent;
+CREATE UNIQUE INDEX message_claimed ON message (unit, claimed) WHERE claimed > 0;
 
 -- The rest of the descriptor, and the body: read for the message that is returned.
 CREATE TABLE content (
@@ -171,10 +174,88 @@ CREATE TABLE content (
     body BLOB NOT NULL
 ) STRICT;
 
+-- Applications that read a queue by claims: the last start, and how far they have come (rules.claims).
+CREATE TABLE account (
+    queue INTEGER NOT NULL REFERENCES definition,
+    application TEXT NOT NULL,
+    user TEXT NOT NULL,
+    program TEXT NOT NULL,
+    epoch INTEGER NOT NULL CHECK (epoch > 0),
+    settled INTEGER NOT NULL CHECK (settled >= 0),
+    delivered INTEGER NOT NULL CHECK (delivered >= 0),
+    state TEXT NOT NULL CHECK (json_valid(state)),               -- where the reader stands in a group
+    PRIMARY KEY (queue, application)
+) STRICT, WITHOUT ROWID;
+
+-- The one claim that an application has open; what it holds is in `message`.
+CREATE TABLE claim (
+    unit INTEGER PRIMARY KEY REFERENCES unit,
+    queue INTEGER NOT NULL,
+    application TEXT NOT NULL,
+    number INTEGER NOT NULL CHECK (number > 0),
+    messages INTEGER NOT NULL CHECK (messages > 0),
+    size INTEGER NOT NULL CHECK (size >= 0),
+    state TEXT NOT NULL CHECK (json_valid(state)),               -- where the reader stands when it is confirmed
+    planned INTEGER NOT NULL CHECK (planned IN (0, 1)),
+    UNIQUE (queue, application),
+    FOREIGN KEY (queue, application) REFERENCES account
+) STRICT;
+
 -- Contents whose messages are gone: removed in steps, after the transaction that settled a large unit.
 CREATE TABLE leftover (
     id INTEGER PRIMARY KEY
 ) STRICT;
+
+-- A unit of kind 'staging': what was staged under its name, counted, and until when it is kept.
+CREATE TABLE staging (
+    unit INTEGER PRIMARY KEY REFERENCES unit,
+    expires_at REAL NOT NULL,
+    given INTEGER NOT NULL CHECK (given >= 0),                   -- rows as the caller counts
+    messages INTEGER NOT NULL CHECK (messages >= given),         -- a body that was split is several
+    size INTEGER NOT NULL CHECK (size >= 0),                     -- bytes of bodies
+    has_keys INTEGER NOT NULL CHECK (has_keys IN (0, 1)),        -- some rows have a group key,
+    has_order INTEGER NOT NULL CHECK (has_order IN (0, 1)),      -- an order key,
+    has_numbers INTEGER NOT NULL CHECK (has_numbers IN (0, 1))   -- a group id that the caller gave
+) STRICT;
+
+CREATE INDEX staging_expiry ON staging (expires_at);
+
+-- Messages outside of queues: what will be their rows in `message`. Their contents are in `content` already.
+CREATE TABLE staged (
+    unit INTEGER NOT NULL REFERENCES unit,
+    row INTEGER NOT NULL CHECK (row >= 0),                       -- turn in its staging, pieces counted
+    whole INTEGER NOT NULL CHECK (whole BETWEEN 0 AND row),      -- the row of the first piece of its body
+    id INTEGER NOT NULL,                  -- of its content, and of the message when it is put
+    priority INTEGER NOT NULL CHECK (priority >= 0),
+    persistent INTEGER NOT NULL CHECK (persistent IN (0, 1)),
+    message_id BLOB CHECK (length(message_id) = 24),             -- NULL: made from the id
+    correlation_id BLOB CHECK (length(correlation_id) = 24),     -- NULL: none
+    expiry REAL,                          -- seconds from the settle; NULL: unlimited
+    delay REAL NOT NULL,                  -- the same
+    group_id BLOB CHECK (length(group_id) = 24),
+    sequence_number INTEGER NOT NULL CHECK (sequence_number > 0),
+    "offset" INTEGER NOT NULL CHECK ("offset" >= 0),
+    length INTEGER NOT NULL CHECK (length >= 0),
+    flags INTEGER NOT NULL,
+    original_length INTEGER NOT NULL,
+    group_key ANY CHECK (group_key IS NULL OR group_id IS NULL), -- what has the same becomes a group at the settle
+    order_key ANY,
+    PRIMARY KEY (unit, row)
+) STRICT, WITHOUT ROWID;
+
+-- What has been settled on each queue, so that a batch that comes once more is put once.
+CREATE TABLE ledger (
+    id INTEGER PRIMARY KEY,
+    queue INTEGER NOT NULL REFERENCES definition,
+    application TEXT NOT NULL,
+    query TEXT NOT NULL,                  -- empty: a transaction, kept for ever
+    batch TEXT NOT NULL CHECK (batch <> ''),
+    messages INTEGER NOT NULL CHECK (messages >= 0),
+    committed_at REAL NOT NULL
+) STRICT;
+
+CREATE UNIQUE INDEX ledger_key ON ledger (queue, application, query, batch);
+CREATE INDEX ledger_age ON ledger (queue, application, query, id);
 
 -- Browse marks of handles (3.11).
 CREATE TABLE mark (

@@ -10,7 +10,7 @@ import functools
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from heapq import merge
-from itertools import islice
+from itertools import islice, takewhile
 from typing import Any, NamedTuple
 
 from ...attributes import QueueAttributes
@@ -29,6 +29,7 @@ from ..rows import (
     Reader,
     Row,
     available,
+    is_in_sight,
     pending_entered,
     pending_of,
 )
@@ -310,6 +311,8 @@ class SqliteQueue(Shelf):
             return False
         if wanted.joins and row.message.offset:
             return False
+        if not is_in_sight(row, reader):
+            return False
         return not reader.lock_id or (row.lock is not None and row.lock.lock_id == reader.lock_id)
 
     def group(self, group_id: bytes) -> Sequence[Row]:
@@ -356,6 +359,28 @@ class SqliteQueue(Shelf):
         if reader.lock_id:
             return holder > 0 and holder % 2 == 0 and self.verb.is_lock(holder // 2, str(reader.lock_id))
         return reader.unit is not None and holder == 2 * self.verb.number_of(reader.unit)
+
+    def ranks(self) -> list[int]:
+        """The levels on which something is available."""
+        return self._ranks((), ())
+
+    def first_pending(
+        self, rank: int, wanted: Wanted, reader: Reader, cursor: Cursor, *, logical: bool
+    ) -> Place | None:
+        """Where the first pending message of a level stands, or unfinished group: no strict reader gets past it."""
+        after = next((shown for level, shown in cursor.levels if level == rank), Place(rank, 0, -1))
+        heads = HEADS if wanted.heads else ALL_HEADS
+        streams = [self._held(holder, after, EVERYTHING, heads) for holder in self.holders()]
+        if self._heads(wanted, reader) == WHOLE:
+            streams += self._available_streams(wanted, reader, after, UNFINISHED, EVERYTHING)
+        places = [one.place for one in self._entered_by_others(wanted, reader) if logical and one.place.rank == rank]
+        for stream in streams:
+            for row in takewhile(lambda row: row.place.rank == rank, stream):
+                standing = self.judge(row, wanted, reader, logical=logical)
+                if standing is not None and standing.pending is not None and not standing.pending.own:
+                    places.append(row.place)
+                    break
+        return min((place for place in places if not cursor.has_shown(place)), default=None)
 
     def _ranks(self, holders: Sequence[int], others: Sequence[Entered]) -> list[int]:
         """The levels on which something stands."""

@@ -15,15 +15,30 @@ def _named(file: str) -> dict[str, str]:
     return {name: text.strip() for name, text in found}
 
 
-_STATEMENTS = _named("queries.sql") | _named("queries_owners.sql")
+_FILES = ("queries.sql", "queries_owners.sql", "queries_claims.sql", "queries_bulk.sql")
+_STATEMENTS = {name: text for file in _FILES for name, text in _named(file).items()}
+_FRAGMENTS = _named("fragments_claims.sql")
+
+
+def _plain(text: str) -> str:
+    """A text without its comments."""
+    return " ".join(re.sub(r"--[^\n]*", "", text).strip().rstrip(";").split())
+
+
+def fragment(name: str, **parts: str) -> str:
+    """A part of statements, by its name."""
+    return _filled(_plain(_FRAGMENTS[name]), parts)
+
+
+def _filled(text: str, parts: dict[str, str]) -> str:
+    for part, replacement in parts.items():
+        text = text.replace(f"{{{part}}}", replacement)
+    return text
 
 
 def statement(name: str, **parts: str) -> str:
     """A statement by its name, without its comments; `parts` replace what stands in it as {part}."""
-    text = re.sub(r"--[^\n]*", "", _STATEMENTS[name]).strip().rstrip(";")
-    for part, replacement in parts.items():
-        text = text.replace(f"{{{part}}}", replacement)
-    return " ".join(text.split())
+    return " ".join(_filled(_plain(_STATEMENTS[name]), parts).split())
 
 
 def statements() -> dict[str, str]:

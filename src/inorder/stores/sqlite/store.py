@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import json
-import logging
 import os
 from collections.abc import Callable
 from dataclasses import asdict
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 from ...attributes import ManagerAttributes, QueueAttributes, QueueStatus, altered, altered_manager, define_manager
 from ...clock import Clock, SystemClock
@@ -16,7 +15,6 @@ from ...errors import (
     DuplicateMessage,
     GetInhibited,
     InconsistentCall,
-    InorderError,
     LockMismatch,
     NoMessageUnderCursor,
     ObjectInUse,
@@ -57,16 +55,14 @@ from ..rows import Row
 from . import owners, views
 from .backup import back_up
 from .catalog import SqliteCatalog
+from .claims import SqliteClaims
 from .database import Database
 from .handles import SqliteHandle
-from .home import Home
-from .leftovers import remove_some
-from .points import reached
 from .shelf import NARROW_COLUMNS, SqliteQueue
+from .staging import StagingVerbs
 from .statements import SCHEMA, VERSION, statement
 from .taking import take
 from .transaction import SqliteTransaction
-from .verb import Verb
 from .watch import Watch
 
 PUT_IN_UNIT = statement("put in unit", columns=NARROW_COLUMNS)
@@ -85,12 +81,8 @@ EDGES = statement("edges")
 QUEUES_WITH_EXPIRED = statement("queues with expired")
 LOCAL_QUEUES = statement("local queues")
 
-log = logging.getLogger("inorder.stores")
 
-T = TypeVar("T")
-
-
-class SqliteStore(Home):
+class SqliteStore(StagingVerbs, SqliteClaims):
     """A store in a file, as this process has it open. All connections of the process share it.
 
     Args:
@@ -122,11 +114,7 @@ class SqliteStore(Home):
             self.database.close()
             raise
 
-    # --- transactions
-
-    def verb(self, *, writes: bool = True, though_stopped: bool = False) -> Verb:
-        """One verb, as a block; see `Verb`."""
-        return Verb(self, writes=writes, though_stopped=though_stopped)
+    # --- telling
 
     def attend(self, *, waits: bool) -> None:
         self._watch.attend(self.seen, waits=waits)
@@ -138,19 +126,6 @@ class SqliteStore(Home):
         heeds: Callable[[], bool] | None = None,
     ) -> None:
         self.teller.observe(observer, wants, heeds)
-
-    def _queue(self, verb: SqliteTransaction, handle: SqliteHandle) -> SqliteQueue:
-        """The handle's queue, with what has expired discarded and what is due to be read."""
-        queue = verb.queue(handle.queue, handle.queue_name, handle.name)
-        verb.discard(queue)
-        verb.ripen(queue)
-        return queue
-
-    def _attributes(self, verb: SqliteTransaction, handle: SqliteHandle, queue: SqliteQueue) -> QueueAttributes:
-        """The attributes that a call through this handle goes by."""
-        if handle.name == queue.attributes.name:
-            return queue.attributes
-        return SqliteCatalog(verb).resolved(handle.name, queue.attributes)
 
     # --- connections and handles
 
@@ -179,15 +154,6 @@ class SqliteStore(Home):
                 return owners.extend_handle(verb, self.handle(handle), options)
 
         return self._unless_dead(once, ObjectInUse)
-
-    def _unless_dead(self, call: Callable[[], T], *errors: type[InorderError]) -> T:
-        """Before it says that somebody is in the way, it sees whether they live."""
-        try:
-            return call()
-        except errors:
-            if not owners.bury_dead(self):
-                raise
-        return call()
 
     def close(self, handle: int, *, delete: bool = False, purge: bool = False) -> None:
         if self.database.is_closed:
@@ -527,18 +493,9 @@ class SqliteStore(Home):
         with self.verb() as verb:
             for (number,) in verb.execute(QUEUES_WITH_EXPIRED, (verb.now,)).fetchall():
                 room -= verb.discard(verb.queue(number), room)
+        self.undo_expired()
         self._remove_leftovers()
         return limit - room
-
-    def _remove_leftovers(self) -> None:
-        """The contents of a large unit that was settled, a step at a time, so that others come between."""
-        try:
-            while self.has_leftovers:
-                reached("settled")
-                with self.verb(though_stopped=True) as verb:
-                    self.has_leftovers = remove_some(verb)
-        except StoreError:  # the call has happened, and says so: the caller would do it once more
-            log.exception("contents of messages that are gone could not be removed; a later call will")
 
     # --- the end
 

@@ -18,7 +18,8 @@ from ...errors import QueueDeleted, UnitTooLarge
 from ...message import Message, Place
 from ...rules.lifecycle import Answer, Event, Lock, State, adds_backout, becomes_visible, step
 from ...rules.ordering import Moment, draws_number
-from ..base import Change, Outcome
+from ...rules.puts import Program
+from ..base import Change, Outcome, UnitKind
 from ..rows import (
     HELD,
     LOCKS,
@@ -295,7 +296,7 @@ class SqliteTransaction(Reach, Transaction[SqliteQueue, SqliteUnit]):
 
     def lock_unit(self, handle: Handle[SqliteUnit], queue: SqliteQueue) -> tuple[SqliteUnit, int]:
         lock_id = next(self.numbers)
-        unit = self._begin(handle.connection, "lock", str(lock_id), queue.id)
+        unit = self._begin(handle.connection.program, "lock", str(lock_id), queue.id)
         self._idle.add(unit.id)  # if nothing matches
         return unit, lock_id
 
@@ -371,7 +372,7 @@ class SqliteTransaction(Reach, Transaction[SqliteQueue, SqliteUnit]):
             raise UnitTooLarge(f"a unit of work holds at most {limit:,} messages; commit or back out", limit=limit)
         self._before.append((connection, unit, used))
         if unit is None:
-            unit = self._begin(connection, "session", "", None)
+            unit = self._begin(connection.program, "session", "", None, connection.id)
             connection.unit = self.home.session_units[unit.id] = unit
             self.restore.append(partial(self.home.session_units.pop, unit.id, None))
         unit.calls += calls
@@ -379,7 +380,7 @@ class SqliteTransaction(Reach, Transaction[SqliteQueue, SqliteUnit]):
 
     def confirm_unit(self, handle: Handle[SqliteUnit], queue: SqliteQueue, confirm_id: int) -> SqliteUnit:
         known = self.held_by(queue, confirm_id)
-        return known or self._begin(handle.connection, "confirm", str(confirm_id), queue.id)
+        return known or self._begin(handle.connection.program, "confirm", str(confirm_id), queue.id)
 
     def held_by(self, queue: SqliteQueue, confirm_id: int) -> SqliteUnit | None:
         if confirm_id:
@@ -392,9 +393,18 @@ class SqliteTransaction(Reach, Transaction[SqliteQueue, SqliteUnit]):
             self.execute(END_IDLE, (unit,))
         self._idle.clear()
 
-    def _begin(self, connection: Connection[SqliteUnit], kind: Any, name: str, queue: int | None) -> SqliteUnit:
-        number, program = next(self.numbers), connection.program
-        owner = connection.id if kind == "session" else None
+    def begin_claim(self, program: Program, name: str, queue: int) -> SqliteUnit:
+        """What holds the messages of a new claim."""
+        return self._begin(program, "claim", name, queue)
+
+    def end_unit(self, unit: SqliteUnit) -> None:
+        """A unit that holds nothing is over."""
+        self.execute(END_UNIT, (unit.id,))
+
+    def _begin(
+        self, program: Program, kind: UnitKind, name: str, queue: int | None, owner: int | None = None
+    ) -> SqliteUnit:
+        number = next(self.numbers)
         self.execute(BEGIN_UNIT, (number, kind, name, queue, owner, program.user, program.name, self.now))
         unit = self._units[number] = SqliteUnit(program, self.now, kind, name, owner, 0, number)
         return unit
@@ -439,7 +449,7 @@ class SqliteTransaction(Reach, Transaction[SqliteQueue, SqliteUnit]):
             if forgotten:
                 self._remove_forgotten(queue)
         self._settle_passages(unit, outcome)
-        self.execute(END_UNIT, (unit.id,))
+        self.end_unit(unit)
 
     def undo_unit(self, queue: SqliteQueue, confirm_id: int) -> int:
         """Undoes all that a confirm id holds at once, if that is all there is to undo (A-15); of how many messages."""

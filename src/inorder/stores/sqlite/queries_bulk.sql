@@ -1,0 +1,153 @@
+-- More statements of the store, as in queries.sql: what is put in bulk.
+
+-- ===== stagings (spark 3)
+
+-- name: staging
+-- What stands under a name, and for which queue; its time may be over.
+SELECT u.id, u.queue, s.expires_at, s.given, s.messages, s.size, s.has_keys, s.has_order, s.has_numbers
+FROM unit u JOIN staging s ON s.unit = u.id WHERE u.name = ? AND u.kind = 'staging';
+
+-- name: begin staging
+-- With its unit, empty.
+INSERT INTO staging VALUES (?, ?, 0, 0, 0, 0, 0, 0);
+
+-- name: count staged
+-- Each request adds to it, and says anew how long it lasts.
+UPDATE staging SET
+    expires_at = ?2, given = given + ?3, messages = messages + ?4, size = size + ?5, has_keys = has_keys OR ?6,
+    has_order = has_order OR ?7, has_numbers = has_numbers OR ?8
+WHERE unit = ?1;
+
+-- name: stage
+-- One narrow row for each message; its content goes where it stays, as with a put.
+INSERT INTO staged VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+
+-- name: put staged
+-- The put of one staging that has neither groups to make nor an order of its own: as the rows lie.
+INSERT INTO message (
+    id, queue, state, rank, number, ordinal, head, group_id, sequence_number, "offset", length, flags, original_length,
+    persistent, message_id, correlation_id, expires_at, due_at, visible_at
+)
+SELECT
+    id, :queue, :state,
+    -max(iif(flags & 24 AND sequence_number = 1 AND "offset" = 0, :least_of_head, :least), min(:most, priority)),
+    :number + row * :own, :ordinal + row * (1 - :own),
+    iif(sequence_number = 1 AND "offset" = 0, iif(flags & 24, 1, 2), 0),
+    group_id, sequence_number, "offset", length, flags, original_length,
+    persistent, message_id, correlation_id, :now + expiry, iif(delay > 0, :now + delay, NULL), :now
+FROM staged WHERE unit = :unit ORDER BY row;
+
+-- name: put staged in order
+-- The put of several at once, in the order of their keys.
+INSERT INTO message (
+    id, queue, state, rank, number, ordinal, head, group_id, sequence_number, "offset", length, flags, original_length,
+    persistent, message_id, correlation_id, expires_at, due_at, visible_at
+)
+SELECT
+    id, :queue, :state,
+    -max(iif(flags & 24 AND sequence_number = 1 AND "offset" = 0, :least_of_head, :least), min(:most, priority)),
+    :number + turn * :own, :ordinal + turn * (1 - :own),
+    iif(sequence_number = 1 AND "offset" = 0, iif(flags & 24, 1, 2), 0),
+    group_id, sequence_number, "offset", length, flags, original_length,
+    persistent, message_id, correlation_id, :now + expiry, iif(delay > 0, :now + delay, NULL), :now
+FROM (
+    SELECT staged.*, row_number() OVER (ORDER BY order_key, chosen.key, row) - 1 AS turn
+    FROM json_each(:units) AS chosen CROSS JOIN staged ON staged.unit = chosen.value
+);
+
+-- name: put staged in groups
+-- The same, where messages with one key become a group: numbered in that order, its last one closed, and with the id
+-- of its first message. Pieces of one body share the number.
+INSERT INTO message (
+    id, queue, state, rank, number, ordinal, head, group_id, sequence_number, "offset", length, flags, original_length,
+    persistent, message_id, correlation_id, expires_at, due_at, visible_at
+)
+SELECT
+    id, :queue, :state,
+    -max(iif(closed & 24 AND member = 1 AND "offset" = 0, :least_of_head, :least), min(:most, priority)),
+    :number + turn * :own, :ordinal + turn * (1 - :own),
+    iif(member = 1 AND "offset" = 0, iif(closed & 24, 1, 2), 0),
+    made_group, member, "offset", length, closed, original_length,
+    persistent, message_id, correlation_id, :now + expiry, iif(delay > 0, :now + delay, NULL), :now
+FROM (
+    SELECT *,
+        iif(group_key IS NULL, group_id, CAST(:prefix || unhex(printf('%016X', first)) AS BLOB)) AS made_group,
+        iif(group_key IS NULL, sequence_number, place) AS member,
+        iif(group_key IS NULL, flags, flags | iif(from_end = 1, 24, 8)) AS closed
+    FROM (
+        SELECT staged.*,
+            row_number() OVER (ORDER BY order_key, chosen.key, row) - 1 AS turn,
+            dense_rank() OVER members AS place,
+            first_value(staged.id - row + whole) OVER members AS first,
+            dense_rank() OVER (PARTITION BY group_key ORDER BY order_key DESC, chosen.key DESC, whole DESC) AS from_end
+        FROM json_each(:units) AS chosen CROSS JOIN staged ON staged.unit = chosen.value
+        WINDOW members AS (PARTITION BY group_key ORDER BY order_key, chosen.key, whole)
+    )
+);
+
+-- name: first wrong number
+-- Whether groups that callers numbered go on without gap and repeat; rules/staging.py says it in words.
+SELECT group_id, before, before_offset, before_length, sequence_number, "offset"
+FROM (
+    SELECT group_id, sequence_number, "offset",
+        lag(sequence_number) OVER numbers AS before,
+        lag("offset") OVER numbers AS before_offset,
+        lag(iif(original_length = -1, length, original_length)) OVER numbers AS before_length
+    FROM json_each(:units) AS chosen CROSS JOIN staged ON staged.unit = chosen.value
+    WHERE group_id IS NOT NULL
+    WINDOW numbers AS (PARTITION BY group_id ORDER BY sequence_number, "offset")
+)
+WHERE before IS NOT NULL
+    AND NOT (sequence_number = before + 1 AND "offset" = 0)
+    AND NOT (sequence_number = before AND "offset" = before_offset + before_length AND "offset" > before_offset)
+LIMIT 1;
+
+-- name: visible of stagings
+-- For listeners alone, who are told of no body.
+SELECT {columns}
+FROM json_each(:units) AS chosen CROSS JOIN staged ON staged.unit = chosen.value
+    CROSS JOIN message m ON m.id = staged.id CROSS JOIN content c ON c.id = m.id
+ORDER BY m.number, m.ordinal;
+
+-- name: remove staged
+-- They are put, or dropped.
+DELETE FROM staged WHERE unit = ?;
+
+-- name: end staging
+-- With its unit.
+DELETE FROM staging WHERE unit = ?;
+
+-- name: remove contents of staging
+-- Of a small one that is dropped at once.
+DELETE FROM content WHERE id IN (SELECT id FROM staged WHERE unit = ?);
+
+-- name: leave contents of staging
+-- Of a large one later, in steps.
+INSERT INTO leftover SELECT id FROM staged WHERE unit = ?;
+
+-- name: expired staging
+-- Housekeeping drops one at a time.
+SELECT unit, messages, size FROM staging WHERE expires_at <= ? ORDER BY expires_at LIMIT 1;
+
+-- name: stagings of queue
+-- They go with it.
+SELECT s.unit, s.messages, s.size FROM unit u JOIN staging s ON s.unit = u.id
+WHERE u.queue = ? AND u.kind = 'staging';
+
+-- name: in ledger
+-- Whether a batch has been put on a queue, and when.
+SELECT committed_at FROM ledger WHERE queue = ? AND application = ? AND query = ? AND batch = ?;
+
+-- name: enter in ledger
+-- In the transaction that puts it.
+INSERT INTO ledger (queue, application, query, batch, messages, committed_at) VALUES (?, ?, ?, ?, ?, ?);
+
+-- name: trim ledger
+-- A streaming query repeats its latest batches at most.
+DELETE FROM ledger WHERE id <= (
+    SELECT id FROM ledger WHERE queue = ?1 AND application = ?2 AND query = ?3 ORDER BY id DESC LIMIT 1 OFFSET ?4
+) AND queue = ?1 AND application = ?2 AND query = ?3;
+
+-- name: forget ledger of queue
+-- It goes with the queue.
+DELETE FROM ledger WHERE queue = ?;

@@ -1,0 +1,154 @@
+-- Statements for reading in bulk: claims and surveys. What stands in {braces} is filled in from fragments_claims.sql
+-- (claims.py): {chosen} by what is next on one level, {columns} by the columns of a row that is read in bulk.
+
+-- ===== accounts of applications, and their claims
+
+-- name: account
+-- Where an application stands on a queue.
+SELECT user, program, epoch, settled, delivered, state FROM account WHERE queue = ? AND application = ?;
+
+-- name: keep account
+-- Whatever a call has changed of it.
+INSERT OR REPLACE INTO account VALUES (?, ?, ?, ?, ?, ?, ?, ?);
+
+-- name: accounts
+-- For an operator.
+SELECT d.name, a.queue, a.application FROM account a JOIN definition d ON d.id = a.queue ORDER BY d.name, a.application;
+
+-- name: open claim
+-- An application has at most one.
+SELECT number, unit, messages, size, state, planned FROM claim WHERE queue = ? AND application = ?;
+
+-- name: keep claim
+-- When it is taken, and when it is planned.
+INSERT OR REPLACE INTO claim VALUES (?, ?, ?, ?, ?, ?, ?, ?);
+
+-- name: end claim
+-- It is confirmed, or released.
+DELETE FROM claim WHERE unit = ?;
+
+-- name: end claims of queue
+-- They end with their queue.
+DELETE FROM claim WHERE queue = ?;
+
+-- name: end accounts of queue
+-- And what was known of their applications.
+DELETE FROM account WHERE queue = ?;
+
+-- ===== what is next on one level
+
+-- name: odd groups
+-- Heads of groups that look whole, with a member that does not go on as it should: the rules look at these.
+WITH {chosen},
+member AS (
+    SELECT
+        h.id, h.group_id, h.number, h.ordinal, m.number AS its_number, m.sequence_number AS sequence, m."offset" AS start,
+        m.flags, CASE WHEN m.original_length = -1 THEN m.length ELSE m.original_length END AS length,
+        lead(m.sequence_number) OVER w AS next_sequence, lead(m."offset") OVER w AS next_start
+    FROM head h CROSS JOIN message m INDEXED BY message_member
+    WHERE m.queue = :queue AND m.group_id = h.group_id AND m.available
+    WINDOW w AS (PARTITION BY h.id ORDER BY m.sequence_number, m."offset")
+)
+SELECT id, group_id, number, ordinal FROM member
+WHERE its_number > :horizon OR NOT CASE
+    WHEN flags & 6 AND NOT flags & 4 THEN next_sequence IS sequence AND next_start IS start + length AND length > 0
+    WHEN flags & 16 OR NOT flags & 24 THEN next_sequence IS NULL
+    ELSE next_sequence IS sequence + 1 AND next_start IS 0
+END
+GROUP BY id ORDER BY number, ordinal;
+
+-- name: claim messages
+-- A claim takes what is next in physical order on one level, at once, and notes the order.
+WITH {chosen}, {running}
+UPDATE message SET state = :state, unit = :unit, claimed = :base + chosen.nth, co_op_marked_at = NULL
+FROM chosen WHERE message.id = chosen.id;
+
+-- name: claim groups
+-- The same in logical order: whole groups, their members in order.
+WITH {chosen}, {running},
+member AS (
+    SELECT id, number, ordinal, 1 AS sequence, 0 AS start FROM chosen WHERE group_id IS NULL
+    UNION ALL
+    SELECT m.id, c.number, c.ordinal, m.sequence_number, m."offset"
+    FROM chosen c CROSS JOIN message m INDEXED BY message_member
+    WHERE m.queue = :queue AND m.group_id = c.group_id AND m.available
+),
+place AS MATERIALIZED (SELECT id, row_number() OVER (ORDER BY number, ordinal, sequence, start) AS nth FROM member)
+UPDATE message SET state = :state, unit = :unit, claimed = :base + place.nth, co_op_marked_at = NULL
+FROM place WHERE message.id = +place.id;
+
+-- name: anything next
+-- Whether a level has more than was taken: then the limits are reached.
+WITH {chosen}
+SELECT EXISTS (SELECT 1 FROM head);
+
+-- name: stretches
+-- Where stretches of about so many messages begin and end.
+WITH {chosen}, {running},
+piece AS (SELECT number, ordinal, messages, messages_sum, size_sum, (messages_sum - messages) / :chunk AS nth FROM chosen)
+SELECT number, ordinal, messages_sum - messages, messages_sum, size_sum, begins, ends FROM (
+    SELECT *, lag(nth) OVER w IS NOT nth AS begins, lead(nth) OVER w IS NOT nth AS ends FROM piece
+    WINDOW w AS (ORDER BY number, ordinal)
+)
+WHERE begins OR ends ORDER BY number, ordinal;
+
+-- name: unmark claimed
+-- Who gets a message ends all marks on it.
+DELETE FROM mark WHERE message IN (SELECT id FROM message INDEXED BY message_claimed WHERE unit = ? AND claimed > 0);
+
+-- name: claimed
+-- How much a claim has taken.
+SELECT count(*), coalesce(sum(length), 0) FROM message INDEXED BY message_claimed WHERE unit = ? AND claimed > 0;
+
+-- name: place in claim
+-- One message is taken by itself: its position.
+UPDATE message SET claimed = ? WHERE id = ?;
+
+-- name: spans
+-- Where the groups of a claim begin and end in it: it is not cut inside one.
+SELECT min(claimed), max(claimed) FROM message INDEXED BY message_claimed
+WHERE unit = ? AND claimed > 0 AND group_id IS NOT NULL GROUP BY group_id;
+
+-- ===== rows, with all their columns
+
+-- name: read claimed
+-- A part of a claim, in its order; it stays as it is until the claim is over.
+SELECT {columns}
+FROM message m INDEXED BY message_claimed CROSS JOIN content c ON c.id = m.id {head}
+WHERE m.unit = :unit AND m.claimed > 0 AND m.claimed BETWEEN :first AND :last ORDER BY m.claimed;
+
+-- name: read messages
+-- A stretch in physical order, from where the page before ended. Without the limit its inner order would be dropped.
+SELECT {columns}
+FROM (
+    SELECT * FROM message INDEXED BY message_place WHERE queue = :queue AND head = 2 AND available AND rank = :rank
+        AND (number, ordinal) BETWEEN (:number, :ordinal) AND (:last_number, :last_ordinal)
+    UNION ALL
+    SELECT * FROM message INDEXED BY message_place WHERE queue = :queue AND head = 1 AND available AND rank = :rank
+        AND (number, ordinal) BETWEEN (:number, :ordinal) AND (:last_number, :last_ordinal)
+    UNION ALL
+    SELECT * FROM message INDEXED BY message_place WHERE queue = :queue AND head = 0 AND available AND rank = :rank
+        AND (number, ordinal) BETWEEN (:number, :ordinal) AND (:last_number, :last_ordinal)
+    ORDER BY number, ordinal LIMIT :limit
+) AS m CROSS JOIN content c ON c.id = m.id {head};
+
+-- name: heads of stretch
+-- The groups of a stretch in logical order, some at a time.
+SELECT id, group_id, number, ordinal FROM message INDEXED BY message_place
+WHERE queue = :queue AND head = 2 AND available AND rank = :rank
+    AND (number, ordinal) BETWEEN (:number, :ordinal) AND (:last_number, :last_ordinal)
+ORDER BY number, ordinal LIMIT :limit;
+
+-- name: read single
+-- A message in no group, or segmented in none, by itself.
+SELECT {columns}
+FROM message m CROSS JOIN content c ON c.id = m.id {head}
+WHERE m.id = :id AND m.available;
+
+-- name: read group
+-- The members of one group in logical order, from where the page before ended.
+SELECT {columns}
+FROM message m INDEXED BY message_member CROSS JOIN content c ON c.id = m.id {head}
+WHERE m.queue = :queue AND m.group_id = :group AND m.available
+    AND (m.sequence_number, m."offset", m.rank, m.number, m.ordinal) > (:sequence, :start, :rank, :number, :ordinal)
+ORDER BY m.sequence_number, m."offset", m.rank, m.number, m.ordinal;

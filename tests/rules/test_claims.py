@@ -1,0 +1,108 @@
+"""What each call about claims means, and how a claim is cut (rules.claims)."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from inorder import CheckpointLost, CheckpointTooOld, Fenced
+from inorder.rules.claims import Next, Record, check_epoch, next_claim, plan, settle, slices
+
+NEW = Record()
+DONE_3 = Record(epoch=1, settled=3)
+OPEN_4 = Record(epoch=1, settled=3, open=True)
+PLANNED_4 = Record(epoch=1, settled=3, open=True, planned=True)
+OLD, LOST = CheckpointTooOld, CheckpointLost
+
+
+def outcome(call: object, *given: object) -> object:
+    try:
+        return call(*given, "app")  # type: ignore[operator]
+    except (CheckpointTooOld, CheckpointLost) as error:
+        return type(error)
+
+
+# The checkpoint says that claims up to `start` are done.
+NEXT = [
+    #           start: 2    3                     4                      5
+    (NEW, {0: Next.TAKE, 1: LOST}),
+    (DONE_3, {2: OLD, 3: Next.TAKE, 4: LOST, 5: LOST}),
+    (OPEN_4, {2: OLD, 3: Next.GIVE, 4: Next.CONFIRM_AND_TAKE, 5: LOST}),
+    (PLANNED_4, {2: OLD, 3: LOST, 4: Next.CONFIRM_AND_TAKE, 5: LOST}),
+]
+
+
+@pytest.mark.parametrize(("record", "answers"), NEXT)
+def test_the_next_claim(record: Record, answers: dict[int, object]) -> None:
+    assert {start: outcome(next_claim, record, start) for start in answers} == answers
+
+
+# The reader wants to work on the claims behind `after` up to `upto`.
+PLAN = [
+    (NEW, {(0, 0): False, (0, 1): LOST}),
+    (DONE_3, {(3, 3): False, (2, 3): OLD, (3, 4): LOST}),
+    (OPEN_4, {(4, 4): False, (3, 4): True, (2, 4): LOST, (2, 3): OLD, (4, 5): LOST}),
+    (PLANNED_4, {(3, 4): True, (2, 4): LOST, (2, 3): OLD, (4, 5): LOST}),
+]
+
+
+@pytest.mark.parametrize(("record", "answers"), PLAN)
+def test_what_can_be_planned(record: Record, answers: dict[tuple[int, int], object]) -> None:
+    assert {asked: outcome(plan, record, *asked) for asked in answers} == answers
+
+
+SETTLE = [
+    (NEW, {0: False, 1: LOST}),
+    (DONE_3, {1: False, 3: False, 4: LOST}),
+    (OPEN_4, {3: False, 4: True, 5: LOST}),
+    (PLANNED_4, {3: False, 4: True, 5: LOST}),
+]
+
+
+@pytest.mark.parametrize(("record", "answers"), SETTLE)
+def test_what_is_confirmed(record: Record, answers: dict[int, object]) -> None:
+    assert {upto: outcome(settle, record, upto) for upto in answers} == answers
+
+
+@pytest.mark.parametrize("epoch", [0, 1, 3])
+def test_only_the_last_start_may_act(epoch: int) -> None:
+    check_epoch(Record(epoch=2), 2, "app")
+    with pytest.raises(Fenced, match=r"application 'app' was started again.*epoch 2") as caught:
+        check_epoch(Record(epoch=2), epoch, "app")
+    assert caught.value.data == {"application": "app", "epoch": epoch, "current": 2}
+
+
+# ---- slices
+
+SLICES = [
+    #  messages, spans, most, cut
+    (0, [], 3, []),
+    (5, [], 1, [(1, 5)]),
+    (5, [], 2, [(1, 3), (4, 5)]),
+    (5, [], 9, [(1, 1), (2, 2), (3, 3), (4, 4), (5, 5)]),
+    (6, [(2, 5)], 3, [(1, 5), (6, 6)]),
+    (6, [(3, 4)], 3, [(1, 2), (3, 4), (5, 6)]),
+    (6, [(1, 3), (2, 4)], 6, [(1, 4), (5, 5), (6, 6)]),
+    (6, [(1, 6)], 6, [(1, 6)]),
+]
+
+
+@pytest.mark.parametrize(("messages", "spans", "most", "cut"), SLICES)
+def test_a_claim_is_cut_between_groups(
+    messages: int, spans: list[tuple[int, int]], most: int, cut: list[tuple[int, int]]
+) -> None:
+    assert slices(messages, spans, most) == cut
+
+
+@given(st.data())
+def test_slices_cover_everything_once_and_cut_no_group(data: st.DataObject) -> None:
+    messages = data.draw(st.integers(1, 40))
+    position = st.integers(1, messages)
+    spans = data.draw(st.lists(st.tuples(position, position).map(lambda two: (min(two), max(two))), max_size=6))
+    most = data.draw(st.integers(1, 8))
+    cut = slices(messages, spans, most)
+    assert [n for first, last in cut for n in range(first, last + 1)] == list(range(1, messages + 1))
+    assert len(cut) <= most
+    for first, last in spans:
+        assert any(begins <= first and last <= ends for begins, ends in cut)

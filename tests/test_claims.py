@@ -1,0 +1,460 @@
+"""Claims and surveys: reading in bulk, over every store."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable
+from functools import partial
+from typing import Any
+
+import pytest
+
+from inorder import CheckpointLost, CheckpointTooOld, Fenced, Flags, NotFound, OptionsError, QueueManager
+from inorder.errors import ArgumentError, GetInhibited, QueueNotEmpty
+from inorder.options import GetOptions, OpenOptions
+from inorder.rules.ordering import UNSET, Cursor
+from inorder.rules.puts import Program
+from inorder.stores.base import Store
+from inorder.stores.claims import BULK_COLUMNS, Claim, Claimer, ClaimRequest, Slice, SurveyRequest
+from inorder.testing import ManualClock
+from inorder.testing.stores import RestartableStore
+
+ALL = 10**9
+BODY, DELIVERY = BULK_COLUMNS.index("body"), BULK_COLUMNS.index("delivery")
+GROUPS = GetOptions(logical=True, all_messages=True)
+LOGICAL = GetOptions(logical=True)
+PHYSICAL = GetOptions()
+STRICT = GetOptions(read_order="strict")
+STRICT_GROUPS = GetOptions(logical=True, all_messages=True, read_order="strict")
+
+
+class Application:
+    """One start of a reader that claims."""
+
+    def __init__(self, store: Store, name: str = "app", queue: str = "Q") -> None:
+        self.store = store
+        self.owner = store.connect(Program("tester", "application"))
+        handle = store.open(self.owner, queue, OpenOptions(input="shared", browse=True)).handle
+        start = store.begin_claims(handle, name)
+        self.settled, self.horizon = start.settled, start.horizon
+        self.claimer = Claimer(handle, name, start.epoch)
+
+    def claim(self, start: int, options: GetOptions = PHYSICAL, **limits: Any) -> Claim | None:
+        wanted = {"most": ALL, "most_bytes": ALL} | limits
+        return self.store.claim(ClaimRequest(self.claimer, start, options, **wanted))
+
+    def plan(self, after: int, upto: int, slices: int = 1) -> list[Slice]:
+        return list(self.store.plan_claims(self.claimer, after, upto, slices))
+
+    def bodies(self, upto: int, slices: int = 1) -> list[bytes]:
+        return [row[BODY] for row in self.rows(upto, slices)]
+
+    def rows(self, upto: int, slices: int = 1) -> list[tuple[Any, ...]]:
+        parts = self.plan(upto - 1, upto, slices)
+        return [row for part in parts for page in self.store.read_claim(self.claimer, part) for row in page]
+
+    def settle(self, upto: int) -> int:
+        return self.store.settle_claims(self.claimer, upto)
+
+    def survey(
+        self, options: GetOptions = PHYSICAL, cursor: Cursor = UNSET, **limits: Any
+    ) -> tuple[Cursor, list[bytes]]:
+        wanted = {"most": ALL, "most_bytes": ALL, "slices": 1} | limits
+        survey = self.store.survey(SurveyRequest(self.claimer.handle, options, cursor, **wanted))
+        rows = [
+            row
+            for one in survey.stretches
+            for page in self.store.read_stretch(self.claimer.handle, one)
+            for row in page
+        ]
+        assert len(rows) == survey.messages == sum(one.messages for one in survey.stretches)
+        return survey.cursor, [row[BODY] for row in rows]
+
+
+def store_of(qm: QueueManager) -> RestartableStore:
+    store: RestartableStore = qm._session.store  # type: ignore[assignment]
+    return store
+
+
+def put_all(qm: QueueManager, bodies: Iterable[bytes]) -> None:
+    for body in bodies:
+        qm.put("Q", body)
+
+
+# ---- the life of a claim
+
+
+def test_a_claim_hides_its_messages_and_they_can_be_read_again_and_again(qm: QueueManager) -> None:
+    put_all(qm, [b"a", b"b", b"c"])
+    app = Application(store_of(qm))
+    claim = app.claim(0, most=2)
+    assert claim is not None
+    assert claim[:5] == (1, 2, 2, 0, False)
+    assert [message.body for message in qm.browse("Q")] == [b"c"]
+    assert qm.status("Q").current_depth == 3, "claimed messages count in the depth"
+    assert app.bodies(1) == app.bodies(1) == [b"a", b"b"]
+    assert qm.units()[0].kind == "claim"
+    assert (qm.units()[0].name, qm.units()[0].gets, qm.units()[0].queue) == ("app#1", 2, "Q")
+
+
+def test_the_next_claim_confirms_the_one_before(qm: QueueManager) -> None:
+    put_all(qm, [b"a", b"b", b"c"])
+    app = Application(store_of(qm))
+    app.claim(0, most=2)
+    app.plan(0, 1)
+    claim = app.claim(1, most=2)
+    assert claim is not None
+    assert claim[:5] == (2, 1, 1, 2, False)
+    assert app.bodies(2) == [b"c"]
+    assert qm.status("Q").current_depth == 1
+    assert app.claim(2) is None
+    assert (qm.status("Q").current_depth, qm.units()) == (0, [])
+    (account,) = store_of(qm).claims()
+    assert account[1:2] + account[4:] == ("app", 2, 3, None)
+
+
+def test_nothing_to_take_writes_no_claim(qm: QueueManager) -> None:
+    app = Application(store_of(qm))
+    assert app.claim(0) is None
+    assert app.claim(0) is None
+    assert qm.units() == []
+
+
+def test_a_claim_that_is_not_planned_is_given_again_also_to_the_next_start(qm: QueueManager) -> None:
+    put_all(qm, [b"a", b"b"])
+    first = Application(store_of(qm)).claim(0, most=1)
+    again = Application(store_of(qm))
+    assert again.settled == 0
+    assert again.claim(0) == first
+    assert again.bodies(1) == [b"a"]
+
+
+def test_a_planned_claim_that_the_checkpoint_does_not_know_is_refused(qm: QueueManager) -> None:
+    put_all(qm, [b"a", b"b"])
+    app = Application(store_of(qm))
+    app.claim(0, most=1)
+    app.plan(0, 1)
+    again = Application(store_of(qm))
+    with pytest.raises(CheckpointLost, match=r"claim 1 of application 'app' is being worked on.*release"):
+        again.claim(0)
+    assert again.bodies(1) == [b"a"], "with the right checkpoint it goes on"
+
+
+def test_a_checkpoint_that_is_too_old_or_knows_too_much_is_refused(qm: QueueManager) -> None:
+    put_all(qm, [b"a", b"b", b"c"])
+    app = Application(store_of(qm))
+    app.claim(0, most=1)
+    app.claim(1, most=1)
+    with pytest.raises(CheckpointTooOld, match="ends with claim 0, but claims up to 1 are over"):
+        app.claim(0)
+    with pytest.raises(CheckpointTooOld, match=r"claim 1 .* is over"):
+        app.plan(0, 1)
+    with pytest.raises(CheckpointLost, match="knows claim 5, but the queue gave no more than 2"):
+        app.claim(5)
+    with pytest.raises(CheckpointLost):
+        app.plan(4, 5)
+    with pytest.raises(CheckpointLost):
+        app.settle(3)
+    assert app.bodies(2) == [b"b"], "nothing has changed"
+
+
+def test_settle_is_idempotent(qm: QueueManager) -> None:
+    put_all(qm, [b"a", b"b"])
+    app = Application(store_of(qm))
+    app.claim(0)
+    assert (app.settle(0), app.settle(1), app.settle(1)) == (0, 2, 0)
+    assert Application(store_of(qm)).settled == 1
+    assert qm.status("Q").current_depth == 0
+
+
+def test_an_older_epoch_is_fenced_everywhere(qm: QueueManager) -> None:
+    put_all(qm, [b"a"])
+    old = Application(store_of(qm))
+    old.claim(0)
+    (part,) = old.plan(0, 1)
+    Application(store_of(qm))
+    for call in (
+        lambda: old.claim(0),
+        lambda: old.plan(0, 1),
+        lambda: old.settle(1),
+        lambda: next(store_of(qm).read_claim(old.claimer, part)),
+    ):
+        with pytest.raises(Fenced, match="epoch 2, this reader has 1"):
+            call()
+    assert qm.status("Q").current_depth == 1
+
+
+def test_two_applications_share_a_queue(qm: QueueManager) -> None:
+    put_all(qm, [b"a", b"b", b"c"])
+    one, two = Application(store_of(qm), "one"), Application(store_of(qm), "two")
+    one.claim(0, most=1)
+    two.claim(0, most=1)
+    assert (one.bodies(1), two.bodies(1)) == ([b"a"], [b"b"])
+
+
+def test_release_returns_the_messages_to_their_places_and_the_number_never_returns(qm: QueueManager) -> None:
+    put_all(qm, [b"a", b"b", b"c"])
+    app = Application(store_of(qm))
+    app.claim(0, most=2)
+    app.plan(0, 1)
+    assert store_of(qm).release_claims("Q", "app") == 2
+    assert [(message.body, message.backout_count) for message in qm.browse("Q")] == [(b"a", 1), (b"b", 1), (b"c", 0)]
+    assert store_of(qm).release_claims("Q", "app") == 0
+    with pytest.raises(Fenced):
+        app.claim(0)
+    again = Application(store_of(qm))
+    assert again.settled == 1
+    with pytest.raises(CheckpointTooOld, match="released"):
+        again.plan(0, 1)
+    claim = again.claim(1)
+    assert claim is not None
+    assert claim[:4] == (2, 3, 3, 0), "what was released was not delivered"
+
+
+def test_finish_confirms_for_a_reader_that_has_stopped(qm: QueueManager) -> None:
+    put_all(qm, [b"a", b"b"])
+    app = Application(store_of(qm))
+    app.claim(0)
+    assert store_of(qm).finish_claims("Q", "app", 1) == 2
+    assert store_of(qm).finish_claims("Q", "app", 1) == 0
+    assert qm.status("Q").current_depth == 0
+    with pytest.raises(CheckpointLost):
+        store_of(qm).finish_claims("Q", "app", 2)
+
+
+def test_an_unknown_application_cannot_be_settled(qm: QueueManager) -> None:
+    store = store_of(qm)
+    for settle in (partial(store.finish_claims, "Q", "nobody", 1), partial(store.release_claims, "Q", "nobody")):
+        with pytest.raises(NotFound, match="application 'nobody' never claimed anything on Q"):
+            settle()
+
+
+def test_claims_outlive_their_connection_and_a_restart(qm: QueueManager) -> None:
+    put_all(qm, [b"a", b"b"])
+    app = Application(store_of(qm))
+    app.claim(0, most=1)
+    app.plan(0, 1)
+    store_of(qm).disconnect(app.owner)
+    store_of(qm).restart()
+    again = Application(store_of(qm))
+    assert again.bodies(1) == [b"a"]
+    again.claim(1)
+    assert again.bodies(2) == [b"b"]
+
+
+def test_claimed_messages_do_not_expire_until_they_are_released(qm: QueueManager, clock: ManualClock) -> None:
+    qm.put("Q", b"short", expiry=5)
+    app = Application(store_of(qm))
+    app.claim(0)
+    before = app.rows(1)
+    clock.advance(60)
+    assert app.rows(1) == before, "the same at every attempt"
+    assert qm.status("Q").current_depth == 1
+    store_of(qm).release_claims("Q", "app")
+    assert qm.status("Q").current_depth == 0
+
+
+def test_a_queue_with_an_open_claim_stays_and_a_new_one_knows_no_claims(qm: QueueManager) -> None:
+    put_all(qm, [b"a"])
+    app = Application(store_of(qm))
+    app.claim(0)
+    store_of(qm).disconnect(app.owner)
+    qm.close_queue("Q")
+    with pytest.raises(QueueNotEmpty, match="units of work"):
+        qm.delete_queue("Q", purge=True)
+    store_of(qm).release_claims("Q", "app")
+    qm.delete_queue("Q", purge=True)
+    qm.create_queue("Q")
+    assert (store_of(qm).claims(), qm.units()) == ([], [])
+    assert Application(store_of(qm)).settled == 0
+
+
+def test_gets_must_be_allowed(qm: QueueManager) -> None:
+    put_all(qm, [b"a"])
+    app = Application(store_of(qm))
+    qm.alter_queue("Q", get_allowed=False)
+    with pytest.raises(GetInhibited):
+        app.claim(0)
+
+
+# ---- which messages
+
+
+def test_limits_by_count_and_by_bytes(qm: QueueManager) -> None:
+    put_all(qm, [b"aaaa", b"bb", b"c", b"dddddd"])
+    app = Application(store_of(qm))
+    taken = []
+    for number, most_bytes in enumerate([6, 6, 1]):
+        app.claim(number, most_bytes=most_bytes)
+        taken.append(app.bodies(number + 1))
+    assert taken == [[b"aaaa", b"bb"], [b"c"], [b"dddddd"]]
+
+
+def test_by_priority_and_nothing_above_the_horizon(qm: QueueManager) -> None:
+    for body, priority in [(b"low", 1), (b"high", 8), (b"middle", 4)]:
+        qm.put("Q", body, priority=priority)
+    app = Application(store_of(qm))
+    qm.put("Q", b"later", priority=9)
+    app.claim(0, horizon=app.horizon)
+    assert app.bodies(1) == [b"high", b"middle", b"low"]
+    assert app.claim(1, horizon=app.horizon) is None
+
+
+def test_whole_groups_in_logical_order_a_large_one_whole(qm: QueueManager) -> None:
+    groups = interleaved(qm, {b"x": 3, b"y": 2, b"z": 4})
+    app = Application(store_of(qm))
+    app.claim(0, GROUPS, most=4)
+    assert app.bodies(1) == groups[b"x"]
+    app.claim(1, GROUPS, most=1)
+    assert app.bodies(2) == groups[b"y"]
+    app.claim(2, GROUPS, most=6)
+    assert app.bodies(3) == groups[b"z"]
+
+
+def test_incomplete_groups_are_left_and_hold_back_a_strict_claim(qm: QueueManager) -> None:
+    groups = interleaved(qm, {b"x": 3, b"y": 2}, without=[(b"x", 2)])
+    relaxed, strict = Application(store_of(qm), "relaxed"), Application(store_of(qm), "strict")
+    assert strict.claim(0, STRICT_GROUPS) is None
+    relaxed.claim(0, GROUPS)
+    assert relaxed.bodies(1) == groups[b"y"]
+
+
+def test_without_whole_groups_a_group_goes_on_in_the_next_claim(qm: QueueManager) -> None:
+    groups = interleaved(qm, {b"x": 3, b"y": 2})
+    app = Application(store_of(qm))
+    read = []
+    for number in range(5):
+        app.claim(number, LOGICAL, most=1)
+        read += app.bodies(number + 1)
+    assert read == [*groups[b"x"], *groups[b"y"]]
+
+
+def test_a_strict_claim_stops_before_what_is_pending(qm: QueueManager) -> None:
+    qm.put("Q", b"a")
+    with qm.unit_of_work():
+        qm.put("Q", b"b")
+        app = Application(store_of(qm))
+        app.claim(0, STRICT)
+        assert app.bodies(1) == [b"a"]
+        assert app.claim(1, STRICT) is None
+    app.claim(1, STRICT)
+    assert app.bodies(2) == [b"b"]
+
+
+def test_segments_stay_together(qm: QueueManager) -> None:
+    qm.alter_queue("Q", max_length=16)
+    qm.put("Q", bytes(range(40)), flags=Flags.SEGMENTATION_ALLOWED)
+    qm.put("Q", b"x")
+    app = Application(store_of(qm))
+    app.claim(0, GROUPS, most=1)
+    assert app.bodies(1) == [bytes(range(16)), bytes(range(16, 32)), bytes(range(32, 40))]
+    app.claim(1, GetOptions(logical=True, complete=True), most=1)
+    assert app.bodies(2) == [b"x"]
+
+
+def test_marks_end_with_the_claim(qm: QueueManager) -> None:
+    qm.put("Q", b"a")
+    handle = qm.open("Q", browse=True, co_op=True)
+    handle.browse_first(mark_handle=True)
+    app = Application(store_of(qm))
+    app.claim(0)
+    store_of(qm).release_claims("Q", "app")
+    assert handle.browse_first(unmarked=True).body == b"a"
+
+
+# ---- slices
+
+
+def test_slices_are_the_same_each_time_and_never_cut_a_group(qm: QueueManager) -> None:
+    interleaved(qm, {bytes([65 + n]): 1 + n % 4 for n in range(12)})
+    app = Application(store_of(qm))
+    app.claim(0, GROUPS)
+    parts = app.plan(0, 1, slices=4)
+    assert parts == app.plan(0, 1, slices=4)
+    assert [one[1:3] for one in parts] == [(1, 10), (11, 20), (21, 30)]
+    groups = [
+        {row[BULK_COLUMNS.index("group_id")] for page in store_of(qm).read_claim(app.claimer, part) for row in page}
+        for part in parts
+    ]
+    assert sum(map(len, groups)) == len(set.union(*groups)) == 12
+    assert [row[DELIVERY] for row in app.rows(1, 4)] == list(range(1, len(app.rows(1)) + 1))
+
+
+# ---- surveys
+
+
+def test_a_survey_shows_everything_and_changes_nothing(qm: QueueManager) -> None:
+    for body, priority in [(b"low", 1), (b"high", 8), (b"middle", 4), (b"last", 1)]:
+        qm.put("Q", body, priority=priority)
+    app = Application(store_of(qm))
+    for slices in (1, 2, 9):
+        assert app.survey(slices=slices)[1] == [b"high", b"middle", b"low", b"last"]
+    assert qm.status("Q").current_depth == 4
+
+
+def test_a_strict_survey_goes_on_where_it_stood_and_misses_nothing(qm: QueueManager) -> None:
+    put_all(qm, [b"a", b"b", b"c"])
+    app = Application(store_of(qm))
+    cursor, shown = app.survey(STRICT, most=2)
+    assert shown == [b"a", b"b"]
+    qm.put("Q", b"urgent", priority=9)
+    cursor, shown = app.survey(STRICT, cursor)
+    assert shown == [b"urgent", b"c"]
+    assert app.survey(STRICT, cursor)[1] == []
+
+
+def test_a_survey_in_logical_order_shows_whole_groups(qm: QueueManager) -> None:
+    groups = interleaved(qm, {b"x": 3, b"y": 2, b"z": 2}, without=[(b"y", 2)])
+    qm.put("Q", b"alone")
+    app = Application(store_of(qm))
+    assert app.survey(GROUPS, slices=2)[1] == [*groups[b"x"], *groups[b"z"], b"alone"]
+    assert app.survey(STRICT_GROUPS, slices=2)[1] == groups[b"x"]
+
+
+# ---- bad input
+
+
+@pytest.mark.parametrize(
+    ("options", "limits", "error", "text"),
+    [
+        (GetOptions(lock_id=3), {}, OptionsError, "in bulk"),
+        (GetOptions(all_messages=True), {}, OptionsError, "logical"),
+        (PHYSICAL, {"most": 0}, ArgumentError, "most must be an integer from 1 on, not 0"),
+        (PHYSICAL, {"most_bytes": 1.5}, ArgumentError, "most_bytes must be an integer from 1 on"),
+    ],
+)
+def test_bad_requests_change_nothing(
+    qm: QueueManager, options: GetOptions, limits: dict[str, Any], error: type[Exception], text: str
+) -> None:
+    put_all(qm, [b"a"])
+    app = Application(store_of(qm))
+    with pytest.raises(error, match=text):
+        app.claim(0, options, **limits)
+    with pytest.raises(error, match=text):
+        app.survey(options, **limits)
+    assert qm.units() == []
+
+
+@pytest.mark.parametrize("name", ["", "x" * 257, 7, None])
+def test_an_application_has_a_name(qm: QueueManager, name: Any) -> None:
+    with pytest.raises(ArgumentError, match="application must be a text of 1 to 256 characters"):
+        Application(store_of(qm), name)
+
+
+# ---- groups that are put mixed
+
+
+def interleaved(
+    qm: QueueManager, sizes: dict[bytes, int], without: Iterable[tuple[bytes, int]] = (), seed: int = 1
+) -> dict[bytes, list[bytes]]:
+    """Puts groups of these sizes, mixed; members left out. What each has, in order."""
+    waiting = [(name, number) for name, size in sizes.items() for number in range(1, size + 1)]
+    random.Random(seed).shuffle(waiting)
+    heads = [(name, 1) for name in sizes]
+    order = heads + [one for one in waiting if one[1] > 1]
+    for name, number in order:
+        if (name, number) in without:
+            continue
+        flags = Flags.IN_GROUP | (Flags.LAST_IN_GROUP if number == sizes[name] else Flags.NONE)
+        qm.put("Q", b"%s%d" % (name, number), group_id=name.ljust(24, b"."), sequence_number=number, flags=flags)
+    return {name: [b"%s%d" % (name, number) for number in range(1, size + 1)] for name, size in sizes.items()}

@@ -1,0 +1,119 @@
+"""Every store gives the answers of the memory store to the same history of claims, surveys, puts and gets."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NamedTuple
+
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.support import fresh_manager
+from tests.test_claims import BODY, DELIVERY, GROUPS, LOGICAL, PHYSICAL, STRICT, STRICT_GROUPS, Application, store_of
+
+from inorder import Flags, InorderError, QueueManager
+from inorder.options import GetOptions
+
+Order = Literal["put", "prepare", "commit"]
+OPTIONS = (PHYSICAL, GROUPS, LOGICAL, STRICT, STRICT_GROUPS, GetOptions(logical=True, complete=True))
+SURVEYED = (PHYSICAL, GROUPS, STRICT, STRICT_GROUPS)
+
+
+class Step(NamedTuple):
+    """An act, and two numbers that it goes by."""
+
+    act: str
+    n: int
+    m: int
+
+
+class History:
+    """Acts on the queue R of one store, each with its answer."""
+
+    def __init__(self, qm: QueueManager, order: Order) -> None:
+        self.qm, self.store = qm, store_of(qm)
+        qm.create_queue("R", order=order, max_length=16)
+        self.start(0, 0)
+
+    def act(self, step: Step) -> Any:
+        try:
+            return getattr(self, step.act)(step.n, step.m)
+        except InorderError as error:
+            return step.act, type(error).__name__
+
+    def put(self, n: int, m: int) -> Any:
+        return self.qm.put("R", b"%d" % n, priority=m % 3).sequence_number
+
+    def member(self, n: int, m: int, flags: int = Flags.IN_GROUP) -> None:
+        group_id = (b"g%d" % (n % 3)).ljust(24, b".")
+        self.qm.put("R", b"%d/%d" % (n % 3, m), group_id=group_id, sequence_number=m, flags=flags)
+
+    def last(self, n: int, m: int) -> None:
+        self.member(n, m, Flags.IN_GROUP | Flags.LAST_IN_GROUP)
+
+    def segmented(self, n: int, m: int) -> None:
+        self.qm.put("R", bytes(range(9 * m)), flags=Flags.SEGMENTATION_ALLOWED)
+
+    def held(self, n: int, m: int) -> None:
+        self.qm.put("R", b"held%d" % n, syncpoint=True)
+
+    def commit(self, n: int, m: int) -> None:
+        self.qm.commit()
+
+    def back_out(self, n: int, m: int) -> None:
+        self.qm.back_out()
+
+    def get(self, n: int, m: int) -> bytes:
+        return self.qm.get("R").body
+
+    def get_held(self, n: int, m: int) -> bytes:
+        return self.qm.get("R", syncpoint=True).body
+
+    def start(self, n: int, m: int) -> None:
+        self.application = Application(self.store, queue="R")
+        self.done = self.application.settled
+
+    def claim(self, n: int, m: int) -> Any:
+        claim = self.application.claim(self.done, OPTIONS[n % 6], most=m, most_bytes=4 + n)
+        if claim is None:
+            return None
+        self.done = claim.number
+        rows = self.application.rows(claim.number, m)
+        return claim[:5], [(*row[: DELIVERY + 1], *row[28:31], row[BODY]) for row in rows]
+
+    def plan(self, n: int, m: int) -> Any:
+        return self.application.plan(max(0, self.done - 1), self.done, m)
+
+    def settle(self, n: int, m: int) -> int:
+        return self.application.settle(self.done)
+
+    def release(self, n: int, m: int) -> int:
+        return self.store.release_claims("R", "app")
+
+    def survey(self, n: int, m: int) -> Any:
+        options = SURVEYED[n % 4]
+        some = self.application.survey(options, most=m, most_bytes=4 + n, slices=m)
+        rest = self.application.survey(options, some[0], slices=m) if n % 4 > 1 else None
+        return some, rest, self.application.survey(options, slices=m)
+
+    def everything(self) -> Any:
+        messages = [(one.body, one.backout_count) for one in self.qm.browse("R", read_order="relaxed")]
+        return messages, self.qm.status("R").current_depth, [(*one[:2], *one[3:6]) for one in self.store.claims()]
+
+
+ACTS = (
+    "put member member last segmented held commit back_out get get_held claim claim claim plan settle release start "
+    "survey survey"
+)
+STEPS = st.lists(
+    st.builds(Step, st.sampled_from(ACTS.split()), st.integers(0, 9), st.integers(1, 5)), min_size=5, max_size=40
+)
+
+
+def play(kind: str, order: Order, steps: list[Step]) -> list[Any]:
+    with fresh_manager(kind) as qm:
+        history = History(qm, order)
+        return [*map(history.act, steps), history.everything()]
+
+
+@given(order=st.sampled_from(["put", "commit"]), steps=STEPS)
+def test_stores_agree_on_claims(order: Order, steps: list[Step]) -> None:
+    assert play("sqlite", order, steps) == play("memory", order, steps)
