@@ -15,9 +15,7 @@ from pathlib import Path
 import pytest
 from tools.proof import crash
 from tools.proof.checker import OBSERVER, ROUNDS, STORE, check_database, check_folder, main, run_observer
-from tools.proof.crash import RANDOM, Life, live, lives_of
-
-from inorder.stores.sqlite.points import POINTS
+from tools.proof.crash import POINTS, RANDOM, Life, live, lives_of
 
 SEED = int(os.environ.get("INORDER_CRASH_SEED", random.SystemRandom().getrandbits(32)))
 OFTEN = ("begun", "written", "committed", "before-sync", "synced", "settled")  # points that every worker comes to soon

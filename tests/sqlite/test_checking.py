@@ -9,6 +9,7 @@ import pytest
 
 from inorder import Flags, Match, QueueManager, connect
 from inorder.options import GetOptions, OpenOptions
+from inorder.stores.base import StageRequest
 from inorder.stores.claims import Claimer, ClaimRequest
 from inorder.stores.sqlite import SqliteStore
 from inorder.stores.sqlite.checking import problems
@@ -45,6 +46,8 @@ def qm(store: SqliteStore) -> QueueManager:
     handle = store.open(qm._session.owner, "Q", OpenOptions(input="shared")).handle
     claimer = Claimer(handle, "app", store.begin_claims(handle, "app").epoch)
     store.claim(ClaimRequest(claimer, 0, GetOptions(), most=2, most_bytes=2))
+    handle = store.open(qm.owner, "Q", OpenOptions(output=True)).handle
+    store.stage(StageRequest(handle, "staged", 2, {"body": [b"1", b"333"]}, 60.0))
     return qm
 
 
@@ -103,6 +106,17 @@ FAULTS = {
     "contents, length": ("UPDATE content SET body = x'00' WHERE length(body) = 2", "1 octets, 2 are noted"),
     "contents, without": (f"DELETE FROM message WHERE id = {A_MESSAGE}", "its message is gone"),
     "contents, leftover": ("INSERT INTO leftover SELECT id FROM message", "is to be removed"),
+    "stagings": ("UPDATE staging SET messages = messages + 1", "3 messages of 4 bytes are noted, 2 of 4 are there"),
+    "stagings, unit": ("DELETE FROM staging", "stages nothing"),
+    "stagings, rows": ("UPDATE staged SET unit = 1", "its staging is missing"),
+    "stagings, contents": (
+        "DELETE FROM content WHERE id IN (SELECT id FROM staged)",
+        "staged message 25: its content",
+    ),
+    "stagings, length": ("UPDATE content SET body = x'00' WHERE length(body) = 3", "1 octets, 3 are noted"),
+    "stagings, message": (f"UPDATE staged SET id = {A_MESSAGE} WHERE row = 0", "it is on a queue, too"),
+    "stagings, leftover": ("INSERT INTO leftover SELECT id FROM staged", "its content is to be removed"),
+    "stagings, twice": ("UPDATE staged SET id = 999", "number 999 is staged twice"),
     "readers": (f"INSERT INTO entered VALUES ({A_QUEUE}, x'41', 999, '')", "handle 999 is inside"),
     "waits": (f"INSERT INTO edge VALUES (1, {A_QUEUE}, 0, 1)", "does not wait"),
     "references": ("DELETE FROM unit WHERE kind = 'session'", "what it refers to in unit is missing"),

@@ -11,7 +11,7 @@ import pytest
 import inorder
 from inorder import QueueManager
 from inorder.errors import OrderUnsupported, StoreFull
-from inorder.stores.sqlite import SqliteStore, store
+from inorder.stores.sqlite import SqliteStore, calls
 from inorder.stores.sqlite.checking import problems
 
 
@@ -83,7 +83,7 @@ def test_a_commit_whose_contents_cannot_be_removed_yet_has_happened(
         raise StoreFull("the disk is full")
 
     with monkeypatch.context() as trouble:
-        trouble.setattr(store, "remove_some", full)
+        trouble.setattr(calls, "remove_some", full)
         qm.commit()
     assert (qm.depth("Q"), qm.units()) == (0, [])
     qm.discard_expired()

@@ -27,7 +27,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from inorder.stores.sqlite.points import POINTS, VARIABLE
+from inorder.stores.sqlite.points import POINTS as ALL_POINTS
+from inorder.stores.sqlite.points import VARIABLE
 
 from .acts import Finding
 from .checker import OBSERVER, ROUNDS, STORE, check_round, check_store, run_observer, told
@@ -41,6 +42,7 @@ STEPS_MAX = 1_000_000
 ROUNDS_OF_STORE = 8
 RANDOM = "random moment"
 NTH = (1, 3, 10, 40)
+POINTS = [point for point in ALL_POINTS if point not in ("staged", "settled-staging")]  # workers stage nothing
 RARE, NTH_OF_RARE = ("reaping", "checkpoint"), (1, 1, 2)  # points that a worker comes to a few times
 
 

@@ -169,12 +169,12 @@ class Unit:
     """A unit that is not settled: what an operator sees of it.
 
     Args:
-        kind: a connection's own unit of work ("session"), "prepared", "confirm" (a confirm id), "lock", "claim", or
+        kind: a connection's own unit of work ("session"), "prepared", "confirm" (a confirm id), "lock", "claim" or
             "staging".
         name: of a prepared unit or a staging; the id of a confirm or lock unit; the application and number of a claim;
             empty for a connection's own.
         queue: of a confirm or lock unit: the queue on which the id lives (A-15); of a claim: what it reads; of a
-            staging its queue; else empty.
+            staging: what it is for; else empty.
         program: who began it.
         started_at: seconds since 1970.
         puts, gets, locks: messages that it holds.
@@ -213,7 +213,7 @@ Progress = Callable[[int, int], object]  # bytes done, bytes in all
 
 
 class Store(ClaimVerbs, StagingVerbs, Protocol):
-    """A store of queues, used by any number of connections at once; what stages is in `base_staging`.
+    """A store of queues, used by any number of connections at once.
 
     Errors common to all verbs: `ConnectionBroken` (2009) after the store was stopped or restarted under the
     caller; `StoreError` for trouble with the medium, after which nothing has changed.

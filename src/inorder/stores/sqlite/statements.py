@@ -15,11 +15,8 @@ def _named(file: str) -> dict[str, str]:
     return {name: text.strip() for name, text in found}
 
 
-_STATEMENTS = (
-    _named("queries.sql") | _named("queries_owners.sql") | _named("queries_claims.sql") | _named("queries_bulk.sql")
-)
-
-
+_FILES = ("queries.sql", "queries_owners.sql", "queries_claims.sql", "queries_bulk.sql")
+_STATEMENTS = {name: text for file in _FILES for name, text in _named(file).items()}
 _FRAGMENTS = _named("fragments_claims.sql")
 
 

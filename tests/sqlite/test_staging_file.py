@@ -1,0 +1,231 @@
+"""Stagings in a file: on disk when the call returns, kept by restarts and backups, settled wholly or not at all."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.staged import KEY, Writer, letters
+from tests.support import bodies
+
+import inorder
+from inorder.housekeeping import tidy
+from inorder.stores.base import Settled
+from inorder.stores.sqlite import SqliteStore, leftovers
+from inorder.stores.sqlite import log as sync_log
+from inorder.stores.sqlite.checking import problems
+from inorder.stores.sqlite.points import VARIABLE
+from inorder.testing import ManualClock
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "orders.db"
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture
+def writer(path: Path, clock: ManualClock) -> Iterator[Writer]:
+    store = SqliteStore(path, clock=clock)
+    qm = inorder.connect(store, program="test")
+    qm.create_queue("Q")
+    yield Writer(store, qm)
+    store.close_store()
+
+
+def rows_in(writer: Writer, table: str) -> int:
+    assert isinstance(writer.store, SqliteStore)
+    with writer.store.verb(writes=False) as verb:
+        count: int = verb.value(f"SELECT count(*) FROM {table}")
+        return count
+
+
+def is_sound(writer: Writer) -> bool:
+    assert isinstance(writer.store, SqliteStore)
+    assert problems(writer.store) == []
+    return True
+
+
+def test_contents_are_written_at_the_stage_and_stay_at_the_settle(writer: Writer) -> None:
+    writer.stage("one", letters("abc"), group_key=[1, 1, None])
+    assert [rows_in(writer, table) for table in ("content", "staged", "message")] == [3, 3, 0]
+    assert is_sound(writer)
+    writer.settle("one")
+    assert [rows_in(writer, table) for table in ("content", "staged", "message", "staging", "unit")] == [3, 0, 3, 0, 0]
+    assert is_sound(writer)
+
+
+def test_every_act_is_on_disk_when_it_returns(writer: Writer, monkeypatch: pytest.MonkeyPatch) -> None:
+    writer.handle()
+    writer.qm.put_many("Q", [b""] * 3)
+    syncs: list[int] = []
+    monkeypatch.setattr(sync_log, "sync_data", syncs.append)
+    writer.stage("one", letters("ab"), persistent=[False, False])
+    assert len(syncs) == 1
+    writer.settle("one")
+    assert len(syncs) == 2
+    writer.stage("two", letters("ab"))
+    writer.store.undo_staging(["two"])
+    assert len(syncs) == 4
+    writer.store.undo_staging(["two"])
+    assert writer.store.in_ledger("Q", KEY) is not None
+    assert len(syncs) == 4
+
+
+def test_a_large_staging_goes_in_steps(writer: Writer, monkeypatch: pytest.MonkeyPatch, clock: ManualClock) -> None:
+    monkeypatch.setattr(leftovers, "STEP_CONTENTS", 10)
+    for name in ("undone", "over"):
+        writer.stage(name, [b"x"] * 35, lasts=10.0)
+    commits = rows_in(writer, "content")
+    assert commits == 70
+    writer.store.undo_staging(["undone"])
+    assert (rows_in(writer, "content"), rows_in(writer, "leftover")) == (35, 0)
+    clock.advance(10.0)
+    tidy(writer.store)
+    assert [rows_in(writer, table) for table in ("content", "leftover", "staged", "unit")] == [0, 0, 0, 0]
+    assert is_sound(writer)
+
+
+def test_a_deleted_queue_leaves_nothing_of_its_stagings(writer: Writer) -> None:
+    writer.qm.create_queue("R")
+    handle = writer.handle("R")
+    writer.put(letters("ab"), queue="R")
+    writer.stage("r", letters("ab"), queue="R")
+    writer.qm.close_queue("R")
+    writer.store.close(handle)
+    writer.qm.delete_queue("R", purge=True)
+    assert [rows_in(writer, table) for table in ("content", "staged", "staging", "unit", "ledger")] == [0] * 5
+    assert is_sound(writer)
+
+
+def reopened(writer: Writer, path: Path, clock: ManualClock) -> Iterator[Writer]:
+    store = SqliteStore(path, clock=clock)
+    try:
+        again = Writer(store, inorder.connect(store, program="again"))
+        again.counts = dict(writer.counts)
+        yield again
+    finally:
+        store.close_store()
+
+
+def test_a_staging_and_the_ledger_are_there_when_the_store_is_opened_again(
+    writer: Writer, path: Path, clock: ManualClock
+) -> None:
+    writer.put(letters("a"))
+    writer.stage("one", letters("bcd"), group_key=[1, 1, 2], order_key=[3, 2, 1])
+    writer.store.close_store()
+    for again in reopened(writer, path, clock):
+        assert is_sound(again)
+        assert again.store.in_ledger("Q", KEY) is not None
+        assert again.settle("one", key=KEY._replace(batch="1")).messages == 3
+        assert bodies(again.qm) == letters("adcb")
+
+
+def test_a_backup_has_the_stagings(writer: Writer, tmp_path: Path, clock: ManualClock) -> None:
+    writer.stage("one", letters("ab"))
+    writer.qm.backup(tmp_path / "copy.db")
+    writer.settle("one")
+    writer.counts["one"] = 2
+    for again in reopened(writer, tmp_path / "copy.db", clock):
+        assert is_sound(again)
+        assert again.settle("one").messages == 2
+
+
+CHILD = """
+import sys, inorder
+from inorder.stores.sqlite import SqliteStore
+from tests.staged import Writer
+store = SqliteStore(sys.argv[1])
+writer = Writer(store, inorder.connect(store, program="child"))
+writer.qm.create_queue("Q", order="commit")
+writer.stage("one", [b"a", b"b"], group_key=[1, 1])
+writer.stage("two", [b"c"])
+writer.settle("one", "two")
+"""
+
+
+def run_child(code: str, path: Path, point: str = "") -> int:
+    root = Path(__file__).parents[2]
+    environment = dict(os.environ) | {"PYTHONPATH": os.pathsep.join([str(root / "src"), str(root)])}
+    environment |= {VARIABLE: point} if point else {}
+    done = subprocess.run([sys.executable, "-c", code, str(path)], env=environment, check=False, timeout=60)
+    return done.returncode
+
+
+def killed_at(path: Path, point: str) -> int:
+    return run_child(CHILD, path, point)
+
+
+@pytest.mark.parametrize(("point", "staged"), [("staged:1", 2), ("staged:2", 3), ("settled-staging:1", 3)])
+def test_a_writer_that_is_killed_leaves_what_it_staged_and_nothing_of_a_settle(
+    path: Path, point: str, staged: int
+) -> None:
+    assert killed_at(path, point) == -signal.SIGKILL
+    store = SqliteStore(path)
+    try:
+        writer = Writer(store, inorder.connect(store, program="next"))
+        assert is_sound(writer)
+        assert sum(unit.puts for unit in writer.qm.units()) == staged
+        assert bodies(writer.qm) == []
+        assert writer.store.in_ledger("Q", KEY) is None
+        writer.counts = {"one": 2, "two": 1}
+        if staged == 3:
+            assert writer.settle("one", "two") == Settled(already=False, messages=3)
+            assert bodies(writer.qm) == letters("abc")
+        assert is_sound(writer)
+    finally:
+        store.close_store()
+
+
+def test_a_settle_that_is_killed_after_its_commit_is_known_to_the_next(path: Path) -> None:
+    """The batch is written once more, and put once."""
+    points = 0
+    while True:
+        points += 1
+        code = killed_at(path.with_name(f"{points}.db"), f"committed:{points}")
+        store = SqliteStore(path.with_name(f"{points}.db"))
+        try:
+            writer = Writer(store, inorder.connect(store, program="next"))
+            if not any(queue.name == "Q" for queue in writer.qm.queues()):
+                continue
+            writer.stage("again", letters("abc"))
+            settled = writer.settle("again")
+            assert bodies(writer.qm) == letters("abc")
+            assert is_sound(writer)
+            if code == 0 or settled.already:
+                break
+        finally:
+            store.close_store()
+    assert settled.already
+
+
+STAGE_TWO = """
+import sys, inorder
+from inorder.stores.sqlite import SqliteStore
+from tests.staged import Writer
+store = SqliteStore(sys.argv[1])
+Writer(store, inorder.connect(store, program="other")).stage("two", [b"c", b"d"])
+"""
+
+
+def test_two_processes_stage_and_one_settles(path: Path) -> None:
+    store = SqliteStore(path)
+    try:
+        writer = Writer(store, inorder.connect(store, program="test"))
+        writer.qm.create_queue("Q")
+        writer.stage("one", letters("ab"))
+        assert run_child(STAGE_TWO, path) == 0
+        writer.counts["two"] = 2
+        assert writer.settle("two", "one").messages == 4
+        assert bodies(writer.qm) == letters("cdab")
+    finally:
+        store.close_store()

@@ -1,0 +1,331 @@
+"""What is staged is invisible, limited, gone after its time, and put once: the ledger (spark 3)."""
+
+from __future__ import annotations
+
+import pytest
+from tests.staged import IN, KEY, LAST, LASTS, Writer, joined, key, letters, shape
+from tests.support import bodies, drained, snapshot, told, waiting
+
+from inorder import (
+    ArgumentError,
+    Flags,
+    NoMessageAvailable,
+    NotFound,
+    NotOpenFor,
+    PutInhibited,
+    QueueDeleted,
+    QueueFull,
+    QueueManager,
+    StagingGone,
+    UnitExists,
+    UnknownQueue,
+    connect,
+)
+from inorder.housekeeping import tidy
+from inorder.options import OpenOptions
+from inorder.stores.base import LedgerKey, Settled, StageRequest
+from inorder.testing import ManualClock
+from inorder.testing.stores import RestartableStore
+
+SEGMENT, LAST_SEGMENT = int(Flags.SEGMENT), int(Flags.LAST_SEGMENT)
+G = b"G".ljust(24, b"\0")
+H = b"H".ljust(24, b"\0")
+
+
+@pytest.fixture
+def writer(store: RestartableStore, qm: QueueManager) -> Writer:
+    return Writer(store, qm)
+
+
+# ---- outside the queue
+
+
+def test_what_is_staged_is_in_nobodys_way(writer: Writer, clock: ManualClock) -> None:
+    qm = writer.qm
+    before = snapshot(qm)[:3]
+    writer.store.open(qm.owner, "Q", OpenOptions(output=True))
+    writer.stage("one", letters("ab"), group_key=[1, 1])
+    assert snapshot(qm)[2] == before[2]
+    assert (qm.depth("Q"), qm.status("Q").uncommitted, bodies(qm)) == (0, 0, [])
+    with pytest.raises(NoMessageAvailable):
+        qm.get("Q", read_order="strict")
+    assert qm.order_view("Q").unresolved_puts == 0
+    qm.alter_queue("Q", order="commit")
+    qm.put("Q", b"c")
+    assert bodies(qm, read_order="strict") == [b"c"]
+    clock.advance(1.0)
+    writer.settle("one")
+    assert bodies(qm) == letters("cab")
+
+
+def test_a_unique_id_of_a_staged_row_is_nowhere(writer: Writer) -> None:
+    writer.qm.put("Q", b"first")
+    (first,) = writer.browsed()
+    assert first.uid is not None
+    writer.stage("one", letters("ab"))
+    for number in range(first.uid.number, first.uid.number + 20):
+        uid = first.uid._replace(number=number)
+        if number != first.uid.number:
+            with pytest.raises(NotFound):
+                writer.qm.delete("Q", uid)
+
+
+def test_a_waiting_reader_and_a_listener_are_told_of_the_settle(writer: Writer) -> None:
+    reader = writer.qm.connect(program="reader")
+    heard: list[bytes] = []
+    writer.qm.listen("Q", lambda arrival: heard.append(arrival.message_id))
+    call = waiting(reader, lambda: reader.get("Q", wait=10.0).body)
+    writer.stage("one", letters("ab"))
+    call.sleeps(reader)
+    writer.settle("one")
+    assert call.result() == b"a"
+    told(writer.qm)
+    assert len(heard) == 2
+    reader.close()
+
+
+def test_an_operator_sees_a_staging_as_a_unit(writer: Writer, clock: ManualClock) -> None:
+    writer.stage("one", letters("ab"))
+    (unit,) = writer.qm.units()
+    assert (unit.kind, unit.name, unit.queue, unit.program.name) == ("staging", "one", "Q", "test")
+    assert (unit.started_at, unit.puts, unit.gets, unit.locks) == (clock.now(), 2, 0, 0)
+
+
+def test_a_staging_outlives_its_connection_and_a_restart(writer: Writer, store: RestartableStore) -> None:
+    other = Writer(store, writer.qm.connect(program="other"))
+    other.stage("one", letters("ab"), group_key=[1, 1])
+    other.qm.close()
+    store.restart()
+    again = Writer(store, connect(store, program="again"))
+    again.counts["one"] = 2
+    assert [unit.puts for unit in again.qm.units()] == [2]
+    assert again.settle("one").messages == 2
+    assert shape(again) == [("a", 1, IN), ("b", 2, IN | LAST)]
+
+
+# ---- limits
+
+
+def refused(writer: Writer, error: type[Exception], *names: str) -> None:
+    """The settle fails and has changed nothing: what is staged is there."""
+    before = snapshot(writer.qm)
+    with pytest.raises(error):
+        writer.settle(*names)
+    assert snapshot(writer.qm) == before
+
+
+def test_a_full_queue_takes_none_of_it(writer: Writer) -> None:
+    writer.qm.create_queue("R")
+    writer.qm.alter_queue("Q", max_depth=2)
+    writer.qm.put("Q", b"1")
+    writer.stage("r", letters("ab"), queue="R")
+    writer.stage("q", letters("ab"))
+    refused(writer, QueueFull, "r", "q")
+    writer.qm.get("Q")
+    assert writer.settle("r", "q").messages == 4
+
+
+def test_what_has_expired_makes_room(writer: Writer, clock: ManualClock) -> None:
+    writer.qm.alter_queue("Q", max_depth=2)
+    writer.qm.put("Q", b"1", expiry=5.0)
+    clock.advance(5.0)
+    assert writer.put(letters("ab")).messages == 2
+
+
+def test_an_inhibited_queue_takes_none_of_it(writer: Writer) -> None:
+    writer.qm.alter_queue("Q", put_allowed=False)
+    writer.stage("one", letters("ab"))
+    refused(writer, PutInhibited, "one")
+    writer.qm.alter_queue("Q", put_allowed=True)
+    writer.settle("one")
+    assert joined(writer) == "ab"
+
+
+def test_an_alias_brings_its_defaults_and_its_inhibition(writer: Writer) -> None:
+    writer.qm.create_alias("A", base_queue="Q", default_priority=7)
+    writer.put(letters("a"), queue="A")
+    assert [one.priority for one in writer.browsed()] == [7]
+    assert writer.store.in_ledger("A", KEY) == writer.store.in_ledger("Q", KEY) is not None
+    writer.qm.alter_queue("A", put_allowed=False)
+    with pytest.raises(PutInhibited):
+        writer.stage("more", letters("b"), queue="A")
+
+
+def test_a_queue_that_is_deleted_takes_its_stagings_and_its_ledger_with_it(writer: Writer) -> None:
+    writer.qm.create_queue("R")
+    handle = writer.handle("R")
+    writer.put(letters("a"), queue="R")
+    writer.stage("r", letters("ab"), queue="R")
+    drained(writer.qm, "R")
+    writer.qm.close_queue("R")
+    writer.store.close(handle)
+    writer.qm.delete_queue("R")
+    assert writer.qm.units() == []
+    refused(writer, StagingGone, "r")
+    writer.qm.create_queue("R")
+    assert writer.store.in_ledger("R", KEY) is None
+
+
+def test_a_temporary_queue_goes_with_what_is_staged_for_it(writer: Writer) -> None:
+    writer.qm.create_model("M", shareable=True, default_input="shared")
+    made = writer.qm.open("M", output=True, dynamic_name="T")
+    writer.stage("t", letters("ab"), queue="T")
+    with pytest.raises(ArgumentError, match="row 1: persistent"):
+        writer.stage("t", letters("ab"), queue="T", persistent=[False, True])
+    made.close()
+    assert writer.qm.units() == []
+    with pytest.raises(QueueDeleted):
+        writer.stage("t", letters("ab"), queue="T")
+
+
+def test_a_handle_that_is_not_open_for_output_stages_nothing(writer: Writer) -> None:
+    handle = writer.store.open(writer.qm.owner, "Q", OpenOptions(browse=True)).handle
+    with pytest.raises(NotOpenFor):
+        writer.store.stage(StageRequest(handle, "one", 1, {"body": [b""]}, LASTS))
+
+
+def test_a_name_stages_for_one_queue(writer: Writer) -> None:
+    writer.qm.create_queue("R")
+    writer.stage("one", letters("a"))
+    with pytest.raises(UnitExists):
+        writer.stage("one", letters("b"), queue="R")
+    writer.counts["one"] = 1
+    assert writer.settle("one").messages == 1
+
+
+# ---- what is not there
+
+
+def test_a_missing_staging_fails_the_settle(writer: Writer) -> None:
+    writer.stage("one", letters("ab"))
+    refused(writer, StagingGone, "one", "two")
+    assert writer.settle("one").messages == 2
+
+
+@pytest.mark.parametrize("count", [0, 1, 3])
+def test_a_staging_with_another_count_fails_the_settle(writer: Writer, count: int) -> None:
+    writer.stage("one", letters("ab"))
+    writer.counts["one"] = count
+    refused(writer, StagingGone, "one")
+
+
+def test_a_count_is_of_rows_not_of_segments(writer: Writer) -> None:
+    writer.qm.alter_queue("Q", max_length=16)
+    writer.stage("one", [b"x" * 40])
+    assert [unit.puts for unit in writer.qm.units()] == [3]
+    assert writer.settle("one").messages == 3
+
+
+def test_an_expired_staging_is_gone_be_it_still_there_or_not(writer: Writer, clock: ManualClock) -> None:
+    writer.stage("one", letters("ab"), lasts=10.0)
+    writer.stage("two", letters("c"), lasts=20.0)
+    clock.advance(10.0)
+    with pytest.raises(StagingGone, match="'one' is not there"):
+        writer.settle("one")
+    assert [unit.name for unit in writer.qm.units()] == ["one", "two"], "nobody has tidied up"
+    tidy(writer.store)
+    assert [unit.name for unit in writer.qm.units()] == ["two"]
+    refused(writer, StagingGone, "one")
+    assert writer.settle("two").messages == 1
+
+
+def test_each_request_says_anew_how_long_a_staging_lasts(writer: Writer, clock: ManualClock) -> None:
+    writer.stage("one", letters("a"), lasts=10.0)
+    clock.advance(9.0)
+    writer.stage("one", letters("b"), lasts=10.0)
+    clock.advance(9.0)
+    tidy(writer.store)
+    assert writer.settle("one").messages == 2
+
+
+@pytest.mark.parametrize("tidied", [False, True])
+def test_a_staging_that_goes_on_after_its_time_begins_anew(writer: Writer, clock: ManualClock, tidied: bool) -> None:
+    writer.stage("one", letters("a"), lasts=10.0)
+    clock.advance(10.0)
+    if tidied:
+        tidy(writer.store)
+    writer.stage("one", letters("b"), lasts=10.0)
+    refused(writer, StagingGone, "one")
+    writer.counts["one"] = 1
+    writer.settle("one")
+    assert joined(writer) == "b"
+
+
+def test_an_undo_may_come_twice(writer: Writer) -> None:
+    writer.stage("one", letters("ab"))
+    writer.stage("two", letters("c"))
+    assert writer.store.undo_staging(["one", "never"]) == 1
+    assert writer.store.undo_staging(["one", "never"]) == 0
+    assert writer.store.undo_staging([]) == 0
+    assert [unit.name for unit in writer.qm.units()] == ["two"]
+    refused(writer, StagingGone, "one", "two")
+
+
+# ---- the ledger
+
+
+def test_a_second_settle_under_a_key_drops_what_is_staged(writer: Writer, clock: ManualClock) -> None:
+    writer.put(letters("ab"))
+    at = writer.store.in_ledger("Q", KEY)
+    assert at == clock.now()
+    clock.advance(1.0)
+    writer.stage("again", letters("ab"))
+    assert writer.settle("again") == Settled(already=True, messages=0)
+    assert (joined(writer), writer.qm.units(), writer.store.in_ledger("Q", KEY)) == ("ab", [], at)
+
+
+def test_what_is_in_the_ledger_needs_no_room_and_no_stagings_that_are_gone(writer: Writer) -> None:
+    writer.put(letters("ab"))
+    writer.qm.alter_queue("Q", put_allowed=False, max_depth=1)
+    writer.stage("again", letters("ab"))
+    writer.counts["again"] = 7
+    assert writer.settle("again", "lost") == Settled(already=True, messages=0)
+
+
+def test_without_any_staging_left_nobody_can_tell_and_the_settle_fails(writer: Writer) -> None:
+    writer.put(letters("ab"))
+    refused(writer, StagingGone, "again")
+
+
+@pytest.mark.parametrize(
+    "other", [LedgerKey("app", "query", "1"), LedgerKey("app", "other", "0"), LedgerKey("b", "query", "0")]
+)
+def test_another_key_is_another_batch(writer: Writer, other: LedgerKey) -> None:
+    writer.put(letters("ab"))
+    assert writer.put(letters("cd"), key=other).messages == 2
+    assert joined(writer) == "abcd"
+
+
+def test_the_ledger_is_kept_by_queue(writer: Writer) -> None:
+    writer.qm.create_queue("R")
+    writer.put(letters("ab"))
+    writer.stage("q", letters("ab"))
+    writer.stage("r", letters("cd"), queue="R")
+    assert writer.settle("q", "r") == Settled(already=False, messages=2)
+    assert (joined(writer), bodies(writer.qm, "R")) == ("ab", letters("cd"))
+
+
+def test_an_empty_batch_is_not_noted(writer: Writer) -> None:
+    nobody = LedgerKey("", "", "")
+    for _ in range(2):
+        assert writer.put(letters("a"), key=nobody).messages == 1
+    assert writer.store.in_ledger("Q", nobody) is None
+
+
+@pytest.mark.parametrize(("query", "oldest"), [("query", 5), ("", 0)])
+def test_of_a_streaming_query_the_newest_batches_are_kept(
+    writer: Writer, monkeypatch: pytest.MonkeyPatch, query: str, oldest: int
+) -> None:
+    for store in ("memory", "sqlite"):
+        monkeypatch.setattr(f"inorder.stores.{store}.staging.LEDGER_BATCHES_MAX", 3)
+    writer.put([], key=LedgerKey("app", "other", "x"))
+    for batch in range(8):
+        writer.put([], key=key(batch, query))
+    noted = [batch for batch in range(8) if writer.store.in_ledger("Q", key(batch, query)) is not None]
+    assert noted == list(range(oldest, 8))
+    assert writer.store.in_ledger("Q", LedgerKey("app", "other", "x")) is not None
+
+
+def test_the_ledger_of_no_queue(writer: Writer) -> None:
+    with pytest.raises(UnknownQueue):
+        writer.store.in_ledger("NONE", KEY)
