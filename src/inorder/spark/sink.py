@@ -24,7 +24,6 @@ from pyspark.sql.datasource import (
     DataSourceStreamWriter,
     WriterCommitMessage,
 )
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from ..bulk import LedgerKey, Settled, Staged, Stager
@@ -33,7 +32,7 @@ from ..manager import QueueManager
 from .opening import check_queue, open_store
 from .options import SinkOptions
 from .rows import Fault, Judged, check_columns, judge
-from .versions import DataSourceStreamArrowWriter
+from .versions import DataSourceStreamArrowWriter, as_arrow
 
 log = logging.getLogger("inorder.spark.sink")
 
@@ -310,7 +309,7 @@ def settle_batch(writer: Writer, messages: Sequence[WriterCommitMessage | None],
 
 def as_batches(rows: Iterator[Any], schema: StructType) -> Iterator[pa.RecordBatch]:
     """Spark's rows as record batches."""
-    arrow = to_arrow_schema(schema, timezone="UTC")
+    arrow = as_arrow(schema)
     while some := list(islice(rows, ROWS_AT_ONCE)):
         columns = [pa.array(values, field.type) for values, field in zip(zip(*some, strict=True), arrow, strict=True)]
         yield pa.RecordBatch.from_arrays(columns, schema=arrow)
