@@ -17,11 +17,9 @@ from ...formats import FORMAT, get_file
 from ...formats.file_group import EXISTING, Existing
 from ...manager import QueueManager
 from ..files import DUMPED, MEMBER, PART, Report, Trouble, register_formats
-from .archive import Archive, is_member, read_archive
+from .archive import MEMBER_OF, Archive, is_member, read_archive
 from .replay import in_order
 from .troubles import told_plainly
-
-MEMBER_OF = ("queue", "group_id")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
