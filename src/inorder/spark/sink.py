@@ -29,6 +29,7 @@ from pyspark.sql.types import StructType
 from ..bulk import LedgerKey, Settled, Staged, Stager
 from ..errors import CallerError, MessageTooBig, OptionsError, QueueCondition
 from ..manager import QueueManager
+from . import points
 from .opening import check_queue, open_store
 from .options import SinkOptions
 from .rows import Fault, Judged, check_columns, judge
@@ -96,6 +97,7 @@ class Task:
             except BaseException:
                 qm.undo_staging([one.name for one in stagers])
                 raise
+        points.reached("staged")
         staged, diverted, *_ = *(one.staged if one.count else None for one in stagers), None
         return TaskMessage(
             self._partition,
@@ -219,6 +221,7 @@ class Writer:
                     empty.stage(0, {"body": []})
                     stagings = [empty.staged]
             settled = qm.settle_staging(key, stagings) if stagings else Settled(False, 0)
+        points.reached("settled")
         high = sum(one.high_priorities for one in told)
         bad = sum(one.diverted.count for one in told if one.diverted is not None)
         if high and not settled.already:

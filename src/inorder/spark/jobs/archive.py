@@ -1,0 +1,89 @@
+"""Archives as the jobs see them: Parquet under a folder, or any DataFrame with the columns of `spark.schema`.
+
+An archive is partitioned by queue and date, so these two come from the names of folders. Spark would guess their
+types from the text (a queue named 007 would become the number 7): here they are what the schema says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from os import PathLike, fspath
+from typing import Any, TypeAlias
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - as all of Spark's documents do
+from pyspark.sql.types import DateType, StringType, StructField, StructType
+
+from ...errors import bad_argument
+from ...message import ANY_GROUP, ANY_SEGMENT
+from ..schema import arrow_schema
+
+Archive: TypeAlias = "DataFrame | str | PathLike[str]"
+
+PLACE = ("rank", "number", "ordinal")
+FROM_FOLDERS = {"queue": StringType(), "date": DateType()}
+
+
+def read_archive(spark: SparkSession, archive: Archive) -> DataFrame:
+    """The rows of an archive, lazily.
+
+    Args:
+        archive: the folder of an archive, or a DataFrame with its columns; further columns are kept.
+
+    Raises:
+        ArgumentError: columns are missing.
+    """
+    rows = archive if isinstance(archive, DataFrame) else _read_folder(spark, fspath(archive))
+    missing = [name for name in arrow_schema().names if name not in rows.columns]
+    if missing:
+        raise bad_argument("archive", sorted(rows.columns), f"all columns of an archive; not there: {missing}")
+    return rows
+
+
+def _read_folder(spark: SparkSession, folder: str) -> DataFrame:
+    found = spark.read.parquet(folder).schema
+    fields = [StructField(field.name, FROM_FOLDERS.get(field.name, field.dataType)) for field in found.fields]
+    return spark.read.schema(StructType(fields)).parquet(folder)
+
+
+def check_target(spark: SparkSession, name: str, folder: str | PathLike[str], *, overwrite: bool) -> str:
+    """The folder that a job is about to write, as a text.
+
+    Raises:
+        ArgumentError: it is there already, and may not be overwritten.
+    """
+    path = fspath(folder)
+    if not overwrite and file_system(spark, path).exists(hadoop_path(spark, path)):
+        raise bad_argument(name, path, "a folder that is not there yet, unless overwrite=True")
+    return path
+
+
+def is_member() -> Column:
+    """Whether a row belongs to others: it is in a group, or a segment (its group id is then never null)."""
+    return F.col("group_id").isNotNull() & (F.col("flags").bitwiseAND(ANY_GROUP | ANY_SEGMENT) != 0)
+
+
+def columns(names: Iterable[str]) -> list[Column]:
+    """The columns of these names."""
+    return [F.col(name) for name in names]
+
+
+def file_system(spark: SparkSession, path: str) -> Any:
+    """Hadoop's file system of a path, with the settings of the session."""
+    return hadoop_path(spark, path).getFileSystem(spark.sparkContext._jsc.hadoopConfiguration())
+
+
+def hadoop_path(spark: SparkSession, path: str) -> Any:
+    """A path as Hadoop knows it."""
+    jvm = spark._jvm
+    assert jvm is not None, "the session has no gateway to its JVM"
+    return jvm.org.apache.hadoop.fs.Path(path)
+
+
+def write_text(spark: SparkSession, path: str, text: str) -> None:
+    """Writes one small file wherever Spark can write: local folders, HDFS, object stores."""
+    stream = file_system(spark, path).create(hadoop_path(spark, path), True)
+    try:
+        stream.write(bytearray(text.encode()))
+    finally:
+        stream.close()

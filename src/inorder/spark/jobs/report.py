@@ -1,0 +1,133 @@
+"""The report of an audit as one page: everything is in it, nothing is loaded from elsewhere."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from html import escape
+from typing import Any
+
+from .charts import Picture
+from .findings import KINDS
+from .summary import Audited
+
+STYLE = """
+:root { --ink: #1f2933; --soft: #616e7c; --line: #e4e7eb; --back: #f5f7fa; --good: #22753c; --bad: #b02a2a; }
+* { box-sizing: border-box; }
+body { margin: 0; background: var(--back); color: var(--ink);
+       font: 15px/1.5 system-ui, -apple-system, "Segoe UI", Roboto, "DejaVu Sans", sans-serif; }
+main { max-width: 1180px; margin: 0 auto; padding: 32px 24px 64px; }
+h1 { font-size: 26px; margin: 0 0 16px; }
+h2 { font-size: 18px; margin: 36px 0 12px; }
+.verdict { padding: 14px 18px; border-radius: 8px; color: #fff; font-size: 17px; font-weight: 600; }
+.good { background: var(--good); } .bad { background: var(--bad); }
+dl { display: grid; grid-template-columns: repeat(auto-fill, minmax(250px, 1fr)); gap: 12px; margin: 16px 0 0; }
+dl div, figure, .table { background: #fff; border: 1px solid var(--line); border-radius: 8px; }
+dl div { padding: 10px 14px; } dt { color: var(--soft); font-size: 13px; } dd { margin: 0; font-weight: 600; }
+.pictures { display: grid; grid-template-columns: repeat(auto-fit, minmax(460px, 1fr)); gap: 16px; }
+figure { margin: 0; padding: 14px 16px 10px; } figure h3 { margin: 0 0 6px; font-size: 15px; }
+figure svg { width: 100%; height: auto; display: block; }
+figcaption { color: var(--soft); font-size: 13px; margin-top: 6px; }
+.table { overflow-x: auto; } table { border-collapse: collapse; width: 100%; font-size: 14px; }
+th { text-align: left; color: var(--soft); font-weight: 600; font-size: 13px; }
+th, td { padding: 7px 12px; border-bottom: 1px solid var(--line); vertical-align: top; }
+tr:last-child td { border-bottom: 0; }
+.n { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
+code { font: 12.5px/1.4 ui-monospace, "DejaVu Sans Mono", monospace; overflow-wrap: anywhere; }
+.id { min-width: 130px; max-width: 210px; }
+.error { color: var(--bad); font-weight: 600; } .none td { color: #9aa5b1; }
+footer { margin-top: 32px; color: var(--soft); font-size: 13px; }
+@media print { body { background: #fff; } figure, .table { break-inside: avoid; } }
+@media (max-width: 560px) { .pictures { grid-template-columns: 1fr; } main { padding: 16px 12px; } }
+"""
+ID = re.compile(r'(\bid="|url\(#|href="#)')
+
+
+def html_report(
+    title: str, audited: Audited, pictures: Sequence[Picture], examples: Sequence[Mapping[str, Any]]
+) -> str:
+    """The page.
+
+    Args:
+        examples: the first findings, as rows of the findings table.
+    """
+    facts = "".join(
+        f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>" for name, value in audited.facts().items()
+    )
+    return f"""<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{escape(title)}</title>
+<style>{STYLE}</style>
+</head>
+<body>
+<main>
+<h1>{escape(title)}</h1>
+<div class="verdict {"good" if audited.error_count == 0 else "bad"}">{escape(audited.verdict())}</div>
+<dl>{facts}</dl>
+<h2>What was looked for</h2>
+<div class="table">{_kinds(audited)}</div>
+<h2>Pictures</h2>
+<div class="pictures">{"".join(_figure(n, picture) for n, picture in enumerate(pictures))}</div>
+{_examples(audited, examples)}
+<footer>All findings are in findings.parquet and findings.csv beside this page; the counts in summary.json.
+What was lost after the last delivery cannot be seen from an archive.</footer>
+</main>
+</body>
+</html>
+"""
+
+
+def _kinds(audited: Audited) -> str:
+    rows = "".join(_kind(kind, audited.errors.get(kind, 0), audited.notes.get(kind, 0)) for kind in KINDS)
+    head = '<tr><th>Finding</th><th class="n">Errors</th><th class="n">Notes</th><th>Meaning</th></tr>'
+    return f"<table>{head}{rows}</table>"
+
+
+def _kind(kind: str, errors: int, notes: int) -> str:
+    row = "" if errors or notes else ' class="none"'
+    error = ' class="n error"' if errors else ' class="n"'
+    return (
+        f'<tr{row}><td>{kind.replace("_", " ")}</td><td{error}>{errors:,}</td><td class="n">{notes:,}</td>'
+        f"<td>{escape(KINDS[kind].meaning)}</td></tr>"
+    )
+
+
+def _figure(number: int, picture: Picture) -> str:
+    # Each SVG was made by itself, so two of them may use one id: in one page ids must differ.
+    svg = ID.sub(rf"\g<1>p{number}-", picture.svg)
+    label = escape(picture.title, quote=True)
+    svg = svg.replace("<svg ", f'<svg role="img" aria-label="{label}" ', 1)
+    return f"<figure><h3>{escape(picture.title)}</h3>{svg}<figcaption>{escape(picture.caption)}</figcaption></figure>"
+
+
+def _examples(audited: Audited, examples: Sequence[Mapping[str, Any]]) -> str:
+    if not examples:
+        return ""
+    total = audited.error_count + audited.note_count
+    shown = f"the first {len(examples):,} of {total:,}" if total > len(examples) else "all of them"
+    head = (
+        "<tr><th>Finding</th><th>Queue</th><th class='n'>Delivery</th><th>Group</th>"
+        "<th class='n'>Message</th><th class='n'>Place</th><th>What is wrong</th></tr>"
+    )
+    return f'<h2>Findings: {shown}</h2><div class="table"><table>{head}{"".join(map(_example, examples))}</table></div>'
+
+
+def _example(row: Mapping[str, Any]) -> str:
+    group = "" if row["group_id"] is None else _group(row["group_id"])
+    message = f"{row['sequence_number']}" + (f" +{row['offset']:,}" if row["offset"] else "")
+    weight = ' class="error"' if row["severity"] == "error" else ""
+    return (
+        f"<tr><td{weight}>{row['kind'].replace('_', ' ')}</td><td>{escape(str(row['queue']))}</td>"
+        f'<td class="n">{row["delivery_number"]:,}</td><td class="id"><code>{group}</code></td>'
+        f'<td class="n">{message}</td><td class="n">{row["rank"]} / {row["number"]:,}.{row["ordinal"]}</td>'
+        f"<td>{escape(row['text'])}</td></tr>"
+    )
+
+
+def _group(hexadecimal: str) -> str:
+    """A group id without the zeros that only fill it up."""
+    short = re.sub("(00)+$", "", hexadecimal)
+    return short or hexadecimal

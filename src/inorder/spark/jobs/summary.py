@@ -1,0 +1,130 @@
+"""What an audit comes to, in numbers: for programs (JSON) and for a terminal."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from datetime import datetime, timedelta, timezone
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - as all of Spark's documents do
+
+from .archive import is_member
+from .findings import KINDS, Promised
+
+EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Totals:
+    """What one pass over the rows counts; times are seconds since 1970, None where there is no row."""
+
+    messages: int
+    queues: int
+    members: int
+    bytes: int
+    first_put_at: float | None
+    last_put_at: float | None
+    first_delivery: int | None
+    last_delivery: int | None
+
+    @classmethod
+    def of(cls, rows: DataFrame) -> Totals:
+        put_at = F.unix_micros("put_at") / 1e6
+        found = rows.agg(
+            F.count(F.lit(1)).alias("messages"),
+            F.count_distinct("queue").alias("queues"),
+            F.count_if(is_member()).alias("members"),
+            F.coalesce(F.sum(F.col("length").cast("long")), F.lit(0)).alias("bytes"),
+            F.min(put_at).alias("first_put_at"),
+            F.max(put_at).alias("last_put_at"),
+            F.min("delivery_number").alias("first_delivery"),
+            F.max("delivery_number").alias("last_delivery"),
+        ).first()
+        assert found is not None, "an aggregate without keys has one row"
+        return cls(**found.asDict())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Audited:
+    """The summary of an audit.
+
+    Args:
+        order: what the reader was promised.
+        messages: rows of the archive.
+        groups: groups and segmented messages; `incomplete_groups` of them have a fault.
+        bytes: of all bodies.
+        first_put_at, last_put_at: seconds since 1970; None: no message has a time.
+        put_earlier: messages put before the one that stands before them: many where the queue's order is commit.
+        errors, notes: findings of each kind.
+    """
+
+    order: Promised
+    messages: int
+    queues: int
+    groups: int
+    incomplete_groups: int
+    bytes: int
+    first_put_at: float | None
+    last_put_at: float | None
+    first_delivery: int | None
+    last_delivery: int | None
+    put_earlier: int
+    errors: dict[str, int]
+    notes: dict[str, int]
+
+    @property
+    def error_count(self) -> int:
+        return sum(self.errors.values())
+
+    @property
+    def note_count(self) -> int:
+        return sum(self.notes.values())
+
+    def as_json(self) -> str:
+        values = {**asdict(self), "error_count": self.error_count, "note_count": self.note_count}
+        return json.dumps(values, indent=2)
+
+    def as_text(self) -> str:
+        """A table for a terminal."""
+        kinds = [(kind, "error", count) for kind, count in self.errors.items() if count]
+        kinds += [(kind, "note", count) for kind, count in self.notes.items() if count]
+        lines = [self.verdict(), "", *(f"{name:<20} {value}" for name, value in self.facts().items())]
+        if kinds:
+            lines += ["", f"{'finding':<22} {'weight':<7} {'count':>12}  meaning"]
+            lines += [f"{kind:<22} {weight:<7} {count:>12,}  {KINDS[kind].meaning}" for kind, weight, count in kinds]
+        return "\n".join(lines)
+
+    def verdict(self) -> str:
+        """One sentence."""
+        if self.error_count == 0:
+            return f"No error in {self.messages:,} messages: {PROVED[self.order]}."
+        errors = "1 error" if self.error_count == 1 else f"{self.error_count:,} errors"
+        return f"{errors} in {self.messages:,} messages: the order is not what was promised."
+
+    def facts(self) -> dict[str, str]:
+        """What was counted, in words."""
+        deliveries = "none" if self.first_delivery is None else f"{self.first_delivery:,} to {self.last_delivery:,}"
+        return {
+            "promised order": self.order,
+            "messages": f"{self.messages:,} on {self.queues:,} queue{'' if self.queues == 1 else 's'}",
+            "bytes of bodies": f"{self.bytes:,}",
+            "groups": f"{self.groups:,}, {self.incomplete_groups:,} of them not whole" if self.groups else "none",
+            "delivery numbers": deliveries,
+            "first put": _time(self.first_put_at),
+            "last put": _time(self.last_put_at),
+            "put out of order": f"{self.put_earlier:,} messages, not by itself an error",
+        }
+
+
+PROVED = {
+    "physical": "nothing is missing, and each message came behind those that stood before it",
+    "logical": "nothing is missing, and each group came whole where its first message stood",
+    "none": "nothing is missing, and every group is whole",
+}
+
+
+def _time(seconds: float | None) -> str:
+    if seconds is None:
+        return "?"
+    return (EPOCH + timedelta(seconds=seconds)).strftime("%Y-%m-%d %H:%M:%S UTC")
