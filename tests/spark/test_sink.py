@@ -136,7 +136,7 @@ def test_a_bad_row_fails_the_batch_and_is_named(queues: SparkSession, url: str) 
 def test_what_the_store_alone_can_see_is_told_with_the_rows(queues: SparkSession, url: str) -> None:
     rows = [(b"1234", 4, 2, b"g", 2)]
     ddl = "body binary, message_type int, flags int, group_id binary, original_length int"
-    with pytest.raises(PySparkException, match="among rows 1 to 1 of partition 0: .*original_length"):
+    with pytest.raises(PySparkException, match=r"among rows 1 to 1 of partition 0: .*original_length"):
         write(queues.createDataFrame(rows, ddl).coalesce(1), url)
     assert bodies(url) == []
 
