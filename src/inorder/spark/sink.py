@@ -13,7 +13,7 @@ import datetime
 import json
 import logging
 import uuid
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
@@ -27,7 +27,7 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from ..bulk import LedgerKey, Settled, Staged, Stager
-from ..errors import CallerError, OptionsError, QueueCondition
+from ..errors import CallerError, MessageTooBig, OptionsError, QueueCondition
 from ..manager import QueueManager
 from . import points
 from .opening import check_queue, open_store
@@ -119,9 +119,17 @@ class Task:
             diverter.stage(len(bodies), {"body": bodies, "format": ["MQSTR"] * len(bodies)})
         good = kept(judged)
         if good:
-            stager.stage(len(good["body"]), good)
+            self._stage_good(good, judged, stager)
         self._high_priorities += judged.high_priorities
         self._rows += judged.rows
+
+    def _stage_good(self, good: Mapping[str, Sequence[Any]], judged: Judged, stager: Stager) -> None:
+        """What the store alone can see, fields that contradict each other or a header too long, it says by its rows."""
+        try:
+            stager.stage(len(good["body"]), good)
+        except (CallerError, MessageTooBig) as error:
+            where = f"among rows {self._rows + 1:,} to {self._rows + judged.rows:,} of partition {self._partition}"
+            raise CallerError(f"{where}: {error.args[0]}", reason=error.reason) from error
 
     def _bad_row(self, faults: Sequence[Fault], chunk: pa.RecordBatch) -> CallerError:
         row = self._rows + faults[0].row + 1
