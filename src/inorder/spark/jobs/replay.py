@@ -62,7 +62,7 @@ def replay(
         return Replayed(messages=0, already=True)
     register(spark)
     with told_plainly():
-        rows = read_archive(spark, archive)
+        rows = read_archive(spark, archive).withColumn("expiry", F.coalesce("expiry", F.lit(float("inf"))))
         if where is not None:
             rows = rows.where(where)
         counted = Observation("replayed")
