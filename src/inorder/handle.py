@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal
@@ -49,7 +50,7 @@ from .rules.lifecycle import Event
 from .rules.ordering import UNSET, Kind, Pending
 from .rules.puts import PutResult
 from .session import Retained, Session
-from .stores.base import GetOutcome, GetRequest, Locked, LockRequest, OneMessage, PutRequest
+from .stores.base import GetOutcome, GetRequest, Locked, LockRequest, OneMessage, PutRequest, Store
 from .waiting import Look
 
 if TYPE_CHECKING:
@@ -472,6 +473,13 @@ class Queue:
             self._need(use)
             self._store.check_handle(self._handle)
         return self
+
+    @contextlib.contextmanager
+    def calling(self, use: Use) -> Iterator[tuple[Store, int]]:
+        """One call in bulk: the store, and this handle's id in it, open for what is asked."""
+        with self._session:
+            self._need(use)
+            yield self._store, self._handle
 
     def _need_nothing(self) -> None:
         """The call may be made through any open handle."""

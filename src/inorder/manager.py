@@ -24,6 +24,7 @@ from .attributes import (
     check_queue_name,
     define_queue,
 )
+from .bulk import BulkCalls
 from .errors import (
     CallInProgress,
     ConnectionBroken,
@@ -118,7 +119,7 @@ def _user() -> str:
         return str(os.getuid()) if hasattr(os, "getuid") else ""
 
 
-class QueueManager:
+class QueueManager(BulkCalls):
     """A connection to a queue manager; made by `inorder.connect`.
 
     It has one unit of work, and a default handle for each queue that its calls name: opened at first use for

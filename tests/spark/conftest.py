@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
+import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -12,9 +14,13 @@ pytest.importorskip("pyspark", reason="needs the extra inorder[spark]")
 
 from pyspark.sql import SparkSession
 
+import inorder
+
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
+    from pyspark.sql import SparkSession
+
     os.environ["PYSPARK_PYTHON"] = sys.executable
     session = (
         SparkSession.builder.master("local[2]")
@@ -25,6 +31,31 @@ def spark() -> Iterator[SparkSession]:
         .config("spark.sql.session.timeZone", "UTC")
         .getOrCreate()
     )
-    session.sparkContext.setLogLevel("ERROR")
+    session.sparkContext.setLogLevel("OFF")  # what tests plan to go wrong fills pages
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def queues(spark: SparkSession) -> SparkSession:
+    """The session, with the format "inorder"."""
+    import inorder.spark
+
+    inorder.spark.register(spark)
+    return spark
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """An empty folder, on the quick disk."""
+    with tempfile.TemporaryDirectory(prefix="inorder-spark-") as name:
+        yield Path(name)
+
+
+@pytest.fixture
+def url(folder: Path) -> str:
+    """The path of a store with a queue Q."""
+    path = str(folder / "store.db")
+    with inorder.connect(path) as qm:
+        qm.create_queue("Q")
+    return path

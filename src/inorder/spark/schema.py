@@ -13,6 +13,9 @@ import pyarrow as pa
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
+from ..errors import OptionsError, nearest_names
+from .versions import as_arrow
+
 Body = Literal["binary", "string"]
 
 POSITION = pa.struct([("rank", pa.int32()), ("number", pa.int64()), ("ordinal", pa.int32())])
@@ -78,3 +81,23 @@ def arrow_schema(body: Body = "binary") -> pa.Schema:
 def spark_schema(body: Body = "binary") -> StructType:
     """The same as Spark knows it."""
     return from_arrow_schema(arrow_schema(body))
+
+
+def fitted_schema(asked: StructType, body: Body) -> pa.Schema:
+    """The columns that a caller asked for with `.schema(...)`, any of ours in any order, as Spark takes them.
+
+    Raises: OptionsError, a column that is not ours or is of another type.
+    """
+    ours = {field.name: field.dataType for field in spark_schema(body)}
+    for field in asked:
+        if field.name not in ours:
+            near = nearest_names(field.name, ours)
+            hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(ours)}"
+            raise OptionsError(f"schema: the source has no column {field.name!r}; {hint}")
+        if field.dataType.simpleString() != ours[field.name].simpleString():
+            hint = "; option body=string gives text" if field.name == "body" else ""
+            raise OptionsError(
+                f"schema: the column {field.name} is {ours[field.name].simpleString()}, not "
+                f"{field.dataType.simpleString()}: leave out .schema(...), and cast it after the read{hint}"
+            )
+    return as_arrow(asked)

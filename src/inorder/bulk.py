@@ -1,0 +1,329 @@
+"""Reading and writing in bulk, for programs that keep a checkpoint of their own: claims, surveys, staged puts.
+
+* `ClaimReader` removes messages exactly once: it takes them in numbered claims, reads a claim as often as need be, in
+  any number of processes, and confirms it when the work is on its disk.
+* `BulkBrowser` reads what a browse would show, as stretches that can be read side by side.
+* `Stager` writes rows beside the queue, where nobody sees them; `QueueManager.settle_staging` puts what several of them
+  have written, in one step, exactly once for each key.
+
+Rows are plain tuples, in the order of `BULK_COLUMNS`. The Spark source and sink are made of these classes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from .errors import bad_argument
+from .handle import Queue, Use
+from .message import is_storable
+from .options import DEFAULT_GET, GetOptions
+from .rules.browse_token import decode, encode
+from .rules.grouping import NOTHING_OPEN
+from .rules.ordering import UNSET, Cursor
+from .session import Session
+from .stores.base import Store
+from .stores.base_staging import LedgerKey, Settled, Staged, StageRequest
+from .stores.claims import (
+    BULK_COLUMNS,
+    BulkRow,
+    Claim,
+    Claimer,
+    ClaimRequest,
+    Claims,
+    ClaimStart,
+    Slice,
+    Stretch,
+    Survey,
+    SurveyRequest,
+)
+
+NO_LIMIT = 2**62
+WHOLE_MAX = 2**63 - 1
+NAME_LENGTH_MAX = 200
+
+
+class ClaimReader:
+    """An application that removes messages in claims, each exactly once (spec/spark.md, 2).
+
+    Its checkpoint is the number of the last claim whose work is done. For each claim: write down that it comes, `plan`,
+    `read` its slices, write down that it is done; the next `claim` confirms it, or `settle`.
+
+    Args:
+        queue: a handle that is open for input.
+        application: 1 to 200 characters. One reader of the queue at a time may work under a name: a later start of
+            another one ends this one's (Fenced).
+        epoch: of the start whose work this one shares; None: `begin` must be called.
+    """
+
+    def __init__(self, queue: Queue, application: str, *, epoch: int | None = None) -> None:
+        self._queue = queue
+        self.application = _name("application", application)
+        self.epoch = epoch
+
+    def begin(self) -> ClaimStart:
+        """Starts the application: it takes a higher epoch, earlier starts are fenced. Raises: NotOpenFor 2037."""
+        with self._queue.calling("input") as (store, handle):
+            start = store.begin_claims(handle, self.application)
+        self.epoch = start.epoch
+        return start
+
+    def claim(
+        self,
+        start: int,
+        options: GetOptions = DEFAULT_GET,
+        *,
+        most: int = NO_LIMIT,
+        most_bytes: int = NO_LIMIT,
+        horizon: int | None = None,
+    ) -> Claim | None:
+        """Confirms all claims up to `start`, and takes the next messages; None: there are none.
+
+        A claim that was taken and never planned is given again.
+
+        Args:
+            options: `logical`, `complete`, `all_messages`, `read_order`.
+            most, most_bytes: messages, and bytes of bodies; but one message is always taken, or with `all_messages`
+                one group.
+            horizon: nothing with a higher number is taken.
+
+        Raises: Fenced; CheckpointTooOld, CheckpointLost: `start` does not go on where this application stands;
+        GetInhibited 2016; OrderUnsupported.
+        """
+        _check_limits(options, most, most_bytes, horizon)
+        _whole("start", start)
+        with self._queue.calling("input") as (store, handle):
+            return store.claim(ClaimRequest(self._claimer(handle), start, options, most, most_bytes, horizon))
+
+    def plan(self, after: int, upto: int, slices: int = 1) -> Sequence[Slice]:
+        """Begins the work on the claims behind `after`: their slices, cut nowhere inside a group, always the same.
+
+        Raises: Fenced, CheckpointTooOld, CheckpointLost.
+        """
+        _whole("after", after)
+        _whole("upto", upto, after)
+        _whole("slices", slices, 1)
+        with self._queue.calling("input") as (store, handle):
+            return store.plan_claims(self._claimer(handle), after, upto, slices)
+
+    def read(self, part: Slice) -> Iterator[list[BulkRow]]:
+        """The rows of a slice, in pages. Nothing changes. Raises: Fenced; CheckpointTooOld, the claim is over."""
+        _instance("part", part, Slice, "a Slice, as plan gave it")
+        with self._queue.calling("input") as (store, handle):
+            pages = store.read_claim(self._claimer(handle), part)
+        yield from _each(self._queue, "input", pages)
+
+    def settle(self, upto: int) -> int:
+        """Confirms claims up to this one; how many messages went for good. Harmless when repeated."""
+        _whole("upto", upto)
+        with self._queue.calling("input") as (store, handle):
+            return store.settle_claims(self._claimer(handle), upto)
+
+    def _claimer(self, handle: int) -> Claimer:
+        if self.epoch is None:
+            raise bad_argument("epoch", None, "known: call begin() first")
+        return Claimer(handle, self.application, self.epoch)
+
+
+class BulkBrowser:
+    """Browses a queue in bulk; removes nothing.
+
+    Args:
+        queue: a handle that is open for browse. Its own cursor is not moved.
+    """
+
+    def __init__(self, queue: Queue) -> None:
+        self._queue = queue
+
+    def survey(
+        self,
+        options: GetOptions = DEFAULT_GET,
+        *,
+        cursor: Cursor = UNSET,
+        most: int = NO_LIMIT,
+        most_bytes: int = NO_LIMIT,
+        slices: int = 1,
+        horizon: int | None = None,
+    ) -> Survey:
+        """What a browse would show next: where it then stands, and the stretches to read.
+
+        Args:
+            options: `logical` (whole groups only), `read_order`.
+            cursor: where a strict browse stands; of a relaxed one there is none.
+            slices: in about how many stretches; there are more where several priorities are there.
+
+        Raises: GetInhibited 2016; OrderUnsupported, a strict survey of an unordered queue.
+        """
+        _check_limits(options, most, most_bytes, horizon)
+        _instance("cursor", cursor, Cursor, "a Cursor, as a survey or a token gave it")
+        _whole("slices", slices, 1)
+        with self._queue.calling("browse") as (store, handle):
+            return store.survey(SurveyRequest(handle, options, cursor, most, most_bytes, slices, horizon))
+
+    def read(self, stretch: Stretch) -> Iterator[list[BulkRow]]:
+        """The rows that are there of a stretch, in pages."""
+        _instance("stretch", stretch, Stretch, "a Stretch, as survey gave it")
+        with self._queue.calling("browse") as (store, handle):
+            pages = store.read_stretch(handle, stretch)
+        yield from _each(self._queue, "browse", pages)
+
+    @property
+    def incarnation(self) -> int:
+        """Names the queue since it was created: one made anew under its name has another."""
+        with self._queue.calling("browse") as (store, handle):
+            return store.incarnation(handle)
+
+    def token(self, cursor: Cursor) -> str:
+        """The strict cursor as a token, to go on from after a restart (B-41)."""
+        return encode(self.incarnation, cursor, NOTHING_OPEN)
+
+    def cursor(self, token: str) -> Cursor | None:
+        """The cursor that a token holds; None: the token is of another queue of this name.
+
+        Raises: ArgumentError, it is no token.
+        """
+        resumed = decode(token)
+        return resumed.cursor if resumed.incarnation == self.incarnation else None
+
+
+class Stager:
+    """Writes rows beside a queue, in bulk: on disk when a call returns, and seen by nobody until they are settled.
+
+    Args:
+        queue: a handle that is open for output.
+        name: of this staging, one that is used once only.
+        lasts: seconds until what was staged and never settled is undone.
+    """
+
+    def __init__(self, queue: Queue, name: str, *, lasts: float) -> None:
+        self._queue = queue
+        self.name = _name("name", name)
+        self._lasts = lasts
+        self.count = 0
+
+    def stage(self, count: int, columns: Mapping[str, Sequence[Any]]) -> None:
+        """Adds rows.
+
+        Args:
+            columns: of `count` values each, by the names of `STAGED_COLUMNS`; the put's default for what is missing.
+
+        Raises: ArgumentError, MessageTooBig 2030, StoreFull; nothing of this call is staged then.
+        """
+        _instance("columns", columns, Mapping, "columns by their names")
+        with self._queue.calling("output") as (store, handle):
+            store.stage(StageRequest(handle, self.name, count, columns, self._lasts))
+        self.count += count
+
+    @property
+    def staged(self) -> Staged:
+        """What to settle."""
+        return Staged(self.name, self.count)
+
+
+class BulkCalls:
+    """What a queue manager does about claims and staged rows without a handle; part of `QueueManager`."""
+
+    _session: Session
+    _store: Store
+
+    def claims(self) -> Sequence[Claims]:
+        """What applications hold in claims, and how far they are, by queue and application."""
+        with self._session:
+            return self._store.claims()
+
+    def finish_claims(self, queue: str, application: str, upto: int) -> int:
+        """Confirms claims up to `upto` of an application that has stopped for good; of how many messages.
+
+        A reader that still runs is fenced. Raises: NotFound, it never claimed; CheckpointLost, no such claim.
+        """
+        _name("application", application)
+        _whole("upto", upto)
+        with self._session:
+            return self._store.finish_claims(queue, application, upto)
+
+    def release_claims(self, queue: str, application: str) -> int:
+        """Returns the messages of an open claim to their places, of how many: its checkpoint is lost.
+
+        A reader that still runs is fenced. What it has done with the messages, it, or whoever is next, does again.
+        Raises: NotFound, it never claimed.
+        """
+        _name("application", application)
+        with self._session:
+            return self._store.release_claims(queue, application)
+
+    def settle_staging(self, key: LedgerKey, stagings: Sequence[Staged]) -> Settled:
+        """The put of staged rows, all or none, once for each key: if the key is in the ledger they are dropped.
+
+        Raises: StagingGone, one is missing or has another count; QueueFull 2053; PutInhibited 2051;
+        InconsistentCall, sequence numbers with a gap. Nothing has changed then.
+        """
+        _instance("key", key, LedgerKey, "a LedgerKey")
+        if not isinstance(stagings, Sequence) or not all(isinstance(one, Staged) for one in stagings):
+            raise bad_argument("stagings", stagings, "a list of Staged, as their stagers told them")
+        with self._session:
+            return self._store.settle_staging(key, stagings)
+
+    def undo_staging(self, names: Sequence[str]) -> int:
+        """Drops what was staged under these names; of how many rows. Unknown names are passed over."""
+        if isinstance(names, str) or not isinstance(names, Sequence):
+            raise bad_argument("names", names, "a list of names")
+        with self._session:
+            return self._store.undo_staging(names)
+
+    def in_ledger(self, queue: str, key: LedgerKey) -> float | None:
+        """When staged rows were settled under this key on a queue, seconds since 1970; None: never."""
+        _instance("key", key, LedgerKey, "a LedgerKey")
+        with self._session:
+            return self._store.in_ledger(queue, key)
+
+
+def _each(queue: Queue, use: Use, pages: Iterator[list[BulkRow]]) -> Iterator[list[BulkRow]]:
+    """Pages as they are asked for, each of them a call on the connection."""
+    while True:
+        with queue.calling(use):
+            page = next(pages, None)
+        if page is None:
+            return
+        yield page
+
+
+def _check_limits(options: object, most: object, most_bytes: object, horizon: object) -> None:
+    _instance("options", options, GetOptions, "a GetOptions")
+    _whole("most", most, 1)
+    _whole("most_bytes", most_bytes, 1)
+    if horizon is not None:
+        _whole("horizon", horizon)
+
+
+def _whole(argument: str, value: object, low: int = 0) -> None:
+    if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= WHOLE_MAX:
+        raise bad_argument(argument, value, f"an integer from {low:,} to 2**63 - 1")
+
+
+def _instance(argument: str, value: object, kind: type[object], allowed: str) -> None:
+    if not isinstance(value, kind):
+        raise bad_argument(argument, value, allowed)
+
+
+def _name(argument: str, value: object) -> str:
+    if not isinstance(value, str) or not 1 <= len(value) <= NAME_LENGTH_MAX or not is_storable(value):
+        raise bad_argument(argument, value, f"a text of 1 to {NAME_LENGTH_MAX} characters")
+    return value
+
+
+__all__ = [
+    "BULK_COLUMNS",
+    "BulkBrowser",
+    "BulkRow",
+    "Claim",
+    "ClaimReader",
+    "ClaimStart",
+    "Claims",
+    "LedgerKey",
+    "Settled",
+    "Slice",
+    "Staged",
+    "Stager",
+    "Stretch",
+    "Survey",
+]

@@ -1,0 +1,43 @@
+"""A process of the main job: a Spark driver that drains the queue, audits the archive and writes the files back.
+
+It starts Spark at once, and begins when it is told its order, a line of JSON. What it does it tells on its output.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import sys
+from typing import Any
+
+from ..spark import jobs
+
+
+def tell(what: str, value: Any) -> None:
+    """A line for the process that conducts."""
+    print(json.dumps([what, value]), flush=True)
+
+
+def main() -> None:
+    """Does the order."""
+    with jobs.session("inorder demo", driver_memory="1g") as spark:
+        tell("ready", os.getpid())
+        order = json.loads(sys.stdin.readline())
+        drained = jobs.drain(
+            spark,
+            order["store"],
+            order["queue"],
+            order["archive"],
+            messages_per_batch=order["messages_per_batch"],
+            progress=lambda now: tell("drained", now),
+        )
+        tell("archived", dataclasses.asdict(drained))
+        audited = jobs.audit(spark, order["archive"], order["findings"], order="logical", overwrite=True)
+        tell("audited", json.loads(audited.as_json()))
+        written = jobs.unload(spark, order["archive"], order["rebuilt"])
+        tell("unloaded", dataclasses.asdict(written))
+
+
+if __name__ == "__main__":
+    main()

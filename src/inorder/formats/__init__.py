@@ -1,0 +1,44 @@
+"""Formats: what messages look like outside of queues. Files as groups, and IBM's dmpmqmsg text files; no Spark."""
+
+from __future__ import annotations
+
+from .errors import FileChanged, FileError, FileExists, FormatError, ManifestError, RebuildError, UnsafePath
+from .file_group import Rebuilder, Record, describe, rebuild, records
+from .loading import LoadEvent, LoadResult, load_folder
+from .manifest import FORMAT, Manifest
+from .paths import folder
+from .splitting import Delimiter, Regex, Rule, Size, Whole, join, parse_rule, split
+from .transfer import FileGot, FilePut, get_file, put_file
+
+__all__ = [
+    "FORMAT",
+    "Delimiter",
+    "FileChanged",
+    "FileError",
+    "FileExists",
+    "FileGot",
+    "FilePut",
+    "FormatError",
+    "LoadEvent",
+    "LoadResult",
+    "Manifest",
+    "ManifestError",
+    "RebuildError",
+    "Rebuilder",
+    "Record",
+    "Regex",
+    "Rule",
+    "Size",
+    "UnsafePath",
+    "Whole",
+    "describe",
+    "folder",
+    "get_file",
+    "join",
+    "load_folder",
+    "parse_rule",
+    "put_file",
+    "rebuild",
+    "records",
+    "split",
+]

@@ -1,0 +1,381 @@
+"""A file as a group: its manifest, then its records; and back into a file.
+
+A file is read twice: once for what the manifest says (size, SHA-256, how many messages), once for the records. The last
+record is given only when the second reading has brought the same bytes as the first, so a file that changes meanwhile
+never makes a whole group.
+
+A file is written under another name in the folder where it belongs, and gets its own name when all of it is there,
+checked and on disk. No part of its path may be a link: each is opened in the one before, so there is no moment at which
+somebody could put a link in the way.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import os
+import secrets
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Final, Literal, NamedTuple
+
+from ..errors import bad_argument
+from ..message import IN_GROUP, LAST_IN_GROUP, LAST_SEGMENT, NUMBER_MAX, SEGMENT
+from .errors import FileChanged, FileError, FileExists, FormatError, RebuildError
+from .manifest import MODE_MAX, Manifest, make, parse, path_bytes
+from .paths import Root, naming, open_file, parent_of
+from .splitting import CHUNK_BYTES, RECORD_BYTES_MAX, Readable, Rule, Whole, rule_of, split
+
+Existing = Literal["refuse", "same", "replace"]
+EXISTING: Final[tuple[Existing, ...]] = ("refuse", "same", "replace")
+TEMPORARY_PREFIX: Final = ".inorder-"
+NO_HARD_LINKS: Final = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK})
+
+
+class Record(NamedTuple):
+    """One message of a group that is a file.
+
+    Args:
+        sequence: its number in the group; the manifest is 1.
+        body: the manifest's JSON, or bytes of the file.
+        is_last: nothing of the group follows.
+        offset: of a segment: bytes of the logical message before it.
+        flags: `inorder.Flags` that the message needs, for its group and its segment.
+    """
+
+    sequence: int
+    body: bytes
+    is_last: bool
+    offset: int = 0
+    flags: int = IN_GROUP
+
+
+def describe(
+    root: Root, path: str, rule: Rule | str, *, chunk: int = CHUNK_BYTES, record_max: int = RECORD_BYTES_MAX
+) -> Manifest:
+    """The manifest of a file below a folder; as `records`, which see."""
+    with _opened(root, path) as file:
+        return _described(file, path, rule_of(rule), chunk, record_max)
+
+
+def records(
+    root: Root, path: str, rule: Rule | str, *, chunk: int = CHUNK_BYTES, record_max: int = RECORD_BYTES_MAX
+) -> Iterator[Record]:
+    """The messages that a file becomes, its manifest first.
+
+    Args:
+        root: a folder.
+        path: of a file below it: relative, with "/", no part of it a symbolic link.
+        rule: how it is split, a rule or its text.
+        chunk: bytes read at a time; for the rule `whole` also bytes of a segment.
+        record_max: bytes of the longest record that is allowed.
+
+    Raises: ArgumentError, a bad rule or number, or 1,000,000,000 bytes and more for `whole`; UnsafePath; FileError, the
+    file cannot be read; FileChanged, it changed while it was read; FormatError, a record is too long.
+    """
+    return _records(root, path, rule_of(rule), chunk, record_max)
+
+
+def _records(root: Root, path: str, rule: Rule, chunk: int, record_max: int) -> Iterator[Record]:
+    with _opened(root, path) as file:
+        manifest = _described(file, path, rule, chunk, record_max)
+        yield Record(1, make(manifest), not manifest.messages, 0, _group_flags(is_last=not manifest.messages))
+        file.again()
+        again = _Hashing(file)
+        pieces = _without_last(split(again, rule, chunk=chunk, record_max=record_max))
+        number, offset = 0, 0
+        try:
+            for body, is_last in pieces:
+                if is_last:
+                    again.read_rest()
+                    _check_unchanged(file, manifest, again, 1 if isinstance(rule, Whole) else number + 1)
+                yield _record(rule, number, offset, body, is_last=is_last)
+                number, offset = number + 1, offset + len(body)
+        except FormatError as wrong:
+            if isinstance(wrong, FileError):
+                raise
+            raise _changed(manifest.path) from wrong  # the first reading found every record good
+        if not number and manifest.messages:
+            raise _changed(manifest.path)
+
+
+def _record(rule: Rule, number: int, offset: int, body: bytes, *, is_last: bool) -> Record:
+    if not isinstance(rule, Whole):
+        return Record(number + 2, body, is_last, 0, _group_flags(is_last=is_last))
+    segment = LAST_SEGMENT | SEGMENT if is_last else SEGMENT
+    # All segments of the last logical message are last in group; a single one is no segment.
+    return Record(2, body, is_last, offset, _group_flags(is_last=True) | (0 if is_last and not offset else segment))
+
+
+def _group_flags(*, is_last: bool) -> int:
+    return IN_GROUP | LAST_IN_GROUP if is_last else IN_GROUP
+
+
+def _without_last(pieces: Iterator[bytes]) -> Iterator[tuple[bytes, bool]]:
+    """Each piece, and whether it is the last."""
+    held = next(pieces, None)
+    while held is not None:
+        following = next(pieces, None)
+        yield held, following is None
+        held = following
+
+
+class _Source:
+    """A raw file whose troubles carry its path."""
+
+    def __init__(self, file: IO[bytes], path: str) -> None:
+        self._file, self._path = file, path
+
+    def read(self, size: int = -1, /) -> bytes:
+        with naming(self._path):
+            return self._file.read(size)
+
+    def again(self) -> None:
+        """From the beginning."""
+        with naming(self._path):
+            self._file.seek(0)
+
+    def status(self) -> os.stat_result:
+        with naming(self._path):
+            return os.fstat(self._file.fileno())
+
+
+class _Hashing:
+    """Bytes that are hashed and measured while they are read."""
+
+    def __init__(self, source: Readable) -> None:
+        self._source, self.hash, self.size = source, hashlib.sha256(), 0
+
+    def read(self, size: int = -1, /) -> bytes:
+        data = self._source.read(size)
+        self.hash.update(data)
+        self.size += len(data)
+        return data
+
+    def read_rest(self) -> None:
+        while self.read(CHUNK_BYTES):
+            pass
+
+
+@contextlib.contextmanager
+def _opened(root: Root, path: str) -> Iterator[_Source]:
+    # What a consumer of the records raises passes through here, too: only our own reads are named.
+    with os.fdopen(open_file(root, path), "rb", buffering=0) as file:
+        yield _Source(file, path)
+
+
+def _described(file: _Source, path: str, rule: Rule, chunk: int, record_max: int) -> Manifest:
+    status = file.status()
+    if isinstance(rule, Whole) and status.st_size > NUMBER_MAX:
+        allowed = f"one that splits, for a file of {status.st_size:,} bytes: one logical message has {NUMBER_MAX:,}"
+        raise bad_argument("rule", str(rule), allowed)
+    reading = _Hashing(file)
+    count = sum(1 for _ in split(reading, rule, chunk=chunk, record_max=record_max))
+    if reading.size != status.st_size:
+        raise _changed(path)
+    return Manifest(
+        path=path,
+        size=reading.size,
+        mode=status.st_mode & MODE_MAX,
+        sha256=reading.hash.hexdigest(),
+        rule=str(rule),
+        messages=min(1, count) if isinstance(rule, Whole) else count,
+    )
+
+
+def _check_unchanged(file: _Source, manifest: Manifest, again: _Hashing, messages: int) -> None:
+    now = (file.status().st_size, again.size, again.hash.hexdigest(), messages)
+    if now != (manifest.size, manifest.size, manifest.sha256, manifest.messages):
+        raise _changed(manifest.path)
+
+
+def _changed(path: str) -> FileChanged:
+    return FileChanged(f"{path!r} changed while it was read: read it again when nobody writes to it", path=path)
+
+
+# ---- and back
+
+
+class Rebuilder:
+    """Writes one file back; gone if it is not finished.
+
+        with Rebuilder(manifest, target) as file:
+            for body in bodies:
+                file.add(body)
+            path = file.finish()
+
+    Args:
+        manifest: what the file must be.
+        target: a folder that is there; the file comes below it, in folders that are made where they are missing.
+        existing: what happens if there is something at the path: "refuse" it; accept the "same" bytes and leave them
+            there; "replace" it.
+        sync: whether the file is on disk, with its name, when `finish` returns.
+
+    Raises: UnsafePath, a part of the path is a link or no folder; FileExists; FileError.
+    """
+
+    def __init__(self, manifest: Manifest, target: Root, *, existing: Existing = "refuse", sync: bool = True) -> None:
+        if existing not in EXISTING:
+            raise bad_argument("existing", existing, " or ".join(EXISTING))
+        self.manifest = manifest
+        self._existing, self._sync = existing, sync
+        self._hash, self._size, self._messages = hashlib.sha256(), 0, 0
+        self._target = Path(os.fsdecode(target)) / os.fsdecode(path_bytes(manifest.path))
+        self._temporary = f"{TEMPORARY_PREFIX}{secrets.token_hex(8)}.part".encode()
+        self._is_there = False  # the temporary name
+        self._stack = contextlib.ExitStack()
+        try:
+            self._at, self._name = self._stack.enter_context(parent_of(target, manifest.path, make=True))
+            if existing == "refuse" and self._taken():
+                raise self._exists()
+            with naming(manifest.path):
+                flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
+                file = os.open(self._temporary, flags, 0o600, dir_fd=self._at)
+                self._is_there = True
+                self._file = self._stack.enter_context(os.fdopen(file, "wb"))
+        except BaseException:
+            self.abandon()
+            raise
+
+    def add(self, body: bytes, *, begins: bool = True) -> None:
+        """Writes the next bytes.
+
+        Args:
+            begins: whether they begin a logical message; a later segment of one does not.
+
+        Raises: RebuildError, they are more than the manifest says; FileError, for example the disk is full.
+        """
+        self._size += len(body)
+        self._messages += begins
+        if self._size > self.manifest.size or self._messages > self.manifest.messages:
+            raise self._wrong()
+        self._hash.update(body)
+        with naming(self.manifest.path):
+            self._file.write(body)
+
+    def finish(self) -> Path:
+        """Checks the file, gives it its mode and its name, and brings both to disk.
+
+        Returns: where it is.
+
+        Raises: RebuildError, it is not what the manifest says; FileExists; FileError.
+        """
+        if (self._size, self._messages) != (self.manifest.size, self.manifest.messages):
+            raise self._wrong()
+        if self._hash.hexdigest() != self.manifest.sha256:
+            raise RebuildError(
+                f"{self.manifest.path!r}: the bytes have the SHA-256 {self._hash.hexdigest()}, "
+                f"not {self.manifest.sha256} as the manifest says",
+                path=self.manifest.path,
+            )
+        with naming(self.manifest.path):
+            self._file.flush()
+            os.fchmod(self._file.fileno(), self.manifest.mode)
+            if self._sync:
+                os.fsync(self._file.fileno())
+            self._publish()
+            self._discard()
+            if self._sync:
+                os.fsync(self._at)
+        self.abandon()
+        return self._target
+
+    def _publish(self) -> None:
+        """The file gets its name, at one instant; no other file loses it unless that was said."""
+        if self._existing == "replace":
+            os.replace(self._temporary, self._name, src_dir_fd=self._at, dst_dir_fd=self._at)
+            self._is_there = False
+            return
+        try:
+            os.link(self._temporary, self._name, src_dir_fd=self._at, dst_dir_fd=self._at, follow_symlinks=False)
+        except FileExistsError:
+            self._accept_same()
+        except OSError as trouble:
+            if trouble.errno not in NO_HARD_LINKS:
+                raise
+            if self._taken():
+                self._accept_same()
+            else:
+                os.rename(self._temporary, self._name, src_dir_fd=self._at, dst_dir_fd=self._at)
+                self._is_there = False
+
+    def _accept_same(self) -> None:
+        if self._existing != "same" or not self._has_same_bytes():
+            raise self._exists()
+
+    def _has_same_bytes(self) -> bool:
+        try:
+            file = os.open(self._name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=self._at)
+        except OSError as trouble:
+            if trouble.errno == errno.ELOOP:  # a link
+                return False
+            raise
+        with os.fdopen(file, "rb", buffering=0) as there:
+            found = _Hashing(there)
+            if os.fstat(file).st_size != self.manifest.size:
+                return False
+            found.read_rest()
+        return found.hash.hexdigest() == self.manifest.sha256
+
+    def _taken(self) -> bool:
+        try:
+            os.stat(self._name, dir_fd=self._at, follow_symlinks=False)
+        except FileNotFoundError:
+            return False
+        return True
+
+    def _exists(self) -> FileExists:
+        other = ", with other bytes" if self._existing == "same" else ""
+        return FileExists(
+            f"{self.manifest.path!r} is there already{other}: move it away, or say existing='replace'",
+            path=self.manifest.path,
+        )
+
+    def _wrong(self) -> RebuildError:
+        return RebuildError(
+            f"{self.manifest.path!r} has {self.manifest.size:,} bytes in {self.manifest.messages:,} messages, as the "
+            f"manifest says; the group has {self._size:,} in {self._messages:,}, or more",
+            path=self.manifest.path,
+        )
+
+    def abandon(self) -> None:
+        """Removes what is not finished; harmless when repeated, and after `finish`."""
+        with naming(self.manifest.path):
+            try:
+                self._discard()
+            finally:
+                self._stack.close()
+
+    def _discard(self) -> None:
+        """Removes the temporary name."""
+        if self._is_there:
+            self._is_there = False
+            os.unlink(self._temporary, dir_fd=self._at)
+
+    def __enter__(self) -> Rebuilder:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.abandon()
+
+
+def rebuild(bodies: Iterable[bytes], target: Root, *, existing: Existing = "refuse", sync: bool = True) -> Path:
+    """Writes a file back from the bodies of its group: the manifest, then the logical messages, whole and in order.
+
+    Args and errors: as `Rebuilder`; also ManifestError, the first body is no manifest; RebuildError, there is none.
+    """
+    following = iter(bodies)
+    first = next(following, None)
+    if first is None:
+        raise RebuildError("there is no manifest: a group that is a file has at least one message")
+    with Rebuilder(parse(first), target, existing=existing, sync=sync) as file:
+        for body in following:
+            file.add(body)
+        return file.finish()
+
+
+__all__ = ["Existing", "FileError", "Rebuilder", "Record", "describe", "rebuild", "records"]

@@ -1,0 +1,339 @@
+"""Loading a folder with several processes, each file a group, once and only once.
+
+What there is to do is on a queue, too::
+
+    QUEUE.TICKETS    a message for each file that is still to be loaded
+    QUEUE.LOADED     a message for each file that was loaded, or given up
+
+A process takes a ticket, puts the file on QUEUE, says so on QUEUE.LOADED, and commits: one unit of work. If it dies,
+the ticket is back, and of the file nothing is there. So a load that was interrupted anywhere is gone on with by calling
+it again, and any number of processes may take tickets at once.
+
+Tickets are made by one process while no other has the ticket queue open, so what it sees there is all there is: files
+that have neither a ticket nor a message on QUEUE.LOADED get one. A file is known by its path; one that was loaded is
+not loaded again if it changes. To begin anew, empty QUEUE.LOADED.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import multiprocessing
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
+from typing import Any, Final, Literal, NamedTuple
+
+from ..errors import NoMessageAvailable, ObjectExists, ObjectInUse, bad_argument
+from ..handle import Queue
+from ..manager import QueueManager, connect
+from ..message import Message
+from ..options import Match
+from .errors import FormatError
+from .paths import EVERY_FILE, Root, folder
+from .splitting import CHUNK_BYTES, RECORD_BYTES_MAX, Rule, rule_of
+from .transfer import FilePut, put_file
+
+log = logging.getLogger("inorder.formats.loading")
+
+TICKETS: Final = ".TICKETS"
+LOADED: Final = ".LOADED"
+PROCESSES_MAX: Final = 256
+LOOK_AGAIN_SECONDS: Final = 0.05
+TICKETS_AT_ONCE: Final = 1000
+
+Kind = Literal["begun", "loaded", "backed out", "given up", "lost"]
+BeforeCommit = Callable[[str, int], None]
+
+
+class LoadEvent(NamedTuple):
+    """What happened in a load.
+
+    Args:
+        kind: "begun": a process has taken a file's ticket. "loaded": it is on the queue. "backed out": it is not, for
+            the reason in `error`; it is tried again. "given up": it failed too often. "lost": a process died; another
+            takes its place. Of a file that was loaded by a process that died just then, "loaded" may be missing.
+        path: of the file; "" if a process was lost before it began.
+        process: the number of the process.
+        messages: how many the group has, the manifest included.
+        size: bytes of the file.
+        error: why it failed.
+    """
+
+    kind: Kind
+    path: str
+    process: int
+    messages: int = 0
+    size: int = 0
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadResult:
+    """What QUEUE.LOADED says at the end.
+
+    Args:
+        files: how many files were loaded, by this call and earlier ones.
+        messages: how many messages they are.
+        size: how many bytes.
+        given_up: files that failed too often, and why. The next call tries them again.
+    """
+
+    files: int
+    messages: int
+    size: int
+    given_up: Mapping[str, str] = field(default_factory=dict)
+
+
+class _Work(NamedTuple):
+    """What a process is told."""
+
+    store: str
+    queue: str
+    root: bytes
+    rule: Rule
+    attempts: int
+    options: dict[str, Any]
+    before_commit: BeforeCommit | None
+
+
+def load_folder(
+    store: str | os.PathLike[str],
+    queue: str,
+    root: Root,
+    rule: Rule | str,
+    *,
+    processes: int = 4,
+    patterns: Iterable[str] = EVERY_FILE,
+    exclude: Iterable[str] = (),
+    attempts: int = 3,
+    wait_others: float = 60.0,
+    progress: Callable[[LoadEvent], None] | None = None,
+    before_commit: BeforeCommit | None = None,
+    chunk: int = CHUNK_BYTES,
+    record_max: int = RECORD_BYTES_MAX,
+    record_format: str = "",
+    **fields: Any,
+) -> LoadResult:
+    """Puts the files of a folder on a queue, each as one group, as `put_file` does; goes on with what was interrupted.
+
+    The processes are new ones: a program that calls this protects its main part with `if __name__ == "__main__":`.
+
+    Args:
+        store: the path of the store, a file.
+        queue: a local queue that is there; `QUEUE.TICKETS` and `QUEUE.LOADED` are made where they are missing.
+        root, patterns, exclude: which files, as `folder`.
+        rule, chunk, record_max, record_format, **fields: as `put_file`.
+        processes: how many load at the same time, 1 to 256.
+        attempts: how often a file is tried, from 1, before it is given up; a process that dies counts.
+        wait_others: seconds to wait until processes of an earlier call, which died, have ended, too.
+        progress: called in this process with each `LoadEvent`. What it raises ends the load, to be gone on with.
+        before_commit: called in the loading process before each commit, with the path and the number of the attempt
+            from 1; what it raises backs the file out. A function of a module: it is sent to the processes.
+
+    Raises: ArgumentError; UnknownQueue; ObjectInUse 2042, another load of this queue is at work; FileError, the folder
+    cannot be listed; FormatError, a process ends before it has begun anything.
+    """
+    for name, value, high in (("processes", processes, PROCESSES_MAX), ("attempts", attempts, 1_000_000)):
+        if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= high:
+            raise bad_argument(name, value, f"an integer from 1 to {high:,}")
+    options = {"chunk": chunk, "record_max": record_max, "record_format": record_format, **fields}
+    work = _Work(os.fspath(store), queue, os.fsencode(root), rule_of(rule), attempts, options, before_commit)
+    with connect(store, program="inorder load") as manager:
+        manager.attributes(queue)
+        for name in (queue + TICKETS, queue + LOADED):
+            with contextlib.suppress(ObjectExists):
+                manager.create_queue(name)
+        todo = _make_tickets(manager, queue, folder(root, patterns, exclude=exclude), wait_others)
+        manager.close_queue(queue + LOADED)
+        if todo:
+            _Crew(work, min(processes, todo), progress or (lambda event: None)).run()
+        return _result(manager, queue)
+
+
+# ---- tickets, and what was loaded
+
+
+def _make_tickets(manager: QueueManager, queue: str, paths: Iterator[str], wait_others: float) -> int:
+    """A ticket for each file that has none and was not loaded; how many tickets there are now."""
+    with _alone(manager, queue + TICKETS, wait_others) as tickets, manager.unit_of_work():
+        there = {_read(message)["path"] for message in tickets.browse()}
+        known = set(there)
+        for message in manager.browse(queue + LOADED):
+            found = _read(message)
+            if found["error"]:
+                manager.get(queue + LOADED, match=Match(message_id=message.message_id))
+            else:
+                known.add(found["path"])
+        new = [json.dumps({"path": path}).encode() for path in paths if path not in known]
+        for at in range(0, len(new), TICKETS_AT_ONCE):
+            tickets.put_many(new[at : at + TICKETS_AT_ONCE])
+    return len(there) + len(new)
+
+
+@contextlib.contextmanager
+def _alone(manager: QueueManager, name: str, seconds: float) -> Iterator[Queue]:
+    """The queue, open for nobody else: processes of a load that was killed end with their file."""
+    until = time.monotonic() + seconds
+    while True:
+        try:
+            handle = manager.open(name, input="exclusive", output=True, browse=True)
+            break
+        except ObjectInUse:
+            if time.monotonic() >= until:
+                raise
+        time.sleep(LOOK_AGAIN_SECONDS)
+    with handle:
+        yield handle
+
+
+def _read(message: Message) -> dict[str, Any]:
+    try:
+        found = json.loads(message.body)
+    except ValueError:
+        found = None
+    if not isinstance(found, dict) or not isinstance(found.get("path"), str):
+        raise FormatError(f"a message on a queue of a load is none of ours: {message.body[:60]!r}")
+    return {"error": "", "messages": 0, "size": 0, **found}
+
+
+def _result(manager: QueueManager, queue: str) -> LoadResult:
+    every = [_read(message) for message in manager.browse(queue + LOADED)]
+    good = [one for one in every if not one["error"]]
+    return LoadResult(
+        files=len(good),
+        messages=sum(one["messages"] for one in good),
+        size=sum(one["size"] for one in good),
+        given_up={one["path"]: one["error"] for one in every if one["error"]},
+    )
+
+
+# ---- the processes, seen from outside
+
+
+class _Crew:
+    """Processes that load; one that is lost is replaced."""
+
+    def __init__(self, work: _Work, processes: int, progress: Callable[[LoadEvent], None]) -> None:
+        self._work, self._count, self._progress = work, processes, progress
+        self._context = multiprocessing.get_context("spawn")  # a store is not taken over a fork
+        self._at_work: dict[Connection, tuple[BaseProcess, str]] = {}
+
+    def run(self) -> None:
+        """Returns when nothing is left to load."""
+        try:
+            for _ in range(self._count):
+                self._start()
+            while self._at_work:
+                for connection in wait(list(self._at_work)):
+                    assert isinstance(connection, Connection)
+                    self._hear(connection)
+        finally:
+            for connection, (process, _) in self._at_work.items():
+                process.terminate()
+                process.join()
+                connection.close()
+
+    def _start(self) -> None:
+        ours, theirs = self._context.Pipe(duplex=False)
+        process = self._context.Process(target=_work, args=(self._work, theirs), daemon=True)
+        process.start()
+        theirs.close()
+        self._at_work[ours] = process, ""
+
+    def _hear(self, connection: Connection) -> None:
+        process, path = self._at_work[connection]
+        try:
+            event: LoadEvent = connection.recv()
+        except (EOFError, OSError):  # it has ended
+            del self._at_work[connection]
+            connection.close()
+            process.join()
+            if process.exitcode:
+                self._replace(process, path)
+            return
+        self._at_work[connection] = process, event.path
+        self._progress(event)
+
+    def _replace(self, process: BaseProcess, path: str) -> None:
+        """Also where no ticket seems to be left: whoever looks for one brings back what the dead one held."""
+        how = f"it ended with {process.exitcode}"
+        log.warning("a process that loads files was lost at %r: %s", path, how)
+        if not path:
+            raise FormatError(f"a process that should load files could not begin: {how}")
+        self._start()
+        self._progress(LoadEvent("lost", path, process.pid or 0, error=how))
+
+
+# ---- a process, seen from inside
+
+
+def _work(work: _Work, told: Connection) -> None:
+    """Loads files until there is no ticket, or nobody to tell."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None, "runs in a process of its own"
+    with (
+        connect(work.store, program="inorder load") as manager,
+        manager.open(work.queue + TICKETS, input="shared", read_order="relaxed") as tickets,
+        contextlib.suppress(BrokenPipeError),
+    ):
+        while parent.is_alive() and _next(work, manager, tickets, told.send):
+            pass
+
+
+def _next(work: _Work, manager: QueueManager, tickets: Queue, tell: Callable[[LoadEvent], None]) -> bool:
+    """One ticket; whether there was one."""
+    ticket = None
+    try:
+        with manager.unit_of_work():
+            try:
+                ticket = tickets.get()
+            except NoMessageAvailable:
+                return False
+            path = _read(ticket)["path"]
+            tell(LoadEvent("begun", path, os.getpid()))
+            if ticket.backout_count >= work.attempts:
+                event = _give_up(work, manager, path, f"its process was lost, {ticket.backout_count} times")
+            else:
+                event = _load(work, manager, path, ticket.backout_count + 1)
+    except BrokenPipeError:
+        raise
+    except Exception as trouble:  # whatever is wrong with one file, the others are loaded
+        if ticket is None:
+            raise
+        log.warning("%r is backed out: %s", _read(ticket)["path"], trouble)
+        event = _failed(work, manager, tickets, ticket, f"{type(trouble).__name__}: {trouble}")
+    tell(event)
+    return True
+
+
+def _load(work: _Work, manager: QueueManager, path: str, attempt: int) -> LoadEvent:
+    put: FilePut = put_file(manager, work.queue, work.root, path, work.rule, **work.options)
+    event = LoadEvent("loaded", path, os.getpid(), put.manifest.messages + 1, put.manifest.size)
+    body = {"path": path, "messages": event.messages, "size": event.size, "sha256": put.manifest.sha256}
+    manager.put(work.queue + LOADED, json.dumps(body).encode())
+    if work.before_commit is not None:
+        work.before_commit(path, attempt)
+    return event
+
+
+def _give_up(work: _Work, manager: QueueManager, path: str, why: str) -> LoadEvent:
+    manager.put(work.queue + LOADED, json.dumps({"path": path, "error": why}).encode())
+    return LoadEvent("given up", path, os.getpid(), error=why)
+
+
+def _failed(work: _Work, manager: QueueManager, tickets: Queue, ticket: Message, why: str) -> LoadEvent:
+    """The unit of a file was backed out: its ticket is there again, unless this was the last attempt."""
+    path = _read(ticket)["path"]
+    if ticket.backout_count + 1 >= work.attempts:
+        with contextlib.suppress(NoMessageAvailable), manager.unit_of_work():  # another process may have it already
+            tickets.get(match=Match(message_id=ticket.message_id))
+            return _give_up(work, manager, path, why)
+    return LoadEvent("backed out", path, os.getpid(), error=why)
+
+
+__all__ = ["LoadEvent", "LoadResult", "load_folder"]

@@ -1,0 +1,170 @@
+"""Paths below a folder: opened part by part without following links, and listed in a stable order."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import re
+import stat
+from collections.abc import Callable, Iterable, Iterator
+
+from ..errors import bad_argument
+from .errors import FileError, UnsafePath
+from .manifest import check_path, path_bytes, path_text
+
+Root = str | bytes | os.PathLike[str] | os.PathLike[bytes]
+FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+EVERY_FILE = ("**",)
+
+
+@contextlib.contextmanager
+def naming(path: str) -> Iterator[None]:
+    """Trouble with a file, said in our words with its path."""
+    try:
+        yield
+    except OSError as trouble:
+        raise FileError(f"{path!r}: {trouble.strerror or trouble}", path=path, number=trouble.errno) from trouble
+
+
+def open_root(root: Root) -> int:
+    """A folder, as a descriptor. Raises: FileError."""
+    with naming(path_text(root)):
+        return os.open(root, FOLDER_FLAGS)
+
+
+@contextlib.contextmanager
+def parent_of(root: Root, path: str, *, make: bool) -> Iterator[tuple[int, bytes]]:
+    """The folder that a path below `root` lies in, as a descriptor, and its name in there.
+
+    Args:
+        root: a folder; it may itself be reached through links.
+        path: relative; no part of it may be a symbolic link.
+        make: folders that are missing are made.
+
+    Raises: UnsafePath; FileError.
+    """
+    *folders, name = path_bytes(check_path(path)).split(b"/")
+    at = open_root(root)
+    try:
+        for part in folders:
+            inner = _enter(at, part, path, make=make)
+            os.close(at)
+            at = inner
+        yield at, name
+    finally:
+        os.close(at)
+
+
+def _enter(at: int, part: bytes, path: str, *, make: bool) -> int:
+    with naming(path):
+        if make:
+            with contextlib.suppress(FileExistsError):
+                os.mkdir(part, dir_fd=at)
+                os.fsync(at)
+        try:
+            return os.open(part, FOLDER_FLAGS | os.O_NOFOLLOW, dir_fd=at)
+        except OSError as trouble:
+            if trouble.errno not in (errno.ELOOP, errno.ENOTDIR):
+                raise
+            part_text = path_text(part)
+            raise UnsafePath(f"{path!r}: {part_text!r} in it is a link, or no folder", path=path) from None
+
+
+def open_file(root: Root, path: str) -> int:
+    """A regular file below a folder, for reading, as a descriptor. Raises: UnsafePath; FileError."""
+    with parent_of(root, path, make=False) as (at, name), naming(path):
+        try:
+            # Without waiting: a pipe would make us wait for its writer.
+            file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=at)
+        except OSError as trouble:
+            if trouble.errno != errno.ELOOP:
+                raise
+            raise UnsafePath(f"{path!r} is a symbolic link", path=path) from None
+        if not stat.S_ISREG(os.fstat(file).st_mode):
+            os.close(file)
+            raise FileError(f"{path!r} is no regular file", path=path)
+        return file
+
+
+def folder(
+    root: Root,
+    patterns: Iterable[str] = EVERY_FILE,
+    *,
+    exclude: Iterable[str] = (),
+    skipped: Callable[[str, str], None] | None = None,
+) -> Iterator[str]:
+    """The regular files below a folder, as relative paths with "/", in the order of their paths' bytes.
+
+    Args:
+        root: the folder.
+        patterns: which; a path that fits one of them. `*` and `?` stand for characters of one part of the path,
+            `**` for any characters, `**/` also for nothing, `[...]` for one of several characters: `**/*.py`.
+        exclude: which not; a folder that fits is not entered.
+        skipped: called with the path and the reason for each link, pipe, socket and device that would have fit: none
+            of them is listed or followed.
+
+    Raises: ArgumentError, a bad pattern; FileError, a folder cannot be listed, or a file that fits not be read.
+    """
+    wanted, unwanted = _matcher("patterns", patterns), _matcher("exclude", exclude)
+    with naming(path_text(root)):
+        top = os.fsencode(root)
+    return _listed(top, b"", wanted, unwanted, skipped)
+
+
+def _listed(
+    top: bytes,
+    below: bytes,
+    wanted: Callable[[str], bool],
+    unwanted: Callable[[str], bool],
+    skipped: Callable[[str, str], None] | None,
+) -> Iterator[str]:
+    inner = os.path.join(top, below)  # noqa: PTH118 - bytes, which a Path does not take
+    with naming(path_text(inner)), os.scandir(inner) as entries:
+        found = sorted((entry.name + b"/" * entry.is_dir(follow_symlinks=False), entry) for entry in entries)
+    for name, entry in found:
+        path = path_text(below + name)
+        if unwanted(path.rstrip("/")):
+            continue
+        if name.endswith(b"/"):
+            yield from _listed(top, below + name, wanted, unwanted, skipped)
+        elif wanted(path):
+            if entry.is_file(follow_symlinks=False):
+                if not os.access(entry.path, os.R_OK):
+                    raise FileError(f"{path!r} cannot be read: {os.strerror(errno.EACCES)}", path=path)
+                yield path
+            elif skipped is not None:
+                skipped(path, "a symbolic link" if entry.is_symlink() else "no regular file")
+
+
+def _matcher(argument: str, patterns: Iterable[str]) -> Callable[[str], bool]:
+    if isinstance(patterns, str):
+        raise bad_argument(argument, patterns, "several patterns, for example a list")
+    compiled = [_compiled(argument, pattern) for pattern in patterns]
+    return lambda path: any(each.fullmatch(path) for each in compiled)
+
+
+_WILD = re.compile(r"\*\*/|\*\*|\*|\?|\[!?\]?[^]/]*\]")
+
+
+def _compiled(argument: str, pattern: str) -> re.Pattern[str]:
+    allowed = "patterns of relative paths, for example **/*.py"
+    if not isinstance(pattern, str) or not pattern or pattern.startswith("/"):
+        raise bad_argument(argument, pattern, allowed)
+    made, at = "", 0
+    for wild in _WILD.finditer(pattern):
+        made += re.escape(pattern[at : wild.start()]) + _wild(wild[0])
+        at = wild.end()
+    try:
+        return re.compile(made + re.escape(pattern[at:]), re.DOTALL)
+    except re.error as wrong:
+        raise bad_argument(argument, pattern, f"{allowed} ({wrong})") from None
+
+
+def _wild(sign: str) -> str:
+    known = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
+    if sign in known:
+        return known[sign]
+    negated = sign.startswith("[!")
+    inner = "".join(each if each == "-" else re.escape(each) for each in sign[2 if negated else 1 : -1])
+    return f"(?!/)[{'^' if negated else ''}{inner}]"

@@ -1,0 +1,280 @@
+"""The source in browse mode: it removes nothing.
+
+A batch takes one survey of the queue, cut into stretches; each partition reads one of them.
+
+A stream is a strict browse. Its offset is a browse token (B-41) with what led to it: the stretches of the batch that
+ends there, so that Spark reads the same ones again after a restart, and how many messages had been shown. Nothing is
+missed and nothing is shown twice. A batch that Spark reads again is the same only as long as nobody has removed
+messages in between: a browse holds nothing back.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, InputPartition
+
+from ..bulk import NO_LIMIT, BulkBrowser, Stretch
+from ..errors import OptionsError, QueueCondition, Reason
+from ..handle import Queue
+from ..manager import QueueManager
+from ..rules.ordering import UNSET
+from .arrow import Origin, batches
+from .opening import check_queue, open_store
+from .options import SourceOptions
+from .planning import Limits, Planner, limits
+from .versions import Filter, ReadLimit, SupportsTriggerAvailableNow
+
+Offset = dict[str, Any]
+FILTERED = frozenset({"priority", "message_id", "correlation_id", "group_id"})
+COMPARISONS = {
+    "EqualTo": pc.equal,
+    "GreaterThan": pc.greater,
+    "GreaterThanOrEqual": pc.greater_equal,
+    "LessThan": pc.less,
+    "LessThanOrEqual": pc.less_equal,
+}
+
+
+class StretchPartition(InputPartition):
+    """One stretch of a queue.
+
+    Args:
+        before: messages that the survey counted before it.
+    """
+
+    def __init__(self, stretch: Stretch | None, incarnation: int, before: int) -> None:
+        super().__init__(None)
+        self.stretch, self.incarnation, self.before = stretch, incarnation, before
+
+
+def partitions_of(stretches: Iterable[Stretch], incarnation: int, before: int) -> list[StretchPartition]:
+    found = []
+    for stretch in stretches:
+        found.append(StretchPartition(stretch, incarnation, before))
+        before += stretch.messages
+    return found
+
+
+def read_partition(options: SourceOptions, partition: InputPartition, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """What is there of a stretch, in the columns that are asked for."""
+    assert isinstance(partition, StretchPartition)
+    if partition.stretch is None:
+        return
+    with open_store(options.url) as qm, qm.open(options.queue, browse=True) as queue:
+        browser = BulkBrowser(queue)
+        check_incarnation(browser, partition.incarnation, options.queue)
+        origin = Origin(options.queue, None, partition.before)
+        pages = browser.read(partition.stretch)
+        for batch in batches(pages, origin, body=options.body, join=options.join_segments):
+            yield batch.select(schema.names).cast(schema) if batch.schema != schema else batch
+
+
+def check_incarnation(browser: BulkBrowser, incarnation: int, queue: str) -> None:
+    """Raises: QueueCondition 2041, the queue was deleted and made again."""
+    if browser.incarnation != incarnation:
+        raise QueueCondition(
+            f"{queue} was deleted and made again since this read was planned: plan it anew, a stream with a new "
+            "checkpoint",
+            reason=Reason.OBJECT_CHANGED,
+            queue=queue,
+        )
+
+
+class BrowseReader(DataSourceReader):
+    """A batch that browses."""
+
+    def __init__(self, options: SourceOptions, schema: pa.Schema) -> None:
+        self._options = options
+        self._schema = schema
+        self._filters: list[Filter] = []
+
+    def partitions(self) -> Sequence[InputPartition]:
+        options = self._options
+        with open_store(options.url) as qm:
+            check_queue(qm, options.queue)
+            with qm.open(options.queue, browse=True) as queue:
+                browser = BulkBrowser(queue)
+                survey = browser.survey(options.wanted, slices=options.partitions)
+                found = partitions_of(survey.stretches, browser.incarnation, 0)
+        return found or [StretchPartition(None, 0, 0)]  # Spark wants at least one
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        wanted = self._schema
+        needed = {one.attribute[0] for one in self._filters}  # type: ignore[attr-defined]
+        missing = [name for name in needed if name not in wanted.names]
+        assert not missing, f"Spark pushed a filter on a column that it did not ask for: {missing}"
+        for batch in read_partition(self._options, partition, wanted):
+            kept = batch
+            for one in self._filters:
+                kept = kept.filter(matches(one, kept))
+            yield kept
+
+
+class FilteringReader(BrowseReader):
+    """A batch that browses and takes filters; with Spark's setting off, a reader that could take some is refused."""
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 - Spark's name
+        """Takes the filters that it applies exactly, and gives back the others."""
+        left = []
+        for one in filters:
+            if is_applied(one):
+                self._filters.append(one)
+            else:
+                left.append(one)
+        return left
+
+
+def is_applied(one: Filter) -> bool:
+    """Whether it is a comparison that is done here as Spark would do it."""
+    path: tuple[str, ...] = getattr(one, "attribute", ())
+    kind = type(one).__name__
+    if len(path) != 1 or path[0] not in FILTERED:
+        return False
+    if kind in ("IsNull", "IsNotNull"):
+        return True
+    wanted: type = int if path[0] == "priority" else bytes
+    value = getattr(one, "value", None)
+    if kind == "In":
+        return isinstance(value, tuple | list) and all(type(each) is wanted for each in value)
+    return type(value) is wanted and (kind == "EqualTo" or (kind in COMPARISONS and wanted is int))
+
+
+def matches(one: Any, batch: pa.RecordBatch) -> pa.Array:
+    """For each row whether it passes; null, which is no, where the value is missing."""
+    column = batch.column(one.attribute[0])
+    kind = type(one).__name__
+    if kind == "IsNull":
+        return pc.is_null(column)
+    if kind == "IsNotNull":
+        return pc.is_valid(column)
+    if kind == "In":
+        return pc.and_(pc.is_valid(column), pc.is_in(column, value_set=pa.array(one.value, column.type)))
+    return COMPARISONS[kind](column, pa.scalar(one.value, column.type))
+
+
+class Position(NamedTuple):
+    """A stream's offset, taken apart.
+
+    Args:
+        shown: messages so far.
+        since: `shown` of the offset that this one follows; with its `stretches`: what lies between.
+    """
+
+    token: str
+    shown: int
+    since: int
+    stretches: Sequence[Stretch]
+
+    def as_offset(self, queue: str) -> Offset:
+        """As Spark keeps it: texts and integers only."""
+        return {
+            "queue": queue,
+            "token": self.token,
+            "shown": self.shown,
+            "since": self.since,
+            "stretches": json.dumps(self.stretches, separators=(",", ":")),
+        }
+
+    @classmethod
+    def of(cls, offset: Mapping[str, Any]) -> Position:
+        """Raises: OptionsError, the offset is of another kind of source."""
+        try:
+            stretches = [
+                Stretch(bool(logical), rank, (first[0], first[1]), (last[0], last[1]), messages)
+                for logical, rank, first, last, messages in json.loads(offset["stretches"])
+            ]
+            return cls(offset["token"], offset["shown"], offset["since"], stretches)
+        except (KeyError, TypeError, ValueError):
+            raise OptionsError(
+                f"the checkpoint's offset {dict(offset)!r} is not one of a stream that browses a queue: it was written "
+                "with mode=drain, or by another source. Give this query a checkpoint of its own"
+            ) from None
+
+
+class BrowseStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """A stream that browses, strictly.
+
+    Spark has one copy of it in the planner, which asks for offsets, and others in tasks, which read.
+    """
+
+    def __init__(self, options: SourceOptions, schema: pa.Schema) -> None:
+        self._options = options
+        self._schema = schema
+        self._planner = Planner(options)
+        self._horizon: int | None = None
+
+    def initialOffset(self) -> Offset:  # noqa: N802 - Spark's names, here and below
+        """The beginning of the queue."""
+        browser = self._browser()
+        return Position(browser.token(UNSET), 0, 0, ()).as_offset(self._options.queue)
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
+        """What the options say."""
+        return Limits.default(self._options)
+
+    def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:  # noqa: N802
+        """Where the browse stands when it has shown what is there, within the limit; `start` if there is nothing."""
+        position, asked = Position.of(start), limits(limit, self._options)
+        browser = self._browser()
+        cursor = browser.cursor(position.token)
+        if cursor is None:
+            check_incarnation(browser, -1, self._options.queue)
+        assert cursor is not None
+        survey = browser.survey(
+            self._wanted(),
+            cursor=cursor,
+            most=asked.messages,
+            most_bytes=asked.size,
+            slices=self._options.partitions,
+            horizon=self._horizon,
+        )
+        if not survey.stretches:
+            return start
+        shown = position.shown + survey.messages
+        following = Position(browser.token(survey.cursor), shown, position.shown, survey.stretches)
+        return following.as_offset(self._options.queue)
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        """Nothing that comes after this moment is shown in this run."""
+        self._horizon = self._browser().survey(self._wanted(), most=1, most_bytes=NO_LIMIT).horizon
+
+    def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
+        """The stretches between two offsets, as they were found."""
+        before, upto = Position.of(start), Position.of(end)
+        if before.token == upto.token:
+            return []
+        if upto.since != before.shown:
+            raise OptionsError(
+                f"the checkpoint has lost an offset: one after {before.shown:,} messages is followed by one that goes "
+                f"on after {upto.since:,}. Begin with a new checkpoint"
+            )
+        return partitions_of(upto.stretches, self._browser().incarnation, before.shown)
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """What is there of a stretch."""
+        return read_partition(self._options, partition, self._schema)
+
+    def commit(self, end: Offset) -> None:
+        """A browse holds nothing that could be let go."""
+
+    def stop(self) -> None:
+        """Ends the planner's connection; also called where the driver was killed: nothing else happens."""
+        self._planner.close()
+
+    def _wanted(self) -> Any:
+        return self._options.wanted_strictly
+
+    def _browser(self) -> BulkBrowser:
+        return BulkBrowser(self._planner.queue(open_for_browse))
+
+
+def open_for_browse(qm: QueueManager, name: str) -> Queue:
+    return qm.open(name, browse=True)
+
+
+__all__ = ["BrowseReader", "BrowseStreamReader", "FilteringReader"]

@@ -1,0 +1,169 @@
+"""The source in drain mode: a stream that removes messages from a queue, each exactly once.
+
+Spark tells a source that a batch is done only when it plans the next one, and never for the last batch of a run. So
+the queue manager holds *claims*: numbered, with a fixed list of messages each, and the offset is the number of one.
+
+    latestOffset     confirms what the checkpoint says is done, and takes the next claim
+    partitions       Spark's log knows the claim now: it is planned, and cut into slices
+    read             reads a slice, as often as Spark likes
+    commit           confirms
+
+Whoever starts takes a higher epoch, which every slice carries: a second query on the same queue and application ends
+the first, and what is left of a killed driver can do no harm. The rules are in `rules.claims`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+
+from ..bulk import ClaimReader, Slice
+from ..errors import OptionsError
+from ..handle import Queue
+from ..manager import QueueManager
+from . import points
+from .arrow import Origin, batches
+from .opening import check_queue, open_store
+from .options import SourceOptions
+from .planning import Limits, Planner, limits
+from .versions import ReadLimit, SupportsTriggerAvailableNow
+
+Offset = dict[str, Any]
+
+
+class SlicePartition(InputPartition):
+    """A slice of a claim, and the epoch under which it was planned."""
+
+    def __init__(self, part: Slice, epoch: int) -> None:
+        super().__init__(None)
+        self.part, self.epoch = part, epoch
+
+
+def claim_of(offset: Mapping[str, Any], options: SourceOptions) -> int:
+    """The claim that an offset names.
+
+    Raises: OptionsError, the checkpoint is of another queue, application or kind of source.
+    """
+    number = offset.get("claim")
+    if not isinstance(number, int):
+        raise OptionsError(
+            f"the checkpoint's offset {dict(offset)!r} is not one of a stream that drains a queue: it was written with "
+            "mode=browse, or by another source. Give this query a checkpoint of its own"
+        )
+    written = offset.get("queue"), offset.get("application")
+    if written != (options.queue, options.application):
+        raise OptionsError(
+            f"the checkpoint belongs to queue {written[0]!r} and application {written[1]!r}, and this query drains "
+            f"{options.queue!r} as {options.application!r}: give it back its options, or a checkpoint of its own"
+        )
+    return number
+
+
+class DrainReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """A stream that drains.
+
+    Spark makes it twice for a query: in the planner, which claims, and once more for the tasks, which read.
+    """
+
+    def __init__(self, options: SourceOptions, schema: pa.Schema) -> None:
+        self._options = options
+        self._schema = schema
+        self._planner = Planner(options)
+        self._claims: ClaimReader | None = None
+        self._incarnation = 0
+        self._horizon: int | None = None
+
+    def initialOffset(self) -> Offset:  # noqa: N802 - Spark's names, here and below
+        """The last claim that is over. Nothing is changed, no epoch taken: Spark asks more than once."""
+        options, qm = self._options, self._planner.manager()
+        local = check_queue(qm, options.queue).name
+        known = (one for one in qm.claims() if (one.queue, one.application) == (local, options.application))
+        return self._offset(next((one.settled for one in known), 0))
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
+        """What the options say."""
+        return Limits.default(self._options)
+
+    def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:  # noqa: N802
+        """Confirms up to `start`, claims what comes next within the limit; `start` if there is nothing."""
+        points.reached("next")
+        done, asked = self._claim_of(start), limits(limit, self._options)
+        claim = self._reader().claim(
+            done, self._options.wanted, most=asked.messages, most_bytes=asked.size, horizon=self._horizon
+        )
+        if claim is None:
+            return start
+        points.reached("claimed")
+        return self._offset(claim.number)
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        """Nothing that comes after this moment is claimed in this run."""
+        self._horizon = self._begin()
+
+    def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
+        """The slices of the claim that ends there; it is planned from now on."""
+        reader = self._reader()
+        after, upto = self._claim_of(start), self._claim_of(end)
+        if after == upto:
+            return []
+        assert reader.epoch is not None
+        points.reached("logged")
+        parts = reader.plan(after, upto, self._options.partitions)
+        points.reached("planned")
+        return [SlicePartition(part, reader.epoch) for part in parts]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The rows of a slice."""
+        assert isinstance(partition, SlicePartition)
+        options, part = self._options, partition.part
+        with open_store(options.url, options.application) as qm, qm.open(options.queue, input="shared") as queue:
+            reader = ClaimReader(queue, options.application, epoch=partition.epoch)
+            origin = Origin(options.queue, part.claim, part.delivered)
+            for batch in batches(reader.read(part), origin, body=options.body, join=options.join_segments):
+                points.reached("reading")
+                yield batch.select(self._schema.names).cast(self._schema) if batch.schema != self._schema else batch
+
+    def commit(self, end: Offset) -> None:
+        """Confirms claims up to this offset; again it does nothing."""
+        self._reader().settle(self._claim_of(end))
+
+    def stop(self) -> None:
+        """Ends the planner's connection. Also called where the driver was killed: claims are not touched."""
+        self._claims = None
+        self._planner.close()
+
+    # --- the planner's start
+
+    def _reader(self) -> ClaimReader:
+        """The claims of this start: the planner's first call takes the epoch."""
+        if self._claims is None:
+            self._begin()
+        assert self._claims is not None
+        return self._claims
+
+    def _begin(self) -> int:
+        """The highest number on the queue, seen when this query started or last asked."""
+        reader = ClaimReader(self._planner.queue(open_for_input), self._options.application)
+        start = reader.begin()
+        self._claims = reader
+        return start.horizon
+
+    def _offset(self, claim: int) -> Offset:
+        """As Spark keeps it: texts and integers only."""
+        return {"queue": self._options.queue, "application": self._options.application, "claim": claim}
+
+    def _claim_of(self, offset: Offset) -> int:
+        return claim_of(offset, self._options)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_claims": None}
+
+
+def open_for_input(qm: QueueManager, name: str) -> Queue:
+    return qm.open(name, input="shared")
+
+
+__all__ = ["DrainReader", "claim_of"]

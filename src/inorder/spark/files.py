@@ -1,0 +1,306 @@
+"""Files and texts as sources and sinks of their own, for the jobs `load` and `unload`: read and written by many tasks.
+
+`inorder-files` reads a folder of files as the messages that their groups consist of, and writes such messages back
+into files. `inorder-dmpmqmsg` does the same with texts of IBM's dmpmqmsg utility. They are data sources, and not
+functions over data frames, because those want pandas.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql import SparkSession
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceArrowWriter,
+    DataSourceReader,
+    InputPartition,
+    WriterCommitMessage,
+)
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import StructType
+
+from ..errors import InorderError
+from ..formats import FORMAT, Rebuilder, dmpmqmsg, folder, records
+from ..formats.manifest import parse
+from ..message import NO_ID, Message
+from .batches import in_batches, rows_of
+from .schema import DESCRIPTOR
+
+FILES_PER_TASK = 64
+TROUBLES_KEPT = 20
+PART = "part-"
+
+RECORD = pa.schema(
+    [
+        ("body", pa.binary()),
+        ("group_id", pa.binary()),
+        ("sequence_number", pa.int32()),
+        ("offset", pa.int32()),
+        ("flags", pa.int32()),
+        ("format", pa.string()),
+    ]
+)
+DUMPED = pa.schema([*DESCRIPTOR, ("body", pa.binary())])
+MEMBER = pa.schema(
+    [
+        ("queue", pa.string()),
+        ("group_id", pa.binary()),
+        ("sequence_number", pa.int32()),
+        ("offset", pa.int32()),
+        ("body", pa.binary()),
+    ]
+)
+
+
+def register_formats(spark: SparkSession) -> None:
+    """Makes the two formats known to a session; harmless when repeated."""
+    for source in (FilesSource, DumpSource):
+        spark.dataSource.register(source)
+
+
+class Paths(InputPartition):
+    """The files of one task."""
+
+    def __init__(self, paths: Sequence[str]) -> None:
+        self.paths = list(paths)
+
+
+def tasks_of(paths: Sequence[str], per_task: int) -> list[Paths]:
+    """The files dealt to tasks, in their order."""
+    return [Paths(paths[first : first + per_task]) for first in range(0, len(paths), per_task)]
+
+
+# --- reading
+
+
+class FilesSource(DataSource):
+    """Files as groups; options root, split, seed, patterns and exclude (lists as JSON), tasks."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "inorder-files"
+
+    def schema(self) -> StructType:
+        return from_arrow_schema(RECORD)
+
+    def reader(self, schema: StructType) -> FilesReader:
+        return FilesReader(self.options)
+
+    def writer(self, schema: StructType, overwrite: bool) -> FilesWriter:
+        return FilesWriter(self.options)
+
+
+class FilesReader(DataSourceReader):
+    """Reads files where the tasks run."""
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        self._root, self._split, self._seed = options["root"], options["split"], options["seed"]
+        self._patterns, self._exclude = json.loads(options["patterns"]), json.loads(options["exclude"])
+        self._tasks = int(options["tasks"])
+
+    def partitions(self) -> Sequence[InputPartition]:
+        paths = list(folder(self._root, patterns=self._patterns, exclude=self._exclude))
+        return tasks_of(paths, max(1, min(FILES_PER_TASK, -(-len(paths) // self._tasks)))) or [Paths([])]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        assert isinstance(partition, Paths)
+        return in_batches(self._records(partition.paths), RECORD)
+
+    def _records(self, paths: Iterable[str]) -> Iterator[tuple[Any, ...]]:
+        for path in paths:
+            group_id = hashlib.sha256(f"{self._seed}\0{path}".encode(errors="surrogateescape")).digest()[:24]
+            for one in records(self._root, path, self._split):
+                format_ = FORMAT if one.sequence == 1 else ""
+                yield one.body, group_id, one.sequence, one.offset, one.flags, format_
+
+
+class DumpSource(DataSource):
+    """Texts of dmpmqmsg; option path, a text or a folder of texts, read in the order of their names."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "inorder-dmpmqmsg"
+
+    def schema(self) -> StructType:
+        return from_arrow_schema(DUMPED)
+
+    def reader(self, schema: StructType) -> DumpReader:
+        return DumpReader(self.options)
+
+    def writer(self, schema: StructType, overwrite: bool) -> DumpWriter:
+        return DumpWriter(self.options)
+
+
+class DumpReader(DataSourceReader):
+    """Reads texts, a task for each."""
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        self._path = options["path"]
+
+    def partitions(self) -> Sequence[InputPartition]:
+        return tasks_of(texts_at(self._path), 1) or [Paths([])]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        assert isinstance(partition, Paths)
+        return in_batches(map(as_dumped, self._messages(partition.paths)), DUMPED)
+
+    def _messages(self, paths: Iterable[str]) -> Iterator[Message]:
+        for path in paths:
+            with Path(path).open("rb") as text:
+                yield from dmpmqmsg.parse(text)
+
+
+def texts_at(source: str) -> list[str]:
+    """A text, or those of a folder: not what begins with a dot."""
+    place = Path(source)
+    if not place.is_dir():
+        return [str(place)]
+    return sorted(str(path) for path in place.iterdir() if path.is_file() and not path.name.startswith("."))
+
+
+def as_dumped(message: Message) -> tuple[Any, ...]:
+    """A message by the columns of `DUMPED`; what it does not say is left to the put."""
+    return tuple(_put_value(message, name) for name in DUMPED.names)
+
+
+def _put_value(message: Message, name: str) -> Any:
+    value = getattr(message, name)
+    if name == "put_at":
+        return int(value * 1_000_000) if value else None
+    if name in ("correlation_id", "message_id", "group_id") and value == NO_ID:
+        return None
+    return value
+
+
+def as_messages(batches: Iterable[pa.RecordBatch]) -> Iterator[Message]:
+    """Rows of `DUMPED` as messages."""
+    for batch in batches:
+        for row in batch.to_pylist():
+            when, expiry = row.pop("put_at"), row.pop("expiry")
+            fields = {name: value for name, value in row.items() if value is not None}
+            fields["put_at"] = 0.0 if when is None else when.timestamp()
+            yield Message(fields.pop("body"), expiry=math.inf if expiry is None else expiry, **fields)
+
+
+# --- writing
+
+
+class Trouble(NamedTuple):
+    """A file that could not be written: its path if it is known, its group's id in hexadecimal, and why."""
+
+    path: str | None
+    group_id: str
+    why: str
+
+
+@dataclass(slots=True)
+class Report(WriterCommitMessage):
+    """What a task, or all of them, have written.
+
+    Args:
+        files, messages, size: how many, and how many bytes.
+        failed: files that could not be written; `troubles` are the first of them.
+    """
+
+    files: int = 0
+    messages: int = 0
+    size: int = 0
+    failed: int = 0
+    troubles: list[Trouble] = field(default_factory=list)
+
+    def add(self, other: Report) -> None:
+        self.files += other.files
+        self.messages += other.messages
+        self.size += other.size
+        self.failed += other.failed
+        self.troubles = sorted([*self.troubles, *other.troubles], key=lambda one: (one.path or "", one.group_id))
+        del self.troubles[TROUBLES_KEPT:]
+
+    def save(self, path: str) -> None:
+        Path(path).write_text(json.dumps(asdict(self)), encoding="utf-8")
+
+    @classmethod
+    def load(cls, path: str) -> Report:
+        held = json.loads(Path(path).read_text(encoding="utf-8"))
+        return cls(**held | {"troubles": [Trouble(*one) for one in held["troubles"]]})
+
+
+class _Writer(DataSourceArrowWriter):
+    """Writes below the folder of option target; what was done is a file at option report."""
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        self._target, self._report = options["target"], options["report"]
+        self._existing: Any = options.get("existing", "same")
+
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        total = Report()
+        for one in messages:
+            assert isinstance(one, Report), "every task that has ended well tells what it did"
+            total.add(one)
+        total.save(self._report)
+
+    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
+        """Files that are there are whole, and stay."""
+
+
+class FilesWriter(_Writer):
+    """Files from messages that come group by group, each in order: columns as `MEMBER`."""
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        report = Report()
+        rows = (_Member(*row) for row in rows_of(iterator))
+        for (_, group_id), members in itertools.groupby(rows, key=lambda row: (row.queue, row.group_id)):
+            self._rebuild(group_id, members, report)
+        return report
+
+    def _rebuild(self, group_id: bytes, members: Iterator[_Member], report: Report) -> None:
+        path, size, messages = None, 0, 1
+        try:
+            manifest = parse(next(members).body)
+            path = manifest.path
+            with Rebuilder(manifest, self._target, existing=self._existing) as file:
+                for one in members:
+                    file.add(one.body, begins=one.offset == 0)
+                    size, messages = size + len(one.body), messages + 1
+                file.finish()
+        except InorderError as trouble:
+            report.add(Report(failed=1, troubles=[Trouble(path, group_id.hex(), str(trouble))]))
+        else:
+            report.add(Report(files=1, messages=messages, size=size))
+
+
+class _Member(NamedTuple):
+    """A row of `MEMBER`."""
+
+    queue: str
+    group_id: bytes
+    sequence_number: int
+    offset: int
+    body: bytes
+
+
+class DumpWriter(_Writer):
+    """Texts of dmpmqmsg, one for each partition, in the order of the partitions: columns as `DUMPED`."""
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        context = TaskContext.get()
+        assert context is not None, "a task has a context"
+        final = Path(self._target) / f"{PART}{context.partitionId():05}.txt"
+        begun = final.with_name(f".{final.name}.{context.taskAttemptId()}")
+        with begun.open("wb") as text:
+            count = dmpmqmsg.write(as_messages(iterator), text)
+        if not count:
+            begun.unlink()
+            return Report()
+        begun.replace(final)
+        return Report(files=1, messages=count, size=final.stat().st_size)

@@ -1,0 +1,103 @@
+"""What an operator does about a query that has ended: confirm its last batch, or give its messages back.
+
+Spark never tells a source that the last batch of a run is done. A query that starts again says so by its checkpoint;
+one that has stopped for good cannot. `finish` looks into its checkpoint instead: the last batch in Spark's commit log
+is safe in the sink, and the claim of that batch is confirmed. `release` is for a checkpoint that is lost.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+from ..bulk import LedgerKey
+from ..errors import CheckpointLost, OptionsError
+from .drain import claim_of
+from .opening import check_queue, open_store
+from .options import DEFAULT_SINK_APPLICATION, SourceOptions, store_path
+
+
+def finish(url: str, queue: str, application: str, checkpoint: str) -> int:
+    """Confirms what a query that has stopped for good has drained, after a look into Spark's commit log.
+
+    Args:
+        url: path of the store.
+        application: as the query gave it.
+        checkpoint: the query's checkpointLocation, a folder of this machine.
+
+    Returns: how many messages went for good; 0: they had gone before.
+
+    Raises: OptionsError, the folder is no checkpoint of a query that drained this queue; CheckpointLost, it knows
+    claims that the queue never gave; NotFound, the application never claimed. A query that still runs is fenced.
+    """
+    options = SourceOptions(url=store_path("url", url), queue=queue, application=application, mode="drain")
+    claim = committed_claim(Path(checkpoint.removeprefix("file://")), options)
+    with open_store(options.url, application) as qm:
+        return qm.finish_claims(check_queue(qm, queue).name, application, claim)
+
+
+def release(url: str, queue: str, application: str) -> int:
+    """Gives the messages of a query whose checkpoint is lost back to the queue, at their places; how many.
+
+    What the query has done with them before it was lost is done again by whoever reads next. A query that still runs
+    is fenced. Raises: NotFound, the application never claimed.
+    """
+    with open_store(store_path("url", url), application) as qm:
+        return qm.release_claims(check_queue(qm, queue).name, application)
+
+
+def transaction_time(
+    url: str, queue: str, transaction: str, application: str = DEFAULT_SINK_APPLICATION
+) -> datetime | None:
+    """When a batch write with option transaction was committed on a queue, in UTC; None: it was not.
+
+    A write under a name that is known here puts nothing.
+    """
+    with open_store(store_path("url", url), application) as qm:
+        when = qm.in_ledger(queue, LedgerKey(application, "", transaction))
+    return None if when is None else datetime.fromtimestamp(when, timezone.utc)
+
+
+def committed_claim(checkpoint: Path, options: SourceOptions) -> int:
+    """The claim of the last batch that Spark's commit log knows; 0: it knows none.
+
+    Raises: OptionsError, as `finish`; CheckpointLost, the log knows a batch whose offsets are not there.
+    """
+    if not (checkpoint / "offsets").is_dir():
+        raise OptionsError(
+            f"{checkpoint} is no checkpoint of a streaming query: it has no folder offsets. Name the query's "
+            "checkpointLocation, on this machine; copy it here if it is elsewhere"
+        )
+    done = [int(path.name) for path in checkpoint.glob("commits/*") if path.name.isdigit()]
+    if not done:
+        return 0
+    file = checkpoint / "offsets" / str(max(done))
+    if not file.is_file():
+        raise CheckpointLost(f"Spark's commit log has batch {max(done)}, and there are no offsets of it at {file}")
+    offsets = list(_offsets(file))
+    ours = [
+        one for one in offsets if (one.get("queue"), one.get("application")) == (options.queue, options.application)
+    ]
+    if len(ours) != 1:
+        raise OptionsError(
+            f"the query of {checkpoint} did not drain queue {options.queue!r} as {options.application!r}; its offsets "
+            f"are {offsets}"
+        )
+    return claim_of(ours[0], options)
+
+
+def _offsets(file: Path) -> Iterator[dict[str, Any]]:
+    """The offsets of a batch's sources: behind the version and the settings, a line each."""
+    for line in file.read_text(encoding="utf-8").splitlines()[2:]:
+        try:
+            offset = json.loads(line)
+        except ValueError:  # "-", a source that had none
+            continue
+        if isinstance(offset, dict):
+            yield offset
+
+
+__all__ = ["finish", "release", "transaction_time"]

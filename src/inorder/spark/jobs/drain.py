@@ -1,0 +1,174 @@
+"""drain: a queue becomes an archive, each message exactly once.
+
+A streaming query takes the messages in claims and writes them as Parquet. Whatever dies on the way, the next run with
+the same checkpoint goes on where it was. Spark never tells a source that the last batch is done: when the run has
+ended, the job looks into Spark's commit log and confirms it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from os import PathLike, fspath
+from typing import Literal, NamedTuple
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - as all of Spark's documents do
+from pyspark.sql.streaming.query import StreamingQuery
+
+from ...errors import bad_argument
+from ..finishing import finish
+from ..registering import register
+from .troubles import told_plainly
+
+CHECKPOINT = "_checkpoint"  # in the archive's folder: readers pass over names that begin so
+MESSAGES_PER_BATCH = 100_000
+POLL_SECONDS = 1
+
+
+class Progress(NamedTuple):
+    """How far a run is.
+
+    Args:
+        batch: the number of the last micro-batch that is done.
+        messages: archived by this run.
+        seconds: since it began.
+    """
+
+    batch: int
+    messages: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drained:
+    """What a run of `drain` did.
+
+    Args:
+        messages: archived by this run.
+        batches: micro-batches with messages.
+        confirmed: messages of the last batch, which were confirmed after the query had ended.
+        seconds: from the start of the query to its end.
+    """
+
+    messages: int
+    batches: int
+    confirmed: int
+    seconds: float
+
+
+def drain(
+    spark: SparkSession,
+    url: str | PathLike[str],
+    queue: str,
+    archive: str | PathLike[str],
+    *,
+    application: str = "drain",
+    order: Literal["logical", "physical"] = "logical",
+    complete_groups: bool | None = None,
+    join_segments: bool = False,
+    messages_per_batch: int = MESSAGES_PER_BATCH,
+    partitions: int = 2,
+    checkpoint: str | PathLike[str] | None = None,
+    follow: bool = False,
+    options: dict[str, str] | None = None,
+    progress: Callable[[Progress], object] | None = None,
+) -> Drained:
+    """Moves what is on a queue into an archive, exactly once; run again, it goes on where it ended or died.
+
+    The archive is Parquet, in folders by queue and date, with all columns of `inorder.spark.schema`. It is read with
+    `spark.read.parquet(archive)`, which honours what Spark's file sink notes there; a reader that lists files by
+    itself may see files of a batch that came again.
+
+    Args:
+        url: path of the store.
+        archive: the folder; it may hold what earlier runs have archived.
+        application: the name under which this reader's work is remembered; one run at a time.
+        order: in which messages are taken and numbered (`delivery_number`).
+        complete_groups: only groups that are all there; None: with logical order, yes.
+        join_segments: the segments of a message become one row.
+        messages_per_batch: in one micro-batch, at most; a larger group is taken whole.
+        partitions: tasks that read side by side.
+        checkpoint: the query's checkpoint; None: the folder `_checkpoint` of the archive.
+        follow: go on until the query is stopped, instead of ending when the queue is empty.
+        options: further options of the source.
+        progress: is told after each micro-batch.
+
+    Raises:
+        ArgumentError, OptionsError: as the source's options; nothing was started then.
+        CheckpointTooOld, CheckpointLost, Fenced and other trouble of the query: as its text, in a QueueCondition.
+    """
+    if order not in ("logical", "physical"):
+        raise bad_argument("order", order, "one of logical, physical")
+    whole = order == "logical" if complete_groups is None else complete_groups
+    where = fspath(checkpoint) if checkpoint is not None else f"{fspath(archive)}/{CHECKPOINT}"
+    register(spark)
+    with told_plainly():
+        rows = (
+            spark.readStream.format("inorder")
+            .options(
+                url=fspath(url),
+                queue=queue,
+                mode="drain",
+                application=application,
+                order=order,
+                completeGroups=whole,
+                joinSegments=join_segments,
+                maxMessagesPerTrigger=messages_per_batch,
+                partitions=partitions,
+                **(options or {}),
+            )
+            .load()
+        )
+        writer = (
+            with_date(rows)
+            .writeStream.format("parquet")
+            .partitionBy("queue", "date")
+            .option("path", fspath(archive))
+            .option("checkpointLocation", where)
+        )
+        query = (writer if follow else writer.trigger(availableNow=True)).start()
+    ran = attend(query, progress)
+    confirmed = finish(fspath(url), queue, application, where)
+    return Drained(messages=ran.messages, batches=ran.batches, confirmed=confirmed, seconds=ran.seconds)
+
+
+def with_date(rows: DataFrame) -> DataFrame:
+    """The rows with the day, in the session's time zone, on which they were put: folders are named by it."""
+    return rows.withColumn("date", F.to_date("put_at"))
+
+
+class Ran(NamedTuple):
+    """What a query did until it ended."""
+
+    messages: int
+    batches: int
+    seconds: float
+
+
+def attend(query: StreamingQuery, progress: Callable[[Progress], object] | None = None) -> Ran:
+    """Waits for the end of a query, and tells of each batch. Ctrl-C stops the query first.
+
+    Raises: QueueCondition, the query has failed; its text says why, and what to do.
+    """
+    began = time.monotonic()
+    seen, messages, batches, is_over = -1, 0, 0, False
+    try:
+        while not is_over:
+            is_over = _has_ended(query)
+            for one in query.recentProgress:
+                if one.batchId > seen:
+                    seen, messages = one.batchId, messages + max(0, one.numInputRows)
+                    batches += one.numInputRows > 0
+                    if progress is not None:
+                        progress(Progress(seen, messages, time.monotonic() - began))
+    except KeyboardInterrupt:
+        query.stop()
+        raise
+    return Ran(messages, batches, time.monotonic() - began)
+
+
+def _has_ended(query: StreamingQuery) -> bool:
+    with told_plainly():
+        return bool(query.awaitTermination(POLL_SECONDS))

@@ -1,0 +1,92 @@
+"""replay: an archive, or a part of it, goes back onto a queue in logical order, and never twice."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from os import PathLike, fspath
+from typing import Literal
+
+from pyspark.sql import Column, DataFrame, Observation, SparkSession, Window
+from pyspark.sql import functions as F  # noqa: N812 - as all of Spark's documents do
+
+from ...errors import bad_argument
+from ..finishing import transaction_time
+from ..registering import register
+from .archive import MEMBER_OF, PLACE, Archive, is_member, read_archive
+from .troubles import told_plainly
+
+DEFAULT_APPLICATION = "replay"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replayed:
+    """What `replay` did.
+
+    Args:
+        messages: put on the queue; 0 if it was done before.
+        already: the transaction was committed before: nothing was put.
+    """
+
+    messages: int
+    already: bool
+
+
+def replay(
+    spark: SparkSession,
+    archive: Archive,
+    url: str | PathLike[str],
+    queue: str,
+    *,
+    transaction: str,
+    application: str = DEFAULT_APPLICATION,
+    where: str | Column | None = None,
+    order: Literal["logical", "physical"] = "logical",
+) -> Replayed:
+    """Puts an archive's messages on a queue, all of them in one step, in their order.
+
+    They keep their descriptors, group ids and numbers; places and unique ids are new. What is left of a group by
+    `where` must have no gap, or nothing is put.
+
+    Args:
+        archive: a folder or a DataFrame.
+        url, queue: where to; the queue must be there.
+        transaction: the name of this replay: a second one under the same name and application puts nothing.
+        where: which messages: a condition in SQL, or a column; None: all.
+        order: "logical": groups stand where their first message stood; "physical": by place.
+
+    Raises: ArgumentError; QueueFull 2053, PutInhibited 2051, InconsistentCall and others of the sink: nothing is put.
+    """
+    if order not in ("logical", "physical"):
+        raise bad_argument("order", order, "one of logical, physical")
+    if transaction_time(fspath(url), queue, transaction, application) is not None:
+        return Replayed(messages=0, already=True)
+    register(spark)
+    with told_plainly():
+        rows = read_archive(spark, archive)
+        if where is not None:
+            rows = rows.where(where)
+        counted = Observation("replayed")
+        (
+            in_order(rows, order)
+            .observe(counted, F.count(F.lit(1)).alias("messages"))
+            .write.format("inorder")
+            .options(url=fspath(url), queue=queue, application=application, transaction=transaction)
+            .mode("append")
+            .save()
+        )
+    return Replayed(messages=counted.get["messages"], already=False)
+
+
+def in_order(rows: DataFrame, order: str) -> DataFrame:
+    """The columns of messages, sorted as a whole: partitions in order, and rows in each."""
+    if "logical_position" in rows.columns and order == "logical":
+        return rows.orderBy("logical_position").drop("logical_position", "date")
+    own = F.struct(*PLACE)
+    if order == "physical":
+        return rows.orderBy("queue", own).drop("date")
+    is_head = (F.col("sequence_number") == 1) & (F.col("offset") == 0)
+    head = F.min(F.when(is_head, own)).over(Window.partitionBy(*MEMBER_OF))
+    members = rows.where(is_member()).withColumn("stands_at", F.coalesce(head, own))
+    others = rows.where(~is_member()).withColumn("stands_at", own)
+    together = members.unionByName(others).orderBy("queue", "stands_at", "group_id", "sequence_number", "offset", own)
+    return together.drop("stands_at", "date")

@@ -1,0 +1,126 @@
+"""unload: files that went onto a queue as groups are written back, from an archive or from the queue itself."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from os import PathLike, fspath
+from pathlib import Path
+from typing import Literal
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - as all of Spark's documents do
+
+from ...errors import NoMessageAvailable, bad_argument
+from ...formats import FORMAT, get_file
+from ...formats.file_group import EXISTING, Existing
+from ...manager import QueueManager
+from ..files import DUMPED, MEMBER, PART, Report, Trouble, register_formats
+from .archive import Archive, is_member, read_archive
+from .replay import in_order
+from .troubles import told_plainly
+
+MEMBER_OF = ("queue", "group_id")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unloaded:
+    """What `unload` did.
+
+    Args:
+        files, size: written, and how many bytes.
+        failed: files that could not be written.
+        troubles: the first of them.
+        others: messages that belong to no file.
+    """
+
+    files: int
+    size: int
+    failed: int
+    troubles: tuple[Trouble, ...]
+    others: int
+
+
+def unload(
+    spark: SparkSession, archive: Archive, target: str | PathLike[str], *, existing: Existing = "same"
+) -> Unloaded:
+    """Writes the files of an archive back, each checked against its manifest; many at a time.
+
+    A file that is wrong or incomplete is not written, and told; the others are.
+
+    Args:
+        archive: a folder or a DataFrame.
+        target: a folder that the tasks can write; it is made if it is missing.
+        existing: what may be where a file belongs: "refuse" anything, accept the "same" bytes, "replace" it.
+    """
+    if existing not in EXISTING:
+        raise bad_argument("existing", existing, f"one of {', '.join(EXISTING)}")
+    place = Path(fspath(target)).resolve()
+    place.mkdir(parents=True, exist_ok=True)
+    rows = read_archive(spark, archive)
+    members = rows.where(is_member())
+    is_manifest = (F.col("format") == FORMAT) & (F.col("sequence_number") == 1) & (F.col("offset") == 0)
+    of_files = members.where(is_manifest).select(*MEMBER_OF).distinct()
+    found = members.select(*MEMBER.names).join(of_files, [*MEMBER_OF], "left_semi")
+    by_group = found.select(*MEMBER.names).repartition(*MEMBER_OF)
+    report = _write(by_group.sortWithinPartitions(*MEMBER.names[:4]), "inorder-files", place, existing=existing)
+    others = rows.count() - found.count()
+    return Unloaded(
+        files=report.files, size=report.size, failed=report.failed, troubles=tuple(report.troubles), others=others
+    )
+
+
+def dump(
+    spark: SparkSession,
+    archive: Archive,
+    target: str | PathLike[str],
+    *,
+    order: Literal["logical", "physical"] = "logical",
+    overwrite: bool = False,
+) -> int:
+    """Writes an archive as texts of IBM's dmpmqmsg utility, in files that are in order; how many messages.
+
+    Args:
+        target: a folder that the tasks can write; it is made if it is missing.
+        overwrite: whether texts that are there may go.
+
+    Raises: ArgumentError, there are texts already; FormatError, in Spark's exception: a message that cannot be said.
+    """
+    if order not in ("logical", "physical"):
+        raise bad_argument("order", order, "one of logical, physical")
+    place = Path(fspath(target)).resolve()
+    place.mkdir(parents=True, exist_ok=True)
+    old = list(place.glob(f"{PART}*"))
+    if old and not overwrite:
+        raise bad_argument("target", str(place), f"a folder without {old[0].name}, unless overwrite=True")
+    for one in old:
+        one.unlink()
+    rows = in_order(read_archive(spark, archive), order).select(*DUMPED.names)
+    return _write(rows, "inorder-dmpmqmsg", place).messages
+
+
+def _write(rows: DataFrame, format_: str, target: Path, **options: str) -> Report:
+    """Has the tasks write; what they report."""
+    register_formats(rows.sparkSession)
+    with tempfile.TemporaryDirectory(prefix="inorder-report-") as folder:
+        report = str(Path(folder) / "report.json")
+        with told_plainly():
+            rows.write.format(format_).mode("append").options(target=str(target), report=report, **options).save()
+        return Report.load(report)
+
+
+def unload_queue(
+    manager: QueueManager, queue: str, target: str | PathLike[str], *, existing: Existing = "same"
+) -> Iterator[Path]:
+    """Takes the files off a queue, one unit of work each: a file is on disk before its group is gone.
+
+    Yields: where each file is now. Ends when no whole group that is a file is left.
+    """
+    place = Path(fspath(target))
+    place.mkdir(parents=True, exist_ok=True)
+    while True:
+        try:
+            yield get_file(manager, queue, place, existing=existing).path
+        except NoMessageAvailable:
+            return

@@ -1,0 +1,322 @@
+"""Options of the source and the sink: one table of names, kinds, defaults and meanings; an unknown one is an error.
+
+Spark gives options as texts, with their names in lower case. Here they become one frozen value for each use, checked
+before any work is planned: what is misspelt, out of range, or of no use in this place ends the call with its name,
+its value and what is allowed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from ..errors import OptionsError, Reason, bad_argument, nearest_names
+from ..options import AskedOrder, GetOptions
+from .schema import Body
+
+Use = Literal["batch read", "stream read", "batch write", "stream write"]
+READS: tuple[Use, ...] = ("batch read", "stream read")
+WRITES: tuple[Use, ...] = ("batch write", "stream write")
+EVERYWHERE: tuple[Use, ...] = READS + WRITES
+
+NO_LIMIT = 2**62
+COUNT_MAX = 10**12
+PARTITIONS_MAX = 10_000
+DAY_SECONDS = 86_400.0
+EXPIRY_SECONDS_MAX = 366 * DAY_SECONDS
+DEFAULT_SINK_APPLICATION = "spark"
+
+# Options of Spark itself that it hands to every source and sink. What `load(PATH)` and `save(PATH)` give is "path".
+SPARKS_OWN = frozenset({"path", "checkpointlocation", "queryname"})
+
+Check = Callable[[str, str], Any]
+
+
+def whole_number(low: int, high: int) -> Check:
+    """An integer of that range."""
+
+    def check(name: str, value: str) -> int:
+        text = value.strip().replace("_", "")
+        if not text.isascii() or not text.isdigit() or not low <= int(text) <= high:
+            raise bad_argument(f"option {name}", value, f"an integer from {low:,} to {high:,}", Reason.OPTIONS_ERROR)
+        return int(text)
+
+    return check
+
+
+def seconds(low: float, high: float) -> Check:
+    """A duration of that range."""
+
+    def check(name: str, value: str) -> float:
+        allowed = f"seconds from {low:,g} to {high:,g}"
+        try:
+            number = float(value)
+        except ValueError:
+            raise bad_argument(f"option {name}", value, allowed, Reason.OPTIONS_ERROR) from None
+        if not low <= number <= high:  # not a number is refused as well
+            raise bad_argument(f"option {name}", value, allowed, Reason.OPTIONS_ERROR)
+        return number
+
+    return check
+
+
+def one_of(*words: str) -> Check:
+    """One of these words, upper and lower case alike."""
+
+    def check(name: str, value: str) -> str:
+        word = value.strip().lower()
+        if word not in words:
+            raise bad_argument(f"option {name}", value, f"one of {', '.join(words)}", Reason.OPTIONS_ERROR)
+        return word
+
+    return check
+
+
+def switch(name: str, value: str) -> bool:
+    """Yes or no, as Spark writes it."""
+    word = value.strip().lower()
+    if word not in ("true", "false"):
+        raise bad_argument(f"option {name}", value, "true or false", Reason.OPTIONS_ERROR)
+    return word == "true"
+
+
+def name_of(most: int) -> Check:
+    """A text that is not empty."""
+
+    def check(name: str, value: str) -> str:
+        if not value.strip() or len(value) > most or "\0" in value:
+            raise bad_argument(f"option {name}", value, f"a text of 1 to {most} characters", Reason.OPTIONS_ERROR)
+        return value
+
+    return check
+
+
+def store_path(name: str, value: str) -> str:
+    """The path of a store, made absolute here: tasks run in other folders."""
+    text = value.strip()
+    if text == ":memory:":
+        raise OptionsError(
+            f"option {name} is ':memory:', and a queue manager in memory lives in one process, while Spark's tasks run "
+            "in others: connect to a file, inorder.connect('orders.db'), and give its path"
+        )
+    if "://" in text and not text.startswith("file:///"):
+        raise bad_argument(
+            f"option {name}", value, "the path of a store file on this machine's own disk", Reason.OPTIONS_ERROR
+        )
+    if not text or "\0" in text:
+        raise bad_argument(f"option {name}", value, "the path of a store file", Reason.OPTIONS_ERROR)
+    return str(Path(text.removeprefix("file://")).expanduser().absolute())
+
+
+def bad_rows(name: str, value: str) -> str | None:
+    """None: they fail the batch; else the queue that takes them."""
+    if value.strip().lower() == "fail":
+        return None
+    word, separator, queue = value.strip().partition(":")
+    if word.lower() != "queue" or not separator or not queue:
+        raise bad_argument(f"option {name}", value, "fail, or queue:NAME", Reason.OPTIONS_ERROR)
+    return queue
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One option: how it is written, what it takes, where it has a meaning.
+
+    Args:
+        field: its name in `SourceOptions` or `SinkOptions`.
+        uses: where it may be given; elsewhere it is refused, not ignored.
+        why_not: for the refusal, what to do instead.
+    """
+
+    name: str
+    field: str
+    check: Check
+    meaning: str
+    uses: tuple[Use, ...] = EVERYWHERE
+    why_not: str = ""
+
+
+STREAMS_ONLY = "a batch read takes all that is there"
+OPTIONS = (
+    Option("url", "url", store_path, "Path of the store file. `load(PATH)` and `save(PATH)` give it too."),
+    Option("queue", "queue", name_of(48), "The queue, local or alias."),
+    Option(
+        "application",
+        "application",
+        name_of(200),
+        "Who reads (drain: required, one live query each) or writes (part of the ledger's key; default: spark).",
+    ),
+    Option("mode", "mode", one_of("browse", "drain"), "browse removes nothing; drain removes, exactly once.", READS),
+    Option("order", "order", one_of("physical", "logical"), "Order of the places, or groups together.", READS),
+    Option("completeGroups", "complete_groups", switch, "Groups only when they are all there.", READS),
+    Option("joinSegments", "join_segments", switch, "The segments of a message as one row.", READS),
+    Option(
+        "maxMessagesPerTrigger",
+        "most",
+        whole_number(1, COUNT_MAX),
+        "Messages in one micro-batch, at most; default: all there are.",
+        ("stream read",),
+        STREAMS_ONLY,
+    ),
+    Option(
+        "maxBytesPerTrigger",
+        "most_bytes",
+        whole_number(1, COUNT_MAX),
+        "Bytes of bodies in one micro-batch, at most, but one message or group in any case.",
+        ("stream read",),
+        STREAMS_ONLY,
+    ),
+    Option("readOrder", "read_order", one_of("strict", "relaxed"), "Default: as the queue says.", READS),
+    Option("partitions", "partitions", whole_number(1, PARTITIONS_MAX), "Tasks that read side by side; 1.", READS),
+    Option("body", "body", one_of("binary", "string"), "The type of the column body; string decodes UTF-8.", READS),
+    Option(
+        "pushdown",
+        "pushdown",
+        switch,
+        "Filters on priority and ids are applied before rows reach Spark.",
+        ("batch read",),
+        "Spark pushes no filters into a streaming source",
+    ),
+    Option(
+        "transaction",
+        "transaction",
+        name_of(200),
+        "Names this write: a second one under the name puts nothing.",
+        ("batch write",),
+        "a stream's batches have numbers, which are used",
+    ),
+    Option("orderBy", "order_by", name_of(1000), "Column in whose order the messages are put.", WRITES),
+    Option("groupBy", "group_by", name_of(1000), "Column whose equal values make a group.", WRITES),
+    Option(
+        "badRows", "bad_rows", bad_rows, "fail (default), or queue:NAME, which takes rows that are no message.", WRITES
+    ),
+    Option(
+        "stagingExpiry",
+        "staging_expiry",
+        seconds(60.0, EXPIRY_SECONDS_MAX),
+        "Seconds after which rows that were staged and never committed are undone; one day.",
+        WRITES,
+    ),
+)
+BY_KEY: Mapping[str, Option] = {option.name.lower(): option for option in OPTIONS}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceOptions:
+    """What a reader was asked for; see `OPTIONS`."""
+
+    url: str
+    queue: str
+    application: str = ""
+    mode: Literal["browse", "drain"] = "browse"
+    order: Literal["physical", "logical"] = "physical"
+    complete_groups: bool = False
+    join_segments: bool = False
+    most: int | None = None
+    most_bytes: int | None = None
+    read_order: AskedOrder | None = None
+    partitions: int = 1
+    body: Body = "binary"
+    pushdown: bool = False
+
+    @property
+    def wanted(self) -> GetOptions:
+        """The same as options of a get."""
+        return GetOptions(
+            logical=self.order == "logical",
+            complete=self.join_segments,
+            all_messages=self.complete_groups,
+            read_order=self.read_order,
+        )
+
+    @property
+    def wanted_strictly(self) -> GetOptions:
+        """The same, read strictly: what a browse that goes on from a token must be."""
+        return replace(self.wanted, read_order="strict")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SinkOptions:
+    """What a writer was asked for; see `OPTIONS`."""
+
+    url: str
+    queue: str
+    application: str = DEFAULT_SINK_APPLICATION
+    transaction: str | None = None
+    order_by: str | None = None
+    group_by: str | None = None
+    bad_rows: str | None = None
+    staging_expiry: float = DAY_SECONDS
+
+
+def source_options(given: Mapping[str, str], use: Use) -> SourceOptions:
+    """Checks what a reader was given.
+
+    Raises: OptionsError, an option that does not exist, has no meaning here, or is missing; ArgumentError, its value.
+    """
+    options = SourceOptions(**_checked(given, use))
+    if options.mode == "drain" and not options.application:
+        raise OptionsError(
+            "mode=drain needs option application: the name under which this reader's work is remembered in the queue "
+            "manager, over restarts. One live query may run under one name"
+        )
+    for name, is_set in (("completeGroups", options.complete_groups), ("joinSegments", options.join_segments)):
+        if is_set and options.order != "logical":
+            raise OptionsError(
+                f"option {name} needs order=logical: in physical order other messages lie between the parts"
+            )
+    if use == "stream read" and options.mode == "browse" and options.read_order == "relaxed":
+        raise OptionsError(
+            "a stream that browses is always strict, so that it neither misses nor repeats a message: leave out "
+            "readOrder=relaxed, or read with mode=drain"
+        )
+    return options
+
+
+def check_source(given: Mapping[str, str]) -> SourceOptions:
+    """Checks what a reader was given as far as that does not hang on whether it will be a batch or a stream."""
+    streams = {name.lower() for name in ("maxMessagesPerTrigger", "maxBytesPerTrigger")}
+    is_stream = any(key.lower() in streams for key in given)
+    return source_options(given, "stream read" if is_stream else "batch read")
+
+
+def sink_options(given: Mapping[str, str], use: Use) -> SinkOptions:
+    """Checks what a writer was given. Raises: as `source_options`."""
+    return SinkOptions(**_checked(given, use))
+
+
+def _checked(given: Mapping[str, str], use: Use) -> dict[str, Any]:
+    known = {option.name: option for option in OPTIONS if use in option.uses}
+    values: dict[str, Any] = {}
+    for key, value in _with_path(given).items():
+        option = BY_KEY.get(key)
+        if option is None:
+            raise _unknown(key, use, known)
+        if use not in option.uses:
+            why = f": {option.why_not}" if option.why_not else f"; it is for a {' and a '.join(option.uses)}"
+            raise OptionsError(f"option {option.name} has no meaning for a {use}{why}")
+        values[option.field] = option.check(option.name, value)
+    for name in ("url", "queue"):
+        if name not in values:
+            raise OptionsError(f"option {name} is missing: {BY_KEY[name].meaning}")
+    return values
+
+
+def _with_path(given: Mapping[str, str]) -> dict[str, str]:
+    """The options by their names in lower case, without Spark's own; a path stands for the url."""
+    values = {key.lower(): str(value) for key, value in given.items()}
+    path = values.get("path")
+    if path is not None and values.setdefault("url", path) != path:
+        raise OptionsError(f"url={values['url']!r} and the path {path!r} name two stores: give one of them")
+    return {key: value for key, value in values.items() if key not in SPARKS_OWN}
+
+
+def _unknown(key: str, use: Use, known: Iterable[str]) -> OptionsError:
+    near = nearest_names(key, known)
+    hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(sorted(known))}"
+    return OptionsError(f"there is no option {key!r} for a {use}; {hint}", option=key, nearest=near)
+
+
+__all__ = ["OPTIONS", "SinkOptions", "SourceOptions", "sink_options", "source_options"]

@@ -1,0 +1,82 @@
+"""What both streams need where Spark plans: read limits, and one connection that lasts as long as the query."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from ..errors import OptionsError
+from ..handle import Queue
+from ..manager import QueueManager
+from .opening import check_queue, open_store
+from .options import NO_LIMIT, SourceOptions
+from .versions import ReadAllAvailable, ReadLimit, ReadMaxBytes, ReadMaxRows
+
+
+class Limits(NamedTuple):
+    """How much a batch may take: messages, and bytes of bodies."""
+
+    messages: int = NO_LIMIT
+    size: int = NO_LIMIT
+
+    @staticmethod
+    def default(options: SourceOptions) -> ReadLimit:
+        """What Spark is told; it knows limits of one kind only, the other is kept here."""
+        if options.most is not None:
+            return ReadMaxRows(options.most)
+        return ReadAllAvailable() if options.most_bytes is None else ReadMaxBytes(options.most_bytes)
+
+
+def limits(limit: ReadLimit, options: SourceOptions) -> Limits:
+    """What Spark's limit means. One that says everything is obeyed, whatever the options say.
+
+    Raises: OptionsError, a kind of limit that a queue cannot obey.
+    """
+    if isinstance(limit, ReadAllAvailable):
+        return Limits()
+    size = NO_LIMIT if options.most_bytes is None else options.most_bytes
+    if isinstance(limit, ReadMaxRows):
+        return Limits(max(1, limit.max_rows), size)
+    if isinstance(limit, ReadMaxBytes):
+        return Limits(size=max(1, min(size, limit.max_bytes)))
+    raise OptionsError(
+        f"a queue cannot be read with the limit {limit!r}: it knows messages and bytes at most, "
+        "maxMessagesPerTrigger and maxBytesPerTrigger"
+    )
+
+
+class Planner:
+    """The connection and handle of the process that plans a query, made at the first call, never before.
+
+    Copies of it travel to other processes with their reader: they are empty there.
+    """
+
+    def __init__(self, options: SourceOptions) -> None:
+        self._options = options
+        self._qm: QueueManager | None = None
+        self._queue: Queue | None = None
+
+    def manager(self) -> QueueManager:
+        """The connection."""
+        if self._qm is None:
+            self._qm = open_store(self._options.url, self._options.application)
+        return self._qm
+
+    def queue(self, opening: Callable[[QueueManager, str], Queue]) -> Queue:
+        """The handle, opened by the first call."""
+        if self._queue is None:
+            check_queue(self.manager(), self._options.queue)
+            self._queue = opening(self.manager(), self._options.queue)
+        return self._queue
+
+    def close(self) -> None:
+        """Ends the connection, if there is one. Claims and stagings are no part of it."""
+        qm, self._qm, self._queue = self._qm, None, None
+        if qm is not None:
+            qm.abandon()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_options": self._options, "_qm": None, "_queue": None}
+
+
+__all__ = ["Limits", "Planner", "limits"]

@@ -1,0 +1,68 @@
+"""Makes the format "inorder" known to a session, and looks whether Spark's Python is the one that can serve it."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+from pyspark.errors import PySparkException
+
+from ..errors import OptionsError
+from .source import InorderSource
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+PROBE = "import sys, inorder.spark; print(*sys.version_info[:2])"
+PROBE_SECONDS_MAX = 120
+REMEDY = (
+    "Set it before the first session: os.environ['PYSPARK_PYTHON'] = sys.executable, or start with "
+    "PYSPARK_PYTHON=/path/to/python, a Python that has inorder[spark]"
+)
+
+
+def register(spark: SparkSession) -> None:
+    """Makes `spark.read.format("inorder")` and its kin known to a session. Harmless when repeated.
+
+    Raises: OptionsError, Spark would start its Python workers with another interpreter, which cannot serve the format
+    (they would only fail to connect back): what to set.
+    """
+    command = _worker_python(spark)
+    if command is not None:
+        check_python(command)
+    spark.dataSource.register(InorderSource)
+
+
+def _worker_python(spark: Any) -> str | None:
+    """What the session starts workers with; None: it is decided elsewhere, behind Spark Connect."""
+    try:
+        return str(spark.sparkContext.pythonExec)
+    except (PySparkException, AttributeError):  # a session of Spark Connect has no context
+        return None
+
+
+def check_python(command: str) -> None:
+    """Raises: OptionsError, that interpreter is not there, is another version, or has no `inorder[spark]`."""
+    found = shutil.which(command)
+    if found is None:
+        raise OptionsError(f"Spark's Python workers are to be started with {command!r}, which is not there. {REMEDY}")
+    if found == sys.executable:
+        return
+    begins = f"Spark's Python workers are to be started with {found}, which"
+    try:
+        told = subprocess.run(
+            [found, "-c", PROBE], check=False, capture_output=True, text=True, timeout=PROBE_SECONDS_MAX
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise OptionsError(f"{begins} does not start: {error}. {REMEDY}") from error
+    if told.returncode:
+        last = told.stderr.strip().splitlines()[-1:] or [f"it ended with {told.returncode}"]
+        raise OptionsError(f"{begins} cannot import inorder.spark: {last[0]}. {REMEDY}")
+    theirs, ours = ".".join(told.stdout.split()), ".".join(map(str, sys.version_info[:2]))
+    if theirs != ours:
+        raise OptionsError(f"{begins} is Python {theirs}, and this is {ours}. {REMEDY}")
+
+
+__all__ = ["check_python", "register"]

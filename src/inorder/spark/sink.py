@@ -1,0 +1,334 @@
+"""The sink: rows are staged by many tasks, and put in one step by the commit.
+
+`write` runs once for each attempt of a task, of which Spark may make several: each stages under a name of its own,
+beside the queue, where nobody sees it. Only the winners' messages reach `commit`, which puts what they have staged, in
+one transaction, and notes the batch in the ledger: a batch that comes again is dropped. What losers and dead drivers
+leave expires.
+"""
+
+from __future__ import annotations
+
+import base64
+import datetime
+import json
+import logging
+import uuid
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Any
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql.datasource import (
+    DataSourceArrowWriter,
+    DataSourceStreamWriter,
+    WriterCommitMessage,
+)
+from pyspark.sql.types import StructType
+
+from ..bulk import LedgerKey, Settled, Staged, Stager
+from ..errors import CallerError, OptionsError, QueueCondition
+from ..manager import QueueManager
+from . import points
+from .opening import check_queue, open_store
+from .options import SinkOptions
+from .rows import Fault, Judged, check_columns, judge
+from .versions import DataSourceStreamArrowWriter, as_arrow
+
+log = logging.getLogger("inorder.spark.sink")
+
+CHUNK_ROWS, CHUNK_BYTES = 10_000, 16 * 2**20
+ROWS_AT_ONCE = 1000  # of a writer that is given rows
+QUERY_ID, BATCH_ID = "sql.streaming.queryId", "streaming.sql.batchId"
+APPEND_ONLY = (
+    "the sink appends: messages on a queue are there for their readers, and cannot be overwritten. Use "
+    ".mode('append'), or outputMode('append'); to empty a queue first, read it with mode=drain"
+)
+
+
+class TaskMessage(WriterCommitMessage):
+    """What a task tells the commit.
+
+    Args:
+        partition: of the data frame, from 0.
+        staged, diverted: the messages that it staged, and the rows that were none; None: there were no such.
+        query, batch: of a stream; empty in a batch write.
+        high_priorities: messages whose priority is above 9, which counts as 9.
+    """
+
+    def __init__(
+        self,
+        partition: int,
+        *,
+        staged: Staged | None,
+        diverted: Staged | None,
+        query: str,
+        batch: str,
+        high_priorities: int,
+    ) -> None:
+        self.partition, self.staged, self.diverted = partition, staged, diverted
+        self.query, self.batch, self.high_priorities = query, batch, high_priorities
+
+    @property
+    def stagings(self) -> list[Staged]:
+        """All that it staged."""
+        return [one for one in (self.staged, self.diverted) if one is not None]
+
+
+class Task:
+    """One attempt of one task: stages what it is given; if it fails it takes its own back."""
+
+    def __init__(self, options: SinkOptions) -> None:
+        self._options = options
+        context = TaskContext.get()
+        self._partition = 0 if context is None else context.partitionId()
+        self._query = (context and context.getLocalProperty(QUERY_ID)) or ""
+        self._batch = (context and context.getLocalProperty(BATCH_ID)) or ""
+        self._rows = self._high_priorities = self._bad = 0
+
+    def run(self, given: Iterable[pa.RecordBatch]) -> TaskMessage:
+        options = self._options
+        with open_store(options.url, options.application) as qm:
+            stagers = [self._stager(qm, name) for name in (options.queue, options.bad_rows) if name is not None]
+            try:
+                for batch in given:
+                    for chunk in chunks(batch):
+                        self._stage(judge(chunk, options), chunk, *stagers)
+            except BaseException:
+                qm.undo_staging([one.name for one in stagers])
+                raise
+        points.reached("staged")
+        staged, diverted, *_ = *(one.staged if one.count else None for one in stagers), None
+        return TaskMessage(
+            self._partition,
+            staged=staged,
+            diverted=diverted,
+            query=self._query,
+            batch=self._batch,
+            high_priorities=self._high_priorities,
+        )
+
+    def _stager(self, qm: QueueManager, queue: str) -> Stager:
+        return Stager(qm.open(queue, output=True), f"spark-{uuid.uuid4()}", lasts=self._options.staging_expiry)
+
+    def _stage(self, judged: Judged, chunk: pa.RecordBatch, stager: Stager, diverter: Stager | None = None) -> None:
+        if judged.faults and diverter is None:
+            raise self._bad_row(judged.faults, chunk)
+        if judged.faults and diverter is not None:
+            bodies = [self._complaint(fault, chunk) for fault in judged.faults]
+            diverter.stage(len(bodies), {"body": bodies, "format": ["MQSTR"] * len(bodies)})
+        good = kept(judged)
+        if good:
+            stager.stage(len(good["body"]), good)
+        self._high_priorities += judged.high_priorities
+        self._rows += judged.rows
+
+    def _bad_row(self, faults: Sequence[Fault], chunk: pa.RecordBatch) -> CallerError:
+        row = self._rows + faults[0].row + 1
+        more = f" (and {len(faults) - 1:,} more beside it)" if len(faults) > 1 else ""
+        return CallerError(
+            f"row {row:,} of partition {self._partition} is no message: {faults[0].why}{more}. The row is "
+            f"{_shown(chunk, faults[0].row)}. Mend or filter it, or send such rows elsewhere with badRows=queue:NAME",
+            row=row,
+            partition=self._partition,
+        )
+
+    def _complaint(self, fault: Fault, chunk: pa.RecordBatch) -> bytes:
+        told = {
+            "error": fault.why,
+            "queue": self._options.queue,
+            "query": self._query,
+            "batch": self._batch,
+            "partition": self._partition,
+            "row_number": self._rows + fault.row + 1,
+            "row": chunk.slice(fault.row, 1).to_pylist()[0],
+        }
+        return json.dumps(told, default=_as_json).encode()
+
+
+def kept(judged: Judged) -> dict[str, Sequence[Any]]:
+    """The good rows' columns, as Python's values; columns that are null throughout are left to the put's defaults."""
+    columns = judged.columns
+    if judged.faults:
+        bad = {fault.row for fault in judged.faults}
+        mask = pa.array([row not in bad for row in range(judged.rows)])
+        columns = {name: column.filter(mask) for name, column in columns.items()}
+    if not len(columns["body"]):
+        return {}
+    return {
+        name: column.to_pylist()
+        for name, column in columns.items()
+        if name == "body" or column.null_count < len(column)
+    }
+
+
+def chunks(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """A batch in parts of bounded rows and bytes."""
+    count: int = batch.num_rows
+    if not count:
+        return
+    rows = max(1, min(CHUNK_ROWS, count * CHUNK_BYTES // max(1, batch.nbytes)))
+    for first in range(0, count, rows):
+        yield batch.slice(first, rows)
+
+
+def _as_json(value: object) -> object:
+    if isinstance(value, bytes):
+        return {"base64": base64.b64encode(value).decode("ascii")}
+    if isinstance(value, datetime.datetime | datetime.date):
+        return value.isoformat()
+    return str(value)
+
+
+def _shown(chunk: pa.RecordBatch, row: int) -> str:
+    text = repr({name: chunk.column(name)[row].as_py() for name in chunk.schema.names if name != "body"})
+    return text if len(text) <= 300 else f"{text[:297]}..."
+
+
+class Writer:
+    """What batch and stream writers share; a copy of it works in each task."""
+
+    def __init__(self, options: SinkOptions, schema: StructType) -> None:
+        self._options = options
+        self._schema = schema
+        check_columns(schema, options)
+        with open_store(options.url, options.application) as qm:
+            check_queue(qm, options.queue)
+            if options.bad_rows is not None:
+                check_queue(qm, options.bad_rows)
+
+    def _run(self, given: Iterable[pa.RecordBatch]) -> TaskMessage:
+        return Task(self._options).run(given)
+
+    def _settle(self, messages: Sequence[WriterCommitMessage | None], query: str, batch: str) -> Settled:
+        """The put of all that the tasks have staged."""
+        options = self._options
+        told = reported(messages)
+        key = LedgerKey(options.application, query, batch)
+        with open_store(options.url, options.application) as qm:
+            stagings = in_order(told)
+            if not stagings and batch:  # nothing to put, and the ledger is to know it
+                with qm.open(options.queue, output=True) as queue:
+                    empty = Stager(queue, f"spark-{uuid.uuid4()}", lasts=options.staging_expiry)
+                    empty.stage(0, {"body": []})
+                    stagings = [empty.staged]
+            settled = qm.settle_staging(key, stagings) if stagings else Settled(False, 0)
+        points.reached("settled")
+        high = sum(one.high_priorities for one in told)
+        bad = sum(one.diverted.count for one in told if one.diverted is not None)
+        if high and not settled.already:
+            log.warning("%d messages on %s have a priority above 9, which counts as 9", high, options.queue)
+        if bad and not settled.already:
+            log.warning("%d rows were no messages, and went to %s", bad, options.bad_rows)
+        return settled
+
+    def _undo(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        """Takes back what was staged; what tasks that never reported have staged expires."""
+        names = [one.name for each in messages if isinstance(each, TaskMessage) for one in each.stagings]
+        if names:
+            with open_store(self._options.url, self._options.application) as qm:
+                qm.undo_staging(names)
+
+
+def reported(messages: Sequence[WriterCommitMessage | None]) -> list[TaskMessage]:
+    """The tasks' messages by partition. Raises: QueueCondition, a task has not told what it staged."""
+    told = [one for one in messages if isinstance(one, TaskMessage)]
+    if len(told) != len(messages):
+        raise QueueCondition(
+            f"{len(messages) - len(told)} of {len(messages)} tasks did not say what they had staged: nothing was put. "
+            "Run the batch again"
+        )
+    return sorted(told, key=lambda one: one.partition)
+
+
+def in_order(told: Sequence[TaskMessage]) -> list[Staged]:
+    """Stagings of messages in the order of their partitions, then those of rows that were none."""
+    messages, others = [one.staged for one in told], [one.diverted for one in told]
+    return [one for one in messages + others if one is not None]
+
+
+class BatchWriter(Writer, DataSourceArrowWriter):
+    """A batch write: one transaction, under the name that option `transaction` gives it, or under none."""
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        return self._run(iterator)
+
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        transaction = self._options.transaction or ""
+        if self._settle(messages, "", transaction).already:
+            log.warning(
+                "transaction %r of application %r was committed on %s before: this write put nothing",
+                transaction,
+                self._options.application,
+                self._options.queue,
+            )
+
+    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
+        self._undo(messages)
+
+
+class StreamWriter(Writer, DataSourceStreamArrowWriter):
+    """A stream's batches, each put once, whatever Spark does again."""
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        return self._run(iterator)
+
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
+        settle_batch(self, messages, batchId)
+
+    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
+        self._undo(messages)
+
+
+class RowStreamWriter(Writer, DataSourceStreamWriter):
+    """The same for a PySpark that has no Arrow writer for streams: 4.0."""
+
+    def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
+        return self._run(as_batches(iterator, self._schema))
+
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
+        settle_batch(self, messages, batchId)
+
+    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
+        self._undo(messages)
+
+
+def settle_batch(writer: Writer, messages: Sequence[WriterCommitMessage | None], batch: int) -> None:
+    """Puts a stream's batch under its query's id, which its tasks have told.
+
+    Raises: OptionsError, they could not tell it.
+    """
+    queries = {one.query for one in reported(messages)}
+    if not queries:  # a batch without partitions: nothing was staged, and nothing will be when it comes again
+        return
+    if "" in queries or len(queries) != 1:
+        raise OptionsError(
+            "this Spark does not tell its tasks which query they work for, so that a batch that comes again could not "
+            "be known: use PySpark 4.3 or later, or foreachBatch with a batch write and option transaction"
+        )
+    if writer._settle(messages, queries.pop(), str(batch)).already:
+        log.warning("batch %d was committed before; Spark ran it again, and it put nothing", batch)
+
+
+def as_batches(rows: Iterator[Any], schema: StructType) -> Iterator[pa.RecordBatch]:
+    """Spark's rows as record batches."""
+    arrow = as_arrow(schema)
+    while some := list(islice(rows, ROWS_AT_ONCE)):
+        columns = [pa.array(values, field.type) for values, field in zip(zip(*some, strict=True), arrow, strict=True)]
+        yield pa.RecordBatch.from_arrays(columns, schema=arrow)
+
+
+def refuse_overwrite(overwrite: bool) -> None:
+    """Raises: OptionsError."""
+    if overwrite:
+        raise OptionsError(APPEND_ONLY)
+
+
+__all__ = [
+    "APPEND_ONLY",
+    "BatchWriter",
+    "RowStreamWriter",
+    "StreamWriter",
+    "TaskMessage",
+    "refuse_overwrite",
+]

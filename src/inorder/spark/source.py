@@ -1,0 +1,90 @@
+"""The format "inorder": what Spark asks first, and which reader or writer answers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    DataSourceStreamWriter,
+    DataSourceWriter,
+)
+from pyspark.sql.types import StructType
+
+from ..errors import OptionsError
+from .browse import BrowseReader, BrowseStreamReader, FilteringReader
+from .drain import DrainReader
+from .opening import check_queue, open_store
+from .options import SourceOptions, check_source, sink_options, source_options
+from .schema import fitted_schema, spark_schema
+from .sink import BatchWriter, RowStreamWriter, StreamWriter, refuse_overwrite
+from .versions import FILTERS_SINCE, HAS_STREAM_ARROW_WRITER, STREAMS_SINCE, need
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+FORMAT = "inorder"
+
+
+class InorderSource(DataSource):
+    """Queues as source and sink; `inorder.spark.register` makes it known to a session. Options: `options.OPTIONS`."""
+
+    @classmethod
+    def name(cls) -> str:
+        """The name of the format."""
+        return FORMAT
+
+    def schema(self) -> StructType:
+        """The columns; a good moment to find mistakes in the options, and a store that is not there."""
+        options = check_source(self._given)
+        check_store(options)
+        return spark_schema(options.body)
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """Browses. Raises: OptionsError and its kin, for options, store, queue, schema; drain is for streams."""
+        options = source_options(self._given, "batch read")
+        if options.mode == "drain":
+            raise OptionsError(
+                "spark.read cannot drain a queue: Spark never tells a batch read that its rows are safe, so that a "
+                "failed job would lose them. Drain with spark.readStream and .trigger(availableNow=True), which ends "
+                "when the queue has been read, or browse with mode=browse, which removes nothing"
+            )
+        check_store(options)
+        if options.pushdown:
+            need(FILTERS_SINCE, "option pushdown", "or leave it out: Spark then filters the rows itself")
+        columns = fitted_schema(schema, options.body)
+        return FilteringReader(options, columns) if options.pushdown else BrowseReader(options, columns)
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
+        """Drains or browses. Spark calls this in two processes for each query; nothing is begun here."""
+        need(STREAMS_SINCE, "a stream from a queue", "a batch read in mode=browse works with older ones")
+        options = source_options(self._given, "stream read")
+        check_store(options)
+        columns = fitted_schema(schema, options.body)
+        return DrainReader(options, columns) if options.mode == "drain" else BrowseStreamReader(options, columns)
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        """Appends a data frame."""
+        refuse_overwrite(overwrite)
+        return BatchWriter(sink_options(self._given, "batch write"), schema)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802
+        """Appends a stream."""
+        refuse_overwrite(overwrite)
+        options = sink_options(self._given, "stream write")
+        return StreamWriter(options, schema) if HAS_STREAM_ARROW_WRITER else RowStreamWriter(options, schema)
+
+    @property
+    def _given(self) -> Mapping[str, str]:
+        return self.options
+
+
+def check_store(options: SourceOptions) -> None:
+    """Raises: StoreError, UnknownQueue, WrongQueueType: there is nothing to read, and why."""
+    with open_store(options.url, options.application) as qm:
+        check_queue(qm, options.queue)
+
+
+__all__ = ["FORMAT", "InorderSource"]

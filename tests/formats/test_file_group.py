@@ -1,0 +1,314 @@
+"""A file becomes records and a file again; every kind of damage is refused, and leaves nothing behind."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.formats.test_splitting import DATA, RULES
+
+from inorder import ArgumentError, Flags
+from inorder.formats import (
+    FileChanged,
+    FileError,
+    FileExists,
+    FormatError,
+    Manifest,
+    ManifestError,
+    Rebuilder,
+    RebuildError,
+    Rule,
+    UnsafePath,
+    describe,
+    rebuild,
+    records,
+)
+from inorder.formats.manifest import make, parse
+
+LINES = b"one\ntwo\nthree\n"
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    (tmp_path / "in/sub").mkdir(parents=True)
+    (tmp_path / "in/sub/a.txt").write_bytes(LINES)
+    (tmp_path / "in/empty").write_bytes(b"")
+    return tmp_path / "in"
+
+
+@pytest.fixture
+def target(tmp_path: Path) -> Path:
+    (tmp_path / "out").mkdir()
+    return tmp_path / "out"
+
+
+def bodies(source: Path, path: str = "sub/a.txt", rule: str = r"delimiter:\n") -> list[bytes]:
+    return [record.body for record in records(source, path, rule)]
+
+
+def everything(target: Path) -> list[str]:
+    return sorted(str(path.relative_to(target)) for path in target.rglob("*") if not path.is_dir())
+
+
+def manifest(**changes: Any) -> Manifest:
+    values = {"path": "a", "size": 3, "mode": 0o600, "sha256": hashlib.sha256(b"abc").hexdigest()}
+    return Manifest(**{**values, "rule": "size:1", "messages": 3, **changes})
+
+
+# ---- records
+
+
+def test_the_manifest_comes_first_and_the_last_record_says_so(source: Path) -> None:
+    (source / "sub/a.txt").chmod(0o640)
+    head, *rest = records(source, "sub/a.txt", r"delimiter:\n")
+    assert parse(head.body) == describe(source, "sub/a.txt", r"delimiter:\n")
+    assert parse(head.body) == Manifest(
+        path="sub/a.txt",
+        size=14,
+        mode=0o640,
+        sha256=hashlib.sha256(LINES).hexdigest(),
+        rule=r"delimiter:\n",
+        messages=3,
+    )
+    assert [(one.sequence, one.body, one.is_last, one.flags) for one in rest] == [
+        (2, b"one\n", False, Flags.IN_GROUP),
+        (3, b"two\n", False, Flags.IN_GROUP),
+        (4, b"three\n", True, Flags.IN_GROUP | Flags.LAST_IN_GROUP),
+    ]
+    assert (head.sequence, head.is_last, head.flags) == (1, False, Flags.IN_GROUP)
+
+
+@pytest.mark.parametrize("rule", [r"delimiter:\n", "size:3", "regex:x", "whole"])
+def test_an_empty_file_is_its_manifest_alone(source: Path, rule: str) -> None:
+    (only,) = records(source, "empty", rule)
+    assert (only.is_last, only.flags) == (True, Flags.IN_GROUP | Flags.LAST_IN_GROUP)
+    assert parse(only.body).messages == 0
+
+
+def test_a_whole_file_is_one_logical_message_in_segments(source: Path) -> None:
+    head, *rest = records(source, "sub/a.txt", "whole", chunk=6)
+    assert parse(head.body).messages == 1
+    group, segment = Flags.IN_GROUP | Flags.LAST_IN_GROUP, Flags.SEGMENT
+    assert [(one.sequence, one.offset, one.body, one.is_last, one.flags) for one in rest] == [
+        (2, 0, LINES[:6], False, group | segment),
+        (2, 6, LINES[6:12], False, group | segment),
+        (2, 12, LINES[12:], True, group | segment | Flags.LAST_SEGMENT),
+    ]
+    (_, only) = records(source, "sub/a.txt", "whole")
+    assert (only.offset, only.flags) == (0, group)
+
+
+def test_a_file_that_is_too_long_for_one_message_is_refused_at_once(source: Path) -> None:
+    with open(source / "huge", "wb") as file:  # noqa: PTH123
+        file.truncate(1_000_000_000)  # takes no room
+    with pytest.raises(ArgumentError, match="rule must be one that splits"):
+        next(records(source, "huge", "whole"))
+
+
+@pytest.mark.parametrize(
+    "change", [b"one\ntwO\nthree\n", b"one\ntwo\nthree\nfour\n", b"one\ntwo\n", b"", b"one\ntwo\nthr\nee"]
+)
+@pytest.mark.parametrize("rule", [r"delimiter:\n", "size:4", "whole"])
+def test_a_file_that_changes_while_it_is_read_never_has_a_last_record(source: Path, change: bytes, rule: str) -> None:
+    reading = records(source, "sub/a.txt", rule, chunk=4)
+    found = [next(reading)]
+    (source / "sub/a.txt").write_bytes(change)
+    with pytest.raises(FileChanged, match=r"'sub/a\.txt' changed") as raised:
+        found.extend(reading)
+    assert raised.value.path == "sub/a.txt"
+    assert not any(record.is_last for record in found)
+
+
+def test_a_file_that_is_replaced_while_it_is_read_is_read_as_it_was(source: Path) -> None:
+    reading = records(source, "sub/a.txt", "whole")
+    next(reading)
+    (source / "new").write_bytes(b"other")
+    (source / "new").replace(source / "sub/a.txt")
+    assert [record.body for record in reading] == [LINES]
+
+
+def test_a_record_that_is_too_long_is_found_before_anything_is_given(source: Path) -> None:
+    with pytest.raises(FormatError, match="longer than 5 bytes"):
+        next(records(source, "sub/a.txt", r"delimiter:\n", record_max=5))
+
+
+def test_bad_arguments_are_told_at_once(source: Path) -> None:
+    with pytest.raises(ArgumentError, match="rule"):
+        records(source, "sub/a.txt", "lines")
+    with pytest.raises(UnsafePath):
+        next(records(source, "../in/empty", "whole"))
+    with pytest.raises(FileError, match="'nothing'"):
+        next(records(source, "nothing", "whole"))
+
+
+def test_trouble_while_reading_names_the_file(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def without_right_to_read(root: Path, path: str) -> int:
+        return os.open(root / path, os.O_WRONLY)
+
+    monkeypatch.setattr("inorder.formats.file_group.open_file", without_right_to_read)
+    with pytest.raises(FileError, match=r"'sub/a\.txt': Bad file descriptor"):
+        next(records(source, "sub/a.txt", "whole"))
+
+
+# ---- and back
+
+
+@given(data=DATA, rule=RULES, chunk=st.integers(1, 70))
+def test_a_file_comes_back_byte_for_byte(
+    tmp_path_factory: pytest.TempPathFactory, data: bytes, rule: Rule, chunk: int
+) -> None:
+    folder = tmp_path_factory.getbasetemp() / "round-trip"
+    (folder / "in").mkdir(parents=True, exist_ok=True)
+    (folder / "out").mkdir(exist_ok=True)
+    (folder / "in/file").write_bytes(data)
+    head, *rest = records(folder / "in", "file", rule, chunk=chunk)
+    with Rebuilder(parse(head.body), folder / "out", existing="replace", sync=False) as file:
+        for record in rest:
+            file.add(record.body, begins=not record.offset)
+        path = file.finish()
+    assert path == folder / "out/file"
+    assert path.read_bytes() == data
+    assert everything(folder / "out") == ["file"]
+
+
+def test_the_path_and_the_mode_come_back(source: Path, target: Path) -> None:
+    (source / "sub/a.txt").chmod(0o751)
+    path = rebuild(bodies(source), target)
+    assert path == target / "sub/a.txt"
+    assert path.read_bytes() == LINES
+    assert path.stat().st_mode & 0o7777 == 0o751
+
+
+def test_a_name_that_is_not_utf8_comes_back(source: Path, target: Path) -> None:
+    (source / os.fsdecode(b"caf\xe9")).write_bytes(LINES)
+    rebuild(bodies(source, "caf\udce9"), target)
+    assert [os.fsencode(path.name) for path in target.iterdir()] == [b"caf\xe9"]
+
+
+Damage = Callable[[list[bytes]], list[bytes]]
+
+
+@pytest.mark.parametrize(
+    ("damage", "error", "word"),
+    [
+        (lambda all_: all_[:-1], RebuildError, "3 messages"),
+        (lambda all_: [all_[0], *all_[2:]], RebuildError, "3 messages"),
+        (lambda all_: [*all_, b"more"], RebuildError, "3 messages"),
+        (lambda all_: [*all_, b""], RebuildError, "in 4"),
+        (lambda all_: [all_[0], all_[2], all_[1], all_[3]], RebuildError, "SHA-256"),
+        (lambda all_: [*all_[:3], b"thREe\n"], RebuildError, "SHA-256"),
+        (lambda all_: [all_[0], all_[1] + all_[2], all_[3]], RebuildError, "2, or more"),
+        (lambda all_: all_[1:], ManifestError, "not JSON"),
+        (lambda all_: all_[:1], RebuildError, "0 in 0"),
+        (lambda all_: [], RebuildError, "no manifest"),
+        (lambda all_: [all_[0].replace(b"sub/a.txt", b"../a.txt_"), *all_[1:]], UnsafePath, "relative"),
+        (lambda all_: [all_[0].replace(b"sub/a.txt", b"/tmp/a.tx"), *all_[1:]], UnsafePath, "relative"),
+    ],
+)
+def test_damage_is_refused_and_leaves_nothing(
+    source: Path, target: Path, damage: Damage, error: type[Exception], word: str
+) -> None:
+    with pytest.raises(error, match=word):
+        rebuild(damage(bodies(source)), target)
+    assert everything(target) == []
+    assert everything(target.parent) == ["in/empty", "in/sub/a.txt"]
+
+
+def test_a_second_file_at_the_path_is_refused(source: Path, target: Path) -> None:
+    rebuild(bodies(source), target)
+    (source / "sub/a.txt").write_bytes(b"other")
+    with pytest.raises(FileExists, match="existing='replace'") as raised:
+        rebuild(bodies(source), target)
+    assert raised.value.path == "sub/a.txt"
+    with pytest.raises(FileExists, match="with other bytes"):
+        rebuild(bodies(source), target, existing="same")
+    assert (target / "sub/a.txt").read_bytes() == LINES
+    rebuild(bodies(source), target, existing="replace")
+    assert (target / "sub/a.txt").read_bytes() == b"other"
+    rebuild(bodies(source), target, existing="same")
+    assert everything(target) == ["sub/a.txt"]
+
+
+def test_a_file_that_appears_meanwhile_is_not_lost(source: Path, target: Path) -> None:
+    head, *rest = bodies(source)
+    with Rebuilder(parse(head), target) as file:
+        for body in rest:
+            file.add(body)
+        (target / "sub/a.txt").write_bytes(b"mine")
+        with pytest.raises(FileExists):
+            file.finish()
+    assert (target / "sub/a.txt").read_bytes() == b"mine"
+    assert everything(target) == ["sub/a.txt"]
+
+
+@pytest.mark.parametrize("number", [errno.EPERM, errno.EOPNOTSUPP])
+def test_a_file_system_without_hard_links_will_do(
+    source: Path, target: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    def no_links(*_: object, **__: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(os, "link", no_links)
+    rebuild(bodies(source), target)
+    rebuild(bodies(source), target, existing="same")
+    assert (target / "sub/a.txt").read_bytes() == LINES
+    assert everything(target) == ["sub/a.txt"]
+
+
+def test_a_link_in_the_way_is_not_followed(source: Path, target: Path) -> None:
+    elsewhere = target.parent / "elsewhere"
+    elsewhere.mkdir()
+    (target / "sub").symlink_to(elsewhere)
+    with pytest.raises(UnsafePath, match="'sub' in it is a link"):
+        rebuild(bodies(source), target)
+    assert everything(elsewhere) == []
+
+
+@pytest.mark.parametrize("existing", ["refuse", "same"])
+def test_a_link_at_the_path_is_something_that_exists(source: Path, target: Path, existing: Any) -> None:
+    (target.parent / "victim").write_bytes(LINES)
+    (target / "sub").mkdir()
+    (target / "sub/a.txt").symlink_to(target.parent / "victim")
+    with pytest.raises(FileExists):
+        rebuild(bodies(source), target, existing=existing)
+    rebuild(bodies(source), target, existing="replace")
+    assert not (target / "sub/a.txt").is_symlink()
+    assert (target.parent / "victim").read_bytes() == LINES
+
+
+def test_a_file_and_a_folder_of_one_name_are_refused(target: Path) -> None:
+    rebuild([make(manifest(path="a")), b"a", b"b", b"c"], target)
+    with pytest.raises(UnsafePath, match="no folder"):
+        rebuild([make(manifest(path="a/b")), b"a", b"b", b"c"], target)
+    (target / "c").mkdir()
+    with pytest.raises(FileError, match="'c'"):
+        rebuild([make(manifest(path="c")), b"a", b"b", b"c"], target, existing="replace")
+    assert everything(target) == ["a"]
+
+
+def test_a_target_that_is_not_there_is_not_made(source: Path, tmp_path: Path) -> None:
+    with pytest.raises(FileError, match="nowhere"):
+        rebuild(bodies(source), tmp_path / "nowhere")
+
+
+def test_a_full_disk_is_told_with_the_path(source: Path, target: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    (target / "sub").mkdir()
+    with pytest.raises(FileError, match=r"'sub/a\.txt': No space left"):
+        rebuild(bodies(source), target)
+    assert everything(target) == []
+
+
+def test_the_choice_is_one_of_three(target: Path) -> None:
+    with pytest.raises(ArgumentError, match="refuse or same or replace"):
+        Rebuilder(manifest(), target, existing="yes")  # type: ignore[arg-type]

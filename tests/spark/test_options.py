@@ -1,0 +1,128 @@
+"""What is misspelt, out of range or of no use in its place is refused, with its name, its value and what is allowed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from inorder import ArgumentError, OptionsError
+from inorder.spark.options import OPTIONS, check_source, sink_options, source_options
+
+GIVEN = {"url": "/data/orders.db", "queue": "ORDERS"}
+DRAIN = GIVEN | {"mode": "drain", "application": "archive"}
+
+
+def test_what_is_not_said_has_its_default() -> None:
+    source = source_options(GIVEN, "batch read")
+    assert (source.mode, source.order, source.partitions, source.body) == ("browse", "physical", 1, "binary")
+    assert (source.most, source.most_bytes, source.read_order) == (None, None, None)
+    sink = sink_options(GIVEN, "batch write")
+    assert (sink.application, sink.transaction, sink.bad_rows, sink.staging_expiry) == ("spark", None, None, 86_400)
+
+
+def test_names_and_words_are_taken_in_any_case() -> None:
+    given = {"URL": "/data/orders.db", "QUEUE": "Orders", "Mode": "DRAIN", "APPLICATION": "A", "completegroups": "True"}
+    options = source_options(given | {"ORDER": "Logical", "MaxMessagesPerTrigger": "1_000"}, "stream read")
+    assert (options.queue, options.mode, options.application) == ("Orders", "drain", "A")
+    assert (options.complete_groups, options.most) == (True, 1000)
+    assert options.wanted.all_messages
+    assert options.wanted.logical
+
+
+def test_a_path_stands_for_the_url_and_becomes_absolute() -> None:
+    given = {"path": "orders.db", "queue": "ORDERS"}
+    assert source_options(given, "batch read").url == str(Path("orders.db").absolute())
+    assert source_options(given | {"url": "orders.db"}, "batch read").url == str(Path("orders.db").absolute())
+    assert source_options(GIVEN | {"url": "file:///data/x.db"}, "batch read").url == "/data/x.db"
+    with pytest.raises(OptionsError, match="name two stores"):
+        source_options(given | {"url": "other.db"}, "batch read")
+
+
+def test_what_spark_adds_of_its_own_is_let_through() -> None:
+    sink_options(GIVEN | {"checkpointLocation": "/data/checkpoint"}, "stream write")
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"maxMessagePerTrigger": "5"}, "did you mean maxMessagesPerTrigger"),
+        ({"nonsense": "5"}, "there is no option 'nonsense' for a stream read; there are application, body"),
+        ({"transaction": "t"}, "option transaction has no meaning for a stream read: a stream's batches have numbers"),
+        ({"orderBy": "t"}, "option orderBy has no meaning for a stream read; it is for a batch write and a stream"),
+        ({"pushdown": "true"}, "option pushdown has no meaning for a stream read: Spark pushes no filters"),
+        ({"completeGroups": "true"}, "option completeGroups needs order=logical"),
+        ({"joinSegments": "true"}, "option joinSegments needs order=logical"),
+        ({"readOrder": "relaxed", "mode": "browse"}, "always strict"),
+        ({"application": None}, "mode=drain needs option application"),
+        ({"queue": None}, "option queue is missing"),
+        ({"url": None}, "option url is missing: Path of the store file"),
+        ({"url": ":memory:"}, "lives in one process"),
+    ],
+)
+def test_options_that_do_not_fit_are_refused(given: dict[str, str | None], told: str) -> None:
+    merged = {name: value for name, value in (DRAIN | given).items() if value is not None}
+    with pytest.raises(OptionsError, match=told):
+        source_options(merged, "stream read")
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "allowed"),
+    [
+        ("maxMessagesPerTrigger", "0", "an integer from 1 to"),
+        ("maxMessagesPerTrigger", "many", "an integer from 1 to"),
+        ("maxMessagesPerTrigger", "1e3", "an integer from 1 to"),
+        ("maxBytesPerTrigger", "-1", "an integer from 1 to"),
+        ("partitions", "0", "an integer from 1 to 10,000"),
+        ("partitions", "٣", "an integer from 1 to 10,000"),
+        ("mode", "read", "one of browse, drain"),
+        ("order", "priority", "one of physical, logical"),
+        ("readOrder", "notify", "one of strict, relaxed"),
+        ("body", "text", "one of binary, string"),
+        ("completeGroups", "yes", "true or false"),
+        ("application", " ", "a text of 1 to 200 characters"),
+        ("queue", "Q" * 49, "a text of 1 to 48 characters"),
+        ("url", "s3://bucket/orders.db", "on this machine's own disk"),
+        ("url", " ", "the path of a store file"),
+    ],
+)
+def test_values_out_of_range_are_refused(name: str, value: str, allowed: str) -> None:
+    with pytest.raises(ArgumentError, match=f"option {name} must be .*{allowed}") as refused:
+        source_options(DRAIN | {name: value}, "stream read")
+    assert refused.value.value == value
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "allowed"),
+    [
+        ("badRows", "queue:", "fail, or queue:NAME"),
+        ("badRows", "drop", "fail, or queue:NAME"),
+        ("stagingExpiry", "1", "seconds from 60 to"),
+        ("stagingExpiry", "nan", "seconds from 60 to"),
+        ("stagingExpiry", "a day", "seconds from 60 to"),
+    ],
+)
+def test_values_of_a_writer_out_of_range_are_refused(name: str, value: str, allowed: str) -> None:
+    with pytest.raises(ArgumentError, match=f"option {name} must be {allowed}"):
+        sink_options(GIVEN | {name: value}, "stream write")
+
+
+def test_a_writer_takes_no_options_of_a_reader_and_a_batch_none_of_a_stream() -> None:
+    with pytest.raises(OptionsError, match="option mode has no meaning for a batch write"):
+        sink_options(GIVEN | {"mode": "browse"}, "batch write")
+    with pytest.raises(OptionsError, match="option transaction has no meaning for a stream write"):
+        sink_options(GIVEN | {"transaction": "t"}, "stream write")
+    with pytest.raises(OptionsError, match="a batch read takes all that is there"):
+        source_options(GIVEN | {"maxMessagesPerTrigger": "5"}, "batch read")
+    assert sink_options(GIVEN | {"badRows": "queue:BAD"}, "batch write").bad_rows == "BAD"
+    assert sink_options(GIVEN | {"badRows": "fail"}, "batch write").bad_rows is None
+
+
+def test_before_it_is_known_whether_a_read_is_a_stream_both_kinds_of_options_are_good() -> None:
+    assert check_source(GIVEN | {"maxMessagesPerTrigger": "5"}).most == 5
+    assert check_source(GIVEN | {"pushdown": "true"}).pushdown
+
+
+def test_every_option_says_what_it_means_and_none_comes_twice() -> None:
+    assert all(option.meaning.endswith(".") or ";" in option.meaning for option in OPTIONS)
+    assert len({option.name.lower() for option in OPTIONS}) == len(OPTIONS)

@@ -1,0 +1,419 @@
+"""Both streams as Spark calls them, call by call: offsets, limits, restarts, fencing, lost checkpoints."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes, ReadMaxFiles, ReadMaxRows, ReadMinRows
+
+import inorder
+from inorder import OptionsError, QueueCondition
+from inorder.errors import CheckpointLost, CheckpointTooOld, Fenced, InorderError, NotFound
+from inorder.spark import finish, release
+from inorder.spark.source import InorderSource
+
+ALL = ReadAllAvailable()
+Make = Callable[..., Any]
+
+
+@pytest.fixture
+def made(url: str) -> Iterator[Make]:
+    """Makes stream readers, as each process of a query does, and stops them at the end."""
+    readers = []
+
+    def make(**options: object) -> Any:
+        given = {"url": url, "queue": "Q"} | {name: str(value) for name, value in options.items()}
+        source = InorderSource(given)
+        readers.append(source.streamReader(source.schema()))
+        return readers[-1]
+
+    yield make
+    for reader in readers:
+        reader.stop()
+
+
+@pytest.fixture
+def drain(made: Make) -> Make:
+    return lambda **options: made(mode="drain", application="archive", **options)
+
+
+def put(url: str, *bodies: bytes, **fields: Any) -> None:
+    with inorder.connect(url) as qm:
+        qm.put_many("Q", bodies, **fields)
+
+
+def put_group(url: str, *bodies: bytes) -> None:
+    with inorder.connect(url) as qm, qm.group("Q") as group:
+        for body in bodies:
+            group.put(body)
+
+
+def depth(url: str) -> int:
+    with inorder.connect(url) as qm:
+        return qm.depth("Q")
+
+
+def as_logged(offset: Any) -> Any:
+    """An offset as it comes back from Spark's log."""
+    return json.loads(json.dumps(offset))
+
+
+def read(reader: Any, start: Any, end: Any) -> list[list[bytes]]:
+    """What the tasks read, each in a process of its own: with a copy of the reader."""
+    parts = [pickle.loads(pickle.dumps(part)) for part in reader.partitions(as_logged(start), as_logged(end))]
+    copy = pickle.loads(pickle.dumps(reader))
+    return [[row["body"] for batch in copy.read(part) for row in batch.to_pylist()] for part in parts]
+
+
+# --- drain
+
+
+def test_a_query_drains_batch_by_batch(url: str, drain: Make) -> None:
+    put(url, b"1", b"2", b"3")
+    reader = drain()
+    start = reader.initialOffset()
+    assert start == reader.initialOffset()
+    first = reader.latestOffset(start, ReadMaxRows(2))
+    assert read(reader, start, first) == [[b"1", b"2"]]
+    reader.commit(as_logged(first))
+    second = reader.latestOffset(first, ReadMaxRows(2))
+    assert read(reader, first, second) == [[b"3"]]
+    assert reader.latestOffset(second, ALL) == second
+    assert read(reader, second, second) == []
+    assert depth(url) == 0
+
+
+def test_the_initial_offset_changes_nothing(url: str, drain: Make) -> None:
+    reader, twin = drain(), drain()
+    end = reader.latestOffset(reader.initialOffset(), ALL)
+    twin.initialOffset()
+    assert reader.latestOffset(end, ALL) == end
+    with inorder.connect(url) as qm:
+        assert [one.epoch for one in qm.claims()] == [1]
+
+
+def test_a_query_begins_behind_the_last_claim_that_is_over(url: str, drain: Make) -> None:
+    put(url, b"1")
+    reader = drain()
+    end = reader.latestOffset(reader.initialOffset(), ALL)
+    reader.partitions(reader.initialOffset(), end)
+    reader.commit(end)
+    assert drain().initialOffset() == end
+
+
+def test_each_kind_of_limit_is_obeyed(url: str, drain: Make) -> None:
+    put(url, *[b"12345"] * 10)
+    reader = drain(maxMessagesPerTrigger=2, maxBytesPerTrigger=5)
+    assert reader.getDefaultReadLimit() == ReadMaxRows(2)
+    assert drain(maxBytesPerTrigger=5).getDefaultReadLimit() == ReadMaxBytes(5)
+    assert drain().getDefaultReadLimit() == ALL
+    offset = reader.initialOffset()
+    found = []
+    for limit in (ReadMaxRows(2), ReadMaxBytes(2), ALL):
+        following = reader.latestOffset(offset, limit)
+        found.append(sum(map(len, read(reader, offset, following))))
+        offset = following
+    assert found == [1, 1, 8]
+    for other in (ReadMinRows(5), ReadMaxFiles(5)):
+        with pytest.raises(OptionsError, match="maxMessagesPerTrigger and maxBytesPerTrigger"):
+            reader.latestOffset(offset, other)
+
+
+def test_what_comes_after_an_available_now_run_began_is_left(url: str, drain: Make) -> None:
+    put(url, b"1", b"2")
+    reader = drain()
+    reader.prepareForTriggerAvailableNow()
+    put(url, b"3")
+    start = reader.initialOffset()
+    first = reader.latestOffset(start, ReadMaxRows(1))
+    second = reader.latestOffset(first, ALL)
+    assert read(reader, first, second) == [[b"2"]]
+    assert reader.latestOffset(second, ALL) == second
+    assert depth(url) == 1
+
+
+def test_a_claim_that_spark_never_logged_is_given_again(url: str, drain: Make) -> None:
+    put(url, b"1", b"2")
+    first = drain()
+    start = first.initialOffset()
+    claimed = first.latestOffset(start, ReadMaxRows(1))
+    after_death = drain()
+    assert after_death.latestOffset(start, ALL) == claimed
+    assert read(after_death, start, claimed) == [[b"1"]]
+
+
+def test_a_batch_that_spark_logged_is_read_again_after_a_restart(url: str, drain: Make) -> None:
+    put(url, *[b"%d" % n for n in range(7)])
+    first = drain(partitions=3)
+    start = first.initialOffset()
+    end = first.latestOffset(start, ALL)
+    slices = read(first, start, end)
+    assert [len(part) for part in slices] == [3, 3, 1]
+    assert read(drain(partitions=3), start, end) == slices
+
+
+def test_rows_are_numbered_over_the_life_of_an_application(url: str, drain: Make) -> None:
+    put(url, *[b"x"] * 7)
+    reader = drain(partitions=2)
+    offset, found = reader.initialOffset(), []
+    for _ in range(2):
+        following = reader.latestOffset(offset, ReadMaxRows(4))
+        for part in reader.partitions(offset, following):
+            for batch in reader.read(part):
+                found += batch.select(["claim", "delivery_number"]).to_pylist()
+        offset = following
+    assert [row["delivery_number"] for row in found] == list(range(1, 8))
+    assert [row["claim"] for row in found] == [1] * 4 + [2] * 3
+
+
+def test_groups_are_taken_whole_and_never_cut(url: str, drain: Make) -> None:
+    put_group(url, b"a1", b"a2", b"a3")
+    put(url, b"s")
+    put_group(url, b"b1", b"b2")
+    put(url, b"c1", flags=inorder.Flags.IN_GROUP, group_id=b"c", sequence_number=1)
+    reader = drain(order="logical", completeGroups="true", partitions=8)
+    start = reader.initialOffset()
+    first = reader.latestOffset(start, ReadMaxRows(1))
+    assert read(reader, start, first) == [[b"a1", b"a2", b"a3"]]
+    second = reader.latestOffset(first, ALL)
+    assert read(reader, first, second) == [[b"s"], [b"b1", b"b2"]]
+    assert reader.latestOffset(second, ALL) == second
+    assert depth(url) == 1
+
+
+def test_a_later_start_ends_an_earlier_one(url: str, drain: Make) -> None:
+    put(url, b"1")
+    old = drain()
+    start = old.initialOffset()
+    end = old.latestOffset(start, ALL)
+    (part,) = old.partitions(start, end)
+    new = drain()
+    assert read(new, start, end) == [[b"1"]]
+    for call in (
+        lambda: old.latestOffset(end, ALL),
+        lambda: old.partitions(start, end),
+        lambda: old.commit(end),
+        lambda: list(old.read(part)),
+    ):
+        with pytest.raises(Fenced, match="was started again after this reader"):
+            call()
+    new.commit(end)
+    assert depth(url) == 0
+
+
+def test_stop_does_nothing_to_claims_and_may_come_before_everything(url: str, drain: Make) -> None:
+    put(url, b"1")
+    drain().stop()
+    reader = drain()
+    end = reader.latestOffset(reader.initialOffset(), ALL)
+    reader.stop()
+    reader.stop()
+    with inorder.connect(url) as qm:
+        (account,) = qm.claims()
+        assert account.open is not None
+    assert read(drain(), {**end, "claim": 0}, end) == [[b"1"]]
+
+
+def test_a_lost_checkpoint_is_refused_until_somebody_releases(url: str, drain: Make) -> None:
+    put(url, b"1", b"2")
+    reader = drain()
+    start = reader.initialOffset()
+    end = reader.latestOffset(start, ReadMaxRows(1))
+    reader.partitions(start, end)
+    fresh = drain()
+    with pytest.raises(CheckpointLost, match="release"):
+        fresh.latestOffset(fresh.initialOffset(), ALL)
+    assert release(url, "Q", "archive") == 1
+    again = drain()
+    start = again.initialOffset()
+    assert read(again, start, again.latestOffset(start, ALL)) == [[b"1", b"2"]]
+
+
+def test_an_old_checkpoint_is_refused(url: str, drain: Make) -> None:
+    put(url, b"1", b"2", b"3")
+    reader = drain()
+    start = reader.initialOffset()
+    offset = start
+    for _ in range(3):
+        following = reader.latestOffset(offset, ReadMaxRows(1))
+        reader.partitions(offset, following)
+        offset = following
+    with pytest.raises(CheckpointTooOld):
+        drain().latestOffset(start, ALL)
+
+
+def test_a_checkpoint_of_another_query_is_refused(url: str, made: Make, drain: Make) -> None:
+    put(url, b"1")
+    browsed = made().initialOffset()
+    drained = drain().initialOffset()
+    with pytest.raises(OptionsError, match="not one of a stream that drains"):
+        drain().latestOffset(browsed, ALL)
+    with pytest.raises(OptionsError, match="not one of a stream that browses"):
+        made().latestOffset(drained, ALL)
+    with pytest.raises(OptionsError, match=r"belongs to queue 'Q' and application 'archive'.*drains 'Q' as 'other'"):
+        made(mode="drain", application="other").latestOffset(drained, ALL)
+    assert depth(url) == 1
+
+
+def test_segments_come_joined_and_in_one_claim(url: str, drain: Make) -> None:
+    with inorder.connect(url) as qm, qm.open("Q", output=True) as queue, qm.unit_of_work():
+        queue.put(b"one ", flags=inorder.Flags.SEGMENT, logical=True)
+        queue.put(b"two", flags=inorder.Flags.LAST_SEGMENT, logical=True)
+    reader = drain(order="logical", joinSegments="true")
+    start = reader.initialOffset()
+    assert read(reader, start, reader.latestOffset(start, ReadMaxRows(1))) == [[b"one two"]]
+
+
+def test_an_alias_is_drained_and_finished_as_the_queue_behind_it(url: str, drain: Make, folder: Path) -> None:
+    with inorder.connect(url) as qm:
+        qm.create_alias("A", base_queue="Q")
+    put(url, b"1")
+    reader = drain(queue="A")
+    start = reader.initialOffset()
+    end = reader.latestOffset(start, ALL)
+    assert read(reader, start, end) == [[b"1"]]
+    assert finish(url, "A", "archive", checkpoint_at(folder / "checkpoint", {0: end}, [0])) == 1
+    assert drain(queue="A").initialOffset() == end
+
+
+def checkpoint_at(folder: Path, offsets: dict[int, Any], commits: list[int]) -> str:
+    for name in ("offsets", "commits"):
+        (folder / name).mkdir(parents=True)
+    for batch, offset in offsets.items():
+        (folder / "offsets" / str(batch)).write_text(f"v1\n{{}}\n-\n{json.dumps(offset)}")
+    for batch in commits:
+        (folder / "commits" / str(batch)).write_text("v1\n{}")
+    return str(folder)
+
+
+def test_finish_confirms_what_spark_s_commit_log_knows(url: str, drain: Make, folder: Path) -> None:
+    put(url, b"1", b"2")
+    reader = drain()
+    start = reader.initialOffset()
+    end = reader.latestOffset(start, ReadMaxRows(1))
+    reader.partitions(start, end)
+    unsure = checkpoint_at(folder / "unsure", {0: end}, [])
+    assert finish(url, "Q", "archive", unsure) == 0
+    assert depth(url) == 2
+    done = checkpoint_at(folder / "done", {0: end}, [0])
+    assert finish(url, "Q", "archive", done) == 1
+    assert finish(url, "Q", "archive", done) == 0
+    assert depth(url) == 1
+
+
+def test_finish_refuses_what_is_no_checkpoint_of_the_query(url: str, drain: Make, folder: Path) -> None:
+    drain().latestOffset(drain().initialOffset(), ALL)
+    with pytest.raises(OptionsError, match="is no checkpoint of a streaming query"):
+        finish(url, "Q", "archive", str(folder))
+    other = checkpoint_at(folder / "other", {0: drain().initialOffset() | {"application": "x"}}, [0])
+    with pytest.raises(OptionsError, match="did not drain queue 'Q' as 'archive'"):
+        finish(url, "Q", "archive", other)
+    torn = checkpoint_at(folder / "torn", {}, [0])
+    with pytest.raises(CheckpointLost, match="there are no offsets of it"):
+        finish(url, "Q", "archive", torn)
+    with pytest.raises(NotFound):
+        release(url, "Q", "nobody")
+
+
+# --- browse
+
+
+def test_a_browsing_stream_misses_nothing_and_repeats_nothing(url: str, made: Make) -> None:
+    put(url, b"1", b"2", b"3")
+    reader = made()
+    start = reader.initialOffset()
+    assert start == made().initialOffset()
+    first = reader.latestOffset(start, ReadMaxRows(2))
+    assert read(reader, start, first) == [[b"1", b"2"]]
+    assert read(made(), start, first) == [[b"1", b"2"]]
+    put(url, b"high", priority=9)
+    after_restart = made()
+    second = after_restart.latestOffset(as_logged(first), ALL)
+    assert read(after_restart, first, second) == [[b"high"], [b"3"]]
+    assert after_restart.latestOffset(second, ALL) == second
+    assert read(after_restart, second, second) == []
+    assert depth(url) == 4
+
+
+def test_a_browsing_stream_numbers_its_rows(url: str, made: Make) -> None:
+    put(url, *[b"x"] * 5)
+    reader = made(partitions=2)
+    start = reader.initialOffset()
+    first = reader.latestOffset(start, ReadMaxRows(2))
+    second = reader.latestOffset(first, ALL)
+    numbers = [
+        row["delivery_number"]
+        for before, end in ((start, first), (first, second))
+        for part in reader.partitions(before, end)
+        for batch in reader.read(part)
+        for row in batch.to_pylist()
+    ]
+    assert numbers == [1, 2, 3, 4, 5]
+
+
+def test_a_browsing_stream_stops_before_what_is_pending(url: str, made: Make) -> None:
+    with inorder.connect(url) as qm:
+        qm.put("Q", b"1", syncpoint=True)
+        put(url, b"2")
+        reader = made()
+        start = reader.initialOffset()
+        assert reader.latestOffset(start, ALL) == start
+        qm.commit()
+        assert read(reader, start, reader.latestOffset(start, ALL)) == [[b"1", b"2"]]
+
+
+def test_a_browsing_run_of_what_is_available_ends(url: str, made: Make) -> None:
+    put(url, b"1")
+    reader = made()
+    reader.prepareForTriggerAvailableNow()
+    put(url, b"2")
+    start = reader.initialOffset()
+    end = reader.latestOffset(start, ALL)
+    assert read(reader, start, end) == [[b"1"]]
+    assert reader.latestOffset(end, ALL) == end
+
+
+def test_a_queue_that_was_made_again_needs_a_new_checkpoint(url: str, made: Make) -> None:
+    put(url, b"1")
+    reader = made()
+    start = reader.initialOffset()
+    end = reader.latestOffset(start, ALL)
+    parts = reader.partitions(start, end)
+    reader.stop()
+    with inorder.connect(url) as qm:
+        qm.delete_queue("Q", purge=True)
+        qm.create_queue("Q")
+    with pytest.raises(QueueCondition, match="deleted and made again"):
+        made().latestOffset(end, ALL)
+    with pytest.raises(QueueCondition, match="deleted and made again"):
+        list(made().read(parts[0]))
+
+
+def test_offsets_that_do_not_follow_each_other_are_refused(url: str, made: Make) -> None:
+    put(url, b"1", b"2")
+    reader = made()
+    start = reader.initialOffset()
+    first = reader.latestOffset(start, ReadMaxRows(1))
+    second = reader.latestOffset(first, ALL)
+    with pytest.raises(OptionsError, match="has lost an offset"):
+        reader.partitions(start, second)
+
+
+def test_an_unordered_queue_has_no_browsing_stream(url: str, made: Make) -> None:
+    with inorder.connect(url) as qm:
+        qm.create_queue("U", read_order="unordered")
+    reader = made(queue="U")
+    with pytest.raises(InorderError, match="unordered"):
+        reader.latestOffset(reader.initialOffset(), ALL)
+
+
+def test_the_constructor_and_the_options_open_nothing_that_stays(url: str) -> None:
+    source = InorderSource({"url": url, "queue": "Q"})
+    source.streamReader(source.schema())
+    with inorder.connect(url) as qm:
+        assert (qm.status("Q").open_input_count, len(qm.claims())) == (0, 0)

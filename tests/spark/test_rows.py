@@ -1,0 +1,172 @@
+"""A data frame's columns as columns of messages: which fit, which are cast, which rows are none."""
+
+from __future__ import annotations
+
+import datetime
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql.types import StructType, _parse_datatype_string
+
+from inorder import OptionsError
+from inorder.spark.options import SinkOptions
+from inorder.spark.rows import COLUMNS, check_columns, judge
+from inorder.spark.sink import chunks, kept
+from inorder.stores.base_staging import STAGED_COLUMNS
+
+
+def sink(**more: Any) -> SinkOptions:
+    return SinkOptions(url="/data/store.db", queue="Q", **more)
+
+
+def batch(**columns: pa.Array) -> pa.RecordBatch:
+    given = {"body": pa.array([b"b"] * len(next(iter(columns.values()))))} | columns
+    return pa.record_batch(list(given.values()), names=list(given))
+
+
+def faults(given: pa.RecordBatch, **more: Any) -> list[tuple[int, str]]:
+    return [(fault.row, fault.why) for fault in judge(given, sink(**more)).faults]
+
+
+@pytest.fixture
+def schema_of(spark: object) -> Any:
+    def parse(ddl: str) -> StructType:
+        parsed = _parse_datatype_string(ddl)
+        assert isinstance(parsed, StructType)
+        return parsed
+
+    return parse
+
+
+def test_the_columns_are_those_that_can_be_staged() -> None:
+    assert set(COLUMNS) == set(STAGED_COLUMNS) - {"group_key", "order_key"}
+
+
+@pytest.mark.parametrize(
+    "ddl",
+    [
+        "body binary",
+        "body string, priority tinyint, expiry decimal(5,1)",
+        "body binary, expiry float, delay int, put_at timestamp, persistent boolean, correlation_id binary",
+        "queue string, claim long, rank int, number long, group_position struct<rank:int>, body binary, length int",
+    ],
+)
+def test_columns_that_fit_are_taken(schema_of: Any, ddl: str) -> None:
+    if "decimal" in ddl:
+        with pytest.raises(OptionsError, match="'expiry' is decimal"):
+            check_columns(schema_of(ddl), sink())
+    else:
+        check_columns(schema_of(ddl), sink())
+
+
+@pytest.mark.parametrize(
+    ("ddl", "more", "told"),
+    [
+        ("text string", {}, r"the column 'text' is no field of a message; drop it, .drop\('text'\)"),
+        ("body binary, priorty int", {}, "did you mean priority"),
+        ("priority int", {}, "has no column 'body', it has priority: a message needs one. Name it so"),
+        ("body struct<a:int>", {}, "'body' is struct<a:int>, which is no body of a message: cast it to string"),
+        ("body binary, priority string", {}, "'priority' is string, which is no priority of a message: cast it to int"),
+        ("body binary, message_id string", {}, "make it binary: unhex"),
+        ("body binary, put_at string", {}, "cast it to timestamp"),
+        ("body binary, persistent int", {}, "cast it to boolean"),
+        ("body binary, day date", {"order_by": "days"}, "option orderBy names a column 'days'.*did you mean day"),
+        ("body binary", {"group_by": "customer"}, "option groupBy names a column 'customer'.*there are body"),
+        ("body binary, o array<int>", {"order_by": "o"}, "'o' is array<int>, by which messages cannot be ordered"),
+        ("body binary, g int, group_id binary", {"group_by": "g"}, "has group_id of its own: drop it"),
+        ("body binary, g int, offset int, sequence_number int", {"group_by": "g"}, "sequence_number, offset of its"),
+    ],
+)
+def test_columns_that_do_not_fit_are_refused_with_what_to_do(
+    schema_of: Any, ddl: str, more: dict[str, str], told: str
+) -> None:
+    with pytest.raises(OptionsError, match=told):
+        check_columns(schema_of(ddl), sink(**more))
+
+
+def test_old_groups_may_be_the_key_of_new_ones(schema_of: Any) -> None:
+    again = {"group_by": "group_id", "order_by": "sequence_number"}
+    check_columns(schema_of("body binary, group_id binary, sequence_number int"), sink(**again))
+    judged = judge(batch(group_id=pa.array([b"g"]), sequence_number=pa.array([3]), flags=pa.array([9])), sink(**again))
+    assert {name: column.to_pylist() for name, column in judged.columns.items()} == {
+        "body": [b"b"],
+        "flags": [1],
+        "group_key": [b"g"],
+        "order_key": [3],
+    }
+    given = batch(g=pa.array([1, 1]), flags=pa.array([2, 6]))
+    ((row, why),) = faults(given, group_by="g")
+    assert (row, "joinSegments=true" in why) == (0, True)
+
+
+@pytest.mark.parametrize(
+    ("name", "good", "bad", "told"),
+    [
+        ("priority", [0, 9, 10, 999_999_999, None], -1, "priority is -1, and must be 0 to 999,999,999"),
+        ("report", [0, None], 256, "report options that are supported"),
+        ("feedback", [0, 999_999_999], 10**9, "0 to 999,999,999"),
+        ("coded_character_set_id", [-4, 1208], -5, "-4 to 2,147,483,647"),
+        ("message_type", [8, 4, 65536, None], 7, "1, 2, 4, 8, or 65,536"),
+        ("expiry", [0.1, 60, float("inf"), None], 0.0, "seconds from 0.1"),
+        ("expiry", [1], float("nan"), "expiry is nan"),
+        ("delay", [0.0, 5.5], -1.0, "seconds from 0 to"),
+        ("format", ["", "MQSTR", "12345678"], "123456789", "at most 8 characters"),
+        ("reply_to_queue", ["ü" * 48], "x" * 49, "at most 48 characters"),
+        ("message_id", [b"", b"x" * 24], b"x" * 25, "at most 24 bytes"),
+        ("accounting_token", [b"x" * 32], b"x" * 33, "at most 32 bytes"),
+        ("sequence_number", [1], 0, "1 to 999,999,999"),
+        ("flags", [0, 31], 32, "0 to 31"),
+        ("original_length", [-1], -2, "-1 to 999,999,999"),
+    ],
+)
+def test_a_value_that_no_message_can_have_is_a_bad_row(name: str, good: list[Any], bad: Any, told: str) -> None:
+    kind = pa.array([*good, bad]).type
+    given = batch(**{name: pa.array([*good, bad], kind)})
+    ((row, why),) = faults(given)
+    assert row == len(good)
+    assert told in why
+
+
+def test_a_body_must_be_there_and_may_be_empty() -> None:
+    given = pa.record_batch([pa.array(["", None, "ü"])], names=["body"])
+    assert faults(given) == [(1, "body is null; an empty one is good")]
+    assert judge(given, sink()).columns["body"].to_pylist() == [b"", None, "ü".encode()]
+
+
+def test_a_request_needs_a_queue_for_the_reply() -> None:
+    given = batch(message_type=pa.array([1, 1, 8, 1]), reply_to_queue=pa.array(["R", "", None, None]))
+    assert [row for row, _ in faults(given)] == [1, 3]
+    assert [row for row, _ in faults(batch(report=pa.array([0, 1, None])))] == [1]
+
+
+def test_times_become_seconds_and_keys_what_a_store_can_line_up() -> None:
+    when = datetime.datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=datetime.timezone.utc)
+    given = batch(put_at=pa.array([when]), day=pa.array([when.date()]), flag=pa.array([True]))
+    columns = judge(given, sink(order_by="put_at", group_by="day")).columns
+    assert columns["put_at"].to_pylist() == [when.timestamp()]
+    assert columns["order_key"].to_pylist() == [round(when.timestamp() * 1e6)]
+    assert columns["group_key"].to_pylist() == [(when.date() - datetime.date(1970, 1, 1)).days]
+    assert judge(given, sink(order_by="flag")).columns["order_key"].to_pylist() == [1]
+    ((row, why),) = faults(batch(weight=pa.array([1.5, float("nan")])), order_by="weight")
+    assert (row, why) == (1, "weight is not a number, by which nothing can be ordered or grouped")
+
+
+def test_priorities_above_nine_are_counted_among_good_rows() -> None:
+    given = pa.record_batch([pa.array([b"1", None, b"3"]), pa.array([10, 11, 12])], names=["body", "priority"])
+    assert judge(given, sink()).high_priorities == 2
+
+
+def test_good_rows_are_kept_and_columns_that_say_nothing_left_out() -> None:
+    given = batch(priority=pa.array([1, -1, 3]), format=pa.array([None, None, None], pa.string()))
+    assert kept(judge(given, sink())) == {"body": [b"b", b"b"], "priority": [1, 3]}
+    assert kept(judge(batch(priority=pa.array([-1])), sink())) == {}
+
+
+def test_chunks_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    given = batch(priority=pa.array(range(10)))
+    monkeypatch.setattr("inorder.spark.sink.CHUNK_ROWS", 4)
+    assert [chunk.num_rows for chunk in chunks(given)] == [4, 4, 2]
+    monkeypatch.setattr("inorder.spark.sink.CHUNK_BYTES", 1)
+    assert [chunk.num_rows for chunk in chunks(given)] == [1] * 10
+    assert not list(chunks(given.slice(0, 0)))
