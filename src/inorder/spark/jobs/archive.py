@@ -21,6 +21,7 @@ from ..schema import arrow_schema
 Archive: TypeAlias = "DataFrame | str | PathLike[str]"
 
 PLACE = ("rank", "number", "ordinal")
+MEMBER_OF = ("queue", "group_id")
 FROM_FOLDERS = {"queue": StringType(), "date": DateType()}
 
 
