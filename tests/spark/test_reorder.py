@@ -217,3 +217,10 @@ def test_bad_arguments_are_named(
     with pytest.raises(ArgumentError, match="target must be a folder that is not there yet, unless overwrite=True"):
         reorder(spark, archive, tmp_path)
     assert not (tmp_path / "out").exists()
+
+
+def test_an_empty_archive_stays_empty(spark: SparkSession, tmp_path: Path) -> None:
+    told = reorder(spark, in_archive(spark, [], slices=1), tmp_path / "out", incomplete=tmp_path / "aside")
+
+    assert (told.messages, told.incomplete_messages, told.files) == (0, 0, 1)
+    assert spark.read.parquet(str(tmp_path / "out")).count() == 0
