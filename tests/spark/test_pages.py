@@ -19,7 +19,12 @@ from inorder.spark.options import OPTIONS, Option
 
 ROOT = Path(__file__).parents[2]
 GUIDE = ROOT / "docs/spark.md"
-WITH_SPARK = ("README.md", "docs/spark.md")
+EXAMPLE = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
+WITH_SPARK = [
+    str(page.relative_to(ROOT))
+    for page in sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
+    if any("inorder.spark" in example for example in EXAMPLE.findall(page.read_text(encoding="utf-8")))
+]
 SECONDS_MAX = 600
 RUN = """
 import re, sys
