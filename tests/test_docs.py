@@ -49,3 +49,10 @@ def test_the_public_names_are_there_and_all_errors_among_them() -> None:
     assert all(hasattr(inorder, name) for name in inorder.__all__)
     tree = {name for name, kind in vars(errors).items() if isinstance(kind, type) and issubclass(kind, InorderError)}
     assert not tree - set(inorder.__all__), "add the new error to inorder/__init__.py"
+
+
+def test_the_page_on_files_names_all_tables_of_a_store() -> None:
+    schema = (ROOT / "src/inorder/stores/sqlite/schema.sql").read_text(encoding="utf-8")
+    inside = (ROOT / "docs/files.md").read_text(encoding="utf-8").partition("## What is inside")[2]
+    told = re.findall(r"`(\w+)`", "".join(line.split("|")[1] for line in inside.splitlines() if line[:3] == "| `"))
+    assert sorted(told) == sorted(re.findall(r"^CREATE TABLE (\w+)", schema, re.MULTILINE))
