@@ -138,11 +138,13 @@ class Driver:
         assert len(found) == 1, found
         return found[0]
 
+    def has_ended(self, seconds: float) -> bool:
+        """Whether it ends within that time."""
+        return bool(select.select([self._end], [], [], seconds)[0])
+
     def kill(self) -> None:
         """SIGKILL for all of them, until none is left."""
-        while living := self.members():
-            for pid in living:
-                kill_and_wait(pid)
+        kill_session(self.pid)
         self._process.wait()
         assert self.members() == []
 
@@ -151,10 +153,17 @@ class Driver:
         assert self._process.stdin is not None
         self._process.stdin.close()
         if not self._hold:
-            select.select([self._end], [], [], PATIENCE_SECONDS)
+            self.has_ended(PATIENCE_SECONDS)
         self.kill()
         os.close(self._events)
         os.close(self._end)
+
+
+def kill_session(leader: int) -> None:
+    """SIGKILL for all processes of a session, until none is left."""
+    while living := members_of(leader):
+        for pid in living:
+            kill_and_wait(pid)
 
 
 def kill_and_wait(pid: int) -> None:

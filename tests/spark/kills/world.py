@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +15,8 @@ from tests.spark.kills.processes import Driver
 import inorder
 from inorder import Flags, QueueManager
 from inorder.spark import finish
+from inorder.stores.sqlite import SqliteStore
+from inorder.testing import ManualClock
 
 APPLICATION = "killed"
 SOURCE, TARGET = "Q", "TARGET"
@@ -105,6 +108,13 @@ class World:
     def finish(self) -> int:
         """As an operator does when a query has stopped for good."""
         return finish(str(self.url), SOURCE, APPLICATION, str(self.checkpoint))
+
+    def let_time_pass(self, seconds: float) -> None:
+        """What is to expire in that time expires, and housekeeping comes round."""
+        store = SqliteStore(self.url, clock=ManualClock(time.time() + seconds))
+        with inorder.connect(store) as qm:
+            qm.discard_expired()
+        store.close_store()
 
     # --- what is seen from outside
 
