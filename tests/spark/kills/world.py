@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tests.spark.kills.checker import Plan, archived, on_queue, wrong_at_sink, wrong_in_store
+from tests.spark.kills.checker import archived, on_queue, wrong_at_sink, wrong_in_store
 from tests.spark.kills.processes import Driver
 
 import inorder
@@ -147,7 +147,7 @@ class Mixture(NamedTuple):
     """Messages as they are put: writer, flags, body; and as they must come out in logical order."""
 
     puts: list[tuple[int, Flags, bytes]]
-    plan: Plan
+    plan: list[list[bytes]]
 
 
 def mixture(messages: int, seed: int, prefix: str = "") -> Mixture:
