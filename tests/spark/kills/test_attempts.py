@@ -17,6 +17,7 @@ from tests.spark.kills.processes import Driver, driver, kill_session
 from tests.spark.kills.world import World
 
 LONG = "INORDER_LONG" in os.environ
+STARTED = re.compile(r"Starting Spark master at (spark://\S+)|Successfully registered with master")
 SPECULATION = {
     "spark.speculation": "true",
     "spark.speculation.interval": "100ms",
@@ -81,9 +82,7 @@ def cluster(folder: Path) -> Iterator[str]:
             stack.callback(end, process)
             assert process.stderr is not None
             for line in process.stderr:
-                if found := re.search(
-                    r"Starting Spark master at (spark://\S+)|Successfully registered with master", line
-                ):
+                if found := STARTED.search(line):
                     return found[1] or ""
             raise AssertionError(f"the {name} has ended with {process.wait()}")
 

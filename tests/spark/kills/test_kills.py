@@ -16,6 +16,7 @@ from tests.spark.kills.processes import Driver, DriverFailed
 from tests.spark.kills.world import PER_BATCH, Log, World, killed_at, newest
 
 SECONDS_MAX = 120.0
+STEP_SECONDS = 0.0005
 REPEATS = 5 if "INORDER_LONG" in os.environ else 1
 
 POINTS = [
@@ -52,11 +53,11 @@ def test_a_driver_is_killed_while_its_tasks_read(world: World, successor: Driver
 def test_a_driver_is_killed_between_the_commit_of_the_files_and_that_of_spark(
     folder: Path, successor: Driver, _: int
 ) -> None:
-    world = World(folder, messages=40 * PER_BATCH)  # batches enough to meet the moment
+    world = World(folder, messages=20 * PER_BATCH)  # batches enough to meet the moment
     one = Driver(folder)
     try:
-        one.order("drain", **world.drains())
         one.ready()
+        one.order("drain", **world.drains())
         batch = stop_between(one, world)
     finally:
         one.kill()
@@ -68,19 +69,24 @@ def test_a_driver_is_killed_between_the_commit_of_the_files_and_that_of_spark(
 
 
 def stop_between(one: Driver, world: World) -> int:
-    """Stops the JVM where the files of a batch are committed, and the batch is not; which batch it was."""
+    """Stops the JVM where the files of a batch are committed, and the batch is not; which batch it was.
+
+    The moment is short. So the JVM is let on in short steps, and looked at where it stands still.
+    """
     java, deadline = one.java(), time.monotonic() + SECONDS_MAX
     files, commits = world.archive / METADATA, world.checkpoint / "commits"
-    while time.monotonic() < deadline:  # it looks without a pause: the moment is short
-        batch = newest(commits) + 1
-        while not has(files, batch) and time.monotonic() < deadline:
-            continue
+    while time.monotonic() < deadline:
         os.kill(java, signal.SIGSTOP)
-        while Path(f"/proc/{java}/stat").read_text().rpartition(")")[2].split()[0] != "T":
-            continue
-        if newest(commits) == batch - 1 and has(files, batch):
-            return batch
+        batch = newest(commits) + 1
+        if has(files, batch):
+            while Path(f"/proc/{java}/stat").read_text().rpartition(")")[2].split()[0] != "T":
+                continue
+            if newest(commits) == batch - 1:
+                return batch
         os.kill(java, signal.SIGCONT)
+        until = time.monotonic() + STEP_SECONDS
+        while time.monotonic() < until:
+            continue
     raise DriverFailed("the moment was never met")
 
 
