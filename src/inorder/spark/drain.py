@@ -24,6 +24,7 @@ from ..bulk import ClaimReader, Slice
 from ..errors import OptionsError
 from ..handle import Queue
 from ..manager import QueueManager
+from . import points
 from .arrow import Origin, batches
 from .opening import check_queue, open_store
 from .options import SourceOptions
@@ -88,11 +89,15 @@ class DrainReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:  # noqa: N802
         """Confirms up to `start`, claims what comes next within the limit; `start` if there is nothing."""
+        points.reached("next")
         done, asked = self._claim_of(start), limits(limit, self._options)
         claim = self._reader().claim(
             done, self._options.wanted, most=asked.messages, most_bytes=asked.size, horizon=self._horizon
         )
-        return start if claim is None else self._offset(claim.number)
+        if claim is None:
+            return start
+        points.reached("claimed")
+        return self._offset(claim.number)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         """Nothing that comes after this moment is claimed in this run."""
@@ -105,7 +110,9 @@ class DrainReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if after == upto:
             return []
         assert reader.epoch is not None
+        points.reached("logged")
         parts = reader.plan(after, upto, self._options.partitions)
+        points.reached("planned")
         return [SlicePartition(part, reader.epoch) for part in parts]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -116,6 +123,7 @@ class DrainReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             reader = ClaimReader(queue, options.application, epoch=partition.epoch)
             origin = Origin(options.queue, part.claim, part.delivered)
             for batch in batches(reader.read(part), origin, body=options.body, join=options.join_segments):
+                points.reached("reading")
                 yield batch.select(self._schema.names).cast(self._schema) if batch.schema != self._schema else batch
 
     def commit(self, end: Offset) -> None:

@@ -229,12 +229,16 @@ class ClaimVerbs(Protocol):
         ...
 
     def survey(self, request: SurveyRequest) -> Survey:
-        """What a browse would show next, to be read with `read_stretch`; nothing changes.
+        """What a browse would show next, to be read with `read_stretch`.
 
+        No message changes; the handle's browse lock ends, as with every browse that moves on (R3.70).
         Strictly, no level is shown beyond its first pending message (B-38, B-39).
         """
         ...
 
     def read_stretch(self, handle: int, stretch: Stretch) -> Iterator[list[BulkRow]]:
-        """Reads in pages what is there of a stretch by then; `delivery` counts from 1. Each page is one verb."""
+        """Reads in pages what is there of a stretch by then, unlocked; `delivery` counts from 1.
+
+        Each page is one verb. Raises: GetInhibited 2016.
+        """
         ...

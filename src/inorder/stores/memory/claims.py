@@ -51,9 +51,6 @@ class MemoryBook(Book[MemoryQueue, MemoryUnit]):
     def begin(self, account: Account[MemoryUnit], number: int) -> MemoryUnit:
         return MemoryUnit(account.program, self.verb.now, "claim", f"{account.application}#{number}")
 
-    def drop(self, unit: MemoryUnit) -> None:
-        """Nothing was kept of it."""
-
     def end(self, claim: OpenClaim[MemoryUnit], outcome: Outcome) -> None:
         self.verb.settle(claim.unit, outcome)
 
@@ -181,6 +178,7 @@ class MemoryClaims(ABC):
         with self._verb() as verb:
             one = self._tidied(verb, request.handle)
             resolved = self._check_get_allowed(one)
+            verb.release(one, one.queue)
             asked = request.options.read_order or one.options.read_order
             strict = read_order(resolved.read_order, asked) == "strict"
             reader = _reader(one, verb, request.horizon)
@@ -198,7 +196,7 @@ class MemoryClaims(ABC):
         with self._verb() as verb:
             one = self._tidied(verb, handle)
             self._check_get_allowed(one)
-            reader = _reader(one, verb, None)
+            reader = _reader(one, verb, None)._replace(handle=NOBODY)
             rows = list(chain.from_iterable(_of_stretch(one.queue, reader, stretch)))
             found = [_bulk(one.queue, row, position, verb.now) for position, row in enumerate(rows, 1)]
         while found:
@@ -208,6 +206,7 @@ class MemoryClaims(ABC):
 
 
 BODY = 32  # in BULK_COLUMNS
+NOBODY = 0  # no handle: what a lock of its own holds is not read in bulk
 
 
 def _reader(handle: MemoryHandle, verb: MemoryTransaction, horizon: int | None) -> Reader:
