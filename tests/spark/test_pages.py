@@ -92,7 +92,7 @@ def test_the_columns_are_all_in_the_guide_with_their_types() -> None:
 def test_the_commands_of_the_pages_can_be_given() -> None:
     parser = argparse.ArgumentParser()
     pipeline.add_parser(parser.add_subparsers())
-    text = "".join((ROOT / page).read_text(encoding="utf-8") for page in WITH_SPARK)
+    text = "".join((ROOT / page).read_text(encoding="utf-8").replace("\\\n", "") for page in WITH_SPARK)
     commands = re.findall(r"^inorder (pipeline .*)$", text, re.MULTILINE)
     jobs = [parser.parse_args(shlex.split(command, comments=True)).job for command in commands]
     assert set(jobs) == set(pipeline.JOBS)
