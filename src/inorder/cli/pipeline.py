@@ -5,11 +5,10 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
-import os
 import sys
 from collections.abc import Callable
 from importlib import import_module
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..errors import InorderError
 
@@ -22,8 +21,8 @@ def add_parser(commands: Any) -> None:
     pipeline = commands.add_parser(
         "pipeline",
         help="move, order and check messages with Apache Spark",
-        description="Jobs on queues and archives, run by Apache Spark on this machine, or on a cluster by spark-submit. "
-        "An archive is a folder of Parquet that `drain` writes.",
+        description="Jobs on queues and archives, run by Apache Spark on this machine. An archive is a folder of "
+        "Parquet that `drain` writes.",
         epilog="example: inorder pipeline drain orders.db ORDERS archive/",
     )
     jobs = pipeline.add_subparsers(dest="job", required=True, metavar="JOB")
@@ -213,35 +212,43 @@ def _release(module: Any, _: Any, given: argparse.Namespace) -> Any:
     return {"released": module.release(given.store, given.queue, given.application)}
 
 
-JOBS: dict[str, tuple[Callable[[argparse.ArgumentParser], None], str, str]] = {
-    "drain": (
+class Job(NamedTuple):
+    """A job: what adds its arguments, what it does, and an example."""
+
+    add: Callable[[argparse.ArgumentParser], None]
+    text: str
+    example: str
+
+
+JOBS = {
+    "drain": Job(
         _add_drain,
         "take messages off a queue into an archive, exactly once",
         "inorder pipeline drain orders.db ORDERS archive/",
     ),
-    "load": (
+    "load": Job(
         _add_load,
         "put tables, files or dmpmqmsg texts on a queue, never twice",
         "inorder pipeline load src/ orders.db FILES --format files --transaction monday",
     ),
-    "reorder": (_add_reorder, "bring an archive into logical order", "inorder pipeline reorder archive/ ordered/"),
-    "audit": (_add_audit, "prove or disprove the order of an archive", "inorder pipeline audit archive/ findings/"),
-    "replay": (
+    "reorder": Job(_add_reorder, "bring an archive into logical order", "inorder pipeline reorder archive/ ordered/"),
+    "audit": Job(_add_audit, "prove or disprove the order of an archive", "inorder pipeline audit archive/ findings/"),
+    "replay": Job(
         _add_replay,
         "put an archive, or a part of it, back on a queue, never twice",
-        'inorder pipeline replay archive/ orders.db ORDERS --transaction again --where "priority > 4"',
+        "inorder pipeline replay archive/ orders.db ORDERS --transaction again --where 'priority > 4'",
     ),
-    "unload": (
+    "unload": Job(
         _add_unload,
         "write the files in an archive back, or dmpmqmsg texts",
         "inorder pipeline unload archive/ files/",
     ),
-    "finish": (
+    "finish": Job(
         _add_finish,
         "confirm the last batch of a query that has stopped for good",
         "inorder pipeline finish orders.db ORDERS drain archive/_checkpoint",
     ),
-    "release": (
+    "release": Job(
         _add_release,
         "return what a query holds whose checkpoint is lost",
         "inorder pipeline release orders.db ORDERS drain",
@@ -268,13 +275,9 @@ def run(given: argparse.Namespace) -> int:
 def _run(given: argparse.Namespace) -> Any:
     if getattr(given, "without_spark", False):
         return given.run(import_module("inorder.spark"), None, given)
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     jobs = import_module("inorder.spark.jobs")
-    spark = jobs.session(f"inorder pipeline {given.job}", driver_memory=given.driver_memory)
-    try:
+    with jobs.session(f"inorder pipeline {given.job}", driver_memory=given.driver_memory) as spark:
         return given.run(jobs, spark, given)
-    finally:
-        spark.stop()
 
 
 def _shown(result: Any, *, as_json: bool) -> str:

@@ -21,26 +21,22 @@ def tell(what: str, value: Any) -> None:
 
 def main() -> None:
     """Does the order."""
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    spark = jobs.session("inorder demo", driver_memory="1g")
-    spark.sparkContext.setLogLevel("ERROR")
-    tell("ready", os.getpid())
-    order = json.loads(sys.stdin.readline())
-    archive = order["archive"]
-    drained = jobs.drain(
-        spark,
-        order["store"],
-        order["queue"],
-        archive,
-        messages_per_batch=order["messages_per_batch"],
-        progress=lambda now: tell("drained", now),
-    )
-    tell("archived", dataclasses.asdict(drained))
-    audited = jobs.audit(spark, archive, order["findings"], order="logical", overwrite=True)
-    tell("audited", json.loads(audited.as_json()))
-    written = jobs.unload(spark, archive, order["rebuilt"])
-    tell("unloaded", dataclasses.asdict(written))
-    spark.stop()
+    with jobs.session("inorder demo", driver_memory="1g") as spark:
+        tell("ready", os.getpid())
+        order = json.loads(sys.stdin.readline())
+        drained = jobs.drain(
+            spark,
+            order["store"],
+            order["queue"],
+            order["archive"],
+            messages_per_batch=order["messages_per_batch"],
+            progress=lambda now: tell("drained", now),
+        )
+        tell("archived", dataclasses.asdict(drained))
+        audited = jobs.audit(spark, order["archive"], order["findings"], order="logical", overwrite=True)
+        tell("audited", json.loads(audited.as_json()))
+        written = jobs.unload(spark, order["archive"], order["rebuilt"])
+        tell("unloaded", dataclasses.asdict(written))
 
 
 if __name__ == "__main__":

@@ -21,9 +21,10 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
 from ..bulk import ClaimReader, Slice
-from ..errors import OptionsError
+from ..errors import CheckpointLost, OptionsError
 from ..handle import Queue
 from ..manager import QueueManager
+from . import points
 from .arrow import Origin, batches
 from .opening import check_queue, open_store
 from .options import SourceOptions
@@ -41,10 +42,20 @@ class SlicePartition(InputPartition):
         self.part, self.epoch = part, epoch
 
 
-def claim_of(offset: Mapping[str, Any], options: SourceOptions) -> int:
+def made_at(qm: QueueManager, queue: str) -> int:
+    """When a local queue was made, in microseconds since 1970: another one of its name is another queue (B-41)."""
+    return round(qm.status(queue).created_at * 1_000_000)
+
+
+def claim_of(offset: Mapping[str, Any], options: SourceOptions, made: int) -> int:
     """The claim that an offset names.
 
-    Raises: OptionsError, the checkpoint is of another queue, application or kind of source.
+    Args:
+        made: `made_at` of the queue.
+
+    Raises:
+        OptionsError: the checkpoint is of another queue, application or kind of source.
+        CheckpointLost: it is of a queue of this name that was deleted.
     """
     number = offset.get("claim")
     if not isinstance(number, int):
@@ -57,6 +68,12 @@ def claim_of(offset: Mapping[str, Any], options: SourceOptions) -> int:
         raise OptionsError(
             f"the checkpoint belongs to queue {written[0]!r} and application {written[1]!r}, and this query drains "
             f"{options.queue!r} as {options.application!r}: give it back its options, or a checkpoint of its own"
+        )
+    if offset.get("made") != made:
+        raise CheckpointLost(
+            f"the checkpoint belongs to an earlier queue {options.queue!r}, which was deleted, or in another store: "
+            "begin with a new checkpoint",
+            queue=options.queue,
         )
     return number
 
@@ -72,7 +89,7 @@ class DrainReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._schema = schema
         self._planner = Planner(options)
         self._claims: ClaimReader | None = None
-        self._incarnation = 0
+        self._made: int | None = None
         self._horizon: int | None = None
 
     def initialOffset(self) -> Offset:  # noqa: N802 - Spark's names, here and below
@@ -88,11 +105,15 @@ class DrainReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:  # noqa: N802
         """Confirms up to `start`, claims what comes next within the limit; `start` if there is nothing."""
+        points.reached("next")
         done, asked = self._claim_of(start), limits(limit, self._options)
         claim = self._reader().claim(
             done, self._options.wanted, most=asked.messages, most_bytes=asked.size, horizon=self._horizon
         )
-        return start if claim is None else self._offset(claim.number)
+        if claim is None:
+            return start
+        points.reached("claimed")
+        return self._offset(claim.number)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         """Nothing that comes after this moment is claimed in this run."""
@@ -105,7 +126,9 @@ class DrainReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if after == upto:
             return []
         assert reader.epoch is not None
+        points.reached("logged")
         parts = reader.plan(after, upto, self._options.partitions)
+        points.reached("planned")
         return [SlicePartition(part, reader.epoch) for part in parts]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -116,6 +139,7 @@ class DrainReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             reader = ClaimReader(queue, options.application, epoch=partition.epoch)
             origin = Origin(options.queue, part.claim, part.delivered)
             for batch in batches(reader.read(part), origin, body=options.body, join=options.join_segments):
+                points.reached("reading")
                 yield batch.select(self._schema.names).cast(self._schema) if batch.schema != self._schema else batch
 
     def commit(self, end: Offset) -> None:
@@ -145,10 +169,18 @@ class DrainReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _offset(self, claim: int) -> Offset:
         """As Spark keeps it: texts and integers only."""
-        return {"queue": self._options.queue, "application": self._options.application, "claim": claim}
+        options = self._options
+        return {"queue": options.queue, "application": options.application, "claim": claim, "made": self._made_at()}
 
     def _claim_of(self, offset: Offset) -> int:
-        return claim_of(offset, self._options)
+        return claim_of(offset, self._options, self._made_at())
+
+    def _made_at(self) -> int:
+        """Of the queue that this query drains."""
+        if self._made is None:
+            qm = self._planner.manager()
+            self._made = made_at(qm, check_queue(qm, self._options.queue).name)
+        return self._made
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"_claims": None}

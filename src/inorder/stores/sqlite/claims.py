@@ -269,23 +269,33 @@ def _names(verb: SqliteTransaction, now: float) -> dict[str, Any]:
     return {"now": now, "prefix": verb.codec.prefix, "name": verb.codec.name}
 
 
-def _fill(page: list[BulkRow], found: Any) -> bool:
-    """Adds rows from a statement until the page is full; whether all of them had room."""
-    size = sum(row[LENGTH] for row in page)
-    for row in found:
-        if page and (len(page) >= PAGE_ROWS or size + row[LENGTH] > PAGE_BYTES):
-            found.close()
-            return False
-        page.append(row)
-        size += row[LENGTH]
-    return True
+class _Page:
+    """Rows as they are read, until there are as many, or bodies as large, as one page may have."""
+
+    def __init__(self) -> None:
+        self.rows: list[BulkRow] = []
+        self._room = PAGE_BYTES
+
+    def fill(self, found: Any) -> bool:
+        """Adds rows from a statement; whether all of them had room."""
+        rows, room = self.rows, self._room
+        left = PAGE_ROWS - len(rows)
+        for row in found:
+            room -= row[LENGTH]
+            if rows and (room < 0 or left <= 0):
+                found.close()
+                return False
+            rows.append(row)
+            left -= 1
+        self._room = room
+        return True
 
 
 def _page(found: Any) -> list[BulkRow]:
     """As many rows from a statement as make a page."""
-    page: list[BulkRow] = []
-    _fill(page, found)
-    return page
+    page = _Page()
+    page.fill(found)
+    return page.rows
 
 
 class SqliteClaims(Home, ABC):
@@ -476,7 +486,7 @@ class SqliteClaims(Home, ABC):
         first, is_over = stretch.first, False
         within, behind = 0, _BEFORE_ALL  # the head of the group that a page ended in, and the last row of that page
         while not is_over:
-            page: list[BulkRow] = []
+            page = _Page()
             self._tidy(handle)
             with self.verb(writes=False) as verb:
                 one, queue = self._opened(verb, handle)
@@ -484,14 +494,14 @@ class SqliteClaims(Home, ABC):
                 is_over = len(heads) < HEADS_AT_ONCE
                 for head, group_id, number, ordinal in heads:
                     start = behind if head == within else _BEFORE_ALL
-                    if head not in excluded and not _fill(page, _members(verb, queue, head, group_id, start)):
+                    if head not in excluded and not page.fill(_members(verb, queue, head, group_id, start)):
                         is_over, first, within, behind = False, (number, ordinal), head, start
-                        if page[-1][GROUP] == group_id:
-                            behind = page[-1][SEQUENCE], page[-1][OFFSET], *page[-1][:DELIVERY_PLACE]
+                        if page.rows[-1][GROUP] == group_id:
+                            behind = page.rows[-1][SEQUENCE], page.rows[-1][OFFSET], *page.rows[-1][:DELIVERY_PLACE]
                         break
                     first = number, ordinal + 1
-            if page:
-                yield page
+            if page.rows:
+                yield page.rows
 
 
 def _heads(

@@ -1,0 +1,210 @@
+"""Drivers as processes: started in a session of their own, listened to, held at a point, and killed to the last one.
+
+Nothing here sleeps: a test waits for a line in a pipe or for the end of the process, whichever comes first.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from inorder.spark.points import VARIABLE
+
+DRIVER = Path(__file__).with_name("driver.py")
+PATIENCE_SECONDS = 180.0
+LAST_WORDS = 40  # lines of a driver's log that a failure shows
+NUMBERS = itertools.count(1)
+
+
+class DriverFailed(Exception):
+    """A driver did not do what it was told; the text says what it said."""
+
+
+class Driver:
+    """A driver.
+
+    Args:
+        folder: where its pipe and its log lie.
+        hold: "POINT:NTH", where one of its processes is held; None: nowhere.
+        settings: of Spark.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        hold: str | None = None,
+        master: str = "local[2,4]",
+        settings: Mapping[str, str] | None = None,
+    ) -> None:
+        number = next(NUMBERS)
+        self._log = folder / f"driver-{number}.log"
+        pipe = folder / f"driver-{number}.events"
+        os.mkfifo(pipe)
+        self._events = os.open(pipe, os.O_RDWR | os.O_NONBLOCK)  # also for writing, so that it never ends
+        self._rest = b""
+        self._hold = hold
+        environment = {name: value for name, value in os.environ.items() if name != VARIABLE}
+        environment |= {"PYSPARK_PYTHON": sys.executable, "PYTHONUNBUFFERED": "1", "SPARK_LOCAL_IP": "127.0.0.1"}
+        if hold is not None:
+            environment[VARIABLE] = f"{hold}:{pipe}"
+        with self._log.open("wb") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, str(DRIVER), str(pipe), json.dumps({"spark.master": master} | dict(settings or {}))],
+                stdin=subprocess.PIPE,
+                stdout=log,
+                stderr=log,
+                env=environment,
+                text=True,
+                start_new_session=True,
+            )
+        self.pid = self._process.pid
+        self._end = os.pidfd_open(self.pid)
+
+    def order(self, do: str, **arguments: Any) -> None:
+        """Tells it what to do; it begins as soon as Spark is there."""
+        assert self._process.stdin is not None
+        print(json.dumps({"do": do, **arguments}), file=self._process.stdin, flush=True)
+
+    def ask(self, do: str, **arguments: Any) -> Any:
+        """What it answers to an order. Raises: DriverFailed."""
+        self.order(do, **arguments)
+        return self.answer()
+
+    def answer(self) -> Any:
+        """The answer to the oldest order. Raises: DriverFailed, the order failed, or the driver did."""
+        what, value = self._told()
+        if what != "done":
+            raise DriverFailed(value)
+        return value
+
+    def held(self) -> int:
+        """Waits until one of its processes is held; its id."""
+        assert self._hold is not None
+        point = self._hold.partition(":")[0]
+        line = self.line()
+        while line.startswith('["ready"'):
+            line = self.line()
+        if not line.startswith(f"{point} "):
+            raise self._trouble(f"came to {line}, and not to {point}")
+        return int(line.rpartition(" ")[2])
+
+    def ready(self) -> None:
+        """Waits until Spark is there."""
+        what, value = json.loads(self.line())
+        assert what == "ready", value
+
+    def line(self, patience: float = PATIENCE_SECONDS) -> str:
+        """The next line that it writes. Raises: DriverFailed, it has ended, or is silent for too long."""
+        deadline = time.monotonic() + patience
+        while b"\n" not in self._rest:
+            able, _, _ = select.select([self._events, self._end], [], [], max(0.0, deadline - time.monotonic()))
+            if self._events in able:
+                self._rest += os.read(self._events, 65536)
+            elif self._end in able:
+                raise self._trouble("has ended")
+            else:
+                raise self._trouble(f"has told nothing for {patience:.0f} s")
+        line, _, self._rest = self._rest.partition(b"\n")
+        return line.decode()
+
+    def _told(self) -> tuple[str, Any]:
+        what, value = json.loads(self.line())
+        return (what, value) if what != "ready" else self._told()
+
+    def _trouble(self, what: str) -> DriverFailed:
+        words = self._log.read_text(encoding="utf-8", errors="replace").splitlines()[-LAST_WORDS:]
+        return DriverFailed("\n".join([f"the driver {what}; its last words:", *(f"    {line}" for line in words)]))
+
+    # --- the end
+
+    def members(self) -> list[int]:
+        """The processes of its session that live: itself, the JVM, all Python workers."""
+        return members_of(self.pid)
+
+    def java(self) -> int:
+        """The JVM."""
+        found = [pid for pid in self.members() if Path(f"/proc/{pid}/comm").read_text() == "java\n"]
+        assert len(found) == 1, found
+        return found[0]
+
+    def has_ended(self, seconds: float) -> bool:
+        """Whether it ends within that time."""
+        return bool(select.select([self._end], [], [], seconds)[0])
+
+    def kill(self) -> None:
+        """SIGKILL for all of them, until none is left."""
+        kill_session(self.pid)
+        self._process.wait()
+        assert self.members() == []
+
+    def end(self) -> None:
+        """No more orders: it ends, by itself or, where it cannot, by force."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        if not self._hold:
+            self.has_ended(PATIENCE_SECONDS)
+        self.kill()
+        os.close(self._events)
+        os.close(self._end)
+
+
+def kill_session(leader: int) -> None:
+    """SIGKILL for all processes of a session, until none is left."""
+    while living := members_of(leader):
+        for pid in living:
+            kill_and_wait(pid)
+
+
+def kill_and_wait(pid: int) -> None:
+    """SIGKILL for a process; it has ended when this returns."""
+    try:
+        fd = os.pidfd_open(pid)
+    except ProcessLookupError:  # it has just ended
+        return
+    try:
+        signal.pidfd_send_signal(fd, signal.SIGKILL)
+        able, _, _ = select.select([fd], [], [], PATIENCE_SECONDS)
+        assert able, f"process {pid} outlives SIGKILL"
+    except ProcessLookupError:
+        pass
+    finally:
+        os.close(fd)
+
+
+def members_of(session: int) -> list[int]:
+    """The living processes of a session, by the id of the process that began it."""
+    return [pid for pid, state, of in all_processes() if of == session and state not in "ZX"]
+
+
+def all_processes() -> Iterator[tuple[int, str, int]]:
+    """Id, state and session of each process."""
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = path.read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+        except OSError:  # it has just ended
+            continue
+        yield int(path.parent.name), fields[0], int(fields[3])
+
+
+@contextmanager
+def driver(folder: Path, **arguments: Any) -> Iterator[Driver]:
+    """A driver that is gone at the end of the block."""
+    one = Driver(folder, **arguments)
+    try:
+        yield one
+    except BaseException:
+        one.kill()
+        raise
+    finally:
+        one.end()

@@ -1,0 +1,204 @@
+"""Queue, archive and checkpoint that a scenario of killed drivers plays in, and what it checks."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tests.spark.kills.checker import archived, on_queue, wrong_at_sink, wrong_in_store
+from tests.spark.kills.processes import Driver
+
+import inorder
+from inorder import Flags, QueueManager
+from inorder.spark import finish
+from inorder.stores.sqlite import SqliteStore
+from inorder.testing import ManualClock
+
+APPLICATION = "killed"
+SOURCE, TARGET = "Q", "TARGET"
+MESSAGES, PER_BATCH, PARTITIONS = 300, 60, 2
+LINES_OPEN, GROUP_MAX = 4, 9
+
+
+class Log(NamedTuple):
+    """How far Spark's two logs of a checkpoint are, -1: nothing; and the claim that is open: number, planned."""
+
+    offsets: int
+    commits: int
+    open: tuple[int, bool] | None
+
+
+class World:
+    """A folder with a store, an archive and checkpoints.
+
+    Attributes:
+        plan: what was put, as the checker wants it.
+    """
+
+    def __init__(self, folder: Path, *, messages: int = MESSAGES, **attributes: Any) -> None:
+        self.folder = folder
+        self.url, self.archive, self.checkpoint = folder / "store.db", folder / "archive", folder / "checkpoint"
+        self.plan: list[list[bytes]] = []
+        with inorder.connect(self.url) as qm:
+            qm.create_queue(SOURCE, **attributes)
+            qm.create_queue(TARGET)
+            self.put(qm, messages)
+
+    def put(self, qm: QueueManager, messages: int, seed: int = 1) -> None:
+        """Puts groups of several writers, mixed with messages in none."""
+        mixed = mixture(messages, seed, prefix=f"{len(self.plan)}/")
+        with qm.unit_of_work():
+            handles = [qm.open(SOURCE, output=True) for _ in range(LINES_OPEN)]
+            for writer, flags, body in mixed.puts:
+                handles[writer].put(body, flags=flags, logical=bool(flags))
+        for handle in handles:
+            handle.close()
+        self.plan += mixed.plan
+
+    # --- orders
+
+    def drains(self, **more: Any) -> dict[str, Any]:
+        """The arguments of the job."""
+        return {
+            "url": str(self.url),
+            "queue": SOURCE,
+            "archive": str(self.archive),
+            "application": APPLICATION,
+            "checkpoint": str(self.checkpoint),
+            "messages_per_batch": PER_BATCH,
+            "partitions": PARTITIONS,
+        } | more
+
+    def source(self, **more: Any) -> dict[str, str]:
+        """The options of a stream that drains in logical order, whole groups only."""
+        options = {
+            "url": self.url,
+            "queue": SOURCE,
+            "mode": "drain",
+            "application": APPLICATION,
+            "order": "logical",
+            "completeGroups": "true",
+            "maxMessagesPerTrigger": PER_BATCH,
+            "partitions": PARTITIONS,
+        }
+        return {name: str(value) for name, value in (options | more).items()}
+
+    def to_queue(self, **more: Any) -> dict[str, Any]:
+        """The arguments of a query from the queue to the other one."""
+        return {
+            "source": self.source(),
+            "sink": "inorder",
+            "sink_options": {"url": str(self.url), "queue": TARGET, "orderBy": "delivery_number"},
+            "checkpoint": str(self.checkpoint),
+        } | more
+
+    def to_files(self, **more: Any) -> dict[str, Any]:
+        """The arguments of a query from the queue to the archive, without `finish`."""
+        return {
+            "source": self.source(),
+            "sink": "parquet",
+            "sink_options": {"path": str(self.archive)},
+            "checkpoint": str(self.checkpoint),
+        } | more
+
+    def finish(self) -> int:
+        """As an operator does when a query has stopped for good."""
+        return finish(str(self.url), SOURCE, APPLICATION, str(self.checkpoint))
+
+    def let_time_pass(self, seconds: float) -> None:
+        """What is to expire in that time expires, and housekeeping comes round."""
+        store = SqliteStore(self.url, clock=ManualClock(time.time() + seconds))
+        with inorder.connect(store) as qm:
+            qm.discard_expired()
+        store.close_store()
+
+    def forget(self, batch: int) -> None:
+        """Spark's commit log loses a batch."""
+        file = self.checkpoint / "commits" / str(batch)
+        file.unlink()
+        file.with_name(f".{file.name}.crc").unlink()
+
+    # --- what is seen from outside
+
+    def log(self) -> Log:
+        """Where Spark and the queue manager stand."""
+        with inorder.connect(self.url) as qm:
+            claims = [one.open for one in qm.claims() if one.open is not None]
+        opened = (claims[0].number, claims[0].planned) if claims else None
+        return Log(newest(self.checkpoint / "offsets"), newest(self.checkpoint / "commits"), opened)
+
+    def check_archive(self, **how: Any) -> None:
+        """All that was put is in the archive, and nothing is left."""
+        complaints = wrong_at_sink(archived(self.archive), self.plan, **how) + wrong_in_store(self.url, SOURCE)
+        assert not complaints, complaints
+
+    def check_target(self) -> None:
+        """All that was put is on the other queue, and nothing is left."""
+        complaints = wrong_at_sink(on_queue(self.url, TARGET), self.plan) + wrong_in_store(self.url, SOURCE)
+        assert not complaints, complaints
+
+    def check_so_far(self) -> int:
+        """What is in the archive is right as far as it goes; how many messages."""
+        rows = archived(self.archive)
+        complaints = wrong_at_sink(rows, self.plan, all_there=False)
+        assert not complaints, complaints
+        return len(rows)
+
+
+class Mixture(NamedTuple):
+    """Messages as they are put: writer, flags, body; and as they must come out in logical order."""
+
+    puts: list[tuple[int, Flags, bytes]]
+    plan: list[list[bytes]]
+
+
+def mixture(messages: int, seed: int, prefix: str = "") -> Mixture:
+    """Groups that several writers put at the same time."""
+    chance = random.Random(seed)
+    puts: list[tuple[int, Flags, bytes]] = []
+    plan: list[list[bytes]] = []
+    lines: list[list[bytes]] = [[] for _ in range(LINES_OPEN)]
+    sizes = [0] * LINES_OPEN
+    left = messages
+    while left or any(sizes):
+        writer = chance.randrange(LINES_OPEN)
+        line = lines[writer]
+        if not sizes[writer]:
+            if not left:
+                continue
+            sizes[writer] = min(left, chance.randint(1, GROUP_MAX))
+            left -= sizes[writer]
+            line = lines[writer] = []
+            plan.append(line)
+            alone = sizes[writer] == 1
+        else:
+            alone = False
+        line.append(f"{prefix}{plan.index(line)}.{len(line) + 1}".encode())
+        ends = len(line) == sizes[writer]
+        flags = Flags(0) if alone else Flags.LAST_IN_GROUP if ends else Flags.IN_GROUP
+        puts.append((writer, flags, line[-1]))
+        if ends:
+            sizes[writer] = 0
+    return Mixture(puts, plan)
+
+
+def newest(log: Path) -> int:
+    """The last batch of one of Spark's logs, -1: none."""
+    return max((int(path.name) for path in log.glob("*") if path.name.isdigit()), default=-1)
+
+
+@contextmanager
+def killed_at(world: World, point: str, do: str, **order: Any) -> Iterator[Driver]:
+    """A driver that is held at a point ("POINT:NTH"): the block looks around; at its end the driver is killed."""
+    one = Driver(world.folder, hold=point)
+    try:
+        one.order(do, **order)
+        one.held()
+        yield one
+    finally:
+        one.kill()
+        one.end()
