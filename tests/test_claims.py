@@ -16,7 +16,7 @@ from inorder.rules.grouping import NOTHING_OPEN
 from inorder.rules.ordering import UNSET, Cursor
 from inorder.rules.puts import Program
 from inorder.stores.base import GetRequest, Store
-from inorder.stores.claims import BULK_COLUMNS, Claim, Claimer, ClaimRequest, Slice, SurveyRequest
+from inorder.stores.claims import BULK_COLUMNS, Claim, Claimer, ClaimRequest, Slice, Stretch, SurveyRequest
 from inorder.testing import ManualClock
 from inorder.testing.stores import RestartableStore
 
@@ -436,7 +436,7 @@ def test_a_survey_in_logical_order_shows_whole_groups(qm: QueueManager) -> None:
 def test_a_survey_keeps_its_limits_and_falls_into_stretches(qm: QueueManager) -> None:
     put_all(qm, [b"aaaa", b"bb", b"c", b"d"])
     app = Application(store_of(qm))
-    limits: list[dict[str, int]] = [{"most_bytes": 7}, {"most": 1, "most_bytes": 5}, {"most_bytes": 1}, {"most": 2}]
+    limits: list[dict[str, Any]] = [{"most_bytes": 7}, {"most": 1, "most_bytes": 5}, {"most_bytes": 1}, {"most": 2}]
     shown = [app.survey(**limit)[1] for limit in limits]
     assert shown == [[b"aaaa", b"bb", b"c"], [b"aaaa"], [b"aaaa"], [b"aaaa", b"bb"]]
     for options in (PHYSICAL, GROUPS):
@@ -497,6 +497,20 @@ def test_of_a_group_that_goes_between_two_pages_no_other_is_cut(
     qm.get("Q", logical=True)
     shown += [row[BODY] for page in pages for row in page]
     assert shown == [*groups[b"x"][:2], *groups[b"y"]]
+
+
+@only_sqlite
+def test_a_group_that_only_looks_whole_is_in_no_stretch_behind_large_groups(
+    qm: QueueManager, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    groups = interleaved(qm, {b"x": 3, b"z": 2})
+    for number, flags in [(1, Flags.IN_GROUP), (1, Flags.IN_GROUP), (3, Flags.IN_GROUP | Flags.LAST_IN_GROUP)]:
+        qm.put("Q", b"y", group_id=b"y".ljust(24), sequence_number=number, flags=flags)
+    monkeypatch.setattr("inorder.stores.sqlite.claims.HEADS_AT_ONCE", 2)
+    app = Application(store_of(qm))
+    stretch = Stretch(logical=True, rank=0, first=(1, 0), last=(99, 0), messages=5)
+    pages = store_of(qm).read_stretch(app.claimer.handle, stretch)
+    assert [row[BODY] for page in pages for row in page] == [*groups[b"x"], *groups[b"z"]]
 
 
 # ---- bad input

@@ -95,6 +95,8 @@ class Levels:
     """What a reader may be given on a queue, level by level, as ranges of places.
 
     Attributes:
+        most: so many messages or heads of a level are looked at.
+        reach: so many messages of it, counting those of groups, are enough.
         unusual: a group was met that is whole, but of a shape that only the rules know how to take.
     """
 
@@ -102,7 +104,7 @@ class Levels:
         self, queue: SqliteQueue, reader: Reader, cursor: Cursor, *, logical: bool, strict: bool, most: int
     ) -> None:
         self.queue, self.reader, self.cursor, self.logical, self.strict = queue, reader, cursor, logical, strict
-        self.most = most
+        self.most = self.reach = most
         self.unusual = False
         self._wanted = Wanted(heads=True, needs="group") if logical else Wanted()  # as `surveying.looked_for`
 
@@ -136,7 +138,8 @@ class Levels:
     def without_odd(self, one: Range) -> Range:
         """The range without groups that only look whole; read strictly, it ends before the first of them."""
         while True:
-            odd = self.queue.verb.execute(ODD_GROUPS, self.values(one, self.most)).fetchall()
+            values = self.values(one, self.most) | {"reach": self.reach}
+            odd = self.queue.verb.execute(ODD_GROUPS, values).fetchall()
             missing = []
             for head, group_id, number, ordinal in odd:
                 if self._is_whole(group_id):
@@ -509,6 +512,7 @@ def _heads(
 ) -> tuple[list[Any], Sequence[int]]:
     """The next groups of a stretch, and which of them only look whole."""
     levels = Levels(queue, reader, UNSET, logical=True, strict=False, most=HEADS_AT_ONCE)
+    levels.reach = NO_END
     ends = stretch.last[0], stretch.last[1] + 1
     looked_at = levels.without_odd(Range(stretch.rank, (first[0], first[1] - 1), ends))
     bounds = _bounds(queue, stretch, first) | {"limit": HEADS_AT_ONCE}

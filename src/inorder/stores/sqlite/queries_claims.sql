@@ -38,14 +38,24 @@ DELETE FROM account WHERE queue = ?;
 -- ===== what is next on one level
 
 -- name: odd groups
--- Heads of groups that look whole, with a member that does not go on as it should: the rules look at these.
+-- Heads of groups that look whole, with a member that does not go on as it should: the rules look at these. Groups that
+-- so many messages stand before are out of reach.
 WITH {chosen},
+reached AS MATERIALIZED (
+    SELECT id, group_id, number, ordinal FROM (
+        SELECT h.*, sum(coalesce(g.available, 1)) OVER (
+            ORDER BY h.number, h.ordinal ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+        ) AS messages_before
+        FROM head h LEFT JOIN gathering g ON g.queue = :queue AND g.group_id = h.group_id
+    )
+    WHERE messages_before IS NULL OR messages_before < :reach
+),
 member AS (
     SELECT
         h.id, h.group_id, h.number, h.ordinal, m.number AS its_number, m.sequence_number AS sequence, m."offset" AS start,
         m.flags, CASE WHEN m.original_length = -1 THEN m.length ELSE m.original_length END AS length,
         lead(m.sequence_number) OVER w AS next_sequence, lead(m."offset") OVER w AS next_start
-    FROM head h CROSS JOIN message m INDEXED BY message_member
+    FROM reached h CROSS JOIN message m INDEXED BY message_member
     WHERE m.queue = :queue AND m.group_id = h.group_id AND m.available
     WINDOW w AS (PARTITION BY h.id ORDER BY m.sequence_number, m."offset")
 )
