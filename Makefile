@@ -34,10 +34,11 @@ order: setup     ## order on a queue, shown by a dozen processes; some seconds, 
 test: setup      ## run the tests, with a coverage summary
 	@$(RUN) -m pytest -q --cov --cov-report=term
 
-long: setup      ## the long run: 10,000 random schedules and histories for each property, and more; about half an hour
+long: setup      ## the long run: 10,000 random schedules and histories for each property, killed Spark drivers, and more; about an hour
 	@INORDER_LONG=1 $(RUN) -m pytest -q tests/test_schedules.py tests/test_properties.py tests/rules \
 	    tests/test_power_loss.py tests/test_master_property.py
 	@INORDER_LONG=1 $(RUN) -m pytest -q -rP tests/test_state_machine.py -k agree
+	@INORDER_LONG=1 $(RUN) -m pytest -q -rP tests/spark/kills
 
 check: setup     ## lint, format and types, without changing anything
 	$(RUN) -m ruff check .

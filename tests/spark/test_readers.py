@@ -417,3 +417,19 @@ def test_the_constructor_and_the_options_open_nothing_that_stays(url: str) -> No
     source.streamReader(source.schema())
     with inorder.connect(url) as qm:
         assert (qm.status("Q").open_input_count, len(qm.claims())) == (0, 0)
+
+
+def test_a_queue_made_anew_under_its_name_is_another_queue(url: str, drain: Make) -> None:
+    put(url, b"1")
+    reader = drain()
+    end = reader.latestOffset(reader.initialOffset(), ALL)
+    reader.commit(end)
+    reader.stop()
+    with inorder.connect(url) as qm:
+        qm.delete_queue("Q", purge=True)
+        qm.create_queue("Q")
+    put(url, b"2")
+    with pytest.raises(CheckpointLost, match="an earlier queue 'Q', which was deleted"):
+        drain().latestOffset(end, ALL)
+    fresh = drain()
+    assert read(fresh, fresh.initialOffset(), fresh.latestOffset(fresh.initialOffset(), ALL)) == [[b"2"]]

@@ -23,8 +23,9 @@ BULK_COLUMNS: Sequence[str] = (
 ).split()
 """The columns of a row that is read in bulk, in this order.
 
-The place; the place of the head of its group (its own if it is in none; None if the head is not there); `delivery`, its
-position in what is read; then the fields of `Message`. None stands for an unlimited expiry, and for no correlation id,
+The place; the place of the head of its group (its own if it is in none; None if the head is not on the queue, or of a
+claim: not in the claim, so that it reads the same each time); `delivery`, its position in what is read; then the fields
+of `Message`. None stands for an unlimited expiry, and for no correlation id,
 group id or accounting token.
 """
 

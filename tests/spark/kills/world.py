@@ -116,6 +116,12 @@ class World:
             qm.discard_expired()
         store.close_store()
 
+    def forget(self, batch: int) -> None:
+        """Spark's commit log loses a batch."""
+        file = self.checkpoint / "commits" / str(batch)
+        file.unlink()
+        file.with_name(f".{file.name}.crc").unlink()
+
     # --- what is seen from outside
 
     def log(self) -> Log:

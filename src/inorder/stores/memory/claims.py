@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from itertools import chain
 
@@ -68,20 +68,21 @@ class MemoryBook(Book[MemoryQueue, MemoryUnit]):
         return [(min(positions), max(positions)) for positions in found.values()]
 
     def page(self, unit: MemoryUnit, first: int, last: int) -> list[BulkRow]:
-        rows = _claimed(unit)[first - 1 : last]
+        claimed = _claimed(unit)
+        rows = claimed[first - 1 : last]
         count = claiming.page_end((row.message.length for row in rows), PAGE_ROWS, PAGE_BYTES)
-        return [_bulk(self.queue, row, row.claimed, unit.started_at) for row in rows[:count]]
+        return [_bulk(row, claimed, row.claimed, unit.started_at) for row in rows[:count]]
 
 
 def _claimed(unit: MemoryUnit) -> list[Row]:
     return sorted((row for _, row in unit.rows.values()), key=lambda row: row.claimed)
 
 
-def _bulk(queue: MemoryQueue, row: Row, delivery: int, now: float) -> BulkRow:
-    """A row in the order of BULK_COLUMNS."""
+def _bulk(row: Row, among: Iterable[Row], delivery: int, now: float) -> BulkRow:
+    """A row in the order of BULK_COLUMNS; the head of its group is looked for among some."""
     message = as_got(row, now)
     assert message.uid is not None
-    head = _head_place(queue, row)
+    head = _head_place(row, among)
     return (
         *row.place, *head, delivery, message.report, message.message_type,
         None if row.expires_at == float("inf") else message.expiry, message.feedback, message.encoding,
@@ -99,11 +100,12 @@ def _unless(value: bytes, nothing: bytes) -> bytes | None:
     return None if value == nothing else value
 
 
-def _head_place(queue: MemoryQueue, row: Row) -> tuple[int | None, int | None, int | None]:
+def _head_place(row: Row, among: Iterable[Row]) -> tuple[int | None, int | None, int | None]:
     """Where the group stands: its head, the first of them if there are several."""
     if row.message.group_id == NO_ID:
         return row.place
-    heads: list[Place] = [one.place for one in queue.group(row.message.group_id) if is_head(one.message)]
+    group_id = row.message.group_id
+    heads: list[Place] = [one.place for one in among if one.message.group_id == group_id and is_head(one.message)]
     return min(heads) if heads else (None, None, None)
 
 
@@ -197,8 +199,9 @@ class MemoryClaims(ABC):
             one = self._tidied(verb, handle)
             self._check_get_allowed(one)
             reader = _reader(one, verb, None)._replace(handle=NOBODY)
+            placed = one.queue.placed_rows()
             rows = list(chain.from_iterable(_of_stretch(one.queue, reader, stretch)))
-            found = [_bulk(one.queue, row, position, verb.now) for position, row in enumerate(rows, 1)]
+            found = [_bulk(row, placed, position, verb.now) for position, row in enumerate(rows, 1)]
         while found:
             count = claiming.page_end((len(row[BODY]) for row in found), PAGE_ROWS, PAGE_BYTES)
             yield found[:count]
