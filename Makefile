@@ -12,7 +12,7 @@ MADE_IN := $(shell sed -n 2p $(STAMP) 2>/dev/null)
 PYTHON ?= $(or $(MADE_WITH),python3)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test long check format mutants crash bench clean
+.PHONY: help setup demo order test long check format mutants crash bench clean
 
 ifneq ($(MADE_WITH) $(MADE_IN),$(PYTHON) $(CURDIR))
 .PHONY: $(STAMP)
@@ -23,8 +23,13 @@ help:     ## list the targets
 
 setup: $(STAMP)  ## make .venv with all that development needs (PYTHON=python3.12 chooses the interpreter)
 
-demo: setup      ## run the main job
-	@$(RUN) -m inorder demo
+DIR :=
+demo: setup      ## the main job: files through a queue and Spark, with kills; a few minutes (DIR=FOLDER chooses the files)
+	@mkdir -p build
+	@$(RUN) -m inorder demo files $(if $(DIR),"$(DIR)") --output build/demo
+
+order: setup     ## order on a queue, shown by a dozen processes; some seconds, without Spark
+	@$(RUN) -m inorder demo order
 
 test: setup      ## run the tests, with a coverage summary
 	@$(RUN) -m pytest -q --cov --cov-report=term
@@ -53,7 +58,7 @@ crash: setup     ## kill processes KILLS=3000 times, for SECONDS=3600 at most, a
 	@$(RUN) -m tools.proof.crash --kills $(KILLS) --seconds $(SECONDS)
 
 bench: setup     ## the benchmarks beside Redis and PostgreSQL, into build/bench; about half an hour (ARGS="put_one --quick")
-	@$(RUN) -m pip install --quiet --disable-pip-version-check --editable '.[dev,bench]'
+	@$(RUN) -m pip install --quiet --disable-pip-version-check --editable '.[dev,spark,bench]'
 	@mkdir -p build/bench
 	@$(RUN) -m benchmarks --json build/bench/report.json --report build/bench/report.md $(ARGS)
 	@echo 'See build/bench/report.md'
@@ -73,5 +78,5 @@ $(STAMP): pyproject.toml
 	@test '$(MADE_WITH) $(MADE_IN)' = '$(PYTHON) $(CURDIR)' || rm -rf $(VENV)
 	@echo 'Making $(VENV) with $(PYTHON) ...'
 	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); echo 'Is venv installed? apt install python3-venv' >&2; exit 1; }
-	@$(RUN) -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@$(RUN) -m pip install --quiet --disable-pip-version-check --editable '.[dev,spark]'
 	@printf '%s\n' '$(PYTHON)' '$(CURDIR)' > $@

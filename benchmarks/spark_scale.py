@@ -102,11 +102,22 @@ def seconds(work: Callable[[], object]) -> float:
     return time.perf_counter() - start
 
 
-def peak_memory_mb(spark: SparkSession) -> float:
-    """The most that Spark's JVM has had resident so far."""
+def process_of(spark: SparkSession) -> Path:
+    """What the system tells of Spark's JVM."""
     jvm = spark.sparkContext._jvm
     assert jvm is not None, "the session has no gateway to its JVM"
-    status = Path(f"/proc/{jvm.java.lang.ProcessHandle.current().pid()}/status").read_text(encoding="utf-8")
+    return Path("/proc", str(jvm.java.lang.ProcessHandle.current().pid()))
+
+
+def processor_s(spark: SparkSession) -> float:
+    """Seconds of processor that Spark's JVM has used: a machine that others use does not falsify them."""
+    fields = (process_of(spark) / "stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def peak_memory_mb(spark: SparkSession) -> float:
+    """The most that Spark's JVM has had resident so far."""
+    status = (process_of(spark) / "status").read_text(encoding="utf-8")
     return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM")) / 1024
 
 
@@ -129,7 +140,9 @@ def measure(spark: SparkSession, messages: int, folder: Path, jobs: list[str], t
         "audit": lambda: audit(spark, str(archive), folder / "audited", progress=tell),
     }
     for job in jobs:
+        before = processor_s(spark)
         result[f"{job}_s"] = seconds(work[job])
+        result[f"{job}_cpu_s"] = processor_s(spark) - before
         result[f"{job}_per_s"] = messages / result[f"{job}_s"]
         tell(f"{messages:,}: {job} {result[f'{job}_s']:.1f} s, {result[f'{job}_per_s']:,.0f} messages/s")
     if "reorder" in jobs:
@@ -141,10 +154,14 @@ def measure(spark: SparkSession, messages: int, folder: Path, jobs: list[str], t
 
 def table(results: list[Any], jobs: list[str]) -> str:
     """The results for people."""
-    lines = [f"{'messages':>12} {'make s':>8} " + " ".join(f"{job + ' s':>10} {job + '/s':>12}" for job in jobs)]
+    heads = " ".join(f"{job + ' s':>10} {'cpu s':>7} {job + '/s':>10}" for job in jobs)
+    lines = [f"{'messages':>12} {'make s':>8} {heads}"]
     lines[0] += f" {'peak MB':>9} {'load':>6}"
     for result in results:
-        cells = " ".join(f"{result[f'{job}_s']:>10.1f} {result[f'{job}_per_s']:>12,.0f}" for job in jobs)
+        cells = " ".join(
+            f"{result[f'{job}_s']:>10.1f} {result[f'{job}_cpu_s']:>7.0f} {result[f'{job}_per_s']:>10,.0f}"
+            for job in jobs
+        )
         lines.append(
             f"{result['messages']:>12,} {result['make_s']:>8.1f} {cells} {result['peak_memory_mb']:>9,.0f} "
             f"{result['load_before']:>6.1f}"

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-import pytest
+from types import SimpleNamespace
+from typing import Any
 
-from inorder import ArgumentError, Flags, GetOptions, NotOpenFor, QueueManager
-from inorder.bulk import BULK_COLUMNS, BulkBrowser, ClaimReader, LedgerKey, Stager
-from inorder.errors import Fenced
+import pytest
+from tests.support import Line, check
+
+from inorder import ArgumentError, Flags, GetOptions, NotOpenFor, QueueManager, Reason, UnknownQueue
+from inorder.bulk import BULK_COLUMNS, BulkBrowser, ClaimReader, LedgerKey, Staged, Stager
+from inorder.errors import CheckpointLost, Fenced, NotFound, StagingGone
 
 BODY = BULK_COLUMNS.index("body")
 TO_SETTLE = LedgerKey("load", "", "monday")
@@ -131,3 +135,57 @@ def test_what_is_undone_is_put_by_nobody(qm: QueueManager) -> None:
     assert not qm.units()
     with qm.open("Q", output=True) as queue, pytest.raises(ArgumentError, match="name must be a text"):
         Stager(queue, "", lasts=60)
+
+
+WRONG = ArgumentError, Reason.ARGUMENT_ERROR
+BAD_CALLS = (
+    Line(lambda w: w.qm.finish_claims("Q", "", 1), *WRONG, "application"),
+    Line(lambda w: w.qm.finish_claims("Q", "archive", -1), *WRONG, "upto must be an integer from 0"),
+    Line(lambda w: w.qm.finish_claims("Q", "archive", True), *WRONG, "upto"),
+    Line(lambda w: w.qm.finish_claims("Q", "nobody", 1), NotFound, Reason.NOT_FOUND, "nobody"),
+    Line(lambda w: w.qm.finish_claims("ORDERS", "archive", 1), UnknownQueue, Reason.UNKNOWN_OBJECT_NAME, "'ORDERS'"),
+    Line(lambda w: w.qm.finish_claims("Q", "archive", 7), CheckpointLost, Reason.CHECKPOINT_LOST, "claim 7"),
+    Line(lambda w: w.qm.release_claims("Q", 5), *WRONG, "application"),
+    Line(lambda w: w.qm.release_claims("Q", "nobody"), NotFound, Reason.NOT_FOUND, "nobody"),
+    Line(lambda w: w.qm.release_claims("ORDERS", "archive"), UnknownQueue, Reason.UNKNOWN_OBJECT_NAME, "'ORDERS'"),
+    Line(lambda w: w.qm.settle_staging(("a", "", "b"), []), *WRONG, "key must be a LedgerKey"),
+    Line(lambda w: w.qm.settle_staging(LedgerKey("a", 5, "b"), []), *WRONG, "query"),  # type: ignore[arg-type]
+    Line(lambda w: w.qm.settle_staging(TO_SETTLE, [("a", 1)]), *WRONG, "stagings must be a list of Staged"),
+    Line(lambda w: w.qm.settle_staging(TO_SETTLE, [Staged("a", 1)]), StagingGone, Reason.STAGING_GONE, "'a'"),
+    Line(lambda w: w.qm.undo_staging("a"), *WRONG, "names must be a list"),
+    Line(lambda w: w.qm.undo_staging([5]), *WRONG, "5"),
+    Line(lambda w: w.qm.in_ledger("ORDERS", TO_SETTLE), UnknownQueue, Reason.UNKNOWN_OBJECT_NAME, "'ORDERS'"),
+    Line(lambda w: w.qm.in_ledger("Q", "monday"), *WRONG, "key"),
+    Line(lambda w: w.reader.claim(-1), *WRONG, "start"),
+    Line(lambda w: w.reader.claim(0, {}), *WRONG, "options"),
+    Line(lambda w: w.reader.claim(0, most=0), *WRONG, "most must be an integer from 1"),
+    Line(lambda w: w.reader.claim(0, most_bytes=0.5), *WRONG, "most_bytes"),
+    Line(lambda w: w.reader.claim(0, horizon=-1), *WRONG, "horizon"),
+    Line(lambda w: w.reader.claim(7), CheckpointLost, Reason.CHECKPOINT_LOST, "claim 7"),
+    Line(lambda w: w.reader.plan(0, 7), CheckpointLost, Reason.CHECKPOINT_LOST, "claim 7"),
+    Line(lambda w: w.reader.plan(2, 1), *WRONG, "upto must be an integer from 2"),
+    Line(lambda w: w.reader.plan(0, 1, 0), *WRONG, "slices"),
+    Line(lambda w: w.reader.settle("1"), *WRONG, "upto"),
+    Line(lambda w: list(w.reader.read((1, 1, 1, 0))), *WRONG, "part must be a Slice"),
+    Line(lambda w: w.browser.survey(slices=0), *WRONG, "slices"),
+    Line(lambda w: w.browser.survey(cursor="token"), *WRONG, "cursor"),
+    Line(lambda w: w.browser.survey({"logical": True}), *WRONG, "options"),
+    Line(lambda w: list(w.browser.read(None)), *WRONG, "stretch"),
+    Line(lambda w: w.browser.cursor(5), *WRONG, "token"),
+    Line(lambda w: w.stager.stage(1, [b"1"]), *WRONG, "columns"),
+    Line(lambda w: w.stager.stage(2, {"body": [b"1"]}), *WRONG, "body"),
+    Line(lambda w: w.stager.stage(1, {"body": [b"1"], "colour": ["red"]}), *WRONG, "colour"),
+    Line(lambda w: Stager(w.queue, "b", lasts=0).stage(0, {"body": []}), *WRONG, "lasts"),
+)
+
+
+@pytest.mark.parametrize("line", BAD_CALLS)
+def test_a_bad_call_in_bulk_gets_a_clear_error_and_changes_nothing(qm: QueueManager, line: Line) -> None:
+    qm.put_many("Q", [b"1", b"2"])
+    with qm.open("Q") as queue:
+        reader = ClaimReader(queue, "archive")
+        reader.begin()
+        browser, stager = BulkBrowser(queue), Stager(queue, "mine", lasts=60)
+        world: Any = SimpleNamespace(qm=qm, queue=queue, reader=reader, browser=browser, stager=stager)
+        check(line, world)
+        assert stager.count == 0

@@ -11,16 +11,19 @@ import pytest
 
 from inorder import CheckpointLost, CheckpointTooOld, Fenced, Flags, NotFound, OptionsError, QueueManager
 from inorder.errors import ArgumentError, GetInhibited, QueueNotEmpty
-from inorder.options import GetOptions, OpenOptions
+from inorder.options import GetOptions, Match, OpenOptions
+from inorder.rules.grouping import NOTHING_OPEN
 from inorder.rules.ordering import UNSET, Cursor
 from inorder.rules.puts import Program
-from inorder.stores.base import Store
+from inorder.stores.base import GetRequest, Store
 from inorder.stores.claims import BULK_COLUMNS, Claim, Claimer, ClaimRequest, Slice, SurveyRequest
 from inorder.testing import ManualClock
 from inorder.testing.stores import RestartableStore
 
 ALL = 10**9
 BODY, DELIVERY = BULK_COLUMNS.index("body"), BULK_COLUMNS.index("delivery")
+HEAD = BULK_COLUMNS.index("group_rank")
+only_sqlite = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)  # the memory store reads all pages at once
 GROUPS = GetOptions(logical=True, all_messages=True)
 LOGICAL = GetOptions(logical=True)
 PHYSICAL = GetOptions()
@@ -182,6 +185,25 @@ def test_an_older_epoch_is_fenced_everywhere(qm: QueueManager) -> None:
         with pytest.raises(Fenced, match="epoch 2, this reader has 1"):
             call()
     assert qm.status("Q").current_depth == 1
+
+
+def test_an_epoch_counts_for_its_application_and_its_queue_alone(qm: QueueManager) -> None:
+    app = Application(store_of(qm))
+    for name, epoch in [("other", 0), ("other", 1)]:
+        app.claimer = Claimer(app.claimer.handle, name, epoch)
+        with pytest.raises(Fenced, match="application 'other' has not begun to claim on Q"):
+            app.claim(0)
+
+
+def test_a_row_of_a_claim_reads_the_same_though_the_head_of_its_group_goes(qm: QueueManager) -> None:
+    qm.put("Q", b"2", priority=5, group_id=b"g".ljust(24), sequence_number=2, flags=Flags.IN_GROUP)
+    qm.put("Q", b"1", priority=1, group_id=b"g".ljust(24), sequence_number=1, flags=Flags.IN_GROUP)
+    app = Application(store_of(qm))
+    app.claim(0, most=1)
+    before = app.rows(1)
+    qm.get("Q")
+    assert app.rows(1) == before
+    assert before[0][HEAD : HEAD + 3] == (None, None, None)
 
 
 def test_two_applications_share_a_queue(qm: QueueManager) -> None:
@@ -409,6 +431,35 @@ def test_a_survey_in_logical_order_shows_whole_groups(qm: QueueManager) -> None:
     app = Application(store_of(qm))
     assert app.survey(GROUPS, slices=2)[1] == [*groups[b"x"], *groups[b"z"], b"alone"]
     assert app.survey(STRICT_GROUPS, slices=2)[1] == groups[b"x"]
+
+
+def test_a_stretch_shows_what_is_there_when_it_is_read(qm: QueueManager, clock: ManualClock) -> None:
+    for body, expiry in [(b"a", 60), (b"short", 5), (b"locked", 60), (b"z", 60)]:
+        qm.put("Q", body, expiry=expiry)
+    app = Application(store_of(qm))
+    handle = app.claimer.handle
+    survey = store_of(qm).survey(SurveyRequest(handle, PHYSICAL, UNSET, ALL, ALL, 1))
+    options = GetOptions(browse="first", lock=True, match=Match(token=list(qm.browse("Q"))[2].token))
+    store_of(qm).get(GetRequest(handle, options, NOTHING_OPEN, UNSET, syncpoint=False))
+    clock.advance(5)
+    (stretch,) = survey.stretches
+    rows = [row for page in store_of(qm).read_stretch(handle, stretch) for row in page]
+    assert [(row[DELIVERY], row[BODY]) for row in rows] == [(1, b"a"), (2, b"z")]
+
+
+@only_sqlite
+def test_of_a_group_that_goes_between_two_pages_no_other_is_cut(
+    qm: QueueManager, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    groups = interleaved(qm, {b"x": 3, b"y": 3})
+    monkeypatch.setattr("inorder.stores.sqlite.claims.PAGE_ROWS", 2)
+    app = Application(store_of(qm))
+    survey = store_of(qm).survey(SurveyRequest(app.claimer.handle, GROUPS, UNSET, ALL, ALL, 1))
+    pages = store_of(qm).read_stretch(app.claimer.handle, survey.stretches[0])
+    shown = [row[BODY] for row in next(pages)]
+    qm.get("Q", logical=True)
+    shown += [row[BODY] for page in pages for row in page]
+    assert shown == [*groups[b"x"][:2], *groups[b"y"]]
 
 
 # ---- bad input

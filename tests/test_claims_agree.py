@@ -6,11 +6,15 @@ from typing import Any, Literal, NamedTuple
 
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.support import fresh_manager
+from tests.support import Stores
 from tests.test_claims import BODY, DELIVERY, GROUPS, LOGICAL, PHYSICAL, STRICT, STRICT_GROUPS, Application, store_of
 
-from inorder import Flags, InorderError, QueueManager
+from inorder import Flags, InorderError, QueueManager, connect
 from inorder.options import GetOptions
+from inorder.rules.grouping import NOTHING_OPEN
+from inorder.rules.ordering import UNSET
+from inorder.stores.base import GetRequest
+from inorder.testing import ManualClock
 
 Order = Literal["put", "prepare", "commit"]
 OPTIONS = (PHYSICAL, GROUPS, LOGICAL, STRICT, STRICT_GROUPS, GetOptions(logical=True, complete=True))
@@ -28,8 +32,8 @@ class Step(NamedTuple):
 class History:
     """Acts on the queue R of one store, each with its answer."""
 
-    def __init__(self, qm: QueueManager, order: Order) -> None:
-        self.qm, self.store = qm, store_of(qm)
+    def __init__(self, qm: QueueManager, clock: ManualClock, order: Order) -> None:
+        self.qm, self.clock, self.store = qm, clock, store_of(qm)
         qm.create_queue("R", order=order, max_length=16)
         self.start(0, 0)
 
@@ -67,12 +71,64 @@ class History:
     def get_held(self, n: int, m: int) -> bytes:
         return self.qm.get("R", syncpoint=True).body
 
+    def delayed(self, n: int, m: int) -> None:
+        self.qm.put("R", b"delayed%d" % n, delay=float(m), priority=m % 3)
+
+    def short(self, n: int, m: int) -> None:
+        self.qm.put("R", b"short%d" % n, expiry=float(m), persistent=n % 2 == 0)
+
+    def fleeting(self, n: int, m: int) -> None:
+        self.qm.put("R", b"fleeting%d" % n, persistent=False, priority=m % 3)
+
+    def held_member(self, n: int, m: int) -> None:
+        group_id = (b"g%d" % (n % 3)).ljust(24, b".")
+        flags = Flags.IN_GROUP | (Flags.LAST_IN_GROUP if n > 6 else Flags.NONE)
+        self.qm.put("R", b"held/%d" % m, group_id=group_id, sequence_number=m, flags=flags, syncpoint=True)
+
+    def confirmed(self, n: int, m: int) -> None:
+        self.qm.put("R", b"confirmed%d" % n, confirm_id=m)
+
+    def undo(self, n: int, m: int) -> None:
+        self.qm.undo("R", m)
+
+    def advance(self, n: int, m: int) -> None:
+        self.clock.advance(float(m))
+
+    def lock(self, n: int, m: int) -> Any:
+        if n % 2 == 0:
+            return self.qm.open("R", browse=True).browse_first(lock=True).body  # a handle of its own
+        return self._browse(GetOptions(browse="first", lock=True))
+
+    def mark(self, n: int, m: int) -> Any:
+        return self._browse(GetOptions(browse="first", mark_handle=True, unmarked=True))
+
+    def _browse(self, options: GetOptions) -> list[bytes]:
+        """By the application's own handle."""
+        request = GetRequest(self.application.claimer.handle, options, NOTHING_OPEN, UNSET, syncpoint=False)
+        return [message.body for message in self.store.get(request).messages]
+
+    def enter(self, n: int, m: int) -> bytes:
+        return self.qm.get("R", logical=True, syncpoint=n % 2 == 0).body
+
+    def prepare(self, n: int, m: int) -> None:
+        self.qm.prepare("p")
+
+    def commit_prepared(self, n: int, m: int) -> None:
+        self.qm.settle("p", "commit" if n % 2 else "back_out")
+
+    def restart(self, n: int, m: int) -> None:
+        self.store.restart()
+        self.qm.abandon()
+        self.qm = connect(self.store, program="test")
+        self.start(n, m)
+
     def start(self, n: int, m: int) -> None:
         self.application = Application(self.store, queue="R")
         self.done = self.application.settled
 
     def claim(self, n: int, m: int) -> Any:
-        claim = self.application.claim(self.done, OPTIONS[n % 6], most=m, most_bytes=4 + n)
+        horizon = self.application.horizon if m == 5 else None
+        claim = self.application.claim(self.done, OPTIONS[n % 6], most=m, most_bytes=4 + n, horizon=horizon)
         if claim is None:
             return None
         self.done = claim.number
@@ -101,7 +157,8 @@ class History:
 
 ACTS = (
     "put member member last segmented held commit back_out get get_held claim claim claim plan settle release start "
-    "survey survey"
+    "survey survey delayed short fleeting held_member confirmed undo advance lock mark enter prepare commit_prepared "
+    "restart"
 )
 STEPS = st.lists(
     st.builds(Step, st.sampled_from(ACTS.split()), st.integers(0, 9), st.integers(1, 5)), min_size=5, max_size=40
@@ -109,8 +166,9 @@ STEPS = st.lists(
 
 
 def play(kind: str, order: Order, steps: list[Step]) -> list[Any]:
-    with fresh_manager(kind) as qm:
-        history = History(qm, order)
+    clock = ManualClock()
+    with Stores(kind) as stores:
+        history = History(connect(stores.make(clock), program="test"), clock, order)
         return [*map(history.act, steps), history.everything()]
 
 

@@ -39,6 +39,7 @@ from .stores.claims import (
 )
 
 NO_LIMIT = 2**62
+WHOLE_MAX = 2**63 - 1
 NAME_LENGTH_MAX = 200
 
 
@@ -89,6 +90,8 @@ class ClaimReader:
         Raises: Fenced; CheckpointTooOld, CheckpointLost: `start` does not go on where this application stands;
         GetInhibited 2016; OrderUnsupported.
         """
+        _check_limits(options, most, most_bytes, horizon)
+        _whole("start", start)
         with self._queue.calling("input") as (store, handle):
             return store.claim(ClaimRequest(self._claimer(handle), start, options, most, most_bytes, horizon))
 
@@ -97,17 +100,22 @@ class ClaimReader:
 
         Raises: Fenced, CheckpointTooOld, CheckpointLost.
         """
+        _whole("after", after)
+        _whole("upto", upto, after)
+        _whole("slices", slices, 1)
         with self._queue.calling("input") as (store, handle):
             return store.plan_claims(self._claimer(handle), after, upto, slices)
 
     def read(self, part: Slice) -> Iterator[list[BulkRow]]:
         """The rows of a slice, in pages. Nothing changes. Raises: Fenced; CheckpointTooOld, the claim is over."""
+        _instance("part", part, Slice, "a Slice, as plan gave it")
         with self._queue.calling("input") as (store, handle):
             pages = store.read_claim(self._claimer(handle), part)
         yield from _each(self._queue, "input", pages)
 
     def settle(self, upto: int) -> int:
         """Confirms claims up to this one; how many messages went for good. Harmless when repeated."""
+        _whole("upto", upto)
         with self._queue.calling("input") as (store, handle):
             return store.settle_claims(self._claimer(handle), upto)
 
@@ -146,11 +154,15 @@ class BulkBrowser:
 
         Raises: GetInhibited 2016; OrderUnsupported, a strict survey of an unordered queue.
         """
+        _check_limits(options, most, most_bytes, horizon)
+        _instance("cursor", cursor, Cursor, "a Cursor, as a survey or a token gave it")
+        _whole("slices", slices, 1)
         with self._queue.calling("browse") as (store, handle):
             return store.survey(SurveyRequest(handle, options, cursor, most, most_bytes, slices, horizon))
 
     def read(self, stretch: Stretch) -> Iterator[list[BulkRow]]:
         """The rows that are there of a stretch, in pages."""
+        _instance("stretch", stretch, Stretch, "a Stretch, as survey gave it")
         with self._queue.calling("browse") as (store, handle):
             pages = store.read_stretch(handle, stretch)
         yield from _each(self._queue, "browse", pages)
@@ -197,6 +209,7 @@ class Stager:
 
         Raises: ArgumentError, MessageTooBig 2030, StoreFull; nothing of this call is staged then.
         """
+        _instance("columns", columns, Mapping, "columns by their names")
         with self._queue.calling("output") as (store, handle):
             store.stage(StageRequest(handle, self.name, count, columns, self._lasts))
         self.count += count
@@ -223,6 +236,8 @@ class BulkCalls:
 
         A reader that still runs is fenced. Raises: NotFound, it never claimed; CheckpointLost, no such claim.
         """
+        _name("application", application)
+        _whole("upto", upto)
         with self._session:
             return self._store.finish_claims(queue, application, upto)
 
@@ -232,6 +247,7 @@ class BulkCalls:
         A reader that still runs is fenced. What it has done with the messages, it, or whoever is next, does again.
         Raises: NotFound, it never claimed.
         """
+        _name("application", application)
         with self._session:
             return self._store.release_claims(queue, application)
 
@@ -241,16 +257,22 @@ class BulkCalls:
         Raises: StagingGone, one is missing or has another count; QueueFull 2053; PutInhibited 2051;
         InconsistentCall, sequence numbers with a gap. Nothing has changed then.
         """
+        _instance("key", key, LedgerKey, "a LedgerKey")
+        if not isinstance(stagings, Sequence) or not all(isinstance(one, Staged) for one in stagings):
+            raise bad_argument("stagings", stagings, "a list of Staged, as their stagers told them")
         with self._session:
             return self._store.settle_staging(key, stagings)
 
     def undo_staging(self, names: Sequence[str]) -> int:
         """Drops what was staged under these names; of how many rows. Unknown names are passed over."""
+        if isinstance(names, str) or not isinstance(names, Sequence):
+            raise bad_argument("names", names, "a list of names")
         with self._session:
             return self._store.undo_staging(names)
 
     def in_ledger(self, queue: str, key: LedgerKey) -> float | None:
         """When staged rows were settled under this key on a queue, seconds since 1970; None: never."""
+        _instance("key", key, LedgerKey, "a LedgerKey")
         with self._session:
             return self._store.in_ledger(queue, key)
 
@@ -263,6 +285,24 @@ def _each(queue: Queue, use: Use, pages: Iterator[list[BulkRow]]) -> Iterator[li
         if page is None:
             return
         yield page
+
+
+def _check_limits(options: object, most: object, most_bytes: object, horizon: object) -> None:
+    _instance("options", options, GetOptions, "a GetOptions")
+    _whole("most", most, 1)
+    _whole("most_bytes", most_bytes, 1)
+    if horizon is not None:
+        _whole("horizon", horizon)
+
+
+def _whole(argument: str, value: object, low: int = 0) -> None:
+    if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= WHOLE_MAX:
+        raise bad_argument(argument, value, f"an integer from {low:,} to 2**63 - 1")
+
+
+def _instance(argument: str, value: object, kind: type[object], allowed: str) -> None:
+    if not isinstance(value, kind):
+        raise bad_argument(argument, value, allowed)
 
 
 def _name(argument: str, value: object) -> str:

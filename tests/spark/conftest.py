@@ -19,6 +19,8 @@ import inorder
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
+    from pyspark.sql import SparkSession
+
     os.environ["PYSPARK_PYTHON"] = sys.executable
     session = (
         SparkSession.builder.master("local[2]")
@@ -29,7 +31,7 @@ def spark() -> Iterator[SparkSession]:
         .config("spark.sql.session.timeZone", "UTC")
         .getOrCreate()
     )
-    session.sparkContext.setLogLevel("ERROR")
+    session.sparkContext.setLogLevel("OFF")  # what tests plan to go wrong fills pages
     yield session
     session.stop()
 

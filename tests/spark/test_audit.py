@@ -304,3 +304,10 @@ def test_bad_arguments_are_named(spark: SparkSession, tmp_path: Path, options: d
 def test_a_folder_is_not_overwritten_unasked(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(ArgumentError, match="a folder that is not there yet, unless overwrite=True"):
         audit(spark, in_archive(spark, placed([{}]), slices=1), tmp_path)
+
+
+def test_an_empty_archive_has_no_faults(spark: SparkSession, tmp_path: Path) -> None:
+    told = audit(spark, in_archive(spark, [], slices=1), tmp_path / "out")
+
+    assert (told.messages, told.error_count, told.note_count) == (0, 0, 0)
+    assert (tmp_path / "out/report.html").exists()

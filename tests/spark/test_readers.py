@@ -269,6 +269,18 @@ def test_segments_come_joined_and_in_one_claim(url: str, drain: Make) -> None:
     assert read(reader, start, reader.latestOffset(start, ReadMaxRows(1))) == [[b"one two"]]
 
 
+def test_an_alias_is_drained_and_finished_as_the_queue_behind_it(url: str, drain: Make, folder: Path) -> None:
+    with inorder.connect(url) as qm:
+        qm.create_alias("A", base_queue="Q")
+    put(url, b"1")
+    reader = drain(queue="A")
+    start = reader.initialOffset()
+    end = reader.latestOffset(start, ALL)
+    assert read(reader, start, end) == [[b"1"]]
+    assert finish(url, "A", "archive", checkpoint_at(folder / "checkpoint", {0: end}, [0])) == 1
+    assert drain(queue="A").initialOffset() == end
+
+
 def checkpoint_at(folder: Path, offsets: dict[int, Any], commits: list[int]) -> str:
     for name in ("offsets", "commits"):
         (folder / name).mkdir(parents=True)
@@ -405,3 +417,19 @@ def test_the_constructor_and_the_options_open_nothing_that_stays(url: str) -> No
     source.streamReader(source.schema())
     with inorder.connect(url) as qm:
         assert (qm.status("Q").open_input_count, len(qm.claims())) == (0, 0)
+
+
+def test_a_queue_made_anew_under_its_name_is_another_queue(url: str, drain: Make) -> None:
+    put(url, b"1")
+    reader = drain()
+    end = reader.latestOffset(reader.initialOffset(), ALL)
+    reader.commit(end)
+    reader.stop()
+    with inorder.connect(url) as qm:
+        qm.delete_queue("Q", purge=True)
+        qm.create_queue("Q")
+    put(url, b"2")
+    with pytest.raises(CheckpointLost, match="an earlier queue 'Q', which was deleted"):
+        drain().latestOffset(end, ALL)
+    fresh = drain()
+    assert read(fresh, fresh.initialOffset(), fresh.latestOffset(fresh.initialOffset(), ALL)) == [[b"2"]]

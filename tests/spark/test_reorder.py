@@ -10,8 +10,9 @@ from typing import Any
 import pyarrow.dataset as ds
 import pytest
 from pyspark.sql import SparkSession
-from tests.spark.archives import Row, as_message, in_archive, interleaved
+from tests.spark.archives import Row, as_message, in_archive, interleaved, placed, segmented
 
+from inorder import ArgumentError, OptionsError
 from inorder.message import ANY_GROUP, ANY_SEGMENT, SEGMENT
 from inorder.rules.grouping import Members
 from inorder.rules.segmentation import join
@@ -88,7 +89,7 @@ def damaged(seed: int) -> list[Row]:
     chance = random.Random(seed)
     rows = interleaved(seed)
     for values in chance.sample(rows, 8):
-        what = chance.choice(["lose", "repeat", "last", "sequence", "offset", "not last"])
+        what = chance.choice(["lose", "repeat", "last", "sequence", "offset", "not last", "code", "code"])
         if what == "lose":
             rows.remove(values)
         elif what == "repeat":
@@ -100,6 +101,8 @@ def damaged(seed: int) -> list[Row]:
             values["flags"] &= ~16
         elif what == "sequence":
             values["sequence_number"] += 1
+        elif what == "code" and values["flags"] & SEGMENT:
+            values["coded_character_set_id"] = 500
         elif what == "offset" and values["flags"] & SEGMENT:
             values["offset"] += chance.choice([-8, 16])
             values["offset"] = max(0, values["offset"])
@@ -130,3 +133,94 @@ def test_a_damaged_archive_is_ordered_as_the_rules_say(
     assert (told.messages, told.incomplete_messages) == (len(wanted), len(aside))
     assert told.files > 1
     assert aside, "the seed damages nothing"
+
+
+def test_an_archive_in_order_goes_whole(spark: SparkSession, tmp_path: Path) -> None:
+    """On several queues and ranks; nothing is left aside, and the order is that of the places of heads."""
+    rows = [
+        {
+            **values,
+            "queue": f"Q{values['number'] % 2}" if not values["group_id"] else "Q0",
+            "rank": -(values["number"] % 3),
+        }
+        for values in interleaved(4)
+    ]
+    heads: dict[bytes, int] = {}
+    for values in rows:
+        if values["group_id"]:
+            values["rank"] = heads.setdefault(values["group_id"], values["rank"])
+    wanted, aside = naive(rows)
+
+    told = reorder(spark, in_archive(spark, rows), tmp_path / "out")
+
+    assert shown(read_in_file_order(tmp_path / "out")) == shown(wanted)
+    assert not aside
+    assert (told.groups, told.incomplete_groups, told.incomplete_messages) == (len(heads), 0, 0)
+
+
+def test_only_pieces_of_one_character_set_are_joined(spark: SparkSession, tmp_path: Path) -> None:
+    rows = placed(segmented("S", 4))
+    rows[2]["coded_character_set_id"] = 500
+
+    reorder(spark, in_archive(spark, rows), tmp_path / "out", join_segments=True)
+
+    first, third, fourth = read_in_file_order(tmp_path / "out")
+    assert (first["length"], first["offset"], first["flags"]) == (32, 0, SEGMENT)
+    assert first["body"] == rows[0]["body"] + rows[1]["body"]
+    assert [(values["offset"], values["length"]) for values in (third, fourth)] == [(32, 16), (48, 16)]
+
+
+def test_messages_in_no_group_keep_their_order(spark: SparkSession, tmp_path: Path) -> None:
+    told = reorder(spark, in_archive(spark, placed([{}] * 40)), tmp_path / "out")
+
+    assert [values["number"] for values in read_in_file_order(tmp_path / "out")] == list(range(1, 41))
+    assert told.groups == 0
+
+
+def test_in_physical_order_no_group_is_judged(spark: SparkSession, tmp_path: Path) -> None:
+    rows = [{**values, "rank": -(values["number"] % 2)} for values in damaged(1)]
+
+    told = reorder(spark, in_archive(spark, rows), tmp_path / "out", order="physical")
+
+    found = read_in_file_order(tmp_path / "out")
+    assert [place(values) for values in found] == sorted(place(values) for values in rows)
+    assert [values["logical_position"] for values in found] == list(range(1, told.messages + 1))
+
+
+def test_lanes_hold_about_the_same_number_of_rows(spark: SparkSession) -> None:
+    """And a key is in the lane that its borders say."""
+    rows = in_archive(spark, placed([{}] * 200), slices=2)
+    dealt = lanes.make_lanes(rows, ("queue", "number"), row_count=200, rows_per_lane=50)
+
+    found = rows.select("queue", "number", dealt.lane().alias("lane")).collect()
+
+    assert dealt.total == 4
+    assert all(values["lane"] == dealt.lane_of((values["queue"], values["number"])) for values in found)
+    sizes = [sum(values["lane"] == lane for values in found) for lane in range(4)]
+    assert min(sizes) >= 10
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "says"),
+    [
+        ({"order": "random"}, ArgumentError, "order must be one of logical, physical, not 'random'"),
+        ({"order": "physical", "join_segments": True}, OptionsError, "join_segments and incomplete need"),
+        ({"order": "physical", "incomplete": "aside"}, OptionsError, "join_segments and incomplete need"),
+    ],
+)
+def test_bad_arguments_are_named(
+    spark: SparkSession, tmp_path: Path, options: dict[str, Any], error: type[Exception], says: str
+) -> None:
+    archive = in_archive(spark, placed([{}]), slices=1)
+    with pytest.raises(error, match=says):
+        reorder(spark, archive, tmp_path / "out", **options)
+    with pytest.raises(ArgumentError, match="target must be a folder that is not there yet, unless overwrite=True"):
+        reorder(spark, archive, tmp_path)
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_empty_archive_stays_empty(spark: SparkSession, tmp_path: Path) -> None:
+    told = reorder(spark, in_archive(spark, [], slices=1), tmp_path / "out", incomplete=tmp_path / "aside")
+
+    assert (told.messages, told.incomplete_messages, told.files) == (0, 0, 1)
+    assert spark.read.parquet(str(tmp_path / "out")).count() == 0

@@ -71,13 +71,12 @@ def test_a_queue_can_be_copied_to_another(queues: SparkSession, url: str) -> Non
             group.put(b"2", priority=5)
     source = queues.read.format("inorder").option("queue", "Q").load(url)
     write(source, url, queue="COPY")
-    fields = "body priority message_id group_id sequence_number flags put_at put_application_name".split()
-
-    def shown(queue: str) -> list[list[object]]:
-        found = [message.with_values(put_at=round(message.put_at, 6)) for message in messages(url, queue)]
-        return [[getattr(message, name) for name in fields] for message in found]
-
-    assert shown("COPY") == shown("Q")
+    fields = "body priority message_id group_id sequence_number flags put_application_name".split()
+    originals, copies = messages(url), messages(url, "COPY")
+    assert [[getattr(one, name) for name in fields] for one in copies] == [
+        [getattr(one, name) for name in fields] for one in originals
+    ]
+    assert [one.put_at for one in copies] == pytest.approx([one.put_at for one in originals], rel=0, abs=1e-6)
 
 
 def test_order_and_groups_by_columns(queues: SparkSession, url: str) -> None:
@@ -130,6 +129,14 @@ def test_a_bad_row_fails_the_batch_and_is_named(queues: SparkSession, url: str) 
         PySparkException, match="row 2 of partition 0 is no message: body is null; an empty one is good"
     ):
         write(bad_rows(queues), url)
+    assert bodies(url) == []
+
+
+def test_what_the_store_alone_can_see_is_told_with_the_rows(queues: SparkSession, url: str) -> None:
+    rows = [(b"1234", 4, 2, b"g", 2)]
+    ddl = "body binary, message_type int, flags int, group_id binary, original_length int"
+    with pytest.raises(PySparkException, match=r"among rows 1 to 1 of partition 0: .*original_length"):
+        write(queues.createDataFrame(rows, ddl).coalesce(1), url)
     assert bodies(url) == []
 
 

@@ -1,4 +1,4 @@
-"""The main job of this stage: order on a queue, shown on a real queue manager and checked as it is shown.
+"""The tour of order: order on a queue, shown on a real queue manager and checked as it is shown.
 
     inorder demo
 

@@ -8,6 +8,7 @@ message are put together first, if that is asked for; other rows are not touched
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -21,6 +22,7 @@ from .schema import POSITION, TIME, Body, arrow_schema
 BATCH_ROWS, BATCH_BYTES = 8192, 64 * 2**20
 AT = {name: index for index, name in enumerate(BULK_COLUMNS)}
 FLAGS, OFFSET, BODY, LENGTH = AT["flags"], AT["offset"], AT["body"], AT["length"]
+LENGTH_OF = itemgetter(LENGTH)
 SAME_MESSAGE = (AT["group_id"], AT["sequence_number"], AT["coded_character_set_id"], AT["encoding"])
 
 
@@ -124,14 +126,17 @@ def _not_a_text(columns: dict[str, tuple[Any, ...]], queue: str) -> QueueConditi
 def _bounded(pages: Iterable[Sequence[BulkRow]]) -> Iterator[Sequence[BulkRow]]:
     """The rows in runs of at most `BATCH_ROWS`, and of `BATCH_BYTES` of bodies if there is more than one."""
     for page in pages:
+        if len(page) <= BATCH_ROWS and sum(map(LENGTH_OF, page)) <= BATCH_BYTES:
+            if page:
+                yield page
+            continue
         first = size = 0
         for index, row in enumerate(page):
             if index > first and (index - first >= BATCH_ROWS or size + row[LENGTH] > BATCH_BYTES):
                 yield page[first:index]
                 first, size = index, 0
             size += row[LENGTH]
-        if first < len(page):
-            yield page[first:]
+        yield page[first:]
 
 
 def joined(pages: Iterable[Sequence[BulkRow]]) -> Iterator[Sequence[BulkRow]]:

@@ -21,7 +21,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
 from ..bulk import ClaimReader, Slice
-from ..errors import OptionsError
+from ..errors import CheckpointLost, OptionsError
 from ..handle import Queue
 from ..manager import QueueManager
 from . import points
@@ -42,10 +42,20 @@ class SlicePartition(InputPartition):
         self.part, self.epoch = part, epoch
 
 
-def claim_of(offset: Mapping[str, Any], options: SourceOptions) -> int:
+def made_at(qm: QueueManager, queue: str) -> int:
+    """When a local queue was made, in microseconds since 1970: another one of its name is another queue (B-41)."""
+    return round(qm.status(queue).created_at * 1_000_000)
+
+
+def claim_of(offset: Mapping[str, Any], options: SourceOptions, made: int) -> int:
     """The claim that an offset names.
 
-    Raises: OptionsError, the checkpoint is of another queue, application or kind of source.
+    Args:
+        made: `made_at` of the queue.
+
+    Raises:
+        OptionsError: the checkpoint is of another queue, application or kind of source.
+        CheckpointLost: it is of a queue of this name that was deleted.
     """
     number = offset.get("claim")
     if not isinstance(number, int):
@@ -58,6 +68,12 @@ def claim_of(offset: Mapping[str, Any], options: SourceOptions) -> int:
         raise OptionsError(
             f"the checkpoint belongs to queue {written[0]!r} and application {written[1]!r}, and this query drains "
             f"{options.queue!r} as {options.application!r}: give it back its options, or a checkpoint of its own"
+        )
+    if offset.get("made") != made:
+        raise CheckpointLost(
+            f"the checkpoint belongs to an earlier queue {options.queue!r}, which was deleted, or in another store: "
+            "begin with a new checkpoint",
+            queue=options.queue,
         )
     return number
 
@@ -73,7 +89,7 @@ class DrainReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._schema = schema
         self._planner = Planner(options)
         self._claims: ClaimReader | None = None
-        self._incarnation = 0
+        self._made: int | None = None
         self._horizon: int | None = None
 
     def initialOffset(self) -> Offset:  # noqa: N802 - Spark's names, here and below
@@ -153,10 +169,18 @@ class DrainReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _offset(self, claim: int) -> Offset:
         """As Spark keeps it: texts and integers only."""
-        return {"queue": self._options.queue, "application": self._options.application, "claim": claim}
+        options = self._options
+        return {"queue": options.queue, "application": options.application, "claim": claim, "made": self._made_at()}
 
     def _claim_of(self, offset: Offset) -> int:
-        return claim_of(offset, self._options)
+        return claim_of(offset, self._options, self._made_at())
+
+    def _made_at(self) -> int:
+        """Of the queue that this query drains."""
+        if self._made is None:
+            qm = self._planner.manager()
+            self._made = made_at(qm, check_queue(qm, self._options.queue).name)
+        return self._made
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"_claims": None}

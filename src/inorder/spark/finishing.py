@@ -15,7 +15,7 @@ from typing import Any
 
 from ..bulk import LedgerKey
 from ..errors import CheckpointLost, OptionsError
-from .drain import claim_of
+from .drain import claim_of, made_at
 from .opening import check_queue, open_store
 from .options import DEFAULT_SINK_APPLICATION, SourceOptions, store_path
 
@@ -34,9 +34,10 @@ def finish(url: str, queue: str, application: str, checkpoint: str) -> int:
     claims that the queue never gave; NotFound, the application never claimed. A query that still runs is fenced.
     """
     options = SourceOptions(url=store_path("url", url), queue=queue, application=application, mode="drain")
-    claim = committed_claim(Path(checkpoint.removeprefix("file://")), options)
     with open_store(options.url, application) as qm:
-        return qm.finish_claims(check_queue(qm, queue).name, application, claim)
+        local = check_queue(qm, queue).name
+        claim = committed_claim(Path(checkpoint.removeprefix("file://")), options, made_at(qm, local))
+        return qm.finish_claims(local, application, claim)
 
 
 def release(url: str, queue: str, application: str) -> int:
@@ -61,7 +62,7 @@ def transaction_time(
     return None if when is None else datetime.fromtimestamp(when, timezone.utc)
 
 
-def committed_claim(checkpoint: Path, options: SourceOptions) -> int:
+def committed_claim(checkpoint: Path, options: SourceOptions, made: int) -> int:
     """The claim of the last batch that Spark's commit log knows; 0: it knows none.
 
     Raises: OptionsError, as `finish`; CheckpointLost, the log knows a batch whose offsets are not there.
@@ -86,7 +87,7 @@ def committed_claim(checkpoint: Path, options: SourceOptions) -> int:
             f"the query of {checkpoint} did not drain queue {options.queue!r} as {options.application!r}; its offsets "
             f"are {offsets}"
         )
-    return claim_of(ours[0], options)
+    return claim_of(ours[0], options, made)
 
 
 def _offsets(file: Path) -> Iterator[dict[str, Any]]:

@@ -10,10 +10,11 @@ from __future__ import annotations
 from typing import Literal
 
 import pyarrow as pa
-from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from ..errors import OptionsError, nearest_names
+from .versions import as_arrow
 
 Body = Literal["binary", "string"]
 
@@ -99,4 +100,4 @@ def fitted_schema(asked: StructType, body: Body) -> pa.Schema:
                 f"schema: the column {field.name} is {ours[field.name].simpleString()}, not "
                 f"{field.dataType.simpleString()}: leave out .schema(...), and cast it after the read{hint}"
             )
-    return to_arrow_schema(asked, timezone="UTC")
+    return as_arrow(asked)

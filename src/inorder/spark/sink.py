@@ -13,7 +13,7 @@ import datetime
 import json
 import logging
 import uuid
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
@@ -24,17 +24,16 @@ from pyspark.sql.datasource import (
     DataSourceStreamWriter,
     WriterCommitMessage,
 )
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from ..bulk import LedgerKey, Settled, Staged, Stager
-from ..errors import CallerError, OptionsError, QueueCondition
+from ..errors import CallerError, MessageTooBig, OptionsError, QueueCondition
 from ..manager import QueueManager
 from . import points
 from .opening import check_queue, open_store
 from .options import SinkOptions
 from .rows import Fault, Judged, check_columns, judge
-from .versions import DataSourceStreamArrowWriter
+from .versions import DataSourceStreamArrowWriter, as_arrow
 
 log = logging.getLogger("inorder.spark.sink")
 
@@ -120,9 +119,17 @@ class Task:
             diverter.stage(len(bodies), {"body": bodies, "format": ["MQSTR"] * len(bodies)})
         good = kept(judged)
         if good:
-            stager.stage(len(good["body"]), good)
+            self._stage_good(good, judged, stager)
         self._high_priorities += judged.high_priorities
         self._rows += judged.rows
+
+    def _stage_good(self, good: Mapping[str, Sequence[Any]], judged: Judged, stager: Stager) -> None:
+        """What the store alone can see, fields that contradict each other or a header too long, it says by its rows."""
+        try:
+            stager.stage(len(good["body"]), good)
+        except (CallerError, MessageTooBig) as error:
+            where = f"among rows {self._rows + 1:,} to {self._rows + judged.rows:,} of partition {self._partition}"
+            raise CallerError(f"{where}: {error.args[0]}", reason=error.reason) from error
 
     def _bad_row(self, faults: Sequence[Fault], chunk: pa.RecordBatch) -> CallerError:
         row = self._rows + faults[0].row + 1
@@ -313,7 +320,7 @@ def settle_batch(writer: Writer, messages: Sequence[WriterCommitMessage | None],
 
 def as_batches(rows: Iterator[Any], schema: StructType) -> Iterator[pa.RecordBatch]:
     """Spark's rows as record batches."""
-    arrow = to_arrow_schema(schema, timezone="UTC")
+    arrow = as_arrow(schema)
     while some := list(islice(rows, ROWS_AT_ONCE)):
         columns = [pa.array(values, field.type) for values, field in zip(zip(*some, strict=True), arrow, strict=True)]
         yield pa.RecordBatch.from_arrays(columns, schema=arrow)

@@ -6,11 +6,15 @@ asks `need` first, which says what to do.
 
 from __future__ import annotations
 
+import inspect
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pyspark
 from pyspark.sql import datasource
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
 
 from ..errors import OptionsError
 
@@ -49,6 +53,14 @@ else:
 HAS_STREAM_ARROW_WRITER = VERSION >= STREAM_ARROW_WRITER_SINCE
 
 
+ZONE: dict[str, Any] = {"timezone": "UTC"} if "timezone" in inspect.signature(to_arrow_schema).parameters else {}
+
+
+def as_arrow(schema: StructType) -> pa.Schema:
+    """Spark's columns as it sends and takes them; times are in UTC, in older ones always."""
+    return to_arrow_schema(schema, **ZONE)
+
+
 def need(since: tuple[int, ...], what: str, instead: str, *, version: tuple[int, ...] = VERSION) -> None:
     """Raises: OptionsError, this PySpark is too old for it."""
     if version < since:
@@ -69,5 +81,6 @@ __all__ = [
     "ReadMaxBytes",
     "ReadMaxRows",
     "SupportsTriggerAvailableNow",
+    "as_arrow",
     "need",
 ]

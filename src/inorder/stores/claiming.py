@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Generic, NamedTuple
 
 from ..attributes import ManagerAttributes, QueueAttributes
-from ..errors import NotFound, OptionsError, bad_argument
+from ..errors import Fenced, NotFound, OptionsError, bad_argument
 from ..message import NO_ID
 from ..options import GetOptions
 from ..rules import claims as rules
@@ -84,10 +85,6 @@ class Book(ABC, Generic[Q, U]):
         """The unit of a new claim."""
 
     @abstractmethod
-    def drop(self, unit: U) -> None:
-        """The unit took nothing: it never was."""
-
-    @abstractmethod
     def end(self, claim: OpenClaim[U], outcome: Outcome) -> None:
         """Confirms or backs out all that a claim holds, and forgets it."""
 
@@ -109,7 +106,10 @@ class Book(ABC, Generic[Q, U]):
 
 
 class Claiming(Reading[Q, U]):
-    """A claim that is taken message by message, as gets would."""
+    """A claim that is taken message by message, as gets would.
+
+    Its unit begins with its first message: a call that finds nothing writes nothing.
+    """
 
     def __init__(
         self,
@@ -121,14 +121,21 @@ class Claiming(Reading[Q, U]):
         manager: ManagerAttributes,
         *,
         state: GroupState,
-        unit: U,
+        begin: Callable[[], U],
     ) -> None:
-        self.wants, self.book, self.unit, self.start_state = request, book, unit, state
+        self.wants, self.book, self.start_state, self._begin = request, book, state, begin
+        self._unit_begun: U | None = None
         as_get = GetRequest(handle.id, request.options, state, UNSET, syncpoint=False)
         super().__init__(verb, handle, book.queue, as_get, queue_attributes, manager)
 
+    @property
+    def unit(self) -> U:
+        if self._unit_begun is None:
+            self._unit_begun = self._begin()
+        return self._unit_begun
+
     def _reader(self) -> Reader:
-        return super()._reader()._replace(unit=self.unit, horizon=self.wants.horizon)
+        return super()._reader()._replace(unit=self._unit_begun, horizon=self.wants.horizon)
 
     def run_claim(self) -> Taken:
         """Takes what the request asks for."""
@@ -203,8 +210,14 @@ def begin_claims(book: Book[Q, U], program: Program, application: str, horizon: 
 def live_account(book: Book[Q, U], claimer: Claimer) -> Account[U]:
     """The account of a claimer that is not fenced."""
     account = book.account(claimer.application)
-    rules.check_epoch(Record() if account is None else account.record, claimer.epoch, claimer.application)
-    assert account is not None, "an epoch is taken by begin_claims"
+    if account is None:
+        raise Fenced(
+            f"application {claimer.application!r} has not begun to claim on {book.queue.attributes.name}: an epoch of "
+            "an earlier queue of this name, or of another application, does not count. Begin first",
+            application=claimer.application,
+            epoch=claimer.epoch,
+        )
+    rules.check_epoch(account.record, claimer.epoch, claimer.application)
     return account
 
 
@@ -225,13 +238,12 @@ def claim(
         return shown(account)
     if answer is Next.CONFIRM_AND_TAKE:
         confirm(book, account)
-    unit = book.begin(account, account.settled + 1)
-    claiming = Claiming(verb, handle, book, request, queue_attributes, manager, state=account.state, unit=unit)
+    begin = partial(book.begin, account, account.settled + 1)
+    claiming = Claiming(verb, handle, book, request, queue_attributes, manager, state=account.state, begin=begin)
     taken = book.take(claiming)
     if not taken.messages:
-        book.drop(unit)
         return None
-    account.open = OpenClaim(account.settled + 1, unit, taken.messages, taken.size, taken.state)
+    account.open = OpenClaim(account.settled + 1, claiming.unit, taken.messages, taken.size, taken.state)
     book.keep(account)
     return shown(account)
 

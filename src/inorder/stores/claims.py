@@ -23,8 +23,9 @@ BULK_COLUMNS: Sequence[str] = (
 ).split()
 """The columns of a row that is read in bulk, in this order.
 
-The place; the place of the head of its group (its own if it is in none; None if the head is not there); `delivery`, its
-position in what is read; then the fields of `Message`. None stands for an unlimited expiry, and for no correlation id,
+The place; the place of the head of its group (its own if it is in none; None if the head is not on the queue, or of a
+claim: not in the claim, so that it reads the same each time); `delivery`, its position in what is read; then the fields
+of `Message`. None stands for an unlimited expiry, and for no correlation id,
 group id or accounting token.
 """
 
@@ -229,12 +230,16 @@ class ClaimVerbs(Protocol):
         ...
 
     def survey(self, request: SurveyRequest) -> Survey:
-        """What a browse would show next, to be read with `read_stretch`; nothing changes.
+        """What a browse would show next, to be read with `read_stretch`.
 
+        No message changes; the handle's browse lock ends, as with every browse that moves on (R3.70).
         Strictly, no level is shown beyond its first pending message (B-38, B-39).
         """
         ...
 
     def read_stretch(self, handle: int, stretch: Stretch) -> Iterator[list[BulkRow]]:
-        """Reads in pages what is there of a stretch by then; `delivery` counts from 1. Each page is one verb."""
+        """Reads in pages what is there of a stretch by then, unlocked; `delivery` counts from 1.
+
+        Each page is one verb. Raises: GetInhibited 2016.
+        """
         ...

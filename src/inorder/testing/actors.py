@@ -337,7 +337,7 @@ class Actor:
     def _options(self, step: Step, browse: Literal["first", "next", "cursor"] | None = None) -> GetOptions:
         flags: dict[str, Any] = {flag.replace("-", "_"): True for flag in step.flags - READ_ORDERS - {"syncpoint"}}
         if order := step.flags & READ_ORDERS:
-            flags["read_order"] = _one(order)
+            flags["read_order"] = one_of(order)
         buffer = step.keys.get("buffer")
         # A step outside the unit says nothing of it, so that combinations are judged as the caller wrote them.
         return GetOptions(
@@ -380,7 +380,7 @@ class Actor:
         name = self._table.queue(step.keys.get("on"))
         if (handle, name) in self._handles:
             raise ValueError(f"this handle of {name} is open already")
-        order: Any = _one(step.flags & READ_ORDERS) if step.flags & READ_ORDERS else None
+        order: Any = one_of(step.flags & READ_ORDERS) if step.flags & READ_ORDERS else None
         if "co-op" in step.flags:
             options = OpenOptions(browse=True, co_op=True, read_order=order)
         else:
@@ -454,7 +454,8 @@ def _ignored(warning: Reason | None) -> Outcome:
     return Outcome("ok") if warning is None else Outcome("ignored")
 
 
-def _one(orders: frozenset[str]) -> str:
+def one_of(orders: frozenset[str]) -> str:
+    """The one read order that a step asks for."""
     if len(orders) > 1:
         raise ValueError(f"{' and '.join(sorted(orders))} exclude each other")
     return next(iter(orders))

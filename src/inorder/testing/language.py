@@ -6,8 +6,23 @@ other line is a step:
     ACTOR VERB [WORD]... -> OUTCOME
 
 An actor is a connection, made at its first step; `A.2` is a second handle of connection `A`; `qm` is the
-operator. A word is a flag or `key=value`. What each verb takes is the table VERBS below, what an outcome may
-say is OUTCOMES; a word that is in neither is refused with its line.
+operator. A word is a flag or `key=value`. What each verb takes is the tables ACTOR_VERBS and OPERATOR_VERBS below, what
+an outcome may say is OUTCOMES; a word that is in neither is refused with its line.
+
+The language is told in full in docs/spec/scenarios.md. Beyond that page, for claims, surveys and staged rows (`bulk`):
+
+    A begin-claims [app=NAME]           -> ok settled=N horizon=$h   a start; without app= of `app`
+    A claim N [most= bytes= horizon=]   -> [m1 m2] claim=K, or none  claims up to N are done; the next one's messages.
+                                           Also logical, complete, all-messages, strict, relaxed. It begins by itself.
+    A plan-claim K [slices=S]           -> [1-3 4-5]      the first and last position of each slice
+    A read-claim K [slices=S]           -> [m1 m2]        plans and reads
+    A settle-claims N                   -> M              confirms up to N; how many messages went
+    qm finish-claims NAME N             -> M              the same for a reader that has stopped
+    qm release-claims NAME              -> M              the open claim's messages return
+    A survey first|next [most= bytes= slices=]  -> [m1 m2]   what a browse would show, and next what comes behind it
+    A stage NAME BODY [priority= group-key= order-key= lasts=SECONDS]  -> ok   one row under a name
+    A settle-staging BATCH NAME...      -> N, or ignored  puts the rows; ignored: that batch was put before
+    A undo-staging NAME                 -> N              drops them
 """
 
 from __future__ import annotations
@@ -23,6 +38,7 @@ READ_FLAGS = "logical complete all-messages all-segments strict relaxed notify a
 READ_KEYS = (
     "on wait buffer match-id match-correlation match-group match-seq match-offset match-priority confirm lock token"
 )
+BULK_FLAGS = "logical complete all-messages strict relaxed"
 QUEUE_KEYS = (
     "delivery default-priority order read-order max-depth max-length persistent backout-threshold get put shareable "
     "alias-of"
@@ -63,6 +79,15 @@ ACTOR_VERBS: Mapping[str, Verb] = {
     "delete": _verb((1, 1), keys="on lock"),
     "open": _verb((0, 0), "exclusive co-op strict relaxed"),
     "resumes": _verb(keys=""),
+    "begin-claims": _verb(keys="on app"),
+    "claim": _verb((1, 1), BULK_FLAGS, "on app most bytes horizon"),
+    "plan-claim": _verb((1, 1), keys="on app slices"),
+    "read-claim": _verb((1, 1), keys="on app slices"),
+    "settle-claims": _verb((1, 1), keys="on app"),
+    "survey": _verb((1, 1), BULK_FLAGS, "on most bytes slices"),
+    "stage": _verb((2, 2), keys="on priority group-key order-key lasts"),
+    "settle-staging": _verb((2, 99), keys=""),
+    "undo-staging": _verb((1, 1), keys=""),
 }
 OPERATOR_VERBS: Mapping[str, Verb] = {
     "queue": _verb((1, 1), keys=QUEUE_KEYS),
@@ -71,12 +96,14 @@ OPERATOR_VERBS: Mapping[str, Verb] = {
     "clock": _verb((1, 1), keys=""),
     "restart": _verb(keys=""),
     "settle": _verb((2, 2), keys=""),
+    "finish-claims": _verb((2, 2)),
+    "release-claims": _verb((1, 1)),
     "set": _verb(keys="max-uncommitted"),
 }
 
-OK_FACTS = frozenset("id group seq offset flags warning".split())
+OK_FACTS = frozenset("id group seq offset flags warning settled horizon".split())
 MESSAGE_FACTS = frozenset("group segment seq offset flags backouts priority length warning earlier-pending".split())
-ENDING_FACTS = frozenset("kind by lock".split())
+ENDING_FACTS = frozenset("kind by lock claim".split())
 OUTCOMES: Mapping[str, frozenset[str]] = {
     "ok": OK_FACTS,
     "none": frozenset({"kind"}),

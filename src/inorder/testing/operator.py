@@ -54,6 +54,13 @@ def _operate(manager: QueueManager, table: Table, step: Step, attributes: dict[s
         if outcome not in ("commit", "backout"):
             raise ValueError(f"settle takes commit or backout, not {outcome!r}")
         manager.settle(name, "commit" if outcome == "commit" else "back_out")
+    elif step.verb == "finish-claims":
+        application, upto = step.names
+        finished = manager.finish_claims(table.queue(step.keys.get("on")), application, number(upto))
+        return Outcome("number", str(finished))
+    elif step.verb == "release-claims":
+        released = manager.release_claims(table.queue(step.keys.get("on")), step.names[0])
+        return Outcome("number", str(released))
     elif step.verb == "set":
         manager.alter_manager(max_uncommitted=number(step.keys["max-uncommitted"]))
     elif step.verb == "depth":

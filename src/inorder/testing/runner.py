@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 
 from ..errors import InorderError
 from ..manager import QueueManager, connect
-from .actors import Actor, Outcome, Table
+from .actors import Outcome, Table
+from .bulk import BulkActor
 from .clock import ManualClock
 from .language import Expected, Scenario, Step, TableError
 from .operator import operate
@@ -55,7 +56,7 @@ class Stage:
     clock: ManualClock
     operator: QueueManager
     table: Table = field(default_factory=Table)
-    actors: dict[str, Actor] = field(default_factory=dict)
+    actors: dict[str, BulkActor] = field(default_factory=dict)
     calls: dict[str, Call] = field(default_factory=dict)
 
 
@@ -104,7 +105,7 @@ def _outcome(stage: Stage, step: Step) -> Outcome:
         return _crash(stage, name)
     actor = stage.actors.get(name)
     if actor is None:
-        actor = stage.actors[name] = Actor(stage.operator.connect(program=name), stage.table)
+        actor = stage.actors[name] = BulkActor(stage.operator.connect(program=name), stage.table)
     if step.verb == "disconnect":
         del stage.actors[name]
     if "wait" in step.keys:

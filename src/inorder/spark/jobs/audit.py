@@ -21,7 +21,7 @@ from pyspark.sql import functions as F  # noqa: N812 - as all of Spark's documen
 
 from ...errors import bad_argument
 from . import findings, groups, lanes
-from .archive import MEMBER_OF, PLACE, Archive, check_target, is_member, read_archive, write_text
+from .archive import PLACE, Archive, check_target, is_member, read_archive, write_text
 from .charts import draw
 from .findings import FINDING_SCHEMA, KINDS, Promised
 from .picture_data import picture_data
@@ -132,7 +132,9 @@ def _by_head(spark: SparkSession, rows: DataFrame, totals: Totals, until: ExitSt
     """Where each message's group stands. Groups without a head have no place in logical order: they are left out."""
     alone = _by_place(rows.where(~is_member()))
     parts = lanes.partitions(spark, totals.members, lanes.LANE_ROWS)
-    members = groups.judged(rows.where(is_member()).repartition(parts, *MEMBER_OF)).where("head IS NOT NULL")
+    members = groups.judged(groups.with_group(rows.where(is_member())).repartition(parts, *groups.GROUP)).where(
+        "head IS NOT NULL"
+    )
     placed = members.withColumns({key: F.col(f"head.{name}") for name, key in zip(PLACE, KEY, strict=True)})
     both = alone.unionByName(placed.select(*alone.columns)).persist(StorageLevel.DISK_ONLY)
     until.callback(both.unpersist)

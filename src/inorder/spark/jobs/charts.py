@@ -75,10 +75,13 @@ def _picture(title: str, paint: Callable[[Any, PictureData], str], data: Picture
 
 
 def _density(axes: Any, data: PictureData) -> str:
+    if not data.density:
+        _nothing(axes, "no messages")
+        return "The archive holds no message."
     cells = [[math.nan] * data.slices for _ in range(data.places)]
     for (x, y), count in data.density.items():
         cells[y][x] = count
-    most = max(data.density.values(), default=1)
+    most = max(data.density.values())
     image = axes.imshow(
         cells, origin="lower", aspect="auto", extent=(0, 1, 0, 1), cmap=BLUES, norm=LogNorm(1, max(2, most))
     )
@@ -127,7 +130,7 @@ def _bars(axes: Any, slices: int, series: list[tuple[str, str, dict[int, int]]],
         return
     if max(heights) > DWARFED * min(heights):
         axes.set_yscale("symlog", linthresh=1, base=10)
-        axes.set_ylim(0, max(heights) * 4)
+        axes.set_ylim(0, max(heights) * 40)
         axes.yaxis.set_major_formatter(_numbers())
     else:
         axes.set_ylim(0, max(heights) * 1.2)
@@ -199,7 +202,8 @@ def _timeline(axes: Any, data: PictureData) -> str:
     width = data.timeline_width
     starts = [_moment(start) for start in data.timeline]
     rates = [count / width for count in data.timeline.values()]
-    axes.bar(starts, rates, timedelta(seconds=width), align="edge", color=BLUE, zorder=2)
+    # Edges of the same colour: without them hairlines show between bars.
+    axes.bar(starts, rates, timedelta(seconds=width), align="edge", color=BLUE, edgecolor=BLUE, linewidth=0.5, zorder=2)
     axes.xaxis.set_major_formatter(dates.ConciseDateFormatter(axes.xaxis.get_major_locator()))
     axes.set_ylim(0, max(rates) * 1.1)
     axes.grid(visible=False, axis="x")
@@ -235,7 +239,5 @@ def _numbers() -> FuncFormatter:
 
 
 def _nothing(axes: Any, text: str) -> None:
-    axes.set_yticks([])
-    axes.set_ylim(0, 1)
-    axes.grid(visible=False)
+    axes.set_axis_off()
     axes.text(0.5, 0.5, text, transform=axes.transAxes, ha="center", va="center", color=SOFT, fontsize=13)

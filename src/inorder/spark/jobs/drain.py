@@ -17,9 +17,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as all of Spark's documents do
 from pyspark.sql.streaming.query import StreamingQuery
 
-from ...errors import InorderError, QueueCondition, Reason, bad_argument
+from ...errors import bad_argument
 from ..finishing import finish
 from ..registering import register
+from .troubles import told_plainly
 
 CHECKPOINT = "_checkpoint"  # in the archive's folder: readers pass over names that begin so
 MESSAGES_PER_BATCH = 100_000
@@ -103,30 +104,31 @@ def drain(
     whole = order == "logical" if complete_groups is None else complete_groups
     where = fspath(checkpoint) if checkpoint is not None else f"{fspath(archive)}/{CHECKPOINT}"
     register(spark)
-    rows = (
-        spark.readStream.format("inorder")
-        .options(
-            url=fspath(url),
-            queue=queue,
-            mode="drain",
-            application=application,
-            order=order,
-            completeGroups=whole,
-            joinSegments=join_segments,
-            maxMessagesPerTrigger=messages_per_batch,
-            partitions=partitions,
-            **(options or {}),
+    with told_plainly():
+        rows = (
+            spark.readStream.format("inorder")
+            .options(
+                url=fspath(url),
+                queue=queue,
+                mode="drain",
+                application=application,
+                order=order,
+                completeGroups=whole,
+                joinSegments=join_segments,
+                maxMessagesPerTrigger=messages_per_batch,
+                partitions=partitions,
+                **(options or {}),
+            )
+            .load()
         )
-        .load()
-    )
-    writer = (
-        with_date(rows)
-        .writeStream.format("parquet")
-        .partitionBy("queue", "date")
-        .option("path", fspath(archive))
-        .option("checkpointLocation", where)
-    )
-    query = (writer if follow else writer.trigger(availableNow=True)).start()
+        writer = (
+            with_date(rows)
+            .writeStream.format("parquet")
+            .partitionBy("queue", "date")
+            .option("path", fspath(archive))
+            .option("checkpointLocation", where)
+        )
+        query = (writer if follow else writer.trigger(availableNow=True)).start()
     ran = attend(query, progress)
     confirmed = finish(fspath(url), queue, application, where)
     return Drained(messages=ran.messages, batches=ran.batches, confirmed=confirmed, seconds=ran.seconds)
@@ -168,16 +170,5 @@ def attend(query: StreamingQuery, progress: Callable[[Progress], object] | None 
 
 
 def _has_ended(query: StreamingQuery) -> bool:
-    try:
+    with told_plainly():
         return bool(query.awaitTermination(POLL_SECONDS))
-    except InorderError:
-        raise
-    except Exception as trouble:  # whatever Spark's classes are called in this release
-        raise QueueCondition(_told(trouble), reason=Reason.UNEXPECTED_ERROR) from trouble
-
-
-def _told(trouble: Exception) -> str:
-    """What went wrong in a worker, without the tracebacks that Spark wraps around it."""
-    text = str(trouble)
-    own = [line.strip() for line in text.splitlines() if line.strip().startswith("inorder.errors.")]
-    return own[-1].partition(": ")[2] if own else text

@@ -14,7 +14,7 @@ from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812 - as all of Spark's documents do
 
 from . import groups, lanes
-from .archive import MEMBER_OF, PLACE, columns
+from .archive import PLACE, columns
 from .lanes import Lanes
 
 Severity = Literal["error", "note"]
@@ -204,12 +204,12 @@ def in_groups(
     """Faults of groups and logical messages, overtakes inside them; and one row a group: its size, `complete`."""
     parts = lanes.partitions(spark, row_count, lanes.LANE_ROWS)
     needed = (*groups.NEEDED, "delivery_number")
-    group = Window.partitionBy(*MEMBER_OF)
+    group = Window.partitionBy(*groups.GROUP)
     delivered = group.orderBy("delivery_number", "sequence_number", "offset")
     carried = F.struct("delivery_number", "sequence_number", "offset", *PLACE)
     mine, theirs = F.struct("sequence_number", "offset"), F.struct("before.sequence_number", "before.offset")
     seen = (
-        groups.judged(members.select(*needed).repartition(parts, *MEMBER_OF))
+        groups.judged(groups.with_group(members).select(*needed).repartition(parts, *groups.GROUP))
         .withColumn("size", F.count(F.lit(1)).over(group))
         .withColumn("faulty", groups.any_fault())
         .withColumn("complete", ~F.max("faulty").over(group))

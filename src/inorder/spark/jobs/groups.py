@@ -12,10 +12,14 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - as all of Spark's documents do
 
 from ...message import ANY_GROUP, ANY_SEGMENT, LAST_IN_GROUP, LAST_SEGMENT
-from .archive import MEMBER_OF, PLACE
+from .archive import PLACE
+
+# What names a group. Spark sorts by the first eight bytes of the first column, and looks at the rows themselves only
+# where these are equal: the queue mostly is, and so is the beginning of group ids. Hence the hash in front of them.
+GROUP = ("group_hash", "queue", "group_id")
 
 # The columns that `judged` needs.
-NEEDED = (*MEMBER_OF, "sequence_number", "offset", "flags", "length", "original_length", *PLACE)
+NEEDED = (*GROUP, "sequence_number", "offset", "flags", "length", "original_length", *PLACE)
 
 FAULTS = (
     "group_first_missing",
@@ -30,6 +34,11 @@ FAULTS = (
 )
 
 
+def with_group(members: DataFrame) -> DataFrame:
+    """With the column `group_hash`: the columns `GROUP` then name the group of each row."""
+    return members.withColumn("group_hash", F.xxhash64("queue", "group_id"))
+
+
 def has(flag: int, flags: str = "flags") -> Column:
     """Whether one of these bits is set."""
     return F.col(flags).bitwiseAND(flag) != 0
@@ -41,17 +50,17 @@ def data_length() -> Column:
 
 
 def judged(members: DataFrame) -> DataFrame:
-    """The members of groups and logical messages with a boolean column for each of `FAULTS`, and
+    """Members of groups and logical messages, as `with_group` gives them, with a boolean column for each of `FAULTS`,
 
-    `first_of_group`; `starts`, whether it is the first piece of its logical message; `head`, the place of the group,
-    null if its first piece is not there; `previous_sequence_number`, null at the first row; `end_before`, where the
-    pieces before it in its logical message end, in bytes, null at the first piece.
+    and `first_of_group`; `starts`, whether it is the first piece of its logical message; `head`, the place of the
+    group, null if its first piece is not there; `previous_sequence_number`, null at the first row; `end_before`,
+    where the pieces before it in its logical message end, in bytes, null at the first piece.
 
     All are functions of one window, so the rows are sorted once. What concerns the logical message alone (is its
     first piece marked, how far do its pieces reach) is a running maximum that begins with the sequence number: the
     largest one so far is that of this message, or before its first piece that of the message before it.
     """
-    in_order = Window.partitionBy(*MEMBER_OF).orderBy("sequence_number", "offset", *PLACE)
+    in_order = Window.partitionBy(*GROUP).orderBy("sequence_number", "offset", *PLACE)
     so_far = in_order.rowsBetween(Window.unboundedPreceding, Window.currentRow)
     before = in_order.rowsBetween(Window.unboundedPreceding, -1)
     sequence, offset = F.col("sequence_number"), F.col("offset")

@@ -18,6 +18,7 @@ from ...formats import FORMAT, parse_rule
 from ..files import register_formats
 from ..finishing import transaction_time
 from ..registering import register
+from .troubles import told_plainly
 
 Format = Literal["parquet", "json", "csv", "files", "dmpmqmsg"]
 FORMATS: tuple[Format, ...] = get_args(Format)
@@ -82,36 +83,48 @@ def load(
     """
     if format not in FORMATS:
         raise bad_argument("format", format, f"one of {', '.join(FORMATS)}")
-    _check_used(format, group_by=group_by, order_by=order_by, split=split, patterns=patterns, exclude=exclude)
+    tables = {"group_by": group_by, "order_by": order_by, "read_options": read_options}
+    _check_used(format, split=split, patterns=patterns, exclude=exclude, **tables)
     if transaction is not None and transaction_time(fspath(url), queue, transaction, application) is not None:
         return Loaded(messages=0, files=None, already=True)
     register(spark)
-    register_formats(spark)
-    if format == "files":
-        rows = _files(spark, fspath(source), split or DEFAULT_SPLIT, transaction, patterns, exclude)
-    elif format == "dmpmqmsg":
-        rows = spark.read.format("inorder-dmpmqmsg").load(str(Path(fspath(source)).resolve()))
-    else:
-        rows = spark.read.format(format).options(**(read_options or {})).load(fspath(source))
-    named = {"transaction": transaction, "groupBy": group_by, "orderBy": order_by}
-    options = {name: value for name, value in named.items() if value is not None}
-    counted = Observation("loaded")
-    manifests = F.count_if(F.col("format") == FORMAT) if format == "files" else F.lit(None).cast("long")
-    (
-        rows.observe(counted, F.count(F.lit(1)).alias("messages"), manifests.alias("files"))
-        .write.format("inorder")
-        .options(url=fspath(url), queue=queue, application=application, badRows=bad_rows, **options)
-        .mode("append")
-        .save()
-    )
+    with told_plainly():
+        register_formats(spark)
+        if format == "files":
+            rows = _files(spark, fspath(source), split or DEFAULT_SPLIT, transaction, patterns, exclude)
+        elif format == "dmpmqmsg":
+            rows = spark.read.format("inorder-dmpmqmsg").load(str(Path(fspath(source)).resolve()))
+        else:
+            rows = spark.read.format(format).options(**(read_options or {})).load(fspath(source))
+        named = {"transaction": transaction, "groupBy": group_by, "orderBy": order_by}
+        options = {name: value for name, value in named.items() if value is not None}
+        counted = Observation("loaded")
+        manifests = F.count_if(F.col("format") == FORMAT) if format == "files" else F.lit(None).cast("long")
+        (
+            rows.observe(counted, F.count(F.lit(1)).alias("messages"), manifests.alias("files"))
+            .write.format("inorder")
+            .options(url=fspath(url), queue=queue, application=application, badRows=bad_rows, **options)
+            .mode("append")
+            .save()
+        )
     return Loaded(messages=counted.get["messages"], files=counted.get["files"], already=False)
 
 
+USED_BY = {
+    "group_by": TABLES,
+    "order_by": TABLES,
+    "read_options": TABLES,
+    "split": ("files",),
+    "patterns": ("files",),
+    "exclude": ("files",),
+}
+
+
 def _check_used(format_: str, **given: object) -> None:
-    tables = ("group_by", "order_by")
+    """Raises: OptionsError, something was given that means nothing here."""
     for name, value in given.items():
-        if value and (name in tables) != (format_ in TABLES) and not (format_ == "files" and name not in tables):
-            raise OptionsError(f"{name} has no meaning for the format {format_}")
+        if value and format_ not in USED_BY[name]:
+            raise OptionsError(f"{name} has no meaning for the format {format_}; it is for {', '.join(USED_BY[name])}")
 
 
 def _files(

@@ -16,10 +16,6 @@ SLICES = 64  # of the deliveries, and of the promised order: equal numbers of me
 TIMES_MAX = 240
 # Widths of a bar of the timeline, in seconds.
 WIDTHS = (0.001, 0.01, 0.1, 1, 5, 10, 30, 60, 300, 600, 1800, 3600, 21_600, 86_400, 7 * 86_400, 30 * 86_400)
-GROUP_KINDS = (
-    *("group_first_missing", "sequence_gap", "sequence_repeated", "group_last_missing", "group_after_last"),
-    *("segment_gap", "segment_overlap", "segment_after_last", "segment_last_missing"),
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +37,6 @@ class PictureData:
         places: slices of the promised order.
         density: messages by (slice of the deliveries, slice of the promised order).
         overtakes, gaps, repeats: by slice: messages overtaken, deliveries missing, deliveries and messages repeated.
-        broken: findings of each kind about groups and segments.
         sizes: groups by (bits of their size, whole): 1 message, 2 to 3, 4 to 7 ...
         has_ages: whether `ages` are ages, or times of puts.
         timeline: messages put, by start of the bar in seconds since 1970; bars are `timeline_width` seconds wide.
@@ -53,7 +48,6 @@ class PictureData:
     overtakes: dict[str, dict[int, int]]
     gaps: dict[int, int]
     repeats: dict[int, int]
-    broken: dict[str, int]
     sizes: dict[tuple[int, bool], int]
     has_ages: bool
     ages: list[Age]
@@ -76,21 +70,15 @@ def picture_data(
     places = _slices(positioned, ("queue", "key_rank", "key_number", "key_ordinal"), totals)
     width = _width(totals)
     slice_of = deliveries.lane()
+    noticed = _Noticed.of(findings, slice_of)
     size = F.floor(F.log2("size")).cast("int")
     return PictureData(
         slices=deliveries.total,
         places=places.total,
         density={(row[0], row[1]): row[2] for row in _count(positioned, slice_of, places.lane())},
-        overtakes={
-            kind: {row[0]: row[1] for row in _count(findings.where(F.col("kind") == kind), slice_of)}
-            for kind in ("overtake", "overtake_in_group")
-        },
-        gaps=_missing(findings, slice_of),
-        repeats={
-            row[0]: row[1]
-            for row in _count(findings.where(F.col("kind").isin("delivery_repeated", "message_repeated")), slice_of)
-        },
-        broken={row[0]: row[1] for row in _count(findings.where(F.col("kind").isin(*GROUP_KINDS)), F.col("kind"))},
+        overtakes={kind: noticed.counts.get(kind, {}) for kind in ("overtake", "overtake_in_group")},
+        gaps=noticed.missing,
+        repeats=_added(noticed.counts.get("delivery_repeated", {}), noticed.counts.get("message_repeated", {})),
         sizes={(row[0], row[1]): row[2] for row in _count(judged, size, F.col("complete"))},
         has_ages="delivered_at" in rows.columns,
         ages=_ages(rows, slice_of),
@@ -108,10 +96,30 @@ def _count(rows: DataFrame, *by: Column) -> list[tuple[Any, ...]]:
     return [tuple(row) for row in rows.groupBy(*named).count().collect()]
 
 
-def _missing(findings: DataFrame, slice_of: Column) -> dict[int, int]:
-    missing = F.sum(F.col("found").cast("long") - F.col("expected").cast("long"))
-    gaps = findings.where(F.col("kind") == "delivery_gap")
-    return {row[0]: row[1] for row in gaps.groupBy(slice_of.alias("slice")).agg(missing).collect()}
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Noticed:
+    """Findings by kind and slice, and how many delivery numbers are missing by slice."""
+
+    counts: dict[str, dict[int, int]]
+    missing: dict[int, int]
+
+    @classmethod
+    def of(cls, findings: DataFrame, slice_of: Column) -> _Noticed:
+        is_gap = F.col("kind") == "delivery_gap"
+        lost = F.when(is_gap, F.col("found")).cast("long") - F.when(is_gap, F.col("expected")).cast("long")
+        found = findings.groupBy("kind", slice_of.alias("slice")).agg(
+            F.count(F.lit(1)).alias("count"), F.sum(lost).alias("lost")
+        )
+        noticed = cls(counts={}, missing={})
+        for kind, at, count, missing in found.collect():
+            noticed.counts.setdefault(kind, {})[at] = count
+            if kind == "delivery_gap":
+                noticed.missing[at] = missing
+        return noticed
+
+
+def _added(one: dict[int, int], other: dict[int, int]) -> dict[int, int]:
+    return {at: one.get(at, 0) + other.get(at, 0) for at in {**one, **other}}
 
 
 def _ages(rows: DataFrame, slice_of: Column) -> list[Age]:

@@ -25,7 +25,8 @@ from ...errors import OptionsError, bad_argument
 from ...message import ANY_GROUP, ANY_SEGMENT, LAST_SEGMENT
 from ..schema import arrow_schema
 from . import groups, lanes
-from .archive import MEMBER_OF, PLACE, Archive, check_target, columns, is_member, read_archive
+from .archive import PLACE, Archive, check_target, columns, is_member, read_archive
+from .groups import GROUP
 from .lanes import LANE_ROWS, Lanes, make_lanes, partitions, repartition_by_lane
 
 Order = Literal["logical", "physical"]
@@ -94,7 +95,7 @@ def reorder(
     with ExitStack() as until:
         tell("judging groups")
         size = _Size.of(rows, judge=order == "logical")
-        members, others = (rows.where(is_member()), rows.where(~is_member())) if size.members else (None, rows)
+        members, others = _split(rows) if size.members else (None, rows)
         judged = (
             None
             if members is None
@@ -105,7 +106,7 @@ def reorder(
             until.callback(judged.unpersist)
         tell("measuring")
         heads = _heads(others, judged)
-        dealt = make_lanes(heads, ("queue", *HEAD), row_count=size.messages, rows_per_lane=size.rows_per_lane)
+        dealt = make_lanes(heads, size.key, row_count=size.messages, rows_per_lane=size.rows_per_lane)
         counts = _counts(heads, dealt)
         tell(f"writing {sum(counts):,} messages in {dealt.total} files")
         moved = _with_own_head(others)
@@ -121,6 +122,11 @@ def reorder(
     return Reordered(
         messages=sum(counts), groups=whole, incomplete_groups=broken, incomplete_messages=left_out, files=dealt.total
     )
+
+
+def _split(rows: DataFrame) -> tuple[DataFrame, DataFrame]:
+    """Members of groups, with the group's hash, and messages in none."""
+    return groups.with_group(rows.where(is_member())), rows.where(~is_member())
 
 
 def _check(order: str, *, join_segments: bool, incomplete: bool) -> None:
@@ -141,14 +147,21 @@ class _Size:
     messages: int
     members: int
     bytes: int
+    key: tuple[str, ...]  # what sorts the result, without columns that are the same in all rows
 
     @classmethod
     def of(cls, rows: DataFrame, *, judge: bool) -> _Size:
         found = rows.agg(
-            F.count(F.lit(1)), F.count_if(is_member() if judge else F.lit(False)), F.sum(F.col("length").cast("long"))
+            F.count(F.lit(1)),
+            F.count_if(is_member() if judge else F.lit(False)),
+            F.sum(F.col("length").cast("long")),
+            F.min("queue") == F.max("queue"),
+            F.min("rank") == F.max("rank"),
         ).first()
         assert found is not None, "an aggregate without keys has one row"
-        return cls(messages=found[0], members=found[1], bytes=found[2] or 0)
+        messages, members, size, one_queue, one_rank = found
+        key = (*(() if one_queue else ("queue",)), *HEAD[bool(one_rank) :])
+        return cls(messages=messages, members=members, bytes=size or 0, key=key)
 
     @property
     def lanes(self) -> int:
@@ -164,24 +177,24 @@ class _Size:
 
 def _run() -> Column:
     """Whether a piece belongs to the leading run of equal character set and encoding in its logical message."""
-    message = Window.partitionBy(*MEMBER_OF, "sequence_number").orderBy("offset", *PLACE)
+    message = Window.partitionBy(*GROUP, "sequence_number").orderBy("offset", *PLACE)
     character_set, encoding = F.col("coded_character_set_id"), F.col("encoding")
     first_set, first_encoding = F.first(character_set).over(message), F.first(encoding).over(message)
     return (character_set == first_set) & (encoding == first_encoding)
 
 
 def _with_run(pieces: DataFrame) -> DataFrame:
-    message = Window.partitionBy(*MEMBER_OF, "sequence_number").orderBy("offset", *PLACE)
+    message = Window.partitionBy(*GROUP, "sequence_number").orderBy("offset", *PLACE)
     return pieces.withColumn("_equal", _run()).withColumn("_run", F.min("_equal").over(message)).drop("_equal")
 
 
 def _judge(members: DataFrame, parts: int, *, joins: bool) -> DataFrame:
     """One row a group: whether it is complete, where it stands, how many rows it has and how many it will have."""
     needed = [*groups.NEEDED, *(("coded_character_set_id", "encoding") if joins else ())]
-    rows = groups.judged(members.select(*needed).repartition(parts, *MEMBER_OF))
+    rows = groups.judged(members.select(*needed).repartition(parts, *GROUP))
     if joins:
         rows = _with_run(rows).withColumn("_stays", F.col("starts") | ~F.col("_run"))
-    return rows.groupBy(*MEMBER_OF).agg(
+    return rows.groupBy(*GROUP).agg(
         (~F.max(groups.any_fault())).alias("complete"),
         *[
             F.min(F.when(F.col("first_of_group"), F.col(name))).alias(head)
@@ -203,10 +216,10 @@ def _heads(others: DataFrame, judged: DataFrame | None) -> DataFrame:
 
 
 def _complete(members: DataFrame, judged: DataFrame, parts: int, *, joins: bool) -> DataFrame:
-    complete = judged.where("complete").select(*MEMBER_OF, *HEAD)
-    rows = members.repartition(parts, *MEMBER_OF).join(complete, [*MEMBER_OF])
+    complete = judged.where("complete").select(*GROUP, *HEAD)
+    rows = members.repartition(parts, *GROUP).join(complete, [*GROUP])
     rows = rows.select(*members.columns, *HEAD)
-    return _joined(rows) if joins else rows
+    return (_joined(rows) if joins else rows).drop("group_hash")
 
 
 def _joined(rows: DataFrame) -> DataFrame:
@@ -214,10 +227,10 @@ def _joined(rows: DataFrame) -> DataFrame:
     plain = rows.where(~groups.has(ANY_SEGMENT))
     pieces = _with_run(rows.where(groups.has(ANY_SEGMENT)))
     rest = pieces.where(~F.col("_run")).drop("_run")
-    others = [name for name in rows.columns if name not in (*MEMBER_OF, "sequence_number", "body", "length")]
+    others = [name for name in rows.columns if name not in (*GROUP, "sequence_number", "body", "length")]
     whole = (
         pieces.where("_run")
-        .groupBy(*MEMBER_OF, "sequence_number")
+        .groupBy(*GROUP, "sequence_number")
         .agg(
             F.min_by(F.struct(*columns(others)), "offset").alias("first"),
             F.max(groups.has(LAST_SEGMENT)).alias("ended"),
@@ -262,13 +275,13 @@ def _write(spark: SparkSession, rows: DataFrame, dealt: Lanes, counts: list[int]
     position = F.element_at(F.lit(before), lane + 1) + F.monotonically_increasing_id().bitwiseAND(ROW_INDEX) + 1
     misplaced = F.raise_error(F.format_string("lane %d came to partition %d", lane, partition)).cast("long")
     repartition_by_lane(spark, rows, dealt).sortWithinPartitions(
-        "queue", *HEAD, "sequence_number", "offset", *PLACE
+        *dealt.keys, "sequence_number", "offset", *PLACE
     ).withColumn("logical_position", F.when(lane == partition, position).otherwise(misplaced)).drop(
         "lane", *HEAD
     ).write.mode("overwrite").parquet(path)
 
 
 def _write_aside(members: DataFrame, judged: DataFrame, path: str) -> None:
-    broken = judged.where(~F.col("complete")).select(*MEMBER_OF)
-    rows = members.join(broken, [*MEMBER_OF], "left_semi")
+    broken = judged.where(~F.col("complete")).select(*GROUP)
+    rows = members.join(broken, [*GROUP], "left_semi").drop("group_hash")
     rows.sortWithinPartitions("queue", *PLACE).write.mode("overwrite").parquet(path)

@@ -13,6 +13,7 @@ from ...errors import bad_argument
 from ..finishing import transaction_time
 from ..registering import register
 from .archive import MEMBER_OF, PLACE, Archive, is_member, read_archive
+from .troubles import told_plainly
 
 DEFAULT_APPLICATION = "replay"
 
@@ -60,18 +61,19 @@ def replay(
     if transaction_time(fspath(url), queue, transaction, application) is not None:
         return Replayed(messages=0, already=True)
     register(spark)
-    rows = read_archive(spark, archive)
-    if where is not None:
-        rows = rows.where(where)
-    counted = Observation("replayed")
-    (
-        in_order(rows, order)
-        .observe(counted, F.count(F.lit(1)).alias("messages"))
-        .write.format("inorder")
-        .options(url=fspath(url), queue=queue, application=application, transaction=transaction)
-        .mode("append")
-        .save()
-    )
+    with told_plainly():
+        rows = read_archive(spark, archive).withColumn("expiry", F.coalesce("expiry", F.lit(float("inf"))))
+        if where is not None:
+            rows = rows.where(where)
+        counted = Observation("replayed")
+        (
+            in_order(rows, order)
+            .observe(counted, F.count(F.lit(1)).alias("messages"))
+            .write.format("inorder")
+            .options(url=fspath(url), queue=queue, application=application, transaction=transaction)
+            .mode("append")
+            .save()
+        )
     return Replayed(messages=counted.get["messages"], already=False)
 
 

@@ -109,7 +109,7 @@ class Audited:
             "promised order": self.order,
             "messages": f"{self.messages:,} on {self.queues:,} queue{'' if self.queues == 1 else 's'}",
             "bytes of bodies": f"{self.bytes:,}",
-            "groups": f"{self.groups:,}, {self.incomplete_groups:,} of them not whole",
+            "groups": f"{self.groups:,}, {self.incomplete_groups:,} of them not whole" if self.groups else "none",
             "delivery numbers": deliveries,
             "first put": _time(self.first_put_at),
             "last put": _time(self.last_put_at),

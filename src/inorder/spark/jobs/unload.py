@@ -17,10 +17,9 @@ from ...formats import FORMAT, get_file
 from ...formats.file_group import EXISTING, Existing
 from ...manager import QueueManager
 from ..files import DUMPED, MEMBER, PART, Report, Trouble, register_formats
-from .archive import Archive, is_member, read_archive
+from .archive import MEMBER_OF, Archive, is_member, read_archive
 from .replay import in_order
-
-MEMBER_OF = ("queue", "group_id")
+from .troubles import told_plainly
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,7 +103,8 @@ def _write(rows: DataFrame, format_: str, target: Path, **options: str) -> Repor
     register_formats(rows.sparkSession)
     with tempfile.TemporaryDirectory(prefix="inorder-report-") as folder:
         report = str(Path(folder) / "report.json")
-        rows.write.format(format_).mode("append").options(target=str(target), report=report, **options).save()
+        with told_plainly():
+            rows.write.format(format_).mode("append").options(target=str(target), report=report, **options).save()
         return Report.load(report)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from itertools import chain
 
@@ -51,9 +51,6 @@ class MemoryBook(Book[MemoryQueue, MemoryUnit]):
     def begin(self, account: Account[MemoryUnit], number: int) -> MemoryUnit:
         return MemoryUnit(account.program, self.verb.now, "claim", f"{account.application}#{number}")
 
-    def drop(self, unit: MemoryUnit) -> None:
-        """Nothing was kept of it."""
-
     def end(self, claim: OpenClaim[MemoryUnit], outcome: Outcome) -> None:
         self.verb.settle(claim.unit, outcome)
 
@@ -71,20 +68,21 @@ class MemoryBook(Book[MemoryQueue, MemoryUnit]):
         return [(min(positions), max(positions)) for positions in found.values()]
 
     def page(self, unit: MemoryUnit, first: int, last: int) -> list[BulkRow]:
-        rows = _claimed(unit)[first - 1 : last]
+        claimed = _claimed(unit)
+        rows = claimed[first - 1 : last]
         count = claiming.page_end((row.message.length for row in rows), PAGE_ROWS, PAGE_BYTES)
-        return [_bulk(self.queue, row, row.claimed, unit.started_at) for row in rows[:count]]
+        return [_bulk(row, claimed, row.claimed, unit.started_at) for row in rows[:count]]
 
 
 def _claimed(unit: MemoryUnit) -> list[Row]:
     return sorted((row for _, row in unit.rows.values()), key=lambda row: row.claimed)
 
 
-def _bulk(queue: MemoryQueue, row: Row, delivery: int, now: float) -> BulkRow:
-    """A row in the order of BULK_COLUMNS."""
+def _bulk(row: Row, among: Iterable[Row], delivery: int, now: float) -> BulkRow:
+    """A row in the order of BULK_COLUMNS; the head of its group is looked for among some."""
     message = as_got(row, now)
     assert message.uid is not None
-    head = _head_place(queue, row)
+    head = _head_place(row, among)
     return (
         *row.place, *head, delivery, message.report, message.message_type,
         None if row.expires_at == float("inf") else message.expiry, message.feedback, message.encoding,
@@ -102,11 +100,12 @@ def _unless(value: bytes, nothing: bytes) -> bytes | None:
     return None if value == nothing else value
 
 
-def _head_place(queue: MemoryQueue, row: Row) -> tuple[int | None, int | None, int | None]:
+def _head_place(row: Row, among: Iterable[Row]) -> tuple[int | None, int | None, int | None]:
     """Where the group stands: its head, the first of them if there are several."""
     if row.message.group_id == NO_ID:
         return row.place
-    heads: list[Place] = [one.place for one in queue.group(row.message.group_id) if is_head(one.message)]
+    group_id = row.message.group_id
+    heads: list[Place] = [one.place for one in among if one.message.group_id == group_id and is_head(one.message)]
     return min(heads) if heads else (None, None, None)
 
 
@@ -181,6 +180,7 @@ class MemoryClaims(ABC):
         with self._verb() as verb:
             one = self._tidied(verb, request.handle)
             resolved = self._check_get_allowed(one)
+            verb.release(one, one.queue)
             asked = request.options.read_order or one.options.read_order
             strict = read_order(resolved.read_order, asked) == "strict"
             reader = _reader(one, verb, request.horizon)
@@ -198,9 +198,10 @@ class MemoryClaims(ABC):
         with self._verb() as verb:
             one = self._tidied(verb, handle)
             self._check_get_allowed(one)
-            reader = _reader(one, verb, None)
+            reader = _reader(one, verb, None)._replace(handle=NOBODY)
+            placed = one.queue.placed_rows()
             rows = list(chain.from_iterable(_of_stretch(one.queue, reader, stretch)))
-            found = [_bulk(one.queue, row, position, verb.now) for position, row in enumerate(rows, 1)]
+            found = [_bulk(row, placed, position, verb.now) for position, row in enumerate(rows, 1)]
         while found:
             count = claiming.page_end((len(row[BODY]) for row in found), PAGE_ROWS, PAGE_BYTES)
             yield found[:count]
@@ -208,6 +209,7 @@ class MemoryClaims(ABC):
 
 
 BODY = 32  # in BULK_COLUMNS
+NOBODY = 0  # no handle: what a lock of its own holds is not read in bulk
 
 
 def _reader(handle: MemoryHandle, verb: MemoryTransaction, horizon: int | None) -> Reader:

@@ -60,7 +60,8 @@ SPANS = statement("spans")
 HEADS_OF_STRETCH = statement("heads of stretch")
 
 MESSAGES, GROUPS, RUNNING = fragment("messages"), fragment("groups"), fragment("running")
-HEAD, ROW, COUNTED = fragment("head"), fragment("columns", delivery="m.claimed"), fragment("columns", delivery="0")
+HEAD, HEAD_IN_CLAIM = fragment("head", among=""), fragment("head", among="AND unit = m.unit")
+ROW, COUNTED = fragment("columns", delivery="m.claimed"), fragment("columns", delivery="0")
 CLAIM_MESSAGES = statement("claim messages", chosen=MESSAGES, running=RUNNING)
 CLAIM_GROUPS = statement("claim groups", chosen=GROUPS, running=RUNNING)
 ODD_GROUPS = statement("odd groups", chosen=GROUPS)
@@ -68,7 +69,7 @@ ANY_MESSAGE_NEXT = statement("anything next", chosen=MESSAGES)
 ANY_GROUP_NEXT = statement("anything next", chosen=GROUPS)
 STRETCHES_OF_MESSAGES = statement("stretches", chosen=MESSAGES, running=RUNNING)
 STRETCHES_OF_GROUPS = statement("stretches", chosen=GROUPS, running=RUNNING)
-READ_CLAIMED = statement("read claimed", columns=ROW, head=HEAD)
+READ_CLAIMED = statement("read claimed", columns=ROW, head=HEAD_IN_CLAIM)
 READ_MESSAGES = statement("read messages", columns=COUNTED, head=HEAD)
 READ_SINGLE = statement("read single", columns=COUNTED, head=HEAD)
 READ_GROUP = statement("read group", columns=COUNTED, head=HEAD)
@@ -194,9 +195,6 @@ class SqliteBook(Book[SqliteQueue, SqliteUnit]):
     def begin(self, account: Account[SqliteUnit], number: int) -> SqliteUnit:
         return self.verb.begin_claim(account.program, f"{account.application}#{number}", self.queue.id)
 
-    def drop(self, unit: SqliteUnit) -> None:
-        self.verb.end_unit(unit)
-
     def end(self, claim: OpenClaim[SqliteUnit], outcome: Outcome) -> None:
         self.verb.settle(claim.unit, outcome)
         self.verb.execute(END_CLAIM, (claim.unit.id,))
@@ -235,18 +233,20 @@ class SqliteBook(Book[SqliteQueue, SqliteUnit]):
         sql, anything = (CLAIM_GROUPS, ANY_GROUP_NEXT) if options.logical else (CLAIM_MESSAGES, ANY_MESSAGE_NEXT)
         messages = size = 0
         for one in ranges:
-            values = levels.values(one, wants.most - messages) | {
-                "state": AFTER_HELD_GET,
-                "unit": claiming.unit.id,
-                "base": messages,
-                "most_bytes": wants.most_bytes - size,
-                "weighs": wants.most_bytes < NO_END,
-                "first": not messages,
-            }
-            if values["most"] > 0:
+            if not self.verb.value_of(anything, levels.values(one, 1)):
+                continue
+            if messages < wants.most:
+                values = levels.values(one, wants.most - messages) | {
+                    "state": AFTER_HELD_GET,
+                    "unit": claiming.unit.id,
+                    "base": messages,
+                    "most_bytes": wants.most_bytes - size,
+                    "weighs": wants.most_bytes < NO_END,
+                    "first": not messages,
+                }
                 self.verb.execute(sql, values)
                 messages, size = next(self.verb.execute(CLAIMED, (claiming.unit.id,)))
-            if messages and self.verb.value_of(anything, levels.values(one, 1)):
+            if self.verb.value_of(anything, levels.values(one, 1)):
                 break
         if messages:
             self.verb.touch(self.queue)
@@ -269,23 +269,33 @@ def _names(verb: SqliteTransaction, now: float) -> dict[str, Any]:
     return {"now": now, "prefix": verb.codec.prefix, "name": verb.codec.name}
 
 
-def _fill(page: list[BulkRow], found: Any) -> bool:
-    """Adds rows from a statement until the page is full; whether all of them had room."""
-    size = sum(row[LENGTH] for row in page)
-    for row in found:
-        if page and (len(page) >= PAGE_ROWS or size + row[LENGTH] > PAGE_BYTES):
-            found.close()
-            return False
-        page.append(row)
-        size += row[LENGTH]
-    return True
+class _Page:
+    """Rows as they are read, until there are as many, or bodies as large, as one page may have."""
+
+    def __init__(self) -> None:
+        self.rows: list[BulkRow] = []
+        self._room = PAGE_BYTES
+
+    def fill(self, found: Any) -> bool:
+        """Adds rows from a statement; whether all of them had room."""
+        rows, room = self.rows, self._room
+        left = PAGE_ROWS - len(rows)
+        for row in found:
+            room -= row[LENGTH]
+            if rows and (room < 0 or left <= 0):
+                found.close()
+                return False
+            rows.append(row)
+            left -= 1
+        self._room = room
+        return True
 
 
 def _page(found: Any) -> list[BulkRow]:
     """As many rows from a statement as make a page."""
-    page: list[BulkRow] = []
-    _fill(page, found)
-    return page
+    page = _Page()
+    page.fill(found)
+    return page.rows
 
 
 class SqliteClaims(Home, ABC):
@@ -381,6 +391,7 @@ class SqliteClaims(Home, ABC):
             one = self.handle(request.handle)
             queue = self._queue(verb, one)
             resolved = self._check_get_allowed(verb, one, queue)
+            verb.release(one, queue)
             asked = request.options.read_order or one.options.read_order
             strict = read_order(resolved.read_order, asked) == "strict"
             levels = Levels(
@@ -442,6 +453,15 @@ class SqliteClaims(Home, ABC):
             yield [(*row[:DELIVERY], delivered + nth, *row[DELIVERY + 1 :]) for nth, row in enumerate(page, 1)]
             delivered += len(page)
 
+    def _tidy(self, handle: int) -> None:
+        """Discards what has expired: pages are read without writing."""
+        with self.verb(writes=False) as verb:
+            one = self.handle(handle)
+            if not verb.queue(one.queue, one.queue_name, one.name).has_work(verb.now):
+                return
+        with self.verb() as verb:
+            self._queue(verb, one)
+
     def _opened(self, verb: SqliteTransaction, handle: int) -> tuple[SqliteHandle, SqliteQueue]:
         one = self.handle(handle)
         queue = verb.queue(one.queue, one.queue_name, one.name)
@@ -451,6 +471,7 @@ class SqliteClaims(Home, ABC):
     def _message_pages(self, handle: int, stretch: Stretch) -> Iterator[list[BulkRow]]:
         first = stretch.first
         while first <= stretch.last:
+            self._tidy(handle)
             with self.verb(writes=False) as verb:
                 _, queue = self._opened(verb, handle)
                 values = _bounds(queue, stretch, first) | _names(verb, verb.now) | {"limit": PAGE_ROWS}
@@ -462,22 +483,25 @@ class SqliteClaims(Home, ABC):
 
     def _group_pages(self, handle: int, stretch: Stretch) -> Iterator[list[BulkRow]]:
         """Group after group; a page ends where it is full, also inside one."""
-        first, behind, is_over = stretch.first, _BEFORE_ALL, False
+        first, is_over = stretch.first, False
+        within, behind = 0, _BEFORE_ALL  # the head of the group that a page ended in, and the last row of that page
         while not is_over:
-            page: list[BulkRow] = []
+            page = _Page()
+            self._tidy(handle)
             with self.verb(writes=False) as verb:
                 one, queue = self._opened(verb, handle)
                 heads, excluded = _heads(queue, _reader(one, verb, None), stretch, first)
                 is_over = len(heads) < HEADS_AT_ONCE
                 for head, group_id, number, ordinal in heads:
-                    if head not in excluded and not _fill(page, _members(verb, queue, head, group_id, behind)):
-                        is_over, first = False, (number, ordinal)
-                        if page[-1][GROUP] == group_id:
-                            behind = page[-1][SEQUENCE], page[-1][OFFSET], *page[-1][:DELIVERY_PLACE]
+                    start = behind if head == within else _BEFORE_ALL
+                    if head not in excluded and not page.fill(_members(verb, queue, head, group_id, start)):
+                        is_over, first, within, behind = False, (number, ordinal), head, start
+                        if page.rows[-1][GROUP] == group_id:
+                            behind = page.rows[-1][SEQUENCE], page.rows[-1][OFFSET], *page.rows[-1][:DELIVERY_PLACE]
                         break
-                    first, behind = (number, ordinal + 1), _BEFORE_ALL
-            if page:
-                yield page
+                    first = number, ordinal + 1
+            if page.rows:
+                yield page.rows
 
 
 def _heads(

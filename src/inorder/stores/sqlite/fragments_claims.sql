@@ -49,10 +49,10 @@ chosen AS MATERIALIZED (
 );
 
 -- name: head
--- Where the group of a row stands: the first of its heads.
+-- Where the group of a row stands: the first of its heads. Of a claim its own alone, for others come and go.
 LEFT JOIN message g ON g.id = (
     SELECT id FROM message INDEXED BY message_member
-    WHERE queue = m.queue AND group_id = m.group_id AND sequence_number = 1 AND "offset" = 0 AND number IS NOT NULL
+    WHERE queue = m.queue AND group_id = m.group_id AND sequence_number = 1 AND "offset" = 0 AND number IS NOT NULL {among}
     ORDER BY rank, number, ordinal LIMIT 1
 );
 

@@ -1,0 +1,125 @@
+"""A queue read by Spark into Parquet, beside the bare statement that reads the same file: rows per second, as ratios.
+
+    python -m benchmarks.spark_read [--messages 500000] [--rounds 3] [--json FILE]
+
+The bare reader is a data source that sends one statement over the store's tables, with the same columns, cut into as
+many ranges of keys, and hands Arrow batches on: no search, no order of priorities, no limits, no claims. Both are
+written to Parquet by one session, one after the other, in each round; what counts is the median of the ratios.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+import inorder
+from inorder import Flags, Message
+from inorder.spark import jobs, register
+
+from .spark_bare import PARTITIONS, BareSource
+
+SIZE, GROUP = 1024, 10
+
+
+def fill(path: Path, queue: str, count: int) -> None:
+    """Messages in groups, mixed in hundreds of groups."""
+    body = os.urandom(SIZE)
+    with inorder.connect(path) as qm:
+        qm.create_queue(queue)
+        for at in range(0, count, 1000):
+            qm.put_many(queue, [_member(at, number, body) for number in range(1000)])
+
+
+def _member(at: int, number: int, body: bytes) -> Message:
+    """1,000 messages are 100 groups of 10: first all first members, then all second ones."""
+    sequence = number // 100 + 1
+    flags = Flags.IN_GROUP | (Flags.LAST_IN_GROUP if sequence == GROUP else Flags.NONE)
+    return Message(body, group_id=b"%d" % (at + number % 100), sequence_number=sequence, flags=flags)
+
+
+class Round:
+    """One store, read in each way."""
+
+    def __init__(self, spark: SparkSession, folder: Path, count: int) -> None:
+        self._spark, self._folder, self._count = spark, folder, count
+        self.path = folder / "store.db"
+
+    def rate(self, work: Callable[[Path], object]) -> float:
+        target = self._folder / "out"
+        shutil.rmtree(target, ignore_errors=True)
+        began = time.perf_counter()
+        work(target)
+        rate = self._count / (time.perf_counter() - began)
+        found = self._spark.read.parquet(str(target)).count()
+        assert found == self._count, (found, self._count)
+        return rate
+
+    def _browse(self, order: str) -> DataFrame:
+        options = {"queue": "Q", "order": order, "partitions": str(PARTITIONS)}
+        return self._spark.read.format("inorder").options(**options).load(str(self.path))
+
+    def run(self) -> dict[str, float]:
+        spark = self._spark
+        return {
+            "bare": self.rate(lambda to: spark.read.format("bare").load(str(self.path)).write.parquet(str(to))),
+            "browse, physical": self.rate(lambda to: self._browse("physical").write.parquet(str(to))),
+            "browse, logical": self.rate(lambda to: self._browse("logical").write.parquet(str(to))),
+            "drain": self.rate(lambda to: jobs.drain(spark, self.path, "Q", to, partitions=PARTITIONS)),
+        }
+
+
+def main() -> None:
+    """Runs the rounds."""
+    root = str(Path(__file__).parents[1])
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))  # for the workers
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--messages", type=int, default=500_000)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--json", type=Path)
+    given = parser.parse_args()
+    with jobs.session("benchmark", driver_memory="2g") as spark:
+        register(spark)
+        spark.dataSource.register(BareSource)
+        rounds = []
+        for number in range(-1, given.rounds):  # the first one warms up
+            with tempfile.TemporaryDirectory(prefix="inorder-bench-") as folder:
+                count = min(given.messages, 20_000) if number < 0 else given.messages
+                one = Round(spark, Path(folder), count)
+                fill(one.path, "Q", count)
+                rates = one.run()
+            if number >= 0:
+                rounds.append(rates)
+                print(f"round {number}: " + ", ".join(f"{name} {rate:,.0f}/s" for name, rate in rates.items()))
+    report = _report(rounds, given.messages)
+    print(_table(report))
+    if given.json:
+        given.json.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
+
+
+def _report(rounds: Sequence[Mapping[str, float]], messages: int) -> dict[str, Any]:
+    ways = list(rounds[0])
+    return {
+        "messages": messages,
+        "rates": {way: statistics.median(one[way] for one in rounds) for way in ways},
+        "ratios": {way: statistics.median(one[way] / one["bare"] for one in rounds) for way in ways},
+    }
+
+
+def _table(report: Mapping[str, Any]) -> str:
+    lines = ["| into Parquet | messages/s | of the bare read |", "|---|---|---|"]
+    lines += [f"| {way} | {rate:,.0f} | {report['ratios'][way]:.2f} |" for way, rate in report["rates"].items()]
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,141 @@
+"""What an actor of a scenario does in bulk: claims, surveys, staged rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from ..bulk import NO_LIMIT, BulkBrowser, ClaimReader, Stager
+from ..manager import QueueManager
+from ..message import NO_ID, Message
+from ..options import GetOptions, OpenOptions
+from ..rules.ordering import UNSET, Cursor
+from ..stores.base_staging import LedgerKey
+from ..stores.claims import BULK_COLUMNS, BulkRow, Slice
+from .actors import FOR_BROWSE, READ_ORDERS, Actor, Outcome, Table, number, one_of
+from .language import Step
+
+APPLICATION = "app"  # of a step that names none
+LASTS_SECONDS = 3600.0
+FOR_CLAIMS = OpenOptions(input="shared")
+
+
+class BulkActor(Actor):
+    """An actor with its applications, its surveys and its stagings."""
+
+    def __init__(self, manager: QueueManager, table: Table) -> None:
+        super().__init__(manager, table)
+        self._readers: dict[tuple[str, str, str], ClaimReader] = {}
+        self._surveyed: dict[tuple[str, str], Cursor] = {}
+        self._stagers: dict[tuple[str, str], Stager] = {}
+
+    # --- claims
+
+    def _reader(self, handle: str, step: Step) -> ClaimReader:
+        queue, application = self._queue(handle, step, FOR_CLAIMS), step.keys.get("app", APPLICATION)
+        known = handle, queue.name, application
+        if known not in self._readers:
+            self._readers[known] = ClaimReader(queue, application)
+        return self._readers[known]
+
+    def _begun(self, handle: str, step: Step) -> ClaimReader:
+        reader = self._reader(handle, step)
+        if reader.epoch is None:
+            reader.begin()
+        return reader
+
+    def _begin_claims(self, handle: str, step: Step) -> Outcome:
+        start = self._reader(handle, step).begin()
+        return Outcome("ok", facts={"settled": start.settled, "horizon": start.horizon})
+
+    def _claim(self, handle: str, step: Step) -> Outcome:
+        reader, horizon = self._begun(handle, step), step.keys.get("horizon")
+        claim = reader.claim(
+            number(step.names[0]),
+            self._in_bulk(step),
+            most=number(step.keys.get("most", str(NO_LIMIT))),
+            most_bytes=number(step.keys.get("bytes", str(NO_LIMIT))),
+            horizon=None if horizon is None else self._table.lock_of(horizon),
+        )
+        if claim is None:
+            return Outcome("none")
+        names = self._rows(reader.read(Slice(claim.number, 1, claim.messages, claim.delivered)))
+        return Outcome("list", "", names, facts={"claim": claim.number})
+
+    def _plan_claim(self, handle: str, step: Step) -> Outcome:
+        slices = self._slices(self._begun(handle, step), step)
+        return Outcome("list", "", tuple(f"{one.first}-{one.last}" for one in slices))
+
+    def _read_claim(self, handle: str, step: Step) -> Outcome:
+        reader = self._begun(handle, step)
+        names = [name for one in self._slices(reader, step) for name in self._rows(reader.read(one))]
+        return Outcome("list", "", tuple(names))
+
+    def _slices(self, reader: ClaimReader, step: Step) -> Iterable[Slice]:
+        claim = number(step.names[0])
+        return reader.plan(claim - 1, claim, number(step.keys.get("slices", "1")))
+
+    def _settle_claims(self, handle: str, step: Step) -> Outcome:
+        return Outcome("number", str(self._begun(handle, step).settle(number(step.names[0]))))
+
+    # --- surveys
+
+    def _survey(self, handle: str, step: Step) -> Outcome:
+        queue = self._queue(handle, step, FOR_BROWSE)
+        if step.names[0] not in ("first", "next"):
+            raise ValueError(f"survey takes first or next, not {step.names[0]!r}")
+        known, browser = (handle, queue.name), BulkBrowser(queue)
+        survey = browser.survey(
+            self._in_bulk(step),
+            cursor=self._surveyed.get(known, UNSET) if step.names[0] == "next" else UNSET,
+            most=number(step.keys.get("most", str(NO_LIMIT))),
+            most_bytes=number(step.keys.get("bytes", str(NO_LIMIT))),
+            slices=number(step.keys.get("slices", "1")),
+        )
+        self._surveyed[known] = survey.cursor
+        names = [name for stretch in survey.stretches for name in self._rows(browser.read(stretch))]
+        return Outcome("list", "", tuple(names))
+
+    def _in_bulk(self, step: Step) -> GetOptions:
+        order: Any = one_of(step.flags & READ_ORDERS) if step.flags & READ_ORDERS else None
+        flags: dict[str, Any] = {flag.replace("-", "_"): True for flag in step.flags - READ_ORDERS}
+        return GetOptions(read_order=order, **flags)
+
+    def _rows(self, pages: Iterable[list[BulkRow]]) -> tuple[str, ...]:
+        return tuple(self._table.name_of(_message(row)) for page in pages for row in page)
+
+    # --- staged rows
+
+    def _stage(self, handle: str, step: Step) -> Outcome:
+        name, body = step.names
+        queue = self._queue(handle, step, OpenOptions(output=True))
+        lasts = float(step.keys.get("lasts", LASTS_SECONDS))
+        stager = self._stagers.setdefault((queue.name, name), Stager(queue, name, lasts=lasts))
+        columns: dict[str, list[Any]] = {"body": [body.encode("ascii")]}
+        for key in ("priority", "group-key", "order-key"):
+            if key in step.keys:
+                columns[key.replace("-", "_")] = [number(step.keys[key])]
+        stager.stage(1, columns)
+        return Outcome("ok")
+
+    def _settle_staging(self, handle: str, step: Step) -> Outcome:
+        batch, *names = step.names
+        settled = self.manager.settle_staging(LedgerKey(APPLICATION, "", batch), [
+            stager.staged for name in names for (_, known), stager in self._stagers.items() if known == name
+        ])  # fmt: skip
+        return Outcome("ignored") if settled.already else Outcome("number", str(settled.messages))
+
+    def _undo_staging(self, handle: str, step: Step) -> Outcome:
+        return Outcome("number", str(self.manager.undo_staging(step.names)))
+
+
+def _message(row: BulkRow) -> Message:
+    """A row as far as a table names it."""
+    fields = dict(zip(BULK_COLUMNS, row, strict=True))
+    return Message(
+        fields["body"],
+        group_id=fields["group_id"] or NO_ID,
+        sequence_number=fields["sequence_number"],
+        offset=fields["offset"],
+        flags=fields["flags"],
+    )

@@ -1,0 +1,312 @@
+"""Jobs on queues: drain, load, replay, unload, dump; and their commands."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - as all of Spark's documents do
+
+import inorder
+from inorder import Flags, Message, QueueManager
+from inorder.cli import main
+from inorder.errors import ArgumentError, OptionsError, QueueCondition
+from inorder.formats import put_file
+from inorder.spark import jobs
+
+GROUPS, MEMBERS = 30, 5
+
+
+@pytest.fixture
+def qm(url: str) -> Iterator[QueueManager]:
+    with inorder.connect(url) as manager:
+        yield manager
+
+
+def members(first: int = 0) -> list[Message]:
+    """Groups whose members lie mixed: first all first members, then all second ones ..."""
+    return [
+        Message(
+            b"%d/%d" % (group, number),
+            group_id=b"%d" % group,
+            sequence_number=number,
+            flags=Flags.IN_GROUP | (Flags.LAST_IN_GROUP if number == MEMBERS else Flags.NONE),
+        )
+        for number in range(1, MEMBERS + 1)
+        for group in range(first, first + GROUPS)
+    ]
+
+
+def bodies(spark: SparkSession, archive: Path) -> list[bytes]:
+    rows = spark.read.parquet(str(archive)).orderBy("delivery_number").select("body").collect()
+    return [bytes(row.body) for row in rows]
+
+
+def in_groups(first: int = 0) -> list[bytes]:
+    return [b"%d/%d" % (group, number) for group in range(first, first + GROUPS) for number in range(1, MEMBERS + 1)]
+
+
+@pytest.fixture
+def files(folder: Path) -> Path:
+    """A folder of files of every kind."""
+    root = folder / "files"
+    (root / "deep" / "er").mkdir(parents=True)
+    (root / "empty").write_bytes(b"")
+    (root / "text.txt").write_bytes(b"one\ntwo\n\nthree")
+    (root / "deep" / "binary").write_bytes(bytes(range(256)) * 50)
+    (root / "deep" / "er" / "run.sh").write_bytes(b"#!/bin/sh\necho hello\n")
+    (root / "deep" / "er" / "run.sh").chmod(0o755)
+    return root
+
+
+def tree(root: Path) -> dict[str, tuple[bytes, int]]:
+    paths = (path for path in root.rglob("*") if path.is_file())
+    return {str(path.relative_to(root)): (path.read_bytes(), path.stat().st_mode & 0o777) for path in paths}
+
+
+# ---- drain
+
+
+def test_drain_moves_everything_once_and_goes_on_later(
+    spark: SparkSession, qm: QueueManager, url: str, folder: Path
+) -> None:
+    told: list[jobs.Progress] = []
+    archive = folder / "archive"
+    qm.put_many("Q", members())
+    drained = jobs.drain(spark, url, "Q", archive, messages_per_batch=60, progress=told.append)
+    assert (drained.messages, drained.batches) == (GROUPS * MEMBERS, 3)
+    assert [one.messages for one in told if one.messages] == sorted(one.messages for one in told if one.messages)
+    assert told[-1].messages == drained.messages
+    qm.put_many("Q", members(GROUPS))
+    jobs.drain(spark, url, "Q", archive)
+    assert bodies(spark, archive) == in_groups() + in_groups(GROUPS)
+    assert (qm.status("Q").current_depth, qm.units()) == (0, [])
+    assert sorted(row.queue for row in spark.read.parquet(str(archive)).select("queue").distinct().collect()) == ["Q"]
+
+
+def test_drain_of_an_empty_queue_leaves_an_archive_without_messages(
+    spark: SparkSession, url: str, folder: Path
+) -> None:
+    assert jobs.drain(spark, url, "Q", folder / "archive").messages == 0
+
+
+def test_drain_leaves_incomplete_groups_on_the_queue(
+    spark: SparkSession, qm: QueueManager, url: str, folder: Path
+) -> None:
+    qm.put_many("Q", members()[:-1])
+    jobs.drain(spark, url, "Q", folder / "archive")
+    assert bodies(spark, folder / "archive") == in_groups()[:-MEMBERS]
+    assert qm.status("Q").current_depth == MEMBERS - 1
+
+
+def test_drain_in_physical_order(spark: SparkSession, qm: QueueManager, url: str, folder: Path) -> None:
+    qm.put_many("Q", members()[:-1])
+    jobs.drain(spark, url, "Q", folder / "archive", order="physical")
+    assert bodies(spark, folder / "archive") == [message.body for message in members()[:-1]]
+
+
+def test_drain_refuses_before_anything_begins(spark: SparkSession, url: str, folder: Path) -> None:
+    with pytest.raises(ArgumentError, match="order must be one of logical, physical, not 'sideways'"):
+        jobs.drain(spark, url, "Q", folder / "archive", order="sideways")  # type: ignore[arg-type]
+    with pytest.raises(QueueCondition, match=r"there is no queue .*NOBODY"):
+        jobs.drain(spark, url, "NOBODY", folder / "archive")
+    assert not (folder / "archive").exists()
+
+
+def test_drain_says_what_is_wrong_with_its_checkpoint(
+    spark: SparkSession, qm: QueueManager, url: str, folder: Path
+) -> None:
+    qm.put_many("Q", members())
+    jobs.drain(spark, url, "Q", folder / "archive", messages_per_batch=60)
+    qm.put_many("Q", members())
+    reader = inorder.bulk.ClaimReader(qm.open("Q", input="shared"), "drain")  # another one works under the name
+    claim = reader.claim(reader.begin().settled)
+    assert claim is not None
+    reader.plan(claim.number - 1, claim.number)
+    with pytest.raises(QueueCondition, match="is being worked on, and the checkpoint does not know it"):
+        jobs.drain(spark, url, "Q", folder / "archive")
+    assert qm.status("Q").current_depth == GROUPS * MEMBERS
+
+
+# ---- load and unload: files
+
+
+@pytest.mark.parametrize("split", ["delimiter:\\n", "size:1000", "regex:^t", "whole"])
+def test_files_go_through_a_queue_and_come_back(
+    spark: SparkSession, qm: QueueManager, url: str, folder: Path, files: Path, split: str
+) -> None:
+    loaded = jobs.load(spark, files, url, "Q", format="files", split=split, transaction="once")
+    assert (loaded.files, loaded.already) == (4, False)
+    assert loaded.messages == qm.status("Q").current_depth
+    jobs.drain(spark, url, "Q", folder / "archive")
+    written = jobs.unload(spark, folder / "archive", folder / "back")
+    assert (written.files, written.failed, written.others) == (4, 0, 0)
+    assert written.size == sum(len(content) for content, _ in tree(files).values())
+    assert tree(folder / "back") == tree(files)
+
+
+def test_a_load_that_was_done_puts_nothing(spark: SparkSession, qm: QueueManager, url: str, files: Path) -> None:
+    first = jobs.load(spark, files, url, "Q", format="files", transaction="once")
+    again = jobs.load(spark, files, url, "Q", format="files", transaction="once")
+    assert (again.already, again.messages) == (True, 0)
+    assert qm.status("Q").current_depth == first.messages
+
+
+def test_some_files_of_a_folder(spark: SparkSession, url: str, files: Path) -> None:
+    loaded = jobs.load(spark, files, url, "Q", format="files", patterns=["**/*.sh", "*.txt"], exclude=["text*"])
+    assert loaded.files == 1
+
+
+def test_files_are_unloaded_from_the_queue_itself(qm: QueueManager, folder: Path, files: Path) -> None:
+    for path in tree(files):
+        put_file(qm, "Q", files, path, "size:100")
+    assert len(list(jobs.unload_queue(qm, "Q", folder / "back"))) == 4
+    assert tree(folder / "back") == tree(files)
+    assert qm.status("Q").current_depth == 0
+
+
+def test_a_damaged_file_is_told_and_the_others_are_written(
+    spark: SparkSession, url: str, folder: Path, files: Path, qm: QueueManager
+) -> None:
+    jobs.load(spark, files, url, "Q", format="files", split="delimiter:\\n")
+    qm.put("Q", b"no file")
+    jobs.drain(spark, url, "Q", folder / "archive")
+    rows = spark.read.parquet(str(folder / "archive"))
+    is_two = F.col("body").eqNullSafe(F.lit(b"two\n"))
+    damaged = rows.withColumn("body", F.when(is_two, F.lit(b"owt\n")).otherwise(F.col("body")))
+    written = jobs.unload(spark, damaged, folder / "back")
+    assert (written.files, written.failed, written.others) == (3, 1, 1)
+    assert (written.troubles[0].path, "SHA-256" in written.troubles[0].why) == ("text.txt", True)
+    assert tree(folder / "back") == {name: file for name, file in tree(files).items() if name != "text.txt"}
+
+
+# ---- load: tables
+
+
+@pytest.mark.parametrize("format_", ["json", "csv", "parquet"])
+def test_tables_become_groups_in_order(
+    spark: SparkSession, qm: QueueManager, url: str, folder: Path, format_: Any
+) -> None:
+    rows = [(f"{customer}-{number}", customer, number, 3) for number in (3, 1, 2) for customer in ("a", "b")]
+    table = spark.createDataFrame(rows, "body string, customer string, number int, priority int")
+    table.write.format(format_).option("header", True).save(str(folder / "table"))
+    options = {"header": "true", "inferSchema": "true"} if format_ == "csv" else {}
+    named: dict[str, Any] = {"group_by": "customer", "order_by": "number", "read_options": options}
+    loaded = jobs.load(spark, folder / "table", url, "Q", format=format_, **named)
+    assert (loaded.messages, loaded.files) == (6, None)
+    found = [[message.body for message in qm.get_group("Q")] for _ in range(2)]
+    assert sorted(found) == [[b"a-1", b"a-2", b"a-3"], [b"b-1", b"b-2", b"b-3"]]
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "text"),
+    [
+        ({"format": "xml"}, ArgumentError, "format must be one of parquet, json, csv, files, dmpmqmsg, not 'xml'"),
+        ({"format": "csv", "split": "whole"}, OptionsError, "split has no meaning for the format csv"),
+        ({"format": "files", "group_by": "x"}, OptionsError, "group_by has no meaning for the format files"),
+        ({"format": "dmpmqmsg", "patterns": ["*"]}, OptionsError, "patterns has no meaning for the format dmpmqmsg"),
+        ({"format": "files", "split": "by magic"}, ArgumentError, "by magic"),
+    ],
+)
+def test_a_load_refuses_what_it_cannot_do(
+    spark: SparkSession, url: str, files: Path, options: dict[str, Any], error: type[Exception], text: str
+) -> None:
+    with pytest.raises(error, match=text):
+        jobs.load(spark, files, url, "Q", **options)
+
+
+# ---- dmpmqmsg
+
+
+def test_dmpmqmsg_texts_go_out_and_come_in(spark: SparkSession, qm: QueueManager, url: str, folder: Path) -> None:
+    qm.create_queue("R")
+    qm.put_many("Q", members())
+    qm.put("Q", bytes(range(256)), priority=7, correlation_id=b"abc", format="MQSTR", expiry=100.0)
+    jobs.drain(spark, url, "Q", folder / "archive")
+    assert jobs.dump(spark, folder / "archive", folder / "texts") == GROUPS * MEMBERS + 1
+    assert jobs.load(spark, folder / "texts", url, "R", format="dmpmqmsg").messages == GROUPS * MEMBERS + 1
+    first = qm.get("R")
+    assert (first.body, first.priority, first.format) == (bytes(range(256)), 7, "MQSTR")
+    assert first.correlation_id == b"abc".ljust(24, b"\0")
+    assert [message.body for message in qm.get_group("R")] == in_groups()[:MEMBERS]
+    with pytest.raises(ArgumentError, match="a folder without part-00000"):
+        jobs.dump(spark, folder / "archive", folder / "texts")
+
+
+def test_a_text_that_is_none_is_refused_with_its_line(spark: SparkSession, url: str, folder: Path) -> None:
+    (folder / "text").write_text("* QLOAD file\n\nA VER 2\nA XYZ 1\n", encoding="ascii")
+    with pytest.raises(QueueCondition, match="line 4"):
+        jobs.load(spark, folder / "text", url, "Q", format="dmpmqmsg")
+
+
+# ---- replay
+
+
+def test_replay_puts_an_archive_back_in_order_and_only_once(
+    spark: SparkSession, qm: QueueManager, url: str, folder: Path
+) -> None:
+    qm.create_queue("R")
+    qm.put_many("Q", members())
+    jobs.drain(spark, url, "Q", folder / "archive", order="physical")
+    first = jobs.replay(spark, folder / "archive", url, "R", transaction="again")
+    again = jobs.replay(spark, folder / "archive", url, "R", transaction="again")
+    assert (first.messages, first.already, again.messages, again.already) == (GROUPS * MEMBERS, False, 0, True)
+    assert [message.body for message in qm.browse("R")] == in_groups()
+    assert {message.body for message in qm.get_group("R")} == set(in_groups()[:MEMBERS])
+
+
+def test_replay_of_a_part(spark: SparkSession, qm: QueueManager, url: str, folder: Path) -> None:
+    qm.create_queue("R")
+    qm.put_many("Q", members())
+    jobs.drain(spark, url, "Q", folder / "archive")
+    replayed = jobs.replay(spark, folder / "archive", url, "R", transaction="a part", where="delivery_number <= 10")
+    assert replayed.messages == 10
+    assert [message.body for message in qm.browse("R")] == in_groups()[:10]
+
+
+def test_replay_of_half_a_group_puts_nothing(spark: SparkSession, qm: QueueManager, url: str, folder: Path) -> None:
+    qm.create_queue("R")
+    qm.put_many("Q", members())
+    jobs.drain(spark, url, "Q", folder / "archive")
+    with pytest.raises(QueueCondition, match="after message 1 comes message 3"):
+        jobs.replay(spark, folder / "archive", url, "R", transaction="half", where="sequence_number <> 2")
+    assert qm.status("R").current_depth == 0
+
+
+# ---- commands
+
+
+def test_the_commands(
+    spark: SparkSession, qm: QueueManager, url: str, folder: Path, files: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def run(*arguments: str) -> dict[str, Any]:
+        assert main(["pipeline", arguments[0], "--json", *arguments[1:]]) == 0
+        told: dict[str, Any] = json.loads(capsys.readouterr().out)
+        return told
+
+    archive, back = str(folder / "archive"), str(folder / "back")
+    load = ("load", str(files), url, "Q", "--format", "files", "--transaction", "monday")
+    assert run(*load)["files"] == 4
+    assert run(*load)["already"] is True
+    assert run("drain", url, "Q", archive)["batches"] == 1
+    assert run("finish", url, "Q", "drain", f"{archive}/_checkpoint") == {"confirmed": 0}
+    assert run("release", url, "Q", "drain") == {"released": 0}
+    assert run("reorder", archive, str(folder / "ordered"), "--incomplete", str(folder / "aside"))["groups"] == 4
+    assert run("audit", archive, str(folder / "audit"))["error_count"] == 0
+    assert run("unload", archive, back)["files"] == 4
+    assert tree(Path(back)) == tree(files)
+    assert run("replay", str(folder / "ordered"), url, "Q", "--transaction", "again")["messages"] > 0
+    assert run("unload", archive, str(folder / "texts"), "--format", "dmpmqmsg")["messages"] > 0
+
+
+def test_a_command_tells_trouble_in_a_line(url: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["pipeline", "release", url, "Q", "nobody"]) == 1
+    assert main(["pipeline", "finish", url, "Q", "nobody", str(folder)]) == 1
+    told = capsys.readouterr()
+    assert "application 'nobody' never claimed anything on Q" in told.err
+    assert "no checkpoint of a streaming query" in told.err
+    assert "Traceback" not in told.err

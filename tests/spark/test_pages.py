@@ -1,0 +1,98 @@
+"""The pages about Spark: their examples run as a reader types them, and their lists are whole."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from pyspark.sql.types import StructField
+
+from inorder.cli import pipeline
+from inorder.spark import spark_schema
+from inorder.spark.options import OPTIONS, Option
+
+ROOT = Path(__file__).parents[2]
+GUIDE = ROOT / "docs/spark.md"
+EXAMPLE = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
+WITH_SPARK = [
+    str(page.relative_to(ROOT))
+    for page in sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
+    if any("inorder.spark" in example for example in EXAMPLE.findall(page.read_text(encoding="utf-8")))
+]
+SECONDS_MAX = 600
+RUN = """
+import re, sys
+from pyspark.sql import SparkSession
+
+quick = {"spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "2", "spark.sql.session.timeZone": "UTC"}
+quiet = {"spark.ui.showConsoleProgress": "false", "spark.driver.memory": "1g"}
+SparkSession.builder.master("local[2]").config(map=quick | quiet).getOrCreate().sparkContext.setLogLevel("ERROR")
+page = open(sys.argv[1], encoding="utf-8").read()
+program = {}
+for number, example in enumerate(re.findall(r"^```python\\n(.*?)^```", page, re.M | re.S), 1):
+    exec(compile(example, f"<{sys.argv[1]}, example {number}>", "exec"), program)
+"""
+
+
+@pytest.mark.parametrize("page", WITH_SPARK)
+def test_the_examples_run_one_after_the_other(page: str, tmp_path: Path) -> None:
+    """In a process of their own, for Spark's JVM works in the folder in which it began."""
+    ran = subprocess.run(
+        [sys.executable, "-c", RUN, str(ROOT / page)],
+        cwd=tmp_path,
+        env=os.environ | {"PYSPARK_PYTHON": sys.executable},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=SECONDS_MAX,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr[-5000:]
+
+
+def table(page: Path, *, below: str) -> dict[str, list[str]]:
+    """The cells behind the first one, of the rows of a heading's table whose first cell is a name in code."""
+    text = page.read_text(encoding="utf-8").partition(f"\n## {below}\n")[2].partition("\n## ")[0]
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if line[:3] == "| `"]
+    return {row[0].strip("`"): row[1:] for row in rows}
+
+
+def test_the_options_are_all_in_the_guide() -> None:
+    told = table(GUIDE, below="Options")
+    assert set(told) == {option.name for option in OPTIONS}
+
+
+@pytest.mark.parametrize("option", OPTIONS, ids=lambda option: option.name)
+def test_the_guide_says_what_an_option_is_for(option: Option) -> None:
+    uses = {
+        "all": ("batch read", "stream read", "batch write", "stream write"),
+        "reads": ("batch read", "stream read"),
+        "writes": ("batch write", "stream write"),
+        "streams": ("stream read",),
+        "batch reads": ("batch read",),
+        "batch writes": ("batch write",),
+    }
+    assert uses[table(GUIDE, below="Options")[option.name][0]] == option.uses
+
+
+def test_the_columns_are_all_in_the_guide_with_their_types() -> None:
+    def shown(field: StructField) -> tuple[str, str]:
+        return field.name, field.dataType.simpleString()
+
+    told = [(name, cells[0]) for name, cells in table(GUIDE, below="Columns").items()]
+    assert told == [shown(field) for field in spark_schema()]
+
+
+def test_the_commands_of_the_pages_can_be_given() -> None:
+    parser = argparse.ArgumentParser()
+    pipeline.add_parser(parser.add_subparsers())
+    text = "".join((ROOT / page).read_text(encoding="utf-8").replace("\\\n", "") for page in WITH_SPARK)
+    commands = re.findall(r"^inorder (pipeline .*)$", text, re.MULTILINE)
+    jobs = [parser.parse_args(shlex.split(command, comments=True)).job for command in commands]
+    assert set(jobs) == set(pipeline.JOBS)

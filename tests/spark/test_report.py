@@ -1,0 +1,140 @@
+"""The page of an audit, from numbers made by hand: no Spark session is needed."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from typing import Any
+
+import pytest
+
+pytest.importorskip("pyspark", reason="needs the extra inorder[spark]")
+
+from inorder.spark.jobs import Audited
+from inorder.spark.jobs.charts import Picture, draw
+from inorder.spark.jobs.findings import KINDS
+from inorder.spark.jobs.picture_data import Age, PictureData
+from inorder.spark.jobs.report import html_report
+
+SLICES = 4
+EMPTY = PictureData(
+    slices=1,
+    places=1,
+    density={},
+    overtakes={},
+    gaps={},
+    repeats={},
+    sizes={},
+    has_ages=False,
+    ages=[],
+    timeline={},
+    timeline_width=1,
+)
+FULL = PictureData(
+    slices=SLICES,
+    places=SLICES,
+    density={(n, n): 1000 * n + 1 for n in range(SLICES)},
+    overtakes={"overtake": {1: 5}, "overtake_in_group": {2: 1}},
+    gaps={0: 1, 3: 1_000_000},
+    repeats={2: 3},
+    sizes={(0, True): 10, (3, True): 500, (3, False): 20},
+    has_ages=True,
+    ages=[Age(slice=n, least=0.1, mean=1, most=5) for n in range(SLICES)],
+    timeline={1714550400.0 + 60 * n: 100 + n for n in range(30)},
+    timeline_width=60,
+)
+
+
+def audited(**values: Any) -> Audited:
+    made: dict[str, Any] = {
+        "order": "physical",
+        "messages": 10,
+        "queues": 1,
+        "groups": 0,
+        "incomplete_groups": 0,
+        "bytes": 100,
+        "first_put_at": 1714550400.0,
+        "last_put_at": None,
+        "first_delivery": 1,
+        "last_delivery": 10,
+        "put_earlier": 0,
+        "errors": dict.fromkeys(KINDS, 0),
+        "notes": dict.fromkeys(KINDS, 0),
+    }
+    return Audited(**{**made, **values})
+
+
+def finding(**values: Any) -> dict[str, Any]:
+    made = {
+        "kind": "overtake",
+        "severity": "error",
+        "queue": "Q",
+        "group_id": "47" + "00" * 23,
+        "sequence_number": 1,
+        "offset": 0,
+        "delivery_number": 1234,
+        "rank": 0,
+        "number": 5,
+        "ordinal": 0,
+        "expected": "1",
+        "found": "2",
+        "text": "out of order",
+    }
+    return {**made, **values}
+
+
+def page(data: PictureData = FULL, **values: Any) -> str:
+    return html_report("An audit", audited(**values), draw(data), [])
+
+
+@pytest.mark.parametrize("data", [EMPTY, FULL], ids=["empty", "full"])
+def test_nothing_is_loaded_from_elsewhere(data: PictureData) -> None:
+    made = page(data)
+    assert made.count("<svg ") == 6
+    assert not re.search(r"""(src|href)=["'](?!#|data:)""", made)
+    assert "@import" not in made
+    assert not re.search(r"url\((?!#)", made)
+
+
+def test_no_two_elements_have_one_id() -> None:
+    ids = Counter(re.findall(r'\sid="([^"]+)"', page()))
+    assert [name for name, count in ids.items() if count > 1] == []
+    used = set(re.findall(r'(?:url\(#|href="#)([^")]+)', page()))
+    assert used <= set(ids)
+
+
+def test_what_comes_from_messages_is_only_text() -> None:
+    made = html_report("<b>", audited(), [], [finding(queue="<script>", text="a < b")])
+    assert "<b>" not in made
+    assert "<script>" not in made
+    assert "a &lt; b" in made
+
+
+def test_a_group_is_shown_without_the_zeros_that_fill_it_up() -> None:
+    assert "<code>47</code>" in html_report("An audit", audited(), [], [finding()])
+
+
+def test_the_same_numbers_make_the_same_page() -> None:
+    assert page() == page()
+
+
+@pytest.mark.parametrize(
+    ("errors", "says"),
+    [
+        ({}, "No error in 10 messages: nothing is missing, and each message came behind those that stood before it."),
+        ({"overtake": 1}, "1 error in 10 messages: the order is not what was promised."),
+        ({"overtake": 1000, "delivery_gap": 500}, "1,500 errors in 10 messages: the order is not what was promised."),
+    ],
+)
+def test_the_verdict_is_one_sentence(errors: dict[str, int], says: str) -> None:
+    told = audited(errors={**dict.fromkeys(KINDS, 0), **errors})
+    assert told.verdict() == says
+    assert told.as_text().startswith(says)
+    assert all(f"{kind:<22} error" in told.as_text() for kind in errors)
+
+
+def test_a_picture_says_in_words_what_it_shows() -> None:
+    pictures: list[Picture] = draw(FULL)
+    assert all(picture.caption.endswith(".") for picture in pictures)
+    assert pictures[3].caption == "Groups and segmented messages by size; 20 of 530 are not whole."
+    assert pictures[5].caption == "Messages by the time of their put, a bar for each minute."

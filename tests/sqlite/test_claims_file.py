@@ -1,0 +1,250 @@
+"""Claims in a file: on disk when a call returns, kept by restarts and backups, there wholly or not at all."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+from tests.support import bodies
+from tests.test_claims import GROUPS, PHYSICAL, STRICT, Application
+
+import inorder
+from inorder import CheckpointLost, Fenced, Flags, QueueManager
+from inorder.stores.sqlite import SqliteStore
+from inorder.stores.sqlite import log as sync_log
+from inorder.stores.sqlite.checking import problems
+from inorder.stores.sqlite.points import VARIABLE
+
+ROOT = Path(__file__).parents[2]
+MESSAGES = [b"m%d" % n for n in range(6)]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "orders.db"
+
+
+@pytest.fixture
+def store(path: Path) -> Iterator[SqliteStore]:
+    store = SqliteStore(path)
+    yield store
+    store.close_store()
+
+
+@pytest.fixture
+def filled(store: SqliteStore) -> QueueManager:
+    qm = inorder.connect(store, program="test")
+    qm.create_queue("Q")
+    fill(qm)
+    return qm
+
+
+def fill(qm: QueueManager) -> None:
+    """Three plain messages and a group of three."""
+    for number, body in enumerate(MESSAGES[:3]):
+        qm.put("Q", body, priority=number)
+    for number, body in enumerate(MESSAGES[3:], 1):
+        flags = Flags.IN_GROUP | (Flags.LAST_IN_GROUP if number == 3 else Flags.NONE)
+        qm.put("Q", body, group_id=b"g".ljust(24), sequence_number=number, flags=flags)
+
+
+def log_size(path: Path) -> int:
+    return Path(f"{path}-wal").stat().st_size
+
+
+def test_a_call_that_changes_nothing_writes_nothing(filled: QueueManager, store: SqliteStore, path: Path) -> None:
+    app = Application(store)
+    app.claim(0)
+    app.plan(0, 1)
+    app.settle(1)
+    size, number = log_size(path), next_number(store)
+    for options in (PHYSICAL, GROUPS, STRICT):
+        assert app.claim(1, options) is None
+        app.settle(1)
+        app.survey(options)
+    assert (log_size(path), next_number(store)) == (size, number)
+
+
+def next_number(store: SqliteStore) -> int:
+    with store.verb(writes=False) as verb:
+        number: int = verb.value("SELECT counter FROM tally WHERE queue = 0")
+        return number
+
+
+def test_every_act_is_on_disk_when_it_returns(
+    filled: QueueManager, store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    owner = Application(store)
+    syncs: list[int] = []
+    monkeypatch.setattr(sync_log, "sync_data", syncs.append)
+    for count, act in enumerate(
+        [
+            lambda: owner.claim(0, most=2),
+            lambda: owner.plan(0, 1),
+            lambda: owner.claim(1, most=2),
+            lambda: owner.settle(2),
+            lambda: owner.claim(2, most=1),
+            lambda: store.release_claims("Q", "app"),
+            lambda: store.finish_claims("Q", "app", 3),
+        ],
+        1,
+    ):
+        act()
+        assert len(syncs) == count
+    Application(store)
+    assert len(syncs) == 8
+
+
+def test_a_backup_has_the_open_claim(filled: QueueManager, store: SqliteStore, tmp_path: Path) -> None:
+    app = Application(store)
+    app.claim(0, most=2)
+    filled.backup(tmp_path / "copy.db")
+    app.claim(1)
+    copy = SqliteStore(tmp_path / "copy.db")
+    try:
+        again = Application(copy)
+        assert again.bodies(1) == [MESSAGES[2], MESSAGES[1]]
+        with pytest.raises(CheckpointLost, match="the store was put back to an older state"):
+            again.claim(2)
+        assert problems(copy) == []
+    finally:
+        copy.close_store()
+
+
+# ---- processes
+
+CHILD = """
+import sys
+from inorder import connect
+from inorder.stores.sqlite import SqliteStore
+from tests.test_claims import GROUPS, Application
+store = SqliteStore(sys.argv[1])
+app = Application(store)
+exec(sys.argv[2])
+"""
+ACTS = {
+    "begin": "pass",
+    "claim": "app.claim(app.settled, most=2)",
+    "claim groups": "app.claim(app.settled, GROUPS, most=4)",
+    "plan": "app.plan(1, 2)",
+    "confirm and claim": "app.claim(2, most=2)",
+    "settle": "app.settle(2)",
+    "finish": "store.finish_claims('Q', 'app', 2)",
+    "release": "store.release_claims('Q', 'app')",
+}
+NEEDS_OPEN = ("plan", "confirm and claim", "settle", "finish", "release")
+POINTS = ("written", "committed", "synced", "settled")
+
+
+def run_child(path: Path, act: str, point: str = "") -> int:
+    environment = dict(os.environ) | {"PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)])}
+    environment |= {VARIABLE: point} if point else {}
+    command = [sys.executable, "-c", CHILD, str(path), act]
+    return subprocess.run(command, env=environment, check=False, timeout=60).returncode
+
+
+def prepared(path: Path, act: str) -> None:
+    """A store whose application has claim 1 behind it, and claim 2 open if the act needs one."""
+    store = SqliteStore(path)
+    try:
+        qm = inorder.connect(store, program="test")
+        qm.create_queue("Q")
+        qm.put("Q", b"first", priority=9)
+        fill(qm)
+        app = Application(store)
+        app.claim(0, most=1)
+        app.settle(1)
+        if act in NEEDS_OPEN:
+            app.claim(1, most=2)
+    finally:
+        store.close_store()
+
+
+def seen(path: Path) -> tuple[object, ...]:
+    """What a store holds, but for its epoch: messages, depth, the open claim, how far the application is."""
+    store = SqliteStore(path)
+    try:
+        qm = inorder.connect(store, program="next")
+        assert problems(store) == []
+        (account,) = qm.claims()
+        open_claim = (
+            None if account.open is None else (account.open.number, account.open.messages, account.open.planned)
+        )
+        backouts = [message.backout_count for message in qm.browse("Q")]
+        found = bodies(qm), backouts, qm.depth("Q"), open_claim, account.settled, account.delivered, len(qm.units())
+        if open_claim is not None:
+            assert len(Application(store).bodies(open_claim[0])) == open_claim[1]
+        return found
+    finally:
+        store.close_store()
+
+
+@pytest.mark.parametrize("act", [act for act in ACTS if act != "begin"])
+def test_a_process_that_is_killed_in_a_call_leaves_all_of_it_or_nothing(
+    act: str, tmp_path: Path, before_the_act: Counter[str]
+) -> None:
+    whole, untouched = tmp_path / "whole.db", tmp_path / "untouched.db"
+    for path in (whole, untouched):
+        prepared(path, act)
+    assert run_child(whole, ACTS[act]) == 0
+    states = [seen(untouched), seen(whole)]
+    found = [seen(path) for path in killed_at_each_point(untouched, tmp_path, act, before_the_act)]
+    assert all(state in states for state in found)
+    assert states[0] in found
+    assert states[1] in found
+
+
+def killed_at_each_point(prepared: Path, folder: Path, act: str, passed: Mapping[str, int]) -> Iterator[Path]:
+    """Copies of a store, each after a process that was killed at another point of an act on it."""
+    for point in POINTS:
+        for nth in itertools.count(passed[point] + 1):
+            path = folder / f"{point}{nth}.db"
+            shutil.copy(prepared, path)
+            if run_child(path, ACTS[act], f"{point}:{nth}") == 0:
+                break
+            yield path
+
+
+@pytest.fixture(scope="module")
+def before_the_act(tmp_path_factory: pytest.TempPathFactory) -> Counter[str]:
+    """How often a process comes to each point before it acts: when it opens the store and begins."""
+    prepared_store = tmp_path_factory.mktemp("before") / "prepared.db"
+    prepared(prepared_store, "begin")
+    killed = killed_at_each_point(prepared_store, prepared_store.parent, "begin", dict.fromkeys(POINTS, 0))
+    return Counter(path.stem.rstrip("0123456789") for path in killed)
+
+
+def test_a_reader_of_another_process_takes_over_and_fences_this_one(
+    filled: QueueManager, store: SqliteStore, path: Path
+) -> None:
+    app = Application(store)
+    app.claim(0, most=2)
+    assert run_child(path, "assert app.bodies(1) == [b'm2', b'm1']; app.claim(1, most=1)") == 0
+    with pytest.raises(Fenced):
+        app.settle(2)
+    assert Application(store).bodies(2) == [MESSAGES[0]]
+
+
+DEAD = "import os, signal; qm = connect(store); qm.get('Q', syncpoint=True); os.kill(os.getpid(), signal.SIGKILL)"
+
+
+def test_a_strict_claim_backs_out_the_dead_that_are_in_its_way(
+    filled: QueueManager, store: SqliteStore, path: Path
+) -> None:
+    app = Application(store, "strict")
+    app.claim(0, most=2)
+    app.settle(1)
+    filled.get("Q")
+    for number in range(1, 4):
+        assert run_child(path, DEAD) == -signal.SIGKILL
+        app.claim(number, STRICT, most=1)
+        assert app.bodies(number + 1) == [MESSAGES[2 + number]]
+    assert problems(store) == []
