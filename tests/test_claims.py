@@ -433,6 +433,43 @@ def test_a_survey_in_logical_order_shows_whole_groups(qm: QueueManager) -> None:
     assert app.survey(STRICT_GROUPS, slices=2)[1] == groups[b"x"]
 
 
+def test_a_survey_keeps_its_limits_and_falls_into_stretches(qm: QueueManager) -> None:
+    put_all(qm, [b"aaaa", b"bb", b"c", b"d"])
+    app = Application(store_of(qm))
+    limits: list[dict[str, int]] = [{"most_bytes": 7}, {"most": 1, "most_bytes": 5}, {"most_bytes": 1}, {"most": 2}]
+    shown = [app.survey(**limit)[1] for limit in limits]
+    assert shown == [[b"aaaa", b"bb", b"c"], [b"aaaa"], [b"aaaa"], [b"aaaa", b"bb"]]
+    for options in (PHYSICAL, GROUPS):
+        survey = store_of(qm).survey(SurveyRequest(app.claimer.handle, options, UNSET, ALL, ALL, 2))
+        assert [one.messages for one in survey.stretches] == [2, 2]
+
+
+def test_a_group_with_a_member_above_the_horizon_is_in_no_survey(qm: QueueManager) -> None:
+    interleaved(qm, {b"x": 2}, without=[(b"x", 2)])
+    put_all(qm, [b"z"])
+    app = Application(store_of(qm))
+    interleaved(qm, {b"x": 2}, without=[(b"x", 1)])
+    assert app.survey(GROUPS, horizon=app.horizon)[1] == [b"z"]
+    assert app.survey(STRICT_GROUPS, horizon=app.horizon)[1] == []
+
+
+def test_pages_end_by_rows_and_by_bytes(qm: QueueManager, monkeypatch: pytest.MonkeyPatch) -> None:
+    put_all(qm, [b"aaaa", b"bb", b"c", b"d", b"e", b"f"])
+    for store in ("memory", "sqlite"):
+        monkeypatch.setattr(f"inorder.stores.{store}.claims.PAGE_ROWS", 3)
+        monkeypatch.setattr(f"inorder.stores.{store}.claims.PAGE_BYTES", 5)
+    app = Application(store_of(qm))
+    handle = app.claimer.handle
+    (stretch,) = store_of(qm).survey(SurveyRequest(handle, PHYSICAL, UNSET, ALL, ALL, 1)).stretches
+    assert [len(page) for page in store_of(qm).read_stretch(handle, stretch)] == [1, 3, 2]
+    app.claim(0)
+    (part,) = app.plan(0, 1)
+    assert [len(page) for page in store_of(qm).read_claim(app.claimer, part)] == [1, 3, 2]
+    for first, last in [(0, 1), (1, 7), (7, 9)]:
+        with pytest.raises(ArgumentError, match="positions from 1 to 6"):
+            list(store_of(qm).read_claim(app.claimer, part._replace(first=first, last=last)))
+
+
 def test_a_stretch_shows_what_is_there_when_it_is_read(qm: QueueManager, clock: ManualClock) -> None:
     for body, expiry in [(b"a", 60), (b"short", 5), (b"locked", 60), (b"z", 60)]:
         qm.put("Q", body, expiry=expiry)

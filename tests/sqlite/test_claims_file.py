@@ -66,9 +66,10 @@ def test_a_call_that_changes_nothing_writes_nothing(filled: QueueManager, store:
     app.claim(0)
     app.plan(0, 1)
     app.settle(1)
+    filled.put("Q", b"1", group_id=b"h".ljust(24), sequence_number=1, flags=Flags.IN_GROUP)
     size, number = log_size(path), next_number(store)
     for options in (PHYSICAL, GROUPS, STRICT):
-        assert app.claim(1, options) is None
+        assert app.claim(1, options, horizon=app.horizon) is None
         app.settle(1)
         app.survey(options)
     assert (log_size(path), next_number(store)) == (size, number)
@@ -185,6 +186,34 @@ def seen(path: Path) -> tuple[object, ...]:
         store.close_store()
 
 
+def test_a_reader_of_another_process_takes_over_and_fences_this_one(
+    filled: QueueManager, store: SqliteStore, path: Path
+) -> None:
+    app = Application(store)
+    app.claim(0, most=2)
+    assert run_child(path, "assert app.bodies(1) == [b'm2', b'm1']; app.claim(1, most=1)") == 0
+    with pytest.raises(Fenced):
+        app.settle(2)
+    assert Application(store).bodies(2) == [MESSAGES[0]]
+
+
+DEAD = "import os, signal; qm = connect(store); qm.get('Q', syncpoint=True); os.kill(os.getpid(), signal.SIGKILL)"
+
+
+def test_a_strict_claim_backs_out_the_dead_that_are_in_its_way(
+    filled: QueueManager, store: SqliteStore, path: Path
+) -> None:
+    app = Application(store, "strict")
+    app.claim(0, most=2)
+    app.settle(1)
+    filled.get("Q")
+    for number in range(1, 4):
+        assert run_child(path, DEAD) == -signal.SIGKILL
+        app.claim(number, STRICT, most=1)
+        assert app.bodies(number + 1) == [MESSAGES[2 + number]]
+    assert problems(store) == []
+
+
 @pytest.mark.parametrize("act", [act for act in ACTS if act != "begin"])
 def test_a_process_that_is_killed_in_a_call_leaves_all_of_it_or_nothing(
     act: str, tmp_path: Path, before_the_act: Counter[str]
@@ -218,31 +247,3 @@ def before_the_act(tmp_path_factory: pytest.TempPathFactory) -> Counter[str]:
     prepared(prepared_store, "begin")
     killed = killed_at_each_point(prepared_store, prepared_store.parent, "begin", dict.fromkeys(POINTS, 0))
     return Counter(path.stem.rstrip("0123456789") for path in killed)
-
-
-def test_a_reader_of_another_process_takes_over_and_fences_this_one(
-    filled: QueueManager, store: SqliteStore, path: Path
-) -> None:
-    app = Application(store)
-    app.claim(0, most=2)
-    assert run_child(path, "assert app.bodies(1) == [b'm2', b'm1']; app.claim(1, most=1)") == 0
-    with pytest.raises(Fenced):
-        app.settle(2)
-    assert Application(store).bodies(2) == [MESSAGES[0]]
-
-
-DEAD = "import os, signal; qm = connect(store); qm.get('Q', syncpoint=True); os.kill(os.getpid(), signal.SIGKILL)"
-
-
-def test_a_strict_claim_backs_out_the_dead_that_are_in_its_way(
-    filled: QueueManager, store: SqliteStore, path: Path
-) -> None:
-    app = Application(store, "strict")
-    app.claim(0, most=2)
-    app.settle(1)
-    filled.get("Q")
-    for number in range(1, 4):
-        assert run_child(path, DEAD) == -signal.SIGKILL
-        app.claim(number, STRICT, most=1)
-        assert app.bodies(number + 1) == [MESSAGES[2 + number]]
-    assert problems(store) == []
