@@ -32,7 +32,7 @@ order: setup     ## order on a queue, shown by a dozen processes; some seconds, 
 	@$(RUN) -m inorder demo order
 
 test: setup      ## run the tests, with a coverage summary
-	@$(RUN) -m pytest -q --cov --cov-report=term
+	@$(RUN) -m pytest -q -n 2 --dist loadgroup --cov --cov-report=term
 
 long: setup      ## the long run: 10,000 random schedules and histories for each property, killed Spark drivers, and more; about an hour
 	@INORDER_LONG=1 $(RUN) -m pytest -q tests/test_schedules.py tests/test_properties.py tests/rules \

@@ -17,6 +17,15 @@ from pyspark.sql import SparkSession
 import inorder
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Where tests run side by side (`-n 2 --dist loadgroup`): one session, and one driver at a time."""
+    here = Path(__file__).parent
+    for item in items:
+        if here in item.path.parents:
+            group = "drivers" if here / "kills" in item.path.parents else "session"
+            item.add_marker(pytest.mark.xdist_group(group))
+
+
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     from pyspark.sql import SparkSession

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812 - as all of Spark's documen
 import inorder
 from inorder import Flags, Message, QueueManager
 from inorder.cli import main
-from inorder.errors import ArgumentError, OptionsError, QueueCondition
+from inorder.errors import ArgumentError, CheckpointLost, OptionsError, QueueCondition
 from inorder.formats import put_file
 from inorder.spark import jobs
 
@@ -130,6 +131,25 @@ def test_drain_says_what_is_wrong_with_its_checkpoint(
     with pytest.raises(QueueCondition, match="is being worked on, and the checkpoint does not know it"):
         jobs.drain(spark, url, "Q", folder / "archive")
     assert qm.status("Q").current_depth == GROUPS * MEMBERS
+
+
+def test_an_archive_is_not_gone_on_with_under_another_checkpoint(
+    spark: SparkSession, qm: QueueManager, url: str, folder: Path
+) -> None:
+    """Spark's file sink would pass over the batches, and their messages would be in no file."""
+    archive = folder / "archive"
+    qm.put_many("Q", members())
+    jobs.drain(spark, url, "Q", archive)
+    qm.put_many("Q", members(GROUPS))
+    with pytest.raises(CheckpointLost, match="was written with another checkpoint"):
+        jobs.drain(spark, url, "Q", archive, checkpoint=folder / "new")
+    jobs.drain(spark, url, "Q", folder / "other", checkpoint=folder / "other checkpoint", application="other")
+    with pytest.raises(CheckpointLost, match="was written with another checkpoint"):
+        jobs.drain(spark, url, "Q", archive, checkpoint=folder / "other checkpoint", application="other")
+    shutil.rmtree(archive / "_checkpoint")
+    with pytest.raises(CheckpointLost, match="which is not there"):
+        jobs.drain(spark, url, "Q", archive)
+    assert (bodies(spark, archive), bodies(spark, folder / "other")) == (in_groups(), in_groups(GROUPS))
 
 
 # ---- load and unload: files

@@ -98,14 +98,15 @@ def raise_once(rows: DataFrame, flag: str) -> Column:
 
 
 def slow_once(rows: DataFrame, flag: str) -> Column:
-    """The first attempt of the first task of a stage is slow, so that a twin overtakes it."""
+    """The first attempt of the task with the first message is slow, so that a twin overtakes it; each leaves a flag."""
 
     def dawdle(body: bytes, number: int) -> bytes:
         context = TaskContext.get()
         assert context is not None
-        if number == 1 and context.attemptNumber() == 0:
-            Path(flag).touch()
-            time.sleep(SLOW_SECONDS)
+        if number == 1:
+            Path(f"{flag}.{context.attemptNumber()}").touch()
+            if context.attemptNumber() == 0:
+                time.sleep(SLOW_SECONDS)
         return bytes(body)
 
     return F.udf(dawdle, BinaryType())(rows.body, rows.delivery_number)

@@ -88,3 +88,19 @@ def write_text(spark: SparkSession, path: str, text: str) -> None:
         stream.write(bytearray(text.encode()))
     finally:
         stream.close()
+
+
+def exists(spark: SparkSession, path: str) -> bool:
+    """Whether there is a file or folder, wherever Spark can read."""
+    return bool(file_system(spark, path).exists(hadoop_path(spark, path)))
+
+
+def read_text(spark: SparkSession, path: str) -> str | None:
+    """The text of one small file; None: there is none."""
+    if not exists(spark, path):
+        return None
+    stream = file_system(spark, path).open(hadoop_path(spark, path))  # spark.read passes over names with a "_"
+    try:
+        return bytes(stream.readAllBytes()).decode()
+    finally:
+        stream.close()

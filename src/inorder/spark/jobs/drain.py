@@ -7,6 +7,7 @@ ended, the job looks into Spark's commit log and confirms it.
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,12 +18,14 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as all of Spark's documents do
 from pyspark.sql.streaming.query import StreamingQuery
 
-from ...errors import bad_argument
+from ...errors import CheckpointLost, bad_argument
 from ..finishing import finish
 from ..registering import register
+from .archive import exists, read_text, write_text
 from .troubles import told_plainly
 
 CHECKPOINT = "_checkpoint"  # in the archive's folder: readers pass over names that begin so
+DRAINED_BY = "_drained_by"  # the id of the query that writes the archive
 MESSAGES_PER_BATCH = 100_000
 POLL_SECONDS = 1
 
@@ -105,6 +108,7 @@ def drain(
     where = fspath(checkpoint) if checkpoint is not None else f"{fspath(archive)}/{CHECKPOINT}"
     register(spark)
     with told_plainly():
+        check_pair(spark, fspath(archive), where)
         rows = (
             spark.readStream.format("inorder")
             .options(
@@ -129,9 +133,34 @@ def drain(
             .option("checkpointLocation", where)
         )
         query = (writer if follow else writer.trigger(availableNow=True)).start()
+        write_text(spark, f"{fspath(archive)}/{DRAINED_BY}", str(query.id))
     ran = attend(query, progress)
     confirmed = finish(fspath(url), queue, application, where)
     return Drained(messages=ran.messages, batches=ran.batches, confirmed=confirmed, seconds=ran.seconds)
+
+
+def check_pair(spark: SparkSession, archive: str, checkpoint: str) -> None:
+    """Whether archive and checkpoint belong together.
+
+    Spark's file sink passes over a batch whose number the archive has already, and a new checkpoint numbers its batches
+    from 0 again: what is in them would be off the queue, and in no file.
+
+    Raises: CheckpointLost.
+    """
+    described = read_text(spark, f"{checkpoint}/metadata")
+    query = None if described is None else json.loads(described)["id"]
+    writer = read_text(spark, f"{archive}/{DRAINED_BY}")
+    is_written = exists(spark, f"{archive}/_spark_metadata")
+    if query is not None and writer in (None, query):
+        return
+    if writer is not None or is_written:
+        raise CheckpointLost(
+            f"the archive {archive} was written with another checkpoint than {checkpoint}"
+            f"{' (which is not there)' if query is None else ''}, and Spark would pass over batches whose numbers are "
+            "there already. Go on with the checkpoint that belongs to the archive, or drain into a new folder",
+            archive=archive,
+            checkpoint=checkpoint,
+        )
 
 
 def with_date(rows: DataFrame) -> DataFrame:
