@@ -503,9 +503,10 @@ def test_of_a_group_that_goes_between_two_pages_no_other_is_cut(
 def test_a_group_that_only_looks_whole_is_in_no_stretch_behind_large_groups(
     qm: QueueManager, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    groups = interleaved(qm, {b"x": 3, b"z": 2})
+    groups = interleaved(qm, {b"x": 3})
     for number, flags in [(1, Flags.IN_GROUP), (1, Flags.IN_GROUP), (3, Flags.IN_GROUP | Flags.LAST_IN_GROUP)]:
         qm.put("Q", b"y", group_id=b"y".ljust(24), sequence_number=number, flags=flags)
+    groups |= interleaved(qm, {b"z": 2})
     monkeypatch.setattr("inorder.stores.sqlite.claims.HEADS_AT_ONCE", 2)
     app = Application(store_of(qm))
     stretch = Stretch(logical=True, rank=0, first=(1, 0), last=(99, 0), messages=5)
