@@ -31,7 +31,8 @@ from inorder.errors import (
 def tree_of(root: type[InorderError]) -> Iterator[type[InorderError]]:
     yield root
     for each in root.__subclasses__():
-        yield from tree_of(each)
+        if each.__module__ == root.__module__:  # `inorder.formats` has a branch of its own
+            yield from tree_of(each)
 
 
 CLASSES = list(tree_of(InorderError))

@@ -52,6 +52,8 @@
         ├── StoreForeign             the file is not ours
         └── StoreNewer               the store is of a newer release
 
+What files say that are read or written has a branch of its own, `inorder.formats.FormatError`.
+
 An invariant of our own that is broken is none of these: it is an ``AssertionError``, raised by ``assert``.
 
 Every error carries its reason code, and its data as attributes. A warning never raises: it is told on the

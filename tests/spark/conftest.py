@@ -36,7 +36,9 @@ def spark() -> Iterator[SparkSession]:
         .appName("tests of inorder")
         .config("spark.ui.enabled", "false")
         .config("spark.driver.memory", "1g")
-        .config("spark.sql.shuffle.partitions", "4")
+        .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")  # small work, and no more
+        .config("spark.sql.codegen.wholeStage", "false")
+        .config("spark.sql.shuffle.partitions", "2")
         .config("spark.sql.session.timeZone", "UTC")
         .getOrCreate()
     )
