@@ -13,6 +13,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes, Rea
 
 import inorder
 from inorder import OptionsError, QueueCondition
+from inorder.bulk import ClaimReader
 from inorder.errors import CheckpointLost, CheckpointTooOld, Fenced, InorderError, NotFound
 from inorder.spark import finish, release
 from inorder.spark.source import InorderSource
@@ -433,3 +434,19 @@ def test_a_queue_made_anew_under_its_name_is_another_queue(url: str, drain: Make
         drain().latestOffset(end, ALL)
     fresh = drain()
     assert read(fresh, fresh.initialOffset(), fresh.latestOffset(fresh.initialOffset(), ALL)) == [[b"2"]]
+
+
+def test_a_task_that_comes_to_another_store_says_so(url: str, drain: Make, folder: Path) -> None:
+    """As on another machine of a cluster, where the path leads to another file."""
+    put(url, b"1")
+    reader = drain()
+    start = reader.initialOffset()
+    parts = reader.partitions(start, reader.latestOffset(start, ALL))
+    other = str(folder / "other.db")
+    with inorder.connect(other) as qm:
+        qm.create_queue("Q")
+        there = ClaimReader(qm.open("Q", input="shared"), "archive")
+        there.begin()
+    task = drain(url=other)
+    with pytest.raises(QueueCondition, match=r"leads to another queue Q .* run Spark there"):
+        list(task.read(parts[0]))

@@ -24,7 +24,7 @@ from ..handle import Queue
 from ..manager import QueueManager
 from ..rules.ordering import UNSET
 from .arrow import Origin, batches
-from .opening import check_queue, open_store
+from .opening import check_queue, check_same, made_at, open_store
 from .options import SourceOptions
 from .planning import Limits, Planner, limits
 from .versions import Filter, ReadLimit, SupportsTriggerAvailableNow
@@ -44,18 +44,19 @@ class StretchPartition(InputPartition):
     """One stretch of a queue.
 
     Args:
+        made: when its queue was made: a task sees by it that it has come to the right one.
         before: messages that the survey counted before it.
     """
 
-    def __init__(self, stretch: Stretch | None, incarnation: int, before: int) -> None:
+    def __init__(self, stretch: Stretch | None, made: int, before: int) -> None:
         super().__init__(None)
-        self.stretch, self.incarnation, self.before = stretch, incarnation, before
+        self.stretch, self.made, self.before = stretch, made, before
 
 
-def partitions_of(stretches: Iterable[Stretch], incarnation: int, before: int) -> list[StretchPartition]:
+def partitions_of(stretches: Iterable[Stretch], made: int, before: int) -> list[StretchPartition]:
     found = []
     for stretch in stretches:
-        found.append(StretchPartition(stretch, incarnation, before))
+        found.append(StretchPartition(stretch, made, before))
         before += stretch.messages
     return found
 
@@ -67,22 +68,20 @@ def read_partition(options: SourceOptions, partition: InputPartition, schema: pa
         return
     with open_store(options.url) as qm, qm.open(options.queue, browse=True) as queue:
         browser = BulkBrowser(queue)
-        check_incarnation(browser, partition.incarnation, options.queue)
+        check_same(qm, options.queue, partition.made)
         origin = Origin(options.queue, None, partition.before)
         pages = browser.read(partition.stretch)
         for batch in batches(pages, origin, body=options.body, join=options.join_segments):
             yield batch.select(schema.names).cast(schema) if batch.schema != schema else batch
 
 
-def check_incarnation(browser: BulkBrowser, incarnation: int, queue: str) -> None:
-    """Raises: QueueCondition 2041, the queue was deleted and made again."""
-    if browser.incarnation != incarnation:
-        raise QueueCondition(
-            f"{queue} was deleted and made again since this read was planned: plan it anew, a stream with a new "
-            "checkpoint",
-            reason=Reason.OBJECT_CHANGED,
-            queue=queue,
-        )
+def changed(queue: str) -> QueueCondition:
+    """The token of a stream is of another queue: 2041."""
+    return QueueCondition(
+        f"{queue} was deleted and made again since this stream began: begin with a new checkpoint",
+        reason=Reason.OBJECT_CHANGED,
+        queue=queue,
+    )
 
 
 class BrowseReader(DataSourceReader):
@@ -96,11 +95,10 @@ class BrowseReader(DataSourceReader):
     def partitions(self) -> Sequence[InputPartition]:
         options = self._options
         with open_store(options.url) as qm:
-            check_queue(qm, options.queue)
+            made = made_at(qm, check_queue(qm, options.queue).name)
             with qm.open(options.queue, browse=True) as queue:
-                browser = BulkBrowser(queue)
-                survey = browser.survey(options.wanted, slices=options.partitions)
-                found = partitions_of(survey.stretches, browser.incarnation, 0)
+                survey = BulkBrowser(queue).survey(options.wanted, slices=options.partitions)
+                found = partitions_of(survey.stretches, made, 0)
         return found or [StretchPartition(None, 0, 0)]  # Spark wants at least one
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -223,8 +221,7 @@ class BrowseStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         browser = self._browser()
         cursor = browser.cursor(position.token)
         if cursor is None:
-            check_incarnation(browser, -1, self._options.queue)
-        assert cursor is not None
+            raise changed(self._options.queue)
         survey = browser.survey(
             self._wanted(),
             cursor=cursor,
@@ -253,7 +250,8 @@ class BrowseStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 f"the checkpoint has lost an offset: one after {before.shown:,} messages is followed by one that goes "
                 f"on after {upto.since:,}. Begin with a new checkpoint"
             )
-        return partitions_of(upto.stretches, self._browser().incarnation, before.shown)
+        qm = self._planner.manager()
+        return partitions_of(upto.stretches, made_at(qm, check_queue(qm, self._options.queue).name), before.shown)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """What is there of a stretch."""

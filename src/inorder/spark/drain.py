@@ -26,7 +26,7 @@ from ..handle import Queue
 from ..manager import QueueManager
 from . import points
 from .arrow import Origin, batches
-from .opening import check_queue, open_store
+from .opening import check_queue, check_same, made_at, open_store
 from .options import SourceOptions
 from .planning import Limits, Planner, limits
 from .versions import ReadLimit, SupportsTriggerAvailableNow
@@ -35,16 +35,11 @@ Offset = dict[str, Any]
 
 
 class SlicePartition(InputPartition):
-    """A slice of a claim, and the epoch under which it was planned."""
+    """A slice of a claim, the epoch under which it was planned, and of which queue it is."""
 
-    def __init__(self, part: Slice, epoch: int) -> None:
+    def __init__(self, part: Slice, epoch: int, made: int) -> None:
         super().__init__(None)
-        self.part, self.epoch = part, epoch
-
-
-def made_at(qm: QueueManager, queue: str) -> int:
-    """When a local queue was made, in microseconds since 1970: another one of its name is another queue (B-41)."""
-    return round(qm.status(queue).created_at * 1_000_000)
+        self.part, self.epoch, self.made = part, epoch, made
 
 
 def claim_of(offset: Mapping[str, Any], options: SourceOptions, made: int) -> int:
@@ -129,13 +124,14 @@ class DrainReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         points.reached("logged")
         parts = reader.plan(after, upto, self._options.partitions)
         points.reached("planned")
-        return [SlicePartition(part, reader.epoch) for part in parts]
+        return [SlicePartition(part, reader.epoch, self._made_at()) for part in parts]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of a slice."""
         assert isinstance(partition, SlicePartition)
         options, part = self._options, partition.part
         with open_store(options.url, options.application) as qm, qm.open(options.queue, input="shared") as queue:
+            check_same(qm, options.queue, partition.made)
             reader = ClaimReader(queue, options.application, epoch=partition.epoch)
             origin = Origin(options.queue, part.claim, part.delivered)
             for batch in batches(reader.read(part), origin, body=options.body, join=options.join_segments):

@@ -15,8 +15,8 @@ from typing import Any
 
 from ..bulk import LedgerKey
 from ..errors import CheckpointLost, OptionsError
-from .drain import claim_of, made_at
-from .opening import check_queue, open_store
+from .drain import claim_of
+from .opening import check_queue, made_at, open_store
 from .options import DEFAULT_SINK_APPLICATION, SourceOptions, store_path
 
 

@@ -10,7 +10,7 @@ import socket
 from pathlib import Path
 
 from ..attributes import QueueAttributes
-from ..errors import StoreError, WrongQueueType
+from ..errors import QueueCondition, Reason, StoreError, WrongQueueType
 from ..manager import QueueManager, connect
 
 PROGRAM = "inorder.spark"
@@ -42,4 +42,28 @@ def check_queue(qm: QueueManager, queue: str) -> QueueAttributes:
     return qm.attributes(found.base_queue) if found.type == "alias" else found
 
 
-__all__ = ["check_queue", "open_store"]
+def made_at(qm: QueueManager, queue: str) -> int:
+    """When a local queue was made, in microseconds since 1970: another one of its name is another queue (B-41)."""
+    return round(qm.status(queue).created_at * 1_000_000)
+
+
+def check_same(qm: QueueManager, queue: str, made: int) -> None:
+    """Whether a task has come to the queue for which its work was planned.
+
+    Args:
+        made: `made_at` of that queue.
+
+    Raises: QueueCondition 2041, the path leads to another store on this machine, or the queue was made anew meanwhile.
+    """
+    if made_at(qm, check_queue(qm, queue).name) != made:
+        raise QueueCondition(
+            f"on {socket.gethostname()} the store's path leads to another queue {queue} than the one for which this "
+            "work was planned: it was deleted and made again meanwhile (plan the work anew), or this is another "
+            "machine, with another file. A store is used on one machine, by all of its processes: run Spark there "
+            "(master local[*], or a cluster on that machine)",
+            reason=Reason.OBJECT_CHANGED,
+            queue=queue,
+        )
+
+
+__all__ = ["check_queue", "check_same", "made_at", "open_store"]

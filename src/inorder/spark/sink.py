@@ -30,7 +30,7 @@ from ..bulk import LedgerKey, Settled, Staged, Stager
 from ..errors import CallerError, MessageTooBig, OptionsError, QueueCondition
 from ..manager import QueueManager
 from . import points
-from .opening import check_queue, open_store
+from .opening import check_queue, check_same, made_at, open_store
 from .options import SinkOptions
 from .rows import Fault, Judged, check_columns, judge
 from .versions import DataSourceStreamArrowWriter, as_arrow
@@ -78,8 +78,8 @@ class TaskMessage(WriterCommitMessage):
 class Task:
     """One attempt of one task: stages what it is given; if it fails it takes its own back."""
 
-    def __init__(self, options: SinkOptions) -> None:
-        self._options = options
+    def __init__(self, options: SinkOptions, made: int) -> None:
+        self._options, self._made = options, made
         context = TaskContext.get()
         self._partition = 0 if context is None else context.partitionId()
         self._query = (context and context.getLocalProperty(QUERY_ID)) or ""
@@ -89,6 +89,7 @@ class Task:
     def run(self, given: Iterable[pa.RecordBatch]) -> TaskMessage:
         options = self._options
         with open_store(options.url, options.application) as qm:
+            check_same(qm, options.queue, self._made)
             stagers = [self._stager(qm, name) for name in (options.queue, options.bad_rows) if name is not None]
             try:
                 for batch in given:
@@ -201,12 +202,12 @@ class Writer:
         self._schema = schema
         check_columns(schema, options)
         with open_store(options.url, options.application) as qm:
-            check_queue(qm, options.queue)
+            self._made = made_at(qm, check_queue(qm, options.queue).name)
             if options.bad_rows is not None:
                 check_queue(qm, options.bad_rows)
 
     def _run(self, given: Iterable[pa.RecordBatch]) -> TaskMessage:
-        return Task(self._options).run(given)
+        return Task(self._options, self._made).run(given)
 
     def _settle(self, messages: Sequence[WriterCommitMessage | None], query: str, batch: str) -> Settled:
         """The put of all that the tasks have staged."""
