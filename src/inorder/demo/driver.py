@@ -35,8 +35,7 @@ def main() -> None:
         tell("archived", dataclasses.asdict(drained))
         audited = jobs.audit(spark, order["archive"], order["findings"], order="logical", overwrite=True)
         tell("audited", json.loads(audited.as_json()))
-        written = jobs.unload(spark, order["archive"], order["rebuilt"])
-        tell("unloaded", dataclasses.asdict(written))
+        jobs.unload(spark, order["archive"], order["rebuilt"])
 
 
 if __name__ == "__main__":

@@ -37,7 +37,6 @@ QUEUE = "FILES"
 LOADERS = 4
 RULE = "delimiter:\\n\\n"  # paragraphs
 BATCHES = 8  # into about so many micro-batches the files fall
-MESSAGES_PER_BATCH_MIN = 1
 FILES_MIN = 10
 TELL_SECONDS = 5.0
 PATIENCE_SECONDS = 600.0
@@ -78,11 +77,11 @@ class Planted:
 class Child:
     """A process of the job, with the lines that it tells."""
 
-    def __init__(self, name: str, module: str, *arguments: str, log: Path) -> None:
+    def __init__(self, name: str, module: str, log: Path) -> None:
         self.name, self._log = name, log
         with log.open("wb") as errors:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", module, *arguments],
+                [sys.executable, "-m", module],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=errors,
@@ -158,7 +157,6 @@ class Facts:
     killed_at: int = 0
     lives: int = 0
     audited: dict[str, Any] = field(default_factory=dict)
-    unloaded: dict[str, Any] = field(default_factory=dict)
     different: list[str] = field(default_factory=list)
 
 
@@ -185,9 +183,9 @@ class Job:
     def say(self, text: str) -> None:
         print(f"{self.seconds:6.1f} s  {text}", flush=True)
 
-    def child(self, name: str, module: str, *arguments: str) -> Child:
-        log = self.work / f"{name.replace(' ', '-')}.log"
-        child = Child(name, f"inorder.demo.{module}", *arguments, log=log)
+    def driver(self, name: str) -> Child:
+        """A new process that runs Spark."""
+        child = Child(name, "inorder.demo.driver", self.work / f"{name.replace(' ', '-')}.log")
         self._children.append(child)
         return child
 
@@ -196,7 +194,7 @@ class Job:
             child.kill()
 
     def run(self) -> Facts:
-        driver = self.child("driver 1", "driver")  # Spark starts while the files are loaded
+        driver = self.driver("driver 1")  # Spark starts while the files are loaded
         with connect(self.store, program="conductor") as qm:
             qm.create_queue(QUEUE)
             self._load()
@@ -248,11 +246,11 @@ class Job:
             "archive": str(self.work / "archive"),
             "findings": str(self.output / "audit"),
             "rebuilt": str(self.work / "rebuilt"),
-            "messages_per_batch": max(MESSAGES_PER_BATCH_MIN, self.facts.messages // BATCHES),
+            "messages_per_batch": max(1, self.facts.messages // BATCHES),
         }
         self._live(driver, order, dies_after=2)
         self.say(f"the driver was killed after {self.facts.killed_at:,} messages, and is started again")
-        self._live(self.child("driver 2", "driver"), order)
+        self._live(self.driver("driver 2"), order)
 
     def _live(self, driver: Child, order: dict[str, Any], dies_after: int | None = None) -> None:
         self.facts.lives += 1
@@ -272,8 +270,6 @@ class Job:
             elif what == "audited":
                 self.facts.audited = value
                 self.say("audited; the files are written back")
-            elif what == "unloaded":
-                self.facts.unloaded = value
         driver.end()
         if dies_after is not None:
             raise DemoFailed("the driver had ended before it could be killed: give it more files")

@@ -210,8 +210,10 @@ class Report(WriterCommitMessage):
     Args:
         files, messages, size: how many, and how many bytes.
         failed: files that could not be written; `troubles` are the first of them.
+        rows: that came, of files written or not.
     """
 
+    rows: int = 0
     files: int = 0
     messages: int = 0
     size: int = 0
@@ -219,6 +221,7 @@ class Report(WriterCommitMessage):
     troubles: list[Trouble] = field(default_factory=list)
 
     def add(self, other: Report) -> None:
+        self.rows += other.rows
         self.files += other.files
         self.messages += other.messages
         self.size += other.size
@@ -240,7 +243,6 @@ class _Writer(DataSourceArrowWriter):
 
     def __init__(self, options: Mapping[str, str]) -> None:
         self._target, self._report = options["target"], options["report"]
-        self._existing: Any = options.get("existing", "same")
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         total = Report()
@@ -254,11 +256,15 @@ class _Writer(DataSourceArrowWriter):
 
 
 class FilesWriter(_Writer):
-    """Files from messages that come group by group, each in order: columns as `MEMBER`."""
+    """Files from messages that come group by group, each in order: columns as `MEMBER`; option existing."""
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        super().__init__(options)
+        self._existing: Any = options["existing"]
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         report = Report()
-        rows = (_Member(*row) for row in rows_of(iterator))
+        rows = (_Member(*row) for row in rows_of(_counted(iterator, report)))
         for (_, group_id), members in itertools.groupby(rows, key=lambda row: (row.queue, row.group_id)):
             self._rebuild(group_id, members, report)
         return report
@@ -277,6 +283,13 @@ class FilesWriter(_Writer):
             report.add(Report(failed=1, troubles=[Trouble(path, group_id.hex(), str(trouble))]))
         else:
             report.add(Report(files=1, messages=messages, size=size))
+
+
+def _counted(batches: Iterable[pa.RecordBatch], report: Report) -> Iterator[pa.RecordBatch]:
+    """The same, noting how many rows come."""
+    for batch in batches:
+        report.rows += batch.num_rows
+        yield batch
 
 
 class _Member(NamedTuple):

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from ..bulk import NAME_LENGTH_MAX
 from ..errors import OptionsError, Reason, bad_argument, nearest_names
 from ..options import AskedOrder, GetOptions
 from .schema import Body
@@ -145,7 +146,7 @@ OPTIONS = (
     Option(
         "application",
         "application",
-        name_of(200),
+        name_of(NAME_LENGTH_MAX),
         "Who reads (drain: required, one live query each) or writes (part of the ledger's key; default: spark).",
     ),
     Option("mode", "mode", one_of("browse", "drain"), "browse removes nothing; drain removes, exactly once.", READS),
@@ -182,7 +183,7 @@ OPTIONS = (
     Option(
         "transaction",
         "transaction",
-        name_of(200),
+        name_of(NAME_LENGTH_MAX),
         "Names this write: a second one under the name puts nothing.",
         ("batch write",),
         "a stream's batches have numbers, which are used",

@@ -30,6 +30,7 @@ from ..bulk import LedgerKey, Settled, Staged, Stager
 from ..errors import CallerError, MessageTooBig, OptionsError, QueueCondition
 from ..manager import QueueManager
 from . import points
+from .batches import batch_of
 from .opening import check_queue, check_same, made_at, open_store
 from .options import SinkOptions
 from .rows import Fault, Judged, check_columns, judge
@@ -84,7 +85,7 @@ class Task:
         self._partition = 0 if context is None else context.partitionId()
         self._query = (context and context.getLocalProperty(QUERY_ID)) or ""
         self._batch = (context and context.getLocalProperty(BATCH_ID)) or ""
-        self._rows = self._high_priorities = self._bad = 0
+        self._rows = self._high_priorities = 0
 
     def run(self, given: Iterable[pa.RecordBatch]) -> TaskMessage:
         options = self._options
@@ -323,8 +324,7 @@ def as_batches(rows: Iterator[Any], schema: StructType) -> Iterator[pa.RecordBat
     """Spark's rows as record batches."""
     arrow = as_arrow(schema)
     while some := list(islice(rows, ROWS_AT_ONCE)):
-        columns = [pa.array(values, field.type) for values, field in zip(zip(*some, strict=True), arrow, strict=True)]
-        yield pa.RecordBatch.from_arrays(columns, schema=arrow)
+        yield batch_of(some, arrow)
 
 
 def refuse_overwrite(overwrite: bool) -> None:

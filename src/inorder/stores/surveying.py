@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from ..message import Place
-from ..options import GetOptions
 from ..rules.grouping import Wanted
 from ..rules.ordering import UNSET, Cursor
 from .claims import Stretch
@@ -28,9 +27,9 @@ class Cut(NamedTuple):
     messages: int
 
 
-def looked_for(options: GetOptions) -> Wanted:
-    """What a survey with these options looks for: messages, or the heads of whole groups."""
-    return Wanted(heads=True, needs="group") if options.logical else Wanted()
+def looked_for(*, logical: bool) -> Wanted:
+    """What is read in bulk: messages, or in logical order the heads of whole groups."""
+    return Wanted(heads=True, needs="group") if logical else Wanted()
 
 
 def within(shown: Iterable[Shown], most: int, most_bytes: int) -> list[Shown]:

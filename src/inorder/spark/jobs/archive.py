@@ -54,7 +54,7 @@ def check_target(spark: SparkSession, name: str, folder: str | PathLike[str], *,
         ArgumentError: it is there already, and may not be overwritten.
     """
     path = fspath(folder)
-    if not overwrite and file_system(spark, path).exists(hadoop_path(spark, path)):
+    if not overwrite and exists(spark, path):
         raise bad_argument(name, path, "a folder that is not there yet, unless overwrite=True")
     return path
 

@@ -63,9 +63,12 @@ def unload(
     found = members.select(*MEMBER.names).join(of_files, [*MEMBER_OF], "left_semi")
     by_group = found.select(*MEMBER.names).repartition(*MEMBER_OF)
     report = _write(by_group.sortWithinPartitions(*MEMBER.names[:4]), "inorder-files", place, existing=existing)
-    others = rows.count() - found.count()
     return Unloaded(
-        files=report.files, size=report.size, failed=report.failed, troubles=tuple(report.troubles), others=others
+        files=report.files,
+        size=report.size,
+        failed=report.failed,
+        troubles=tuple(report.troubles),
+        others=rows.count() - report.rows,
     )
 
 

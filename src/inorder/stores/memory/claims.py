@@ -218,7 +218,7 @@ def _reader(handle: MemoryHandle, verb: MemoryTransaction, horizon: int | None) 
 
 def _shown(queue: MemoryQueue, reader: Reader, request: SurveyRequest, *, strict: bool) -> Iterator[Shown]:
     """What the browse would show, in order; strictly, of each level what stands before its first pending message."""
-    wanted = looked_for(request.options)
+    wanted = looked_for(logical=request.options.logical)
     blocked: set[int] = set()
     for standing in _standings(queue, reader, wanted, logical=request.options.logical):
         rank = standing.place.rank

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from ...attributes import QueueAttributes
 from ...message import ANY_GROUP, Place
-from ...rules.grouping import NOTHING_OPEN, GroupState, Members, Wanted
+from ...rules.grouping import NOTHING_OPEN, GroupState, Members
 from ...rules.lifecycle import Event, State, step
 from ...rules.ordering import UNSET, Cursor, read_order
 from ...rules.puts import Program
@@ -36,7 +36,7 @@ from ..claims import (
     SurveyRequest,
 )
 from ..rows import Reader, Row, available, is_in_sight
-from ..surveying import Cut, moved, stretches
+from ..surveying import Cut, looked_for, moved, stretches
 from . import owners
 from .catalog import SqliteCatalog
 from .handles import SqliteHandle
@@ -106,7 +106,7 @@ class Levels:
         self.queue, self.reader, self.cursor, self.logical, self.strict = queue, reader, cursor, logical, strict
         self.most = self.reach = most
         self.unusual = False
-        self._wanted = Wanted(heads=True, needs="group") if logical else Wanted()  # as `surveying.looked_for`
+        self._wanted = looked_for(logical=logical)
 
     def __iter__(self) -> Iterator[Range]:
         for rank in self.queue.ranks():
