@@ -1,57 +1,45 @@
-"""The command `inorder`: thin, and small in this stage."""
+"""The command `inorder`: thin, over what any program can call."""
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
 
-from .. import __version__, demo
-from ..demo import files
-from ..testing.__main__ import main as run_scenarios
-from . import pipeline
+import click
+
+from ..errors import InorderError
+from .app import app
+from .output import Output
+from .running import INTERRUPTED, NO, WRONG, record_of_error, status_of
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Runs the command; returns its exit status."""
+    """Runs the command; returns its exit status, which `cli.running` explains."""
+    given = sys.argv[1:] if arguments is None else arguments
+    output = Output(as_json="--json" in given)
     try:
-        return _run(sys.argv[1:] if arguments is None else arguments)
+        return app.main(given, prog_name="inorder", standalone_mode=False) or 0
+    except InorderError as error:
+        output.error(str(error), record_of_error(error))
+        return status_of(error)
+    except click.ClickException as error:
+        return _refused(error, output)
+    except (click.Abort, KeyboardInterrupt):
+        output.note("interrupted; nothing is held")
+        return INTERRUPTED
     except BrokenPipeError:  # whoever read the output has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
+        return NO
 
 
-def _run(given: list[str]) -> int:
-    parser = argparse.ArgumentParser(
-        prog="inorder",
-        description="A message queue manager that keeps its promises about order.",
-        epilog="example: inorder scenarios my_scenarios.txt",
-    )
-    parser.add_argument("--version", action="version", version=f"inorder {__version__}")
-    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    shown = commands.add_parser(
-        "demo",
-        help="show order on a queue; or the main job: real files through queue and Spark, with kills on the way",
-        description="order (the default) shows order on a queue, by several processes on one file in a temporary "
-        "folder: physical and logical order, whole groups, relaxed and strict readers, confirm ids and locks, waits "
-        "across processes, and processes that are killed. It takes a few seconds, needs no set-up, and leaves nothing "
-        "behind. files is the main job: a folder of files is put on a queue by several processes, drained by Spark "
-        "exactly once, audited, written back and compared; a loader and Spark's driver are killed on the way. It "
-        "needs inorder[spark] and Java 17, and takes a few minutes.",
-        epilog="example: inorder demo files ~/src --output report. Exit status: 0 all was as documented; 1 something "
-        "was not; 2 a process failed. NO_COLOR is heeded.",
-    )
-    shown.add_argument("what", nargs="?", choices=("order", "files"), default="order")
-    shown.add_argument("folder", nargs="?", metavar="DIR", help="of files; default: Python's standard library")
-    shown.add_argument("--output", default="inorder-demo", metavar="DIR", help="of files: where the audit goes")
-    pipeline.add_parser(commands)
-    scenarios = commands.add_parser("scenarios", help="run scenario tables", add_help=False)
-    scenarios.add_argument("rest", nargs=argparse.REMAINDER)
-    if given[:1] == ["scenarios"]:
-        return run_scenarios(given[1:], program="inorder scenarios")
-    chosen = parser.parse_args(given)
-    if chosen.command == "pipeline":
-        return pipeline.run(chosen)
-    if chosen.what == "files":
-        return files.main(chosen.folder, chosen.output)
-    return demo.main()
+def _refused(error: click.ClickException, output: Output) -> int:
+    """Says what is wrong with a call; with the usage of the command where people read."""
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        error.show()
+        return WRONG
+    text = error.format_message()
+    if isinstance(error, click.UsageError) and error.ctx is not None and not output.as_json:
+        output.note(error.ctx.get_usage())
+        text = f"{text} See '{error.ctx.command_path} --help'."
+    output.error(text, {"error": text, "class": type(error).__name__, "exit_status": WRONG})
+    return WRONG

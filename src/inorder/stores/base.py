@@ -276,6 +276,10 @@ class Store(ClaimVerbs, StagingVerbs, Protocol):
         """Deletes a queue. Raises: ObjectInUse 2042 while open, QueueNotEmpty 2055."""
         ...
 
+    def clear_queue(self, name: str) -> int:
+        """Removes all messages of a local queue, locked ones too; how many. Raises: as `delete_queue`; 2001."""
+        ...
+
     def queues(self) -> list[QueueAttributes]:
         """All queues by name."""
         ...

@@ -140,16 +140,28 @@ class Catalog(ABC):
 
     def check_delete(self, name: str, *, purge: bool) -> None:
         definition = self.definition(name)
+        self._check_closed(definition)
+        if definition.type == "local":
+            self._check_empty(name, purge=purge)
+
+    def check_clear(self, name: str) -> None:
+        """All messages go from a queue that nobody has open, and where no unit of work holds any, as in MQSC."""
+        definition = self.definition(name)
+        if definition.type != "local":
+            raise WrongQueueType(f"{name} is of type {definition.type}: only a local queue has messages", queue=name)
+        self._check_closed(definition)
+        self._check_empty(name, purge=True)
+
+    def _check_closed(self, definition: QueueAttributes) -> None:
+        name = definition.name
         open_handles = self.opens_as(name)
         if open_handles:
             raise ObjectInUse(
                 f"{name} is open, by {open_handles} handle(s); calls by name hold one until close_queue({name!r})",
                 queue=name,
             )
-        if definition.type == "local":
-            if self.opens(name):
-                raise ObjectInUse(f"{name} is open through an alias", queue=name)
-            self._check_empty(name, purge=purge)
+        if definition.type == "local" and self.opens(name):
+            raise ObjectInUse(f"{name} is open through an alias", queue=name)
 
     def check_delete_at_close(self, name: str, queue: QueueAttributes, *, purge: bool) -> None:
         """Only dynamic queues are deleted at close, and only when nobody else uses them (R4.3)."""

@@ -222,6 +222,17 @@ class MemoryStore(MemoryClaims):
                 self._vanish(verb, queue)
             self._handles.other_definitions.pop(name, None)
 
+    def clear_queue(self, name: str) -> int:
+        with self._verb() as verb:
+            if isinstance(name, str) and name in self._handles.queues:
+                verb.discard(self._handles.queues[name])
+            self._handles.check_clear(name)
+            queue = self._handles.queues[name]
+            rows = list(queue.all_rows())
+            for row in rows:
+                verb.remove(queue, row)
+            return len(rows)
+
     def queues(self) -> list[QueueAttributes]:
         with self._verb():
             return self._handles.definitions()

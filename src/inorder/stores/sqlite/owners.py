@@ -19,7 +19,7 @@ from .codec import Codec
 from .handles import SqliteConnection, SqliteHandle
 from .home import Home
 from .points import reached
-from .shelf import NARROW_COLUMNS
+from .shelf import NARROW_COLUMNS, SqliteQueue
 from .staged import drop_staging
 from .statements import statement
 from .transaction import SqliteTransaction
@@ -56,6 +56,7 @@ END_UNITS_OF_QUEUE = statement("end units of queue")
 END_CLAIMS_OF_QUEUE = statement("end claims of queue")
 END_ACCOUNTS_OF_QUEUE = statement("end accounts of queue")
 END_ENTRIES_OF_QUEUE = statement("end entries of queue")
+END_LOCKS_OF_QUEUE = statement("end locks of queue")
 STAGINGS_OF_QUEUE = statement("stagings of queue")
 FORGET_LEDGER_OF_QUEUE = statement("forget ledger of queue")
 END_TALLY = statement("end tally")
@@ -288,9 +289,7 @@ def _end_holds(verb: SqliteTransaction, handle: int, number: int) -> None:
 
 def vanish(home: Home, verb: SqliteTransaction, number: int) -> None:
     """A queue goes, with all that is on it."""
-    verb.touch(verb.queue(number))
-    verb.execute(LEAVE_CONTENTS_OF_QUEUE, (number,))
-    verb.execute(REMOVE_MESSAGES_OF_QUEUE, (number,))
+    clear(home, verb, verb.queue(number))
     verb.execute(END_CLAIMS_OF_QUEUE, (number,))
     verb.execute(END_ACCOUNTS_OF_QUEUE, (number,))
     for unit, messages, size in verb.execute(STAGINGS_OF_QUEUE, (number,)).fetchall():
@@ -299,8 +298,19 @@ def vanish(home: Home, verb: SqliteTransaction, number: int) -> None:
     verb.execute(END_UNITS_OF_QUEUE, (number,))
     verb.execute(END_ENTRIES_OF_QUEUE, (number,))
     verb.execute(END_TALLY, (number,))
-    home.has_leftovers = True
     undefine(verb, SqliteCatalog(verb), number)
+
+
+def clear(home: Home, verb: SqliteTransaction, queue: SqliteQueue) -> int:
+    """All messages of a queue go, in whatever state, with the lock ids that hold them; how many were in its depth."""
+    verb.touch(queue)
+    verb.execute(LEAVE_CONTENTS_OF_QUEUE, (queue.id,))
+    verb.execute(REMOVE_MESSAGES_OF_QUEUE, (queue.id,))
+    verb.execute(END_LOCKS_OF_QUEUE, (queue.id,))
+    removed = queue.depth
+    queue.count(-removed)
+    home.has_leftovers = True
+    return removed
 
 
 def undefine(verb: SqliteTransaction, catalog: SqliteCatalog, number: int) -> None:

@@ -182,6 +182,10 @@ DELETE FROM message WHERE id IN (
 -- Confirm ids and lock ids live and end with their queue.
 DELETE FROM unit WHERE queue = ?;
 
+-- name: end locks of queue
+-- A lock id that locks nothing is forgotten.
+DELETE FROM unit WHERE queue = ? AND kind = 'lock';
+
 -- name: end entries of queue
 -- And who was inside groups on it.
 DELETE FROM entered WHERE queue = ?;

@@ -218,6 +218,19 @@ class SqliteStore(StagingVerbs, SqliteClaims):
         self._unless_dead(once, ObjectInUse, QueueNotEmpty)
         self._remove_leftovers()
 
+    def clear_queue(self, name: str) -> int:
+        def once() -> int:
+            with self.verb() as verb:
+                catalog = SqliteCatalog(verb)
+                if catalog.definition(name).type == "local":
+                    verb.discard(verb.queue(catalog.number(name), name))
+                catalog.check_clear(name)
+                return owners.clear(self, verb, verb.queue(catalog.number(name), name))
+
+        removed = self._unless_dead(once, ObjectInUse, QueueNotEmpty)
+        self._remove_leftovers()
+        return removed
+
     def queues(self) -> list[QueueAttributes]:
         with self.verb(writes=False) as verb:
             return SqliteCatalog(verb).definitions()

@@ -1,0 +1,26 @@
+"""The tree of commands."""
+
+from __future__ import annotations
+
+import click
+
+from .. import __version__
+from .queues import queue
+from .running import Group
+from .showing import demo, scenarios
+
+HELP = """A message queue manager that keeps its promises about order.
+
+A store is one file. Name it with --store, or once with INORDER_STORE. Every command takes --json, and --help ends
+with an example.
+"""
+
+
+@click.group(cls=Group, help=HELP, epilog="Example: inorder queue create ORDERS --store orders.db")
+@click.version_option(__version__, prog_name="inorder", message="%(prog)s %(version)s")
+def app() -> None:
+    """The root of the commands."""
+
+
+for command in (queue, demo, scenarios):
+    app.add_command(command)

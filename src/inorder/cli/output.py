@@ -1,0 +1,184 @@
+"""What a command prints: text for people, one JSON object a line for machines.
+
+Answers go to standard output, everything else (progress, notes, questions, errors) to standard error. Colours are
+there only where somebody looks, and not where NO_COLOR is set. Whatever comes from a message, a name or another
+program goes through `plain` before it is shown, so that it cannot steer the terminal.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import datetime, timezone
+from typing import Any, Protocol
+
+import click
+from rich import box
+from rich.console import Console, RenderableType
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table
+from rich.text import Text
+
+PIPED_WIDTH = 4000  # no line of a table is cut where a program reads it
+SHOWN_AFTER_SECONDS = 1.0
+
+Record = Mapping[str, Any]
+
+
+class Advance(Protocol):
+    """Tells a progress display how far the work is; `total` where it is known."""
+
+    def __call__(self, done: int, total: int | None = None, /) -> None: ...
+
+
+class Output:
+    """The two streams of a command, and how its answers are written.
+
+    Args:
+        as_json: answers and errors are JSON objects, one a line.
+    """
+
+    def __init__(self, *, as_json: bool) -> None:
+        self.as_json = as_json
+        self.console = _console(stderr=False)
+        self.notes = _console(stderr=True)
+
+    def tell(self, record: Record, text: RenderableType) -> None:
+        """One answer: the record as JSON, or the text."""
+        if self.as_json:
+            self.line(record)
+        else:
+            self.console.print(text)
+
+    def line(self, record: Record) -> None:
+        """A record as one line of JSON."""
+        click.echo(json.dumps(record, ensure_ascii=False))
+
+    def listing(self, records: Iterable[Record], columns: Mapping[str, str], *, nothing: str) -> None:
+        """Many answers: a line of JSON each, or one table.
+
+        Args:
+            columns: the headings, by the key that stands below each.
+            nothing: what people are told if there is no answer.
+        """
+        if self.as_json:
+            for record in records:
+                self.line(record)
+            return
+        rows = list(records)
+        if not rows:
+            self.note(nothing)
+            return
+        numbers = [columns[key] for key in columns if any(isinstance(row[key], int) for row in rows)]
+        made = table(columns.values(), right=numbers)
+        for row in rows:
+            made.add_row(*(shown(row[key]) for key in columns))
+        self.console.print(made)
+
+    def note(self, text: str) -> None:
+        """Something beside the answer, for people; machines are not told."""
+        if not self.as_json:
+            self.notes.print(Text(plain(text)))
+
+    def error(self, text: str, record: Record) -> None:
+        """What went wrong, in one line."""
+        if self.as_json:
+            click.echo(json.dumps(record, ensure_ascii=False), err=True)
+        else:
+            self.notes.print(Text.assemble(("inorder: ", "bold red"), plain(text)))
+
+    @contextmanager
+    def progress(self, what: str, unit: str) -> Iterator[Advance]:
+        """A bar for work that takes longer than a second; nothing where nobody looks."""
+        columns = (
+            SpinnerColumn(),
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn(unit),
+            TimeElapsedColumn(),
+        )
+        hidden = self.as_json or not self.notes.is_terminal
+        with Progress(*columns, console=self.notes, transient=True, disable=hidden, refresh_per_second=5) as bar:
+            task = bar.add_task(what, total=None, visible=False)
+
+            def advance(done: int, total: int | None = None) -> None:
+                elapsed = bar.tasks[0].elapsed or 0.0
+                bar.update(task, completed=done, total=total, visible=elapsed >= SHOWN_AFTER_SECONDS)
+
+            yield advance
+
+    def confirm(self, question: str, *, yes: bool) -> None:
+        """Asks before something that cannot be taken back. Raises: click.UsageError, nobody can be asked."""
+        if yes:
+            return
+        if not sys.stdin.isatty():
+            raise click.UsageError(f"{question} Say --yes: there is no terminal to ask at.")
+        if not click.confirm(plain(question), err=True):
+            raise click.Abort
+
+
+def table(headings: Iterable[str], *, right: Sequence[str] = ()) -> Table:
+    """An empty table in the command's style; the headings in `right` stand above numbers."""
+    made = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold", show_edge=False)
+    for heading in headings:
+        made.add_column(heading, justify="right" if heading in right else "left", overflow="fold")
+    return made
+
+
+def plain(text: str) -> str:
+    """The text with what a terminal would obey, or a reader could not see, written as escapes."""
+    return "".join(one if _is_harmless(one) else one.encode("unicode_escape").decode() for one in text)
+
+
+def _is_harmless(one: str) -> bool:
+    return one == " " or unicodedata.category(one)[0] not in "CZ"
+
+
+def when(seconds: float | None) -> str | None:
+    """A time as machines are told it: ISO 8601 in UTC, with microseconds."""
+    if seconds is None:
+        return None
+    return datetime.fromtimestamp(seconds, tz=timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def span(seconds: float | None) -> str:
+    """A duration as people are told it: 0.4 s, 12 s, 5 min, 3 h, 2 d."""
+    if seconds is None:
+        return ""
+    for unit, length in (("d", 86_400), ("h", 3_600), ("min", 60)):
+        if seconds >= 2 * length:
+            return f"{seconds / length:.0f} {unit}"
+    return f"{seconds:.0f} s" if seconds >= 10 else f"{max(seconds, 0.0):.1f} s"
+
+
+def count(number: int, noun: str) -> str:
+    """1 message, 2 messages, 1,000 messages."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def size(length: int) -> str:
+    """A number of bytes as people are told it: 999, 4.2 K, 17 M."""
+    value = float(length)
+    for unit in ("", " K", " M"):
+        if value < 999.5:
+            return f"{value:.1f}{unit}" if unit and value < 10 else f"{value:.0f}{unit}"
+        value /= 1024
+    return f"{value:.1f} G"
+
+
+def shown(value: object) -> Text:
+    """A value as people are told it."""
+    if isinstance(value, bool):
+        return Text("yes" if value else "no")
+    if isinstance(value, int):
+        return Text(f"{value:,}")
+    return Text("" if value is None else plain(str(value)))
+
+
+def _console(*, stderr: bool) -> Console:
+    looked_at = (sys.stderr if stderr else sys.stdout).isatty()
+    return Console(stderr=stderr, highlight=False, markup=False, emoji=False, width=None if looked_at else PIPED_WIDTH)

@@ -1,0 +1,193 @@
+"""`inorder queue`: define, change, show, clear and delete queues."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from fnmatch import fnmatchcase
+from typing import Any, TypeVar
+
+import click
+
+from .. import QueueManager
+from ..attributes import QUEUE_ATTRIBUTES, Attribute, QueueAttributes
+from .output import count, plain, shown, table, when
+from .running import Group, Run, as_json_value, queue_names, says_yes, takes_store
+
+F = TypeVar("F", bound=Callable[..., Any])
+OPTIONS = [name for name in QUEUE_ATTRIBUTES if name not in ("name", "type")]
+MAKERS = {"local": "create_queue", "alias": "create_alias", "model": "create_model"}
+TIMES = ("created_at", "altered_at")
+STATUS_IN_MQ = {
+    "current_depth": "CurrentQDepth",
+    "open_input_count": "OpenInputCount",
+    "open_output_count": "OpenOutputCount",
+    "uncommitted": "UNCOM",
+    "created_at": "CreationDate, CreationTime",
+    "altered_at": "AlterationDate, AlterationTime",
+}
+COLUMNS = {
+    "queue": "queue",
+    "type": "type",
+    "depth": "depth",
+    "uncommitted": "uncommitted",
+    "delivery": "delivery",
+    "order": "order",
+    "read_order": "read order",
+    "open_input_count": "readers",
+    "open_output_count": "writers",
+    "description": "description",
+}
+
+
+@click.group("queue", cls=Group, epilog="Example: inorder queue list --store orders.db")
+def queue() -> None:
+    """Create, alter, show, list, clear and delete queues."""
+
+
+def seconds_or_none(value: str) -> float | None:
+    """A number of seconds, or "none"."""
+    return None if value == "none" else float(value)
+
+
+def _option(attribute: Attribute) -> Callable[[F], F]:
+    """The option for an attribute, as its declaration says; the attribute itself checks the value."""
+    word = attribute.name.replace("_", "-")
+    match attribute.kind:
+        case "boolean":
+            return click.option(f"--{word}/--no-{word}", attribute.name, default=None, help=attribute.doc)
+        case "choice":
+            values: dict[str, Any] = {"type": click.Choice(attribute.choices)}
+        case "integer":
+            values = {"type": int, "metavar": f"{attribute.minimum}..{attribute.maximum}"}
+        case "seconds":
+            values = {"type": seconds_or_none, "metavar": "SECONDS|none"}
+        case "text" | "name":
+            values = {"type": str, "metavar": attribute.kind.upper()}
+    return click.option(f"--{word}", attribute.name, help=attribute.doc, **values)
+
+
+def takes_attributes(function: F) -> F:
+    """Gives a command an option for each attribute but name and type, and its function those given, as `changes`."""
+
+    @click.pass_context
+    @functools.wraps(function)
+    def command(context: click.Context, *given: Any, **named: Any) -> Any:
+        values = {name: named.pop(name) for name in OPTIONS}
+        source = click.core.ParameterSource.COMMANDLINE
+        changes = {name: value for name, value in values.items() if context.get_parameter_source(name) is source}
+        return function(*given, changes=changes, **named)
+
+    for name in reversed(OPTIONS):
+        command = _option(QUEUE_ATTRIBUTES[name])(command)
+    return command  # type: ignore[return-value]
+
+
+@queue.command("create", example="inorder queue create ORDERS --order commit --read-order strict --store orders.db")
+@click.argument("name")
+@click.option("--type", "kind", type=click.Choice(tuple(MAKERS)), default="local", show_default=True)
+@takes_attributes
+@takes_store
+def create(run: Run, name: str, kind: str, changes: dict[str, Any]) -> None:
+    """Define a queue, and make the store if it is missing.
+
+    NAME is 1 to 48 characters out of A-Z a-z 0-9 . / _ %
+    """
+    with run.opened(make=True) as qm:
+        getattr(qm, MAKERS[kind])(name, **changes)
+    run.output.tell({"queue": name, "type": kind, "done": "created"}, f"created {kind} queue {name}")
+
+
+@queue.command("alter", example="inorder queue alter ORDERS --max-depth 100000 --no-put-allowed --store orders.db")
+@click.argument("name", shell_complete=queue_names)
+@takes_attributes
+@takes_store
+def alter(run: Run, name: str, changes: dict[str, Any]) -> None:
+    """Change attributes; messages on the queue keep their places."""
+    if not changes:
+        raise click.UsageError("Nothing to change: name at least one attribute.")
+    with run.opened() as qm:
+        qm.alter_queue(name, **changes)
+    told = ", ".join(f"{one} {plain(str(value))}" for one, value in changes.items())
+    run.output.tell({"queue": name, "done": "altered", "changes": changes}, f"altered {name}: {told}")
+
+
+@queue.command("show", example="inorder queue show ORDERS --store orders.db")
+@click.argument("name", shell_complete=queue_names)
+@takes_store
+def show(run: Run, name: str) -> None:
+    """Show a queue's attributes and status."""
+    with run.opened() as qm:
+        found = qm.inquire(name)
+    if run.output.as_json:
+        run.output.line({one: when(value) if one in TIMES else as_json_value(value) for one, value in found.items()})
+        return
+    made = table(("attribute", "value", "in MQ"))
+    for one, value in found.items():
+        if one in QUEUE_ATTRIBUTES and found["type"] not in QUEUE_ATTRIBUTES[one].applies_to:
+            continue
+        mq = QUEUE_ATTRIBUTES[one].mq_name if one in QUEUE_ATTRIBUTES else STATUS_IN_MQ[one]
+        made.add_row(one.replace("_", "-"), when(value) if one in TIMES else shown(value), mq or "")
+    run.output.console.print(made)
+
+
+@queue.command("list", example="inorder queue list 'ORDERS.*' --store orders.db")
+@click.argument("pattern", default="*")
+@takes_store
+def list_queues(run: Run, pattern: str) -> None:
+    """List queues with their depth and their kind of order.
+
+    PATTERN chooses by name: * is any text, ? any character.
+    """
+    with run.opened() as qm:
+        records = [_summary(qm, one) for one in qm.queues() if fnmatchcase(one.name, pattern)]
+    where = f"no queue fits {pattern!r}" if pattern != "*" else "the store has no queues"
+    run.output.listing(records, COLUMNS, nothing=where)
+
+
+def _summary(qm: QueueManager, one: QueueAttributes) -> dict[str, Any]:
+    status = None if one.type == "model" else qm.status(one.name)
+    return {
+        "queue": one.name,
+        "type": one.type,
+        "depth": status and status.current_depth,
+        "uncommitted": status and status.uncommitted,
+        "delivery": one.delivery,
+        "order": one.order,
+        "read_order": one.read_order,
+        "open_input_count": status and status.open_input_count,
+        "open_output_count": status and status.open_output_count,
+        "description": one.description,
+    }
+
+
+@queue.command("clear", example="inorder queue clear ORDERS --yes --store orders.db")
+@click.argument("name", shell_complete=queue_names)
+@says_yes
+@takes_store
+def clear(run: Run, name: str, yes: bool) -> None:
+    """Remove all messages from a queue that no unit of work and no lock holds.
+
+    Refused while a message is uncommitted, locked or claimed: unit, lock and claim say by whom.
+    """
+    with run.opened() as qm:
+        depth = qm.depth(name)
+        run.output.confirm(f"Remove {count(depth, 'message')} from {name}?", yes=yes)
+        removed = qm.clear_queue(name)
+    run.output.tell(
+        {"queue": name, "done": "cleared", "messages": removed}, f"removed {count(removed, 'message')} from {name}"
+    )
+
+
+@queue.command("delete", example="inorder queue delete ORDERS --purge --store orders.db")
+@click.argument("name", shell_complete=queue_names)
+@click.option("--purge", is_flag=True, help="Also with the messages on it.")
+@says_yes
+@takes_store
+def delete(run: Run, name: str, purge: bool, yes: bool) -> None:
+    """Delete a queue; one that has messages only with --purge."""
+    with run.opened() as qm:
+        if purge and qm.attributes(name).type == "local" and (depth := qm.depth(name)):
+            run.output.confirm(f"Delete {name} with {count(depth, 'message')}?", yes=yes)
+        qm.delete_queue(name, purge=purge)
+    run.output.tell({"queue": name, "done": "deleted"}, f"deleted queue {name}")

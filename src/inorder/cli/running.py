@@ -1,0 +1,166 @@
+"""What every command shares: its options, the store it works on, and the exit status that an error becomes.
+
+Exit status: 0 done; 1 the answer is no, or not now (`QueueCondition`, findings of a check); 2 a wrong call
+(`CallerError`, bad usage); 3 trouble with the store (`StoreError`); 130 interrupted. Whatever ends a command, its
+connection ends with it: nothing stays held, and an open unit of work is backed out.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from .. import QueueManager, connect
+from ..errors import CallerError, InorderError, QueueCondition, Reason, StoreError
+from .output import Output
+
+DONE, NO, WRONG, TROUBLE, INTERRUPTED = 0, 1, 2, 3, 130
+STORE_VARIABLE = "INORDER_STORE"
+PROGRAM = "inorder"
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Run:
+    """One run of a command: its store, and its output."""
+
+    def __init__(self, store: Path | None, *, as_json: bool) -> None:
+        self._store = store
+        self.output = Output(as_json=as_json)
+
+    @property
+    def store(self) -> Path:
+        """The path of the store. Raises: click.UsageError, none was named."""
+        if self._store is None:
+            raise click.UsageError(f"Which store? Say --store PATH, or set {STORE_VARIABLE}.")
+        return self._store
+
+    @contextmanager
+    def opened(self, *, make: bool = False) -> Iterator[QueueManager]:
+        """A connection to the store; an exception through it backs out. `make`: the store is made if it is missing.
+
+        Raises: StoreError, there is none; click.UsageError.
+        """
+        is_there = _has_content(self.store)
+        if not make and not is_there:
+            raise StoreError(
+                f"there is no store at {self.store}: 'inorder queue create NAME --store {self.store}' makes one",
+                path=str(self.store),
+            )
+        with connect(self.store, program=PROGRAM) as qm:
+            if not is_there:
+                self.output.note(f"made the store {self.store}")
+            yield qm
+
+
+def _has_content(path: Path) -> bool:
+    try:
+        return not path.is_file() or path.stat().st_size > 0 if path.exists() else False
+    except OSError as error:
+        raise StoreError(f"{path} cannot be opened: {error.strerror}", path=str(path)) from error
+
+
+class Command(click.Command):
+    """A command whose help ends with an example."""
+
+    def __init__(self, name: str | None, *, example: str, **named: Any) -> None:
+        named["epilog"] = f"Example: {example}"
+        super().__init__(name, **named)
+        self.example = example
+
+
+class Group(click.Group):
+    """A family of commands, listed as they were declared: what comes first is used first."""
+
+    command_class = Command
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.commands)
+
+
+def takes_store(function: F) -> F:
+    """Gives a command --store and --json, and its function a `Run` as the first argument."""
+
+    @click.option(
+        "--store",
+        "-s",
+        type=click.Path(path_type=Path),
+        envvar=STORE_VARIABLE,
+        show_envvar=True,
+        metavar="PATH",
+        help="The store: an SQLite file of inorder.",
+    )
+    @tells_json
+    @functools.wraps(function)
+    def command(*given: Any, store: Path | None, as_json: bool, **named: Any) -> Any:
+        return function(Run(store, as_json=as_json), *given, **named)
+
+    return command  # type: ignore[return-value]
+
+
+def tells_json(function: F) -> F:
+    """Gives a command --json, as the keyword `as_json`."""
+    return click.option("--json", "as_json", is_flag=True, help="One JSON object a line, for programs.")(function)
+
+
+def says_yes(function: F) -> F:
+    """Gives a command --yes, as the keyword `yes`."""
+    return click.option("--yes", "-y", is_flag=True, help="Do not ask.")(function)
+
+
+def queue_names(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    """For completion in a shell: the queues of the store that is named already. Never an error: a shell asks."""
+    path = context.params.get("store") or os.environ.get(STORE_VARIABLE)
+    if not path or not _has_content(Path(path)):
+        return []
+    try:
+        with connect(Path(path), program=PROGRAM) as qm:
+            return [one.name for one in qm.queues() if one.name.startswith(incomplete)]
+    except InorderError:
+        return []
+
+
+def status_of(error: InorderError) -> int:
+    """The exit status that an error becomes."""
+    if isinstance(error, StoreError):
+        return TROUBLE
+    if isinstance(error, CallerError):
+        return WRONG
+    return NO if isinstance(error, QueueCondition) else TROUBLE
+
+
+def record_of_error(error: InorderError) -> dict[str, Any]:
+    """An error as machines are told it."""
+    reason: Reason = error.reason
+    return {
+        "error": error.args[0],
+        "class": type(error).__name__,
+        "reason": reason.value,
+        "reason_name": reason.name,
+        "exit_status": status_of(error),
+        "data": {name: as_json_value(value) for name, value in error.data.items()},
+    }
+
+
+def as_json_value(value: object) -> Any:
+    """A value of ours as JSON has it: bytes in hex, null for what is infinite."""
+    if isinstance(value, bytes):
+        return value.hex()
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, dict):
+        return {str(key): as_json_value(one) for key, one in value.items()}
+    if isinstance(value, tuple) and hasattr(value, "_asdict"):
+        return as_json_value(value._asdict())
+    if isinstance(value, list | tuple | set | frozenset):
+        return [as_json_value(one) for one in value]
+    return os.fspath(value) if isinstance(value, os.PathLike) else str(value)
