@@ -304,28 +304,32 @@ def test_the_commands(
     spark: SparkSession, qm: QueueManager, url: str, folder: Path, files: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def run(*arguments: str) -> dict[str, Any]:
-        assert main(["pipeline", arguments[0], "--json", *arguments[1:]]) == 0
+        assert main([*arguments, "--json"]) == 0
         told: dict[str, Any] = json.loads(capsys.readouterr().out)
         return told
 
-    archive, back = str(folder / "archive"), str(folder / "back")
-    load = ("load", str(files), url, "Q", "--format", "files", "--transaction", "monday")
+    archive, back, store = str(folder / "archive"), str(folder / "back"), ("--store", url)
+    load = ("pipeline", "load", str(files), "Q", "--format", "files", "--transaction", "monday", *store)
     assert run(*load)["files"] == 4
     assert run(*load)["already"] is True
-    assert run("drain", url, "Q", archive)["batches"] == 1
-    assert run("finish", url, "Q", "drain", f"{archive}/_checkpoint") == {"confirmed": 0}
-    assert run("release", url, "Q", "drain") == {"released": 0}
-    assert run("reorder", archive, str(folder / "ordered"), "--incomplete", str(folder / "aside"))["groups"] == 4
-    assert run("audit", archive, str(folder / "audit"))["error_count"] == 0
-    assert run("unload", archive, back)["files"] == 4
+    assert run("pipeline", "drain", "Q", archive, *store)["batches"] == 1
+    finished = run("claim", "finish", "Q", "drain", "--checkpoint", f"{archive}/_checkpoint", *store)
+    assert finished == {"queue": "Q", "application": "drain", "confirmed": 0}
+    incomplete = ("--incomplete", str(folder / "aside"))
+    assert run("pipeline", "reorder", archive, str(folder / "ordered"), *incomplete)["groups"] == 4
+    assert run("pipeline", "audit", archive, str(folder / "audit"))["error_count"] == 0
+    assert run("pipeline", "unload", archive, back)["files"] == 4
     assert tree(Path(back)) == tree(files)
-    assert run("replay", str(folder / "ordered"), url, "Q", "--transaction", "again")["messages"] > 0
-    assert run("unload", archive, str(folder / "texts"), "--format", "dmpmqmsg")["messages"] > 0
+    replay = ("pipeline", "replay", str(folder / "ordered"), "Q", "--transaction", "again", *store)
+    assert run(*replay)["messages"] > 0
+    assert run("pipeline", "unload", archive, str(folder / "texts"), "--format", "dmpmqmsg")["messages"] > 0
 
 
 def test_a_command_tells_trouble_in_a_line(url: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["pipeline", "release", url, "Q", "nobody"]) == 1
-    assert main(["pipeline", "finish", url, "Q", "nobody", str(folder)]) == 1
+    assert main(["claim", "release", "Q", "nobody", "--store", url]) == 1
+    assert main(["claim", "finish", "Q", "nobody", "--checkpoint", str(folder), "--store", url]) == 2
+    assert main(["pipeline", "unload", "archive", "files", "--format", "dmpmqmsg", "--existing", "same"]) == 2
+    assert main(["pipeline", "drain", "Q", "archive", "--store", str(folder / "none.db")]) == 3
     told = capsys.readouterr()
     assert "application 'nobody' never claimed anything on Q" in told.err
     assert "no checkpoint of a streaming query" in told.err

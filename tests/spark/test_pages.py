@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import re
 import shlex
@@ -13,7 +12,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql.types import StructField
 
-from inorder.cli import pipeline
+from inorder.cli.pipeline import pipeline
 from inorder.spark import spark_schema
 from inorder.spark.options import OPTIONS, Option
 
@@ -90,9 +89,9 @@ def test_the_columns_are_all_in_the_guide_with_their_types() -> None:
 
 
 def test_the_commands_of_the_pages_can_be_given() -> None:
-    parser = argparse.ArgumentParser()
-    pipeline.add_parser(parser.add_subparsers())
     text = "".join((ROOT / page).read_text(encoding="utf-8").replace("\\\n", "") for page in WITH_SPARK)
-    commands = re.findall(r"^inorder (pipeline .*)$", text, re.MULTILINE)
-    jobs = [parser.parse_args(shlex.split(command, comments=True)).job for command in commands]
-    assert set(jobs) == set(pipeline.JOBS)
+    commands = re.findall(r"^inorder pipeline (.*)$", text, re.MULTILINE)
+    given = [shlex.split(command, comments=True) for command in commands]
+    for name, *arguments in given:
+        pipeline.commands[name].make_context(name, arguments)
+    assert {name for name, *_ in given} == set(pipeline.commands)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import click
 
 from .. import __version__
+from .claims import claim
+from .pipeline import pipeline
 from .queues import queue
 from .running import Group
 from .showing import demo, scenarios
@@ -22,5 +24,5 @@ def app() -> None:
     """The root of the commands."""
 
 
-for command in (queue, demo, scenarios):
+for command in (queue, claim, pipeline, demo, scenarios):
     app.add_command(command)

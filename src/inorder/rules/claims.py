@@ -46,7 +46,7 @@ class Next(enum.Enum):
     GIVE = "give the open claim again: the caller died before its checkpoint knew it"
 
 
-RELEASE = "`inorder pipeline release`, or release_claims, returns the messages of the open claim to their places"
+RELEASE = "`inorder claim release`, or release_claims, returns the messages of the open claim to their places"
 
 
 def check_epoch(record: Record, epoch: int, application: str) -> None:

@@ -1,0 +1,109 @@
+"""`inorder claim`: what applications hold in claims, and how such a claim is ended by hand."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+import click
+
+from ..stores.claims import Claims
+from .output import count, when
+from .pipeline import needs_spark
+from .running import Group, Run, queue_names, says_yes, takes_store
+
+COLUMNS = {
+    "queue": "queue",
+    "application": "application",
+    "settled": "settled claim",
+    "delivered": "delivered",
+    "claim": "open claim",
+    "messages": "messages held",
+    "bytes": "bytes",
+    "started_at": "since",
+    "user": "user",
+    "program": "program",
+}
+QUEUE = click.argument("queue", shell_complete=queue_names)
+APPLICATION = click.argument("application")
+
+
+@click.group("claim", cls=Group, epilog="Example: inorder claim list --store orders.db")
+def claim() -> None:
+    """List, finish and release what Spark and other bulk readers hold.
+
+    An application that reads in claims holds one at a time; it confirms a claim when it takes the next one.
+    """
+
+
+@claim.command("list", example="inorder claim list --store orders.db")
+@takes_store
+def list_claims(run: Run) -> None:
+    """List the applications that read in claims, how far they are, and what they hold."""
+    with run.opened() as qm:
+        records = [_record(one) for one in qm.claims()]
+    run.output.listing(records, COLUMNS, nothing="no application has read in claims")
+
+
+def _record(one: Claims) -> dict[str, Any]:
+    return {
+        "queue": one.queue,
+        "application": one.application,
+        "user": one.program.user,
+        "program": one.program.name,
+        "settled": one.settled,
+        "delivered": one.delivered,
+        "claim": one.open and one.open.number,
+        "messages": one.open and one.open.messages,
+        "bytes": one.open and one.open.size,
+        "started_at": one.open and when(one.open.started_at),
+    }
+
+
+@claim.command("finish", example="inorder claim finish ORDERS drain --checkpoint archive/_checkpoint --store orders.db")
+@QUEUE
+@APPLICATION
+@click.option("--checkpoint", metavar="FOLDER", help="Of Spark's query: what its commit log has is confirmed.")
+@click.option("--upto", type=int, metavar="N", help="For notes of its own: the last claim that it has done.")
+@takes_store
+def finish(run: Run, queue: str, application: str, checkpoint: str | None, upto: int | None) -> None:
+    """Confirm the last claim of an application that has stopped for good.
+
+    Its messages go from the queue. A reader that still runs is fenced off.
+    """
+    if (checkpoint is None) == (upto is None):
+        raise click.UsageError("Say either --checkpoint FOLDER or --upto N.")
+    with run.opened() as qm:
+        if upto is not None:
+            confirmed = qm.finish_claims(queue, application, upto)
+        else:
+            with needs_spark():
+                confirmed = import_module("inorder.spark").finish(str(run.store), queue, application, checkpoint)
+    run.output.tell(
+        {"queue": queue, "application": application, "confirmed": confirmed},
+        f"confirmed {count(confirmed, 'message')} of {application} on {queue}",
+    )
+
+
+@claim.command("release", example="inorder claim release ORDERS drain --yes --store orders.db")
+@QUEUE
+@APPLICATION
+@says_yes
+@takes_store
+def release(run: Run, queue: str, application: str, yes: bool) -> None:
+    """Return what an application holds to its places, because its checkpoint is lost.
+
+    Whatever the application has done with the messages is done again by the next reader.
+    """
+    with run.opened() as qm:
+        held = next((one.open for one in qm.claims() if (one.queue, one.application) == (queue, application)), None)
+        if held is not None:
+            again = "Whoever reads next does again what it has done with them."
+            run.output.confirm(
+                f"Return {count(held.messages, 'message')} of {application} to {queue}? {again}", yes=yes
+            )
+        released = qm.release_claims(queue, application)
+    run.output.tell(
+        {"queue": queue, "application": application, "released": released},
+        f"returned {count(released, 'message')} to {queue}",
+    )
