@@ -6,7 +6,10 @@ import click
 
 from .. import __version__
 from .claims import claim
+from .getting import get
+from .moving import copy, move
 from .pipeline import pipeline
+from .putting import put
 from .queues import queue
 from .running import Group
 from .showing import demo, scenarios
@@ -24,5 +27,5 @@ def app() -> None:
     """The root of the commands."""
 
 
-for command in (queue, claim, pipeline, demo, scenarios):
+for command in (queue, put, get, move, copy, claim, pipeline, demo, scenarios):
     app.add_command(command)

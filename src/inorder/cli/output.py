@@ -53,6 +53,11 @@ class Output:
         else:
             self.console.print(text)
 
+    def say(self, text: str) -> None:
+        """An answer for people alone: machines have been told in lines."""
+        if not self.as_json:
+            self.console.print(Text(plain(text)))
+
     def line(self, record: Record) -> None:
         """A record as one line of JSON."""
         click.echo(json.dumps(record, ensure_ascii=False))

@@ -11,6 +11,7 @@ import click
 
 from .. import QueueManager
 from ..attributes import QUEUE_ATTRIBUTES, Attribute, QueueAttributes
+from .choosing import seconds_or_none
 from .output import count, plain, shown, table, when
 from .running import Group, Run, as_json_value, queue_names, says_yes, takes_store
 
@@ -43,11 +44,6 @@ COLUMNS = {
 @click.group("queue", cls=Group, epilog="Example: inorder queue list --store orders.db")
 def queue() -> None:
     """Create, alter, show, list, clear and delete queues."""
-
-
-def seconds_or_none(value: str) -> float | None:
-    """A number of seconds, or "none"."""
-    return None if value == "none" else float(value)
 
 
 def _option(attribute: Attribute) -> Callable[[F], F]:

@@ -60,6 +60,17 @@ class Run:
             yield qm
 
 
+@contextmanager
+def leaving(run: Run, what: Callable[[], str]) -> Iterator[None]:
+    """If the work inside fails half-way, people are told what it leaves behind; empty: nothing."""
+    try:
+        yield
+    except BaseException:
+        if left := what():
+            run.output.note(left)
+        raise
+
+
 def _has_content(path: Path) -> bool:
     try:
         return not path.is_file() or path.stat().st_size > 0 if path.exists() else False

@@ -1,0 +1,64 @@
+"""Options that several commands share: which messages, in which order, how many in a unit of work."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+from .. import FOREVER, Match
+from ..message import NUMBER_MAX
+from .records import id_of
+
+F = TypeVar("F", bound=Callable[..., Any])
+UNIT_MESSAGES = 1_000  # a unit of work that others hardly notice
+
+ORDER = click.option(
+    "--order", type=click.Choice(("physical", "logical")), default="physical", show_default=True,
+    help="As they arrived, or as they belong: groups and segments in sequence.",
+)  # fmt: skip
+READ_ORDER = click.option(
+    "--read-order", type=click.Choice(("strict", "relaxed")), help="Default: what the queue says."
+)
+UNIT_SIZE = click.option(
+    "--unit-size", type=click.IntRange(1, NUMBER_MAX), default=UNIT_MESSAGES, show_default=True, metavar="N",
+    help="So many messages are one unit of work.",
+)  # fmt: skip
+
+
+def hex_id(value: str) -> bytes:
+    """An id: up to 48 hexadecimal digits."""
+    return id_of(value)
+
+
+def seconds(value: str) -> float:
+    """How long: seconds, or "forever"."""
+    return FOREVER if value == "forever" else float(value)
+
+
+def seconds_or_none(value: str) -> float | None:
+    """A number of seconds, or "none"."""
+    return None if value == "none" else float(value)
+
+
+WAIT = click.option(
+    "--wait", type=seconds, default=0, metavar="SECONDS|forever", help="How long to wait for a message; default: not."
+)
+
+
+def takes_match(function: F) -> F:
+    """Gives a command the options that choose messages, and its function a `Match` as `match`."""
+
+    @click.option("--message-id", type=hex_id, metavar="HEX", help="Only the message with this id.")
+    @click.option("--correlation-id", type=hex_id, metavar="HEX", help="Only messages with this correlation id.")
+    @click.option("--group-id", type=hex_id, metavar="HEX", help="Only messages of this group.")
+    @click.option("--priority", type=int, metavar="0..9", help="Only messages of this priority.")
+    @functools.wraps(function)
+    def command(*given: Any, **named: Any) -> Any:
+        chosen = {name: named.pop(name) for name in ("message_id", "correlation_id", "group_id", "priority")}
+        match = Match(**{name: value for name, value in chosen.items() if value is not None})
+        return function(*given, match=match, **named)
+
+    return command  # type: ignore[return-value]

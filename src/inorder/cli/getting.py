@@ -1,0 +1,128 @@
+"""`inorder get`: messages to the shell, and away from their queue once they are written."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+import click
+
+from .. import Message, NoMessageAvailable, QueueManager
+from .choosing import ORDER, READ_ORDER, UNIT_SIZE, WAIT, takes_match
+from .output import plain
+from .records import record_of
+from .running import Command, Run, queue_names, takes_store
+
+Options = dict[str, Any]
+Write = Callable[[Sequence[Message]], object]
+
+
+@click.command("get", cls=Command, example="inorder get ORDERS --order logical --wait 10 --store orders.db")
+@click.argument("queue", shell_complete=queue_names)
+@click.option("--count", "-n", "most", type=click.IntRange(1), metavar="N", help="At most so many; default: 1.")
+@click.option("--all", "everything", is_flag=True, help="All there are; with --wait, until none comes in that time.")
+@click.option("--group", is_flag=True, help="A whole group, or one message in no group.")
+@ORDER
+@READ_ORDER
+@click.option("--complete", is_flag=True, help="Whole logical messages, their segments joined.")
+@takes_match
+@WAIT
+@click.option("--raw", is_flag=True, help="The bytes of the bodies, with nothing between them.")
+@click.option("--output", type=click.Path(dir_okay=False, path_type=Path), metavar="PATH", help="Write into this file.")
+@UNIT_SIZE
+@takes_store
+def get(run: Run, queue: str, **given: Any) -> int:
+    """Remove messages from a queue and print their bodies, a line each.
+
+    A message goes for good when it has been written: whatever stops the command before, such as Ctrl-C or a pipe that
+    closes, puts it back in its place.
+
+    Exit status 1: there was no message, or strict order withholds it.
+    """
+    most, everything, group = given.pop("most"), given.pop("everything"), given.pop("group")
+    raw, path, size = given.pop("raw"), given.pop("output"), given.pop("unit_size")
+    if (most is not None) + everything + group > 1:
+        raise click.UsageError("Say one of --count, --all and --group.")
+    if raw and run.output.as_json:
+        raise click.UsageError("Say --raw or --json, not both.")
+    if raw and path is None and sys.stdout.isatty():
+        raise click.UsageError("--raw writes bytes as they are: send them into a pipe or a file (--output PATH).")
+    options = _options(given, group=group)
+    with run.opened() as qm, _written_to(path) as stream:
+        write = _writer(run, stream, raw=raw)
+        if group:
+            got = _get_group(qm, queue, options, write)
+        else:
+            got = _get(qm, queue, options, write, most=sys.maxsize if everything else most or 1, size=size)
+    if not got and everything:
+        run.output.note(f"no message on {queue}")
+    return 0
+
+
+def _options(given: Options, *, group: bool) -> Options:
+    """The options of the gets. Raises: click.UsageError, a group is taken in an order of its own."""
+    logical = given.pop("order") == "logical"
+    if group:
+        if logical or given["complete"] or given["read_order"]:
+            raise click.UsageError("--group is in logical order, and complete: say no order with it.")
+        return {"wait": given["wait"], "match": given["match"]}
+    return {"logical": logical, **given}
+
+
+def _get(qm: QueueManager, queue: str, options: Options, write: Write, *, most: int, size: int) -> int:
+    """Gets up to so many messages, in units of work that are committed when their messages are written; how many.
+
+    Raises: NoMessageAvailable, OrderPending: there was none.
+    """
+    got = 0
+    try:
+        while got < most:
+            with qm.unit_of_work():
+                messages = qm.get_many(queue, min(size, most - got), **options)
+                write(messages)
+            got += len(messages)
+    except NoMessageAvailable:
+        if not got and most < sys.maxsize:
+            raise
+    return got
+
+
+def _get_group(qm: QueueManager, queue: str, options: Options, write: Write) -> int:
+    got = 0
+    with qm.unit_of_work():
+        for message in qm.get_group(queue, **options):
+            write([message])
+            got += 1
+    return got
+
+
+@contextmanager
+def _written_to(path: Path | None) -> Iterator[IO[bytes]]:
+    if path is None:
+        yield sys.stdout.buffer
+        return
+    with path.open("wb") as stream:
+        yield stream
+
+
+def _writer(run: Run, stream: IO[bytes], *, raw: bool) -> Write:
+    """Writes messages and has them leave this process: a failure must come before the commit."""
+
+    def write(messages: Sequence[Message]) -> None:
+        for message in messages:
+            stream.write(message.body if raw else _line(message, as_json=run.output.as_json, looked_at=stream.isatty()))
+        stream.flush()
+
+    return write
+
+
+def _line(message: Message, *, as_json: bool, looked_at: bool) -> bytes:
+    if as_json:
+        return f"{json.dumps(record_of(message), ensure_ascii=False)}\n".encode()
+    if looked_at:
+        return f"{plain(message.body.decode(errors='backslashreplace'))}\n".encode()
+    return message.body + b"\n"

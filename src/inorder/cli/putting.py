@@ -1,0 +1,150 @@
+"""`inorder put`: messages from the shell, from files, from standard input."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import IO, Any, Literal
+
+import click
+
+from .. import Message, PutResult, QueueManager
+from .choosing import UNIT_SIZE, hex_id, seconds_or_none
+from .output import count
+from .records import message_of, record_of_put
+from .running import Command, Run, leaving, queue_names, takes_store
+
+Form = Literal["whole", "lines", "json"]
+Fields = dict[str, Any]
+FORMS: dict[str, Form] = {"lines": "lines", "from_json": "json"}
+
+
+@click.command("put", cls=Command, example="inorder put ORDERS 'two apples' --priority 7 --store orders.db")
+@click.argument("queue", shell_complete=queue_names)
+@click.argument("body", required=False)
+@click.option(
+    "--file", "files", multiple=True, type=click.Path(exists=True, dir_okay=False, path_type=Path), metavar="PATH",
+    help="A file is a message; may be repeated.",
+)  # fmt: skip
+@click.option("--lines", is_flag=True, help="Each line of the files, or of standard input, is a message.")
+@click.option("--from-json", is_flag=True, help="Each line is a message, as 'get --json' tells it.")
+@click.option("--group", is_flag=True, help="All messages of this call are one group, in one unit of work.")
+@click.option("--keep-context", is_flag=True, help="Of --from-json: who put it when is as the JSON says.")
+@click.option("--priority", type=int, metavar="0..9", help="Default: the queue's.")
+@click.option("--persistent/--no-persistent", default=None, help="Survives a restart; default: the queue's.")
+@click.option("--expiry", type=seconds_or_none, metavar="SECONDS|none", help="Time to live; default: the queue's.")
+@click.option("--delay", type=float, metavar="SECONDS", help="Not to be read before.")
+@click.option("--message-id", type=hex_id, metavar="HEX", help="Default: the queue manager makes one.")
+@click.option("--correlation-id", type=hex_id, metavar="HEX", help="Relates messages.")
+@click.option("--reply-to-queue", metavar="NAME", help="Where replies should go.")
+@click.option("--format", metavar="NAME", help="Of the body, at most 8 characters.")
+@UNIT_SIZE
+@takes_store
+@click.pass_context
+def put(
+    context: click.Context, /, run: Run, queue: str, body: str | None, files: tuple[Path, ...], **given: Any
+) -> None:
+    """Put messages: BODY, files, or standard input.
+
+    Without --lines and --from-json a file, or standard input, is one message. A unit of work that is committed is on
+    disk, and can be seen, before the next one begins.
+    """
+    form = _form(given)
+    group, keep, size = given.pop("group"), given.pop("keep_context"), given.pop("unit_size")
+    _check(body, files, form, group=group, keep=keep)
+    fields = _fields(context, given)
+    put_so_far = 0
+
+    def left() -> str:
+        return f"{count(put_so_far, 'message')} before that went on {queue} and stay there" if put_so_far else ""
+
+    with run.opened() as qm, leaving(run, left):
+        for results in _put(qm, queue, _sources(body, files, form), fields, group=group, keep=keep, size=size):
+            put_so_far += len(results)
+            _tell(run, queue, results)
+    run.output.say(f"put {count(put_so_far, 'message')} on {queue}")
+
+
+def _form(given: Fields) -> Form:
+    """What the input is made of; takes the options that say so."""
+    chosen = [FORMS[name] for name in FORMS if given.pop(name)]
+    if len(chosen) > 1:
+        raise click.UsageError("Say --lines or --from-json, not both.")
+    return chosen[0] if chosen else "whole"
+
+
+def _check(body: str | None, files: Sequence[Path], form: Form, *, group: bool, keep: bool) -> None:
+    if body is not None and (files or form != "whole"):
+        raise click.UsageError("BODY is one message: it goes without --file, --lines and --from-json.")
+    if keep and form != "json":
+        raise click.UsageError("--keep-context goes with --from-json.")
+    if group and keep:
+        raise click.UsageError("--group goes without --keep-context.")
+
+
+def _fields(context: click.Context, given: Fields) -> Fields:
+    """The fields of the descriptor that the command line names; an expiry of none is for ever."""
+    source = click.core.ParameterSource.COMMANDLINE
+    named = {name: value for name, value in given.items() if context.get_parameter_source(name) is source}
+    return named | ({"expiry": math.inf} if "expiry" in named and named["expiry"] is None else {})
+
+
+def _sources(body: str | None, files: Sequence[Path], form: Form) -> Iterator[bytes | Message]:
+    """The messages of a call, one after the other, as they are read."""
+    if body is not None:
+        yield body.encode(errors="surrogateescape")
+        return
+    for name, stream in _streams(files):
+        match form:
+            case "whole":
+                yield stream.read()
+            case "lines":
+                yield from (line.rstrip(b"\n") for line in stream)
+            case "json":
+                for number, line in enumerate(stream, 1):
+                    yield message_of(line.decode(errors="replace"), f"{name}, line {number}")
+
+
+def _streams(files: Sequence[Path]) -> Iterator[tuple[str, IO[bytes]]]:
+    if not files:
+        yield "standard input", sys.stdin.buffer
+    for path in files:
+        with path.open("rb") as stream:
+            yield str(path), stream
+
+
+def _put(
+    qm: QueueManager,
+    queue: str,
+    sources: Iterator[bytes | Message],
+    fields: Fields,
+    *,
+    group: bool,
+    keep: bool,
+    size: int,
+) -> Iterator[list[PutResult]]:
+    """Puts, and tells what was put when it is committed."""
+    if group:
+        yield _put_group(qm, queue, sources, fields)
+        return
+    options: Fields = {"context": "set_all"} if keep else {}
+    while part := list(itertools.islice(sources, size)):
+        yield qm.put_many(queue, part, **options, **fields)
+
+
+def _put_group(qm: QueueManager, queue: str, bodies: Iterable[bytes | Message], fields: Fields) -> list[PutResult]:
+    with qm.unit_of_work(), qm.group(queue) as group:
+        return [group.put(body, **fields) for body in bodies]
+
+
+def _tell(run: Run, queue: str, results: Sequence[PutResult]) -> None:
+    for result in results:
+        if run.output.as_json:
+            run.output.line(record_of_put(queue, result))
+        elif result.warning:
+            run.output.note(
+                f"warning {result.warning.value} {result.warning.name} for message {result.message_id.hex()}"
+            )

@@ -1,0 +1,142 @@
+"""Messages as JSON: what `--json` tells, and what `put --from-json` takes.
+
+The keys are the fields of `Message`. Ids and tokens are in hex, null where there is none; `put_at` is ISO 8601 in UTC;
+a null `expiry` is for ever. The body is `body` where it is text in UTF-8, else `body_base64`.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+from datetime import datetime
+from typing import Any
+
+import click
+
+from .. import Message, PutResult
+from ..errors import ArgumentError, nearest_names
+from ..message import NO_ID, Descriptor
+from .output import when
+
+IDS = {"message_id": 24, "correlation_id": 24, "group_id": 24, "accounting_token": 32}
+FIELDS = tuple(Descriptor.__annotations__)
+FILLED_IN = ("length", "backout_count", "token", "uid", "place", "warning")  # by the queue manager: told, never taken
+
+
+def record_of(message: Message) -> dict[str, Any]:
+    """A message that was got or browsed, as JSON has it."""
+    record: dict[str, Any] = {name: _told(name, getattr(message, name)) for name in FIELDS}
+    record |= body_of(message.body)
+    return record | {
+        "length": message.length,
+        "backout_count": message.backout_count,
+        "token": message.token.hex(),
+        "uid": message.uid and message.uid._asdict(),
+        "place": message.place and message.place._asdict(),
+        "warning": message.warning and message.warning.name,
+    }
+
+
+def body_of(body: bytes) -> dict[str, str]:
+    """The body as text, or in base64 where it is none."""
+    try:
+        return {"body": body.decode("utf-8")}
+    except UnicodeDecodeError:
+        return {"body_base64": base64.b64encode(body).decode()}
+
+
+def record_of_put(queue: str, put: PutResult) -> dict[str, Any]:
+    """What a put did, as JSON has it."""
+    return {
+        "queue": queue,
+        "message_id": put.message_id.hex(),
+        "correlation_id": _told("correlation_id", put.correlation_id),
+        "group_id": _told("group_id", put.group_id),
+        "sequence_number": put.sequence_number,
+        "offset": put.offset,
+        "flags": int(put.flags),
+        "uid": put.uid._asdict(),
+        "warning": put.warning and put.warning.name,
+    }
+
+
+def message_of(line: str, where: str) -> Message:
+    """The message of a line of JSON.
+
+    Args:
+        where: what the line is, for the error.
+
+    Raises: click.ClickException, it is no message: it names the line and the key.
+    """
+    try:
+        record = json.loads(line)
+    except ValueError as error:
+        raise click.ClickException(f"{where}: not JSON: {error}") from None
+    if not isinstance(record, dict):
+        raise click.ClickException(f"{where}: not a JSON object.")
+    try:
+        return _message_of(record)
+    except (ValueError, TypeError) as error:
+        text = error.args[0] if isinstance(error, ArgumentError) else error
+        raise click.ClickException(f"{where}: {text}") from error
+
+
+def _message_of(record: dict[str, Any]) -> Message:
+    unknown = sorted(record.keys() - {*FIELDS, *FILLED_IN, "body", "body_base64"})
+    if unknown:
+        near = nearest_names(unknown[0], ["body", "body_base64", *FIELDS]) or ["body", "body_base64", *FIELDS]
+        raise ValueError(f"there is no key {unknown[0]!r}; did you mean {' or '.join(near)}?")
+    if ("body" in record) == ("body_base64" in record):
+        raise ValueError("a message has either body or body_base64")
+    return Message(_body(record), **{name: _taken(name, record[name]) for name in FIELDS if name in record})
+
+
+def _body(record: dict[str, Any]) -> bytes:
+    name = "body" if "body" in record else "body_base64"
+    if not isinstance(record[name], str):
+        raise ValueError(f"{name} must be a text")
+    try:
+        return record[name].encode() if name == "body" else base64.b64decode(record[name], validate=True)
+    except ValueError:
+        raise ValueError(f"{name} is not {'text' if name == 'body' else 'base64'}") from None
+
+
+def _told(name: str, value: Any) -> Any:
+    if name in IDS:
+        return value.hex() if value.strip(b"\0") else None
+    if name == "put_at":
+        return when(value)
+    if name == "expiry":
+        return None if value is None or math.isinf(value) else value
+    return int(value) if name == "flags" else value
+
+
+def _taken(name: str, value: Any) -> Any:
+    if name in IDS:
+        return bytes(IDS[name]) if value is None else id_of(value, name, IDS[name])
+    if name == "put_at":
+        return _time(value)
+    return math.inf if name == "expiry" and value is None else value
+
+
+def id_of(value: object, name: str = "id", length: int = len(NO_ID)) -> bytes:
+    """The bytes of an id given in hex; a shorter one is filled up with NUL. Raises: ValueError."""
+    allowed = f"{name} must be at most {2 * length} hexadecimal digits, not {value!r}"
+    try:
+        found = bytes.fromhex(value if isinstance(value, str) else "?")
+    except ValueError:
+        raise ValueError(allowed) from None
+    if len(found) > length:
+        raise ValueError(allowed)
+    return found.ljust(length, b"\0")
+
+
+def _time(value: object) -> float:
+    try:
+        made = datetime.fromisoformat(value.replace("Z", "+00:00") if isinstance(value, str) else "?")
+    except ValueError:
+        raise ValueError(f"put_at must be a time such as 2026-01-31T12:00:00Z, not {value!r}") from None
+    if made.tzinfo is None:
+        raise ValueError(f"put_at must say its time zone, as 2026-01-31T12:00:00Z does, not {value!r}")
+    return made.timestamp()
