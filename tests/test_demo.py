@@ -94,15 +94,6 @@ def test_the_command_runs_the_demonstration_and_tables(
 ) -> None:
     monkeypatch.setattr(demo, "PARTS", demo.PARTS[:1])
     monkeypatch.setattr(demo, "EARLY", ())
-    assert main(["demo"]) == 0
+    assert main(["demo", "order"]) == 0
     assert main(["scenarios", "tests/scenarios/backout.txt"]) == 0
     assert " passed, 0 failed" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize(
-    ("arguments", "status"), [(["--version"], 0), (["--help"], 0), (["demo", "--help"], 0), ([], 2), (["fly"], 2)]
-)
-def test_the_command_says_what_it_takes(arguments: list[str], status: int) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main(arguments)
-    assert ended.value.code == status

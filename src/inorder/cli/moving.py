@@ -62,7 +62,7 @@ def move(run: Run, source: str, target: str, **given: Any) -> None:
 @READ_ORDER
 @takes_match
 @click.option(
-    "--to-store", type=click.Path(exists=True, dir_okay=False, path_type=Path), metavar="PATH",
+    "--to-store", type=click.Path(path_type=Path), metavar="PATH",
     help="The store of TARGET; default: the same one.",
 )  # fmt: skip
 @UNIT_SIZE

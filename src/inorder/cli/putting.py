@@ -34,7 +34,11 @@ FORMS: dict[str, Form] = {"lines": "lines", "from_json": "json"}
 @click.option("--group", is_flag=True, help="All messages of this call are one group, in one unit of work.")
 @click.option("--keep-context", is_flag=True, help="Of --from-json: who put it when is as the JSON says.")
 @click.option("--priority", type=int, metavar="0..9", help="Default: the queue's.")
-@click.option("--persistent/--no-persistent", default=None, help="Survives a restart; default: the queue's.")
+@click.option(
+    "--persistent/--no-persistent",
+    default=None,
+    help="Else it goes when no process has the store open; default: the queue's.",
+)
 @click.option("--expiry", type=seconds_or_none, metavar="SECONDS|none", help="Time to live; default: the queue's.")
 @click.option("--delay", type=float, metavar="SECONDS", help="Not to be read before.")
 @click.option("--message-id", type=hex_id, metavar="HEX", help="Default: the queue manager makes one.")

@@ -1,0 +1,60 @@
+"""The command as tests call it: in this process, on a store of its own."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from inorder.cli import main
+
+
+class Ended(NamedTuple):
+    """How a command ended, and what it printed."""
+
+    status: int
+    out: str
+    err: str
+
+    @property
+    def records(self) -> list[dict[str, Any]]:
+        """What `--json` told."""
+        return [json.loads(line) for line in self.out.splitlines()]
+
+
+Command = Callable[..., Ended]
+
+
+@pytest.fixture
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The path of a store that is not there yet; commands find it by INORDER_STORE."""
+    path = tmp_path / "orders.db"
+    monkeypatch.setenv("INORDER_STORE", str(path))
+    monkeypatch.chdir(tmp_path)
+    return path
+
+
+@pytest.fixture
+def run(store: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Command:
+    """Runs `inorder` with these arguments, and with this text on standard input."""
+
+    def command(*arguments: str, given: bytes = b"") -> Ended:
+        capsys.readouterr()
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(given), encoding="utf-8"))
+        status = main(list(arguments))
+        told = capsys.readouterr()
+        return Ended(status, told.out, told.err)
+
+    return command
+
+
+@pytest.fixture
+def queue(run: Command) -> str:
+    """An empty queue ORDERS in the store."""
+    assert run("queue", "create", "ORDERS").status == 0
+    return "ORDERS"

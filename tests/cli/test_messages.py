@@ -1,0 +1,260 @@
+"""`inorder put`, `get`, `move` and `copy`: messages between the shell, files and queues."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.cli.conftest import Command
+
+import inorder
+from inorder import Flags
+from inorder.cli.records import FIELDS, FILLED_IN
+
+BINARY = b"\x1b[31m\xff\x00"
+
+
+def bodies(store: Path, queue: str) -> list[bytes]:
+    with inorder.connect(store) as qm:
+        return [message.body for message in qm.browse(queue)]
+
+
+def test_a_message_goes_in_and_comes_out(run: Command, queue: str) -> None:
+    assert run("put", queue, "two apples", "--priority", "7").out == "put 1 message on ORDERS\n"
+    assert run("get", queue).out == "two apples\n"
+    empty = run("get", queue)
+    assert (empty.status, empty.out) == (1, "")
+    assert "2033" in empty.err
+
+
+def test_standard_input_is_one_message_or_one_a_line(run: Command, queue: str, store: Path) -> None:
+    run("put", queue, given=b"a\nb\n")
+    run("put", queue, "--lines", given=b"a\nb")
+    assert bodies(store, queue) == [b"a\nb\n", b"a", b"b"]
+
+
+def test_a_file_is_a_message_and_files_keep_their_order(run: Command, queue: str, store: Path, tmp_path: Path) -> None:
+    one, two = tmp_path / "1", tmp_path / "2"
+    one.write_bytes(b"first")
+    two.write_bytes(BINARY)
+    assert run("put", queue, "--file", str(one), "--file", str(two)).status == 0
+    assert bodies(store, queue) == [b"first", BINARY]
+
+
+def test_the_descriptor_can_be_given(run: Command, queue: str, store: Path) -> None:
+    with inorder.connect(store):  # a message that is not persistent lasts as long as somebody has the store open
+        run(
+            "put", queue, "x", "--priority", "3", "--no-persistent", "--expiry", "60", "--message-id", "0a0b",
+            "--correlation-id", "ff" * 24, "--reply-to-queue", "BACK", "--format", "MQSTR",
+        )  # fmt: skip
+        told = run("get", queue, "--json").records[0]
+    assert (told["priority"], told["persistent"], told["reply_to_queue"], told["format"]) == (3, False, "BACK", "MQSTR")
+    assert (told["message_id"], told["correlation_id"]) == ("0a0b" + "00" * 22, "ff" * 24)
+    assert 0 < told["expiry"] <= 60
+
+
+def test_an_expiry_of_none_is_for_ever_though_the_queue_says_otherwise(run: Command, queue: str) -> None:
+    run("queue", "alter", queue, "--expiry", "60")
+    run("put", queue, "x", "--expiry", "none")
+    assert run("get", queue, "--json").records[0]["expiry"] is None
+
+
+def test_a_group_is_put_and_got_as_a_whole(run: Command, queue: str, store: Path) -> None:
+    run("put", queue, "--lines", "--group", given=b"1\n2\n3\n")
+    with inorder.connect(store) as qm:
+        flags = [message.flags for message in qm.browse(queue)]
+    assert [bool(one & Flags.LAST_IN_GROUP) for one in flags] == [False, False, True]
+    assert run("get", queue, "--group").out == "1\n2\n3\n"
+
+
+@pytest.mark.parametrize("body", ["text", "", "ä€\n\t", "\x1b[31m"])
+def test_what_json_tells_can_be_put_again_and_is_the_same(run: Command, queue: str, body: str) -> None:
+    run("put", queue, body, "--priority", "4")
+    told = run("get", queue, "--json").out
+    assert run("put", queue, "--from-json", "--keep-context", given=told.encode()).status == 0
+    first, again = json.loads(told), run("get", queue, "--json").records[0]
+    assert {name for name in first if first[name] != again[name]} == {"token", "uid", "place"}
+    assert first.keys() == {*FIELDS, *FILLED_IN, "body"}
+
+
+def test_a_body_that_is_no_text_is_base64_in_json(run: Command, queue: str, tmp_path: Path, store: Path) -> None:
+    (tmp_path / "binary").write_bytes(BINARY)
+    run("put", queue, "--file", str(tmp_path / "binary"))
+    told = run("get", queue, "--json").out
+    assert "body" not in json.loads(told)
+    run("put", queue, "--from-json", given=told.encode())
+    assert bodies(store, queue) == [BINARY]
+
+
+@pytest.mark.parametrize(
+    ("line", "complaint"),
+    [
+        ("{", "line 2: not JSON"),
+        ("[]", "line 2: not a JSON object"),
+        ('{"body": "x", "priorty": 1}', "there is no key 'priorty'; did you mean priority"),
+        ('{"priority": 1}', "either body or body_base64"),
+        ('{"body_base64": "?"}', "body_base64 is not base64"),
+        ('{"body": 1}', "body must be a text"),
+        ('{"body": "", "message_id": "xyz"}', "message_id must be at most 48 hexadecimal digits"),
+        ('{"body": "", "put_at": "today"}', "put_at must be a time"),
+        ('{"body": "", "put_at": "2026-01-31T12:00:00"}', "put_at must say its time zone"),
+        ('{"body": "", "priority": -1}', "priority must be"),
+    ],
+)
+def test_a_bad_line_is_named_and_puts_nothing_of_its_unit(
+    run: Command, queue: str, store: Path, line: str, complaint: str
+) -> None:
+    ended = run("put", queue, "--from-json", given=f'{{"body": "good"}}\n{line}\n'.encode())
+    assert (ended.status, bodies(store, queue)) == (2, [])
+    assert complaint in ended.err
+
+
+def test_units_of_work_that_were_committed_stay_and_this_is_said(run: Command, store: Path) -> None:
+    run("queue", "create", "SMALL", "--max-depth", "5")
+    ended = run("put", "SMALL", "--lines", "--unit-size", "2", given=b"1\n2\n3\n4\n5\n6\n")
+    assert (ended.status, bodies(store, "SMALL")) == (1, [b"1", b"2", b"3", b"4"])
+    assert "4 messages before that went on SMALL" in ended.err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("put", "ORDERS", "x", "--lines"),
+        ("put", "ORDERS", "--lines", "--from-json"),
+        ("put", "ORDERS", "--keep-context"),
+        ("put", "ORDERS", "--group", "--from-json", "--keep-context"),
+        ("get", "ORDERS", "--all", "--group"),
+        ("get", "ORDERS", "--count", "2", "--all"),
+        ("get", "ORDERS", "--raw", "--json"),
+        ("get", "ORDERS", "--group", "--order", "logical"),
+        ("get", "ORDERS", "--count", "0"),
+        ("get", "ORDERS", "--message-id", "0x"),
+        ("put", "ORDERS", "--file", "no such file"),
+    ],
+)
+def test_what_does_not_go_together_is_refused_and_changes_nothing(
+    run: Command, queue: str, store: Path, arguments: tuple[str, ...]
+) -> None:
+    run("put", queue, "1")
+    ended = run(*arguments, given=b"{}")
+    assert (ended.status, ended.out, bodies(store, queue)) == (2, "", [b"1"])
+
+
+def test_get_chooses(run: Command, queue: str, store: Path) -> None:
+    for body, priority, group in (("a", "1", "01"), ("b", "2", "02"), ("c", "1", "02")):
+        run("put", queue, body, "--priority", priority, "--correlation-id", group)
+    assert run("get", queue, "--correlation-id", "02", "--count", "5").out == "b\nc\n"
+    assert run("get", queue, "--priority", "2").status == 1
+    assert bodies(store, queue) == [b"a"]
+
+
+def test_get_all_of_an_empty_queue_is_no_failure(run: Command, queue: str) -> None:
+    ended = run("get", queue, "--all")
+    assert (ended.status, ended.out, ended.err) == (0, "", "no message on ORDERS\n")
+
+
+def test_logical_order_is_that_of_the_groups(run: Command, queue: str, store: Path) -> None:
+    with inorder.connect(store) as qm:
+        for group, number, last in ((1, 2, True), (1, 1, False)):
+            flags, group_id = Flags.LAST_IN_GROUP if last else Flags.IN_GROUP, bytes([group]) * 24
+            qm.put(queue, f"{group}.{number}".encode(), group_id=group_id, sequence_number=number, flags=flags)
+    assert run("get", queue, "--all", "--order", "logical").out == "1.1\n1.2\n"
+
+
+def test_strict_order_that_withholds_is_told_with_who_is_in_the_way(run: Command, queue: str, store: Path) -> None:
+    with inorder.connect(store, program="slow writer") as qm:
+        qm.put(queue, b"first", syncpoint=True)
+        run("put", queue, "second")
+        ended = run("get", queue, "--read-order", "strict", "--json")
+        error = json.loads(ended.err)
+        assert (ended.status, error["class"], error["data"]["by"]) == (1, "OrderPending", "slow writer")
+        assert run("get", queue).out == "second\n", "a relaxed reader passes it"
+
+
+def test_raw_bytes_go_into_a_file(run: Command, queue: str, tmp_path: Path) -> None:
+    (tmp_path / "in").write_bytes(BINARY)
+    run("put", queue, "--file", str(tmp_path / "in"))
+    run("get", queue, "--raw", "--output", str(tmp_path / "out"))
+    assert (tmp_path / "out").read_bytes() == BINARY
+
+
+# ---- move and copy
+
+
+def test_what_is_moved_keeps_its_descriptor_and_its_order(run: Command, queue: str, store: Path) -> None:
+    run("queue", "create", "B")
+    run("put", queue, "--lines", "--group", "--priority", "5", "--expiry", "900", given=b"1\n2\n")
+    run("put", queue, "urgent", "--priority", "9")
+    with inorder.connect(store) as qm:
+        before = [message.replace() for message in qm.browse(queue)]
+    assert run("move", queue, "B", "--unit-size", "2").out == "moved 3 messages from ORDERS to B\n"
+    with inorder.connect(store) as qm:
+        after = list(qm.browse("B"))
+        assert (qm.depth(queue), len(after)) == (0, 3)
+    same = set(FIELDS) - {"expiry"}
+    for one, other in zip(before, after, strict=True):
+        assert {name for name in same if getattr(one, name) != getattr(other, name)} == set()
+    assert [message.expiry is not None and message.expiry <= 900 for message in after] == [False, True, True]
+
+
+def test_a_unit_that_does_not_fit_is_moved_not_at_all(run: Command, queue: str, store: Path) -> None:
+    run("queue", "create", "SMALL", "--max-depth", "3")
+    run("put", queue, "--lines", given=b"1\n2\n3\n4\n")
+    ended = run("move", queue, "SMALL", "--unit-size", "2")
+    assert (ended.status, bodies(store, "SMALL"), bodies(store, queue)) == (1, [b"1", b"2"], [b"3", b"4"])
+    assert "2 messages before that went over" in ended.err
+
+
+def test_copy_removes_nothing_and_goes_into_another_store_too(run: Command, queue: str, store: Path) -> None:
+    run("put", queue, "--lines", given=b"1\n2\n3\n")
+    other = str(store.parent / "other.db")
+    run("queue", "create", "COPY", "--store", other)
+    assert run("copy", queue, "COPY", "--to-store", other, "--count", "2").status == 0
+    assert (bodies(store, queue), bodies(Path(other), "COPY")) == ([b"1", b"2", b"3"], [b"1", b"2"])
+
+
+@pytest.mark.parametrize("command", ["move", "copy"])
+def test_a_queue_is_not_moved_onto_itself_also_by_another_name(run: Command, queue: str, command: str) -> None:
+    run("queue", "create", "A", "--type", "alias", "--base-queue", queue)
+    ended = run(command, "A", queue)
+    assert ended.status == 2
+    assert "one queue" in ended.err
+
+
+# ---- the end of a command
+
+
+def started(*arguments: str) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "inorder", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+
+
+def test_ctrl_c_leaves_nothing_held(run: Command, queue: str, store: Path) -> None:
+    waiting = started("get", queue, "--all", "--wait", "forever")
+    run("put", queue, "1")
+    assert waiting.stdout is not None
+    assert waiting.stdout.readline() == b"1\n"
+    waiting.send_signal(signal.SIGINT)
+    _, told = waiting.communicate(timeout=60)
+    assert (waiting.returncode, told.decode().strip()) == (130, "interrupted; nothing is held")
+    with inorder.connect(store) as qm:
+        assert not qm.units()
+        assert qm.status(queue).open_input_count == 0
+
+
+def test_a_pipe_that_closes_puts_the_message_back(run: Command, queue: str, store: Path) -> None:
+    run("put", queue, "--lines", given=b"1\n2\n")
+    reading, writing = os.pipe()
+    os.close(reading)
+    ended = subprocess.run(
+        [sys.executable, "-m", "inorder", "get", queue], stdout=writing, stderr=subprocess.PIPE, timeout=60, check=False
+    )
+    os.close(writing)
+    assert (ended.returncode, ended.stderr.decode()) == (1, "")
+    assert bodies(store, queue) == [b"1", b"2"]

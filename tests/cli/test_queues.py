@@ -1,0 +1,96 @@
+"""`inorder queue`: definitions from the shell."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.cli.conftest import Command
+
+import inorder
+from inorder.attributes import QUEUE_ATTRIBUTES
+
+
+def test_the_first_queue_makes_the_store(run: Command, store: Path) -> None:
+    ended = run("queue", "create", "ORDERS", "--order", "commit", "--read-order", "strict", "--max-depth", "10")
+    assert (ended.status, ended.out) == (0, "created local queue ORDERS\n")
+    assert "made the store" in ended.err
+    with inorder.connect(store) as qm:
+        made = qm.attributes("ORDERS")
+    assert (made.order, made.read_order, made.max_depth) == ("commit", "strict", 10)
+
+
+def test_aliases_and_models_are_made_too(run: Command, queue: str) -> None:
+    assert run("queue", "create", "A", "--type", "alias", "--base-queue", queue).status == 0
+    assert run("queue", "create", "M", "--type", "model", "--definition-type", "permanent_dynamic").status == 0
+    listed = run("queue", "list", "--json").records
+    assert [(one["queue"], one["type"]) for one in listed] == [("A", "alias"), ("M", "model"), ("ORDERS", "local")]
+    assert [one["depth"] for one in listed] == [0, None, 0]
+
+
+def test_altering_changes_what_was_named_and_nothing_else(run: Command, queue: str, store: Path) -> None:
+    run("queue", "alter", queue, "--expiry", "60", "--description", "of today")
+    with inorder.connect(store) as qm:
+        before = qm.attributes(queue)
+    assert run("queue", "alter", queue, "--expiry", "none", "--no-put-allowed").status == 0
+    with inorder.connect(store) as qm:
+        after = qm.attributes(queue)
+    changed = {name for name in QUEUE_ATTRIBUTES if getattr(before, name) != getattr(after, name)}
+    assert (changed, after.expiry, after.put_allowed) == ({"expiry", "put_allowed"}, None, False)
+
+
+def test_altering_nothing_is_a_mistake(run: Command, queue: str) -> None:
+    ended = run("queue", "alter", queue)
+    assert ended.status == 2
+    assert "at least one attribute" in ended.err
+
+
+@pytest.mark.parametrize("name", [name for name in QUEUE_ATTRIBUTES if name not in ("name", "type")])
+def test_every_attribute_has_an_option(run: Command, name: str) -> None:
+    shown = run("queue", "create", "--help").out
+    assert f"--{name.replace('_', '-')}" in shown
+
+
+def test_a_bad_value_names_the_attribute_and_the_range_and_changes_nothing(run: Command, queue: str) -> None:
+    ended = run("queue", "alter", queue, "--max-depth", "-1")
+    assert (ended.status, ended.out) == (2, "")
+    assert "max_depth must be an integer from 0 to 999,999,999, not -1" in ended.err
+
+
+def test_show_tells_attributes_status_and_names_in_mq(run: Command, queue: str) -> None:
+    shown = run("queue", "show", queue).out
+    assert "MaxQDepth" in shown
+    assert "current-depth" in shown
+    assert "base-queue" not in shown, "an alias has it, a local queue has not"
+    record = run("queue", "show", queue, "--json").records[0]
+    assert record.keys() >= {*QUEUE_ATTRIBUTES, "current_depth", "created_at"}
+    assert record["created_at"].endswith("Z")
+
+
+def test_list_chooses_by_pattern(run: Command) -> None:
+    for name in ("ORDERS.A", "ORDERS.B", "OTHER"):
+        run("queue", "create", name)
+    assert [one["queue"] for one in run("queue", "list", "ORDERS.*", "--json").records] == ["ORDERS.A", "ORDERS.B"]
+    nothing = run("queue", "list", "X*")
+    assert (nothing.status, nothing.out, nothing.err) == (0, "", "no queue fits 'X*'\n")
+
+
+def test_what_cannot_be_taken_back_is_asked_first(run: Command, queue: str) -> None:
+    run("put", queue, "1")
+    for command in (("queue", "clear", queue), ("queue", "delete", queue, "--purge")):
+        ended = run(*command)
+        assert (ended.status, "--yes" in ended.err) == (2, True), "there is no terminal to ask at"
+    assert run("queue", "show", queue, "--json").records[0]["current_depth"] == 1
+
+
+def test_clear_and_delete(run: Command, queue: str) -> None:
+    run("put", queue, "--lines", given=b"1\n2\n")
+    assert run("queue", "delete", queue).status == 1, "it has messages"
+    assert run("queue", "clear", queue, "--yes").out == "removed 2 messages from ORDERS\n"
+    assert run("queue", "delete", queue).out == "deleted queue ORDERS\n"
+    assert run("queue", "list", "--json").out == ""
+
+
+def test_delete_with_purge_takes_the_messages_too(run: Command, queue: str) -> None:
+    run("put", queue, "1")
+    assert run("queue", "delete", queue, "--purge", "--yes", "--json").records == [{"queue": queue, "done": "deleted"}]
