@@ -36,7 +36,7 @@ test: setup      ## run the tests, with a coverage summary
 
 long: setup      ## the long run: 10,000 random schedules and histories for each property, killed Spark drivers, and more; about an hour
 	@INORDER_LONG=1 $(RUN) -m pytest -q tests/test_schedules.py tests/test_properties.py tests/rules \
-	    tests/test_power_loss.py tests/test_master_property.py
+	    tests/test_power_loss.py tests/test_master_property.py tests/test_examples.py
 	@INORDER_LONG=1 $(RUN) -m pytest -q -rP tests/test_state_machine.py -k agree
 	@INORDER_LONG=1 $(RUN) -m pytest -q -rP tests/spark/kills
 

@@ -12,7 +12,9 @@ from inorder import InorderError, errors
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted(
-    page for page in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")] if not page.is_relative_to(ROOT / "docs/spec")
+    page
+    for page in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/*.md")]
+    if not page.is_relative_to(ROOT / "docs/spec")
 )
 NEEDS_SPARK = "inorder.spark"  # tests/spark/test_pages.py runs pages with such examples, all of them
 EXAMPLES = {

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-CODE_FOLDERS = ("src/inorder", "tests", "tools", "benchmarks")
+CODE_FOLDERS = ("src/inorder", "tests", "tools", "benchmarks", "examples")
 LINES_MAX = 600
 
 HEAVY = frozenset({"apsw", "numpy", "pandas", "pyarrow", "pyspark", "matplotlib", "sqlite3", "asyncio"})
