@@ -126,16 +126,22 @@ def says_yes(function: F) -> F:
     return click.option("--yes", "-y", is_flag=True, help="Do not ask.")(function)
 
 
-def queue_names(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
-    """For completion in a shell: the queues of the store that is named already. Never an error: a shell asks."""
+def completions(context: click.Context, names: Callable[[QueueManager], list[str]], incomplete: str) -> list[str]:
+    """For completion in a shell: names in the store that is chosen already. Never an error: a shell asks."""
     path = context.params.get("store") or os.environ.get(STORE_VARIABLE)
     if not path or not _has_content(Path(path)):
         return []
     try:
         with connect(Path(path), program=PROGRAM) as qm:
-            return [one.name for one in qm.queues() if one.name.startswith(incomplete)]
+            return [name for name in names(qm) if name.startswith(incomplete)]
     except InorderError:
         return []
+
+
+def queue_names(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    """The queues, for completion."""
+    del parameter
+    return completions(context, lambda qm: [one.name for one in qm.queues()], incomplete)
 
 
 def status_of(error: InorderError) -> int:

@@ -1,6 +1,6 @@
 """The tour of order: order on a queue, shown on a real queue manager and checked as it is shown.
 
-    inorder demo
+    inorder demo order
 
 A file is made in a temporary folder, and several processes work on it at once. Part 1 puts the eight messages of the
 classic picture (figure 2 of "Logical and physical ordering") and reads them in physical and in logical order. Part 2

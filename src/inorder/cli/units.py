@@ -1,0 +1,225 @@
+"""`inorder unit` and `inorder lock`: who holds what since when, and the end of it by hand."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import click
+
+from .. import QueueManager
+from ..errors import UnitNotFound, WrongState, nearest_names
+from ..stores.base_operating import Lock, Unit
+from .output import count, span, when
+from .running import Group, Run, completions, queue_names, says_yes, takes_store
+
+UNIT_COLUMNS = {
+    "unit": "unit",
+    "puts": "puts",
+    "gets": "gets",
+    "locks": "locks",
+    "age": "age",
+    "queues": "queues",
+    "user": "user",
+    "program": "program",
+    "process": "process",
+}
+LOCK_COLUMNS = {
+    "queue": "queue",
+    "kind": "kind",
+    "lock_id": "lock id",
+    "messages": "messages",
+    "age": "age",
+    "user": "user",
+    "program": "program",
+    "process": "process",
+}
+INSTEAD = {
+    ("commit", "session"): "only its own connection can commit it; when that ends without, it is backed out",
+    ("backout", "session"): "only its own connection can back it out; it is also backed out when that process ends",
+    ("commit", "confirm"): "its messages are confirmed one by one, by confirm_put and confirm_get",
+    ("commit", "staging"): "what was staged is put by the commit of its writer",
+    ("commit", "lock"): "a lock id has nothing to commit; 'inorder lock release' ends it",
+    ("backout", "lock"): "'inorder lock release' ends it",
+    ("commit", "claim"): "'inorder claim finish' confirms it",
+    ("backout", "claim"): "'inorder claim release' returns its messages",
+}
+
+
+def key_of(one: Unit) -> str:
+    """What names a unit on the command line."""
+    if one.kind == "session":
+        return f"session:{one.connection}"
+    name = f"{one.queue}:{one.name}" if one.kind in ("confirm", "lock", "claim") else one.name
+    return f"{one.kind}:{name}"
+
+
+def unit_names(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    """The units of the store, for completion."""
+    del parameter
+    return completions(context, lambda qm: [key_of(one) for one in qm.units()], incomplete)
+
+
+UNIT = click.argument("unit", shell_complete=unit_names)
+
+
+@click.group("unit", cls=Group, epilog="Example: inorder unit list --store orders.db")
+def unit() -> None:
+    """List, show and settle units of work: who holds what since when.
+
+    A unit is named by its kind, where it lives, and its name: session:12 is the open unit of work of connection 12,
+    prepared:NAME one that was prepared, confirm:QUEUE:7 what is held under confirm id 7, lock:QUEUE:3 under lock id 3,
+    claim:QUEUE:APPLICATION/4 by a bulk reader, staging:NAME what a bulk writer has not put yet.
+    """
+
+
+@unit.command("list", example="inorder unit list --store orders.db")
+@takes_store
+def list_units(run: Run) -> None:
+    """List all units that are not settled, oldest first."""
+    with run.opened() as qm:
+        records = [_record_of_unit(one) for one in qm.units()]
+    run.output.listing(records, UNIT_COLUMNS, nothing="no unit is open")
+
+
+@unit.command("show", example="inorder unit show prepared:monday --store orders.db")
+@UNIT
+@takes_store
+def show(run: Run, unit: str) -> None:
+    """Show one unit, and the messages that it holds."""
+    with run.opened() as qm:
+        found = _find(qm, unit)
+        held = [(queue, sight) for queue in found.queues for sight in qm.look(queue, unit=found)]
+    record = _record_of_unit(found)
+    if run.output.as_json:
+        run.output.line(record | {"messages": [record_of_sight(queue, sight) for queue, sight in held]})
+        return
+    run.output.listing([record], UNIT_COLUMNS, nothing="")
+    run.output.console.print()
+    run.output.listing(
+        [record_of_sight(queue, sight) for queue, sight in held], MESSAGE_COLUMNS, nothing="it holds no message"
+    )
+
+
+@unit.command("commit", example="inorder unit commit prepared:monday --yes --store orders.db")
+@UNIT
+@says_yes
+@takes_store
+def commit(run: Run, unit: str, yes: bool) -> None:
+    """Commit a prepared unit: its puts can be seen, its gets are gone."""
+    with run.opened() as qm:
+        found = _find(qm, unit)
+        _check_settled_here(found, "commit")
+        run.output.confirm(f"Commit {_described(found)}?", yes=yes)
+        qm.settle(found.name, "commit")
+    run.output.tell(_record_of_unit(found) | {"done": "committed"}, f"committed {key_of(found)}")
+
+
+@unit.command("backout", example="inorder unit backout confirm:ORDERS:7 --yes --store orders.db")
+@UNIT
+@says_yes
+@takes_store
+def backout(run: Run, unit: str, yes: bool) -> None:
+    """Back out a prepared unit, undo a confirm id, or drop what was staged.
+
+    Its puts vanish, its gets return to their places.
+    """
+    with run.opened() as qm:
+        found = _find(qm, unit)
+        _check_settled_here(found, "backout")
+        run.output.confirm(f"Back out {_described(found)}?", yes=yes)
+        if found.kind == "prepared":
+            qm.settle(found.name, "back_out")
+        elif found.kind == "confirm":
+            qm.undo(found.queue, int(found.name))
+        else:
+            qm.undo_staging([found.name])
+    run.output.tell(_record_of_unit(found) | {"done": "backed out"}, f"backed out {key_of(found)}")
+
+
+def _find(qm: QueueManager, name: str) -> Unit:
+    """The unit of that name; of a prepared one the name alone will do. Raises: UnitNotFound."""
+    units = {key_of(one): one for one in qm.units()}
+    found = units.get(name) or units.get(f"prepared:{name}")
+    if found is None:
+        near = nearest_names(name, units)
+        hint = f"; did you mean {' or '.join(near)}?" if near else ": 'inorder unit list' lists them"
+        raise UnitNotFound(f"there is no unit {name!r}{hint}", unit=name, nearest=near)
+    return found
+
+
+def _check_settled_here(one: Unit, verb: str) -> None:
+    """Raises: WrongState, this kind of unit is settled otherwise."""
+    if (verb, one.kind) in INSTEAD:
+        process = f" (process {one.process})" if one.process else ""
+        raise WrongState(f"{key_of(one)}{process}: {INSTEAD[verb, one.kind]}", unit=key_of(one))
+
+
+def _described(one: Unit) -> str:
+    parts = ((one.puts, "put"), (one.gets, "get"), (one.locks, "lock"))
+    held = ", ".join(count(number, noun) for number, noun in parts if number) or "nothing in it"
+    return f"{key_of(one)} of {one.program.name}, open for {span(time.time() - one.started_at)}, with {held}"
+
+
+def _record_of_unit(one: Unit) -> dict[str, Any]:
+    return {
+        "unit": key_of(one),
+        "kind": one.kind,
+        "name": one.name,
+        "queue": one.queue or None,
+        "queues": list(one.queues),
+        "user": one.program.user,
+        "program": one.program.name,
+        "connection": one.connection,
+        "process": one.process,
+        "started_at": when(one.started_at),
+        "age": time.time() - one.started_at,
+        "puts": one.puts,
+        "gets": one.gets,
+        "locks": one.locks,
+    }
+
+
+@click.group("lock", cls=Group, epilog="Example: inorder lock list --store orders.db")
+def lock() -> None:
+    """List and release locks: messages that a browse has reserved."""
+
+
+@lock.command("list", example="inorder lock list --store orders.db")
+@takes_store
+def list_locks(run: Run) -> None:
+    """List what locks messages: lock ids, which last until released, and handles, which end with their program."""
+    with run.opened() as qm:
+        records = [_record_of_lock(one) for one in qm.locks()]
+    run.output.listing(records, LOCK_COLUMNS, nothing="nothing is locked")
+
+
+@lock.command("release", example="inorder lock release ORDERS 3 --yes --store orders.db")
+@click.argument("queue", shell_complete=queue_names)
+@click.argument("lock_id", type=int)
+@says_yes
+@takes_store
+def release(run: Run, queue: str, lock_id: int, yes: bool) -> None:
+    """Unlock everything that a lock id locks."""
+    with run.opened() as qm:
+        run.output.confirm(f"Release lock id {lock_id} on {queue}?", yes=yes)
+        released = qm.release_lock(queue, lock_id)
+    run.output.tell(
+        {"queue": queue, "lock_id": lock_id, "released": released},
+        f"unlocked {count(released, 'message')} on {queue}",
+    )
+
+
+def _record_of_lock(one: Lock) -> dict[str, Any]:
+    return {
+        "queue": one.queue,
+        "kind": one.kind,
+        "lock_id": one.lock_id,
+        "messages": one.messages,
+        "user": one.program.user,
+        "program": one.program.name,
+        "connection": one.connection,
+        "process": one.process,
+        "since": when(one.since),
+        "age": time.time() - one.since,
+    }

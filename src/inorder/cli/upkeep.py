@@ -1,0 +1,41 @@
+"""`inorder check` and `inorder backup`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from .output import size
+from .running import NO, Command, Run, takes_store
+
+
+@click.command("check", cls=Command, example="inorder check --store orders.db")
+@takes_store
+def check(run: Run) -> int:
+    """Check the file's integrity, and every invariant of the queue manager in it.
+
+    Others may work meanwhile. Exit status: 0 the store is sound; 1 something is wrong; 3 it cannot be read.
+    """
+    with run.opened() as qm, run.output.progress("checking", "parts") as advance:
+        problems = qm.check(advance)
+    for problem in problems:
+        run.output.say(problem)
+    verdict = f"{run.store} is sound" if not problems else f"{run.store}: {len(problems)} found"
+    run.output.tell({"store": str(run.store), "sound": not problems, "problems": problems}, verdict)
+    return NO if problems else 0
+
+
+@click.command("backup", cls=Command, example="inorder backup copy.db --store orders.db")
+@click.argument("path", type=click.Path(path_type=Path))
+@click.option("--replace", is_flag=True, help="A file that is there is replaced.")
+@takes_store
+def backup(run: Run, path: Path, replace: bool) -> None:
+    """Copy the store to PATH as it is at one instant, while all go on using it.
+
+    The copy is a store of its own. Open units of work stay out of it.
+    """
+    with run.opened() as qm, run.output.progress("copying", "bytes") as advance:
+        qm.backup(path, replace=replace, progress=advance)
+    length = path.stat().st_size
+    run.output.tell({"copy": str(path), "bytes": length}, f"copied to {path}, {size(length)}B")

@@ -1,0 +1,168 @@
+"""`inorder unit`, `lock` and `claim`: who holds what, and the end of it by hand."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+from tests.cli.conftest import Command
+
+import inorder
+from inorder import Match
+from inorder.bulk import ClaimReader, Stager
+from inorder.cli import main
+from inorder.cli.units import INSTEAD, unit_names
+
+
+@pytest.fixture
+def other(queue: str, store: Path) -> Iterator[inorder.QueueManager]:
+    """Another program that works on the store."""
+    with inorder.connect(store, program="worker") as qm:
+        yield qm
+
+
+def test_units_are_listed_with_who_has_them_and_what_they_hold(
+    run: Command, other: inorder.QueueManager, queue: str
+) -> None:
+    other.put(queue, b"1", syncpoint=True)
+    other.put(queue, b"2", confirm_id=7)
+    prepared = other.connect(program="preparer")
+    prepared.put(queue, b"3", syncpoint=True)
+    prepared.prepare("monday")
+    records = run("unit", "list", "--json").records
+    assert [(one["kind"], one["program"], one["puts"], one["queues"]) for one in records] == [
+        ("session", "worker", 1, [queue]),
+        ("confirm", "worker", 1, [queue]),
+        ("prepared", "preparer", 1, [queue]),
+    ]
+    assert [one["unit"] for one in records][1:] == [f"confirm:{queue}:7", "prepared:monday"]
+    assert (records[0]["process"], records[2]["process"]) == (os.getpid(), None)
+    shown = run("unit", "list").out
+    assert "session:" in shown
+    assert "preparer" in shown
+    prepared.close()
+    other.back_out()
+
+
+def test_a_unit_is_shown_with_its_messages(run: Command, other: inorder.QueueManager, queue: str) -> None:
+    other.put_many(queue, [b"apples", b"pears"], syncpoint=True)
+    other.prepare("monday")
+    record = run("unit", "show", "monday", "--json").records[0]
+    assert (record["unit"], [one["preview"] for one in record["messages"]]) == ("prepared:monday", ["apples", "pears"])
+    shown = run("unit", "show", "prepared:monday").out
+    assert "apples" in shown
+    assert "pears" in shown
+
+
+def test_a_prepared_unit_is_committed_or_backed_out(run: Command, other: inorder.QueueManager, queue: str) -> None:
+    for name in ("monday", "tuesday"):
+        other.put(queue, name.encode(), syncpoint=True)
+        other.prepare(name)
+    assert run("unit", "commit", "monday", "--yes").out == "committed prepared:monday\n"
+    assert run("unit", "backout", "prepared:tuesday", "--yes", "--json").records[0]["done"] == "backed out"
+    assert [message.body for message in other.browse(queue)] == [b"monday"]
+    assert run("unit", "list").err == "no unit is open\n"
+
+
+def test_settling_asks_first(
+    run: Command, other: inorder.QueueManager, queue: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other.put(queue, b"1", syncpoint=True)
+    other.prepare("monday")
+    refused = run("unit", "commit", "monday")
+    assert refused.status == 2
+    assert "Commit prepared:monday of worker, open for" in refused.err
+    assert "1 put?" in refused.err
+    assert "--yes" in refused.err
+    assert [one.name for one in other.units()] == ["monday"]
+
+
+def test_what_a_confirm_id_or_a_staging_holds_is_undone(run: Command, other: inorder.QueueManager, queue: str) -> None:
+    other.put(queue, b"1", confirm_id=7)
+    with other.open(queue, output=True) as handle:
+        Stager(handle, "batch", lasts=60).stage(1, {"body": [b"staged"]})
+    assert run("unit", "backout", f"confirm:{queue}:7", "--yes").status == 0
+    assert run("unit", "backout", "staging:batch", "--yes").status == 0
+    assert (other.depth(queue), other.units()) == (0, [])
+
+
+def test_what_is_settled_otherwise_is_refused_and_says_how(
+    run: Command, other: inorder.QueueManager, queue: str
+) -> None:
+    other.put_many(queue, [b"1", b"2", b"3"])
+    other.browse_and_lock(queue, Match(message_id=next(other.browse(queue)).message_id))
+    with other.open(queue, input="shared") as handle:
+        reader = ClaimReader(handle, "spark")
+        reader.claim(reader.begin().settled, most=1)
+    other.put(queue, b"held", confirm_id=7)
+    with other.open(queue, output=True) as handle:
+        Stager(handle, "batch", lasts=60).stage(1, {"body": [b"staged"]})
+    other.put(queue, b"4", syncpoint=True)
+    keys = {one["kind"]: one["unit"] for one in run("unit", "list", "--json").records}
+    for (verb, kind), how in INSTEAD.items():
+        ended = run("unit", verb, keys[kind], "--yes", "--json")
+        assert ended.status == 1
+        assert how in json.loads(ended.err)["error"]
+    assert len(other.units()) == len(keys) == 5
+    other.back_out()
+
+
+def test_an_unknown_unit_is_answered_with_the_nearest(run: Command, other: inorder.QueueManager, queue: str) -> None:
+    other.put(queue, b"1", syncpoint=True)
+    other.prepare("monday")
+    ended = run("unit", "show", "prepared:munday")
+    assert ended.status == 2
+    assert "did you mean prepared:monday?" in ended.err
+
+
+def test_locks_are_listed_and_lock_ids_released(run: Command, other: inorder.QueueManager, queue: str) -> None:
+    other.put_many(queue, [b"1", b"2"])
+    with other.open(queue, browse=True) as handle:
+        handle.browse_first(lock=True)
+        locked = other.browse_and_lock(queue, Match())
+        records = run("lock", "list", "--json").records
+        assert {(one["kind"], one["lock_id"], one["messages"]) for one in records} == {
+            ("handle", None, 1),
+            ("lock", locked.lock_id, 1),
+        }
+        assert "worker" in run("lock", "list").out
+        assert "--yes" in run("lock", "release", queue, str(locked.lock_id)).err
+        ended = run("lock", "release", queue, str(locked.lock_id), "--yes")
+        assert ended.out == "unlocked 1 message on ORDERS\n"
+    assert run("lock", "list").err == "nothing is locked\n"
+    assert run("lock", "release", queue, "99", "--yes").status == 1
+
+
+def test_claims_are_listed_finished_and_released(run: Command, other: inorder.QueueManager, queue: str) -> None:
+    assert run("claim", "list").err == "no application has read in claims\n"
+    other.put_many(queue, [b"1", b"2", b"3"])
+    with other.open(queue, input="shared") as handle:
+        reader = ClaimReader(handle, "copy")
+        reader.claim(reader.begin().settled, most=2)
+        record = run("claim", "list", "--json").records[0]
+        assert (record["application"], record["claim"], record["messages"], record["settled"]) == ("copy", 1, 2, 0)
+        assert "copy" in run("claim", "list").out
+        assert "--yes" in run("claim", "release", queue, "copy").err
+        assert run("claim", "release", queue, "copy", "--yes", "--json").records[0]["released"] == 2
+        again = ClaimReader(handle, "copy")
+        claim = again.claim(again.begin().settled, most=2)
+        assert claim is not None
+        assert run("claim", "finish", queue, "copy").status == 2, "with which note?"
+        assert run("claim", "finish", queue, "copy", "--upto", str(claim.number)).out == (
+            "confirmed 2 messages of copy on ORDERS\n"
+        )
+    assert [message.body for message in other.browse(queue)] == [b"3"]
+
+
+def test_names_of_units_complete(run: Command, other: inorder.QueueManager, queue: str, store: Path) -> None:
+    other.put(queue, b"1", syncpoint=True)
+    other.prepare("monday")
+    context = click.Context(click.Command("x"))
+    context.params["store"] = store
+    assert unit_names(context, click.Argument(["unit"]), "prep") == ["prepared:monday"]
+    assert unit_names(context, click.Argument(["unit"]), "x") == []
+    assert main(["unit", "list"]) == 0

@@ -1,0 +1,53 @@
+"""`inorder check` and `inorder backup`."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+from tests.cli.conftest import Command
+
+import inorder
+
+
+def test_a_sound_store_is_called_sound(run: Command, queue: str) -> None:
+    run("put", queue, "1")
+    ended = run("check")
+    assert (ended.status, ended.out.split()[-2:]) == (0, ["is", "sound"])
+    assert run("check", "--json").records[0]["problems"] == []
+
+
+def test_what_is_wrong_is_said_in_words(run: Command, queue: str, store: Path) -> None:
+    run("put", queue, "1")
+    with sqlite3.connect(store) as other:
+        other.execute("UPDATE tally SET depth = 5 WHERE queue <> 0")
+    other.close()
+    ended = run("check")
+    assert ended.status == 1
+    assert "the depth is noted as 5, 1 messages are there" in ended.out
+    told = run("check", "--json").records[0]
+    assert (told["sound"], len(told["problems"])) == (False, 1)
+
+
+def test_a_file_that_cannot_be_read_is_trouble_with_the_store(run: Command, queue: str, store: Path) -> None:
+    content = bytearray(store.read_bytes())
+    content[4096:] = b"\xff" * (len(content) - 4096)
+    store.write_bytes(content)
+    ended = run("check")
+    assert ended.status == 3
+    assert "damaged" in ended.err
+    assert "Traceback" not in ended.err
+
+
+def test_a_backup_is_a_store_of_its_own(run: Command, queue: str, tmp_path: Path) -> None:
+    run("put", queue, "1")
+    assert run("backup", "copy.db", "--json").records[0]["copy"] == "copy.db"
+    with inorder.connect(tmp_path / "copy.db") as qm:
+        assert [message.body for message in qm.browse(queue)] == [b"1"]
+
+
+def test_a_file_that_is_there_is_replaced_only_when_asked(run: Command, queue: str, tmp_path: Path) -> None:
+    (tmp_path / "copy.db").write_text("mine")
+    ended = run("backup", "copy.db")
+    assert (ended.status, (tmp_path / "copy.db").read_text()) == (2, "mine")
+    assert run("backup", "copy.db", "--replace").status == 0
