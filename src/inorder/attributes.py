@@ -451,14 +451,17 @@ def _complaint(table: Table, owner: str, by: str, name: str) -> tuple[Reason, st
         return Reason.SELECTOR_ERROR, f"there is no attribute {name!r}"
     if owner not in table[name].applies_to:
         return Reason.SELECTOR_NOT_FOR_TYPE, f"a queue of type {owner!r} has no attribute {name!r}"
-    if by not in _OPEN_TO[_changed_by(table[name], owner)]:
+    if by not in _OPEN_TO[changed_by(table[name], owner)]:
         way = "changed after creation" if by == "alter" else "set through a handle"
         return Reason.SELECTOR_ERROR, f"attribute {name!r} cannot be {way}"
     return None
 
 
-def _changed_by(attribute: Attribute, owner: str) -> ChangedBy:
-    # How a queue came to be is history; what a model makes is a choice.
+def changed_by(attribute: Attribute, owner: str) -> ChangedBy:
+    """By what this attribute of this type of queue, or of "manager", can be changed at most.
+
+    How a queue came to be is history; what a model makes is a choice.
+    """
     return "alter" if (owner, attribute.name) == ("model", "definition_type") else attribute.changed_by
 
 
