@@ -11,7 +11,7 @@ from .errors import MqscSyntaxError
 from .export import export_manager, export_queue, export_queues
 from .lines import Assembler, Source, commands_in
 from .parsing import parse
-from .running import Answer, run_command, run_script
+from .running import Answer, run_command, run_commands, run_script
 from .showing import columns
 
 __all__ = [
@@ -27,5 +27,6 @@ __all__ = [
     "export_queues",
     "parse",
     "run_command",
+    "run_commands",
     "run_script",
 ]

@@ -36,11 +36,17 @@ def _is_history(queue: QueueAttributes, attribute: Attribute) -> bool:
     return queue.type == "local" and attribute.name == "definition_type"
 
 
-def export_manager(manager: ManagerAttributes) -> str:
-    """The command that gives another queue manager these attributes, but for those that are fixed."""
-    open_to = [(word, each) for word, each in MANAGER_KEYWORDS.items() if each.changed_by != "create"]
-    items = [written(word, mqsc_value(each, getattr(manager, each.name))) for word, each in open_to]
-    return " +\n".join(["ALTER QMGR", *(INDENT + item for item in items)])
+def export_manager(manager: ManagerAttributes) -> str | None:
+    """The command that gives another queue manager what is not at its default here; None if all is.
+
+    The name is not in it: it is given when a store is made.
+    """
+    items = [
+        written(word, mqsc_value(each, getattr(manager, each.name)))
+        for word, each in MANAGER_KEYWORDS.items()
+        if each.changed_by != "create" and getattr(manager, each.name) != each.default
+    ]
+    return " +\n".join(["ALTER QMGR", *(INDENT + item for item in items)]) if items else None
 
 
 def export_queues(queues: Iterable[QueueAttributes]) -> Iterator[str]:

@@ -12,14 +12,14 @@ attributes, so that a script whose every command can be read fails only for what
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NoReturn
 
 from ..attributes import Attribute, QueueType, changed_by, check_queue_name
-from ..errors import ArgumentError
+from ..errors import ArgumentError, nearest_names
 from .commands import Alter, AlterManager, Clear, Command, Define, Delete, Display, DisplayManager, End
-from .errors import MqscSyntaxError, shown, syntax_error
+from .errors import shown, syntax_error
 from .filters import read_condition
 from .lacking import LACKING_IN_MANAGER, LACKING_IN_QUEUES, LACKING_IN_STATUS, LACKING_OBJECTS, LACKING_VERBS, Lacking
 from .lines import Source, together
@@ -32,6 +32,7 @@ from .words import (
     QUEUE_KEYWORDS,
     SHORT,
     STATUS_KEYWORDS,
+    SYNONYMS,
     TYPES,
     VERBS,
     is_switch,
@@ -57,7 +58,7 @@ class Parameter:
 
     @property
     def keyword(self) -> str:
-        return SHORT.get(self.token.value, self.token.value) if self.token.value == "TARGQ" else self.token.value
+        return SYNONYMS.get(self.token.value, self.token.value)
 
     @property
     def topic(self) -> str:
@@ -253,7 +254,12 @@ def _clear(kind: QueueType, name: str, parameters: Sequence[Parameter]) -> Clear
     return Clear(name=name)
 
 
-_ON_QUEUES: Final[Mapping[str, Any]] = {"DEFINE": _define, "ALTER": _alter, "DELETE": _delete, "CLEAR": _clear}
+_ON_QUEUES: Final[Mapping[str, Callable[[QueueType, str, Sequence[Parameter]], Command]]] = {
+    "DEFINE": _define,
+    "ALTER": _alter,
+    "DELETE": _delete,
+    "CLEAR": _clear,
+}
 
 
 def _attributes(
@@ -319,7 +325,7 @@ def _refuse(parameter: Parameter, owner: str, verb: str, known: Sequence[str]) -
         )
     if word in QUEUE_KEYWORDS:
         raise syntax_error(parameter.token.at, f"{word}, which {who} has not", f"one of {', '.join(known)}")
-    allowed = f"an attribute of {who}: {', '.join(known)}"
+    allowed = f"an attribute of {who}" if nearest_names(word, known) else f"one of {', '.join(known)}"
     raise syntax_error(parameter.token.at, parameter.token.found, allowed, name=word, known=known)
 
 
@@ -401,6 +407,3 @@ def _refuse_asked(parameter: Parameter, known: Sequence[str], lacking: Mapping[s
         _refuse_lacking(parameter, Lacking(why=lacking[parameter.keyword].why))
     allowed = f"one of {', '.join(known)}"
     raise syntax_error(parameter.token.at, parameter.token.found, allowed, name=parameter.keyword, known=known)
-
-
-__all__ = ["MqscSyntaxError", "parse"]

@@ -7,17 +7,8 @@ from dataclasses import dataclass, fields
 from types import MappingProxyType
 from typing import Any, Final, Literal
 
-from ..attributes import QUEUE_ATTRIBUTES, ManagerAttributes, QueueAttributes, QueueStatus, QueueType, define_queue
-from ..errors import (
-    CallerError,
-    InorderError,
-    ObjectInUse,
-    QueueCondition,
-    QueueNotEmpty,
-    StoreError,
-    UnknownQueue,
-    WrongQueueType,
-)
+from ..attributes import QUEUE_ATTRIBUTES, ManagerAttributes, QueueAttributes, QueueType, define_queue
+from ..errors import InorderError, StoreError, UnknownQueue, WrongQueueType
 from ..manager import QueueManager
 from .commands import Alter, AlterManager, Clear, Command, Define, Delete, Display, DisplayManager, End
 from .errors import MqscSyntaxError
@@ -27,7 +18,6 @@ from .parsing import parse
 from .values import comparable, mqsc_value
 from .words import LOCAL_KEYWORDS, MANAGER_KEYWORDS, QUEUE_KEYWORDS, STATUS_KEYWORDS, keywords_of, status_values
 
-MESSAGES_AT_ONCE: Final = 1_000
 TYPE_WORDS: Final[Mapping[str, str]] = MappingProxyType(
     dict(zip(QUEUE_ATTRIBUTES["type"].choices, QUEUE_ATTRIBUTES["type"].mqsc_words, strict=True))
 )
@@ -54,31 +44,22 @@ class Answer:
     rows: tuple[Row, ...] = ()
     error: InorderError | None = None
 
-    @property
-    def status(self) -> int:
-        """The command's exit status: 0 done, 1 refused for now, 2 wrong, 3 trouble with the store."""
-        match self.error:
-            case None:
-                return 0
-            case QueueCondition():
-                return 1
-            case CallerError():
-                return 2
-            case _:
-                return 3
-
 
 def run_script(lines: Iterable[str], qm: QueueManager | None, *, stop: bool = False) -> Iterator[Answer]:
-    """Runs a script, a command at a time, each a transaction of its own; its answers as they come.
+    """Runs a script; see `run_commands`. Lines come with their ends or without."""
+    return run_commands(commands_in(lines), qm, stop=stop)
+
+
+def run_commands(sources: Iterable[Source], qm: QueueManager | None, *, stop: bool = False) -> Iterator[Answer]:
+    """Runs commands one after the other, each a transaction of its own; their answers as they come.
 
     Args:
-        lines: with their line ends or without.
-        qm: where; None only reads the script, and changes nothing.
+        qm: where; None only reads the commands, and changes nothing.
         stop: the first command that fails is the last. Otherwise the next ones are run all the same, as MQ does.
 
-    Trouble with the store always ends the run, and so does END.
+    Trouble with the store always ends the run, and so does END, which is answered too.
     """
-    for source in commands_in(lines):
+    for source in sources:
         answer = run_command(source, qm)
         yield answer
         if answer.outcome == "end" or (stop and answer.error) or isinstance(answer.error, StoreError):
@@ -118,7 +99,7 @@ def _perform(qm: QueueManager, command: Command) -> tuple[str, tuple[Row, ...]]:
             qm.delete_queue(command.name, purge=command.purge)
             return f"Queue {command.name} deleted.{_idle(command.without_effect)}", ()
         case Clear():
-            return f"Queue {command.name} cleared: {_clear(qm, command.name):,} messages removed.", ()
+            return f"Queue {command.name} cleared: {qm.clear_queue(command.name):,} messages removed.", ()
         case Display():
             rows = tuple(_displayed(qm, command))
             return _found(len(rows), command), rows
@@ -178,32 +159,6 @@ def _definition(qm: QueueManager, name: str) -> QueueAttributes | None:
 def _differences(there: QueueAttributes, wanted: QueueAttributes) -> dict[str, Any]:
     both = ((each.name, getattr(there, each.name), getattr(wanted, each.name)) for each in fields(QueueAttributes))
     return {name: new for name, old, new in both if old != new}
-
-
-# ---- CLEAR
-
-
-def _clear(qm: QueueManager, name: str) -> int:
-    """Removes all messages of a queue that nobody uses; how many.
-
-    Raises: ObjectInUse 2042, it is open, or has messages in units of work; QueueNotEmpty 2055, some messages cannot be
-    got, and stay; as a get.
-    """
-    _check_type(qm, name, "local")
-    status = qm.status(name)
-    if status.open_input_count or status.open_output_count:
-        count = status.open_input_count + status.open_output_count
-        raise ObjectInUse(f"{name} is open, by {count} handle(s)", queue=name)
-    if status.uncommitted:
-        raise ObjectInUse(f"{name} has {status.uncommitted:,} messages in units of work", queue=name)
-    removed = 0
-    with qm.open(name, input="exclusive") as queue:
-        while messages := queue.get_many(MESSAGES_AT_ONCE):
-            removed += len(messages)
-    if left := qm.depth(name):
-        why = f"{left:,} messages stay on {name}: locked, under a confirm id, or not due yet; {removed:,} were removed"
-        raise QueueNotEmpty(why, queue=name)
-    return removed
 
 
 # ---- DISPLAY
@@ -271,6 +226,3 @@ def _found(count: int, command: Display) -> str:
     if count == 0:
         return f"No queue fits {command.name}."
     return "1 queue:" if count == 1 else f"{count:,} queues:"
-
-
-__all__ = ["Answer", "QueueStatus", "run_command", "run_script"]

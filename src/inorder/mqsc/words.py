@@ -26,9 +26,9 @@ SHORT: Final[Mapping[str, str]] = MappingProxyType(
         "QM": "QMODEL",
         "Q": "QUEUE",
         "QS": "QSTATUS",
-        "TARGQ": "TARGET",
     }
 )
+SYNONYMS: Final[Mapping[str, str]] = MappingProxyType({"TARGQ": "TARGET"})  # of keywords
 TYPES: Final[Mapping[str, QueueType]] = MappingProxyType({"QLOCAL": "local", "QALIAS": "alias", "QMODEL": "model"})
 OBJECTS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {
