@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from ..errors import CallerError, Reason, nearest_names
@@ -30,22 +30,29 @@ class MqscSyntaxError(CallerError):
     reason = Reason.ARGUMENT_ERROR
 
 
-def syntax_error(
-    at: Position, found: str, allowed: str, *, name: str = "", known: Iterable[str] = ()
-) -> MqscSyntaxError:
+def syntax_error(at: Position, found: str, allowed: str, *, nearest: Sequence[str] = ()) -> MqscSyntaxError:
     """The error for what does not belong where it stands.
 
     Args:
         at: where it begins.
         found: what is there, in words.
         allowed: what may be there, to be read after "allowed is".
-        name: a name that is unknown, if that is the trouble.
-        known: the names that might be meant.
+        nearest: the names that might be meant.
     """
-    near = nearest_names(name, known) if name else []
-    hint = f" (nearest: {', '.join(near)})" if near else ""
+    hint = f" (nearest: {', '.join(nearest)})" if nearest else ""
     text = f"line {at.line}, column {at.column}: found {found}; allowed is {allowed}{hint}"
-    return MqscSyntaxError(text, line=at.line, column=at.column, found=found, allowed=allowed, nearest=near)
+    return MqscSyntaxError(text, line=at.line, column=at.column, found=found, allowed=allowed, nearest=list(nearest))
+
+
+def unknown_word(at: Position, word: str, what: str, known: Iterable[str]) -> MqscSyntaxError:
+    """The error for a word that is none of those known: with the nearest ones, or else with all.
+
+    Args:
+        what: what it should be, to be read after "allowed is".
+    """
+    names = list(known)
+    near = nearest_names(word, names)
+    return syntax_error(at, shown(word), what if near else f"{what}: {', '.join(names)}", nearest=near)
 
 
 def shown(text: str) -> str:

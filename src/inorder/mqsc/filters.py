@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from ..attributes import Attribute
 from .commands import Condition
-from .errors import syntax_error
+from .errors import syntax_error, unknown_word
 from .tokens import Token
 from .values import INTEGER, comparable, read_value
 from .words import INTEGER_STATUS, is_switch
@@ -43,8 +43,7 @@ def read_condition(token: Token, values: Sequence[Token], keywords: Mapping[str,
         raise syntax_error(token.at, f"WHERE with {len(values)} instead of 3 words", FORM)
     subject, comparison, value = values
     if subject.kind != "word" or subject.value not in keywords:
-        allowed = f"one of {', '.join(keywords)}"
-        raise syntax_error(subject.at, subject.found, allowed, name=subject.value, known=keywords)
+        raise unknown_word(subject.at, subject.value, "a keyword to compare", keywords)
     attribute = keywords[subject.value]
     operators = _operators(subject.value, attribute)
     if comparison.kind != "word" or comparison.value not in operators:

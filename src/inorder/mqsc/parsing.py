@@ -19,7 +19,7 @@ from typing import Any, Final, NoReturn
 from ..attributes import Attribute, QueueType, changed_by, check_queue_name
 from ..errors import ArgumentError, nearest_names
 from .commands import Alter, AlterManager, Clear, Command, Define, Delete, Display, DisplayManager, End
-from .errors import shown, syntax_error
+from .errors import shown, syntax_error, unknown_word
 from .filters import read_condition
 from .lacking import LACKING_IN_MANAGER, LACKING_IN_QUEUES, LACKING_IN_STATUS, LACKING_OBJECTS, LACKING_VERBS, Lacking
 from .lines import Source, together
@@ -167,7 +167,7 @@ def _verb(tokens: _Tokens) -> str:
         raise syntax_error(token.at, f"MQ's command {verb}, which is not supported: {LACKING_VERBS[verb]}", allowed)
     if token.value == "DEL":
         allowed = "DELETE, which has no short form, as in MQ"
-    raise syntax_error(token.at, token.found, allowed, name=token.value, known=VERBS)
+    raise syntax_error(token.at, token.found, allowed, nearest=nearest_names(token.value, VERBS))
 
 
 def _object(tokens: _Tokens, verb: str) -> str:
@@ -179,7 +179,7 @@ def _object(tokens: _Tokens, verb: str) -> str:
     if token.kind == "word" and target in LACKING_OBJECTS:
         why = f"MQ's object {target}, which is not supported: {LACKING_OBJECTS[target]}"
         raise syntax_error(token.at, why, allowed)
-    raise syntax_error(token.at, token.found, allowed, name=token.value, known=OBJECTS[verb])
+    raise syntax_error(token.at, token.found, allowed, nearest=nearest_names(token.value, OBJECTS[verb]))
 
 
 def _name(tokens: _Tokens, target: str, *, generic: bool) -> str:
@@ -325,8 +325,7 @@ def _refuse(parameter: Parameter, owner: str, verb: str, known: Sequence[str]) -
         )
     if word in QUEUE_KEYWORDS:
         raise syntax_error(parameter.token.at, f"{word}, which {who} has not", f"one of {', '.join(known)}")
-    allowed = f"an attribute of {who}" if nearest_names(word, known) else f"one of {', '.join(known)}"
-    raise syntax_error(parameter.token.at, parameter.token.found, allowed, name=word, known=known)
+    raise unknown_word(parameter.token.at, parameter.keyword, f"an attribute of {who}", known)
 
 
 # ---- DISPLAY
@@ -405,5 +404,4 @@ def _asked(
 def _refuse_asked(parameter: Parameter, known: Sequence[str], lacking: Mapping[str, Lacking]) -> NoReturn:
     if parameter.keyword in lacking:
         _refuse_lacking(parameter, Lacking(why=lacking[parameter.keyword].why))
-    allowed = f"one of {', '.join(known)}"
-    raise syntax_error(parameter.token.at, parameter.token.found, allowed, name=parameter.keyword, known=known)
+    raise unknown_word(parameter.token.at, parameter.keyword, "a keyword to display", known)

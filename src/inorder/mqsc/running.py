@@ -99,7 +99,8 @@ def _perform(qm: QueueManager, command: Command) -> tuple[str, tuple[Row, ...]]:
             qm.delete_queue(command.name, purge=command.purge)
             return f"Queue {command.name} deleted.{_idle(command.without_effect)}", ()
         case Clear():
-            return f"Queue {command.name} cleared: {qm.clear_queue(command.name):,} messages removed.", ()
+            removed = qm.clear_queue(command.name)
+            return f"Queue {command.name} cleared: {removed:,} message{'' if removed == 1 else 's'} removed.", ()
         case Display():
             rows = tuple(_displayed(qm, command))
             return _found(len(rows), command), rows
