@@ -30,7 +30,7 @@ DISPLAY QUEUE(NAME*) ...   also QLOCAL, QALIAS, QMODEL, QSTATUS; DISPLAY QMGR
 DELETE QLOCAL(NAME)        also QALIAS, QMODEL; PURGE takes the messages too
 CLEAR QLOCAL(NAME)         removes the messages
 A line that ends with + goes on in the next one. Names in small letters stand in quotes: QLOCAL('orders').
-Attributes: docs/how-to/from-ibm-mq.md, or DISPLAY any queue."""
+DISPLAY QLOCAL(NAME) shows every attribute as a DEFINE or ALTER writes it."""
 
 
 @click.command(
