@@ -305,7 +305,7 @@ def test_a_queue_without_attributes_of_ours_is_exported_in_words_of_mq(qm: inord
     qm.create_queue("A", order="commit")
     assert "   ORDER(COMMIT) +\n" in export_queue(qm.attributes("A"))
     qm.alter_queue("A", order="put")
-    for keyword in ("ORDER", "READORDER", "EXPIRY", "DEFTYPE"):
+    for keyword in ("ORDER", "READORDER", "EXPIRY", "DEFTYPE", "INDXTYPE"):
         assert f" {keyword}(" not in export_queue(qm.attributes("A"))
 
 

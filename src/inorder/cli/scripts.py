@@ -7,6 +7,7 @@ import io
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from importlib import import_module
 from pathlib import Path
 
 import click
@@ -15,9 +16,6 @@ from rich.text import Text
 from ..mqsc import Answer, Assembler, Source, columns, commands_in, export_manager, export_queues, run_commands
 from .output import count, plain
 from .running import DONE, Command, Run, record_of_error, status_of, takes_store
-
-with contextlib.suppress(ImportError):  # not everywhere; with it a typed line can be edited and called back
-    import readline  # noqa: F401
 
 PROMPT, CONTINUED = "> ", ". "
 STANDARD_INPUT = "-"
@@ -164,6 +162,8 @@ def _written(source: Source) -> str:
 
 def _converse(run: Run, *, check: bool, stop: bool) -> int:
     """Reads commands from a terminal until its end, END, or with `stop` a failure."""
+    with contextlib.suppress(ImportError):  # not everywhere; with it a typed line can be edited and called back
+        import_module("readline")
     run.output.note(GREETING)
     report = _Report(run, echo=False)
     with contextlib.nullcontext() if check else run.opened(make=True) as qm:

@@ -14,7 +14,7 @@ INDENT = "   "
 def export_queue(queue: QueueAttributes) -> str:
     """The command that defines this queue, on several lines, each but the first with one attribute.
 
-    It says REPLACE, so that a script can be run again. Attributes that MQ has not stand there only if they are not at
+    It says REPLACE, so that a script can be run again. Attributes that MQ refuses stand there only if they are not at
     their defaults, so that a queue that does without them can be defined in MQ by the same text.
     """
     items = [written(word, mqsc_value(each, getattr(queue, each.name))) for word, each in _told(queue)]
@@ -27,13 +27,14 @@ def export_queue(queue: QueueAttributes) -> str:
 def _told(queue: QueueAttributes) -> Iterator[tuple[str, Attribute]]:
     for word, each in keywords_of(queue.type).items():
         is_default = getattr(queue, each.name) == each.default
-        if each.name in ("name", "type") or (is_default and (is_ours(each) or _is_history(queue, each))):
-            continue
-        yield word, each
+        if each.name not in ("name", "type") and not (is_default and _is_unknown_to_mq(queue, each)):
+            yield word, each
 
 
-def _is_history(queue: QueueAttributes, attribute: Attribute) -> bool:
-    return queue.type == "local" and attribute.name == "definition_type"
+def _is_unknown_to_mq(queue: QueueAttributes, attribute: Attribute) -> bool:
+    """Whether MQ refuses it: DEFTYPE of a local queue is none of DEFINE's, and INDXTYPE exists on z/OS only."""
+    of_no_use = attribute.name == "definition_type" and queue.type == "local"
+    return is_ours(attribute) or of_no_use or attribute.name == "index_type"
 
 
 def export_manager(manager: ManagerAttributes) -> str | None:

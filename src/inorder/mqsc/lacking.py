@@ -19,19 +19,21 @@ class Lacking:
 
     Args:
         why: a sentence about what is not there.
-        harmless: values that ask for nothing; "" for none at all, or for the keyword without a value.
+        harmless: values that ask for nothing; "" is an empty one, None the keyword alone.
         any_value: every value is harmless: it only says more about something that is switched off.
     """
 
     why: str
-    harmless: frozenset[str] = frozenset()
+    harmless: frozenset[str | None] = frozenset()
     any_value: bool = False
 
-    def is_harmless(self, value: str) -> bool:
+    def is_harmless(self, value: str | None) -> bool:
+        if value is None:
+            return None in self.harmless
         return self.any_value or value.strip(" ") in self.harmless
 
 
-def _lacks(why: str, names: str, *harmless: str, any_value: bool = False) -> dict[str, Lacking]:
+def _lacks(why: str, names: str, *harmless: str | None, any_value: bool = False) -> dict[str, Lacking]:
     return {name: Lacking(why=why, harmless=frozenset(harmless), any_value=any_value) for name in names.split()}
 
 
@@ -47,7 +49,7 @@ _PUBLISH = "there is no publish/subscribe"
 LACKING_IN_QUEUES: Final[Mapping[str, Lacking]] = MappingProxyType(
     {
         **_lacks(_TRIGGERS, "TRIGGER"),
-        **_lacks(_TRIGGERS, "NOTRIGGER", ""),
+        **_lacks(_TRIGGERS, "NOTRIGGER", None),
         **_lacks(_TRIGGERS, "TRIGDPTH TRIGMPRI TRIGTYPE TRIGDATA INITQ PROCESS", any_value=True),
         **_lacks(_CLUSTERS, "CLUSTER CLUSNL", ""),
         **_lacks(_CLUSTERS, "CLWLPRTY CLWLRANK CLWLUSEQ DEFBIND", any_value=True),
@@ -76,7 +78,7 @@ LACKING_IN_QUEUES: Final[Mapping[str, Lacking]] = MappingProxyType(
         **_lacks("traces are the program's own", "OTELTRAC OTELPCTL", "QMGR", "OFF"),
         **_lacks(_PUBLISH, "TARGTYPE", "QUEUE"),
         **_lacks(_AUTHORITY, "AUTHREC", any_value=True),
-        **_lacks("a change takes effect at once, also for open handles", "FORCE", ""),
+        **_lacks("a change takes effect at once, also for open handles", "FORCE", None),
         **_lacks(_ZOS, "CMDSCOPE QSGDISP CFSTRUCT PSID STGCLASS TPIPE"),
     }
 )
@@ -110,7 +112,7 @@ LACKING_IN_MANAGER: Final[Mapping[str, Lacking]] = MappingProxyType(
         **_lacks("nothing is set through it", "CUSTOM"),
         **_lacks("expired messages are discarded as they are met", "EXPRYINT"),
         **_lacks("`inorder --version` says what this is", "CMDLEVEL CPILEVEL PLATFORM VERSION SYNCPT DISTL"),
-        **_lacks("a change takes effect at once", "FORCE", ""),
+        **_lacks("a change takes effect at once", "FORCE", None),
         **_lacks(_ZOS, "CMDSCOPE"),
     }
 )

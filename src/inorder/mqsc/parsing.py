@@ -302,7 +302,7 @@ def _spelled(keywords: Mapping[str, Attribute]) -> list[str]:
 def _idle(parameter: Parameter, lacking: Mapping[str, Lacking]) -> str:
     """The keyword, if what it asks for is nothing. Raises: MqscSyntaxError, it is something that we have not."""
     known = lacking[parameter.keyword]
-    value = "" if parameter.values is None else parameter.values[0].value
+    value = None if parameter.values is None else " ".join(token.value for token in parameter.values)
     if not known.is_harmless(value):
         _refuse_lacking(parameter, known)
     return parameter.keyword
@@ -311,7 +311,7 @@ def _idle(parameter: Parameter, lacking: Mapping[str, Lacking]) -> str:
 def _refuse_lacking(parameter: Parameter, known: Lacking) -> NoReturn:
     at = parameter.token.at
     allowed = "a command without it"
-    if harmless := " or ".join(f"{parameter.keyword}({each or repr(' ')})" for each in sorted(known.harmless)):
+    if harmless := " or ".join(f"{parameter.keyword}({each})" for each in sorted(filter(None, known.harmless))):
         allowed += f", or {harmless}"
     raise syntax_error(at, f"MQ's attribute {parameter.keyword}, which is not supported: {known.why}", allowed)
 
