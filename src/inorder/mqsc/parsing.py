@@ -13,7 +13,6 @@ attributes, so that a script whose every command can be read fails only for what
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, NoReturn
 
 from ..attributes import Attribute, QueueType, changed_by, check_queue_name
@@ -23,6 +22,7 @@ from .errors import shown, syntax_error, unknown_word
 from .filters import read_condition
 from .lacking import LACKING_IN_MANAGER, LACKING_IN_QUEUES, LACKING_IN_STATUS, LACKING_OBJECTS, LACKING_VERBS, Lacking
 from .lines import Source, together
+from .parameters import Parameter, Tokens
 from .tokens import Token, tokens_of
 from .values import allowed_values, read_value
 from .words import (
@@ -32,7 +32,6 @@ from .words import (
     QUEUE_KEYWORDS,
     SHORT,
     STATUS_KEYWORDS,
-    SYNONYMS,
     TYPES,
     VERBS,
     is_switch,
@@ -40,7 +39,6 @@ from .words import (
 )
 
 NAMES: Final = "a name of 1 to 48 characters out of A-Z a-z 0-9 . / _ %"
-SWITCHES: Final = ("REPLACE", "PURGE", "TRIGGER", *(word for word, each in QUEUE_KEYWORDS.items() if is_switch(each)))
 OWNER_WORDS: Final[Mapping[str, str]] = {
     "local": "a local queue",
     "alias": "an alias queue",
@@ -49,99 +47,12 @@ OWNER_WORDS: Final[Mapping[str, str]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Parameter:
-    """A keyword, and what stands in parentheses behind it; None if there are none."""
-
-    token: Token
-    values: tuple[Token, ...] | None
-
-    @property
-    def keyword(self) -> str:
-        return SYNONYMS.get(self.token.value, self.token.value)
-
-    @property
-    def topic(self) -> str:
-        """What it is about: SHARE of NOSHARE, so that no topic comes twice."""
-        bare = self.keyword.removeprefix("NO")
-        return bare if bare in SWITCHES else self.keyword
-
-    def value(self, allowed: str) -> Token:
-        """The one value. Raises: MqscSyntaxError, there is none, or more than one."""
-        if self.values is None:
-            raise syntax_error(self.token.at, f"{self.keyword} without a value", allowed)
-        if len(self.values) != 1:
-            raise syntax_error(self.values[1].at, self.values[1].found, f"one value, as in {allowed}")
-        return self.values[0]
-
-    def refuse_value(self, allowed: str) -> None:
-        if self.values is not None:
-            raise syntax_error(self.values[0].at, f"a value behind {self.keyword}", allowed)
-
-
-class _Tokens:
-    """The tokens of a command, taken from the left."""
-
-    def __init__(self, tokens: Sequence[Token]) -> None:
-        self._tokens = tokens
-        self._next = 0
-
-    @property
-    def next(self) -> Token:
-        return self._tokens[self._next]
-
-    def take(self) -> Token:
-        token = self.next
-        self._next = min(self._next + 1, len(self._tokens) - 1)
-        return token
-
-    def take_kind(self, kind: str, allowed: str) -> Token:
-        if self.next.kind != kind:
-            raise syntax_error(self.next.at, self.next.found, allowed)
-        return self.take()
-
-    def take_end(self) -> None:
-        if self.next.kind == ";":
-            self.take()
-            self.take_kind("end", "nothing behind the semicolon: each command begins on a line of its own")
-        self.take_kind("end", "the end of the command")
-
-    def take_values(self, keyword: str) -> tuple[Token, ...]:
-        """What stands in parentheses, which are taken too."""
-        self.take_kind("(", f"{keyword}(...)")
-        values = []
-        while self.next.is_value:
-            values.append(self.take())
-        if not values:
-            raise syntax_error(self.next.at, self.next.found, f"a value in {keyword}(...); ' ' is an empty one")
-        self.take_kind(")", f"a closing parenthesis behind {keyword}({values[-1].value}")
-        return tuple(values)
-
-    def take_parameters(self) -> list[Parameter]:
-        """All up to the end of the command, which is taken too; no topic comes twice."""
-        found: dict[str, Parameter] = {}
-        while self.next.kind not in ("end", ";"):
-            parameter = self._take_parameter()
-            if parameter.topic in found:
-                raise syntax_error(parameter.token.at, f"{parameter.keyword} again", f"{parameter.topic} only once")
-            found[parameter.topic] = parameter
-        self.take_end()
-        return list(found.values())
-
-    def _take_parameter(self) -> Parameter:
-        token = self.take_kind("word", "a keyword")
-        if not token.is_apart:
-            allowed = f"a blank before {token.value}; before a + at the end of the line too"
-            raise syntax_error(token.at, token.found, allowed)
-        return Parameter(token, self.take_values(token.value) if self.next.kind == "(" else None)
-
-
 def parse(source: Source) -> Command:
     """The command that a piece of script stands for.
 
     Raises: MqscSyntaxError, with line and column, what was found and what is allowed.
     """
-    tokens = _Tokens(tokens_of(together(source)))
+    tokens = Tokens(tokens_of(together(source)))
     verb = _verb(tokens)
     if verb in ENDS:
         tokens.take_end()
@@ -157,7 +68,7 @@ def parse(source: Source) -> Command:
     return _ON_QUEUES[verb](TYPES[target], name, parameters)
 
 
-def _verb(tokens: _Tokens) -> str:
+def _verb(tokens: Tokens) -> str:
     token = tokens.take()
     verb = SHORT.get(token.value, token.value)
     allowed = f"{', '.join(VERBS)} or END"
@@ -170,7 +81,7 @@ def _verb(tokens: _Tokens) -> str:
     raise syntax_error(token.at, token.found, allowed, nearest=nearest_names(token.value, VERBS))
 
 
-def _object(tokens: _Tokens, verb: str) -> str:
+def _object(tokens: Tokens, verb: str) -> str:
     token = tokens.take()
     target = SHORT.get(token.value, token.value)
     if token.kind == "word" and target in OBJECTS[verb]:
@@ -182,7 +93,7 @@ def _object(tokens: _Tokens, verb: str) -> str:
     raise syntax_error(token.at, token.found, allowed, nearest=nearest_names(token.value, OBJECTS[verb]))
 
 
-def _name(tokens: _Tokens, target: str, *, generic: bool) -> str:
+def _name(tokens: Tokens, target: str, *, generic: bool) -> str:
     values = tokens.take_values(target)
     if len(values) > 1:
         raise syntax_error(values[1].at, values[1].found, f"one name, as in {target}(NAME)")

@@ -105,7 +105,7 @@ def _perform(qm: QueueManager, command: Command) -> tuple[str, tuple[Row, ...]]:
             rows = tuple(_displayed(qm, command))
             return _found(len(rows), command), rows
         case DisplayManager():
-            return "Queue manager:", (_chosen(_manager_row(qm.manager_attributes()), ("QMNAME", *command.keywords)),)
+            return "Queue manager:", (_chosen(_manager_row(qm.manager_attributes()), ("QMNAME",), command.keywords),)
         case End():
             return "", ()
 
@@ -173,7 +173,7 @@ def _displayed(qm: QueueManager, command: Display) -> Iterator[Row]:
         except UnknownQueue:  # somebody has deleted it meanwhile
             continue
         if _holds(command, queue, whole):
-            yield _chosen(whole, (*always, *command.keywords) if command.keywords else ())
+            yield _chosen(whole, always, command.keywords)
 
 
 def _matching(qm: QueueManager, command: Display) -> list[QueueAttributes]:
@@ -218,9 +218,9 @@ def _manager_row(manager: ManagerAttributes) -> Row:
     return {word: mqsc_value(each, getattr(manager, each.name)) for word, each in MANAGER_KEYWORDS.items()}
 
 
-def _chosen(row: Row, keywords: tuple[str, ...]) -> Row:
+def _chosen(row: Row, always: tuple[str, ...], asked: tuple[str, ...]) -> Row:
     """What was asked for, in the order of the row; all of it if nothing was."""
-    return {word: value for word, value in row.items() if word in keywords} if len(keywords) > 1 else row
+    return {word: value for word, value in row.items() if word in (*always, *asked)} if asked else row
 
 
 def _found(count: int, command: Display) -> str:

@@ -7,8 +7,9 @@ whatever else a value has must stand in single quotes, a quote in it written twi
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Final, Literal
 
 from .errors import Position, shown, syntax_error
@@ -18,6 +19,7 @@ TokenKind = Literal["word", "text", "(", ")", ";", "end"]
 WORD: Final = re.compile(r"[A-Za-z0-9./_%*]+")
 QUOTED: Final = re.compile(r"'((?:[^']|'')*)'")
 SEPARATORS: Final = re.compile(r"[ \t,]+")
+SIGNS: Final[Mapping[str, TokenKind]] = MappingProxyType({"(": "(", ")": ")", ";": ";"})
 UNQUOTED: Final = "A-Z a-z 0-9 . / _ % *"
 
 
@@ -69,8 +71,8 @@ def _tokens(text: Text) -> Iterator[Token]:
 def _token(text: Text, offset: int, *, is_apart: bool) -> tuple[Token, int]:
     at = text.position(offset)
     character = text.text[offset]
-    if character in "();":
-        return Token(character, character, at, is_apart), offset + 1  # type: ignore[arg-type]
+    if (sign := SIGNS.get(character)) is not None:
+        return Token(sign, character, at, is_apart), offset + 1
     if word := WORD.match(text.text, offset):
         return Token("word", word[0].upper(), at, is_apart), word.end()
     if character != "'":

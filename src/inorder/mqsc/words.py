@@ -10,7 +10,7 @@ from datetime import datetime, timezone
 from types import MappingProxyType
 from typing import Final
 
-from ..attributes import ANY_QUEUE, MANAGER_ATTRIBUTES, QUEUE_ATTRIBUTES, Attribute, QueueStatus, QueueType
+from ..attributes import MANAGER_ATTRIBUTES, QUEUE_ATTRIBUTES, Attribute, QueueStatus, QueueType
 
 VERBS: Final = ("DEFINE", "ALTER", "DISPLAY", "DELETE", "CLEAR")
 ENDS: Final = frozenset({"END", "QUIT", "EXIT"})
@@ -82,6 +82,3 @@ def status_values(status: QueueStatus) -> dict[str, int | str]:
         "ALTDATE": f"{altered:%Y-%m-%d}",
         "ALTTIME": f"{altered:%H.%M.%S}",
     }
-
-
-assert all(each.applies_to <= ANY_QUEUE for each in QUEUE_KEYWORDS.values())
