@@ -122,7 +122,9 @@ def test_what_cannot_be_read_is_a_wrong_call(run: Command, tmp_path: Path) -> No
     ended = run("mqsc", "latin.mqsc")
     assert ended.status == 2
     assert "latin.mqsc is not in UTF-8: byte 0xe4 in line 2" in ended.err
-    assert run("mqsc", "missing.mqsc").status == 2
+    missing, folder = run("mqsc", "missing.mqsc"), run("mqsc", ".")
+    assert (missing.status, folder.status) == (2, 2)
+    assert "missing.mqsc cannot be read: No such file or directory" in missing.err
     assert run("mqsc", "--export", "--stop").status == 2
 
 

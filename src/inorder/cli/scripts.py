@@ -36,7 +36,7 @@ DISPLAY QLOCAL(NAME) shows every attribute as a DEFINE or ALTER writes it."""
     cls=Command,
     example="inorder mqsc queues.mqsc --store orders.db",
 )
-@click.argument("script", type=click.Path(exists=True, dir_okay=False, allow_dash=True), required=False)
+@click.argument("script", type=click.Path(allow_dash=True), required=False)
 @click.option("--check", is_flag=True, help="Only read the script; no store is needed.")
 @click.option("--stop", is_flag=True, help="End at the first command that fails; without it the next ones are run.")
 @click.option("--export", is_flag=True, help="Write all definitions as a script, for another store or for MQ.")
