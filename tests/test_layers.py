@@ -31,7 +31,7 @@ LAYERS = (
     ("groups", "bulk"),
     ("manager",),
     ("",),  # inorder/__init__.py: gathers the public names, so it may import anything
-    ("formats",),
+    ("formats", "mqsc"),
     ("spark",),
     ("testing", "demo", "cli", "__main__"),
 )

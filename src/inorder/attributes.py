@@ -56,12 +56,19 @@ class Attribute:
     ``minimum`` and ``maximum`` bound an integer, or the seconds, which lie above the minimum; for a name the
     minimum is the least length. ``max_length`` counts the characters of a text or name. ``changed_by`` is
     "create" (fixed once the object is made), "alter", or "set" (altered, or set through a handle).
+
+    ``mqsc`` is its keyword in MQSC: MQ's, or our own where MQ has no such attribute. ``mqsc_words`` says what
+    stands behind the keyword for each choice, or for True and False; a boolean without words is a switch, KEYWORD
+    or NOKEYWORD. ``mqsc_per_second`` is the keyword's unit for seconds.
     """
 
     name: str
     doc: str
     kind: Kind
     applies_to: frozenset[str]
+    mqsc: str
+    mqsc_words: tuple[str, ...] = ()
+    mqsc_per_second: int = 1
     default: object = None
     mq_name: str | None = None
     selector: int | None = None
@@ -191,8 +198,8 @@ def _name(shortest: int, mq: str, selector: int, doc: str, **more: object) -> di
     return _about("name", mq, selector, doc, minimum=shortest, max_length=NAME_LENGTH_MAX, **more)
 
 
-def _seconds(high: float, mq: str | None, selector: int | None, doc: str) -> dict[str, Any]:
-    return _about("seconds", mq, selector, doc, maximum=high)
+def _seconds(high: float, mq: str | None, selector: int | None, doc: str, **more: object) -> dict[str, Any]:
+    return _about("seconds", mq, selector, doc, maximum=high, **more)
 
 
 # Set by hand: in the formatter's way, one argument a line, the two tables would fill six screens.
@@ -204,67 +211,79 @@ class QueueAttributes:
     """The attributes of one queue; made and checked by ``define_queue`` and ``altered`` (A-33)."""
 
     name: str = field(metadata=_name(
-        1, "QName", 2016, "What the queue is called, for good.", applies_to=ANY_QUEUE, changed_by="create"))
+        1, "QName", 2016, "What the queue is called, for good.", applies_to=ANY_QUEUE, changed_by="create",
+        mqsc="QUEUE"))
     type: QueueType = field(default="local", metadata=_choice(
         QueueType, "QType", 20, "Local holds messages, alias stands for a queue, model makes queues (R4.1).",
-        applies_to=ANY_QUEUE, changed_by="create"))
+        applies_to=ANY_QUEUE, changed_by="create", mqsc="TYPE", mqsc_words=("QLOCAL", "QALIAS", "QMODEL")))
     description: str = field(default="", metadata=_text(
-        "QDesc", 2013, "What the queue is for, in words.", applies_to=ANY_QUEUE))
+        "QDesc", 2013, "What the queue is for, in words.", applies_to=ANY_QUEUE, mqsc="DESCR"))
     delivery: Delivery = field(default="priority", metadata=_choice(
         Delivery, "MsgDeliverySequence", 16,
-        "Whether newcomers are placed by their own priority, or all at the default one (R4.10, R4.11)."))
+        "Whether newcomers are placed by their own priority, or all at the default one (R4.10, R4.11).",
+        mqsc="MSGDLVSQ", mqsc_words=("PRIORITY", "FIFO")))
     default_priority: int = field(default=0, metadata=_integer(
         0, 9, "DefPriority", 6,
         "The priority of a message that sets none, and under fifo the place of every newcomer (R1.4, R4.11).",
-        applies_to=ANY_QUEUE, reason=Reason.PRIORITY_ERROR))
+        applies_to=ANY_QUEUE, reason=Reason.PRIORITY_ERROR, mqsc="DEFPRTY"))
     default_persistence: bool = field(default=True, metadata=_boolean(
         "DefPersistence", 5,
         "Whether a message survives a restart if it does not say; no on temporary queues (R1.5).",
-        applies_to=ANY_QUEUE))
+        applies_to=ANY_QUEUE, mqsc="DEFPSIST", mqsc_words=("YES", "NO")))
     order: OrderRule = field(default="put", metadata=_choice(
-        OrderRule, None, None, "What gives a message its place: its put, its prepare or its commit (B-5)."))
+        OrderRule, None, None, "What gives a message its place: its put, its prepare or its commit (B-5).",
+        mqsc="ORDER", mqsc_words=("PUT", "PREPARE", "COMMIT")))
     read_order: QueueReadOrder = field(default="relaxed", metadata=_choice(
-        QueueReadOrder, None, None, "How strictly readers keep the order, and if they may choose (B-18)."))
+        QueueReadOrder, None, None, "How strictly readers keep the order, and if they may choose (B-18).",
+        mqsc="READORDER", mqsc_words=("REQUIRED", "STRICT", "RELAXED", "UNORDERED")))
     index_type: IndexType = field(default="none", metadata=_choice(
-        IndexType, "IndexType", 57, "What getters mostly choose by; group_id places a group's head (R4.13)."))
+        IndexType, "IndexType", 57, "What getters mostly choose by; group_id places a group's head (R4.13).",
+        mqsc="INDXTYPE", mqsc_words=("NONE", "MSGID", "CORRELID", "MSGTOKEN", "GROUPID")))
     max_depth: int = field(default=COUNT_MAX, metadata=_integer(
-        0, COUNT_MAX, "MaxQDepth", 15, "How many messages, in any state, the queue takes (R4.6, R4.7)."))
+        0, COUNT_MAX, "MaxQDepth", 15, "How many messages, in any state, the queue takes (R4.6, R4.7).",
+        mqsc="MAXDEPTH"))
     max_length: int = field(default=4_194_304, metadata=_integer(
         0, MESSAGE_LENGTH_MAX, "MaxMsgLength", 13,
-        "The most bytes of one message, or of each piece if it may be split (R2.22, R2.23)."))
+        "The most bytes of one message, or of each piece if it may be split (R2.22, R2.23).", mqsc="MAXMSGL"))
     get_allowed: bool = field(default=True, metadata=_boolean(
         "InhibitGet", 9, "Whether messages can be got and browsed; takes effect at once (R4.8).",
-        applies_to=ANY_QUEUE, changed_by="set", reason=Reason.INHIBIT_VALUE_ERROR))
+        applies_to=ANY_QUEUE, changed_by="set", reason=Reason.INHIBIT_VALUE_ERROR,
+        mqsc="GET", mqsc_words=("ENABLED", "DISABLED")))
     put_allowed: bool = field(default=True, metadata=_boolean(
         "InhibitPut", 10, "Whether messages can be put; takes effect at once (R4.8).",
-        applies_to=ANY_QUEUE, changed_by="set", reason=Reason.INHIBIT_VALUE_ERROR))
+        applies_to=ANY_QUEUE, changed_by="set", reason=Reason.INHIBIT_VALUE_ERROR,
+        mqsc="PUT", mqsc_words=("ENABLED", "DISABLED")))
     shareable: bool = field(default=True, metadata=_boolean(
-        "Shareability", 23, "Whether several handles may be open for input at once (R4.4)."))
+        "Shareability", 23, "Whether several handles may be open for input at once (R4.4).", mqsc="SHARE"))
     default_input: DefaultInput = field(default="shared", metadata=_choice(
-        DefaultInput, "DefInputOpenOption", 4, "How an open for input shares if it does not say (R4.4)."))
+        DefaultInput, "DefInputOpenOption", 4, "How an open for input shares if it does not say (R4.4).",
+        mqsc="DEFSOPT", mqsc_words=("SHARED", "EXCL")))
     definition_type: DefinitionType = field(default="predefined", metadata=_choice(
         DefinitionType, "DefinitionType", 7,
         "How the queue came to be; of a model, what it makes, and there it can be altered (R4.3).",
-        changed_by="create"))
+        changed_by="create", mqsc="DEFTYPE", mqsc_words=("PREDEFINED", "PERMDYN", "TEMPDYN")))
     backout_threshold: int = field(default=0, metadata=_integer(
         0, COUNT_MAX, "BackoutThreshold", 22,
-        "After how many backouts a getter should set a message aside; kept for applications (R6.9)."))
+        "After how many backouts a getter should set a message aside; kept for applications (R6.9).", mqsc="BOTHRESH"))
     backout_requeue_queue: str = field(default="", metadata=_name(
-        0, "BackoutRequeueQName", 2019, "Where a getter should set it aside; kept for applications (R6.9)."))
+        0, "BackoutRequeueQName", 2019, "Where a getter should set it aside; kept for applications (R6.9).",
+        mqsc="BOQNAME"))
     harden_get_backout: bool = field(default=True, metadata=_boolean(
-        "HardenGetBackout", 8, "Whether the backout count of a message must survive a restart (R1.13)."))
+        "HardenGetBackout", 8, "Whether the backout count of a message must survive a restart (R1.13).",
+        mqsc="HARDENBO"))
     retention_interval: int = field(default=COUNT_MAX, metadata=_integer(
         0, COUNT_MAX, "RetentionInterval", 21,
-        "How many hours the queue is needed; kept for applications (4.1)."))
+        "How many hours the queue is needed; kept for applications (4.1).", mqsc="RETINTVL"))
     nonpersistent_class: NonpersistentClass = field(default="normal", metadata=_choice(
         NonpersistentClass, "NonPersistentMessageClass", 78,
-        "Whether a restart discards non-persistent messages, or under high keeps what it can (R1.5)."))
+        "Whether a restart discards non-persistent messages, or under high keeps what it can (R1.5).",
+        mqsc="NPMCLASS", mqsc_words=("NORMAL", "HIGH")))
     expiry: float | None = field(default=None, metadata=_seconds(
         EXPIRY_SECONDS_MAX, None, None,
-        "The life in seconds of a message that sets none; None is for ever (A-38)."))
+        "The life in seconds of a message that sets none; None is for ever (A-38).", mqsc="EXPIRY"))
     base_queue: str = field(default="", metadata=_name(
         0, "BaseQName", 2002, "The queue that an alias stands for, looked up at each open (R4.1).",
-        applies_to=ALIAS))
+        applies_to=ALIAS, mqsc="TARGET"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -272,25 +291,28 @@ class ManagerAttributes:
     """The attributes of the queue manager; made and checked by ``define_manager`` and ``altered_manager``."""
 
     name: str = field(default="INORDER", metadata=_name(
-        1, "QMgrName", 2015, "What the queue manager is called, for good.", changed_by="create"))
+        1, "QMgrName", 2015, "What the queue manager is called, for good.", changed_by="create", mqsc="QMNAME"))
     description: str = field(default="", metadata=_text(
-        "QMgrDesc", 2014, "What the queue manager is for, in words."))
+        "QMgrDesc", 2014, "What the queue manager is for, in words.", mqsc="DESCR"))
     max_uncommitted: int = field(default=1_000_000, metadata=_integer(
-        1, COUNT_MAX, "MaxUncommittedMsgs", 33, "How many puts and gets one unit of work takes (R5.8)."))
+        1, COUNT_MAX, "MaxUncommittedMsgs", 33, "How many puts and gets one unit of work takes (R5.8).",
+        mqsc="MAXUMSGS"))
     max_priority: int = field(default=9, metadata=_integer(
         9, 9, "MaxPriority", 14, "The highest priority that places a message; always 9 (R1.4).",
-        changed_by="create"))
+        changed_by="create", mqsc="MAXPRTY"))
     max_length: int = field(default=MESSAGE_LENGTH_MAX, metadata=_integer(
         32_768, MESSAGE_LENGTH_MAX, "MaxMsgLength", 13,
         "The most bytes of a message on any queue (R2.22); above MQ's 4,194,304, so that by default only "
-        "the queue's own limit binds."))
+        "the queue's own limit binds.", mqsc="MAXMSGL"))
     max_handles: int = field(default=256, metadata=_integer(
-        1, COUNT_MAX, "MaxHandles", 11, "How many handles one connection can have open (reason 2017)."))
+        1, COUNT_MAX, "MaxHandles", 11, "How many handles one connection can have open (reason 2017).",
+        mqsc="MAXHANDS"))
     coded_character_set_id: int = field(default=1208, metadata=_integer(
-        1, 65_535, "CodedCharSetId", 2, "What replaces 0 in a message at the put; 1208 is UTF-8 (1.1)."))
+        1, 65_535, "CodedCharSetId", 2, "What replaces 0 in a message at the put; 1208 is UTF-8 (1.1).", mqsc="CCSID"))
     mark_interval: float | None = field(default=5.0, metadata=_seconds(
         MARK_INTERVAL_SECONDS_MAX, "MsgMarkBrowseInterval", 68,
-        "After how many seconds the marks of cooperating browsers end; None is never (R3.74)."))
+        "After how many seconds the marks of cooperating browsers end; None is never (R3.74).",
+        mqsc="MARKINT", mqsc_per_second=1000))
 
 
 # fmt: on
@@ -429,14 +451,17 @@ def _complaint(table: Table, owner: str, by: str, name: str) -> tuple[Reason, st
         return Reason.SELECTOR_ERROR, f"there is no attribute {name!r}"
     if owner not in table[name].applies_to:
         return Reason.SELECTOR_NOT_FOR_TYPE, f"a queue of type {owner!r} has no attribute {name!r}"
-    if by not in _OPEN_TO[_changed_by(table[name], owner)]:
+    if by not in _OPEN_TO[changed_by(table[name], owner)]:
         way = "changed after creation" if by == "alter" else "set through a handle"
         return Reason.SELECTOR_ERROR, f"attribute {name!r} cannot be {way}"
     return None
 
 
-def _changed_by(attribute: Attribute, owner: str) -> ChangedBy:
-    # How a queue came to be is history; what a model makes is a choice.
+def changed_by(attribute: Attribute, owner: str) -> ChangedBy:
+    """By what this attribute of this type of queue, or of "manager", can be changed at most.
+
+    How a queue came to be is history; what a model makes is a choice.
+    """
     return "alter" if (owner, attribute.name) == ("model", "definition_type") else attribute.changed_by
 
 

@@ -12,6 +12,7 @@ from .pipeline import pipeline
 from .putting import put
 from .queues import queue
 from .running import Group
+from .scripts import mqsc
 from .showing import demo, scenarios
 
 HELP = """A message queue manager that keeps its promises about order.
@@ -27,5 +28,5 @@ def app() -> None:
     """The root of the commands."""
 
 
-for command in (queue, put, get, move, copy, claim, pipeline, demo, scenarios):
+for command in (queue, put, get, move, copy, claim, mqsc, pipeline, demo, scenarios):
     app.add_command(command)

@@ -1,0 +1,144 @@
+"""What MQSC has and we have not: its names, why, and which of their values ask for nothing that is missing here.
+
+A script that is moved from MQ names attributes of everything that MQ can do, mostly to say that it is not wanted:
+NOTRIGGER, USAGE(NORMAL), CLUSTER(' '). Those are true of our queues, so they are accepted, and the answer says that
+they have no effect. Whatever would ask for something is an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lacking:
+    """A name of MQ's that we do not support.
+
+    Args:
+        why: a sentence about what is not there.
+        harmless: values that ask for nothing; "" is an empty one, None the keyword alone.
+        any_value: every value is harmless: it only says more about something that is switched off.
+    """
+
+    why: str
+    harmless: frozenset[str | None] = frozenset()
+    any_value: bool = False
+
+    def is_harmless(self, value: str | None) -> bool:
+        if value is None:
+            return None in self.harmless
+        return self.any_value or value.strip(" ") in self.harmless
+
+
+def _lacks(why: str, names: str, *harmless: str | None, any_value: bool = False) -> dict[str, Lacking]:
+    return {name: Lacking(why=why, harmless=frozenset(harmless), any_value=any_value) for name in names.split()}
+
+
+_TRIGGERS = "there are no triggers"
+_CLUSTERS = "there are no clusters"
+_CHANNELS = "there are no remote queues and no channels"
+_STATISTICS = "there are no accounting and monitoring records; events of the program are in inorder.events"
+_DEPTH_EVENTS = "there are no event messages; a hook or `inorder watch` sees the depth"
+_ZOS = "it exists only on z/OS"
+_AUTHORITY = "there are no authority records: whoever can open the store may do everything"
+_PUBLISH = "there is no publish/subscribe"
+
+LACKING_IN_QUEUES: Final[Mapping[str, Lacking]] = MappingProxyType(
+    {
+        **_lacks(_TRIGGERS, "TRIGGER"),
+        **_lacks(_TRIGGERS, "NOTRIGGER", None),
+        **_lacks(_TRIGGERS, "TRIGDPTH TRIGMPRI TRIGTYPE TRIGDATA INITQ PROCESS", any_value=True),
+        **_lacks(_CLUSTERS, "CLUSTER CLUSNL", ""),
+        **_lacks(_CLUSTERS, "CLWLPRTY CLWLRANK CLWLUSEQ DEFBIND", any_value=True),
+        **_lacks(_CLUSTERS, "CLUSINFO CLUSQMGR CLUSQT CLUSDATE CLUSTIME QMID"),
+        **_lacks(_CHANNELS, "CLCHNAME", ""),
+        **_lacks(_CHANNELS, "USAGE", "NORMAL"),
+        **_lacks(_CHANNELS, "RNAME RQMNAME XMITQ"),
+        **_lacks("a name is known in its store only", "SCOPE", "QMGR"),
+        **_lacks("distribution lists are not supported", "DISTL", "NO"),
+        **_lacks(_STATISTICS, "ACCTQ MONQ STATQ", "QMGR", "OFF", "NONE"),
+        **_lacks(_DEPTH_EVENTS, "QDEPTHHI QDEPTHLO QSVCINT", any_value=True),
+        **_lacks(_DEPTH_EVENTS, "QDPHIEV QDPLOEV", "DISABLED"),
+        **_lacks(_DEPTH_EVENTS, "QDPMAXEV", any_value=True),  # MQ's default; needs PERFMEV(ENABLED) to do anything
+        **_lacks(_DEPTH_EVENTS, "QSVCIEV", "NONE"),
+        **_lacks("every put is answered when it is done", "DEFPRESP", "SYNC"),
+        **_lacks("each get asks the queue: there is no read-ahead", "DEFREADA", "NO", "DISABLED"),
+        **_lacks("messages have no properties", "PROPCTL", any_value=True),
+        **_lacks("the store is one file; `inorder backup` copies it", "IMGRCOVQ", any_value=True),
+        **_lacks("a queue has no file of its own", "MAXFSIZE", "DEFAULT"),
+        **_lacks("there are no streaming queues", "STREAMQ", ""),
+        **_lacks("there are no streaming queues", "STRMQOS", any_value=True),
+        **_lacks(
+            "it would cut longer lives; our EXPIRY is the life of a message that sets none", "CAPEXPRY", "NOLIMIT"
+        ),
+        **_lacks("nothing is set through it", "CUSTOM", ""),
+        **_lacks("traces are the program's own", "OTELTRAC OTELPCTL", "QMGR", "OFF"),
+        **_lacks(_PUBLISH, "TARGTYPE", "QUEUE"),
+        **_lacks(_AUTHORITY, "AUTHREC", any_value=True),
+        **_lacks("a change takes effect at once, also for open handles", "FORCE", None),
+        **_lacks(_ZOS, "CMDSCOPE QSGDISP CFSTRUCT PSID STGCLASS TPIPE"),
+    }
+)
+
+LACKING_IN_STATUS: Final[Mapping[str, Lacking]] = MappingProxyType(
+    {
+        **_lacks("the store keeps no such times; `inorder watch` shows the oldest message", "MSGAGE QTIME MONITOR"),
+        **_lacks("the store keeps no such times", "LGETDATE LGETTIME LPUTDATE LPUTTIME"),
+        **_lacks("a queue has no file of its own", "CURFSIZE CURMAXFS MEDIALOG"),
+        **_lacks(_STATISTICS, "MONQ"),
+        **_lacks("`inorder unit list` shows who holds what", "OPENTYPE APPLTAG APPLTYPE ASTATE BROWSE CHANNEL CONNAME"),
+        **_lacks("`inorder unit list` shows who holds what", "HSTATE INPUT INQUIRE OUTPUT PID SET TID URID USERID"),
+        **_lacks(_ZOS, "CMDSCOPE QSGDISP"),
+    }
+)
+
+LACKING_IN_MANAGER: Final[Mapping[str, Lacking]] = MappingProxyType(
+    {
+        **_lacks(_STATISTICS, "ACCTCONO ACCTINT ACCTMQI ACCTQ ACTVCONO ACTVTRC ACTIVREC MONACLS MONCHL MONQ ROUTEREC"),
+        **_lacks(_STATISTICS, "STATACLS STATCHL STATINT STATMQI STATQ"),
+        **_lacks(_DEPTH_EVENTS, "AUTHOREV CHADEV CHLEV CMDEV CONFIGEV INHIBTEV LOCALEV LOGGEREV PERFMEV REMOTEEV"),
+        **_lacks(_DEPTH_EVENTS, "SSLEV STRSTPEV"),
+        **_lacks(_CHANNELS, "CHAD CHADEXIT CHLAUTH DEADQ DEFXMITQ DEFCLXQ SCHINIT REVDNS IPADDRV COMMANDQ SCMDSERV"),
+        **_lacks(_CHANNELS, "CERTLABL CERTVPOL SSLCRLNL SSLCRYP SSLFIPS SSLKEYR SSLRKEYC SUITEB"),
+        **_lacks(_CLUSTERS, "CLWLDATA CLWLEXIT CLWLLEN CLWLMRUC CLWLUSEQ REPOS REPOSNL QMID"),
+        **_lacks(_PUBLISH, "PARENT PSCLUS PSMODE PSNPMSG PSNPRES PSRTYCNT PSSYNCPT TREELIFE"),
+        **_lacks(_TRIGGERS, "TRIGINT"),
+        **_lacks(_AUTHORITY, "CONNAUTH SPLCAP ADVCAP"),
+        **_lacks("the log is the store's own affair", "IMGINTVL IMGLOGLN IMGRCOVO IMGRCOVQ IMGSCHED"),
+        **_lacks("messages have no properties", "MAXPROPL"),
+        **_lacks("nothing is set through it", "CUSTOM"),
+        **_lacks("expired messages are discarded as they are met", "EXPRYINT"),
+        **_lacks("`inorder --version` says what this is", "CMDLEVEL CPILEVEL PLATFORM VERSION SYNCPT DISTL"),
+        **_lacks("a change takes effect at once", "FORCE", None),
+        **_lacks(_ZOS, "CMDSCOPE"),
+    }
+)
+
+LACKING_VERBS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        **dict.fromkeys("START STOP PING RESET RESOLVE".split(), "there are no channels, listeners and services"),
+        **dict.fromkeys("REFRESH RESUME SUSPEND".split(), "there are no clusters and no security caches"),
+        **dict.fromkeys("SET RVERIFY".split(), _AUTHORITY),
+        **dict.fromkeys("ARCHIVE BACKUP RECOVER".split(), "`inorder backup` copies a store"),
+        "MOVE": "`inorder move` moves messages",
+        "PURGE": "CLEAR QLOCAL empties a queue",
+    }
+)
+LACKING_OBJECTS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        **dict.fromkeys(
+            "QREMOTE QR CHANNEL CHL CHSTATUS CHS LISTENER LSTR LSSTATUS LS SERVICE SVSTATUS COMMINFO".split(), _CHANNELS
+        ),
+        **dict.fromkeys("QCLUSTER QC CLUSQMGR".split(), _CLUSTERS),
+        **dict.fromkeys("TOPIC TPSTATUS TPS SUB SBSTATUS SBS PUBSUB TCLUSTER".split(), _PUBLISH),
+        **dict.fromkeys("PROCESS PRO".split(), _TRIGGERS),
+        **dict.fromkeys("AUTHINFO AUTHREC AUTHSERV CHLAUTH ENTAUTH POLICY".split(), _AUTHORITY),
+        **dict.fromkeys("NAMELIST NL".split(), "there are no lists of names"),
+        **dict.fromkeys("CONN".split(), "`inorder unit list` shows who holds what"),
+        **dict.fromkeys("QMSTATUS APSTATUS".split(), "a store has no process of its own"),
+        **dict.fromkeys("STGCLASS CFSTRUCT PSID GROUP USAGE TRACE LOG SECURITY BUFFPOOL".split(), _ZOS),
+    }
+)

@@ -1,0 +1,134 @@
+"""Lines into commands: comments, continuation, and where each character came from.
+
+A command is a line, or several: one whose last character that is no blank is "+" goes on with the first character of
+the next line that is no blank, one with "-" at the very beginning of the next line, also inside a word or a quoted
+text. A line that begins with "*" is a comment and, like a blank line, may stand anywhere, also between continued
+lines. These are the rules of IBM's runmqsc.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from .errors import Position, syntax_error
+
+LINE_LENGTH_MAX: Final = 2_048  # runmqsc's
+COMMAND_LENGTH_MAX: Final = 32_768
+BLANKS: Final = " \t\r\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A command as it was written.
+
+    Args:
+        lines: each line as written, with its number from 1; comments and blank lines are left out.
+        goes_on: the script ended where the command was to be continued.
+    """
+
+    lines: tuple[tuple[int, str], ...]
+    goes_on: bool = False
+
+    @property
+    def line(self) -> int:
+        """The number of the first line."""
+        return self.lines[0][0]
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A command put together: its text, and where the text of each line begins in it and in the script."""
+
+    text: str
+    starts: tuple[int, ...]
+    places: tuple[Position, ...]
+
+    def position(self, offset: int) -> Position:
+        """Where a character of the text stands in the script; the end of the text counts to its last line."""
+        n = bisect_right(self.starts, offset) - 1
+        return Position(self.places[n].line, self.places[n].column + offset - self.starts[n])
+
+
+class Assembler:
+    """Takes lines one by one and gives commands. It refuses nothing: `together` does, command by command."""
+
+    def __init__(self) -> None:
+        self._number = 0
+        self._open: list[tuple[int, str]] = []
+
+    @property
+    def is_continued(self) -> bool:
+        """Whether the next line goes on with a command."""
+        return bool(self._open)
+
+    def feed(self, line: str) -> Source | None:
+        """Takes the next line; the command that it ends, if it ends one."""
+        self._number += 1
+        line = line.rstrip(BLANKS)
+        if not line or line.startswith("*"):
+            return None
+        self._open.append((self._number, line))
+        return None if line[-1] in "+-" else self._taken(goes_on=False)
+
+    def finish(self) -> Source | None:
+        """The command that the end of the script leaves unfinished, if there is one."""
+        return self._taken(goes_on=True) if self._open else None
+
+    def _taken(self, *, goes_on: bool) -> Source:
+        taken = Source(tuple(self._open), goes_on)
+        self._open = []
+        return taken
+
+
+def commands_in(lines: Iterable[str]) -> Iterator[Source]:
+    """The commands of a script, given by lines; with their line ends or without."""
+    assembler = Assembler()
+    for line in lines:
+        if (source := assembler.feed(line)) is not None:
+            yield source
+    if (last := assembler.finish()) is not None:
+        yield last
+
+
+def together(source: Source) -> Text:
+    """The text of a command.
+
+    Raises: MqscSyntaxError, a line or the command is too long, or its continuation is missing.
+    """
+    pieces: list[str] = []
+    starts: list[int] = []
+    places: list[Position] = []
+    length = 0
+    for n, (number, line) in enumerate(source.lines):
+        _check_length(number, line)
+        begin = _beginning(source, n)
+        piece = line[begin:]
+        if line[-1] in "+-":
+            piece = piece[:-1]
+        pieces.append(piece)
+        starts.append(length)
+        places.append(Position(number, begin + 1))
+        length += len(piece)
+        if length > COMMAND_LENGTH_MAX:
+            raise syntax_error(places[-1], "a command that is too long", f"at most {COMMAND_LENGTH_MAX:,} characters")
+    if source.goes_on:
+        number, line = source.lines[-1]
+        allowed = f"a further line, since this one ends with {line[-1]!r}"
+        raise syntax_error(Position(number, len(line)), "the end of the script", allowed)
+    return Text("".join(pieces), tuple(starts), tuple(places))
+
+
+def _beginning(source: Source, n: int) -> int:
+    """How many characters at the beginning of a line do not count: after "+" its blanks."""
+    line = source.lines[n][1]
+    follows_minus = n > 0 and source.lines[n - 1][1][-1] == "-"
+    return 0 if follows_minus else len(line) - len(line.lstrip(BLANKS))
+
+
+def _check_length(number: int, line: str) -> None:
+    if len(line) > LINE_LENGTH_MAX:
+        allowed = f"at most {LINE_LENGTH_MAX:,}; end the line with + and go on in the next"
+        raise syntax_error(Position(number, LINE_LENGTH_MAX + 1), f"a line of {len(line):,} characters", allowed)

@@ -1,0 +1,100 @@
+"""What follows the name of an object: keywords, some with values, none twice."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from .errors import syntax_error
+from .tokens import Token
+from .words import QUEUE_KEYWORDS, SYNONYMS, is_switch
+
+SWITCHES: Final = ("REPLACE", "PURGE", "TRIGGER", *(word for word, each in QUEUE_KEYWORDS.items() if is_switch(each)))
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A keyword, and what stands in parentheses behind it; None if there are none."""
+
+    token: Token
+    values: tuple[Token, ...] | None
+
+    @property
+    def keyword(self) -> str:
+        return SYNONYMS.get(self.token.value, self.token.value)
+
+    @property
+    def topic(self) -> str:
+        """What it is about: SHARE of NOSHARE, so that no topic comes twice."""
+        bare = self.keyword.removeprefix("NO")
+        return bare if bare in SWITCHES else self.keyword
+
+    def value(self, allowed: str) -> Token:
+        """The one value. Raises: MqscSyntaxError, there is none, or more than one."""
+        if self.values is None:
+            raise syntax_error(self.token.at, f"{self.keyword} without a value", allowed)
+        if len(self.values) != 1:
+            raise syntax_error(self.values[1].at, self.values[1].found, f"one value, as in {allowed}")
+        return self.values[0]
+
+    def refuse_value(self, allowed: str) -> None:
+        if self.values is not None:
+            raise syntax_error(self.values[0].at, f"a value behind {self.keyword}", allowed)
+
+
+class Tokens:
+    """The tokens of a command, taken from the left."""
+
+    def __init__(self, tokens: Sequence[Token]) -> None:
+        self._tokens = tokens
+        self._next = 0
+
+    @property
+    def next(self) -> Token:
+        return self._tokens[self._next]
+
+    def take(self) -> Token:
+        token = self.next
+        self._next = min(self._next + 1, len(self._tokens) - 1)
+        return token
+
+    def take_kind(self, kind: str, allowed: str) -> Token:
+        if self.next.kind != kind:
+            raise syntax_error(self.next.at, self.next.found, allowed)
+        return self.take()
+
+    def take_end(self) -> None:
+        if self.next.kind == ";":
+            self.take()
+            self.take_kind("end", "nothing behind the semicolon: each command begins on a line of its own")
+        self.take_kind("end", "the end of the command")
+
+    def take_values(self, keyword: str) -> tuple[Token, ...]:
+        """What stands in parentheses, which are taken too."""
+        self.take_kind("(", f"{keyword}(...)")
+        values = []
+        while self.next.is_value:
+            values.append(self.take())
+        if not values:
+            raise syntax_error(self.next.at, self.next.found, f"a value in {keyword}(...); ' ' is an empty one")
+        self.take_kind(")", f"a closing parenthesis behind {keyword}({values[-1].value}")
+        return tuple(values)
+
+    def take_parameters(self) -> list[Parameter]:
+        """All up to the end of the command, which is taken too; no topic comes twice."""
+        found: dict[str, Parameter] = {}
+        while self.next.kind not in ("end", ";"):
+            parameter = self._take_parameter()
+            if parameter.topic in found:
+                raise syntax_error(parameter.token.at, f"{parameter.keyword} again", f"{parameter.topic} only once")
+            found[parameter.topic] = parameter
+        self.take_end()
+        return list(found.values())
+
+    def _take_parameter(self) -> Parameter:
+        token = self.take_kind("word", "a keyword")
+        if not token.is_apart:
+            allowed = f"a blank before {token.value}; before a + at the end of the line too"
+            raise syntax_error(token.at, token.found, allowed)
+        return Parameter(token, self.take_values(token.value) if self.next.kind == "(" else None)

@@ -1,0 +1,318 @@
+"""A command in MQSC into a `Command`: the grammar, without any I/O.
+
+::
+
+    command     = verb object [ "(" name ")" ] parameter* [ ";" ]
+    parameter   = KEYWORD | KEYWORD "(" value+ ")"          only WHERE has more than one value
+    value       = word | 'text'
+
+Keywords and words may be written in small letters. What a value may be is checked here too, by the table of
+attributes, so that a script whose every command can be read fails only for what is, or is not, on the queue manager.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final, NoReturn
+
+from ..attributes import Attribute, QueueType, changed_by, check_queue_name
+from ..errors import ArgumentError, nearest_names
+from .commands import Alter, AlterManager, Clear, Command, Define, Delete, Display, DisplayManager, End
+from .errors import shown, syntax_error, unknown_word
+from .filters import read_condition
+from .lacking import LACKING_IN_MANAGER, LACKING_IN_QUEUES, LACKING_IN_STATUS, LACKING_OBJECTS, LACKING_VERBS, Lacking
+from .lines import Source, together
+from .parameters import Parameter, Tokens
+from .tokens import Token, tokens_of
+from .values import allowed_values, read_value
+from .words import (
+    ENDS,
+    LOCAL_KEYWORDS,
+    OBJECTS,
+    QUEUE_KEYWORDS,
+    SHORT,
+    STATUS_KEYWORDS,
+    TYPES,
+    VERBS,
+    is_switch,
+    keywords_of,
+)
+
+NAMES: Final = "a name of 1 to 48 characters out of A-Z a-z 0-9 . / _ %"
+OWNER_WORDS: Final[Mapping[str, str]] = {
+    "local": "a local queue",
+    "alias": "an alias queue",
+    "model": "a model queue",
+    "manager": "the queue manager",
+}
+
+
+def parse(source: Source) -> Command:
+    """The command that a piece of script stands for.
+
+    Raises: MqscSyntaxError, with line and column, what was found and what is allowed.
+    """
+    tokens = Tokens(tokens_of(together(source)))
+    verb = _verb(tokens)
+    if verb in ENDS:
+        tokens.take_end()
+        return End()
+    target = _object(tokens, verb)
+    if target == "QMGR":
+        parameters = tokens.take_parameters()
+        return _alter_manager(parameters) if verb == "ALTER" else _display_manager(parameters)
+    name = _name(tokens, target, generic=verb == "DISPLAY")
+    parameters = tokens.take_parameters()
+    if verb == "DISPLAY":
+        return _display_status(name, parameters) if target == "QSTATUS" else _display(target, name, parameters)
+    return _ON_QUEUES[verb](TYPES[target], name, parameters)
+
+
+def _verb(tokens: Tokens) -> str:
+    token = tokens.take()
+    verb = SHORT.get(token.value, token.value)
+    allowed = f"{', '.join(VERBS)} or END"
+    if token.kind == "word" and (verb in VERBS or verb in ENDS):
+        return verb
+    if token.kind == "word" and verb in LACKING_VERBS:
+        raise syntax_error(token.at, f"MQ's command {verb}, which is not supported: {LACKING_VERBS[verb]}", allowed)
+    if token.value == "DEL":
+        allowed = "DELETE, which has no short form, as in MQ"
+    raise syntax_error(token.at, token.found, allowed, nearest=nearest_names(token.value, VERBS))
+
+
+def _object(tokens: Tokens, verb: str) -> str:
+    token = tokens.take()
+    target = SHORT.get(token.value, token.value)
+    if token.kind == "word" and target in OBJECTS[verb]:
+        return target
+    allowed = " or ".join(f"{verb} {each}" for each in OBJECTS[verb])
+    if token.kind == "word" and target in LACKING_OBJECTS:
+        why = f"MQ's object {target}, which is not supported: {LACKING_OBJECTS[target]}"
+        raise syntax_error(token.at, why, allowed)
+    raise syntax_error(token.at, token.found, allowed, nearest=nearest_names(token.value, OBJECTS[verb]))
+
+
+def _name(tokens: Tokens, target: str, *, generic: bool) -> str:
+    values = tokens.take_values(target)
+    if len(values) > 1:
+        raise syntax_error(values[1].at, values[1].found, f"one name, as in {target}(NAME)")
+    return _checked_name(values[0], generic=generic)
+
+
+def _checked_name(token: Token, *, generic: bool = False) -> str:
+    name = token.value
+    if generic and name.endswith("*"):
+        if name != "*":
+            _check(name[:-1], token, f"{NAMES}, or its beginning and *")
+        return name
+    _check(name, token, f"{NAMES}, or its beginning and *" if generic else NAMES)
+    return name
+
+
+def _check(name: str, token: Token, allowed: str) -> None:
+    try:
+        check_queue_name(name)
+    except ArgumentError:
+        raise syntax_error(token.at, shown(token.value), allowed) from None
+
+
+# ---- DEFINE, ALTER, DELETE, CLEAR
+
+
+def _define(kind: QueueType, name: str, parameters: Sequence[Parameter]) -> Define:
+    like, replace = None, False
+    rest = []
+    for each in parameters:
+        if each.keyword == "LIKE":
+            like = _checked_name(each.value(f"LIKE({NAMES})"))
+        elif each.topic == "REPLACE":
+            each.refuse_value("REPLACE or NOREPLACE")
+            replace = each.keyword == "REPLACE"
+        else:
+            rest.append(each)
+    attributes, idle = _attributes(rest, kind, "DEFINE", "LIKE REPLACE NOREPLACE".split())
+    return Define(name=name, type=kind, attributes=attributes, like=like, replace=replace, without_effect=idle)
+
+
+def _alter(kind: QueueType, name: str, parameters: Sequence[Parameter]) -> Alter:
+    changes, idle = _attributes(parameters, kind, "ALTER")
+    return Alter(name=name, type=kind, changes=changes, without_effect=idle)
+
+
+def _alter_manager(parameters: Sequence[Parameter]) -> AlterManager:
+    changes, idle = _attributes(parameters, "manager", "ALTER")
+    return AlterManager(changes=changes, without_effect=idle)
+
+
+def _delete(kind: QueueType, name: str, parameters: Sequence[Parameter]) -> Delete:
+    purge, idle = False, []
+    for each in parameters:
+        if each.topic == "PURGE" and kind == "local":
+            each.refuse_value("PURGE or NOPURGE")
+            purge = each.keyword == "PURGE"
+        elif each.keyword == "AUTHREC":
+            idle.append(_idle(each, LACKING_IN_QUEUES))
+        else:
+            allowed = "PURGE or NOPURGE" if kind == "local" else "nothing more"
+            raise syntax_error(each.token.at, each.token.found, allowed)
+    return Delete(name=name, type=kind, purge=purge, without_effect=tuple(idle))
+
+
+def _clear(kind: QueueType, name: str, parameters: Sequence[Parameter]) -> Clear:
+    for each in parameters:
+        raise syntax_error(each.token.at, each.token.found, "nothing more")
+    return Clear(name=name)
+
+
+_ON_QUEUES: Final[Mapping[str, Callable[[QueueType, str, Sequence[Parameter]], Command]]] = {
+    "DEFINE": _define,
+    "ALTER": _alter,
+    "DELETE": _delete,
+    "CLEAR": _clear,
+}
+
+
+def _attributes(
+    parameters: Iterable[Parameter], owner: str, verb: str, also: Sequence[str] = ()
+) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """The attributes that are given, by our names, and the keywords without effect."""
+    keywords = {word: each for word, each in keywords_of(owner).items() if _is_open(each, owner, verb)}
+    lacking = LACKING_IN_MANAGER if owner == "manager" else LACKING_IN_QUEUES
+    given: dict[str, Any] = {}
+    idle: list[str] = []
+    for each in parameters:
+        if (found := _switched(keywords, each)) is not None:
+            each.refuse_value(f"{each.topic} or NO{each.topic}")
+            given[found.name] = not each.keyword.startswith("NO")
+        elif (found := keywords.get(each.keyword)) is not None and not is_switch(found):
+            given[found.name] = read_value(found, each.value(allowed_values(found)))
+        elif each.keyword in lacking:
+            idle.append(_idle(each, lacking))
+        else:
+            _refuse(each, owner, verb, [*_spelled(keywords), *also])
+    return given, tuple(idle)
+
+
+def _is_open(attribute: Attribute, owner: str, verb: str) -> bool:
+    """Whether the command may give this attribute: the name stands elsewhere, the type is the object."""
+    if attribute.name in ("name", "type"):
+        return False
+    return verb == "DEFINE" or changed_by(attribute, owner) != "create"
+
+
+def _switched(keywords: Mapping[str, Attribute], parameter: Parameter) -> Attribute | None:
+    found = keywords.get(parameter.topic)
+    return found if found is not None and is_switch(found) else None
+
+
+def _spelled(keywords: Mapping[str, Attribute]) -> list[str]:
+    return [*keywords, *(f"NO{word}" for word, each in keywords.items() if is_switch(each))]
+
+
+def _idle(parameter: Parameter, lacking: Mapping[str, Lacking]) -> str:
+    """The keyword, if what it asks for is nothing. Raises: MqscSyntaxError, it is something that we have not."""
+    known = lacking[parameter.keyword]
+    value = None if parameter.values is None else " ".join(token.value for token in parameter.values)
+    if not known.is_harmless(value):
+        _refuse_lacking(parameter, known)
+    return parameter.keyword
+
+
+def _refuse_lacking(parameter: Parameter, known: Lacking) -> NoReturn:
+    at = parameter.token.at
+    allowed = "a command without it"
+    if harmless := " or ".join(f"{parameter.keyword}({each})" for each in sorted(filter(None, known.harmless))):
+        allowed += f", or {harmless}"
+    raise syntax_error(at, f"MQ's attribute {parameter.keyword}, which is not supported: {known.why}", allowed)
+
+
+def _refuse(parameter: Parameter, owner: str, verb: str, known: Sequence[str]) -> NoReturn:
+    """The error for a keyword that does not belong here."""
+    who, word = OWNER_WORDS[owner], parameter.topic
+    if word in keywords_of(owner):
+        raise syntax_error(
+            parameter.token.at, f"{word}, which {verb} cannot give to {who}", "an attribute that can change"
+        )
+    if word in QUEUE_KEYWORDS:
+        raise syntax_error(parameter.token.at, f"{word}, which {who} has not", f"one of {', '.join(known)}")
+    raise unknown_word(parameter.token.at, parameter.keyword, f"an attribute of {who}", known)
+
+
+# ---- DISPLAY
+
+
+def _display(target: str, name: str, parameters: Sequence[Parameter]) -> Display:
+    kind = TYPES.get(target)
+    rest = []
+    for each in parameters:
+        if each.keyword == "TYPE" and each.values is not None and target == "QUEUE":
+            kind = _type(each)
+        else:
+            rest.append(each)
+    keywords = _displayable(kind)
+    asked, where = _asked(rest, keywords, LACKING_IN_QUEUES)
+    return Display(name=name, type=kind, keywords=asked, where=where)
+
+
+def _displayable(kind: QueueType | None) -> dict[str, Attribute | None]:
+    """The keywords that can be asked for: of one type of queue, or of any."""
+    attributes: dict[str, Attribute | None] = {**(QUEUE_KEYWORDS if kind is None else keywords_of(kind))}
+    return attributes | (dict.fromkeys(LOCAL_KEYWORDS) if kind in (None, "local") else {})
+
+
+def _type(parameter: Parameter) -> QueueType | None:
+    allowed = " or ".join(f"TYPE({each})" for each in ("ALL", *TYPES))
+    token = parameter.value(allowed)
+    word = SHORT.get(token.value, token.value)
+    if word != "ALL" and word not in TYPES:
+        raise syntax_error(token.at, token.found, allowed)
+    return TYPES.get(word)
+
+
+def _display_status(name: str, parameters: Sequence[Parameter]) -> Display:
+    rest = []
+    for each in parameters:
+        if each.keyword == "TYPE" and each.values is not None:
+            token = each.value("TYPE(QUEUE)")
+            if token.value != "QUEUE":
+                raise syntax_error(token.at, token.found, "TYPE(QUEUE); `inorder unit list` shows who holds what")
+        else:
+            rest.append(each)
+    keywords: dict[str, Attribute | None] = {"QUEUE": QUEUE_KEYWORDS["QUEUE"], **dict.fromkeys(STATUS_KEYWORDS)}
+    asked, where = _asked(rest, keywords, LACKING_IN_STATUS)
+    return Display(name=name, keywords=asked, where=where, is_status=True)
+
+
+def _display_manager(parameters: Sequence[Parameter]) -> DisplayManager:
+    keywords: dict[str, Attribute | None] = {**keywords_of("manager")}
+    for each in parameters:
+        if each.keyword == "WHERE":
+            raise syntax_error(each.token.at, each.token.found, f"ALL, or one of {', '.join(keywords)}")
+    asked, _ = _asked(parameters, keywords, LACKING_IN_MANAGER)
+    return DisplayManager(keywords=asked)
+
+
+def _asked(
+    parameters: Iterable[Parameter], keywords: Mapping[str, Attribute | None], lacking: Mapping[str, Lacking]
+) -> tuple[tuple[str, ...], Any]:
+    """The keywords that a DISPLAY asks for, none for all, and its condition."""
+    asked: list[str] = []
+    where = None
+    wants_all = False
+    for each in parameters:
+        if each.keyword == "WHERE":
+            where = read_condition(each.token, each.values or (), keywords)
+            continue
+        if each.keyword != "ALL" and each.keyword not in keywords:
+            _refuse_asked(each, [*keywords, "ALL", "WHERE"], lacking)
+        each.refuse_value(f"{each.keyword} alone; WHERE({each.keyword} EQ ...) chooses")
+        wants_all = wants_all or each.keyword == "ALL"
+        asked.append(each.keyword)
+    return () if wants_all else tuple(asked), where
+
+
+def _refuse_asked(parameter: Parameter, known: Sequence[str], lacking: Mapping[str, Lacking]) -> NoReturn:
+    if parameter.keyword in lacking:
+        _refuse_lacking(parameter, Lacking(why=lacking[parameter.keyword].why))
+    raise unknown_word(parameter.token.at, parameter.keyword, "a keyword to display", known)

@@ -1,0 +1,83 @@
+"""The text of a command into tokens: words, quoted texts, parentheses, and the end.
+
+Blanks and commas separate. A word is made of letters, digits and . / _ % *, and counts as written in capital letters;
+whatever else a value has must stand in single quotes, a quote in it written twice.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final, Literal
+
+from .errors import Position, shown, syntax_error
+from .lines import Text
+
+TokenKind = Literal["word", "text", "(", ")", ";", "end"]
+WORD: Final = re.compile(r"[A-Za-z0-9./_%*]+")
+QUOTED: Final = re.compile(r"'((?:[^']|'')*)'")
+SEPARATORS: Final = re.compile(r"[ \t,]+")
+SIGNS: Final[Mapping[str, TokenKind]] = MappingProxyType({"(": "(", ")": ")", ";": ";"})
+UNQUOTED: Final = "A-Z a-z 0-9 . / _ % *"
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A piece of a command.
+
+    Args:
+        value: of a word, in capital letters; of a quoted text, without its quotes.
+        at: where it begins.
+        is_apart: it follows a blank or a comma, or is the first.
+    """
+
+    kind: TokenKind
+    value: str
+    at: Position
+    is_apart: bool
+
+    @property
+    def is_value(self) -> bool:
+        return self.kind in ("word", "text")
+
+    @property
+    def found(self) -> str:
+        """The token as an error names it."""
+        return "the end of the command" if self.kind == "end" else shown(self.value)
+
+
+def tokens_of(text: Text) -> list[Token]:
+    """The tokens of a command; the last one is its end.
+
+    Raises: MqscSyntaxError, a character that must be quoted, or a quote that is never closed.
+    """
+    return list(_tokens(text))
+
+
+def _tokens(text: Text) -> Iterator[Token]:
+    offset, is_apart = 0, True
+    while offset < len(text.text):
+        if blanks := SEPARATORS.match(text.text, offset):
+            offset, is_apart = blanks.end(), True
+            continue
+        token, offset = _token(text, offset, is_apart=is_apart)
+        is_apart = False
+        yield token
+    yield Token("end", "", text.position(len(text.text)), is_apart)
+
+
+def _token(text: Text, offset: int, *, is_apart: bool) -> tuple[Token, int]:
+    at = text.position(offset)
+    character = text.text[offset]
+    if (sign := SIGNS.get(character)) is not None:
+        return Token(sign, character, at, is_apart), offset + 1
+    if word := WORD.match(text.text, offset):
+        return Token("word", word[0].upper(), at, is_apart), word.end()
+    if character != "'":
+        raise syntax_error(at, shown(character), f"{UNQUOTED} outside single quotes")
+    quoted = QUOTED.match(text.text, offset)
+    if quoted is None:
+        raise syntax_error(at, "a single quote that is never closed", "a closing one; a quote in a text is written ''")
+    return Token("text", quoted[1].replace("''", "'"), at, is_apart), quoted.end()

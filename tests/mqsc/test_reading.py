@@ -1,0 +1,348 @@
+"""MQSC as it is read: lines into commands, tokens, the grammar, and what each error says."""
+
+from __future__ import annotations
+
+import contextlib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from inorder.errors import CallerError, Reason
+from inorder.mqsc import Assembler, MqscSyntaxError, commands_in, parse
+from inorder.mqsc.commands import (
+    Alter,
+    AlterManager,
+    Clear,
+    Command,
+    Condition,
+    Define,
+    Delete,
+    Display,
+    DisplayManager,
+    End,
+)
+
+
+def read(script: str) -> Command:
+    """The one command of a script."""
+    (source,) = commands_in(script.split("\n"))
+    return parse(source)
+
+
+def refused(script: str) -> MqscSyntaxError:
+    with pytest.raises(MqscSyntaxError) as caught:
+        read(script)
+    return caught.value
+
+
+# ---- commands
+
+
+@pytest.mark.parametrize(
+    ("script", "command"),
+    [
+        ("DEFINE QLOCAL(A)", Define(name="A", type="local")),
+        ("def ql(a);", Define(name="A", type="local")),
+        ("DEF QL ( 'a' ) ;", Define(name="a", type="local")),
+        ("DEFINE QLOCAL(A) REPLACE LIKE(B)", Define(name="A", type="local", like="B", replace=True)),
+        ("DEFINE QLOCAL(A), NOREPLACE,,LIKE(B)", Define(name="A", type="local", like="B")),
+        ("DEFINE QALIAS(A) TARGQ(B)", Define(name="A", type="alias", attributes={"base_queue": "B"})),
+        (
+            "DEF QM(A) DEFTYPE(PERMDYN)",
+            Define(name="A", type="model", attributes={"definition_type": "permanent_dynamic"}),
+        ),
+        ("ALTER QL(A) MAXDEPTH(5)", Alter(name="A", type="local", changes={"max_depth": 5})),
+        ("ALT QA(A)", Alter(name="A", type="alias", changes={})),
+        ("ALT QMGR MARKINT(1500)", AlterManager(changes={"mark_interval": 1.5})),
+        ("ALT QMGR MARKINT(NOLIMIT) FORCE", AlterManager(changes={"mark_interval": None}, without_effect=("FORCE",))),
+        ("DELETE QLOCAL(A)", Delete(name="A", type="local")),
+        ("DELETE QL(A) PURGE", Delete(name="A", type="local", purge=True)),
+        ("DELETE QL(A) NOPURGE AUTHREC(NO)", Delete(name="A", type="local", without_effect=("AUTHREC",))),
+        ("CLEAR QL(A)", Clear(name="A")),
+        ("DISPLAY QUEUE(*)", Display(name="*")),
+        ("DIS Q(AB*) TYPE(QA)", Display(name="AB*", type="alias")),
+        ("DIS QUEUE(A) TYPE(ALL) TYPE", None),
+        ("DIS QL(A) MAXDEPTH GET", Display(name="A", type="local", keywords=("MAXDEPTH", "GET"))),
+        ("DIS QL(A) MAXDEPTH ALL", Display(name="A", type="local")),
+        (
+            "DIS Q('a*') WHERE(CURDEPTH GT 3)",
+            Display(name="a*", where=Condition(keyword="CURDEPTH", operator="GT", value=3)),
+        ),
+        (
+            "DIS Q(*) WHERE(SHARE EQ NO)",
+            Display(name="*", where=Condition(keyword="SHARE", operator="EQ", value=False)),
+        ),
+        ("DIS QS(*) TYPE(QUEUE) UNCOM", Display(name="*", keywords=("UNCOM",), is_status=True)),
+        ("DISPLAY QMGR", DisplayManager()),
+        ("DIS QMGR MAXHANDS CCSID", DisplayManager(keywords=("MAXHANDS", "CCSID"))),
+        ("end", End()),
+        ("Quit;", End()),
+        ("EXIT", End()),
+    ],
+)
+def test_a_command_is_read(script: str, command: Command | None) -> None:
+    if command is None:
+        assert refused(script).found == "TYPE again"
+    else:
+        assert read(script) == command
+
+
+@pytest.mark.parametrize(
+    ("parameter", "name", "value"),
+    [
+        ("DESCR('it''s')", "description", "it's"),
+        ("DESCR(word)", "description", "WORD"),
+        ("DESCR(' ')", "description", ""),
+        ("DESCR('')", "description", ""),
+        ("DESCR(' x ')", "description", " x "),
+        ("DESCR('a, (b) ; * + -')", "description", "a, (b) ; * + -"),
+        ("MSGDLVSQ(FIFO)", "delivery", "fifo"),
+        ("DEFPRTY(9)", "default_priority", 9),
+        ("DEFPSIST(NO)", "default_persistence", False),
+        ("ORDER(COMMIT)", "order", "commit"),
+        ("READORDER(REQUIRED)", "read_order", "required"),
+        ("INDXTYPE(CORRELID)", "index_type", "correlation_id"),
+        ("MAXDEPTH(0)", "max_depth", 0),
+        ("MAXMSGL(104857600)", "max_length", 104_857_600),
+        ("GET(DISABLED)", "get_allowed", False),
+        ("PUT(ENABLED)", "put_allowed", True),
+        ("SHARE", "shareable", True),
+        ("NOSHARE", "shareable", False),
+        ("DEFSOPT(EXCL)", "default_input", "exclusive"),
+        ("DEFTYPE(PREDEFINED)", "definition_type", "predefined"),
+        ("BOTHRESH(3)", "backout_threshold", 3),
+        ("BOQNAME(POISON.Q)", "backout_requeue_queue", "POISON.Q"),
+        ("BOQNAME(' ')", "backout_requeue_queue", ""),
+        ("NOHARDENBO", "harden_get_backout", False),
+        ("RETINTVL(24)", "retention_interval", 24),
+        ("NPMCLASS(HIGH)", "nonpersistent_class", "high"),
+        ("EXPIRY(0.25)", "expiry", 0.25),
+        ("EXPIRY(NOLIMIT)", "expiry", None),
+    ],
+)
+def test_a_keyword_becomes_an_attribute(parameter: str, name: str, value: object) -> None:
+    assert read(f"DEFINE QLOCAL(A) {parameter}") == Define(name="A", type="local", attributes={name: value})
+
+
+@pytest.mark.parametrize(
+    "parameter",
+    [
+        "NOTRIGGER",
+        "TRIGTYPE(FIRST)",
+        "USAGE(NORMAL)",
+        "CLUSTER(' ')",
+        "CUSTOM('')",
+        "CAPEXPRY(NOLIMIT)",
+        "ACCTQ(QMGR)",
+        "QDEPTHHI(80)",
+        "DEFREADA(NO)",
+    ],
+)
+def test_what_asks_for_nothing_is_accepted_and_told(parameter: str) -> None:
+    assert read(f"DEFINE QLOCAL(A) {parameter}") == Define(
+        name="A", type="local", without_effect=(parameter.partition("(")[0],)
+    )
+
+
+def test_a_dump_of_mq_is_read() -> None:
+    command = read(
+        "DEFINE QLOCAL('APP.IN') +\n   ACCTQ(QMGR) +\n*  ALTDATE(2025-01-01) +\n   BOQNAME(' ') +\n   BOTHRESH(0) +\n"
+        "   CLUSTER(' ') +\n*  CURDEPTH(7) +\n   DEFBIND(OPEN) +\n   DESCR('It''s in') +\n   HARDENBO +\n"
+        "   NOTRIGGER +\n"
+        "   MAXDEPTH(5000) +\n   PROPCTL(COMPAT) +\n   QDPMAXEV(ENABLED) +\n   USAGE(NORMAL) +\n   REPLACE"
+    )
+    assert isinstance(command, Define)
+    assert command.replace
+    assert command.attributes == {
+        "backout_requeue_queue": "",
+        "backout_threshold": 0,
+        "description": "It's in",
+        "harden_get_backout": True,
+        "max_depth": 5000,
+    }
+    assert set(command.without_effect) == set("ACCTQ CLUSTER DEFBIND NOTRIGGER PROPCTL QDPMAXEV USAGE".split())
+
+
+# ---- lines
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "DEFINE QLOCAL(FRED) DESCR('Fred')",
+        "DEFINE QLOCAL(FRED) +\n   DESCR('Fred')",
+        "DEFINE QLOCAL(FR+\n    ED) DESCR('Fr+\n   ed')",
+        "DEFINE QLOCAL(FR-\nED) -\nDESCR('Fr-\ned')",
+        "\n* a comment\n  DEFINE QLOCAL(FRED) +  \n* another -\n\n  \t\nDESCR('Fred')\t",
+        "DEFINE\tQLOCAL(FRED) +\n DESCR('Fred') +\n;",
+    ],
+)
+def test_lines_are_put_together(script: str) -> None:
+    assert read(script) == Define(name="FRED", type="local", attributes={"description": "Fred"})
+
+
+def test_a_minus_keeps_the_blanks_of_the_next_line_and_a_plus_does_not() -> None:
+    assert read("DEFINE QLOCAL(A) DESCR('a -\n  b')") == Define(
+        name="A", type="local", attributes={"description": "a   b"}
+    )
+    joined = read("DEFINE QLOCAL(A) DESCR('a +\n  b')")
+    assert joined == Define(name="A", type="local", attributes={"description": "a b"})
+
+
+def test_commands_know_their_lines() -> None:
+    sources = list(commands_in(["* c\n", "END\n", "\n", "DIS +\n", "* c\n", "QMGR\n"]))
+    assert [source.lines for source in sources] == [((2, "END"),), ((4, "DIS +"), (6, "QMGR"))]
+
+
+def test_an_assembler_says_whether_a_command_goes_on() -> None:
+    assembler = Assembler()
+    states = [(assembler.feed(line) is not None, assembler.is_continued) for line in ("DIS +", "* c", "QMGR")]
+    assert states == [(False, True), (False, True), (True, False)]
+    assert assembler.finish() is None
+
+
+# ---- errors
+
+
+@pytest.mark.parametrize(
+    ("script", "line", "column", "text"),
+    [
+        ("DEFIN QLOCAL(A)", 1, 1, "found 'DEFIN'; allowed is DEFINE, ALTER, DISPLAY, DELETE, CLEAR or END (nearest: "),
+        ("DEL QL(A)", 1, 1, "allowed is DELETE, which has no short form"),
+        ("START CHANNEL(A)", 1, 1, "found MQ's command START, which is not supported: there are no channels"),
+        ("'DEFINE' QL(A)", 1, 1, "found 'DEFINE'"),
+        (";", 1, 1, "found ';'; allowed is DEFINE"),
+        ("DEFINE", 1, 7, "found the end of the command; allowed is DEFINE QLOCAL or"),
+        ("DEFINE QREMOTE(A)", 1, 8, "found MQ's object QREMOTE, which is not supported: there are no remote queues"),
+        ("DEFINE QUEUE(A)", 1, 8, "found 'QUEUE'; allowed is DEFINE QLOCAL or DEFINE QALIAS or DEFINE QMODEL"),
+        ("CLEAR QALIAS(A)", 1, 7, "allowed is CLEAR QLOCAL"),
+        ("DEFINE QLOCAL A", 1, 15, "found 'A'; allowed is QLOCAL(...)"),
+        ("DEFINE QLOCAL()", 1, 15, "found ')'; allowed is a value in QLOCAL(...)"),
+        ("DEFINE QLOCAL(A", 1, 16, "found the end of the command; allowed is a closing parenthesis behind QLOCAL(A"),
+        ("DEFINE QLOCAL(A B)", 1, 17, "found 'B'; allowed is one name"),
+        ("DEFINE QLOCAL('a b')", 1, 15, "found 'a b'; allowed is a name of 1 to 48 characters"),
+        (f"DEFINE QLOCAL({'A' * 49})", 1, 15, "allowed is a name of 1 to 48 characters"),
+        ("DEFINE QLOCAL(A*)", 1, 15, "found 'A*'; allowed is a name of 1 to 48 characters"),
+        ("DIS QLOCAL(*A*)", 1, 12, "or its beginning and *"),
+        ("DEFINE QLOCAL(A)DESCR(B)", 1, 17, "found 'DESCR'; allowed is a blank before DESCR"),
+        ("DEFINE QLOCAL(A)+\n  DESCR(B)", 2, 3, "a blank before DESCR; before a + at the end of the line too"),
+        ("DEFINE QLOCAL(A) DESCR('x", 1, 24, "found a single quote that is never closed"),
+        ("DEFINE QLOCAL(A) DESCR(a-b)", 1, 25, "found '-'; allowed is A-Z a-z 0-9 . / _ % * outside single quotes"),
+        (
+            "DEFINE QLOCAL(A) +\n   MAXDEPT(3)",
+            2,
+            4,
+            "allowed is an attribute of a local queue (nearest: ",
+        ),
+        ("DEFINE QLOCAL(A) XYZZY", 1, 18, "found 'XYZZY'; allowed is an attribute of a local queue: DESCR, "),
+        ("DEFINE QLOCAL(A) MAXDEPTH", 1, 18, "found MAXDEPTH without a value; allowed is MAXDEPTH(an integer from 0"),
+        ("DEFINE QLOCAL(A) MAXDEPTH(1 2)", 1, 29, "found '2'; allowed is one value, as in MAXDEPTH(an integer"),
+        ("DEFINE QLOCAL(A) MAXDEPTH(X)", 1, 27, "found 'X'; allowed is MAXDEPTH(an integer from 0 to 999,999,999)"),
+        ("DEFINE QLOCAL(A) MAXDEPTH(1000000000)", 1, 27, "found '1000000000'; allowed is MAXDEPTH(an integer"),
+        ("DEFINE QLOCAL(A) MAXDEPTH('-1')", 1, 27, "found '-1'; allowed is MAXDEPTH(an integer"),
+        ("DEFINE QLOCAL(A) GET(YES)", 1, 22, "found 'YES'; allowed is GET(ENABLED) or GET(DISABLED)"),
+        (
+            "DEFINE QLOCAL(A) EXPIRY(0)",
+            1,
+            25,
+            "allowed is EXPIRY(seconds above 0 and up to 99,999,999.9) or",
+        ),
+        (
+            "ALTER QMGR MARKINT(X)",
+            1,
+            20,
+            "allowed is MARKINT(milliseconds above 0 and up to 999,999,999) or",
+        ),
+        ("DEFINE QLOCAL(A) SHARE(YES)", 1, 24, "found a value behind SHARE; allowed is SHARE or NOSHARE"),
+        ("DEFINE QLOCAL(A) SHARE NOSHARE", 1, 24, "found NOSHARE again; allowed is SHARE only once"),
+        ("DEFINE QLOCAL(A) GET(ENABLED) GET(ENABLED)", 1, 31, "found GET again"),
+        ("DEFINE QLOCAL(A) REPLACE NOREPLACE", 1, 26, "found NOREPLACE again"),
+        ("DEFINE QLOCAL(A) TARGET(B)", 1, 18, "found TARGET, which a local queue has not; allowed is one of DESCR"),
+        ("DEFINE QALIAS(A) MAXDEPTH(1)", 1, 18, "found MAXDEPTH, which an alias queue has not"),
+        ("ALTER QMGR MAXDEPTH(1)", 1, 12, "found MAXDEPTH, which the queue manager has not"),
+        ("ALTER QLOCAL(A) DEFTYPE(PERMDYN)", 1, 17, "found DEFTYPE, which ALTER cannot give to a local queue"),
+        ("ALTER QMGR MAXPRTY(9)", 1, 12, "found MAXPRTY, which ALTER cannot give to the queue manager"),
+        (
+            "DEFINE QLOCAL(A) TRIGGER",
+            1,
+            18,
+            "MQ's attribute TRIGGER, which is not supported: there are no triggers",
+        ),
+        ("DEFINE QLOCAL(A) USAGE(XMITQ)", 1, 18, "allowed is a command without it, or USAGE(NORMAL)"),
+        ("DEFINE QLOCAL(A) USAGE(NORMAL XMITQ)", 1, 18, "found MQ's attribute USAGE"),
+        ("DEFINE QLOCAL(A) CLUSTER", 1, 18, "found MQ's attribute CLUSTER"),
+        ("DEFINE QLOCAL(A) TRIGDPTH", 1, 18, "found MQ's attribute TRIGDPTH"),
+        ("DEFINE QLOCAL(A) NOTRIGGER(YES)", 1, 18, "found MQ's attribute NOTRIGGER"),
+        ("DEFINE QLOCAL(A) CAPEXPRY(600)", 1, 18, "our EXPIRY is the life of a message that sets none"),
+        ("ALTER QMGR DEADQ(A)", 1, 12, "found MQ's attribute DEADQ, which is not supported"),
+        ("DELETE QALIAS(A) PURGE", 1, 18, "found 'PURGE'; allowed is nothing more"),
+        ("DELETE QLOCAL(A) FORCE", 1, 18, "found 'FORCE'; allowed is PURGE or NOPURGE"),
+        ("CLEAR QLOCAL(A) X", 1, 17, "found 'X'; allowed is nothing more"),
+        ("DIS Q(A) MAXDEPTH(3)", 1, 19, "found a value behind MAXDEPTH; allowed is MAXDEPTH alone"),
+        ("DIS Q(A) MAXDEPT", 1, 10, "found 'MAXDEPT'; allowed is a keyword to display (nearest: MAXDEPTH"),
+        ("DIS Q(A) TRIGGER", 1, 10, "found MQ's attribute TRIGGER"),
+        ("DIS QS(A) MSGAGE", 1, 11, "found MQ's attribute MSGAGE"),
+        ("DIS QS(A) TYPE(HANDLE)", 1, 16, "found 'HANDLE'; allowed is TYPE(QUEUE)"),
+        ("DIS Q(A) TYPE(QREMOTE)", 1, 15, "allowed is TYPE(ALL) or TYPE(QLOCAL) or TYPE(QALIAS) or TYPE(QMODEL)"),
+        ("DIS QMGR WHERE(CCSID EQ 1)", 1, 10, "found 'WHERE'"),
+        (
+            "DIS Q(*) WHERE(CURDEPTH GT)",
+            1,
+            10,
+            "found WHERE with 2 instead of 3 words; allowed is WHERE(",
+        ),
+        ("DIS Q(*) WHERE", 1, 10, "found WHERE with 0 instead of 3 words"),
+        ("DIS Q(*) WHERE(CURDEPT GT 1)", 1, 16, "found 'CURDEPT'; allowed is a keyword to compare (nearest: CURDEPTH"),
+        ("DIS Q(*) WHERE(CURDEPTH IS 1)", 1, 25, "found 'IS'; allowed is EQ, NE, LT, GT, LE, GE for CURDEPTH"),
+        ("DIS Q(*) WHERE(GET GT ENABLED)", 1, 20, "found 'GT'; allowed is EQ, NE for GET"),
+        ("DIS Q(*) WHERE(CURDEPTH GT X)", 1, 28, "found 'X'; allowed is CURDEPTH and an integer"),
+        ("DIS Q(*) WHERE(SHARE EQ X)", 1, 25, "found 'X'; allowed is YES or NO"),
+        ("END OF", 1, 5, "found 'OF'; allowed is the end of the command"),
+        ("DIS QMGR; DIS QMGR", 1, 11, "found 'DIS'; allowed is nothing behind the semicolon"),
+        ("DIS +", 1, 5, "found the end of the script; allowed is a further line, since this one ends with '+'"),
+        (f"DIS QMGR{' ' * 2041}X", 1, 2049, "found a line of 2,050 characters; allowed is at most 2,048"),
+        ("DIS +\n" + "(" * 2000 + "+\n", 2, 2001, "found the end of the script"),
+        ("DIS +\n" + ("(" * 2000 + "+\n") * 17, 18, 1, "found a command that is too long"),
+    ],
+)
+def test_an_error_says_where_and_what_and_what_is_allowed(script: str, line: int, column: int, text: str) -> None:
+    error = refused(script)
+    assert (error.line, error.column) == (line, column)
+    assert f"line {line}, column {column}: found {error.found}; allowed is {error.allowed}" in str(error)
+    assert text in str(error)
+    assert isinstance(error, CallerError)
+    assert error.reason is Reason.ARGUMENT_ERROR
+
+
+def test_the_nearest_names_are_data_too() -> None:
+    assert refused("DEFINE QLOCAL(A) MAXDEPT(3)").nearest[0] == "MAXDEPTH"
+
+
+PIECES = """DEFINE DEF ALTER DISPLAY DIS DELETE CLEAR QLOCAL QALIAS QMODEL QMGR QUEUE QSTATUS END LIKE REPLACE
+    NOREPLACE WHERE ALL TYPE PURGE SHARE NOSHARE MAXDEPTH DESCR GET ENABLED EQ 5 A A* * ( ( ) ) (A) (5) 'a' ' '' ; , + -
+    TRIGGER USAGE CURDEPTH EXPIRY NOLIMIT""".split()
+
+
+def scripts() -> st.SearchStrategy[str]:
+    return st.lists(st.sampled_from([*PIECES, " ", " ", "\n", "+\n", "-\n"]), max_size=25).map("".join) | st.text()
+
+
+@given(scripts())
+def test_whatever_is_not_mqsc_is_a_syntax_error_and_nothing_else(script: str) -> None:
+    for source in commands_in(script.split("\n")):
+        with contextlib.suppress(MqscSyntaxError):
+            parse(source)
+
+
+@given(scripts())
+def test_an_error_lies_within_its_command(script: str) -> None:
+    for source in commands_in(script.split("\n")):
+        lengths = {number: len(line) for number, line in source.lines}
+        try:
+            parse(source)
+        except MqscSyntaxError as error:
+            line, column = error.line, error.column
+        else:
+            continue
+        assert 1 <= column <= lengths[line] + 1
