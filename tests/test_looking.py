@@ -335,6 +335,17 @@ def test_all_queues_are_seen_at_once(qm: QueueManager, clock: ManualClock) -> No
     assert view.created_at == began
 
 
+def test_the_oldest_message_may_be_one_that_is_held(qm: QueueManager, clock: ManualClock) -> None:
+    began = clock.now()
+    for body in ("old", "new"):
+        put(qm, body)
+        clock.advance(1.0)
+    qm.get("Q", syncpoint=True)
+    assert qm.overview()[0].oldest_put_at == began
+    qm.commit()
+    assert qm.overview()[0].oldest_put_at == began + 1.0
+
+
 def test_what_has_left_follows_from_what_arrived_and_the_depth(qm: QueueManager) -> None:
     put_figure(qm)
     before = qm.overview()[0]
