@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import pytest
+from tests.bad_operator_calls import OPERATOR_CALLS, OPERATOR_EXEMPT
 from tests.support import Line, check, snapshot
 
 from inorder import GetOptions, Match, Message, PutOptions, QueueManager, Reason, UniqueId, connect
@@ -84,7 +85,7 @@ def world(store: RestartableStore) -> Iterator[World]:
         other.abandon()
 
 
-MANAGER_CALLS: Mapping[str, Sequence[Line]] = {
+MANAGER_CALLS: dict[str, Sequence[Line]] = {
     "connect": [
         Line(lambda w: connect(""), ArgumentError, Reason.ARGUMENT_ERROR, "store"),
         Line(lambda w: connect("a\0b"), ArgumentError, Reason.ARGUMENT_ERROR, "store"),
@@ -316,12 +317,6 @@ MANAGER_CALLS: Mapping[str, Sequence[Line]] = {
         Line(lambda w: w.qm.prepare(5), ArgumentError, Reason.ARGUMENT_ERROR, "5"),
         Line(lambda w: w.qm.prepare("nothing"), UnitNotFound, Reason.UNIT_NOT_FOUND, "unit of work"),
     ],
-    "settle": [
-        Line(lambda w: w.qm.settle("P1", "maybe"), ArgumentError, Reason.ARGUMENT_ERROR, "outcome"),
-        Line(lambda w: w.qm.settle("P1", None), ArgumentError, Reason.ARGUMENT_ERROR, "outcome"),
-        Line(lambda w: w.qm.settle("P2", "commit"), UnitNotFound, Reason.UNIT_NOT_FOUND, "'P2'"),
-        Line(lambda w: w.qm.settle(["P1"], "commit"), UnitNotFound, Reason.UNIT_NOT_FOUND, "['P1']"),
-    ],
     "confirm_put": [
         Line(lambda w: w.qm.confirm_put("ORDERS", UID), UnknownQueue, Reason.UNKNOWN_OBJECT_NAME, "'ORDERS'"),
         Line(lambda w: w.qm.confirm_put("Q", "uid"), ArgumentError, Reason.ARGUMENT_ERROR, "uid"),
@@ -366,10 +361,6 @@ MANAGER_CALLS: Mapping[str, Sequence[Line]] = {
         Line(lambda w: w.qm.release_lock("Q", "7"), ArgumentError, Reason.OPTIONS_ERROR, "lock_id"),
         Line(lambda w: w.qm.release_lock("Q", 7), NotFound, Reason.NOT_FOUND, "7"),
     ],
-    "order_view": [
-        Line(lambda w: w.qm.order_view("ORDERS"), UnknownQueue, Reason.UNKNOWN_OBJECT_NAME, "'ORDERS'"),
-        Line(lambda w: w.qm.order_view("M"), WrongQueueType, Reason.OBJECT_TYPE_ERROR, "M"),
-    ],
     "listen": [
         Line(lambda w: w.qm.listen("ORDERS", print), UnknownQueue, Reason.UNKNOWN_OBJECT_NAME, "'ORDERS'"),
         Line(lambda w: w.qm.listen("A", print), ArgumentError, Reason.OBJECT_TYPE_ERROR, "queue"),
@@ -381,19 +372,7 @@ MANAGER_CALLS: Mapping[str, Sequence[Line]] = {
         Line(lambda w: w.qm.hook(["put"], print), ArgumentError, Reason.OPTIONS_ERROR, "hook"),
         Line(lambda w: w.qm.hook("put", 5), ArgumentError, Reason.OPTIONS_ERROR, "5"),
     ],
-    "discard_expired": [
-        Line(lambda w: w.qm.discard_expired(0), ArgumentError, Reason.ARGUMENT_ERROR, "limit"),
-        Line(lambda w: w.qm.discard_expired(True), ArgumentError, Reason.ARGUMENT_ERROR, "limit"),
-        Line(lambda w: w.qm.discard_expired("all"), ArgumentError, Reason.ARGUMENT_ERROR, "'all'"),
-    ],
-    "backup": [
-        Line(lambda w: w.qm.backup(5), ArgumentError, Reason.ARGUMENT_ERROR, "path"),
-        Line(lambda w: w.qm.backup(""), ArgumentError, Reason.ARGUMENT_ERROR, "path"),
-        Line(lambda w: w.qm.backup("a\0b"), ArgumentError, Reason.ARGUMENT_ERROR, "path"),
-        Line(lambda w: w.qm.backup("copy.db", replace=1), ArgumentError, Reason.OPTIONS_ERROR, "replace"),
-        Line(lambda w: w.qm.backup("copy.db", progress=5), ArgumentError, Reason.ARGUMENT_ERROR, "progress"),
-    ],
-}
+} | dict(OPERATOR_CALLS)
 
 HANDLE_CALLS: Mapping[str, Sequence[Line]] = {
     "put": [
@@ -502,9 +481,9 @@ HANDLE_CALLS: Mapping[str, Sequence[Line]] = {
 }
 
 IN_BULK = "in tests/test_bulk.py"
-MANAGER_EXEMPT = dict.fromkeys(
-    "finish_claims in_ledger release_claims settle_staging undo_staging".split(), IN_BULK
-) | {
+MANAGER_EXEMPT = {
+    **dict.fromkeys("finish_claims in_ledger release_claims settle_staging undo_staging".split(), IN_BULK),
+    **OPERATOR_EXEMPT,
     "abandon": "takes no argument",
     "back_out": "takes no argument",
     "close": "takes no argument",
@@ -516,7 +495,6 @@ MANAGER_EXEMPT = dict.fromkeys(
     "queues": "takes no argument",
     "stop": "takes no argument",
     "unit_of_work": "takes no argument",
-    "units": "takes no argument",
 }
 HANDLE_EXEMPT = {
     "calling": "for bulk.py, takes a use that it knows",

@@ -28,7 +28,7 @@ LAYERS = (
     ("events", "waiting", "housekeeping"),
     ("session", "unit_of_work"),
     ("keywords", "handle"),
-    ("groups", "bulk"),
+    ("groups", "bulk", "operating"),
     ("manager",),
     ("",),  # inorder/__init__.py: gathers the public names, so it may import anything
     ("formats", "mqsc"),

@@ -32,7 +32,6 @@ from .errors import (
     QueueManagerStopping,
     Reason,
     TooManyHandles,
-    UnitNotFound,
     UnknownQueue,
     WrongQueueType,
     bad_argument,
@@ -41,10 +40,11 @@ from .events import Hook, HookName, Listener, Registration
 from .handle import Queue
 from .keywords import PutCall, sweep_options
 from .message import Message, UniqueId, is_storable
+from .operating import OperatorCalls
 from .options import EVERYTHING, BrowseKeywords, GetKeywords, GetOptions, Match, OpenOptions, PutOptions, check_switch
 from .rules.puts import Program, PutResult
 from .session import Services, Session, services_at, services_of
-from .stores.base import Locked, OrderView, Outcome, Progress, Store, Unit
+from .stores.base import Locked, Outcome, Store
 from .stores.memory import MemoryStore
 from .unit_of_work import UnitOfWork
 from .waiting import Room
@@ -119,7 +119,7 @@ def _user() -> str:
         return str(os.getuid()) if hasattr(os, "getuid") else ""
 
 
-class QueueManager(BulkCalls):
+class QueueManager(OperatorCalls, BulkCalls):
     """A connection to a queue manager; made by `inorder.connect`.
 
     It has one unit of work, and a default handle for each queue that its calls name: opened at first use for
@@ -450,11 +450,6 @@ class QueueManager(BulkCalls):
         """Unlocks everything that a lock id still locks; see `Queue.release_lock`."""
         return self._through(queue, _FOR_BROWSE, lambda handle: handle.release_lock(lock_id))
 
-    def order_view(self, queue: str) -> OrderView:
-        """What is pending on a queue, since when and by whom, and how many strict readers wait (B-33)."""
-        with self._session:
-            return self._store.order_view(queue)
-
     # --- units of work
 
     def unit_of_work(self) -> UnitOfWork:
@@ -478,20 +473,6 @@ class QueueManager(BulkCalls):
             self._session.block.prepare(name)
         else:
             self._session.prepare(name)
-
-    def settle(self, name: str, outcome: Outcome) -> None:
-        """Settles a prepared unit: outcome is "commit" or "back_out". Raises: UnitNotFound."""
-        if outcome not in ("commit", "back_out"):
-            raise bad_argument("outcome", outcome, "'commit' or 'back_out'")
-        if not isinstance(name, str) or not is_storable(name):
-            raise UnitNotFound(f"no unit is named {name!r}", unit=name)
-        with self._session:
-            self._store.settle_prepared(name, outcome)
-
-    def units(self) -> list[Unit]:
-        """All unsettled units of this queue manager, oldest first."""
-        with self._session:
-            return self._store.units()
 
     def _settle(self, outcome: Outcome) -> None:
         block = self._session.block
@@ -522,36 +503,6 @@ class QueueManager(BulkCalls):
         """
         with self._session:
             return self._services.hub.hook(name, called)
-
-    def discard_expired(self, limit: int = housekeeping.STEP_MESSAGES) -> int:
-        """Discards expired messages on all queues, up to `limit`; how many it was (R6.2)."""
-        if not isinstance(limit, int) or isinstance(limit, bool) or limit < 1:
-            raise bad_argument("limit", limit, "an integer from 1")
-        with self._session:
-            return housekeeping.tidy(self._store, limit)
-
-    def backup(self, path: str | os.PathLike[str], *, replace: bool = False, progress: Progress | None = None) -> None:
-        """Copies the queue manager to another file as it is at one instant, while all go on using it.
-
-        The copy is a store of its own, which `inorder.connect` opens. What was committed before the call is in it.
-        Units of work that are open stay out of it: they are backed out when the copy is first opened.
-
-        Args:
-            path: of the copy. It appears there when it is whole and on disk.
-            replace: a file that is there is replaced; without it, it is refused.
-            progress: called with the bytes copied and the bytes in all, for each few MiB and at the end. What it
-                raises ends the backup.
-
-        Raises: ArgumentError, a file is there, or it is the store itself; CallerError 2298, the queue manager is in
-        memory; StoreError, the path cannot be written, or somebody has it open; StoreFull 2192.
-        """
-        if not isinstance(path, str | os.PathLike) or not os.fspath(path) or "\0" in str(path):
-            raise bad_argument("path", path, "the path of a file")
-        check_switch("replace", replace)
-        if progress is not None and not callable(progress):
-            raise bad_argument("progress", progress, "a function of two numbers")
-        with self._session:
-            self._store.backup(path, replace=replace, progress=progress)
 
     # --- the end
 

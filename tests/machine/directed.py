@@ -78,7 +78,10 @@ def readers(one: Everything) -> Iterator[Step]:
         one.wait(choice=0, seconds=100.0, options={"read_order": "strict"})
         one.lose_connection(number=0, orderly=False)
 
-    yield from (browse_in_two_ways, complete_from_the_middle, small_buffers, broken_wait)
+    def empty_segment() -> None:
+        one.put_in_sequence(choice=0, length=0, flags=SEGMENT, syncpoint=True)
+
+    yield from (empty_segment, browse_in_two_ways, complete_from_the_middle, small_buffers, broken_wait)
 
 
 def writers(one: Everything) -> Iterator[Step]:

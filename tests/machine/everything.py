@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from tests.machine.rules import Confirms, Definitions, Gets, Lives, Puts, Units
+from tests.machine.rules import Confirms, Definitions, Gets, Lives, Operator, Puts, Units
 from tests.machine.stories import Stories
 
 
-class Everything(Definitions, Puts, Gets, Confirms, Units, Lives, Stories):
+class Everything(Definitions, Puts, Gets, Confirms, Units, Operator, Lives, Stories):
     """Every verb; what fills and empties queues comes oftener than the rest."""
 
     put_2 = put_3 = put_4 = Puts.put
@@ -19,6 +19,7 @@ class Everything(Definitions, Puts, Gets, Confirms, Units, Lives, Stories):
     settle_2 = settle_3 = Units.settle
     prepare_2 = Units.prepare
     lock_2 = Confirms.browse_and_lock
+    look_2 = look_3 = Operator.look
     get_locked_2 = Confirms.get_locked
     advance_2 = Lives.advance
     wait_2 = Lives.wait

@@ -12,8 +12,10 @@ from tests.machine.side import OPERATOR, SENTINEL, Action, MakeStore, Side, list
 
 from inorder import Locked, Message, PutResult, UniqueId
 from inorder.handle import Queue
+from inorder.stores.base_operating import ListingOrder
 from inorder.testing.stores import STORES
 
+ORDERS: tuple[ListingOrder, ...] = ("physical", "logical")
 LOOKS: tuple[Mapping[str, Any], ...] = (
     {"read_order": "relaxed"},
     {"read_order": "relaxed", "logical": True},
@@ -223,9 +225,13 @@ class History(RuleBasedStateMachine):
         self.both(lambda side: side.operator.queues())
         self.both(lambda side: side.operator.manager_attributes())
         self.both(lambda side: side.operator.units())
+        self.both(lambda side: side.operator.locks())
+        self.both(lambda side: side.operator.waits())
+        assert not (problems := self.left.operator.check()), problems
         for queue in self.left.operator.queues():
             if queue.type == "local" and queue.name != SENTINEL:
                 self._look_at(queue.name)
+        self.both(lambda side: side.overview())
 
     def compare_told(self) -> None:
         """Listeners and hooks were told the same."""
@@ -240,5 +246,7 @@ class History(RuleBasedStateMachine):
 
         self.both(lambda side: side.operator.status(own(side)))
         self.both(lambda side: side.operator.order_view(own(side)))
+        for order in ORDERS:
+            self.both(lambda side, order=order: list(side.operator.look(own(side), order=order)))  # type: ignore[misc]
         for options in LOOKS:
             self.both(lambda side, options=options: listing(side.operator.browse(own(side), **options)))  # type: ignore[misc]

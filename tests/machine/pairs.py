@@ -17,6 +17,7 @@ from inorder.handle import Queue
 from inorder.rules.browse_token import Resumed
 from inorder.rules.ordering import Cursor, Pending
 from inorder.stores.base import Locked
+from inorder.stores.base_operating import Lock, Position
 
 GENERATED_ID = b"AMQ "
 GENERATED_NAMES = ("AMQ.", "DYN.")
@@ -137,6 +138,12 @@ class Pairs:
         self.learn("incarnation", left.incarnation, right.incarnation)
         self._items(left, right._replace(incarnation=left.incarnation), where)
 
+    def _position(self, left: Position, right: Position, where: str) -> None:
+        if left.number and right.number:
+            self.learn("row", left.number, right.number)
+            right = right._replace(number=left.number)
+        self._items(left, right, where)
+
     def _items(self, left: Sequence[Any], right: Sequence[Any], where: str) -> None:
         if len(left) != len(right):
             raise Differs(f"{where}: {list(left)} or {list(right)}")
@@ -144,19 +151,29 @@ class Pairs:
         self._each(((str(name), a, b) for name, a, b in zip(names, left, right, strict=True)), where)
 
     def _number(self, left: int, right: int, where: str) -> None:
-        if left != right and not (where.endswith("lock_id") and self.right_of("lock", left) == right):
+        if where.endswith(".connection"):
+            self.learn("connection", left, right)
+        elif left != right and not (where.endswith("lock_id") and self.right_of("lock", left) == right):
             raise Differs(f"{where}: {left!r} or {right!r}")
 
     def _list(self, left: Sequence[Any], right: Sequence[Any], where: str) -> None:
-        if left and all(isinstance(one, Unit) for one in [*left, *right]):  # units of one moment stand in any order
-            left = sorted(left, key=lambda one: self._unit_key(one, LEFT))
-            right = sorted(right, key=lambda one: self._unit_key(one, RIGHT))
+        key = next(
+            (key for kind, key in _ANY_ORDER.items() if all(isinstance(one, kind) for one in [*left, *right])), None
+        )
+        if left and key is not None:
+            left = sorted(left, key=lambda one: key(self, one, LEFT))
+            right = sorted(right, key=lambda one: key(self, one, RIGHT))
         self._items(left, right, where)
 
     def _unit_key(self, unit: Unit, side: int) -> tuple[Any, ...]:
         back = self._known.get("lock", ({}, {}))[RIGHT]
         name = back.get(unit.name, unit.name) if side == RIGHT and unit.kind == "lock" else unit.name
         return unit.started_at, unit.kind, unit.queue, name, unit.program.name, unit.puts, unit.gets
+
+    def _lock_key(self, lock: Lock, side: int) -> tuple[Any, ...]:
+        back = self._known.get("lock", ({}, {}))[RIGHT]
+        lock_id = back.get(lock.lock_id, lock.lock_id) if side == RIGHT else lock.lock_id
+        return lock.since, lock.queue, lock.kind, lock_id or 0, lock.connection or 0
 
     def _mapping(self, left: Mapping[str, Any], right: Mapping[str, Any], where: str) -> None:
         if left.keys() != right.keys():
@@ -167,6 +184,9 @@ class Pairs:
         """Objects of the library that have no value of their own."""
 
 
+# Of these, those of one moment stand in any order.
+_ANY_ORDER: Mapping[type[Any], Any] = {Unit: Pairs._unit_key, Lock: Pairs._lock_key}
+
 # The first line that fits both sides compares them.
 _COMPARISONS: Mapping[Any, Any] = {
     Message: Pairs._message,
@@ -174,6 +194,7 @@ _COMPARISONS: Mapping[Any, Any] = {
     Locked: Pairs._locked,
     Pending: Pairs._pending,
     Cursor: Pairs._cursor,
+    Position: Pairs._position,
     Resumed: Pairs._resumed,
     (Queue, Registration): Pairs._nothing,
     (bool, Enum): Pairs._value,

@@ -5,16 +5,18 @@ from __future__ import annotations
 import io
 from collections.abc import Mapping
 from typing import Any
+from unittest import mock
 
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, rule
 from tests.machine import choices
-from tests.machine.history import History
+from tests.machine.history import ORDERS, History
 from tests.machine.pairs import Returned
 from tests.machine.side import Failure, Side, listing
 
-from inorder import Flags, Queue, UnitOfWork
+from inorder import Flags, Queue, UnitOfWork, operating
 from inorder.rules.browse_token import decode
+from inorder.stores.base_operating import ListingOrder
 
 MODELS = ("MODEL.T", "MODEL.P")
 outcomes = st.sampled_from(["commit", "commit", "back_out"])
@@ -422,6 +424,61 @@ class Units(History):
             return block and block.status
 
         self.both(step)
+
+
+class Operator(History):
+    """What an operator sees, at any moment."""
+
+    @rule(
+        name=choices.queues,
+        order=st.sampled_from(ORDERS),
+        match=choices.matches,
+        behind=st.sampled_from([None, None, 0, 1, 3]),
+        page=st.sampled_from([1, 2, 1000]),
+        numbered=st.sampled_from([None, None, 1, 3]),
+        of_unit=st.sampled_from([None, None, 0, 1]),
+    )
+    def look(
+        self,
+        name: str,
+        order: ListingOrder,
+        match: Mapping[str, Any],
+        behind: int | None,
+        page: int,
+        numbered: int | None,
+        of_unit: int | None,
+    ) -> None:
+        """A listing, in pages of this size, from behind one of the messages on."""
+        chosen = self.resolved({"match": match})
+
+        def step(side: Side) -> Any:
+            keywords = side.options(chosen)
+            listed = list(side.operator.look(name, order=order))
+            units = sorted(
+                (one for one in side.operator.units() if one.kind != "staging"),
+                key=lambda one: (one.started_at, one.kind, one.connection or 0, len(one.name), one.name),
+            )
+            if behind is not None and behind < len(listed):
+                keywords["after"] = listed[behind].position
+            if numbered is not None and order == "physical":
+                keywords["numbered_after"] = numbered
+            if of_unit is not None and of_unit < len(units):
+                keywords["unit"] = units[of_unit]
+            with mock.patch.object(operating, "PAGE_MESSAGES", page):
+                return list(side.operator.look(name, order=order, **keywords))
+
+        self.both(step)
+
+    @rule(name=choices.queues, group_id=st.sampled_from([b"g1", b"g2", b"none", "last"]))
+    def gaps(self, name: str, group_id: Any) -> None:
+        match = self.resolved({"match": {"group_id": group_id}})
+        self.both(lambda side: side.operator.gaps(name, side.options(match)["match"].fields.get("group_id", b"none")))
+
+    @rule()
+    def look_at_all(self) -> None:
+        self.both(lambda side: side.operator.units())
+        self.both(lambda side: side.operator.locks())
+        self.both(lambda side: side.operator.waits())
 
 
 class Lives(History):

@@ -13,6 +13,7 @@ from inorder import Arrival, InorderError, Match, QueueManager, UnitOfWork, conn
 from inorder.clock import Clock
 from inorder.handle import Queue
 from inorder.stores.base import Store
+from inorder.stores.base_operating import QueueView
 from inorder.stores.sqlite import SqliteStore, checking
 from inorder.testing import ManualClock
 from inorder.testing.stores import RestartableStore
@@ -155,6 +156,10 @@ class Side:
         self.operator.get(SENTINEL, syncpoint=False, read_order="relaxed")
         told, self.told = self.told, []
         return told
+
+    def overview(self) -> list[QueueView]:
+        """All queues that the history knows."""
+        return [one for one in self.operator.overview() if one.name != SENTINEL]
 
     def problems(self) -> list[str]:
         """What is wrong with the tables of a store that has some."""

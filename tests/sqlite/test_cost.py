@@ -102,6 +102,11 @@ CASES: dict[str, tuple[Prepare, Callable[[QueueManager], object]]] = {
         held_by_itself,
         lambda qm: qm.get("Q", read_order="strict", syncpoint=True),
     ),
+    "all queues at once, at a depth": (singles, lambda qm: qm.overview()),
+    "all queues at once, with unfinished groups": (unfinished_groups, lambda qm: qm.overview()),
+    "the first of a listing, at a depth": (singles, lambda qm: list(qm.look("Q", most=1))),
+    "the first of a listing, behind what another unit holds": (held_by_another, lambda qm: list(qm.look("Q", most=1))),
+    "what has arrived, at a depth": (singles, lambda qm: list(qm.look("Q", numbered_after=qm.overview()[0].numbered))),
     "strict logical get, behind what its own unit holds": (
         held_by_itself,
         lambda qm: qm.get("Q", logical=True, read_order="strict", syncpoint=True),

@@ -37,6 +37,10 @@ WHOLE = {
     "running": "rows of the statement itself",
     "member": "rows of the statement itself",
     "piece": "rows of the statement itself",
+    "j": "rows of the statement itself",
+    "locked": "rows of the statement itself",
+    "held": "what is held, over an index, for an operator",
+    "w": "calls that wait are few",
     "json_each": "rows of the statement itself",
     "d": "definitions, for an operator",
     "account": "applications are few",
@@ -67,6 +71,7 @@ SORTS = {
     "stretches": "what a survey shows: running sums",
     "spans": "the groups of one claim",
     "accounts": "for an operator",
+    "shape of group": "members with the same numbers, which are rare",
 }
 
 

@@ -26,6 +26,10 @@ from ..rules.grouping import GroupState
 from ..rules.lifecycle import Event
 from ..rules.ordering import Cursor, Pending
 from ..rules.puts import Program, PutResult
+from .base_operating import OperatorVerbs
+from .base_operating import Outcome as Outcome  # noqa: PLC0414 - re-exported
+from .base_operating import Unit as Unit  # noqa: PLC0414 - re-exported
+from .base_operating import UnitKind as UnitKind  # noqa: PLC0414 - re-exported
 from .base_staging import STAGED_COLUMNS as STAGED_COLUMNS  # noqa: PLC0414 - re-exported
 from .base_staging import LedgerKey as LedgerKey  # noqa: PLC0414 - re-exported
 from .base_staging import Settled as Settled  # noqa: PLC0414 - re-exported
@@ -33,9 +37,6 @@ from .base_staging import Staged as Staged  # noqa: PLC0414 - re-exported
 from .base_staging import StageRequest as StageRequest  # noqa: PLC0414 - re-exported
 from .base_staging import StagingVerbs as StagingVerbs  # noqa: PLC0414 - re-exported
 from .claims import ClaimVerbs
-
-Outcome = Literal["commit", "back_out"]
-UnitKind = Literal["session", "prepared", "confirm", "lock", "claim", "staging"]
 
 
 class Opened(NamedTuple):
@@ -164,32 +165,6 @@ class OrderView:
     strict_waiters: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Unit:
-    """A unit that is not settled: what an operator sees of it.
-
-    Args:
-        kind: a connection's own unit of work ("session"), "prepared", "confirm" (a confirm id), "lock", "claim" or
-            "staging".
-        name: of a prepared unit or a staging; the id of a confirm or lock unit; the application and number of a claim;
-            empty for a connection's own.
-        queue: of a confirm or lock unit: the queue on which the id lives (A-15); of a claim: what it reads; of a
-            staging: what it is for; else empty.
-        program: who began it.
-        started_at: seconds since 1970.
-        puts, gets, locks: messages that it holds.
-    """
-
-    kind: UnitKind
-    name: str
-    queue: str
-    program: Program
-    started_at: float
-    puts: int
-    gets: int
-    locks: int
-
-
 @dataclass(frozen=True, slots=True)
 class Change:
     """What a verb did to one queue, told to observers after its transaction.
@@ -212,7 +187,7 @@ Observer = Callable[[Change], None]
 Progress = Callable[[int, int], object]  # bytes done, bytes in all
 
 
-class Store(ClaimVerbs, StagingVerbs, Protocol):
+class Store(ClaimVerbs, StagingVerbs, OperatorVerbs, Protocol):
     """A store of queues, used by any number of connections at once.
 
     Errors common to all verbs: `ConnectionBroken` (2009) after the store was stopped or restarted under the

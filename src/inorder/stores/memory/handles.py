@@ -10,6 +10,7 @@ from ...attributes import QueueAttributes, QueueStatus
 from ...errors import ConnectionBroken, QueueDeleted
 from ...options import OpenOptions
 from ...rules.lifecycle import State
+from ...rules.ordering import Pending
 from ...rules.puts import Program
 from ..base import Opened
 from ..catalog import Catalog, Contents, Open
@@ -19,10 +20,17 @@ from .queue import MemoryQueue, MemoryUnit
 
 
 class Waits(NamedTuple):
-    """A wait: on which queue, and, as far as the last look holds, for each level the connections in its way (B-31)."""
+    """A wait: on which queue, and what is known of it by its last look.
+
+    Args:
+        in_its_way: for each level the connections in its way (B-31); None: not known any more.
+        pending: what a strict call waits for; `withheld`: something stands behind that.
+    """
 
     queue: str
     in_its_way: Sequence[frozenset[int]] | None
+    pending: Pending | None
+    withheld: bool
 
 
 @dataclass(slots=True, eq=False)

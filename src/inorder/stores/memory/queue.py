@@ -70,6 +70,7 @@ class MemoryQueue(Shelf):
         self.created_at = self.altered_at = now
         self.deleted = False
         self.counter = 0  # the number given last; it never goes back (B-2)
+        self.arrived = 0  # messages ever put here
         self.away = 0  # rows got under a unit: they left the depth at the get (R4.6)
         self.confirms: dict[int, MemoryUnit] = {}
         self.locks: dict[int, MemoryUnit] = {}
@@ -90,6 +91,7 @@ class MemoryQueue(Shelf):
 
     def add(self, row: Row) -> None:
         """A new row, in its place if it has one."""
+        self.arrived += 1
         if row.placed:
             insort(self._placed, row, key=_place)
         else:

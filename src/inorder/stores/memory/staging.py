@@ -56,6 +56,7 @@ class MemoryStaging:
             puts=len(self.rows),
             gets=0,
             locks=0,
+            queues=(self.queue.attributes.name,),
         )
 
 

@@ -66,12 +66,13 @@ from ..rows import NEVER, Row
 from ..telling import Teller
 from .claims import MemoryClaims
 from .handles import Handles, MemoryConnection, MemoryHandle, Waits
+from .operating import MemoryOperating
 from .queue import MemoryQueue, MemoryUnit
 from .staging import MemoryStagings, group_id_maker
 from .transaction import MemoryTransaction, as_seen, as_viewed, number_unit
 
 
-class MemoryStore(MemoryClaims):
+class MemoryStore(MemoryOperating, MemoryClaims):
     """A store in this process's memory; gone with the process.
 
     Args:
@@ -313,13 +314,14 @@ class MemoryStore(MemoryClaims):
             outcome = reading.run()
             if not outcome.messages and request.waits:
                 verb.waiter = handle.connection.id
-                self._wait(handle, reading.in_its_way)
+                self._wait(handle, outcome, reading.in_its_way)
             return outcome
 
-    def _wait(self, handle: MemoryHandle, in_its_way: Sequence[frozenset[int]] | None) -> None:
+    def _wait(self, handle: MemoryHandle, outcome: GetOutcome, in_its_way: Sequence[frozenset[int]] | None) -> None:
         """The connection is about to wait. Raises: OrderDeadlock, everyone in its way waits for it (B-31)."""
         connection = self._handles.connection_of(handle)
-        connection.waits = Waits(handle.queue.attributes.name, in_its_way)
+        name, withheld = handle.queue.attributes.name, outcome.withheld is not None
+        connection.waits = Waits(name, in_its_way, outcome.pending, withheld)
         known = ((one.id, one.waits) for one in self._handles.connections.values() if one.waits)
         edges = {number: waits.in_its_way for number, waits in known if waits.in_its_way}
         if is_deadlocked(connection.id, edges):

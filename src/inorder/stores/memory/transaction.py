@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -269,7 +270,7 @@ def as_viewed(queue: MemoryQueue, now: float, strict_waiters: int) -> OrderView:
 def as_seen(unit: MemoryUnit) -> Unit:
     """A unit as an operator sees it."""
     held = [row for _, row in unit.rows.values()]
-    queues = [queue.attributes.name for queue, _ in unit.rows.values()]
+    queues = tuple(sorted({queue.attributes.name for queue, _ in unit.rows.values()}))
     queue = queues[0] if unit.kind in ("confirm", "lock", "claim") and queues else ""
     return Unit(
         kind=unit.kind,
@@ -280,4 +281,7 @@ def as_seen(unit: MemoryUnit) -> Unit:
         puts=sum(row.state is State.PUT_UNCONFIRMED for row in held),
         gets=sum(row.state in GOT for row in held) if unit.kind != "lock" else 0,
         locks=len(held) if unit.kind == "lock" else 0,
+        connection=unit.connection,
+        process=None if unit.connection is None else os.getpid(),
+        queues=queues,
     )

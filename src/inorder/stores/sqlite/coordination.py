@@ -333,21 +333,28 @@ class Coordination:
 
     def is_alive(self, number: int) -> bool:
         """Whether that owner lives, in this process or another."""
-        return number in self._owners or self._locked_elsewhere(OWNERS_AT + number, 1)
+        return number in self._owners or self._locked_elsewhere(OWNERS_AT + number, 1) is not None
+
+    def process_of(self, number: int) -> int | None:
+        """The id of the process that lives as that owner; None if none does, or one whose id is not known here."""
+        if number in self._owners:
+            return os.getpid()
+        return self._locked_elsewhere(OWNERS_AT + number, 1) or None
 
     def any_owner_alive(self) -> bool:
         """Whether any owner lives, in this process or another."""
-        return bool(self._owners) or self._locked_elsewhere(OWNERS_AT, 0)
+        return bool(self._owners) or self._locked_elsewhere(OWNERS_AT, 0) is not None
 
-    def _locked_elsewhere(self, start: int, length: int) -> bool:
+    def _locked_elsewhere(self, start: int, length: int) -> int | None:
+        """The id of another process that holds such a lock, 0 if it is not known here; None: none does."""
         # Only asks: to try the lock instead would make the owner look alive to all who ask at the same moment.
         if sys.platform == "darwin":
             asked = struct.pack(FLOCK, start, length, 0, fcntl.F_WRLCK, os.SEEK_SET)
         else:
             asked = struct.pack(FLOCK, fcntl.F_WRLCK, os.SEEK_SET, start, length, 0)
         answer = struct.unpack(FLOCK, fcntl.fcntl(self._descriptor, fcntl.F_GETLK, asked))
-        kind: int = answer[3 if sys.platform == "darwin" else 0]
-        return kind != fcntl.F_UNLCK
+        kind, process = (answer[3], answer[2]) if sys.platform == "darwin" else (answer[0], answer[4])
+        return None if kind == fcntl.F_UNLCK else max(0, process)
 
 
 def _round(number: int) -> int:

@@ -400,6 +400,11 @@ class Database:
         self._refuse_unusable()
         return self._coordination.is_alive(number)
 
+    def process_of(self, number: int) -> int | None:
+        """The id of the process that lives as that owner; None if none does, or it is not known here."""
+        self._refuse_unusable()
+        return self._coordination.process_of(number)
+
     def any_owner_alive(self) -> bool:
         """Whether any owner lives, here or in another process."""
         self._refuse_unusable()

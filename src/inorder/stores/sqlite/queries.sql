@@ -26,8 +26,8 @@ SELECT counter, reserved FROM tally WHERE queue = 0;
 UPDATE tally SET counter = ?2, reserved = ?3 WHERE queue = ?1;
 
 -- name: counted
--- A queue's counter and depth, once for a transaction.
-UPDATE tally SET counter = ?2, reserved = ?3, depth = depth + ?4 WHERE queue = ?1;
+-- A queue's counter and depth, and how many have arrived, once for a transaction.
+UPDATE tally SET counter = ?2, reserved = ?3, depth = depth + ?4, arrived = arrived + ?5 WHERE queue = ?1;
 
 -- ===== messages arrive
 

@@ -92,7 +92,7 @@ UPDATE message SET co_op_marked_at = NULL WHERE queue = ? AND co_op_marked_at IS
 
 -- name: wait
 -- A call waits: an operator sees it.
-INSERT OR REPLACE INTO wait VALUES (?, ?);
+INSERT OR REPLACE INTO wait VALUES (?, ?, ?, ?);
 
 -- name: end wait
 -- It has something, or has given up.
@@ -217,7 +217,7 @@ SELECT
     (SELECT count(*) FROM message m INDEXED BY message_unit WHERE m.unit = u.id AND m.state = 1)
         + coalesce((SELECT s.messages FROM staging s WHERE s.unit = u.id), 0),
     (SELECT count(*) FROM message m INDEXED BY message_unit WHERE m.unit = u.id AND m.state IN (4, 5)),
-    (SELECT count(*) FROM message m INDEXED BY message_lock WHERE m.lock = u.id)
+    (SELECT count(*) FROM message m INDEXED BY message_lock WHERE m.lock = u.id), u.connection
 FROM unit u LEFT JOIN definition d ON d.id = u.queue
 ORDER BY u.started_at, u.id;
 

@@ -28,6 +28,7 @@ CREATE TABLE tally (
     counter INTEGER NOT NULL DEFAULT 0 CHECK (counter >= 0),
     reserved INTEGER NOT NULL DEFAULT 0,
     depth INTEGER NOT NULL DEFAULT 0 CHECK (depth >= 0),
+    arrived INTEGER NOT NULL DEFAULT 0 CHECK (arrived >= depth), -- messages ever put here
     CHECK (counter <= reserved)
 ) STRICT;
 
@@ -295,7 +296,9 @@ CREATE INDEX passage_unit ON passage (unit);
 -- Edges are true of the queue as it was: whoever changes the queue removes them, and the waiter looks again.
 CREATE TABLE wait (
     connection INTEGER PRIMARY KEY REFERENCES connection,
-    queue INTEGER NOT NULL
+    queue INTEGER NOT NULL,
+    pending TEXT CHECK (json_valid(pending)),                    -- what it waits for, by its last look
+    withheld INTEGER NOT NULL CHECK (withheld IN (0, 1))         -- something stands behind that
 ) STRICT;
 
 CREATE INDEX wait_queue ON wait (queue);

@@ -112,7 +112,7 @@ class SqliteQueue(Shelf):
     def __init__(self, verb: Reach, number: int, attributes: QueueAttributes, here: Here) -> None:
         self.verb, self.id, self.attributes, self.here = verb, number, attributes, here
         self.counter, self.reserved = here.counter, here.reserved
-        self.added = 0  # to the depth, by this transaction
+        self.added = self.arrived = 0  # to the depth, and to what has arrived, by this transaction
         self.changed = False  # the counter or the depth
 
     @property
@@ -136,7 +136,7 @@ class SqliteQueue(Shelf):
 
     # --- what the database selects
 
-    def _selection(self, wanted: Wanted, reader: Reader) -> Selection:
+    def selection(self, wanted: Wanted, reader: Reader) -> Selection:
         if not (wanted.match or wanted.joins or reader.unmarked):
             return EVERYTHING
         return self._narrowed(wanted, reader)
@@ -220,7 +220,7 @@ class SqliteQueue(Shelf):
 
     def _available(self, wanted: Wanted, reader: Reader, after: Place | None, heads: Heads) -> Iterator[Row]:
         """What this reader can be given, in order, as far as the database can tell."""
-        chosen = self._selection(wanted, reader)
+        chosen = self.selection(wanted, reader)
         streams = self._available_streams(wanted, reader, after or START, heads, chosen)
         return streams[0] if len(streams) == 1 else merge(*streams, key=_place)
 
@@ -229,10 +229,10 @@ class SqliteQueue(Shelf):
     ) -> list[Iterator[Row]]:
         if reader.lock_id:
             lock = self.verb.named_unit(self.id, "lock", str(reader.lock_id))
-            return [] if lock is None else [self._held(2 * lock.id, after, chosen, heads)]
+            return [] if lock is None else [self.held(2 * lock.id, after, chosen, heads)]
         streams = self._open_streams(wanted.match, after, heads, chosen)
         if self.verb.has_locked(reader.handle):
-            streams.append(self._held(-reader.handle, after, chosen, heads))
+            streams.append(self.held(-reader.handle, after, chosen, heads))
         return streams
 
     def _open_streams(self, match: Match, after: Place, heads: Heads, chosen: Selection) -> list[Iterator[Row]]:
@@ -248,11 +248,15 @@ class SqliteQueue(Shelf):
         if "correlation_id" in fields:
             wanted = fields["correlation_id"]
             return [self._paged(ordered(BY_CORRELATION_ID, chosen), chosen, after, wanted)]
-        return [self._paged(ordered(AVAILABLE, chosen, heads), chosen, after)]
+        return [self.open(after, chosen, heads)]
 
-    def _held(self, holder: int, after: Place, chosen: Selection, heads: Heads = ALL_HEADS) -> Iterator[Row]:
+    def held(self, holder: int, after: Place, chosen: Selection, heads: Heads = ALL_HEADS) -> Iterator[Row]:
         """What one holder keeps from others, in order."""
         return self._paged(ordered(HELD, chosen, heads), chosen, after, holder)
+
+    def open(self, after: Place, chosen: Selection, heads: Heads) -> Iterator[Row]:
+        """What nobody holds and everybody can read, in order."""
+        return self._paged(ordered(AVAILABLE, chosen, heads), chosen, after)
 
     def holders(self) -> list[int]:
         """Everyone who keeps messages from others: a step in the index for each."""
@@ -278,7 +282,7 @@ class SqliteQueue(Shelf):
 
     def find(self, wanted: Wanted, reader: Reader, after: Place | None) -> Sequence[Row]:
         if wanted.member is not None:
-            rows: Iterable[Row] = self._members_at(wanted, self._selection(wanted, reader))
+            rows: Iterable[Row] = self._members_at(wanted, self.selection(wanted, reader))
         else:
             rows = self._available(wanted, reader, after, self._heads(wanted, reader))
         for row in rows:
@@ -325,14 +329,14 @@ class SqliteQueue(Shelf):
             return self.decide_member(wanted, reader)
         holders = self.holders()
         others = self._entered_by_others(wanted, reader) if logical else []
-        chosen = self._selection(wanted, reader)
+        chosen = self.selection(wanted, reader)
         if cursor == UNSET and not others:
             row = self._undisputed(wanted, reader, holders, chosen)
             if row is not None:
                 return Decision(row)
         levels = (
             self._level(rank, wanted, reader, cursor, holders, others, chosen, logical=logical)
-            for rank in self._ranks(holders, others)
+            for rank in self.ranks(holders, others)
         )
         return decide_levels(levels)
 
@@ -347,7 +351,7 @@ class SqliteQueue(Shelf):
         for holder in holders:
             if self._is_own(holder, reader):
                 continue
-            first = next(self._held(holder, level, chosen, heads), None)
+            first = next(self.held(holder, level, chosen, heads), None)
             if first is not None and first.place < row.place:
                 return None
         return row
@@ -360,17 +364,13 @@ class SqliteQueue(Shelf):
             return holder > 0 and holder % 2 == 0 and self.verb.is_lock(holder // 2, str(reader.lock_id))
         return reader.unit is not None and holder == 2 * self.verb.number_of(reader.unit)
 
-    def ranks(self) -> list[int]:
-        """The levels on which something is available."""
-        return self._ranks((), ())
-
     def first_pending(
         self, rank: int, wanted: Wanted, reader: Reader, cursor: Cursor, *, logical: bool
     ) -> Place | None:
         """Where the first pending message of a level stands, or unfinished group: no strict reader gets past it."""
         after = next((shown for level, shown in cursor.levels if level == rank), Place(rank, 0, -1))
         heads = HEADS if wanted.heads else ALL_HEADS
-        streams = [self._held(holder, after, EVERYTHING, heads) for holder in self.holders()]
+        streams = [self.held(holder, after, EVERYTHING, heads) for holder in self.holders()]
         if self._heads(wanted, reader) == WHOLE:
             streams += self._available_streams(wanted, reader, after, UNFINISHED, EVERYTHING)
         places = [one.place for one in self._entered_by_others(wanted, reader) if logical and one.place.rank == rank]
@@ -382,8 +382,8 @@ class SqliteQueue(Shelf):
                     break
         return min((place for place in places if not cursor.has_shown(place)), default=None)
 
-    def _ranks(self, holders: Sequence[int], others: Sequence[Entered]) -> list[int]:
-        """The levels on which something stands."""
+    def ranks(self, holders: Sequence[int] = (), others: Sequence[Entered] = ()) -> list[int]:
+        """The levels on which something is available, or with one of these."""
         found = {one.place.rank for one in others}
         for head in ALL_HEADS:
             found.update(self._steps(NEXT_AVAILABLE_RANK, self.id, head))
@@ -429,7 +429,7 @@ class SqliteQueue(Shelf):
         streams += [judged(one) for one in self._available_streams(wanted, reader, after, heads_available, chosen)]
         for holder in holders:
             if not self._is_own(holder, reader):
-                streams.append(islice(judged(self._held(holder, after, chosen, heads)), 1))
+                streams.append(islice(judged(self.held(holder, after, chosen, heads)), 1))
         entered = [one for one in others if one.place.rank == rank and not cursor.has_shown(one.place)]
         streams.append([Standing(one.place, None, pending_entered(one)) for one in entered])
         return merge(*streams, key=lambda one: one.place)
@@ -442,11 +442,11 @@ class SqliteQueue(Shelf):
     def earlier(self, before: Row | None, wanted: Wanted, reader: Reader, after: Place | None) -> list[Pending]:
         if wanted.member is not None:
             return []  # inside a group only the next member is a candidate
-        chosen = self._selection(wanted, reader)
+        chosen = self.selection(wanted, reader)
         start = after or START
         if before is not None:
             start = max(start, Place(before.place.rank, 0, -1))
-        streams = [self._held(holder, start, chosen) for holder in self.holders()]
+        streams = [self.held(holder, start, chosen) for holder in self.holders()]
         found = []
         for row in merge(*streams, key=_place):
             if before is not None and row.place >= before.place:

@@ -197,6 +197,7 @@ class Settling:
         else:
             self._put_as_they_lie(stagings, values)
         queue.count(total)
+        queue.arrived += total
         queue.changed = True
         told = verb.touch(queue)
         if verb.home.is_watched:

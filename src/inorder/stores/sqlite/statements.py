@@ -15,7 +15,7 @@ def _named(file: str) -> dict[str, str]:
     return {name: text.strip() for name, text in found}
 
 
-_FILES = ("queries.sql", "queries_owners.sql", "queries_claims.sql", "queries_bulk.sql")
+_FILES = ("queries.sql", "queries_owners.sql", "queries_claims.sql", "queries_bulk.sql", "queries_operating.sql")
 _STATEMENTS = {name: text for file in _FILES for name, text in _named(file).items()}
 _FRAGMENTS = _named("fragments_claims.sql")
 

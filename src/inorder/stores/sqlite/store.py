@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any, Literal
 
-from ...attributes import ManagerAttributes, QueueAttributes, QueueStatus, altered, altered_manager, define_manager
+from ...attributes import ManagerAttributes, QueueAttributes, altered, altered_manager, define_manager
 from ...clock import Clock, SystemClock
 from ...errors import (
     DuplicateMessage,
@@ -47,7 +47,6 @@ from ..base import (
     Progress,
     PutOutcome,
     PutRequest,
-    Unit,
 )
 from ..putting import Putting
 from ..reading import Reading
@@ -58,6 +57,7 @@ from .catalog import SqliteCatalog
 from .claims import SqliteClaims
 from .database import Database
 from .handles import SqliteHandle
+from .operating import OperatorVerbs, pending_text
 from .shelf import NARROW_COLUMNS, SqliteQueue
 from .staging import StagingVerbs
 from .statements import SCHEMA, VERSION, statement
@@ -82,7 +82,7 @@ QUEUES_WITH_EXPIRED = statement("queues with expired")
 LOCAL_QUEUES = statement("local queues")
 
 
-class SqliteStore(StagingVerbs, SqliteClaims):
+class SqliteStore(StagingVerbs, OperatorVerbs, SqliteClaims):
     """A store in a file, as this process has it open. All connections of the process share it.
 
     Args:
@@ -239,11 +239,6 @@ class SqliteStore(StagingVerbs, SqliteClaims):
         with self.verb(writes=False) as verb:
             return SqliteCatalog(verb).definition(name)
 
-    def status(self, name: str) -> QueueStatus:
-        owners.bury_dead(self)
-        with self.verb() as verb:
-            return views.status(verb, name)
-
     def manager(self) -> ManagerAttributes:
         with self.verb(writes=False, though_stopped=True) as verb:
             return SqliteCatalog(verb).manager
@@ -339,7 +334,7 @@ class SqliteStore(StagingVerbs, SqliteClaims):
             outcome = reading.run()
             if not outcome.messages and request.waits:
                 verb.waiter = handle.connection.id
-                self._wait(verb, handle, reading.in_its_way)
+                self._wait(verb, handle, outcome, reading.in_its_way)
             return outcome
 
     def _only_looks(self, request: GetRequest) -> bool:
@@ -351,12 +346,13 @@ class SqliteStore(StagingVerbs, SqliteClaims):
         connection = self.connections.get(handle.connection.id)  # another thread may be ending it
         return not (options.lock or marks or connection is None or connection.waits)
 
-    def _wait(self, verb: SqliteTransaction, handle: SqliteHandle, in_its_way: Any) -> None:
+    def _wait(self, verb: SqliteTransaction, handle: SqliteHandle, outcome: GetOutcome, in_its_way: Any) -> None:
         """The connection is about to wait. Raises: OrderDeadlock, everyone in its way waits for it (B-31)."""
         connection = self.connections[handle.connection.id]
         connection.waits = True
         self.seen.looked(handle.queue, handle.queue_name, self.database.seen(handle.queue))
-        verb.execute(WAIT, (connection.id, handle.queue))
+        pending, withheld = pending_text(outcome.pending), outcome.withheld is not None
+        verb.execute(WAIT, (connection.id, handle.queue, pending, withheld))
         for number, level in enumerate(in_its_way or ()):
             for holder in level or {0}:
                 verb.execute(ADD_EDGE, (connection.id, handle.queue, number, holder))
@@ -493,11 +489,6 @@ class SqliteStore(StagingVerbs, SqliteClaims):
             verb.settle(verb.unit(row[0]), outcome)
             verb.durable = True
         self._remove_leftovers()
-
-    def units(self) -> list[Unit]:
-        owners.bury_dead(self)
-        with self.verb(writes=False) as verb:
-            return views.units(verb)
 
     # --- time
 

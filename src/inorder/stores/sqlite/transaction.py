@@ -154,7 +154,7 @@ class SqliteTransaction(Reach, Transaction[SqliteQueue, SqliteUnit]):
         for queue in self._queues.values():
             if queue.changed:
                 reserved = self._reserve(queue.counter, queue.reserved)
-                self.execute(COUNTED, (queue.id, queue.counter, reserved, queue.added))
+                self.execute(COUNTED, (queue.id, queue.counter, reserved, queue.added, queue.arrived))
         if self._numbers is not None:
             used = next(self._numbers) - 1
             self.execute(DRAWN, (0, used, self._reserve(used, self._reserved)))
@@ -204,6 +204,7 @@ class SqliteTransaction(Reach, Transaction[SqliteQueue, SqliteUnit]):
             self.execute_many(ARRIVE, rows)
             self.execute_many(ARRIVE_CONTENT, contents)
         queue.count(len(messages))
+        queue.arrived += len(messages)
         queue.changed = True
         told = self.touch(queue)
         if unit is None:

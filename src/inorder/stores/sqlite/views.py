@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from ...attributes import QueueStatus
 from ...message import Place
 from ...rules.lifecycle import State
@@ -9,11 +11,13 @@ from ...rules.puts import Program
 from ..base import OrderView, Unit
 from ..rows import Reader, pending_of
 from .catalog import SqliteCatalog
+from .looking import Whose
 from .shelf import ALL_HEADS, NARROW_COLUMNS, SqliteQueue
 from .statements import statement
 from .transaction import SqliteTransaction
 
 UNITS = statement("units")
+NEXT_QUEUE_OF_UNIT = statement("next queue of unit")
 PENDING = statement("pending", columns=NARROW_COLUMNS)
 WITHHELD = statement("withheld")
 WAITING = statement("waiting")
@@ -22,6 +26,7 @@ UNSETTLED = statement("unsettled")
 
 def units(verb: SqliteTransaction) -> list[Unit]:
     """All unsettled units, oldest first."""
+    known, whose = verb.home.definitions.current(verb), Whose(verb)
     return [
         Unit(
             kind=kind,
@@ -32,9 +37,21 @@ def units(verb: SqliteTransaction) -> list[Unit]:
             puts=puts,
             gets=gets,
             locks=locks,
+            connection=connection,
+            process=None if connection is None else whose(connection)[1],
+            queues=(queue,) if queue else tuple(sorted(known.attributes(one).name for one in _queues_of(verb, number))),
         )
-        for _, kind, name, queue, user, program, started_at, puts, gets, locks in verb.execute(UNITS)
+        for number, kind, name, queue, user, program, started_at, puts, gets, locks, connection in verb.execute(
+            UNITS
+        ).fetchall()
     ]
+
+
+def _queues_of(verb: SqliteTransaction, unit: int) -> Iterator[int]:
+    queue = verb.value(NEXT_QUEUE_OF_UNIT, unit, 0)
+    while queue is not None:
+        yield queue
+        queue = verb.value(NEXT_QUEUE_OF_UNIT, unit, queue)
 
 
 def status(verb: SqliteTransaction, name: str) -> QueueStatus:

@@ -1,0 +1,237 @@
+"""What an operator asks of a queue manager: what lies where and why, who holds it and who waits, whether all is sound.
+
+Nothing here needs a handle, and nothing of it takes, locks or changes a message, but for the calls whose names say so.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from . import housekeeping
+from .errors import UnitNotFound, bad_argument
+from .message import ID_LENGTH, is_storable
+from .options import EVERYTHING, Match, check_switch
+from .rules.gaps import Gaps
+from .session import Session
+from .stores.base import OrderView, Outcome, Progress, Store, Unit
+from .stores.base_operating import (
+    CheckProgress,
+    ListingOrder,
+    Lock,
+    LookRequest,
+    Position,
+    QueueView,
+    Sight,
+    Wait,
+)
+
+PAGE_MESSAGES, PAGE_BYTES = 1000, 8 * 2**20  # of a listing: what is read at once
+PREVIEW_MAX = 104_857_600
+WHOLE_MAX = 2**63 - 1
+
+
+class OperatorCalls:
+    """What a queue manager tells its operator, and does for it; part of `QueueManager`."""
+
+    _session: Session
+    _store: Store
+
+    # --- what lies on a queue
+
+    def look(
+        self,
+        queue: str,
+        *,
+        order: ListingOrder = "physical",
+        match: Match = EVERYTHING,
+        unit: Unit | None = None,
+        preview: int = 64,
+        most: int | None = None,
+        after: Position | None = None,
+        numbered_after: int | None = None,
+    ) -> Iterator[Sight]:
+        """Every message on a queue, whatever its state and whoever holds it; what has expired is passed over.
+
+        It is read in pages, each of them one moment: what changes between two may be missed, or be shown twice.
+
+        Args:
+            queue: a local queue or an alias.
+            order: "physical", by place; "logical", groups and messages in segments together, where their first message
+                stands, and at last those of which the first message is not there. In both, what has no place yet comes
+                last, as it came (B-5).
+            match: which messages are shown.
+            unit: only what this unit holds.
+            preview: how many bytes of each body are read, 0 to 104,857,600.
+            most: how many messages at most; None: all.
+            after: the `position` of a message in a listing in the same order: it goes on behind it.
+            numbered_after: only what was given a higher number by the queue; in physical order. `QueueView.numbered` is
+                the highest so far, so that one can follow what arrives.
+
+        Raises: ArgumentError; UnknownQueue 2085, WrongQueueType 2045.
+        """
+        _one_of("order", order, ("physical", "logical"))
+        _instance("match", match, Match, "a Match")
+        _whole("preview", preview, 0, PREVIEW_MAX)
+        if unit is not None:
+            _instance("unit", unit, Unit, "a Unit, as units() gave it")
+        if most is not None:
+            _whole("most", most, 0)
+        if after is not None:
+            _instance("after", after, Position, "the position of a message that look() gave")
+        if numbered_after is not None:
+            _whole("numbered_after", numbered_after, 0)
+            _one_of("order", order, ("physical",), "'physical' if numbered_after is given")
+        size = max(1, min(PAGE_MESSAGES, PAGE_BYTES // max(1, preview)))
+        request = LookRequest(
+            queue=queue,
+            order=order,
+            after=after,
+            most=size,
+            preview=preview,
+            match=match,
+            unit=unit,
+            numbered_after=numbered_after,
+        )
+        room = WHOLE_MAX if most is None else most
+        return self._pages(self._page(replace(request, most=min(size, room))), request, room)
+
+    def _page(self, request: LookRequest) -> Sequence[Sight]:
+        with self._session:
+            return self._store.look(request)
+
+    def _pages(self, page: Sequence[Sight], request: LookRequest, room: int) -> Iterator[Sight]:
+        while page:
+            yield from page
+            room -= len(page)
+            if len(page) < request.most or not room:
+                return
+            page = self._page(replace(request, after=page[-1].position, most=min(request.most, room)))
+
+    def gaps(self, queue: str, group_id: bytes) -> Gaps:
+        """What is missing of a group, or of a message in segments, whatever the state of what is there.
+
+        Args:
+            group_id: at most 24 bytes, not all NUL.
+
+        Raises: ArgumentError; as `look`.
+        """
+        if not isinstance(group_id, bytes) or len(group_id) > ID_LENGTH or not group_id.strip(b"\0"):
+            raise bad_argument("group_id", group_id, f"bytes, 1 to {ID_LENGTH} of them and not all NUL")
+        with self._session:
+            return self._store.gaps(queue, group_id.ljust(ID_LENGTH, b"\0"))
+
+    def overview(self) -> list[QueueView]:
+        """All local queues by name, at one moment: depth, what is held, how old. Cheap at any depth; writes nothing."""
+        with self._session:
+            return self._store.overview()
+
+    # --- who holds, and who waits
+
+    def order_view(self, queue: str) -> OrderView:
+        """What is pending on a queue, since when and by whom, and how many strict readers wait (B-33)."""
+        with self._session:
+            return self._store.order_view(queue)
+
+    def settle(self, name: str, outcome: Outcome) -> None:
+        """Settles a prepared unit: outcome is "commit" or "back_out". Raises: UnitNotFound."""
+        if outcome not in ("commit", "back_out"):
+            raise bad_argument("outcome", outcome, "'commit' or 'back_out'")
+        if not isinstance(name, str) or not is_storable(name):
+            raise UnitNotFound(f"no unit is named {name!r}", unit=name)
+        with self._session:
+            self._store.settle_prepared(name, outcome)
+
+    def units(self) -> list[Unit]:
+        """All unsettled units of this queue manager, oldest first."""
+        with self._session:
+            return self._store.units()
+
+    def waits(self) -> list[Wait]:
+        """The calls that wait for messages, and what the strict ones wait for (B-31, B-33)."""
+        with self._session:
+            return self._store.waits()
+
+    def locks(self) -> list[Lock]:
+        """What locks messages: browse locks of handles, and lock ids; the oldest first."""
+        with self._session:
+            return self._store.locks()
+
+    # --- upkeep
+
+    def check(self, progress: CheckProgress | None = None) -> list[str]:
+        """Everything that is wrong with the store, in words; empty: it is sound.
+
+        It reads everything, on one state of it. Others may work meanwhile; other threads of this process wait.
+
+        Args:
+            progress: called with the parts that are done and all there are. What it raises ends the check.
+
+        Raises: StoreDamaged, too much is damaged for it to be read.
+        """
+        _callable("progress", progress)
+        with self._session:
+            return self._store.check(progress)
+
+    def discard_expired(self, limit: int = housekeeping.STEP_MESSAGES) -> int:
+        """Discards expired messages on all queues, up to `limit`; how many it was (R6.2)."""
+        if not isinstance(limit, int) or isinstance(limit, bool) or limit < 1:
+            raise bad_argument("limit", limit, "an integer from 1")
+        with self._session:
+            return housekeeping.tidy(self._store, limit)
+
+    def backup(self, path: str | os.PathLike[str], *, replace: bool = False, progress: Progress | None = None) -> None:
+        """Copies the queue manager to another file as it is at one instant, while all go on using it.
+
+        The copy is a store of its own, which `inorder.connect` opens. What was committed before the call is in it.
+        Units of work that are open stay out of it: they are backed out when the copy is first opened.
+
+        Args:
+            path: of the copy. It appears there when it is whole and on disk.
+            replace: a file that is there is replaced; without it, it is refused.
+            progress: called with the bytes copied and the bytes in all, for each few MiB and at the end. What it
+                raises ends the backup.
+
+        Raises: ArgumentError, a file is there, or it is the store itself; CallerError 2298, the queue manager is in
+        memory; StoreError, the path cannot be written, or somebody has it open; StoreFull 2192.
+        """
+        if not isinstance(path, str | os.PathLike) or not os.fspath(path) or "\0" in str(path):
+            raise bad_argument("path", path, "the path of a file")
+        check_switch("replace", replace)
+        _callable("progress", progress)
+        with self._session:
+            self._store.backup(path, replace=replace, progress=progress)
+
+
+def _one_of(argument: str, value: object, known: Sequence[str], allowed: str = "") -> None:
+    if not isinstance(value, str) or value not in known:
+        raise bad_argument(argument, value, allowed or " or ".join(map(repr, known)))
+
+
+def _whole(argument: str, value: object, low: int, high: int = WHOLE_MAX) -> None:
+    if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
+        raise bad_argument(
+            argument, value, f"an integer from {low} to {'2**63 - 1' if high == WHOLE_MAX else f'{high:,}'}"
+        )
+
+
+def _instance(argument: str, value: object, kind: type[object], allowed: str) -> None:
+    if not isinstance(value, kind):
+        raise bad_argument(argument, value, allowed)
+
+
+def _callable(argument: str, value: object) -> None:
+    if value is not None and not callable(value):
+        raise bad_argument(argument, value, "a function of two numbers")
+
+
+__all__ = [
+    "Gaps",
+    "Lock",
+    "OperatorCalls",
+    "Position",
+    "QueueView",
+    "Sight",
+    "Wait",
+]

@@ -1,0 +1,55 @@
+"""What an operator sees of other processes: who they are, what they hold and wait for; the dead hold nothing."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from tests.sqlite.programs import FOREVER, Program, child, path, qm
+from tests.support import waiting
+
+from inorder import QueueManager
+
+__all__ = ["child", "path", "qm"]
+
+
+def test_units_locks_and_messages_name_the_process(qm: QueueManager, child: Program) -> None:
+    child.run("qm.put('Q', b'1'); qm.put('Q', b'2', syncpoint=True); handle = qm.open('Q', browse=True)")
+    child.run("handle.browse_first(lock=True)")
+    [unit], [lock] = qm.units(), qm.locks()
+    assert (unit.program.name, unit.process, unit.queues) == ("child 0", child.process.pid, ("Q",))
+    assert (lock.kind, lock.program.name, lock.process) == ("handle", "child 0", child.process.pid)
+    assert [one.holder and one.holder.process for one in qm.look("Q")] == [child.process.pid] * 2
+    assert child.ask("(qm.units()[0].process, qm.locks()[0].process)") == (child.process.pid, child.process.pid)
+
+
+def test_what_a_dead_process_held_is_not_shown_as_held(qm: QueueManager, child: Program) -> None:
+    child.run("qm.put('Q', b'1'); qm.get('Q', syncpoint=True); qm.put('Q', b'2', syncpoint=True)")
+    assert [one.state for one in qm.look("Q")] == ["got", "put"]
+    child.kill()
+    assert [(one.message.body, one.state, one.message.backout_count) for one in qm.look("Q")] == [
+        (b"1", "available", 1)
+    ]
+    [view] = qm.overview()
+    assert (view.depth, view.arrived, view.puts, view.gets) == (1, 2, 0, 0)
+
+
+def test_a_wait_names_its_process_and_what_it_waits_for(qm: QueueManager, child: Program) -> None:
+    child.run("qm.put('Q', b'1', syncpoint=True)")
+    call = waiting(qm, lambda: qm.get("Q", wait=FOREVER, read_order="strict"))
+    [wait] = child.ask("[(one.process, one.pending.kind.value, one.pending.by, one.withheld) for one in qm.waits()]")
+    assert wait == (os.getpid(), "in", "child 0", False)
+    child.run("qm.commit()")
+    assert call.result().body == b"1"
+
+
+def test_looking_writes_nothing(qm: QueueManager, path: Path) -> None:
+    qm.put("Q", b"1", expiry=0.1)
+    qm.put("Q", b"2", delay=0.1)
+    log = path.with_name(path.name + "-wal")
+    before = log.stat()
+    for _ in range(3):
+        assert qm.overview()[0].depth == 2
+        list(qm.look("Q"))
+        qm.locks(), qm.waits(), qm.gaps("Q", b"G"), qm.check()
+    assert (log.stat().st_size, log.stat().st_mtime_ns) == (before.st_size, before.st_mtime_ns)
