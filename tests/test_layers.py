@@ -25,10 +25,11 @@ LAYERS = (
     ("rules",),
     ("clock",),
     ("stores",),
+    ("telemetry_verbs", "telemetry"),
     ("events", "waiting", "housekeeping"),
     ("session", "unit_of_work"),
     ("keywords", "handle"),
-    ("groups", "bulk"),
+    ("groups", "bulk", "listening"),
     ("manager",),
     ("",),  # inorder/__init__.py: gathers the public names, so it may import anything
     ("formats",),

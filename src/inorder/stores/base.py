@@ -199,6 +199,7 @@ class Change:
         visible: messages that everyone can see from now on; their bodies may be missing.
         expired: messages discarded because their time was over.
         duplicates: messages refused because their unique id is on the queue.
+        discarded: how many expired; also if nobody looks at messages.
     """
 
     queue: str
@@ -206,6 +207,7 @@ class Change:
     visible: Sequence[Message] = ()
     expired: Sequence[Message] = ()
     duplicates: Sequence[Message] = ()
+    discarded: int = 0
 
 
 Observer = Callable[[Change], None]
@@ -220,6 +222,8 @@ class Store(ClaimVerbs, StagingVerbs, Protocol):
     """
 
     clock: Clock
+    path: str
+    """The file that it is in, as an absolute path; ":memory:" if it is in none."""
     shared: object | None
     """What all connections of this process to the store share; None until the first comes, and theirs to set."""
 
@@ -286,6 +290,13 @@ class Store(ClaimVerbs, StagingVerbs, Protocol):
 
     def status(self, name: str) -> QueueStatus:
         """Depth and open counts, after discarding what has expired (R4.6)."""
+        ...
+
+    def depths(self) -> dict[str, int]:
+        """The depth of every local queue, by name; for those who look often: nothing is written or discarded.
+
+        What has expired and was not discarded yet is counted. A database reads it in one short statement.
+        """
         ...
 
     def manager(self) -> ManagerAttributes:
@@ -419,6 +430,13 @@ class Store(ClaimVerbs, StagingVerbs, Protocol):
             heeds: whether it looks at changes at all, now; None: always. If nobody does, none need be told.
 
         It is called in the process that made the change, by one thread at a time. What it raises is logged.
+        """
+        ...
+
+    def observe_deaths(self, observer: Callable[[Program], object]) -> None:
+        """Calls `observer` with the program of each connection that this store backs out because its process died.
+
+        After the transaction, on the thread of whoever noticed. What it raises is logged.
         """
         ...
 

@@ -82,6 +82,7 @@ class MemoryStore(MemoryClaims):
     def __init__(self, name: str = "INORDER", clock: Clock | None = None) -> None:
         self.clock: Clock = clock or SystemClock()
         self._manager = define_manager(name=name)
+        self.path = ":memory:"
         self.shared: object | None = None
         self.lock = VerbLock()
         self._numbers = itertools.count(1)
@@ -113,6 +114,9 @@ class MemoryStore(MemoryClaims):
         heeds: Callable[[], bool] | None = None,
     ) -> None:
         self.teller.observe(observer, wants, heeds)
+
+    def observe_deaths(self, observer: Callable[[Program], object]) -> None:
+        self.teller.observe_deaths(observer)  # told of none: whoever is connected dies with this memory
 
     # --- connections and handles
 
@@ -235,6 +239,10 @@ class MemoryStore(MemoryClaims):
             queue = self._handles.queues[self._handles.resolve(name).name]
             verb.discard(queue)
             return self._handles.status(queue)
+
+    def depths(self) -> dict[str, int]:
+        with self._verb():
+            return {name: queue.depth for name, queue in sorted(self._handles.queues.items())}
 
     def manager(self) -> ManagerAttributes:
         with self.lock:

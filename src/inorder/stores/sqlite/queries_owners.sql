@@ -199,6 +199,10 @@ UPDATE message SET forgotten = 1 WHERE id = ?;
 -- A start and a stop concern all of them.
 SELECT id FROM definition WHERE type = 'local';
 
+-- name: depths
+-- For those who look often: the counters alone, without a message or a write.
+SELECT name, depth FROM definition JOIN tally ON tally.queue = definition.id WHERE type = 'local' ORDER BY name;
+
 -- name: queues with expired
 -- Housekeeping: what lies on queues that nobody touches.
 SELECT id FROM definition WHERE type = 'local' AND EXISTS (

@@ -80,6 +80,7 @@ END_EDGES = statement("end edges")
 EDGES = statement("edges")
 QUEUES_WITH_EXPIRED = statement("queues with expired")
 LOCAL_QUEUES = statement("local queues")
+DEPTHS = statement("depths")
 
 
 class SqliteStore(StagingVerbs, SqliteClaims):
@@ -106,6 +107,7 @@ class SqliteStore(StagingVerbs, SqliteClaims):
         schema = f"{SCHEMA}\nINSERT INTO manager (id, attributes) VALUES (1, '{manager}');\n"
         database = Database(path, schema=schema, version=VERSION)
         super().__init__(database, name, clock or SystemClock(), keeps_log=keeps_log)
+        self.path = str(database.path)
         self.shared: object | None = None
         self._watch = Watch(self)
         try:
@@ -126,6 +128,9 @@ class SqliteStore(StagingVerbs, SqliteClaims):
         heeds: Callable[[], bool] | None = None,
     ) -> None:
         self.teller.observe(observer, wants, heeds)
+
+    def observe_deaths(self, observer: Callable[[Program], object]) -> None:
+        self.teller.observe_deaths(observer)
 
     # --- connections and handles
 
@@ -230,6 +235,10 @@ class SqliteStore(StagingVerbs, SqliteClaims):
         owners.bury_dead(self)
         with self.verb() as verb:
             return views.status(verb, name)
+
+    def depths(self) -> dict[str, int]:
+        with self.verb(writes=False) as verb:
+            return dict(verb.execute(DEPTHS))
 
     def manager(self) -> ManagerAttributes:
         with self.verb(writes=False, though_stopped=True) as verb:
