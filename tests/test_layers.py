@@ -32,7 +32,7 @@ LAYERS = (
     ("groups", "bulk", "listening"),
     ("manager",),
     ("",),  # inorder/__init__.py: gathers the public names, so it may import anything
-    ("formats",),
+    ("formats", "integrations"),
     ("spark",),
     ("testing", "demo", "cli", "__main__"),
 )
