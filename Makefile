@@ -12,7 +12,7 @@ MADE_IN := $(shell sed -n 2p $(STAMP) 2>/dev/null)
 PYTHON ?= $(or $(MADE_WITH),python3)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo order test long check format mutants crash bench clean
+.PHONY: help setup demo order test long check format mutants crash bench dist clean
 
 ifneq ($(MADE_WITH) $(MADE_IN),$(PYTHON) $(CURDIR))
 .PHONY: $(STAMP)
@@ -62,6 +62,9 @@ bench: setup     ## the benchmarks beside Redis and PostgreSQL, into build/bench
 	@mkdir -p build/bench
 	@$(RUN) -m benchmarks --json build/bench/report.json --report build/bench/report.md $(ARGS)
 	@echo 'See build/bench/report.md'
+
+dist: setup      ## build wheel and sdist into dist, and try the wheel in an environment of its own
+	@$(RUN) tools/dist.py dist
 
 clean:           ## remove .venv and everything else that was made
 	rm -rf $(VENV) build dist htmlcov .coverage .coverage.* .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -25,13 +25,14 @@ LAYERS = (
     ("rules",),
     ("clock",),
     ("stores",),
+    ("telemetry_verbs", "telemetry"),
     ("events", "waiting", "housekeeping"),
     ("session", "unit_of_work"),
     ("keywords", "handle"),
-    ("groups", "bulk", "operating"),
+    ("groups", "bulk", "operating", "listening"),
     ("manager",),
     ("",),  # inorder/__init__.py: gathers the public names, so it may import anything
-    ("formats", "mqsc"),
+    ("formats", "mqsc", "integrations"),
     ("spark",),
     ("testing", "demo", "cli", "__main__"),
 )

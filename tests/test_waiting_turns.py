@@ -14,6 +14,7 @@ from inorder import FOREVER, GetOptions, Match, NoMessageAvailable, QueueManager
 from inorder.errors import ConnectionBroken, InorderError
 from inorder.rules.puts import Program
 from inorder.stores.base import GetOutcome, GetRequest
+from inorder.telemetry import Telemetry
 from inorder.testing import ManualClock
 from inorder.testing.stores import RestartableStore
 from inorder.waiting import Look, Room
@@ -76,7 +77,7 @@ def change_at_each_look(qm: QueueManager, looks: list[str], name: str) -> Callab
 def test_a_waiter_in_front_that_always_has_a_reason_lets_those_behind_look(
     store: RestartableStore, qm: QueueManager
 ) -> None:
-    room, looks, gate = Room(store), list[str](), threading.Event()
+    room, looks, gate = Room(store, Telemetry(store)), list[str](), threading.Event()
     first = GetOptions(wait=FOREVER, match=Match(message_id=b"never"))
     in_front, behind = connect(store), connect(store)
     front = change_at_each_look(qm, looks, "front")

@@ -64,6 +64,7 @@ from .message import EarlierPending, Flags, Message, MessageType, Place, UniqueI
 from .options import FOREVER, GetOptions, Match, OpenOptions, PutOptions
 from .rules.puts import PutResult
 from .stores.base import Locked, OrderView, Unit
+from .telemetry import Observation, StoreEvent
 from .unit_of_work import UnitOfWork
 
 __version__ = "0.1.0.dev0"
@@ -105,6 +106,7 @@ __all__ = [
     "NotOpenFor",
     "ObjectExists",
     "ObjectInUse",
+    "Observation",
     "OpenOptions",
     "OptionsError",
     "OrderDeadlock",
@@ -130,6 +132,7 @@ __all__ = [
     "StagingGone",
     "StoreDamaged",
     "StoreError",
+    "StoreEvent",
     "StoreForeign",
     "StoreFull",
     "StoreNewer",

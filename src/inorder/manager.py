@@ -36,9 +36,9 @@ from .errors import (
     WrongQueueType,
     bad_argument,
 )
-from .events import Hook, HookName, Listener, Registration
 from .handle import Queue
 from .keywords import PutCall, sweep_options
+from .listening import Listening
 from .message import Message, UniqueId, is_storable
 from .operating import OperatorCalls
 from .options import EVERYTHING, BrowseKeywords, GetKeywords, GetOptions, Match, OpenOptions, PutOptions, check_switch
@@ -119,7 +119,7 @@ def _user() -> str:
         return str(os.getuid()) if hasattr(os, "getuid") else ""
 
 
-class QueueManager(OperatorCalls, BulkCalls):
+class QueueManager(OperatorCalls, BulkCalls, Listening):
     """A connection to a queue manager; made by `inorder.connect`.
 
     It has one unit of work, and a default handle for each queue that its calls name: opened at first use for
@@ -482,27 +482,6 @@ class QueueManager(OperatorCalls, BulkCalls):
             block.commit()
         else:
             block.back_out()
-
-    # --- events and time
-
-    def listen(self, queue: str, listener: Listener, match: Match = EVERYTHING) -> Registration:
-        """Calls `listener` with an `Arrival` for each matching message that becomes visible on a local queue.
-
-        It is called on a thread of its own, after the fact; what it raises is logged (A-37).
-        """
-        with self._session:
-            definition = self._store.queue(queue)
-            if definition.type != "local":
-                raise bad_argument("queue", queue, "a local queue", Reason.OBJECT_TYPE_ERROR)
-            return self._services.hub.listen(queue, listener, match)
-
-    def hook(self, name: HookName, called: Hook) -> Registration:
-        """Calls `called(queue, message)` after each "put", and for each message "expired" (A-36).
-
-        "duplicate" is told of puts refused as duplicates. Called like a listener; what it raises is logged.
-        """
-        with self._session:
-            return self._services.hub.hook(name, called)
 
     # --- the end
 

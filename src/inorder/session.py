@@ -26,6 +26,7 @@ from .message import is_storable
 from .rules.grouping import NOTHING_OPEN, GroupState
 from .rules.puts import Program
 from .stores.base import Outcome, Store
+from .telemetry import Telemetry, reported
 from .waiting import Room
 
 if TYPE_CHECKING:
@@ -43,9 +44,12 @@ class Services:
     """
 
     def __init__(self, store: Store, file: Path | None = None) -> None:
-        self.store = store
+        self.telemetry = Telemetry(store)
+        self.store = reported(store, self.telemetry)
+        self._silent = store  # for the end of all: nobody is told of that
         self._file = file
-        self.room = Room(store)
+        self._coming = 0  # connections that are being made at the file: it stays open for them
+        self.room = Room(store, self.telemetry)
         self.hub = Hub(store)
         self.forgotten: queues.SimpleQueue[int] = queues.SimpleQueue()  # owners; a finalizer may put at any moment
         self._owners: set[int] = set()
@@ -82,6 +86,8 @@ class Services:
             is_last = self._owners == {owner}
             self._owners.discard(owner)
             thread = self.hub.close() if is_last else None
+        if is_last:
+            self.telemetry.close()
         await_end(thread)
         if is_last and self._file is not None:
             self._close_unless_used()
@@ -89,9 +95,9 @@ class Services:
     def _close_unless_used(self) -> None:
         """The file's last connection has gone; unless another one came meanwhile, the file is closed."""
         with _making:
-            if not self._owners and _open_files.get(self._file) is self:
+            if not self._owners and not self._coming and _open_files.get(self._file) is self:
                 del _open_files[self._file]
-                self.store.close_store()
+                self._silent.close_store()
 
     def reap(self) -> None:
         """Ends the connections that were forgotten; one that cannot be ended now is kept for the next time."""
@@ -115,9 +121,9 @@ class Services:
         self.is_over = True
         for owner in list(self._owners):
             with contextlib.suppress(InorderError):
-                self.store.disconnect(owner)
+                self._silent.disconnect(owner)
         if self._file is not None:
-            self.store.close_store()
+            self._silent.close_store()
 
     def serves_this_process(self) -> bool:
         """Whether it was made by this process, and not by the one from which it was forked."""
@@ -140,10 +146,13 @@ def services_at(path: Path, open_store: Callable[[], Store]) -> Iterator[Service
         services = _open_files.get(file)
         if services is None or not services.serves_this_process():
             services = _open_files[file] = Services(open_store(), file)
+        services._coming += 1
+    try:  # outside the lock: observers are told of what is called here
         services.reap()
-        try:
-            yield services
-        finally:
+        yield services
+    finally:
+        with _making:
+            services._coming -= 1
             services._close_unless_used()
 
 

@@ -22,11 +22,13 @@ import math
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
+from time import perf_counter
 from typing import Generic, TypeVar
 
 from .errors import ConnectionBroken
 from .options import GetOptions
 from .stores.base import Change, Store
+from .telemetry import Telemetry
 
 T = TypeVar("T")
 
@@ -69,8 +71,8 @@ def rank_of(options: GetOptions) -> int:
 class Room:
     """Where the calls of this process that wait on one store are held and woken."""
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
+    def __init__(self, store: Store, telemetry: Telemetry) -> None:
+        self._store, self._telemetry = store, telemetry
         self._clock = store.clock
         self._condition = threading.Condition()
         self._waiters: list[Waiter] = []
@@ -82,6 +84,17 @@ class Room:
 
         Raises: whatever a look raises; ConnectionBroken 2009 if the wait was dismissed.
         """
+        about = {"queue": queue, "browse": options.browse is not None}
+        self._telemetry.report("wait_began", {}, about)
+        began, result = perf_counter(), None
+        try:
+            result = self._wait(owner, queue, options, look)
+        finally:
+            ended = {"seconds": perf_counter() - began}
+            self._telemetry.report("wait_ended", ended, {**about, "found": result is not None})
+        return result
+
+    def _wait(self, owner: int, queue: str, options: GetOptions, look: Callable[[], Look[T]]) -> T | None:
         deadline = self._clock.now() + (options.wait or 0)
         waiter = Waiter(owner, queue, rank_of(options), deadline)
         self._store.attend(waits=True)

@@ -143,7 +143,7 @@ def test_a_file_that_somebody_has_to_himself_is_opened_as_soon_as_he_lets_go(
     opened(path).close()
     with Child() as shell:
         shell.run(f"foreign = apsw.Connection({str(path)!r}); foreign.execute('PRAGMA locking_mode = EXCLUSIVE')")
-        shell.run("foreign.execute('BEGIN EXCLUSIVE; CREATE TABLE other (a)')")
+        shell.run("foreign.execute('BEGIN EXCLUSIVE; INSERT INTO note (text) VALUES (1); DELETE FROM note')")
         monkeypatch.setattr(database_module, "BUSY_MS", 1)
         call = Call(lambda: opened(path))
         shell.run("foreign.execute('COMMIT'); foreign.close()")

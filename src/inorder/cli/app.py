@@ -14,6 +14,8 @@ from .queues import queue
 from .running import Group
 from .scripts import mqsc
 from .showing import demo, scenarios
+from .units import lock, unit
+from .upkeep import backup, check
 
 HELP = """A message queue manager that keeps its promises about order.
 
@@ -28,5 +30,5 @@ def app() -> None:
     """The root of the commands."""
 
 
-for command in (queue, put, get, move, copy, claim, mqsc, pipeline, demo, scenarios):
+for command in (queue, put, get, move, copy, unit, lock, claim, check, backup, mqsc, pipeline, demo, scenarios):
     app.add_command(command)

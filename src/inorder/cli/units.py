@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import click
+from rich.table import Table
 
 from .. import QueueManager
 from ..errors import UnitNotFound, WrongState, nearest_names
-from ..stores.base_operating import Lock, Unit
+from ..stores.base_operating import Lock, Sight, Unit
+from .listing import Rows, record_of_sight
 from .output import count, span, when
 from .running import Group, Run, completions, queue_names, says_yes, takes_store
 
@@ -92,13 +95,21 @@ def show(run: Run, unit: str) -> None:
         held = [(queue, sight) for queue in found.queues for sight in qm.look(queue, unit=found)]
     record = _record_of_unit(found)
     if run.output.as_json:
-        run.output.line(record | {"messages": [record_of_sight(queue, sight) for queue, sight in held]})
+        run.output.line(record | {"messages": [record_of_sight(queue, sight, None) for queue, sight in held]})
         return
     run.output.listing([record], UNIT_COLUMNS, nothing="")
-    run.output.console.print()
-    run.output.listing(
-        [record_of_sight(queue, sight) for queue, sight in held], MESSAGE_COLUMNS, nothing="it holds no message"
-    )
+    for queue in found.queues:
+        sights = [sight for name, sight in held if name == queue]
+        run.output.console.print(f"\n{count(len(sights), 'message')} on {queue}")
+        run.output.console.print(_table(run, sights))
+
+
+def _table(run: Run, sights: Sequence[Sight]) -> Table:
+    console = run.output.console
+    rows = Rows(sights, time.time(), console.width, is_terminal=console.is_terminal)
+    for sight in sights:
+        rows.add(sight)
+    return rows.table
 
 
 @unit.command("commit", example="inorder unit commit prepared:monday --yes --store orders.db")

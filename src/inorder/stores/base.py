@@ -174,6 +174,7 @@ class Change:
         visible: messages that everyone can see from now on; their bodies may be missing.
         expired: messages discarded because their time was over.
         duplicates: messages refused because their unique id is on the queue.
+        discarded: how many expired; also if nobody looks at messages.
     """
 
     queue: str
@@ -181,6 +182,7 @@ class Change:
     visible: Sequence[Message] = ()
     expired: Sequence[Message] = ()
     duplicates: Sequence[Message] = ()
+    discarded: int = 0
 
 
 Observer = Callable[[Change], None]
@@ -195,6 +197,8 @@ class Store(ClaimVerbs, StagingVerbs, OperatorVerbs, Protocol):
     """
 
     clock: Clock
+    path: str
+    """The file that it is in, as an absolute path; ":memory:" if it is in none."""
     shared: object | None
     """What all connections of this process to the store share; None until the first comes, and theirs to set."""
 
@@ -398,6 +402,13 @@ class Store(ClaimVerbs, StagingVerbs, OperatorVerbs, Protocol):
             heeds: whether it looks at changes at all, now; None: always. If nobody does, none need be told.
 
         It is called in the process that made the change, by one thread at a time. What it raises is logged.
+        """
+        ...
+
+    def observe_deaths(self, observer: Callable[[Program], object]) -> None:
+        """Calls `observer` with the program of each connection that this store backs out because its process died.
+
+        After the transaction, on the thread of whoever noticed. What it raises is logged.
         """
         ...
 

@@ -62,9 +62,10 @@ class Told:
     visible: list[Message] = field(default_factory=list)
     expired: list[Message] = field(default_factory=list)
     duplicates: list[Message] = field(default_factory=list)
+    discarded: int = 0
 
     def change(self, queue: str) -> Change:
-        return Change(queue, self.put, self.visible, self.expired, self.duplicates)
+        return Change(queue, self.put, self.visible, self.expired, self.duplicates, self.discarded)
 
 
 class Shelf(ABC):

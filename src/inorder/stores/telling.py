@@ -12,6 +12,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable
 
+from ..rules.puts import Program
 from .base import Change, Observer
 
 log = logging.getLogger("inorder.stores")
@@ -25,6 +26,7 @@ class Teller:
         self._wants: list[Callable[[], bool]] = []
         self._heeds: list[Callable[[], bool]] = []
         self._changes: deque[Change] = deque()
+        self._of_deaths: list[Callable[[Program], object]] = []
         self._telling = threading.Lock()
 
     def observe(self, observer: Observer, wants: Callable[[], bool] | None, heeds: Callable[[], bool] | None) -> None:
@@ -32,6 +34,9 @@ class Teller:
         self._heeds.append(heeds or _always)
         if wants is not None:
             self._wants.append(wants)
+
+    def observe_deaths(self, observer: Callable[[Program], object]) -> None:
+        self._of_deaths.append(observer)
 
     @property
     def is_heard(self) -> bool:
@@ -56,6 +61,15 @@ class Teller:
                     self._tell(self._changes.popleft())
             finally:
                 self._telling.release()
+
+    def tell_of_deaths(self, programs: Iterable[Program]) -> None:
+        """Connections of dead processes were ended; called outside locks and transactions."""
+        for program in programs:
+            for observer in list(self._of_deaths):
+                try:
+                    observer(program)
+                except Exception:
+                    log.exception("an observer failed; what it was told of has happened")
 
     def _tell(self, change: Change) -> None:
         for observer in list(self._observers):

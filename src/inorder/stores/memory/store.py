@@ -83,6 +83,7 @@ class MemoryStore(MemoryOperating, MemoryClaims):
     def __init__(self, name: str = "INORDER", clock: Clock | None = None) -> None:
         self.clock: Clock = clock or SystemClock()
         self._manager = define_manager(name=name)
+        self.path = ":memory:"
         self.shared: object | None = None
         self.lock = VerbLock()
         self._numbers = itertools.count(1)
@@ -114,6 +115,9 @@ class MemoryStore(MemoryOperating, MemoryClaims):
         heeds: Callable[[], bool] | None = None,
     ) -> None:
         self.teller.observe(observer, wants, heeds)
+
+    def observe_deaths(self, observer: Callable[[Program], object]) -> None:
+        self.teller.observe_deaths(observer)  # told of none: whoever is connected dies with this memory
 
     # --- connections and handles
 

@@ -209,7 +209,9 @@ class MemoryTransaction(Transaction[MemoryQueue, MemoryUnit]):
         expired = queue.expired(self.now)[:limit]
         for row in expired:
             self.step(queue, row, Event.EXPIRE)
-            self.touch(queue).expired.append(row.message)
+            told = self.touch(queue)
+            told.expired.append(row.message)
+            told.discarded += 1
         return len(expired)
 
     def remove(self, queue: MemoryQueue, row: Row) -> None:

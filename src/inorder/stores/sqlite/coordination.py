@@ -64,7 +64,8 @@ class Coordination:
     def __init__(self, path: Path, mode: int) -> None:
         self.path, self._name = path, str(path)
         self.users = 0
-        self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, mode)
+        # Whoever can make files in the folder could lead us to another file with a link, to be written over.
+        self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, mode)
         try:
             self._allocate(mode)
             self._map = mmap.mmap(self._descriptor, LENGTH)
@@ -82,10 +83,13 @@ class Coordination:
 
     def _allocate(self, mode: int) -> None:
         # Written, not only made longer: a page without a place on a full disk would kill whoever touches it.
-        self.is_new = os.fstat(self._descriptor).st_size < LENGTH
+        status = os.fstat(self._descriptor)
+        self.is_new = status.st_size < LENGTH
         if self.is_new:
             os.fchmod(self._descriptor, mode)
             os.pwrite(self._descriptor, bytes(LENGTH), 0)
+        elif status.st_mode & 0o777 & ~mode and status.st_uid == os.geteuid():
+            os.fchmod(self._descriptor, mode)  # the store was made more private since
 
     def _enter(self) -> None:
         # After a crash of the machine the words may be older than the log, or be nonsense. Who is first starts anew;

@@ -29,7 +29,7 @@ from ...errors import ConnectionClosed, ForkedConnection, InorderError, StoreErr
 from .coordination import TURN, attach, detach, forget_all, identity_of, opening_error
 from .faults import PASSING, store_error, told_as_ours
 from .log import Log
-from .opening import APPLICATION_ID, refuse_other_version, refuse_unfit
+from .opening import APPLICATION_ID, OBJECTS, refuse_other_schema, refuse_other_version, refuse_unfit
 from .points import reached
 
 BUSY_MS: Final = 1_000  # how long SQLite waits in one go; between, a signal handler gets its turn
@@ -103,6 +103,7 @@ class Database:
                 if self._pragma("application_id") != APPLICATION_ID:
                     self._create(self._connection)
                 refuse_other_version(self.path, self._pragma("user_version"), self._version)
+                refuse_other_schema(self.path, _patiently(self._connection, OBJECTS), self._schema)
                 self._use_log()
         finally:
             self._coordination.give(TURN)

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+from typing import TypeVar
 
-from ...attributes import ManagerAttributes, QueueAttributes
+from ...attributes import MANAGER_ATTRIBUTES, QUEUE_ATTRIBUTES, ManagerAttributes, QueueAttributes, Table
+from ...errors import StoreDamaged
 from .reach import Reach
 from .statements import statement
 
 DEFINITIONS = statement("definitions")
 MANAGER = statement("manager")
 NO_REVISION = -1
+
+T = TypeVar("T", ManagerAttributes, QueueAttributes)
 
 
 class Definitions:
@@ -23,6 +27,7 @@ class Definitions:
         self.numbers: dict[str, int] = {}
         self._by_number: dict[int, QueueAttributes] = {}
         self.times: dict[int, tuple[float, float]] = {}
+        self._known: dict[str, QueueAttributes] = {}  # by their texts: what did not change is not read again
 
     def check(self, reach: Reach, revision: int) -> None:
         """Reads what has changed since this process read it."""
@@ -43,10 +48,21 @@ class Definitions:
 
     def _load(self, reach: Reach) -> None:
         text, self._revision = next(reach.execute(MANAGER))
-        self.manager = ManagerAttributes(**json.loads(text))
+        self.manager = _read(ManagerAttributes, MANAGER_ATTRIBUTES, text)
+        known, self._known = self._known, {}
         self.by_name, self.numbers, self._by_number, self.times = {}, {}, {}, {}
         for number, text, created_at, altered_at in reach.execute(DEFINITIONS):
-            attributes = QueueAttributes(**json.loads(text))
+            attributes = self._known[text] = known.get(text) or _read(QueueAttributes, QUEUE_ATTRIBUTES, text)
             self.by_name[attributes.name] = self._by_number[number] = attributes
             self.numbers[attributes.name] = number
             self.times[number] = created_at, altered_at
+
+
+def _read(kind: type[T], table: Table, text: str) -> T:
+    """A definition, each value checked as if it were given now. Raises: StoreDamaged."""
+    try:
+        return kind(**{name: table[name].check(value) for name, value in json.loads(text).items()})
+    except (ValueError, TypeError, AttributeError, LookupError, RecursionError) as error:
+        raise StoreDamaged(
+            f"a definition in the store is not one: {error!r:.200}. Restore it from a backup."
+        ) from error

@@ -8,11 +8,13 @@ leaves a file that has content but no id.
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import re
 import stat
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import apsw
 
@@ -20,7 +22,10 @@ from ...errors import StoreError, StoreForeign, StoreNewer
 from .faults import told_as_ours
 
 APPLICATION_ID: Final = 0x696E6F72  # "inor", at byte 68 of the file
+BESIDE: Final = ("-lock", "-wal", "-shm", "-journal")
 HEADER_LENGTH: Final = 100
+# Figures for the planner, which ANALYZE makes, do not count.
+OBJECTS: Final = "SELECT type, name, coalesce(sql, '') FROM sqlite_schema WHERE name NOT GLOB 'sqlite_stat*'"
 MAGIC: Final = b"SQLite format 3\x00"
 MOUNTS: Final = Path("/proc/mounts")
 
@@ -50,8 +55,20 @@ def refuse_unfit(path: Path, version: int) -> None:
             "Give this user the right to write there.",
             path=str(path),
         )
+    _refuse_strange_beside(path)
     if path.exists():
         _refuse_unfit_file(path, version)
+
+
+def _refuse_strange_beside(path: Path) -> None:
+    """SQLite and we write to the files beside a store: none of them may lead to another one."""
+    for beside in (Path(f"{path}{suffix}") for suffix in BESIDE):
+        if os.path.lexists(beside) and not stat.S_ISREG(beside.lstat().st_mode):
+            raise StoreError(
+                f"{path} cannot be opened: {beside} belongs to it, and is a link or no ordinary file. Nothing was "
+                "written. Find out who made it, and remove it.",
+                path=str(path),
+            )
 
 
 def _refuse_unfit_file(path: Path, version: int) -> None:
@@ -105,6 +122,42 @@ def refuse_other_version(path: Path, found: object, version: int) -> None:
             path=str(path),
             version=found,
         )
+
+
+def refuse_other_schema(path: Path, objects: Iterable[tuple[Any, ...]], schema: str) -> None:
+    """Raise StoreForeign if the file has a table, index, trigger or view that the schema does not make, or lacks one.
+
+    A trigger that somebody has added would do its work in the middle of ours.
+
+    Args:
+        objects: what OBJECTS gives.
+        schema: the statements that make what is to be there.
+    """
+    strange = sorted({name for _, name, _ in _as_told(objects) ^ _objects_of(schema)})
+    if strange:
+        raise StoreForeign(
+            f"{path} is no store as inorder makes it: {', '.join(map(repr, strange[:5]))} is missing, was added or was "
+            "changed. It was left as it was: use a backup, or take away what was added.",
+            path=str(path),
+            objects=strange,
+        )
+
+
+@functools.lru_cache(maxsize=8)
+def _objects_of(schema: str) -> frozenset[tuple[str, str, str]]:
+    with contextlib.closing(apsw.Connection(":memory:")) as connection:
+        connection.execute(schema).fetchall()
+        return _as_told(connection.execute(OBJECTS))
+
+
+def _as_told(objects: Iterable[tuple[Any, ...]]) -> frozenset[tuple[str, str, str]]:
+    """Type, name, and text without comments, in which releases may differ."""
+    return frozenset((kind, name, _plain(text)) for kind, name, text in objects)
+
+
+@functools.lru_cache(maxsize=256)
+def _plain(text: str) -> str:
+    return " ".join(re.sub(r"--[^\n]*", "", text).split())
 
 
 def _header(path: Path) -> bytes:

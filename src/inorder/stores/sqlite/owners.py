@@ -145,11 +145,13 @@ def bury_dead(home: Home) -> bool:
     dead = [number for number in others if not home.database.is_alive(number)]
     for process in dead:
         with Verb(home, though_stopped=True) as verb:
-            for owner, *_ in verb.execute(CONNECTIONS_OF_PROCESS, (process,)).fetchall():
+            connections = verb.execute(CONNECTIONS_OF_PROCESS, (process,)).fetchall()
+            for owner, *_ in connections:
                 abandon(home, verb, owner)
                 reached("reaping")
             verb.execute(END_PROCESS, (process,))
         home.has_leftovers = True
+        home.teller.tell_of_deaths(Program(user, program) for _, user, program in connections)
     return bool(dead)
 
 

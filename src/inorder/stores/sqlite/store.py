@@ -106,6 +106,7 @@ class SqliteStore(StagingVerbs, OperatorVerbs, SqliteClaims):
         schema = f"{SCHEMA}\nINSERT INTO manager (id, attributes) VALUES (1, '{manager}');\n"
         database = Database(path, schema=schema, version=VERSION)
         super().__init__(database, name, clock or SystemClock(), keeps_log=keeps_log)
+        self.path = str(database.path)
         self.shared: object | None = None
         self._watch = Watch(self)
         try:
@@ -126,6 +127,9 @@ class SqliteStore(StagingVerbs, OperatorVerbs, SqliteClaims):
         heeds: Callable[[], bool] | None = None,
     ) -> None:
         self.teller.observe(observer, wants, heeds)
+
+    def observe_deaths(self, observer: Callable[[Program], object]) -> None:
+        self.teller.observe_deaths(observer)
 
     # --- connections and handles
 

@@ -356,7 +356,7 @@ class SqliteTransaction(Reach, Transaction[SqliteQueue, SqliteUnit]):
             if len(gone) < DISCARD_STEP:
                 break
         if total:
-            self.touch(queue)
+            self.touch(queue).discarded += total
         return total
 
     def ripen(self, queue: SqliteQueue) -> None:

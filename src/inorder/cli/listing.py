@@ -1,0 +1,243 @@
+"""How a message on a queue is shown: as a row of a table for people, as a record for machines."""
+
+from __future__ import annotations
+
+import codecs
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from rich.table import Table
+from rich.text import Text
+
+from ..message import ANY_GROUP, ANY_SEGMENT, LAST_IN_GROUP, LAST_SEGMENT, Message
+from ..operating import Gaps, Sight
+from ..stores.base_operating import Holder, SightState
+from .output import plain, size, span, table, when
+from .records import record_of
+
+GENERATED_ID = b"AMQ "
+NAME_WIDTH = 24
+NARROW = 100  # columns: a terminal that has fewer is shown less
+COLOURS = "cyan magenta green yellow blue bright_red bright_cyan bright_magenta bright_green bright_yellow".split()
+STATE_STYLES: Mapping[SightState, str] = {
+    "available": "dim",
+    "delayed": "blue",
+    "put": "yellow",
+    "got": "magenta",
+    "locked": "red",
+    "claimed": "cyan",
+}
+RIGHT = ("place", "seq", "priority", "age", "size")
+
+
+# --- for people
+
+
+class Rows:
+    """The table of some messages.
+
+    Args:
+        sights: all that will be rows: what none of them has gets no column.
+        now: for their ages.
+        width: of what it is shown on, a terminal or not.
+    """
+
+    def __init__(
+        self, sights: Sequence[Sight], now: float, width: int, *, is_terminal: bool, heading: bool = True
+    ) -> None:
+        self._now, self._narrow = now, width < NARROW
+        flags = [one.message.flags for one in sights]
+        columns = {
+            "place": True,
+            "group": any(one & (ANY_GROUP | ANY_SEGMENT) for one in flags),
+            "seq": any(one & (ANY_GROUP | ANY_SEGMENT if self._narrow else ANY_GROUP) for one in flags),
+            "segment": not self._narrow and any(one & ANY_SEGMENT for one in flags),
+            "priority": not self._narrow or len({one.message.priority for one in sights}) > 1,
+            "state": True,
+            "age": True,
+            "size": True,
+            "preview": True,
+        }
+        self._columns = [name for name, is_there in columns.items() if is_there]
+        headings = ["prio" if name == "priority" else name for name in self._columns]
+        self.table: Table = table(headings, right=["prio", *RIGHT])
+        self.table.show_header = heading
+        for name, column in zip(self._columns, self.table.columns, strict=True):
+            column.no_wrap = name != "state"
+            column.overflow = "fold" if name == "state" else "ellipsis"
+        self.table.columns[self._columns.index("state")].max_width = 16 if self._narrow else 44
+        if self._narrow:
+            self.table.padding = (0, 1, 0, 0)
+        if is_terminal:  # then what is left of a line is the preview's
+            self.table.expand, self.table.columns[-1].ratio = True, 1
+
+    def add(self, sight: Sight) -> None:
+        """A message as a row."""
+        self.table.add_row(*(_CELLS[name](self, sight) for name in self._columns))
+
+    def note(self, group_id: bytes, missing: Gaps) -> None:
+        """A row of its own for what is missing of a group."""
+        cells = {
+            "group": Text(name_of(group_id), colour_of(group_id)),
+            "state": Text("incomplete", "bold yellow"),
+            "preview": Text(f"{in_words(missing)} missing", "yellow", no_wrap=False, overflow="fold"),
+        }
+        self.table.add_row(*(cells.get(name, Text()) for name in self._columns))
+
+    # --- cells
+
+    def _place(self, sight: Sight) -> Text:
+        if sight.place is None:
+            return Text("none", "dim")
+        return Text(place_of(sight))
+
+    def _group(self, sight: Sight) -> Text:
+        message = sight.message
+        is_one = message.flags & (ANY_GROUP | ANY_SEGMENT)
+        return Text(name_of(message.group_id), colour_of(message.group_id)) if is_one else Text()
+
+    def _sequence(self, sight: Sight) -> Text:
+        message, flags = sight.message, sight.message.flags
+        last = "last " if flags & LAST_IN_GROUP else ""
+        number = f"{last}{message.sequence_number}" if flags & ANY_GROUP else ""
+        offset = f" +{message.offset}" if flags & ANY_SEGMENT and self._narrow else ""
+        return Text(f"{number}{offset}", colour_of(message.group_id))
+
+    def _segment(self, sight: Sight) -> Text:
+        message = sight.message
+        if not message.flags & ANY_SEGMENT:
+            return Text()
+        last = " last" if message.flags & LAST_SEGMENT else ""
+        return Text(f"{message.offset}-{message.offset + message.length}{last}", colour_of(message.group_id))
+
+    def _priority(self, sight: Sight) -> Text:
+        return Text(str(sight.message.priority))
+
+    def _state(self, sight: Sight) -> Text:
+        text = Text(sight.state, STATE_STYLES[sight.state])
+        if sight.due_at is not None and sight.state == "delayed":
+            text.append(f", {span(sight.due_at - self._now)} left")
+        if sight.holder is not None:
+            text.append(f" {by_whom(sight.holder)}, {span(self._now - sight.holder.since)}")
+        return text
+
+    def _age(self, sight: Sight) -> Text:
+        return Text(span(self._now - sight.put_at))
+
+    def _size(self, sight: Sight) -> Text:
+        return Text(size(sight.length))
+
+    def _preview(self, sight: Sight) -> Text:
+        return preview_of(sight.message)
+
+
+_CELLS = {
+    "place": Rows._place,
+    "group": Rows._group,
+    "seq": Rows._sequence,
+    "segment": Rows._segment,
+    "priority": Rows._priority,
+    "state": Rows._state,
+    "age": Rows._age,
+    "size": Rows._size,
+    "preview": Rows._preview,
+}
+
+
+def place_of(sight: Sight) -> str:
+    """The number of a place, with its turn in the unit that put it if it was not the first."""
+    place = sight.place
+    if place is None:
+        return ""
+    return f"{place.number}.{place.ordinal}" if place.ordinal else str(place.number)
+
+
+def by_whom(holder: Holder) -> str:
+    """Who holds a message: by what it is found among units, locks and claims."""
+    program = plain(holder.program.name)
+    if holder.kind in ("session", "handle"):
+        return f"by {program}" + (f" ({holder.process})" if holder.process is not None else "")
+    kind = {"prepared": "prepared unit", "confirm": "confirm id", "lock": "lock id", "claim": "claim"}[holder.kind]
+    return f"by {kind} {plain(holder.name)}"
+
+
+def name_of(group_id: bytes) -> str:
+    """A group id to be recognized by: its text, the number in one that a queue manager made, else hex."""
+    if group_id.startswith(GENERATED_ID):
+        return f"#{int.from_bytes(group_id[16:], 'big')}"
+    short = group_id.rstrip(b"\0")
+    text = short.decode("ascii", "replace")
+    if text.isprintable() and "\ufffd" not in text:
+        return _cut(text)
+    return _cut(short.hex())
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= NAME_WIDTH else f"{text[: NAME_WIDTH - 1]}…"
+
+
+def colour_of(group_id: bytes) -> str:
+    """The colour of a group: the same wherever it is shown."""
+    return COLOURS[zlib.crc32(group_id) % len(COLOURS)]
+
+
+def preview_of(message: Message) -> Text:
+    """The beginning of a body: text, with what steers a terminal escaped, or hex."""
+    body, more = message.body, "…" if message.length > len(message.body) else ""
+    try:
+        text = codecs.getincrementaldecoder("utf-8")().decode(body, final=not more)
+    except UnicodeDecodeError:
+        return Text(f"0x{body.hex()}{more}", "dim")
+    return Text(f"{plain(text)}{more}")
+
+
+def in_words(missing: Gaps) -> str:
+    """What is missing: sequence 3, 5-7, bytes 0-99 of 2 and the last."""
+    found = []
+    if missing.sequences:
+        found.append(f"sequence {', '.join(_range(*one) for one in missing.sequences[:5])}")
+    found += [f"bytes {start}-{end - 1} of {number}" for number, start, end in missing.segments[:3]]
+    found += [f"the last segment of {number}" for number in missing.unended[:3]]
+    told = missing.more or len(missing.sequences) > 5 or len(missing.segments) > 3 or len(missing.unended) > 3
+    if told:
+        found.append("more")
+    if missing.last:
+        found.append("the last")
+    return " and ".join(filter(None, (", ".join(found[:-1]), *found[-1:])))
+
+
+def _range(first: int, last: int) -> str:
+    return str(first) if first == last else f"{first}-{last}"
+
+
+# --- for machines
+
+
+def record_of_sight(queue: str, sight: Sight, missing: Gaps | None) -> dict[str, Any]:
+    """A message as `--json` tells it; `missing`: of its group, None if it is in none."""
+    record = record_of(sight.message)
+    record["preview"], record["preview_base64"] = record.pop("body", None), record.pop("body_base64", None)
+    return {
+        "queue": queue,
+        "state": sight.state,
+        "holder": None if sight.holder is None else record_of_holder(sight.holder),
+        "visible_since": when(sight.visible_since),
+        "due_at": when(sight.due_at),
+        "missing": None if missing is None or missing.is_complete else asdict(missing),
+        **record,
+    }
+
+
+def record_of_holder(holder: Holder) -> dict[str, Any]:
+    """Who holds a message, as `--json` tells it."""
+    return {
+        "kind": holder.kind,
+        "name": holder.name,
+        "program": holder.program.name,
+        "user": holder.program.user,
+        "since": when(holder.since),
+        "connection": holder.connection,
+        "process": holder.process,
+    }

@@ -1,0 +1,125 @@
+"""Events as OpenTelemetry spans and metrics: the extra "otel", ``pip install 'inorder[otel]'``.
+
+Names are those of the semantic conventions for messaging, version 1.44.0 (status: development). The span of a call is a
+child of the span in which the program made it.
+
+What is left out: no trace context travels with a message. The descriptor has no field for it that is not the program's
+own, so the span of a get is not linked to that of the put. A program that wants the link puts the context into its
+bodies.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Final, NamedTuple
+
+from opentelemetry import metrics, trace
+from opentelemetry.metrics import MeterProvider
+from opentelemetry.trace import SpanKind, Status, StatusCode, TracerProvider
+
+from .. import __version__
+from ..manager import QueueManager
+from ..telemetry import Observation, StoreEvent
+
+SCHEMA_URL: Final = "https://opentelemetry.io/schemas/1.44.0"
+
+
+class Operation(NamedTuple):
+    """What an event is in the words of the conventions."""
+
+    name: str
+    type: str
+    kind: SpanKind
+
+
+OPERATIONS: Final = {  # other events are no messaging operations: they have no span
+    "inorder.put": Operation("put", "send", SpanKind.PRODUCER),
+    "inorder.settle_staging": Operation("settle_staging", "send", SpanKind.PRODUCER),
+    "inorder.get": Operation("get", "receive", SpanKind.CONSUMER),
+    "inorder.browse_and_lock": Operation("browse_and_lock", "receive", SpanKind.CONSUMER),
+    "inorder.claim": Operation("claim", "receive", SpanKind.CONSUMER),
+    "inorder.settle": Operation("settle", "settle", SpanKind.CLIENT),
+    "inorder.settle_prepared": Operation("settle_prepared", "settle", SpanKind.CLIENT),
+    "inorder.one_message": Operation("one_message", "settle", SpanKind.CLIENT),
+    "inorder.undo": Operation("undo", "settle", SpanKind.CLIENT),
+    "inorder.settle_claims": Operation("settle_claims", "settle", SpanKind.CLIENT),
+    "inorder.finish_claims": Operation("finish_claims", "settle", SpanKind.CLIENT),
+    "inorder.release_claims": Operation("release_claims", "settle", SpanKind.CLIENT),
+}
+NAMED_BY: Final = {"inorder.settle": "outcome", "inorder.settle_prepared": "outcome", "inorder.one_message": "act"}
+
+
+def instrument(
+    manager: QueueManager,
+    *,
+    tracer_provider: TracerProvider | None = None,
+    meter_provider: MeterProvider | None = None,
+) -> Observation:
+    """Makes a span and measurements of each messaging operation on the store of a connection, until it is cancelled.
+
+    Args:
+        tracer_provider, meter_provider: default: the global ones.
+    """
+    tracer = trace.get_tracer("inorder", __version__, tracer_provider, SCHEMA_URL)
+    meter = metrics.get_meter("inorder", __version__, meter_provider, SCHEMA_URL)
+    duration = meter.create_histogram("messaging.client.operation.duration", "s", "Duration of an operation")
+    sent = meter.create_counter("messaging.client.sent.messages", "{message}", "Messages put")
+    consumed = meter.create_counter("messaging.client.consumed.messages", "{message}", "Messages got or claimed")
+
+    def observe(event: StoreEvent) -> None:
+        operation = operation_of(event)
+        if operation is None:
+            return
+        ended = time.time_ns()
+        seconds, messages = event.measurements["seconds"], int(event.measurements.get("messages", 0))
+        common = attributes_of(event, operation)
+        about = {key: value for key, value in common.items() if key != "messaging.operation.type"}
+        duration.record(seconds, about)
+        if operation.type == "send":
+            sent.add(messages, about)
+        elif operation.type == "receive" and operation.name in ("get", "claim"):
+            consumed.add(messages, about)
+        queue = event.metadata.get("queue")
+        name = f"{operation.name} {queue}" if queue else operation.name
+        span = tracer.start_span(
+            name, kind=operation.kind, attributes={**common, **sizes_of(event)}, start_time=ended - int(seconds * 1e9)
+        )
+        if event.metadata["completion"] == "failed":
+            span.set_status(Status(StatusCode.ERROR, str(event.metadata["error"])))
+        span.end(ended)
+
+    return manager.observe(observe)
+
+
+def operation_of(event: StoreEvent) -> Operation | None:
+    """The operation; named by what was done where one verb does several things. None: the event is none."""
+    operation = OPERATIONS.get(event.name)
+    if operation is None:
+        return None
+    if event.name == "inorder.get" and event.metadata["browse"]:
+        return operation._replace(name="browse")
+    return operation._replace(name=str(event.metadata.get(NAMED_BY.get(event.name, ""), operation.name)))
+
+
+def attributes_of(event: StoreEvent, operation: Operation) -> dict[str, str]:
+    """What spans and metrics have in common."""
+    made = {
+        "messaging.system": "inorder",
+        "messaging.operation.name": operation.name,
+        "messaging.operation.type": operation.type,
+    }
+    if event.metadata.get("queue"):
+        made["messaging.destination.name"] = str(event.metadata["queue"])
+    if event.metadata["completion"] == "failed":
+        made["error.type"] = str(event.metadata["reason_name"])
+    return made
+
+
+def sizes_of(event: StoreEvent) -> dict[str, int]:
+    """How much it was: the size of one message, or the number of several, or of none."""
+    messages = event.measurements.get("messages")
+    if messages is None:
+        return {}
+    if messages == 1 and "bytes" in event.measurements:
+        return {"messaging.message.body.size": int(event.measurements["bytes"])}
+    return {"messaging.batch.message_count": int(messages)}

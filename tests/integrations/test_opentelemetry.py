@@ -1,0 +1,138 @@
+"""Spans and metrics in the words of OpenTelemetry's conventions for messaging, by the real SDK."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import InMemoryMetricReader
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.semconv._incubating.attributes import messaging_attributes as messaging
+from opentelemetry.semconv._incubating.metrics import messaging_metrics
+from opentelemetry.semconv.attributes import error_attributes
+from opentelemetry.semconv.schemas import Schemas
+from opentelemetry.trace import SpanKind, StatusCode
+
+from inorder import QueueFull, QueueManager
+from inorder.integrations.opentelemetry import OPERATIONS, SCHEMA_URL, instrument
+from inorder.telemetry_verbs import VERBS
+
+
+class Watched:
+    """A queue manager that is instrumented, and what was exported."""
+
+    def __init__(self, qm: QueueManager) -> None:
+        self._spans, self._reader = InMemorySpanExporter(), InMemoryMetricReader()
+        self.tracers = TracerProvider(shutdown_on_exit=False)
+        self.tracers.add_span_processor(SimpleSpanProcessor(self._spans))
+        self.meters = MeterProvider([self._reader], shutdown_on_exit=False)
+        self.observation = instrument(qm, tracer_provider=self.tracers, meter_provider=self.meters)
+
+    @property
+    def spans(self) -> list[ReadableSpan]:
+        return list(self._spans.get_finished_spans())
+
+    def points(self, metric: str) -> list[tuple[dict[str, Any], Any]]:
+        data = self._reader.get_metrics_data()
+        assert data is not None
+        found = [one for each in data.resource_metrics for scope in each.scope_metrics for one in scope.metrics]
+        [wanted] = [one for one in found if one.name == metric]
+        return [(dict(point.attributes or {}), point) for point in wanted.data.data_points]
+
+    def close(self) -> None:
+        self.observation.cancel()
+        self.tracers.shutdown()
+        self.meters.shutdown()
+
+
+@pytest.fixture
+def watched(qm: QueueManager) -> Iterator[Watched]:
+    made = Watched(qm)
+    yield made
+    made.close()
+
+
+def test_a_put_is_a_span_in_the_words_of_the_conventions(qm: QueueManager, watched: Watched) -> None:
+    qm.put_many("Q", [b"12345", b"678"])
+    [span] = watched.spans
+    assert (span.name, span.kind) == ("put Q", SpanKind.PRODUCER)
+    assert dict(span.attributes or {}) == {
+        messaging.MESSAGING_SYSTEM: "inorder",
+        messaging.MESSAGING_OPERATION_NAME: "put",
+        messaging.MESSAGING_OPERATION_TYPE: messaging.MessagingOperationTypeValues.SEND.value,
+        messaging.MESSAGING_DESTINATION_NAME: "Q",
+        messaging.MESSAGING_BATCH_MESSAGE_COUNT: 2,
+    }
+    assert span.start_time is not None
+    assert span.end_time is not None
+    assert span.start_time < span.end_time
+    assert span.instrumentation_scope is not None
+    assert span.instrumentation_scope.name == "inorder"
+    assert span.instrumentation_scope.schema_url == SCHEMA_URL == Schemas.V1_44_0.value
+
+
+def test_one_message_has_a_size_and_no_number(qm: QueueManager, watched: Watched) -> None:
+    qm.put("Q", b"12345")
+    [span] = watched.spans
+    told = dict(span.attributes or {})
+    assert told[messaging.MESSAGING_MESSAGE_BODY_SIZE] == 5
+    assert messaging.MESSAGING_BATCH_MESSAGE_COUNT not in told
+
+
+def test_a_span_is_the_child_of_the_programs_own(qm: QueueManager, watched: Watched) -> None:
+    with watched.tracers.get_tracer("shop").start_as_current_span("order") as order:
+        qm.put("Q", b"1")
+    put, outer = watched.spans
+    assert outer.name == "order"
+    assert put.parent is not None
+    assert put.parent.span_id == order.get_span_context().span_id
+
+
+def test_gets_browses_and_ends_of_units_have_their_names_and_types(qm: QueueManager, watched: Watched) -> None:
+    with qm.unit_of_work():
+        qm.put("Q", b"1")
+    list(qm.browse("Q"))
+    qm.get("Q")
+    named = [(span.name, (span.attributes or {})[messaging.MESSAGING_OPERATION_TYPE]) for span in watched.spans]
+    assert named == [
+        ("put Q", "send"),
+        ("commit", "settle"),
+        ("browse Q", "receive"),
+        ("browse Q", "receive"),
+        ("get Q", "receive"),
+    ]
+
+
+def test_a_call_that_fails_is_a_span_with_an_error(qm: QueueManager, watched: Watched) -> None:
+    qm.alter_queue("Q", max_depth=1)
+    qm.put("Q", b"1")
+    with pytest.raises(QueueFull):
+        qm.put("Q", b"2")
+    span = watched.spans[-1]
+    assert span.status.status_code is StatusCode.ERROR
+    assert (span.attributes or {})[error_attributes.ERROR_TYPE] == "Q_FULL"
+
+
+def test_durations_and_messages_are_measured(qm: QueueManager, watched: Watched) -> None:
+    qm.put_many("Q", [b"1", b"2", b"3"])
+    qm.get_many("Q", 2)
+    list(qm.browse("Q"))
+    [(put, sent)] = watched.points(messaging_metrics.MESSAGING_CLIENT_SENT_MESSAGES)
+    assert (put[messaging.MESSAGING_DESTINATION_NAME], sent.value) == ("Q", 3)
+    [(got, consumed)] = watched.points(messaging_metrics.MESSAGING_CLIENT_CONSUMED_MESSAGES)
+    assert (got[messaging.MESSAGING_OPERATION_NAME], consumed.value) == ("get", 2)
+    durations = watched.points(messaging_metrics.MESSAGING_CLIENT_OPERATION_DURATION)
+    told = {point[0][messaging.MESSAGING_OPERATION_NAME]: point[1].count for point in durations}
+    assert told == {"put": 1, "get": 1, "browse": 2}
+
+
+def test_other_calls_are_no_messaging_operations(qm: QueueManager, watched: Watched) -> None:
+    qm.depth("Q")
+    assert watched.spans == []
+    assert {name.removeprefix("inorder.") for name in OPERATIONS} <= VERBS.keys()
+    known = {one.value for one in messaging.MessagingOperationTypeValues}
+    assert {operation.type for operation in OPERATIONS.values()} <= known

@@ -1,0 +1,111 @@
+"""Metrics for Prometheus: what this process does is counted, the store's depths are asked at each scrape."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from prometheus_client import CollectorRegistry, generate_latest
+from tests.sqlite.programs import Program, child, path
+from tests.sqlite.programs import qm as file_manager
+
+from inorder import QueueFull, QueueManager
+from inorder.integrations.prometheus import Exposition, expose
+from inorder.testing import ManualClock
+
+__all__ = ["child", "file_manager", "path"]
+
+
+@pytest.fixture
+def registry() -> CollectorRegistry:
+    return CollectorRegistry()
+
+
+@pytest.fixture
+def exposition(qm: QueueManager, registry: CollectorRegistry) -> Iterator[Exposition]:
+    made = expose(qm, registry)
+    yield made
+    made.cancel()
+
+
+@pytest.mark.usefixtures("exposition")
+def test_calls_messages_and_bytes_are_counted(qm: QueueManager, registry: CollectorRegistry) -> None:
+    qm.put_many("Q", [b"12345", b"678"])
+    qm.get("Q")
+    list(qm.browse("Q"))
+    value = registry.get_sample_value
+    assert value("inorder_calls_total", {"call": "put", "reason": "NONE"}) == 1
+    assert value("inorder_call_seconds_count", {"call": "put"}) == 1
+    assert value("inorder_messages_total", {"call": "put", "queue": "Q"}) == 2
+    assert value("inorder_bytes_total", {"call": "put", "queue": "Q"}) == 8
+    assert value("inorder_messages_total", {"call": "get", "queue": "Q"}) == 1
+    assert value("inorder_messages_total", {"call": "browse", "queue": "Q"}) == 1
+
+
+@pytest.mark.usefixtures("exposition")
+def test_failed_calls_are_counted_by_their_reason(qm: QueueManager, registry: CollectorRegistry) -> None:
+    qm.alter_queue("Q", max_depth=1)
+    qm.put("Q", b"1")
+    with pytest.raises(QueueFull):
+        qm.put("Q", b"2")
+    assert registry.get_sample_value("inorder_calls_total", {"call": "put", "reason": "Q_FULL"}) == 1
+    assert registry.get_sample_value("inorder_messages_total", {"call": "put", "queue": "Q"}) == 1
+
+
+@pytest.mark.usefixtures("exposition")
+def test_a_scrape_asks_for_the_depths_and_writes_nothing(
+    qm: QueueManager, registry: CollectorRegistry, clock: ManualClock
+) -> None:
+    qm.create_queue("OTHER")
+    qm.put_many("Q", [b"1", b"2"], expiry=1)
+    clock.advance(2)
+    assert registry.get_sample_value("inorder_queue_depth", {"queue": "Q"}) == 2  # nothing was discarded for it
+    assert registry.get_sample_value("inorder_queue_depth", {"queue": "OTHER"}) == 0
+    assert registry.get_sample_value("inorder_up") == 1
+    assert qm.depth("Q") == 0
+    assert registry.get_sample_value("inorder_expired_messages_total", {"queue": "Q"}) == 2
+
+
+def test_a_scrape_leaves_the_store_as_it_is(path: Path, file_manager: QueueManager) -> None:
+    registry = CollectorRegistry()
+    exposition = expose(file_manager, registry)
+    file_manager.put("Q", b"1")
+    before = path.read_bytes(), Path(f"{path}-wal").read_bytes()
+    assert b'inorder_queue_depth{queue="Q"} 1.0' in generate_latest(registry)
+    assert (path.read_bytes(), Path(f"{path}-wal").read_bytes()) == before
+    exposition.cancel()
+
+
+def test_what_other_processes_put_is_in_the_depths(file_manager: QueueManager, child: Program) -> None:
+    registry = CollectorRegistry()
+    exposition = expose(file_manager, registry)
+    child.run("qm.put('Q', b'1'); qm.put('Q', b'2', syncpoint=True)")
+    assert registry.get_sample_value("inorder_queue_depth", {"queue": "Q"}) == 2
+    child.kill()
+    assert file_manager.units() == []
+    assert registry.get_sample_value("inorder_dead_connections_total") == 1
+    exposition.cancel()
+
+
+@pytest.mark.usefixtures("exposition")
+def test_a_store_that_cannot_be_read_is_down(
+    qm: QueueManager, registry: CollectorRegistry, caplog: pytest.LogCaptureFixture
+) -> None:
+    qm.stop()
+    with caplog.at_level(logging.ERROR, "inorder.integrations"):
+        assert registry.get_sample_value("inorder_up") == 0
+    assert "cannot be read" in caplog.text
+
+
+def test_what_is_cancelled_is_gone_from_the_registry(
+    qm: QueueManager, registry: CollectorRegistry, exposition: Exposition
+) -> None:
+    connections = qm._services.connections
+    exposition.cancel()
+    exposition.cancel()
+    qm.put("Q", b"1")
+    assert generate_latest(registry) == b""
+    assert qm._services.connections == connections - 1
+    expose(qm, registry).cancel()

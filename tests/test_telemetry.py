@@ -1,0 +1,431 @@
+"""Events of the store: one for each call, on the caller's thread, told in numbers and names that the page lists."""
+
+from __future__ import annotations
+
+import logging
+import re
+import threading
+from pathlib import Path
+from types import FunctionType
+
+import pytest
+from tests.sqlite.programs import Program, child, path
+from tests.sqlite.programs import qm as file_manager
+from tests.support import Call, bodies, waiting
+
+from inorder import Match, NoMessageAvailable, QueueManager, StoreEvent, connect
+from inorder.bulk import BulkBrowser, ClaimReader, Stager
+from inorder.errors import ArgumentError, CallerError, OrderPending, QueueFull
+from inorder.events import HOOKS, Arrival
+from inorder.options import FOREVER
+from inorder.stores.base import LedgerKey, Store
+from inorder.telemetry import CALL_KEYS, COMMON_KEYS, OTHERS, PREFIX
+from inorder.telemetry_verbs import PAGED, SILENT, VERBS
+from inorder.testing import ManualClock
+from inorder.testing.stores import RestartableStore
+
+__all__ = ["child", "file_manager", "path"]
+
+PAGE = Path(__file__).parents[1] / "docs/reference/events.md"
+
+
+class Heard(list[StoreEvent]):
+    """What an observer was told."""
+
+    def named(self, name: str) -> list[StoreEvent]:
+        return [event for event in self if event.name == PREFIX + name]
+
+    def last(self, name: str) -> StoreEvent:
+        return self.named(name)[-1]
+
+
+@pytest.fixture
+def heard(qm: QueueManager) -> Heard:
+    told = Heard()
+    qm.observe(told.append)
+    return told
+
+
+# ---- the table, and its page
+
+
+def verbs_of_store() -> set[str]:
+    """Every method of the protocol, those of its parts too."""
+    parts = [part for part in Store.__mro__ if part.__module__.startswith("inorder.stores")]
+    return {
+        name
+        for part in parts
+        for name, value in vars(part).items()
+        if isinstance(value, FunctionType) and not name.startswith("_")
+    }
+
+
+def test_every_verb_of_the_store_is_in_the_table_once() -> None:
+    assert {"put", "claim", "stage"} <= verbs_of_store()
+    assert not VERBS.keys() & SILENT.keys()
+    assert VERBS.keys() | SILENT.keys() == verbs_of_store()
+    assert VERBS.keys() >= PAGED
+
+
+def rows_of(heading: str) -> dict[str, list[set[str]]]:
+    """A table of the page: the words in code quotes of each further cell, by that of the first."""
+    section = PAGE.read_text(encoding="utf-8").partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
+    rows = [line.strip("|").split("|") for line in section.splitlines() if line.startswith("| `")]
+    return {
+        re.findall(r"`([^`]+)`", row[0])[0]: [set(re.findall(r"`([^`]+)`", cell)) for cell in row[1:]] for row in rows
+    }
+
+
+def test_the_page_lists_every_event_of_a_verb_with_its_measurements_and_keys() -> None:
+    told = rows_of("Calls")
+    assert told.keys() == {PREFIX + name for name in VERBS}
+    for name, verb in VERBS.items():
+        measurements, keys = told[PREFIX + name][:2]
+        assert (measurements, keys) == (set(verb.measurements), set(verb.keys)), name
+
+
+def test_the_page_lists_every_other_event() -> None:
+    told = rows_of("Waits, and what the store does by itself")
+    assert told.keys() == {PREFIX + name for name in OTHERS}
+    for name, (measurements, keys) in OTHERS.items():
+        assert told[PREFIX + name][:2] == [set(measurements), set(keys)], name
+
+
+def test_the_page_explains_every_measurement_and_key() -> None:
+    measurements = {one for verb in VERBS.values() for one in verb.measurements} | {"seconds"}
+    keys = {one for verb in VERBS.values() for one in verb.keys} | {
+        one for _, named in OTHERS.values() for one in named
+    }
+    assert rows_of("Measurements").keys() == measurements
+    assert rows_of("Keys").keys() == keys | {*COMMON_KEYS, *CALL_KEYS}
+
+
+def test_the_page_lists_the_silent_verbs_hooks_and_the_fields_of_an_arrival() -> None:
+    assert rows_of("Calls without an event").keys() == set(SILENT)
+    assert rows_of("Hooks").keys() == set(HOOKS)
+    assert rows_of("Listeners").keys() == set(Arrival.__dataclass_fields__)
+
+
+# ---- what is told
+
+
+def test_a_put_and_a_get_are_told_with_what_they_moved(qm: QueueManager, heard: Heard, store: RestartableStore) -> None:
+    qm.put_many("Q", [b"12345", b"678"])
+    qm.get("Q")
+    put, got = heard.last("put"), heard.last("get")
+    assert put.measurements.items() >= {"messages": 2, "bytes": 8}.items()
+    assert put.measurements["seconds"] > 0
+    assert put.metadata == {
+        "store": store.path,
+        "manager": "TEST",
+        "queue": "Q",
+        "unit": "",
+        "completion": "ok",
+        "reason": 0,
+        "reason_name": "NONE",
+        "error": "",
+    }
+    assert got.measurements.items() >= {"messages": 1, "bytes": 5}.items()
+    assert got.metadata.items() >= {"queue": "Q", "unit": "", "browse": False, "withheld": False}.items()
+
+
+def test_every_event_has_exactly_what_the_table_says(
+    qm: QueueManager, heard: Heard, tmp_path: Path, clock: ManualClock
+) -> None:
+    everything(qm, tmp_path, clock)
+    told = {event.name.removeprefix(PREFIX) for event in heard}
+    assert VERBS.keys() - told == {"stop"}
+    for event in heard:
+        name = event.name.removeprefix(PREFIX)
+        if name in OTHERS:
+            measurements, keys = map(set, OTHERS[name])
+            assert event.metadata.keys() == keys | {*COMMON_KEYS}, event
+        else:
+            measurements, keys = {"seconds", *VERBS[name].measurements}, {*VERBS[name].keys, *COMMON_KEYS, *CALL_KEYS}
+            assert event.metadata.keys() == keys, event
+        if event.metadata.get("completion") == "failed":
+            measurements = {"seconds"}
+        assert event.measurements.keys() == measurements, event
+
+
+def everything(qm: QueueManager, folder: Path, clock: ManualClock) -> None:
+    """Calls every verb that one process can call, but `stop`."""
+    other = qm.connect()
+    qm.alter_queue("Q", description="altered")
+    qm.create_queue("GONE")
+    qm.delete_queue("GONE")
+    _ = qm.queues(), qm.units(), qm.depth("Q"), qm.order_view("Q"), qm.manager_attributes()
+    qm.alter_manager(max_handles=100)
+    with qm.unit_of_work(), qm.group("Q") as group:
+        group.put(b"1")
+        group.put(b"2")
+    handle = qm.open("Q", output=True, browse=True)
+    handle.put(b"3", logical=True, syncpoint=True, flags=8)
+    handle.withdraw(handle.put_state, whole_group=True)
+    qm.put("Q", b"4", syncpoint=True)
+    qm.prepare("named")
+    qm.settle("named", "back_out")
+    handle.browse_next(read_order="strict", lock=True)
+    handle.browse_token()
+    handle.unlock()
+    handle.attributes()
+    handle.close()
+    confirmed(qm)
+    call = waiting(qm, lambda: qm.get("Q", match=Match(message_id=b"none"), wait=1))
+    clock.advance(2)
+    assert isinstance(call.error(), NoMessageAvailable)
+    in_bulk(qm)
+    qm.discard_expired()
+    if qm._store.path != ":memory:":
+        qm.backup(folder / "copy.db")
+    else:
+        with pytest.raises(CallerError):
+            qm.backup(folder / "copy.db")
+    other.close()
+
+
+def confirmed(qm: QueueManager) -> None:
+    uid = qm.put("Q", b"5", confirm_id=7).uid
+    assert uid is not None
+    qm.confirm_put("Q", uid)
+    locked = qm.browse_and_lock("Q")
+    qm.release_lock("Q", locked.lock_id)
+    qm.get("Q", confirm_id=8)
+    qm.undo("Q", 8)
+
+
+def in_bulk(qm: QueueManager) -> None:
+    key = LedgerKey("loader", "", "1")
+    with qm.open("Q", output=True, input="as_queue", browse=True) as handle:
+        stager = Stager(handle, "staged", lasts=60)
+        stager.stage(2, {"body": [b"6", b"7"]})
+        qm.settle_staging(key, [stager.staged])
+        qm.in_ledger("Q", key)
+        qm.undo_staging(["nothing"])
+        browser = BulkBrowser(handle)
+        found = browser.survey()
+        for stretch in found.stretches:
+            list(browser.read(stretch))
+        reader = ClaimReader(handle, "app")
+        reader.begin()
+        claim = reader.claim(0, most=1)
+        assert claim is not None
+        for part in reader.plan(0, claim.number):
+            list(reader.read(part))
+        reader.settle(claim.number)
+        reader.claim(claim.number, most=1)
+        qm.release_claims("Q", "app")
+        qm.finish_claims("Q", "app", claim.number)
+        qm.claims()
+
+
+def test_whether_a_unit_was_there_and_how_it_ended(qm: QueueManager, heard: Heard) -> None:
+    qm.put("Q", b"1", syncpoint=True)
+    assert heard.last("put").metadata["unit"] == "session"
+    qm.back_out()
+    qm.commit()
+    told = [(one.metadata["outcome"], one.metadata["acted"]) for one in heard.named("settle")]
+    assert told == [("back_out", True), ("commit", False)]
+
+
+def test_a_call_that_fails_is_told_with_its_reason(qm: QueueManager, heard: Heard) -> None:
+    qm.alter_queue("Q", max_depth=1)
+    qm.put("Q", b"1")
+    with pytest.raises(QueueFull):
+        qm.put("Q", b"2")
+    failed = heard.last("put")
+    assert failed.measurements.keys() == {"seconds"}
+    told = {"completion": "failed", "reason": 2053, "reason_name": "Q_FULL", "error": "QueueFull", "queue": "Q"}
+    assert failed.metadata.items() >= told.items()
+
+
+def test_an_error_that_is_not_ours_is_told_by_its_class(
+    qm: QueueManager, heard: Heard, store: RestartableStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(request: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(store, "put", fail)
+    with pytest.raises(ZeroDivisionError):
+        qm.put("Q", b"1")
+    assert (
+        heard.last("put").metadata.items() >= {"reason_name": "UNEXPECTED_ERROR", "error": "ZeroDivisionError"}.items()
+    )
+
+
+def test_the_queue_of_an_event_is_the_local_one_behind_an_alias(qm: QueueManager, heard: Heard) -> None:
+    qm.create_alias("ALIAS", base_queue="Q")
+    qm.put("ALIAS", b"1")
+    assert heard.last("open").metadata["queue"] == heard.last("put").metadata["queue"] == "Q"
+
+
+def test_a_strict_get_that_is_withheld_says_so(qm: QueueManager, heard: Heard) -> None:
+    qm.connect().put("Q", b"1", syncpoint=True)
+    other = qm.connect()
+    other.put("Q", b"held", syncpoint=True)
+    qm.put("Q", b"2")
+    with pytest.raises(OrderPending):
+        qm.get("Q", read_order="strict")
+    assert heard.last("get").metadata["withheld"] is True
+    assert heard.last("get").measurements["messages"] == 0
+
+
+def test_each_page_of_a_bulk_read_is_one_event(qm: QueueManager, heard: Heard) -> None:
+    qm.put_many("Q", [b"12", b"3"])
+    with qm.open("Q", input="as_queue") as handle:
+        reader = ClaimReader(handle, "app")
+        reader.begin()
+        claim = reader.claim(0)
+        assert claim is not None
+        [part] = reader.plan(0, claim.number)
+        list(reader.read(part))
+    [page] = heard.named("read_claim")
+    assert page.measurements.items() >= {"messages": 2, "bytes": 3}.items()
+    assert page.metadata.items() >= {"queue": "Q", "application": "app", "unit": "claim"}.items()
+
+
+# ---- waits, and what the store does by itself
+
+
+def test_a_wait_is_told_when_it_begins_and_when_it_ends(qm: QueueManager, heard: Heard) -> None:
+    call = waiting(qm, lambda: qm.get("Q", wait=FOREVER))
+    assert [one.metadata["queue"] for one in heard.named("wait_began")] == ["Q"]
+    assert not heard.named("wait_ended")
+    qm.connect().put("Q", b"1")
+    assert call.result().body == b"1"
+    [ended] = heard.named("wait_ended")
+    assert ended.metadata.items() >= {"queue": "Q", "browse": False, "found": True}.items()
+    assert ended.measurements["seconds"] > 0
+
+
+def test_a_wait_that_is_over_was_given_nothing(qm: QueueManager, heard: Heard, clock: ManualClock) -> None:
+    call = waiting(qm, lambda: qm.get("Q", wait=1))
+    clock.advance(2)
+    assert isinstance(call.error(), NoMessageAvailable)
+    assert heard.last("wait_ended").metadata["found"] is False
+
+
+def test_expired_messages_are_told_by_number(qm: QueueManager, heard: Heard, clock: ManualClock) -> None:
+    qm.put_many("Q", [b"1", b"2"], expiry=1)
+    qm.put("Q", b"3")
+    clock.advance(2)
+    assert qm.overview()[0].depth == 3
+    assert qm.depth("Q") == 1
+    [expired] = heard.named("expired")
+    assert (expired.measurements["messages"], expired.metadata["queue"]) == (2, "Q")
+    assert qm.overview()[0].depth == 1
+
+
+def test_a_dead_process_is_told_with_its_program(file_manager: QueueManager, child: Program) -> None:
+    told = Heard()
+    file_manager.observe(told.append)
+    child.run("qm.put('Q', b'1', syncpoint=True)")
+    child.kill()
+    assert file_manager.units() == []
+    assert len(told.named("dead_connection")) == 1
+    assert told.last("dead_connection").metadata["program"]
+
+
+# ---- observers
+
+
+def test_an_observer_is_called_on_the_thread_of_the_call_when_it_is_over(qm: QueueManager) -> None:
+    other, threads, depths = qm.connect(), list[object](), list[int]()
+
+    def observer(event: StoreEvent) -> None:
+        if event.name == "inorder.put":
+            threads.append(threading.current_thread())
+            depths.append(other.depth("Q"))
+
+    qm.observe(observer)
+    qm.put("Q", b"1")
+    assert (threads, depths) == ([threading.current_thread()], [1])
+
+
+def test_what_an_observer_raises_is_logged_and_changes_nothing(
+    qm: QueueManager, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(event: StoreEvent) -> None:
+        raise ZeroDivisionError
+
+    told = Heard()
+    qm.observe(fail)
+    qm.observe(told.append)
+    with caplog.at_level(logging.ERROR, "inorder.telemetry"):
+        qm.put("Q", b"1")
+    assert bodies(qm) == [b"1"]
+    assert "observer failed at inorder.put" in caplog.text
+    assert told.named("put")
+
+
+def test_an_event_that_cannot_be_made_is_logged_and_changes_nothing(
+    qm: QueueManager,
+    heard: Heard,
+    store: RestartableStore,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.setattr(store, "undo", lambda handle, confirm_id: "no number")
+    with caplog.at_level(logging.ERROR, "inorder.telemetry"):
+        answer: object = qm.undo("Q", 1)
+    assert answer == "no number"
+    assert "could not be made" in caplog.text
+    assert not heard.named("undo")
+
+
+def test_calls_of_an_observer_report_nothing(qm: QueueManager) -> None:
+    other, told = qm.connect(), Heard()
+
+    def observer(event: StoreEvent) -> None:
+        told.append(event)
+        other.put("Q", b"more")
+
+    qm.observe(observer)
+    qm.put("Q", b"1")
+    assert [event.name for event in told] == ["inorder.queue", "inorder.open", "inorder.put"]
+
+
+def test_all_connections_of_the_process_are_observed_until_it_is_cancelled(qm: QueueManager) -> None:
+    told, other = Heard(), qm.connect()
+    observation = other.observe(told.append)
+    other.close()
+    qm.put("Q", b"1")
+    assert told.named("put")
+    observation.cancel()
+    observation.cancel()
+    told.clear()
+    qm.put("Q", b"2")
+    assert told == []
+
+
+def test_with_the_last_connection_nobody_observes_any_more(store: RestartableStore) -> None:
+    told = Heard()
+    with connect(store) as qm:
+        qm.create_queue("Q")
+        qm.observe(told.append)
+    assert told[-1].name == "inorder.disconnect"
+    told.clear()
+    with connect(store) as qm:
+        qm.put("Q", b"1")
+    assert told == []
+
+
+def test_what_cannot_be_called_is_no_observer(qm: QueueManager) -> None:
+    with pytest.raises(ArgumentError, match="observer"):
+        qm.observe(None)  # type: ignore[arg-type]
+
+
+def test_an_observer_that_opens_the_file_meanwhile_hinders_nobody(tmp_path: Path) -> None:
+    """The lock under which files are opened is not held while observers are told of a connection."""
+    told, file = list[str](), tmp_path / "q.db"
+    with connect(file) as first:
+
+        def observer(event: StoreEvent) -> None:
+            if event.name == "inorder.connect":
+                call = Call(lambda: connect(tmp_path / "other.db").close())
+                call.result()
+                told.append(event.name)
+
+        first.observe(observer)
+        connect(file).close()
+    assert told == ["inorder.connect"]

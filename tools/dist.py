@@ -1,0 +1,146 @@
+"""Builds wheel and sdist, and tries the wheel as a user has it: alone, in a fresh environment, without extras.
+
+``python tools/dist.py [FOLDER]``, or ``make dist``. It needs the packages `build` and `mypy`, and a package registry.
+The wheel is built twice, from the sdist and from the sources here: both must have the same content. The first thing
+that is wrong ends it, with a status other than 0.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import tarfile
+import tempfile
+import zipfile
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "src/inorder"
+SCENARIO = ROOT / "tests/scenarios/put_groups.txt"
+IN_SDIST = ("Makefile", "README.md", "SECURITY.md", "docs/limits.md", "tests/test_puts.py", "tools/mutants.py")
+
+PROGRAM = """
+from __future__ import annotations
+
+from typing_extensions import assert_type
+
+import inorder
+
+with inorder.connect(":memory:", program="user") as qm:
+    assert_type(qm, inorder.QueueManager)
+    qm.create_queue("Q", read_order="strict", max_depth=10)
+    assert_type(qm.put("Q", b"1", priority=7), inorder.PutResult)
+    assert_type(qm.get("Q").body, bytes)
+    observation = qm.observe(lambda event: print(event.name))
+    assert_type(observation, inorder.Observation)
+"""
+WRONG = ('qm.put("Q", b"1", priorty=7)', 'qm.create_queue("Q", read_order="strikt")', "qm.get(5)")
+
+
+class DistError(Exception):
+    """What is wrong with what was built."""
+
+
+def main(arguments: list[str]) -> None:
+    with tempfile.TemporaryDirectory(prefix="inorder-dist-") as folder:
+        work = Path(folder)
+        out = Path(arguments[0]).resolve() if arguments else work / "dist"
+        sdist, wheel = build(out, work)
+        check_content(sdist, wheel)
+        python = installed(wheel, work / "venv")
+        try_command(python, wheel)
+        try_readme(python, work)
+        try_scenario(python, work)
+        try_types(python, work)
+    print(f"{wheel.name}, {sdist.name}: as they should be")
+
+
+def run(*command: str | Path, cwd: Path, refused: bool = False) -> str:
+    """What a command prints; nothing of this folder is on its path. Raises: DistError, it fails, or does not."""
+    environment = {key: value for key, value in os.environ.items() if not key.startswith(("PYTHON", "VIRTUAL_ENV"))}
+    done = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, check=False)
+    if bool(done.returncode) != refused:
+        raise DistError(f"{' '.join(map(str, command))}: status {done.returncode}\n{done.stdout}{done.stderr}")
+    return done.stdout
+
+
+def build(out: Path, work: Path) -> tuple[Path, Path]:
+    """The sdist, and the wheel that is built from it; it must be the one that the sources give."""
+    for old in out.glob("inorder-*"):
+        old.unlink()
+    run(sys.executable, "-m", "build", "--outdir", out, cwd=ROOT)
+    run(sys.executable, "-m", "build", "--wheel", "--outdir", work / "direct", cwd=ROOT)
+    [sdist], [wheel], [direct] = out.glob("*.tar.gz"), out.glob("*.whl"), (work / "direct").glob("*.whl")
+    if contents(wheel) != contents(direct):
+        raise DistError("the wheel of the sdist is another one than that of the sources")
+    return sdist, wheel
+
+
+def contents(wheel: Path) -> dict[str, bytes]:
+    with zipfile.ZipFile(wheel) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+def check_content(sdist: Path, wheel: Path) -> None:
+    """The wheel is the package, all of it and nothing else; the sdist has what development needs."""
+    files = [path for path in PACKAGE.rglob("*") if path.is_file() and "__pycache__" not in path.parts]
+    wanted = {f"inorder/{path.relative_to(PACKAGE).as_posix()}" for path in files}
+    found = {name for name in contents(wheel) if ".dist-info/" not in name}
+    if wanted != found or "inorder/py.typed" not in found or not any(name.endswith(".sql") for name in found):
+        raise DistError(f"the wheel lacks {sorted(wanted - found)}, and has also {sorted(found - wanted)}")
+    with tarfile.open(sdist) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    missing = sorted(set(IN_SDIST) - names)
+    if missing:
+        raise DistError(f"the sdist lacks {missing}")
+
+
+def installed(wheel: Path, venv: Path) -> Path:
+    """The interpreter of a fresh environment that has the wheel and what it depends on."""
+    run(sys.executable, "-m", "venv", venv, cwd=venv.parent)
+    python = venv / "bin/python"
+    run(python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", wheel, cwd=venv.parent)
+    where = run(python, "-c", "import inorder; print(inorder.__file__)", cwd=venv.parent)
+    if not Path(where.strip()).is_relative_to(venv):
+        raise DistError(f"inorder comes from {where.strip()}, not from the wheel")
+    return python
+
+
+def try_command(python: Path, wheel: Path) -> None:
+    said = run(python.parent / "inorder", "--version", cwd=python.parent)
+    version = wheel.name.split("-")[1]
+    if said.strip() != f"inorder {version}":
+        raise DistError(f"inorder --version says {said.strip()!r}, and the wheel {version}")
+
+
+def try_readme(python: Path, work: Path) -> None:
+    page = (ROOT / "README.md").read_text(encoding="utf-8")
+    example = re.search(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    if example is None:
+        raise DistError("README.md has no example")
+    (work / "first.py").write_text(example[1], encoding="utf-8")
+    run(python, "first.py", cwd=work)
+
+
+def try_scenario(python: Path, work: Path) -> None:
+    run(python, "-m", "inorder.testing", SCENARIO, cwd=work)
+
+
+def try_types(python: Path, work: Path) -> None:
+    """A user's program is judged by the types of the installed package, strictly, and mistakes are found."""
+    mypy = (sys.executable, "-m", "mypy", "--strict", "--config-file=", "--python-executable", python)
+    (work / "user.py").write_text(PROGRAM, encoding="utf-8")
+    run(*mypy, "user.py", cwd=work)
+    (work / "wrong.py").write_text(PROGRAM + "".join(f"    {line}\n" for line in WRONG), encoding="utf-8")
+    said = run(*mypy, "wrong.py", cwd=work, refused=True)
+    if said.count("error:") != len(WRONG):
+        raise DistError(f"mypy finds other mistakes than those {len(WRONG)}:\n{said}")
+
+
+if __name__ == "__main__":
+    try:
+        main(sys.argv[1:])
+    except DistError as wrong:
+        sys.exit(f"dist: {wrong}")
