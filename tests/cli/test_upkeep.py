@@ -20,7 +20,7 @@ def test_a_sound_store_is_called_sound(run: Command, queue: str) -> None:
 def test_what_is_wrong_is_said_in_words(run: Command, queue: str, store: Path) -> None:
     run("put", queue, "1")
     with sqlite3.connect(store) as other:
-        other.execute("UPDATE tally SET depth = 5 WHERE queue <> 0")
+        other.execute("UPDATE tally SET depth = 5, arrived = 5 WHERE queue <> 0")
     other.close()
     ended = run("check")
     assert ended.status == 1

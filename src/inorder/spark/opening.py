@@ -6,7 +6,7 @@ connection that it inherited, for each opens its own; and a task's ends with the
 
 from __future__ import annotations
 
-import socket
+import platform
 from pathlib import Path
 
 from ..attributes import QueueAttributes
@@ -23,7 +23,7 @@ def open_store(url: str, application: str = "") -> QueueManager:
     """
     if not Path(url).exists():
         raise StoreError(
-            f"there is no store at {url} on {socket.gethostname()}. If the path is right, make the queue manager first "
+            f"there is no store at {url} on {platform.node()}. If the path is right, make the queue manager first "
             f"with inorder.connect({url!r}). If the file is on another machine: a store is used on one machine, by all "
             "of its processes; run Spark there (master local[*], or a cluster on that machine)",
             path=url,
@@ -57,7 +57,7 @@ def check_same(qm: QueueManager, queue: str, made: int) -> None:
     """
     if made_at(qm, check_queue(qm, queue).name) != made:
         raise QueueCondition(
-            f"on {socket.gethostname()} the store's path leads to another queue {queue} than the one for which this "
+            f"on {platform.node()} the store's path leads to another queue {queue} than the one for which this "
             "work was planned: it was deleted and made again meanwhile (plan the work anew), or this is another "
             "machine, with another file. A store is used on one machine, by all of its processes: run Spark there "
             "(master local[*], or a cluster on that machine)",

@@ -10,12 +10,14 @@ from __future__ import annotations
 import logging
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar
 
 from ..rules.puts import Program
 from .base import Change, Observer
 
 log = logging.getLogger("inorder.stores")
+T = TypeVar("T")
 
 
 class Teller:
@@ -58,25 +60,22 @@ class Teller:
         while self._changes and self._telling.acquire(blocking=False):
             try:
                 while self._changes:
-                    self._tell(self._changes.popleft())
+                    _tell(self._observers, self._changes.popleft())
             finally:
                 self._telling.release()
 
     def tell_of_deaths(self, programs: Iterable[Program]) -> None:
         """Connections of dead processes were ended; called outside locks and transactions."""
         for program in programs:
-            for observer in list(self._of_deaths):
-                try:
-                    observer(program)
-                except Exception:
-                    log.exception("an observer failed; what it was told of has happened")
+            _tell(self._of_deaths, program)
 
-    def _tell(self, change: Change) -> None:
-        for observer in list(self._observers):
-            try:
-                observer(change)
-            except Exception:
-                log.exception("an observer failed; what it was told of has happened")
+
+def _tell(observers: Sequence[Callable[[T], object]], happened: T) -> None:
+    for observer in list(observers):
+        try:
+            observer(happened)
+        except Exception:
+            log.exception("an observer failed; what it was told of has happened")
 
 
 def _always() -> bool:
