@@ -20,7 +20,7 @@ NEEDS_SPARK = "inorder.spark"  # tests/spark/test_pages.py runs pages with such 
 EXAMPLES = {
     page: re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
     for page in PAGES
-    if page != ROOT / "docs/spark.md"
+    if page != ROOT / "docs/reference/spark.md"
 }
 WITH_EXAMPLES = [page for page, examples in EXAMPLES.items() if examples]
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
@@ -55,7 +55,7 @@ def test_the_public_names_are_there_and_all_errors_among_them() -> None:
 
 def test_the_page_on_files_names_all_tables_of_a_store() -> None:
     schema = (ROOT / "src/inorder/stores/sqlite/schema.sql").read_text(encoding="utf-8")
-    page = (ROOT / "docs/files.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs/reference/files.md").read_text(encoding="utf-8")
     inside = page.partition("## What is inside")[2].partition("\n## ")[0]
     told = re.findall(r"`(\w+)`", "".join(line.split("|")[1] for line in inside.splitlines() if line[:3] == "| `"))
     assert sorted(told) == sorted(re.findall(r"^CREATE TABLE (\w+)", schema, re.MULTILINE))

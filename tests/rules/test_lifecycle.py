@@ -103,8 +103,8 @@ def test_only_a_returning_get_counts_as_a_back_out() -> None:
 
 
 def test_the_diagram_in_the_docs_is_drawn_from_the_table() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "lifecycle.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[2] / "docs/explanation/lifecycle.md").read_text(encoding="utf-8")
     assert diagram() in page, (
         "paste the output of `.venv/bin/python -c 'from inorder.rules.lifecycle import diagram; print(diagram())'` "
-        "into docs/lifecycle.md"
+        "into docs/explanation/lifecycle.md"
     )

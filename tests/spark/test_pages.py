@@ -17,7 +17,7 @@ from inorder.spark import spark_schema
 from inorder.spark.options import OPTIONS, Option
 
 ROOT = Path(__file__).parents[2]
-GUIDE = ROOT / "docs/spark.md"
+GUIDE = ROOT / "docs/reference/spark.md"
 EXAMPLE = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 WITH_SPARK = [
     str(page.relative_to(ROOT))
