@@ -8,18 +8,20 @@ from pathlib import Path
 
 import click
 import pytest
-
-from inorder.attributes import MANAGER_ATTRIBUTES, QUEUE_ATTRIBUTES
-from inorder.errors import Reason
 from tools.reference import PAGES, ROOT
 from tools.reference.command import commands, example_of
 from tools.reference.errors import COMES_AS, classes, raised, used
 from tools.reference.remedies import REMEDIES
 
+from inorder.attributes import MANAGER_ATTRIBUTES, QUEUE_ATTRIBUTES
+from inorder.errors import Reason
+
 API = ROOT / "docs/reference/api"
 PUBLIC = ("inorder", "inorder.bulk", "inorder.testing", "inorder.formats")
 ENTRY = re.compile(r"^\.\. (?:auto\w+|py:data):: (\w+)$", re.MULTILINE)
 MODULE = re.compile(r"^\.\. currentmodule:: ([\w.]+)$", re.MULTILINE)
+COMMANDS = list(commands())
+NAMES = [" ".join(path) for path, _ in COMMANDS]
 ATTRIBUTES_PAGE = ROOT / "docs/reference/attributes.md"
 
 
@@ -54,7 +56,7 @@ def test_every_error_has_its_entry_and_says_what_to_do() -> None:
     assert set(names) <= names_in_code(ROOT / "docs/reference/errors.md")
 
 
-@pytest.mark.parametrize(("path", "command"), commands(), ids=lambda each: " ".join(each) if isinstance(each, tuple) else "")
+@pytest.mark.parametrize(("path", "command"), COMMANDS, ids=NAMES)
 def test_every_command_and_option_has_its_entry_and_an_example(path: tuple[str, ...], command: click.Command) -> None:
     page = (ROOT / "docs/reference/command.md").read_text(encoding="utf-8")
     assert command.help, "say what the command does"

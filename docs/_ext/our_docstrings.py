@@ -18,8 +18,11 @@ PARAGRAPH = re.compile(r"^(Raises|Returns|Yields)(, [^:]*)?: (.*)$")
 SECTION = re.compile(r"^(Raises|Returns|Yields):$")
 ERRORS = re.compile(
     r"(?<![\w.`~])("
-    + "|".join(name for name in inorder.__all__ if isinstance(getattr(inorder, name), type)
-               and issubclass(getattr(inorder, name), inorder.InorderError))
+    + "|".join(
+        name
+        for name in inorder.__all__
+        if isinstance(getattr(inorder, name), type) and issubclass(getattr(inorder, name), inorder.InorderError)
+    )
     + r")\b"
 )
 

@@ -4,9 +4,9 @@ Where a page has the line
 
     <!-- shown here --> [its title](../PAGE.md)
 
-the site has the text of PAGE.md instead, without its title, and a reader of the plain file has the link. The comment may
-name the heading before which the text ends: `<!-- shown here, up to "Read on" -->`. Links to pages of the root, there
-and in all other pages, are turned to where the site has them.
+the site has the text of PAGE.md instead, without its title, and a reader of the plain file has the link. The comment
+may name the heading before which the text ends: `<!-- shown here, up to "Read on" -->`. Links to pages of the root,
+there and in all other pages, are turned to where the site has them.
 """
 
 from __future__ import annotations

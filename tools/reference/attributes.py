@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from inorder.attributes import MANAGER_ATTRIBUTES, QUEUE_ATTRIBUTES, Attribute, QueueAttributes, QueueType, define_queue
+from inorder.attributes import MANAGER_ATTRIBUTES, QUEUE_ATTRIBUTES, Attribute, QueueType, define_queue
 
 from .markdown import code, codes, page, table
 
@@ -86,6 +86,8 @@ def _of_type(kind: QueueType) -> str:
         for name in QUEUE_ATTRIBUTES
         if name not in ("type", *lacks) and getattr(other, name) != getattr(local, name)
     ]
-    return "* " + f"**{kind}**: " + "; ".join(
-        [f"defaults: {', '.join(differs)}" if differs else "the same defaults", f"has no {codes(lacks)}"]
+    return (
+        "* "
+        + f"**{kind}**: "
+        + "; ".join([f"defaults: {', '.join(differs)}" if differs else "the same defaults", f"has no {codes(lacks)}"])
     )

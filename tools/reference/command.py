@@ -93,10 +93,13 @@ def parameters(command: click.Command) -> str:
 def text_of(command: click.Command) -> str:
     """The help of a command as paragraphs; what it sets by hand stays as it is."""
     paragraphs = inspect.cleandoc(command.help or "").partition("\f")[0].split("\n\n")
-    return "\n\n".join(
-        f"```text\n{each.partition(chr(10))[2]}\n```" if each.startswith("\b") else sentence(escaped(" ".join(each.split())))
-        for each in paragraphs
-    )
+    return "\n\n".join(map(_paragraph, paragraphs))
+
+
+def _paragraph(text: str) -> str:
+    if text.startswith("\b\n"):
+        return f"```text\n{text[2:]}\n```"
+    return sentence(escaped(" ".join(text.split())))
 
 
 def escaped(text: str) -> str:
@@ -120,8 +123,8 @@ def _values(parameter: click.Parameter) -> str:
     if isinstance(parameter.type, click.Choice):
         return codes(map(str, parameter.type.choices))
     if isinstance(parameter, click.Option):
-        repeated = ", repeatable" if parameter.multiple else ""
-        return "" if parameter.is_flag or parameter.count else code(parameter.make_metavar(click.Context(app))) + repeated
+        metavar = code(parameter.make_metavar(click.Context(app)))
+        return "" if parameter.is_flag or parameter.count else metavar + (", repeatable" if parameter.multiple else "")
     return "several" if parameter.nargs == -1 else ""
 
 

@@ -62,9 +62,9 @@ with inorder.connect() as qm:
 The command ends with status 1 for a condition of the queue, 2 for a caller's mistake, 3 for trouble with the store."""
 
 REASONS = """\
-A reason is an `inorder.Reason`, an integer with a name. Those up to 8999 are IBM MQ's, under MQ's names without `MQRC_`;
-those from 9001 are our own. *Comes as* is the [error](errors.md) that carries it; *warning* means that the call is done
-and its result says so. A reason without either is MQ's, and no call here has a use for it yet."""
+A reason is an `inorder.Reason`, an integer with a name. Those up to 8999 are IBM MQ's, under MQ's names without
+`MQRC_`; those from 9001 are our own. *Comes as* is the [error](errors.md) that carries it; *warning* means that the
+call is done and its result says so. A reason without either is MQ's, and no call here has a use for it yet."""
 
 
 def classes() -> list[type[InorderError]]:
@@ -143,5 +143,3 @@ def used() -> set[str]:
         for reason in reasons_in(ast.parse(path.read_text(encoding="utf-8")))
         if reason in Reason.__members__
     }
-
-
