@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inorder
-from inorder import Flags
+from inorder import Flags, Message
 
 from .svg import MARGIN, WIDTH, Picture
 
@@ -32,8 +32,8 @@ def read() -> tuple[list[str], list[str]]:
     with inorder.connect() as qm:
         qm.create_queue("Q")
         for name, group, sequence_number, offset, flags in ARRIVALS:
-            where = {"group_id": group.encode(), "sequence_number": sequence_number} if group else {}
-            qm.put("Q", name.encode(), flags=flags, offset=offset, **where)
+            member = Message(name.encode(), flags=flags, offset=offset, sequence_number=sequence_number)
+            qm.put("Q", member.replace(group_id=group.encode()) if group else member)
         physical, logical = qm.browse("Q"), qm.browse("Q", logical=True)
         return [message.body.decode() for message in physical], [message.body.decode() for message in logical]
 
