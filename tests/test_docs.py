@@ -13,14 +13,15 @@ import inorder
 from inorder import InorderError, errors
 
 FIRST = ROOT / "README.md"
-WITH_EXAMPLES = [page for page in PAGES if runs(page) and (page == FIRST or not needs_spark(page))]
+ELSEWHERE = {page for page in PAGES if page != FIRST and needs_spark(page)} | {ROOT / "examples/README.md"}
+WITH_EXAMPLES = [page for page in PAGES if runs(page) and page not in ELSEWHERE]
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
 PICTURE = re.compile(r"<img [^>]*src=\"([^\"]+)\"")
 
 
 @pytest.mark.parametrize("page", WITH_EXAMPLES, ids=name_of)
 def test_the_examples_run_one_after_the_other(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In a folder of their own: a later one finds the files that an earlier one made. Spark's: tests/spark."""
+    """In a folder of their own: a later one finds the files that an earlier one made. Others: tests/spark, tests/test_examples.py."""
     monkeypatch.chdir(tmp_path)
     run_page(page, tmp_path, spark=False)
 

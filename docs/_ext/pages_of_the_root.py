@@ -19,6 +19,14 @@ from sphinx.application import Sphinx
 
 SHOWN = re.compile(r'^<!-- shown here(?:, up to "(?P<end>[^"]+)")? --> \[[^]]*\]\((?P<page>[^)]+)\)$', re.MULTILINE)
 LINK = re.compile(r"(\]\(|<img [^>]*src=\")([^)#\"\s]+)")
+# What the site shows of the repository, and where.
+PAGES = {
+    "README.md": "index.md",
+    "CHANGELOG.md": "project/changelog.md",
+    "CONTRIBUTING.md": "project/contributing.md",
+    "SECURITY.md": "project/security.md",
+    "examples/README.md": "how-to/examples.md",
+}
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
@@ -58,13 +66,12 @@ def turned(text: str, origin: Path, here: Path, site: Path) -> str:
         if "://" in found[2]:
             return found[0]
         target = (origin / found[2]).resolve()
-        if target.parent == site.parent and (page := page_of(target, site)).exists():
-            target = page
-        return found[1] + os.path.relpath(target, here)
+        if target.is_relative_to(site):
+            return found[1] + os.path.relpath(target, here)
+        if (page := site / PAGES.get(target.relative_to(site.parent).as_posix(), "-")).exists():
+            return found[1] + os.path.relpath(page, here)
+        scheme = "path:" if found[1] == "](" and target.is_file() else ""  # MyST: this file, as it is
+        return found[1] + scheme + os.path.relpath(target, here)
 
     return LINK.sub(link, text)
 
-
-def page_of(root_page: Path, site: Path) -> Path:
-    """Where the site shows a page of the root."""
-    return site / ("index.md" if root_page.name == "README.md" else f"project/{root_page.stem.lower()}.md")
