@@ -25,6 +25,8 @@ extensions = [
 ]
 exclude_patterns = ["_ext"]
 default_role = "code"  # in our docstrings `this` is code
+highlight_language = "text"
+smartquotes = False  # --store is no dash
 nitpicky = True
 # Annotations name types of other packages, and inner ones of ours, which have no page.
 nitpick_ignore_regex = [("py:(class|data|obj)", ".*")]

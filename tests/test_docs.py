@@ -21,7 +21,7 @@ PICTURE = re.compile(r"<img [^>]*src=\"([^\"]+)\"")
 
 @pytest.mark.parametrize("page", WITH_EXAMPLES, ids=name_of)
 def test_the_examples_run_one_after_the_other(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In a folder of their own: a later one finds the files that an earlier one made. Others: tests/spark, tests/test_examples.py."""
+    """In a folder of their own: a later one finds the files that an earlier one made. Others have their tests."""
     monkeypatch.chdir(tmp_path)
     run_page(page, tmp_path, spark=False)
 
@@ -39,9 +39,7 @@ def test_commands_on_a_page_can_be_given(page: Path) -> None:
             pytest.fail(f"inorder {' '.join(arguments)}: {error.format_message()}")
 
 
-@pytest.mark.parametrize(
-    "arguments", [["fly"], ["queue", "create"], ["queue", "list", "--colour"], ["get", "A", "B"]]
-)
+@pytest.mark.parametrize("arguments", [["fly"], ["queue", "create"], ["queue", "list", "--colour"], ["get", "A", "B"]])
 def test_the_check_refuses_a_command_that_cannot_be_given(arguments: list[str]) -> None:
     with pytest.raises(click.ClickException):
         parse(arguments)

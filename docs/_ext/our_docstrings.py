@@ -48,7 +48,7 @@ def rewritten(lines: list[str]) -> Iterator[str]:
             yield from ["", f":{found[1]}:"]
             yield from entries(rest)
         else:
-            yield linked(line) if line.startswith("Raises ") else line
+            yield linked(line) if "Raises" in line else line
 
 
 def until_blank(rest: Iterator[str]) -> Iterator[str]:

@@ -74,4 +74,3 @@ def turned(text: str, origin: Path, here: Path, site: Path) -> str:
         return found[1] + scheme + os.path.relpath(target, here)
 
     return LINK.sub(link, text)
-

@@ -8,8 +8,8 @@ from inorder.attributes import MANAGER_ATTRIBUTES, QUEUE_ATTRIBUTES, Attribute, 
 
 from .markdown import code, codes, page, table
 
-HEADINGS = ("attribute", "in MQ", "values", "default", "changed by", "meaning")
-CHANGED_BY = {"create": "nobody", "alter": "alter", "set": "alter, or set through a handle"}
+HEADINGS = ("attribute, in MQ", "meaning", "values", "default", "changed by")
+CHANGED_BY = {"create": "nobody", "alter": "alter", "set": "alter, set"}
 OTHER_TYPES: tuple[QueueType, ...] = ("model", "alias")
 
 QUEUES = """\
@@ -50,12 +50,11 @@ def attributes_table(attributes: Mapping[str, Attribute]) -> str:
 
 def _row(attribute: Attribute) -> tuple[str, ...]:
     return (
-        code(attribute.name),
-        attribute.mq_name or "",
+        code(attribute.name) + (f"<br>{attribute.mq_name}" if attribute.mq_name else ""),
+        attribute.doc,
         _values(attribute),
         _default(attribute),
         CHANGED_BY[attribute.changed_by],
-        attribute.doc,
     )
 
 
@@ -64,7 +63,7 @@ def _values(attribute: Attribute) -> str:
         return codes(attribute.choices)
     if attribute.kind == "boolean":
         return "`True`, `False`"
-    return attribute.allowed.replace("A-Z a-z 0-9 . / _ %", "`A-Z a-z 0-9 . / _ %`")
+    return attribute.allowed.replace("A-Z a-z 0-9 . / _ %", "`A-Z` `a-z` `0-9` `.` `/` `_` `%`")
 
 
 def _default(attribute: Attribute) -> str:

@@ -86,8 +86,8 @@ def parameters(command: click.Command) -> str:
     own = [each for each in command.get_params(click.Context(command)) if each.name not in EVERYWHERE]
     if not own:
         return ""
-    rows = [(_option(each), _values(each), _default(each), _meaning(each)) for each in own]
-    return table(("argument, option", "values", "default", "meaning"), rows)
+    rows = [(_option(each), _meaning(each), _values(each), _default(each)) for each in own]
+    return table(("argument, option", "meaning", "values", "default"), rows)
 
 
 def text_of(command: click.Command) -> str:
