@@ -76,14 +76,13 @@ def errors_page() -> str:
     parts = [ERRORS]
     for root, title in FAULTS.items():
         members = [each for each in classes() if issubclass(each, root)]
-        parts += [f"## {title}", table(("error", "reason", "when", "what to do"), map(_error_row, members))]
+        parts += [f"## {title}", table(("error, reason", "when", "what to do"), map(_error_row, members))]
     return page("Errors", *parts)
 
 
 def _error_row(kind: type[InorderError]) -> tuple[str, ...]:
     return (
-        code(kind.__name__),
-        f"{kind.reason.value} {kind.reason.name}",
+        f"{code(kind.__name__)}<br>{kind.reason.value} {kind.reason.name}",
         (inspect.getdoc(kind) or "").partition("\n")[0],
         REMEDIES[kind.__name__],
     )
