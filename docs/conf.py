@@ -5,6 +5,9 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from pygments.lexers.special import TextLexer
+from sphinx.application import Sphinx
+
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE / "_ext"), str(HERE.parent / "src")]
 
@@ -49,3 +52,7 @@ html_show_copyright = False
 # What is copied from a transcript is what was typed.
 copybutton_prompt_text = "$ "
 copybutton_line_continuation_character = "\\"
+
+
+def setup(app: Sphinx) -> None:
+    app.add_lexer("mqsc", TextLexer)  # nobody colours MQSC

@@ -8,9 +8,9 @@ from .svg import MARGIN, WIDTH, Picture
 LAYERS: tuple[tuple[str, str, str], ...] = (
     ("doors", "cli, testing, demo", "three"),
     ("Spark", "spark", "three"),
-    ("formats", "formats", "three"),
+    ("formats", "formats, mqsc", "three"),
     ("facade", "manager", "one"),
-    ("work", "groups, bulk, handle, keywords", "one"),
+    ("work", "groups, bulk, operating, handle, keywords", "one"),
     ("", "session, unit_of_work, events, waiting", "one"),
     ("stores", "stores: memory, sqlite", "two"),
     ("rules", "rules: lifecycle, ordering, grouping ...", "two"),

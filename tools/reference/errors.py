@@ -59,6 +59,8 @@ with inorder.connect() as qm:
         print(error.reason.value, error.reason_name, error.nearest)
 ```
 
+[Formats](api/formats.md) and [MQSC](api/mqsc.md) have errors of their own, for what files say that are read.
+
 The command ends with status 1 for a condition of the queue, 2 for a caller's mistake, 3 for trouble with the store."""
 
 REASONS = """\
