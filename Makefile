@@ -12,14 +12,14 @@ MADE_IN := $(shell sed -n 2p $(STAMP) 2>/dev/null)
 PYTHON ?= $(or $(MADE_WITH),python3)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo order test long check format mutants crash bench dist clean
+.PHONY: help setup demo order test long check docs reference format mutants crash bench dist clean
 
 ifneq ($(MADE_WITH) $(MADE_IN),$(PYTHON) $(CURDIR))
 .PHONY: $(STAMP)
 endif
 
 help:     ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' Makefile
 
 setup: $(STAMP)  ## make .venv with all that development needs (PYTHON=python3.12 chooses the interpreter)
 
@@ -44,6 +44,14 @@ check: setup     ## lint, format and types, without changing anything
 	$(RUN) -m ruff check .
 	$(RUN) -m ruff format --check .
 	$(RUN) -m mypy
+
+docs: setup      ## build the site into build/docs; a warning is an error
+	$(RUN) -m sphinx -q -W --keep-going -n docs build/docs
+	@echo 'See build/docs/index.html'
+
+reference: setup ## write the pages and pictures of docs/ that are made from the program
+	$(RUN) -m tools.reference
+	$(RUN) -m tools.pictures
 
 format: setup    ## sort the imports and format all code
 	$(RUN) -m ruff check --fix-only .
@@ -81,5 +89,5 @@ $(STAMP): pyproject.toml
 	@test '$(MADE_WITH) $(MADE_IN)' = '$(PYTHON) $(CURDIR)' || rm -rf $(VENV)
 	@echo 'Making $(VENV) with $(PYTHON) ...'
 	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); echo 'Is venv installed? apt install python3-venv' >&2; exit 1; }
-	@$(RUN) -m pip install --quiet --disable-pip-version-check --editable '.[dev,spark]'
+	@$(RUN) -m pip install --quiet --disable-pip-version-check --editable '.[dev,docs,spark]'
 	@printf '%s\n' '$(PYTHON)' '$(CURDIR)' > $@

@@ -1,4 +1,4 @@
-"""Benchmarks: each question of docs/benchmarks.md in a file of its own, answered beside its peers in one run.
+"""Benchmarks: each question of docs/explanation/benchmarks.md in a file, answered beside its peers in one run.
 
 `python -m benchmarks` runs them; see `benchmarks.__main__`. A newcomer reads `harness.py` (how rates are compared),
 `systems/__init__.py` (what a contestant can do), and one file of `questions`.

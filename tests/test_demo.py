@@ -37,9 +37,9 @@ def test_everything_is_as_documented(capsys: pytest.CaptureFixture[str]) -> None
 
 @pytest.mark.parametrize(("order", "asked"), readers.DOCUMENTED)
 def test_the_tables_in_the_docs_are_drawn_from_a_run(cast: Cast, order: OrderRule, asked: AskedOrder) -> None:
-    page = (Path(__file__).parents[1] / "docs" / "order.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[1] / "docs/explanation/order.md").read_text(encoding="utf-8")
     drawn = "\n".join(readers.table(readers.four_readers(cast, order, asked)))
-    assert drawn in page, f"paste into docs/order.md, {order} order, {asked}:\n{drawn}"
+    assert drawn in page, f"paste into docs/explanation/order.md, {order} order, {asked}:\n{drawn}"
 
 
 def test_what_differs_from_the_documents_is_told(

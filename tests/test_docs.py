@@ -5,43 +5,54 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import click
 import pytest
+from tests.pages import PAGES, ROOT, commands, name_of, needs_spark, parse, run_page, runs, typed
 
 import inorder
 from inorder import InorderError, errors
 
-ROOT = Path(__file__).parents[1]
-PAGES = sorted(
-    page
-    for page in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/*.md")]
-    if not page.is_relative_to(ROOT / "docs/spec")
-)
-NEEDS_SPARK = "inorder.spark"  # tests/spark/test_pages.py runs pages with such examples, all of them
-EXAMPLES = {
-    page: re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
-    for page in PAGES
-    if page != ROOT / "docs/spark.md"
-}
-WITH_EXAMPLES = [page for page, examples in EXAMPLES.items() if examples]
+FIRST = ROOT / "README.md"
+ELSEWHERE = {page for page in PAGES if page != FIRST and needs_spark(page)} | {ROOT / "examples/README.md"}
+WITH_EXAMPLES = [page for page in PAGES if runs(page) and page not in ELSEWHERE]
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
+PICTURE = re.compile(r"<img [^>]*src=\"([^\"]+)\"")
 
 
-@pytest.mark.parametrize("page", WITH_EXAMPLES, ids=lambda page: str(page.relative_to(ROOT)))
+@pytest.mark.parametrize("page", WITH_EXAMPLES, ids=name_of)
 def test_the_examples_run_one_after_the_other(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In a folder of their own: a later one finds the files that an earlier one made."""
+    """In a folder of their own: a later one finds the files that an earlier one made. Others have their tests."""
     monkeypatch.chdir(tmp_path)
-    for n, example in enumerate(EXAMPLES[page], 1):
-        if NEEDS_SPARK not in example:
-            exec(compile(example, f"<{page.name}, example {n}>", "exec"), {})
+    run_page(page, tmp_path, spark=False)
 
 
 def test_there_is_an_example_on_the_first_page() -> None:
-    assert EXAMPLES[ROOT / "README.md"]
+    assert runs(FIRST)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_commands_on_a_page_can_be_given(page: Path) -> None:
+    for arguments in commands(page):
+        try:
+            parse(arguments)
+        except click.ClickException as error:
+            pytest.fail(f"inorder {' '.join(arguments)}: {error.format_message()}")
+
+
+@pytest.mark.parametrize("arguments", [["fly"], ["queue", "create"], ["queue", "list", "--colour"], ["get", "A", "B"]])
+def test_the_check_refuses_a_command_that_cannot_be_given(arguments: list[str]) -> None:
+    with pytest.raises(click.ClickException):
+        parse(arguments)
+
+
+def test_what_a_console_block_shows_is_split_from_what_is_typed() -> None:
+    assert [tuple(one) for one in typed("$ a \\\n  b\n1\n2\n$ c\n")] == [("a   b", "1\n2\n"), ("c", "")]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_links_lead_somewhere(page: Path) -> None:
-    links = LINK.findall(page.read_text(encoding="utf-8"))
+    text = page.read_text(encoding="utf-8")
+    links = LINK.findall(text) + PICTURE.findall(text)
     local = [link for link in links if "://" not in link]
     missing = [link for link in local if not (page.parent / link).exists()]
     assert not missing, f"{page.name} links to what is not there: {missing}"
@@ -55,7 +66,7 @@ def test_the_public_names_are_there_and_all_errors_among_them() -> None:
 
 def test_the_page_on_files_names_all_tables_of_a_store() -> None:
     schema = (ROOT / "src/inorder/stores/sqlite/schema.sql").read_text(encoding="utf-8")
-    page = (ROOT / "docs/files.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs/reference/files.md").read_text(encoding="utf-8")
     inside = page.partition("## What is inside")[2].partition("\n## ")[0]
     told = re.findall(r"`(\w+)`", "".join(line.split("|")[1] for line in inside.splitlines() if line[:3] == "| `"))
     assert sorted(told) == sorted(re.findall(r"^CREATE TABLE (\w+)", schema, re.MULTILINE))

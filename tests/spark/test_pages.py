@@ -4,26 +4,22 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 from pyspark.sql.types import StructField
+from tests.pages import PAGES, ROOT, blocks, commands, name_of, needs_spark, run_page
 
 from inorder.cli.pipeline import pipeline
 from inorder.spark import spark_schema
 from inorder.spark.options import OPTIONS, Option
 
-ROOT = Path(__file__).parents[2]
-GUIDE = ROOT / "docs/spark.md"
-EXAMPLE = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
-WITH_SPARK = [
-    str(page.relative_to(ROOT))
-    for page in sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
-    if any("inorder.spark" in example for example in EXAMPLE.findall(page.read_text(encoding="utf-8")))
-]
+GUIDE = ROOT / "docs/reference/spark.md"
+WITH_PROGRAMS = [page for page in PAGES if any(of == "python" and "inorder.spark" in text for of, text in blocks(page))]
+WITH_COMMANDS = [page for page in PAGES if needs_spark(page) and page not in WITH_PROGRAMS]
 SECONDS_MAX = 600
 RUN = """
 import re, sys
@@ -39,11 +35,11 @@ for number, example in enumerate(re.findall(r"^```python\\n(.*?)^```", page, re.
 """
 
 
-@pytest.mark.parametrize("page", WITH_SPARK)
-def test_the_examples_run_one_after_the_other(page: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("page", WITH_PROGRAMS, ids=name_of)
+def test_the_examples_run_one_after_the_other(page: Path, tmp_path: Path) -> None:
     """In a process of their own, for Spark's JVM works in the folder in which it began."""
     ran = subprocess.run(
-        [sys.executable, "-c", RUN, str(ROOT / page)],
+        [sys.executable, "-c", RUN, str(page)],
         cwd=tmp_path,
         env=os.environ | {"PYSPARK_PYTHON": sys.executable},
         stdin=subprocess.DEVNULL,
@@ -53,6 +49,12 @@ def test_the_examples_run_one_after_the_other(page: str, tmp_path: Path) -> None
         check=False,
     )
     assert ran.returncode == 0, ran.stderr[-5000:]
+
+
+@pytest.mark.parametrize("page", WITH_COMMANDS, ids=name_of)
+def test_what_is_typed_gives_what_is_shown(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    run_page(page, tmp_path, spark=True)
 
 
 def table(page: Path, *, below: str) -> dict[str, list[str]]:
@@ -88,10 +90,13 @@ def test_the_columns_are_all_in_the_guide_with_their_types() -> None:
     assert told == [shown(field) for field in spark_schema()]
 
 
-def test_the_commands_of_the_pages_can_be_given() -> None:
-    text = "".join((ROOT / page).read_text(encoding="utf-8").replace("\\\n", "") for page in WITH_SPARK)
-    commands = re.findall(r"^inorder pipeline (.*)$", text, re.MULTILINE)
-    given = [shlex.split(command, comments=True) for command in commands]
-    for name, *arguments in given:
-        pipeline.commands[name].make_context(name, arguments)
-    assert {name for name, *_ in given} == set(pipeline.commands)
+def test_the_commands_of_the_pipeline_are_all_in_the_guide() -> None:
+    given = {arguments[1] for arguments in commands(GUIDE) if arguments[0] == "pipeline"}
+    assert given == set(pipeline.commands)
+
+
+@pytest.mark.parametrize("module", ["inorder.spark", "inorder.spark.jobs"])
+def test_every_public_name_has_its_entry(module: str) -> None:
+    page = (ROOT / "docs/reference/api/spark.md").read_text(encoding="utf-8")
+    entries = set(re.findall(r"^\.\. auto\w+:: (\w+)$", page, re.MULTILINE))
+    assert not set(import_module(module).__all__) - entries, "add .. auto...:: directives"

@@ -21,7 +21,13 @@ from .running import NO, Command, Group, Run, queue_names, takes_store, tells_js
 
 F = TypeVar("F", bound=Callable[..., Any])
 EXTRAS = ("pyspark", "pyarrow", "matplotlib")
-ORDER = click.option("--order", type=click.Choice(("logical", "physical")), default="logical", show_default=True)
+ORDER = click.option(
+    "--order",
+    type=click.Choice(("logical", "physical")),
+    default="logical",
+    show_default=True,
+    help="Groups together, or every message in its place.",
+)
 JOIN = click.option("--join-segments", is_flag=True, help="The segments of a message become one row.")
 OVERWRITE = click.option("--overwrite", is_flag=True, help="What is in the target folder goes.")
 PARALLEL = click.option("--partitions", default=2, show_default=True, metavar="N", help="Tasks that read side by side.")
@@ -115,7 +121,9 @@ def on_archive(function: F) -> F:
 )
 @ORDER
 @JOIN
-@click.option("--messages-per-batch", default=100_000, show_default=True, metavar="N")
+@click.option(
+    "--messages-per-batch", default=100_000, show_default=True, metavar="N", help="In one batch of Spark, at most."
+)
 @PARALLEL
 @click.option("--checkpoint", metavar="FOLDER", help="Default: _checkpoint in the archive.")
 @click.option("--follow", is_flag=True, help="Go on for messages to come, until Ctrl-C.")
@@ -139,12 +147,23 @@ def drain(run: Run, jobs: Any, spark: Any, queue: str, archive: str, **options: 
 )
 @click.argument("source")
 @QUEUE
-@click.option("--format", required=True, type=click.Choice(("parquet", "json", "csv", "files", "dmpmqmsg")))
+@click.option(
+    "--format",
+    required=True,
+    type=click.Choice(("parquet", "json", "csv", "files", "dmpmqmsg")),
+    help="Tables, a folder of files, or texts of dmpmqmsg.",
+)
 @click.option("--transaction", metavar="NAME", help="A second load under this name puts nothing.")
-@click.option("--application", default="load", show_default=True, metavar="NAME")
+@click.option("--application", default="load", show_default=True, metavar="NAME", help="Whose transaction it is.")
 @click.option("--group-by", metavar="COLUMN", help="Of tables: equal values make a group.")
 @click.option("--order-by", metavar="COLUMN", help="Of tables: the order of the puts.")
-@click.option("--bad-rows", default="fail", show_default=True, metavar="fail|queue:NAME")
+@click.option(
+    "--bad-rows",
+    default="fail",
+    show_default=True,
+    metavar="fail|queue:NAME",
+    help="What becomes of rows that are no message.",
+)
 @click.option(
     "--split", metavar="RULE", help="Of files: delimiter:\\\\n (the default), size:65536, regex:PATTERN, whole."
 )
@@ -213,7 +232,7 @@ def audit(run: Run, jobs: Any, spark: Any, archive: str, output: str, **options:
 @ARCHIVE
 @QUEUE
 @click.option("--transaction", required=True, metavar="NAME", help="A second replay under this name puts nothing.")
-@click.option("--application", default="replay", show_default=True, metavar="NAME")
+@click.option("--application", default="replay", show_default=True, metavar="NAME", help="Whose transaction it is.")
 @click.option("--where", metavar="CONDITION", help="Which messages: a condition in SQL.")
 @ORDER
 @on_store
@@ -226,7 +245,13 @@ def replay(run: Run, jobs: Any, spark: Any, archive: str, queue: str, **options:
 @pipeline.command("unload", example="inorder pipeline unload archive/ files/")
 @ARCHIVE
 @click.argument("target")
-@click.option("--format", type=click.Choice(("files", "dmpmqmsg")), default="files", show_default=True)
+@click.option(
+    "--format",
+    type=click.Choice(("files", "dmpmqmsg")),
+    default="files",
+    show_default=True,
+    help="The files that were put, or texts of dmpmqmsg.",
+)
 @click.option("--existing", type=click.Choice(("refuse", "same", "replace")), help="Of files; default: same.")
 @click.option("--order", type=click.Choice(("logical", "physical")), help="Of dmpmqmsg texts; default: logical.")
 @on_archive

@@ -81,7 +81,14 @@ def takes_attributes(function: F) -> F:
 
 @queue.command("create", example="inorder queue create ORDERS --order commit --read-order strict --store orders.db")
 @click.argument("name")
-@click.option("--type", "kind", type=click.Choice(tuple(MAKERS)), default="local", show_default=True)
+@click.option(
+    "--type",
+    "kind",
+    type=click.Choice(tuple(MAKERS)),
+    default="local",
+    show_default=True,
+    help=QUEUE_ATTRIBUTES["type"].doc,
+)
 @takes_attributes
 @takes_store
 def create(run: Run, name: str, kind: str, changes: dict[str, Any]) -> None:

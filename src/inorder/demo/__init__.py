@@ -30,7 +30,7 @@ def main() -> int:
     """Runs the demonstration; 0 if everything was as documented."""
     screen = Screen()
     print("Checked as it runs against two documents: 'Logical and physical ordering' of")
-    print("WebSphere MQ, and the disclosure IPCOM000015719D. docs/order.md explains.")
+    print("WebSphere MQ, and the disclosure IPCOM000015719D. docs/explanation/order.md explains.")
     try:
         with Cast(EARLY) as cast:
             print(f"Several processes work on one file, {cast.path}.", flush=True)

@@ -16,8 +16,8 @@ lines of data, and by custom an empty line.
     S "Hello"                                                data as characters; ~" and ~~ stand for " and ~
     T Hello                                                  data as a line of text, and a line's end
 
-docs/formats.md names where each of this is documented. What is not documented, or has no place in a `Message`, is
-refused with its line: nothing is guessed, nothing left out.
+docs/reference/formats.md names where each of this is documented. What is not documented, or has no place in a
+`Message`, is refused with its line: nothing is guessed, nothing left out.
 """
 
 from __future__ import annotations

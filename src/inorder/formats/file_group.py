@@ -201,6 +201,8 @@ def _changed(path: str) -> FileChanged:
 class Rebuilder:
     """Writes one file back; gone if it is not finished.
 
+    ::
+
         with Rebuilder(manifest, target) as file:
             for body in bodies:
                 file.add(body)

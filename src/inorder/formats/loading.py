@@ -127,7 +127,7 @@ def load_folder(
         store: the path of the store, a file.
         queue: a local queue that is there; `QUEUE.TICKETS` and `QUEUE.LOADED` are made where they are missing.
         root, patterns, exclude: which files, as `folder`.
-        rule, chunk, record_max, record_format, **fields: as `put_file`.
+        rule, chunk, record_max, record_format, fields: as `put_file`.
         processes: how many load at the same time, 1 to 256.
         attempts: how often a file is tried, from 1, before it is given up; a process that dies counts.
         wait_others: seconds to wait until processes of an earlier call, which died, have ended, too.

@@ -206,18 +206,12 @@ def adds_backout(before: State, after: State) -> bool:
     return before in (GET_UNCONFIRMED, BROWSE_GET_UNCONFIRMED) and after in (UNLOCKED, LOCKED)
 
 
-def diagram() -> str:
-    """The table as a Mermaid state diagram, for the docs: every step that changes a state."""
-    edges: dict[tuple[str, str], list[str]] = {}
+def changes() -> dict[tuple[State, State], list[str]]:
+    """What leads from one state to another, in words: every step of the table that changes a state, for pictures."""
+    edges: dict[tuple[State, State], list[str]] = {}
     for (event, state), cell in TABLE.items():
         for one, note in ((cell.none, ""), (cell.right, ", with its lock")):
             if one.to is None or (note and cell.right == cell.none) or one.to is state:
                 continue
-            labels = edges.setdefault((_node(state, "start"), _node(one.to, "deleted")), [])
-            labels.append(event.value + note)
-    lines = [f"    {a} --> {b}: {'<br/>'.join(labels)}" for (a, b), labels in edges.items()]
-    return "\n".join(["stateDiagram-v2", *lines])
-
-
-def _node(state: State, absent: str) -> str:
-    return "[*]" if state is ABSENT and absent else state.name.capitalize()
+            edges.setdefault((state, one.to), []).append(event.value + note)
+    return edges

@@ -1,0 +1,58 @@
+"""The site: `make docs` builds it into build/docs. The pages are plain Markdown and read well without it, too."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from pygments.lexers.special import TextLexer
+from sphinx.application import Sphinx
+
+HERE = Path(__file__).parent
+sys.path[:0] = [str(HERE / "_ext"), str(HERE.parent / "src")]
+
+from inorder import __version__  # noqa: E402 - of this folder, also where another release is installed
+
+project = "inorder"
+author = "the authors of inorder"
+copyright = author
+release = __version__
+
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+    "sphinx_copybutton",
+    "pages_of_the_root",
+    "our_docstrings",
+]
+exclude_patterns = ["_ext"]
+default_role = "code"  # in our docstrings `this` is code
+highlight_language = "text"
+smartquotes = False  # --store is no dash
+nitpicky = True
+# Annotations name types of other packages, and inner ones of ours, which have no page.
+nitpick_ignore_regex = [("py:(class|data|obj)", ".*")]
+
+myst_heading_anchors = 4
+myst_enable_extensions = ["colon_fence"]
+
+autodoc_member_order = "bysource"
+autodoc_typehints = "signature"
+autodoc_preserve_defaults = True
+napoleon_numpy_docstring = False
+
+html_theme = "furo"
+html_title = f"inorder {release}"
+html_static_path = ["_static"]
+html_css_files = ["wide.css"]
+html_copy_source = False
+html_show_copyright = False
+
+# What is copied from a transcript is what was typed.
+copybutton_prompt_text = "$ "
+copybutton_line_continuation_character = "\\"
+
+
+def setup(app: Sphinx) -> None:
+    app.add_lexer("mqsc", TextLexer)  # nobody colours MQSC

@@ -1,0 +1,51 @@
+"""The committed pictures are what the tool draws, and they show what the program says."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from tests.test_layers import LAYERS
+from tools.pictures import FOLDER, PICTURES
+from tools.pictures.lifecycle import routes
+from tools.pictures.svg import WIDTH
+
+from inorder.rules.lifecycle import changes
+
+SMALLEST = 13  # units: at 343 of 480 pixels, the width of a phone, still 9 pixels
+
+
+def texts(picture: str) -> list[str]:
+    return re.findall(r"<text[^>]*>([^<]*)</text>", picture)
+
+
+@pytest.mark.parametrize("path", PICTURES, ids=lambda path: path.name)
+def test_a_picture_is_what_the_tool_draws(path: Path) -> None:
+    assert path.read_text(encoding="utf-8") == PICTURES[path](), f"{path.name} is stale: make reference"
+
+
+def test_there_is_no_other_picture() -> None:
+    assert sorted(FOLDER.iterdir()) == sorted(PICTURES)
+
+
+@pytest.mark.parametrize("path", PICTURES, ids=lambda path: path.name)
+def test_a_picture_can_be_read_on_a_phone_and_loads_nothing(path: Path) -> None:
+    picture = path.read_text(encoding="utf-8")
+    assert f'viewBox="0 0 {WIDTH} ' in picture
+    sizes = re.findall(r"font(?:-size)?: (\d+)px", picture)
+    assert min(map(int, sizes), default=0) >= SMALLEST
+    assert re.findall(r"https?://[^\"]*", picture) == ["http://www.w3.org/2000/svg"]
+
+
+def test_the_life_cycle_shows_every_transition_of_the_table() -> None:
+    assert set(routes()) == set(changes()), "give the new edge its route in tools/pictures/lifecycle.py"
+    drawn = " ".join(text.strip() for text in texts((FOLDER / "lifecycle.svg").read_text(encoding="utf-8")))
+    for events in changes().values():
+        assert all(event in drawn for event in events)
+
+
+def test_the_layers_are_all_in_the_picture() -> None:
+    drawn = " ".join(texts((FOLDER / "layers.svg").read_text(encoding="utf-8")))
+    small = {"", "__main__", "clock", "housekeeping"}
+    assert not {name for names in LAYERS for name in names if name not in drawn} - small

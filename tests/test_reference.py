@@ -1,0 +1,86 @@
+"""The generated pages of the reference are what the program says, and nothing lacks its entry."""
+
+from __future__ import annotations
+
+import importlib
+import re
+from pathlib import Path
+
+import click
+import pytest
+from tools.reference import PAGES, ROOT
+from tools.reference.command import commands, example_of
+from tools.reference.errors import COMES_AS, classes, raised, used
+from tools.reference.remedies import REMEDIES
+
+from inorder.attributes import MANAGER_ATTRIBUTES, QUEUE_ATTRIBUTES
+from inorder.errors import Reason
+
+API = ROOT / "docs/reference/api"
+PUBLIC = ("inorder", "inorder.bulk", "inorder.testing", "inorder.formats", "inorder.mqsc")
+ENTRY = re.compile(r"^\.\. (?:auto\w+|py:data):: (\w+)$", re.MULTILINE)
+MODULE = re.compile(r"^\.\. currentmodule:: ([\w.]+)$", re.MULTILINE)
+COMMANDS = list(commands())
+NAMES = [" ".join(path) for path, _ in COMMANDS]
+ATTRIBUTES_PAGE = ROOT / "docs/reference/attributes.md"
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+def test_a_generated_page_is_what_the_program_says(path: Path) -> None:
+    made = PAGES[path]()
+    assert path.read_text(encoding="utf-8") == made, f"{path.name} is stale: make reference"
+
+
+def names_in_code(page: Path) -> set[str]:
+    """What stands as code in the first or second cell of a table."""
+    rows = [line.split("|") for line in page.read_text(encoding="utf-8").splitlines() if line.startswith("| ")]
+    return {name for row in rows for cell in row[1:3] for name in re.findall(r"`([^`]+)`", cell)}
+
+
+def test_every_attribute_has_its_entry() -> None:
+    assert {*QUEUE_ATTRIBUTES, *MANAGER_ATTRIBUTES} <= names_in_code(ATTRIBUTES_PAGE)
+
+
+def test_every_reason_has_its_entry() -> None:
+    assert {reason.name for reason in Reason} <= names_in_code(ROOT / "docs/reference/reasons.md")
+
+
+def test_every_reason_that_the_program_uses_says_how_it_comes() -> None:
+    told = {*COMES_AS, *raised()}
+    assert not used() - told, "say in COMES_AS, tools/reference/errors.py, with which error, or as a warning"
+
+
+def test_every_error_has_its_entry_and_says_what_to_do() -> None:
+    names = [kind.__name__ for kind in classes()[1:]]
+    assert sorted(REMEDIES) == sorted(names), "say in tools/reference/remedies.py what to do about a new error"
+    assert set(names) <= names_in_code(ROOT / "docs/reference/errors.md")
+
+
+@pytest.mark.parametrize(("path", "command"), COMMANDS, ids=NAMES)
+def test_every_command_and_option_has_its_entry_and_an_example(path: tuple[str, ...], command: click.Command) -> None:
+    page = (ROOT / "docs/reference/command.md").read_text(encoding="utf-8")
+    assert command.help, "say what the command does"
+    assert example_of(command).startswith("inorder"), "its help ends with an example"
+    if len(path) > 1:
+        assert f"\n{'#' * len(path)} {' '.join(path)}\n" in page
+    for parameter in command.get_params(click.Context(command)):
+        if isinstance(parameter, click.Option) and not {"--help", "--version"} & {*parameter.opts}:
+            assert f"`{parameter.opts[0]}`" in page
+            assert parameter.help, f"say what {parameter.opts[0]} of {' '.join(path)} is for"
+
+
+def entries() -> dict[str, set[str]]:
+    """The names with an entry in the API's pages, by their module."""
+    found: dict[str, set[str]] = {}
+    for page in API.glob("*.md"):
+        parts = MODULE.split(page.read_text(encoding="utf-8"))
+        for module, text in zip(parts[1::2], parts[2::2], strict=True):
+            found.setdefault(module, set()).update(ENTRY.findall(text))
+    return found
+
+
+@pytest.mark.parametrize("module", PUBLIC)
+def test_every_public_name_has_its_entry(module: str) -> None:
+    elsewhere = {"QueueAttributes", "ManagerAttributes"} if module == "inorder" else set()  # on a page of their own
+    missing = set(importlib.import_module(module).__all__) - entries()[module] - elsewhere
+    assert not missing, f"add .. auto...:: directives for {sorted(missing)} to a page of docs/reference/api"

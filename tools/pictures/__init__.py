@@ -1,0 +1,25 @@
+"""The pictures of docs/pictures, as SVG.
+
+`make reference` writes them; tests/test_pictures.py fails when one is not what is drawn here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import MappingProxyType
+
+from . import architecture, lifecycle, order, readers, sequences
+
+FOLDER = Path(__file__).parents[2] / "docs/pictures"
+PICTURES: Mapping[Path, Callable[[], str]] = MappingProxyType(
+    {
+        FOLDER / "order.svg": order.draw,
+        FOLDER / "lifecycle.svg": lifecycle.draw,
+        FOLDER / "readers.svg": readers.draw,
+        FOLDER / "layers.svg": architecture.draw_layers,
+        FOLDER / "processes.svg": architecture.draw_processes,
+        FOLDER / "call.svg": sequences.draw_call,
+        FOLDER / "exactly-once.svg": sequences.draw_batch,
+    }
+)

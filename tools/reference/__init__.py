@@ -1,0 +1,24 @@
+"""The generated pages of docs/reference: attributes, errors, reason codes and the command.
+
+`make reference` writes them; tests/test_reference.py fails when one is not what the program says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import MappingProxyType
+
+from .attributes import attributes_page
+from .command import command_page
+from .errors import errors_page, reasons_page
+
+ROOT = Path(__file__).parents[2]
+PAGES: Mapping[Path, Callable[[], str]] = MappingProxyType(
+    {
+        ROOT / "docs/reference/attributes.md": attributes_page,
+        ROOT / "docs/reference/command.md": command_page,
+        ROOT / "docs/reference/errors.md": errors_page,
+        ROOT / "docs/reference/reasons.md": reasons_page,
+    }
+)
