@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from .. import __version__
+from .browsing import browse
 from .claims import claim
 from .getting import get
 from .moving import copy, move
@@ -16,6 +17,7 @@ from .scripts import mqsc
 from .showing import demo, scenarios
 from .units import lock, unit
 from .upkeep import backup, check
+from .watching import watch
 
 HELP = """A message queue manager that keeps its promises about order.
 
@@ -30,5 +32,5 @@ def app() -> None:
     """The root of the commands."""
 
 
-for command in (queue, put, get, move, copy, unit, lock, claim, check, backup, mqsc, pipeline, demo, scenarios):
+for command in (queue, put, get, browse, watch, move, copy, unit, lock, claim, check, backup, mqsc, pipeline, demo, scenarios):
     app.add_command(command)

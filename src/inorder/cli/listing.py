@@ -20,7 +20,10 @@ from .records import record_of
 GENERATED_ID = b"AMQ "
 NAME_WIDTH = 24
 NARROW = 100  # columns: a terminal that has fewer is shown less
-COLOURS = "cyan magenta green yellow blue bright_red bright_cyan bright_magenta bright_green bright_yellow".split()
+COLOURS = (
+    "dark_orange deep_sky_blue1 spring_green2 orchid gold1 light_salmon1 medium_purple1 turquoise2 chartreuse2 "
+    "hot_pink steel_blue1 khaki1 indian_red1 aquamarine1 plum2 light_sky_blue1"
+).split()
 STATE_STYLES: Mapping[SightState, str] = {
     "available": "dim",
     "delayed": "blue",
@@ -29,6 +32,7 @@ STATE_STYLES: Mapping[SightState, str] = {
     "locked": "red",
     "claimed": "cyan",
 }
+STEADY_WIDTHS = {"place": 7, "group": 8, "seq": 7, "segment": 10, "state": 16, "age": 6, "size": 5}
 RIGHT = ("place", "seq", "priority", "age", "size")
 
 
@@ -42,11 +46,10 @@ class Rows:
         sights: all that will be rows: what none of them has gets no column.
         now: for their ages.
         width: of what it is shown on, a terminal or not.
+        steady: more tables will follow: they are to have the same columns, of about the same width.
     """
 
-    def __init__(
-        self, sights: Sequence[Sight], now: float, width: int, *, is_terminal: bool, heading: bool = True
-    ) -> None:
+    def __init__(self, sights: Sequence[Sight], now: float, width: int, *, is_terminal: bool, steady: bool = False) -> None:
         self._now, self._narrow = now, width < NARROW
         flags = [one.message.flags for one in sights]
         columns = {
@@ -60,13 +63,15 @@ class Rows:
             "size": True,
             "preview": True,
         }
-        self._columns = [name for name, is_there in columns.items() if is_there]
+        self._columns = [name for name, is_there in columns.items() if is_there or steady]
+        if self._narrow and steady:
+            self._columns.remove("segment")
         headings = ["prio" if name == "priority" else name for name in self._columns]
         self.table: Table = table(headings, right=["prio", *RIGHT])
-        self.table.show_header = heading
         for name, column in zip(self._columns, self.table.columns, strict=True):
             column.no_wrap = name != "state"
             column.overflow = "fold" if name == "state" else "ellipsis"
+            column.min_width = STEADY_WIDTHS.get(name) if steady else None
         self.table.columns[self._columns.index("state")].max_width = 16 if self._narrow else 44
         if self._narrow:
             self.table.padding = (0, 1, 0, 0)
@@ -110,7 +115,8 @@ class Rows:
         if not message.flags & ANY_SEGMENT:
             return Text()
         last = " last" if message.flags & LAST_SEGMENT else ""
-        return Text(f"{message.offset}-{message.offset + message.length}{last}", colour_of(message.group_id))
+        end = f"-{message.offset + message.length - 1}" if message.length > 1 else ""
+        return Text(f"{message.offset}{end}{last}", colour_of(message.group_id))
 
     def _priority(self, sight: Sight) -> Text:
         return Text(str(sight.message.priority))

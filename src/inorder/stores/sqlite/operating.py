@@ -71,7 +71,7 @@ class OperatorVerbs(Calls):
                     connection=connection,
                     program=Program(user, program),
                     process=self.database.process_of(process),
-                    pending=None if pending is None else pending_of(pending),
+                    pending=None if pending is None else pending_from_text(pending),
                     withheld=bool(withheld),
                 )
                 for queue, connection, user, program, process, pending, withheld in verb.execute(WAITS)
@@ -123,13 +123,13 @@ def _lock_ids(verb: SqliteTransaction) -> list[Lock]:
     ]
 
 
-def pending_text(pending: Pending | None) -> str | None:
+def pending_as_text(pending: Pending | None) -> str | None:
     """What a call waits for, as it stands in the file."""
     return None if pending is None else json.dumps([pending.kind.value, *pending[1:]])
 
 
-def pending_of(text: str) -> Pending:
-    """The reverse of `pending_text`."""
+def pending_from_text(text: str) -> Pending:
+    """The reverse of `pending_as_text`."""
     kind, place, holder, by, since, own = json.loads(text)
     return Pending(Kind(kind), Place(*place), holder, by, since, own)
 

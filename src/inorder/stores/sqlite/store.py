@@ -57,7 +57,7 @@ from .catalog import SqliteCatalog
 from .claims import SqliteClaims
 from .database import Database
 from .handles import SqliteHandle
-from .operating import OperatorVerbs, pending_text
+from .operating import OperatorVerbs, pending_as_text
 from .shelf import NARROW_COLUMNS, SqliteQueue
 from .staging import StagingVerbs
 from .statements import SCHEMA, VERSION, statement
@@ -355,7 +355,7 @@ class SqliteStore(StagingVerbs, OperatorVerbs, SqliteClaims):
         connection = self.connections[handle.connection.id]
         connection.waits = True
         self.seen.looked(handle.queue, handle.queue_name, self.database.seen(handle.queue))
-        pending, withheld = pending_text(outcome.pending), outcome.withheld is not None
+        pending, withheld = pending_as_text(outcome.pending), outcome.withheld is not None
         verb.execute(WAIT, (connection.id, handle.queue, pending, withheld))
         for number, level in enumerate(in_its_way or ()):
             for holder in level or {0}:

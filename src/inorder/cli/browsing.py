@@ -1,0 +1,216 @@
+"""`inorder browse`: what lies on a queue, in either order, in whatever state; nothing is taken."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from typing import get_args
+
+import click
+
+from .. import Match, QueueManager
+from ..message import ANY_GROUP, ANY_SEGMENT
+from ..operating import Gaps, QueueView, Sight
+from ..stores.base_operating import ListingOrder, SightState
+from .choosing import takes_match
+from .listing import Rows, record_of_sight
+from .output import count
+from .running import Command, Run, queue_names, takes_store
+
+LIMIT = 1_000
+BLOCK = 1_000  # rows of one table
+PREVIEW = 64
+PREVIEW_MAX = 65_536
+PAUSE_SECONDS = 0.25
+GROUPS_MAX = 100_000  # of which it is kept in memory what is missing
+STATES: Sequence[SightState] = get_args(SightState)
+
+
+@click.command("browse", cls=Command, example="inorder browse ORDERS --order logical --store orders.db")
+@click.argument("queue", shell_complete=queue_names)
+@click.option(
+    "--order", type=click.Choice(("physical", "logical")), default="physical", show_default=True,
+    help="As they arrived, or each group together where its first message stands.",
+)  # fmt: skip
+@click.option(
+    "--state", "states", type=click.Choice(STATES), multiple=True, help="Only in this state; may be repeated."
+)
+@takes_match
+@click.option(
+    "--limit", "-n", type=click.IntRange(0), metavar="N", help=f"At most so many; default: {LIMIT:,}, with --json all."
+)
+@click.option(
+    "--preview", type=click.IntRange(0, PREVIEW_MAX), default=PREVIEW, show_default=True, metavar="BYTES",
+    help="How much of each body.",
+)  # fmt: skip
+@click.option("--follow", "-f", is_flag=True, help="Go on with what arrives, each message once, until Ctrl-C.")
+@takes_store
+def browse(
+    run: Run,
+    queue: str,
+    *,
+    order: ListingOrder,
+    states: Sequence[SightState],
+    match: Match,
+    limit: int | None,
+    preview: int,
+    follow: bool,
+) -> None:
+    """Show what is on a queue, in any state, and who holds it; nothing is removed or locked.
+
+    In logical order, groups without their first message come at the end, and then what has no place on the queue yet.
+    What is missing of a group is said below its last message, in physical order below its first.
+    """
+    with run.opened() as qm:
+        listing = Listing(run, qm, queue, match=match, states=states, preview=preview, follows=follow)
+        most = limit if limit is not None or run.output.as_json else LIMIT
+        begun = listing.view().numbered if follow else None
+        found = listing.look(order, upto=begun)
+        shown = listing.show(found if most is None else islice(found, most), order)
+        if most is not None and next(found, None) is not None:
+            depth = count(listing.view().depth, "message")
+            run.output.note(f"there are more: the depth is {depth}; --limit N shows N of them")
+        elif not shown and not follow:
+            run.output.note(f"no message on {queue}" + (" that was asked for" if match or states else ""))
+        if begun is not None:
+            listing.follow(begun)
+
+
+class Listing:
+    """What a command shows of a queue, block by block."""
+
+    def __init__(
+        self,
+        run: Run,
+        qm: QueueManager,
+        queue: str,
+        *,
+        match: Match,
+        states: Sequence[SightState],
+        preview: int,
+        follows: bool,
+    ) -> None:
+        self._run, self._qm, self._queue = run, qm, queue
+        self._match, self._states, self._preview = match, states, preview
+        self._follows, self._has_heading = follows, False
+        definition = qm.attributes(queue)
+        self._local = definition.base_queue if definition.type == "alias" else queue
+
+    def view(self) -> QueueView:
+        """The queue as it is now. Raises: UnknownQueue 2085, WrongQueueType 2045."""
+        found = next((one for one in self._qm.overview() if one.name == self._local), None)
+        if found is None:
+            next(self._qm.look(self._queue, most=1), None)  # which says why there is none
+            raise AssertionError(self._queue)
+        return found
+
+    def look(self, order: ListingOrder, *, upto: int | None = None, after: int | None = None) -> Iterator[Sight]:
+        """Messages in this order; with numbers up to one, or after one."""
+        found = self._qm.look(self._queue, order=order, match=self._match, preview=self._preview, numbered_after=after)
+        return (
+            one
+            for one in found
+            if (not self._states or one.state in self._states)
+            and (upto is None or one.place is None or one.place.number <= upto)
+        )
+
+    def show(self, sights: Iterable[Sight], order: ListingOrder) -> int:
+        """Shows messages as they come; how many they were."""
+        if self._run.output.as_json:
+            return self._tell(sights, order)
+        shown = 0
+        stream = iter(sights)
+        groups = Groups(self._qm, self._queue, order)
+        while block := list(islice(stream, BLOCK)):
+            self._print(block, groups, is_last=len(block) < BLOCK)
+            shown += len(block)
+        return shown
+
+    def _tell(self, sights: Iterable[Sight], order: ListingOrder) -> int:
+        groups, told = Groups(self._qm, self._queue, order), 0
+        for told, sight in enumerate(sights, 1):  # noqa: B007 - how many they were
+            self._run.output.line(record_of_sight(self._queue, sight, groups.missing(sight)))
+        return told
+
+    def _print(self, block: Sequence[Sight], groups: Groups, *, is_last: bool) -> None:
+        console = self._run.output.console
+        rows = Rows(block, time.time(), console.width, is_terminal=console.is_terminal, steady=self._follows)
+        rows.table.show_header = not (self._has_heading and self._follows)
+        for sight in block:
+            for one in groups.before(sight):
+                rows.note(*one)
+            rows.add(sight)
+            for one in groups.after(sight):
+                rows.note(*one)
+        if is_last:
+            for one in groups.at_end():
+                rows.note(*one)
+        console.print(rows.table)
+        self._has_heading = True
+
+    def follow(self, numbered: int) -> None:
+        """Shows what is given a place after this number, as it comes; until somebody interrupts it."""
+        while True:
+            view = self.view()
+            if view.numbered < numbered:  # another queue of this name
+                numbered = 0
+            if view.numbered > numbered:
+                found = [one for one in self.look("physical", after=numbered) if one.place is not None]
+                found.sort(key=lambda one: one.place[1:] if one.place is not None else ())
+                self.show(found, "physical")
+                numbered = max([numbered, *(one.place.number for one in found if one.place is not None)])
+                numbered = max(numbered, view.numbered)
+            pause(PAUSE_SECONDS)
+
+
+class Groups:
+    """What is missing of the groups in a listing, looked up once for each, and where it is said."""
+
+    def __init__(self, qm: QueueManager, queue: str, order: ListingOrder) -> None:
+        self._qm, self._queue, self._order = qm, queue, order
+        self._known: dict[bytes, Gaps] = {}
+        self._open = b""
+
+    def missing(self, sight: Sight) -> Gaps | None:
+        """What is missing of a message's group, or of a message in segments; None: it stands by itself."""
+        group_id = _group_of(sight)
+        if not group_id:
+            return None
+        if group_id not in self._known:
+            if self._order == "logical" or len(self._known) >= GROUPS_MAX:
+                self._known.clear()  # in logical order groups come one after the other
+            self._known[group_id] = self._qm.gaps(self._queue, group_id)
+        return self._known[group_id]
+
+    def before(self, sight: Sight) -> Iterator[tuple[bytes, Gaps]]:
+        """What is said between the message before and this one: in logical order, of a group that has ended."""
+        if self._order == "logical" and _group_of(sight) != self._open:
+            yield from self.at_end()
+            self._open = _group_of(sight)
+            self.missing(sight)
+
+    def after(self, sight: Sight) -> Iterator[tuple[bytes, Gaps]]:
+        """What is said after a message: in physical order, of a group that was not shown before."""
+        group_id = _group_of(sight)
+        if self._order == "physical" and group_id not in self._known:
+            missing = self.missing(sight)
+            if missing is not None and not missing.is_complete:
+                yield group_id, missing
+
+    def at_end(self) -> Iterator[tuple[bytes, Gaps]]:
+        """What is said when the group that was shown last is over."""
+        missing = self._known.get(self._open)
+        if self._order == "logical" and missing is not None and not missing.is_complete:
+            yield self._open, missing
+        self._open = b""
+
+
+def _group_of(sight: Sight) -> bytes:
+    message = sight.message
+    return message.group_id if message.flags & (ANY_GROUP | ANY_SEGMENT) else b""
+
+
+def pause(seconds: float) -> None:
+    """Waits until it is time to look again."""
+    time.sleep(seconds)

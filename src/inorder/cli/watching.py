@@ -1,0 +1,241 @@
+"""`inorder watch`: all queues, live: how deep, what is held, how old, how fast, and who waits for what."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from fnmatch import fnmatchcase
+from typing import Any, NamedTuple
+
+import click
+from rich.console import Group, RenderableType
+from rich.live import Live
+from rich.text import Text
+
+from .. import QueueManager
+from ..handle import pending_text
+from ..operating import QueueView, Wait
+from .output import plain, span, table, when
+from .running import Command, Run, queue_names, takes_store
+
+NARROW = 100  # columns: a terminal that has fewer is shown less
+
+
+class Look(NamedTuple):
+    """What was seen at one moment.
+
+    Args:
+        at: seconds since 1970; `tick`: on a clock that is never set.
+    """
+
+    at: float
+    tick: float
+    queues: Sequence[QueueView]
+    waits: Sequence[Wait]
+
+
+class Rates(NamedTuple):
+    """Messages a second between two looks; None: there was none before, or the queue is another one."""
+
+    put: float | None = None
+    got: float | None = None
+
+
+@click.command("watch", cls=Command, example="inorder watch 'ORDERS.*' --interval 2 --store orders.db")
+@click.argument("queues", nargs=-1, metavar="[QUEUE]...", shell_complete=queue_names)
+@click.option(
+    "--interval", type=click.FloatRange(0.1, 86_400), default=1.0, show_default=True, metavar="SECONDS",
+    help="How long from look to look.",
+)  # fmt: skip
+@click.option(
+    "--count", "-n", "most", type=click.IntRange(1), metavar="N", help="So many looks; default: until Ctrl-C."
+)
+@takes_store
+def watch(run: Run, queues: Sequence[str], interval: float, most: int | None) -> None:
+    """Show all queues, or those named, again and again, until Ctrl-C.
+
+    QUEUE may have * for any text and ? for any character. Nothing is written, and a deep queue costs no more than an
+    empty one.
+
+    put/s counts all puts, those in units of work at once; got/s counts what has left the depth (got, expired, backed
+    out), less what came back.
+    """
+    with run.opened() as qm, _screen(run) as show:
+        names = [_local_name(qm, one) for one in queues]
+        before: Look | None = None
+        number = 0
+        while most is None or number < most:
+            if number:
+                pause(interval)
+            now = _look(qm, names)
+            show(before, now)
+            before = now
+            number += 1
+
+
+def _local_name(qm: QueueManager, name: str) -> str:
+    """A pattern as it is; of a name the local queue. Raises: UnknownQueue 2085, click.UsageError."""
+    if "*" in name or "?" in name:
+        return name
+    definition = qm.attributes(name)
+    if definition.type == "model":
+        raise click.UsageError(f"{name} is a model queue: it has no messages.")
+    return definition.base_queue if definition.type == "alias" else name
+
+
+def _look(qm: QueueManager, names: Sequence[str]) -> Look:
+    def is_meant(name: str) -> bool:
+        return not names or any(fnmatchcase(name, pattern) for pattern in names)
+
+    found = [one for one in qm.overview() if is_meant(one.name)]
+    waits = [one for one in qm.waits() if is_meant(one.queue)]
+    return Look(time.time(), time.monotonic(), found, waits)
+
+
+def rates(before: Look | None, now: Look) -> Iterator[tuple[QueueView, Rates]]:
+    """Each queue with its rates since the look before."""
+    known = {} if before is None else {(one.name, one.created_at): one for one in before.queues}
+    for one in now.queues:
+        earlier = known.get((one.name, one.created_at))
+        if before is None or earlier is None:
+            yield one, Rates()
+            continue
+        seconds = max(now.tick - before.tick, 0.001)
+        put = one.arrived - earlier.arrived
+        yield one, Rates(put / seconds, (put - (one.depth - earlier.depth)) / seconds)
+
+
+# --- showing
+
+
+Show = Callable[[Look | None, Look], None]
+
+
+@contextmanager
+def _screen(run: Run) -> Iterator[Show]:
+    """How a look is shown: in place on a terminal; elsewhere one table after another, or lines of JSON."""
+    console = run.output.console
+    if run.output.as_json:
+        yield lambda before, now: _tell(run, before, now)
+    elif console.is_terminal:
+        with Live(console=console, auto_refresh=False, vertical_overflow="crop") as live:
+            yield lambda before, now: live.update(_picture(before, now, console.width), refresh=True)
+    else:
+        yield lambda before, now: console.print(_picture(before, now, console.width))
+
+
+def _picture(before: Look | None, now: Look, width: int) -> RenderableType:
+    at = datetime.fromtimestamp(now.at).astimezone().strftime("%H:%M:%S")
+    parts: list[RenderableType] = [Text(at, "dim"), _queues(before, now, is_narrow=width < NARROW)]
+    if now.waits:
+        parts.append(_waits(now))
+    return Group(*parts)
+
+
+def _queues(before: Look | None, now: Look, *, is_narrow: bool) -> RenderableType:
+    if not now.queues:
+        return Text("no queues", "dim")
+    held = ("put*", "got*") if is_narrow else ("put, not committed", "got, not committed")
+    numbers = ("depth", *held, "locked", "delayed", "oldest", "put/s", "got/s", "waits" if is_narrow else "waiting")
+    made = table(("queue", *numbers), right=numbers)
+    for column in made.columns[1:]:
+        column.no_wrap = True
+    for one, rate in rates(before, now):
+        oldest = None if one.oldest_put_at is None else now.at - one.oldest_put_at
+        made.add_row(
+            Text(plain(one.name)),
+            _number(one.depth, "bold"),
+            _number(one.puts, "yellow"),
+            _number(one.gets, "magenta"),
+            _number(one.locked, "red"),
+            _number(one.delayed, "blue"),
+            Text(span(oldest)),
+            _rate(rate.put),
+            _rate(rate.got),
+            _number(one.waiters, "cyan"),
+        )
+    if is_narrow:
+        made.padding = (0, 1, 0, 0)
+        made.caption, made.caption_justify = "* not committed", "left"
+    return made
+
+
+def _number(value: int, style: str) -> Text:
+    return Text(f"{value:,}", style if value else "dim")
+
+
+def _rate(value: float | None) -> Text:
+    if value is None:
+        return Text("-", "dim")
+    return Text(f"{value:,.0f}" if abs(value) >= 10 or value == 0 else f"{value:,.1f}", "green" if value else "dim")
+
+
+def _waits(now: Look) -> RenderableType:
+    made = table(("reader", "waits on", "for"))
+    for one in now.waits:
+        process = "" if one.process is None else f" ({one.process})"
+        made.add_row(Text(f"{plain(one.program.name)}{process}"), Text(plain(one.queue)), _for_what(one, now.at))
+    return made
+
+
+def _for_what(wait: Wait, now: float) -> Text:
+    pending = wait.pending
+    if pending is None:
+        return Text("a message", "dim")
+    place = f"place {pending.place.number}: " if pending.place.number else ""
+    behind = "; messages stand behind it" if wait.withheld else ""
+    return Text(f"{place}{plain(pending_text(pending))}, for {span(now - pending.since)}{behind}")
+
+
+# --- for machines
+
+
+def _tell(run: Run, before: Look | None, now: Look) -> None:
+    for one, rate in rates(before, now):
+        waits = [_record_of_wait(wait) for wait in now.waits if wait.queue == one.name]
+        run.output.line(_record(one, rate, now.at) | {"waits": waits})
+
+
+def _record(one: QueueView, rate: Rates, at: float) -> dict[str, Any]:
+    return {
+        "at": when(at),
+        "queue": one.name,
+        "depth": one.depth,
+        "uncommitted_puts": one.puts,
+        "uncommitted_gets": one.gets,
+        "locked": one.locked,
+        "delayed": one.delayed,
+        "oldest_put_at": when(one.oldest_put_at),
+        "arrived": one.arrived,
+        "puts_per_second": rate.put,
+        "gets_per_second": rate.got,
+        "open_input_count": one.open_input_count,
+        "open_output_count": one.open_output_count,
+        "waiters": one.waiters,
+    }
+
+
+def _record_of_wait(wait: Wait) -> dict[str, Any]:
+    pending = wait.pending
+    told = pending and {
+        "kind": pending.kind.value,
+        "by": pending.by,
+        "since": when(pending.since),
+        "place": pending.place._asdict() if pending.place.number else None,
+        "connection": pending.holder,
+    }
+    return {
+        "program": wait.program.name,
+        "user": wait.program.user,
+        "connection": wait.connection,
+        "process": wait.process,
+        "pending": told,
+        "withheld": wait.withheld,
+    }
+
+
+def pause(seconds: float) -> None:
+    """Waits until it is time to look again."""
+    time.sleep(seconds)

@@ -1,0 +1,318 @@
+"""`inorder browse`: a queue in either order, in whatever state, and nothing taken."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+from tests.cli.conftest import Command
+
+import inorder
+from inorder import Flags, Match, Message, QueueManager
+from inorder.cli import browsing, listing
+from inorder.cli.listing import COLOURS, Rows, colour_of, in_words, name_of, preview_of
+from inorder.rules.gaps import Gaps
+
+IN, LAST, SEGMENT, END = Flags.IN_GROUP, Flags.LAST_IN_GROUP, Flags.SEGMENT, Flags.LAST_SEGMENT
+
+
+@pytest.fixture
+def qm(store: Path, queue: str) -> Iterator[QueueManager]:
+    with inorder.connect(store, program="loader") as manager:
+        yield manager
+
+
+def put(qm: QueueManager, body: str, **keywords: Any) -> None:
+    qm.put("ORDERS", body.encode(), **keywords)
+
+
+def put_figure(qm: QueueManager) -> None:
+    """The queue of figures 1 and 2 of the manual."""
+    put(qm, "A")
+    put(qm, "Y1", group_id=b"Y", sequence_number=1, flags=IN)
+    put(qm, "Z2", group_id=b"Z", sequence_number=2, flags=LAST)
+    put(qm, "Y2", group_id=b"Y", sequence_number=2, flags=IN)
+    put(qm, "Y3.1", group_id=b"Y", sequence_number=3, offset=0, flags=LAST | SEGMENT)
+    put(qm, "Y3.2", group_id=b"Y", sequence_number=3, offset=4, flags=LAST | END)
+    put(qm, "Z1", group_id=b"Z", sequence_number=1, flags=IN)
+    put(qm, "B")
+
+
+def previews(out: str) -> list[str]:
+    return [row.split()[-1] for row in out.splitlines()[2:]]
+
+
+# --- what is shown
+
+
+def test_the_figures_of_the_manual(run: Command, qm: QueueManager) -> None:
+    put_figure(qm)
+    assert previews(run("browse", "ORDERS").out) == ["A", "Y1", "Z2", "Y2", "Y3.1", "Y3.2", "Z1", "B"]
+    logical = run("browse", "ORDERS", "--order", "logical").out
+    assert previews(logical) == ["A", "Y1", "Y2", "Y3.1", "Y3.2", "Z1", "Z2", "B"]
+    assert logical.splitlines()[0].split() == "place group seq segment prio state age size preview".split()
+    assert [row.split()[0] for row in logical.splitlines()[2:]] == ["1", "2", "4", "5", "6", "7", "3", "8"]
+    assert qm.depth("ORDERS") == 8
+
+
+def test_a_row_tells_where_a_message_belongs(run: Command, qm: QueueManager) -> None:
+    put_figure(qm)
+    rows = [row.split() for row in run("browse", "ORDERS").out.splitlines()[2:]]
+    assert rows[0][:3] == ["1", "0", "available"]
+    assert rows[2][:5] == ["3", "Z", "last", "2", "0"]
+    assert rows[4][:6] == ["5", "Y", "last", "3", "0-3", "0"]
+    assert rows[5][:7] == ["6", "Y", "last", "3", "4-7", "last", "0"]
+
+
+def test_who_holds_a_message_is_said(run: Command, qm: QueueManager) -> None:
+    for body in ("1", "2", "3", "4", "5"):
+        put(qm, body, correlation_id=body.encode())
+    put(qm, "later", delay=600)
+    qm.get("ORDERS", syncpoint=True)
+    qm.prepare("night")
+    qm.get("ORDERS", confirm_id=7)
+    lock_id = qm.browse_and_lock("ORDERS", Match(correlation_id=b"3")).lock_id
+    put(qm, "new", syncpoint=True)
+    handle = qm.open("ORDERS", browse=True)
+    handle.browse_first(match=Match(correlation_id=b"4"), lock=True)
+    out = run("browse", "ORDERS").out
+    process = os.getpid()
+    for text in (
+        "got by prepared unit night, ",
+        "got by confirm id 7, ",
+        f"locked by lock id {lock_id}, ",
+        f"locked by loader ({process}), ",
+        f"put by loader ({process}), ",
+        "delayed, 10 min left",
+        "available  ",
+    ):
+        assert text in out
+
+
+def test_incomplete_groups_are_marked_with_what_is_missing(run: Command, qm: QueueManager) -> None:
+    put(qm, "W1", group_id=b"W", sequence_number=1, flags=IN)
+    put(qm, "W4", group_id=b"W", sequence_number=4, flags=IN)
+    put(qm, "X2", group_id=b"X", sequence_number=2, flags=LAST)
+    put(qm, "A")
+    told = "sequence 2-3 and the last missing"
+    logical = run("browse", "ORDERS", "--order", "logical").out.splitlines()[2:]
+    assert [row.split()[-1] for row in logical] == ["W1", "W4", "missing", "A", "X2", "missing"]
+    assert told in logical[2]
+    assert "sequence 1 missing" in logical[5]
+    assert "incomplete" in logical[5]
+    physical = run("browse", "ORDERS").out.splitlines()[2:]
+    assert [row.split()[-1] for row in physical] == ["W1", "missing", "W4", "X2", "missing", "A"]
+    records = run("browse", "ORDERS", "--json").records
+    assert records[0]["missing"] == {
+        "sequences": [[2, 3]],
+        "segments": [],
+        "unended": [],
+        "last": True,
+        "more": False,
+    }
+    assert records[-1]["missing"] is None
+
+
+@pytest.mark.parametrize(
+    ("missing", "words"),
+    [
+        (Gaps(sequences=((3, 3),), last=True), "sequence 3 and the last"),
+        (Gaps(last=True), "the last"),
+        (Gaps(segments=((2, 0, 100),)), "bytes 0-99 of 2"),
+        (Gaps(unended=(1,)), "the last segment of 1"),
+        (
+            Gaps(sequences=((1, 2), (5, 5)), segments=((7, 4, 8),), last=True),
+            "sequence 1-2, 5, bytes 4-7 of 7 and the last",
+        ),
+        (Gaps(sequences=tuple((n, n) for n in range(1, 15, 2))), "sequence 1, 3, 5, 7, 9 and more"),
+    ],
+)
+def test_what_is_missing_in_words(missing: Gaps, words: str) -> None:
+    assert in_words(missing) == words
+
+
+# --- what is chosen
+
+
+def test_the_first_are_shown_and_that_there_are_more(run: Command, qm: QueueManager) -> None:
+    qm.put_many("ORDERS", [b"%d" % n for n in range(1, 12)])
+    ended = run("browse", "ORDERS", "--limit", "3")
+    assert previews(ended.out) == ["1", "2", "3"]
+    assert ended.err == "there are more: the depth is 11 messages; --limit N shows N of them\n"
+    assert run("browse", "ORDERS", "--limit", "11").err == ""
+    assert len(run("browse", "ORDERS", "--limit", "5", "--json").records) == 5
+
+
+def test_without_a_limit_a_thousand_are_shown_and_machines_are_told_all(
+    run: Command, qm: QueueManager, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(browsing, "LIMIT", 20)
+    monkeypatch.setattr(browsing, "BLOCK", 8)
+    qm.put_many("ORDERS", [b"x"] * 30)
+    ended = run("browse", "ORDERS")
+    assert ended.out.count("available") == 20
+    assert ended.out.count("preview") == 3, "a heading for each block"
+    assert "there are more" in ended.err
+    assert len(run("browse", "ORDERS", "--json").records) == 30
+
+
+def test_states_and_fields_choose(run: Command, qm: QueueManager) -> None:
+    put_figure(qm)
+    qm.get("ORDERS", syncpoint=True)
+    put(qm, "new", syncpoint=True)
+    assert previews(run("browse", "ORDERS", "--state", "got", "--state", "put").out) == ["A", "new"]
+    assert previews(run("browse", "ORDERS", "--group-id", b"Z".hex(), "--order", "logical").out) == ["Z1", "Z2"]
+    nothing = run("browse", "ORDERS", "--state", "locked")
+    assert (nothing.status, nothing.out, nothing.err) == (0, "", "no message on ORDERS that was asked for\n")
+
+
+def test_an_empty_queue_and_one_that_is_not_there(run: Command, queue: str) -> None:
+    assert run("browse", queue).err == "no message on ORDERS\n"
+    assert run("browse", queue, "--json").out == ""
+    unknown = run("browse", "ORDRES")
+    assert (unknown.status, "did you mean ORDERS?" in unknown.err) == (2, True)
+    run("queue", "create", "M", "--type", "model")
+    assert run("browse", "M").status == 2
+    run("queue", "create", "A", "--type", "alias", "--base-queue", queue)
+    run("put", "A", "through an alias")
+    assert "through an alias" in run("browse", "A").out
+
+
+# --- previews, and what could steer a terminal
+
+EVIL = "\x1b[31mred\x07\x9b2J\u202eabc\n"
+
+
+def test_nothing_from_a_message_steers_the_terminal(run: Command, store: Path, queue: str) -> None:
+    with inorder.connect(store, program="\x1b]0;owned\x07") as qm:
+        qm.put("ORDERS", EVIL.encode(), group_id=b"\x1b[2J", sequence_number=1, flags=IN)
+        qm.put("ORDERS", b"held", syncpoint=True)
+        ended = run("browse", "ORDERS")
+        sights = list(qm.look("ORDERS"))
+        console = Console(force_terminal=True, width=200, highlight=False, markup=False, emoji=False)
+        rows = Rows(sights, 0.0, 200, is_terminal=True, steady=False)
+        for sight in sights:
+            rows.add(sight)
+        with console.capture() as shown:
+            console.print(rows.table)
+    for text in (ended.out, shown.get()):
+        assert not {"\x07", "\x9b", "\u202e"} & set(text)
+        assert "\x1b[31mred" not in text
+        assert "\x1b]0" not in text
+        assert "\x1b[2J" not in text
+        assert r"\x1b[31mred\x07\x9b2J\u202eabc\n" in text
+    assert "\x1b" not in ended.out, "and no colours where nobody looks"
+
+
+@pytest.mark.parametrize(
+    ("body", "length", "shown"),
+    [
+        (b"", 0, ""),
+        (b"text", 4, "text"),
+        (b"text", 9, "text…"),
+        ("Käse".encode()[:2], 5, "K…"),
+        ("Käse".encode()[:2], 2, "0x4bc3"),
+        (b"\xff\xfe", 9, "0xfffe…"),
+    ],
+)
+def test_a_preview_is_text_or_hex(body: bytes, length: int, shown: str) -> None:
+    assert preview_of(Message(body).with_values(length=length)).plain == shown
+
+
+def test_a_preview_is_as_long_as_was_asked(run: Command, queue: str) -> None:
+    run("put", queue, "x" * 500)
+    assert previews(run("browse", queue, "--preview", "5").out) == ["xxxxx…"]
+    assert run("browse", queue, "--preview", "5", "--json").records[0]["preview"] == "xxxxx"
+    assert run("browse", queue, "--preview", "0", "--json").records[0]["length"] == 500
+
+
+@pytest.mark.parametrize(
+    ("group_id", "name"),
+    [
+        (b"ORDER-7".ljust(24, b"\0"), "ORDER-7"),
+        (b"AMQ orders      " + (26).to_bytes(8, "big"), "#26"),
+        (bytes(range(24)), "000102030405060708090a0…"),
+    ],
+)
+def test_a_group_has_a_short_name(group_id: bytes, name: str) -> None:
+    assert name_of(group_id) == name
+
+
+def test_a_group_has_its_own_colour_wherever_it_is_shown() -> None:
+    colours = {colour_of(b"%024d" % n) for n in range(200)}
+    assert colours == set(COLOURS)
+    assert colour_of(b"Y".ljust(24, b"\0")) != colour_of(b"Z".ljust(24, b"\0"))
+
+
+# --- for machines, and what comes
+
+
+def test_machines_are_told_the_whole_descriptor_and_the_holder(run: Command, qm: QueueManager) -> None:
+    put(qm, "1", priority=4, syncpoint=True)
+    [record] = run("browse", "ORDERS", "--json").records
+    assert {name: record[name] for name in ("queue", "state", "priority", "preview", "due_at", "visible_since")} == {
+        "queue": "ORDERS",
+        "state": "put",
+        "priority": 4,
+        "preview": "1",
+        "due_at": None,
+        "visible_since": None,
+    }
+    assert record["place"] == {"rank": -4, "number": 1, "ordinal": 0}
+    assert record["holder"].keys() == {"kind", "name", "program", "user", "since", "connection", "process"}
+    assert (record["holder"]["kind"], record["holder"]["process"]) == ("session", os.getpid())
+
+
+def test_follow_shows_what_comes_in_the_order_in_which_it_comes(
+    run: Command, qm: QueueManager, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(qm, "there", priority=5)
+
+    def happens() -> Iterator[None]:
+        put(qm, "low", priority=1)
+        yield
+        put(qm, "high", priority=9)
+        put(qm, "unit", syncpoint=True)
+        yield
+        yield
+        qm.back_out()
+        qm.close_queue("ORDERS")
+        qm.delete_queue("ORDERS", purge=True)
+        yield
+
+    steps = happens()
+    monkeypatch.setattr(browsing, "pause", lambda seconds: next(steps))
+    ended = run("browse", "ORDERS", "--follow", "--json")
+    assert ended.status == 2, "the queue is gone"
+    assert [one["preview"] for one in ended.records] == ["there", "low", "high", "unit"]
+
+
+def test_ctrl_c_ends_following(run: Command, queue: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(seconds: float) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(browsing, "pause", interrupted)
+    ended = run("browse", queue, "--follow")
+    assert (ended.status, ended.err) == (130, "\ninterrupted; nothing is held\n")
+
+
+@pytest.mark.parametrize("width", [80, 140])
+def test_a_line_of_a_terminal_holds_a_message(qm: QueueManager, width: int) -> None:
+    put_figure(qm)
+    put(qm, "a body that is far too long for what is left of a line " * 3, priority=7)
+    sights = list(qm.look("ORDERS", order="logical", preview=200))
+    rows = Rows(sights, sights[0].put_at + 90, width, is_terminal=True, steady=False)
+    for sight in sights:
+        rows.add(sight)
+    console = Console(force_terminal=True, width=width, color_system=None)
+    with console.capture() as shown:
+        console.print(rows.table)
+    lines = shown.get().splitlines()
+    assert len(lines) == 2 + 9
+    assert all(len(line) <= width for line in lines)
+    assert "Y3.1" in lines[6]
+    assert ("last 3 +0" if width < listing.NARROW else "0-3") in lines[6]

@@ -1,0 +1,159 @@
+"""`inorder watch`: all queues again and again, with their rates, and who waits for what."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+from tests.cli.conftest import Command
+from tests.support import waiting
+
+import inorder
+from inorder import QueueManager
+from inorder.cli import watching
+from inorder.cli.watching import Look, Rates, rates
+from inorder.operating import QueueView
+
+
+@pytest.fixture
+def qm(store: Path, queue: str) -> Iterator[QueueManager]:
+    with inorder.connect(store, program="loader") as manager:
+        manager.create_queue("EMPTY")
+        yield manager
+
+
+def view(arrived: int, depth: int, created_at: float = 1.0) -> QueueView:
+    return QueueView(
+        name="Q",
+        created_at=created_at,
+        depth=depth,
+        arrived=arrived,
+        numbered=arrived,
+        puts=0,
+        gets=0,
+        locked=0,
+        delayed=0,
+        oldest_put_at=None,
+        open_input_count=0,
+        open_output_count=0,
+        waiters=0,
+    )
+
+
+def look(tick: float, *views: QueueView) -> Look:
+    return Look(1000.0 + tick, tick, views, [])
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "expected"),
+    [
+        (None, look(0.0, view(5, 5)), Rates()),
+        (look(0.0, view(5, 5)), look(2.0, view(25, 5)), Rates(10.0, 10.0)),
+        (look(0.0, view(5, 5)), look(2.0, view(25, 25)), Rates(10.0, 0.0)),
+        (look(0.0, view(5, 4)), look(0.5, view(5, 5)), Rates(0.0, -2.0)),
+        (look(0.0, view(5, 5, 1.0)), look(1.0, view(3, 3, 2.0)), Rates()),
+    ],
+    ids=["first look", "in and out", "in", "backed out", "another queue of the name"],
+)
+def test_rates_follow_from_two_looks(before: Look | None, now: Look, expected: Rates) -> None:
+    [(_, found)] = rates(before, now)
+    assert found == expected
+
+
+def fields(out: str, queue: str) -> list[str]:
+    return next(line for line in out.splitlines() if line.startswith(queue)).split()
+
+
+def test_a_look_counts_what_is_held(run: Command, qm: QueueManager) -> None:
+    qm.put_many("ORDERS", [b"x"] * 5)
+    qm.put("ORDERS", b"later", delay=60)
+    qm.put("ORDERS", b"new", syncpoint=True)
+    qm.get_many("ORDERS", 2, syncpoint=True)
+    qm.browse_and_lock("ORDERS")
+    ended = run("watch", "--count", "1")
+    assert (ended.status, ended.err) == (0, "")
+    assert fields(ended.out, "ORDERS") == ["ORDERS", "5", "1", "2", "3", "1", "0.0", "s", "-", "-", "0"]
+    assert fields(ended.out, "EMPTY") == ["EMPTY", "0", "0", "0", "0", "0", "-", "-", "0"]
+    assert "\x1b" not in ended.out
+
+
+def test_machines_are_told_each_queue_at_each_look(
+    run: Command, qm: QueueManager, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watching, "pause", lambda seconds: qm.put_many("ORDERS", [b"x"] * 4))
+    records = run("watch", "--count", "3", "--json").records
+    assert [(one["queue"], one["depth"], one["arrived"]) for one in records] == [
+        (name, depth, depth) for looks in (0, 4, 8) for name, depth in (("EMPTY", 0), ("ORDERS", looks))
+    ]
+    assert [one["puts_per_second"] is None for one in records] == [True, True, False, False, False, False]
+    assert records[3]["puts_per_second"] > 0
+    assert records[3]["gets_per_second"] == 0
+    assert records[0]["at"].endswith("Z")
+
+
+def test_strict_readers_are_shown_with_what_they_wait_for(run: Command, store: Path, qm: QueueManager) -> None:
+    qm.put("ORDERS", b"1", syncpoint=True)
+    qm.put("ORDERS", b"2", syncpoint=False)
+    strict, idle = (qm.connect(program=name) for name in ("strict", "idle"))
+    calls = [waiting(strict, lambda: strict.get("ORDERS", wait=60, read_order="strict"))]
+    calls.append(waiting(idle, lambda: idle.get("EMPTY", wait=60)))
+    out = run("watch", "--count", "1").out
+    told = run("watch", "ORDERS", "--count", "1", "--json").records[0]
+    qm.put("EMPTY", b"", syncpoint=False)
+    qm.commit()
+    assert {call.result().body for call in calls} == {b"1", b""}
+    assert "place 1: a put that is not committed, by loader, for 0." in out
+    assert "; messages stand behind it" in out
+    assert "a message" in next(line for line in out.splitlines() if line.startswith("idle"))
+    [wait] = told["waits"]
+    assert (wait["program"], wait["withheld"], wait["pending"]["kind"], wait["pending"]["by"]) == (
+        "strict",
+        True,
+        "in",
+        "loader",
+    )
+
+
+def test_queues_can_be_chosen_by_name_alias_and_pattern(run: Command, qm: QueueManager) -> None:
+    qm.create_alias("ALIAS", base_queue="ORDERS")
+    qm.create_model("MODEL")
+
+    def told(*names: str) -> list[str]:
+        return [json.loads(line)["queue"] for line in run("watch", *names, "--count", "1", "--json").out.splitlines()]
+
+    assert told() == ["EMPTY", "ORDERS"]
+    assert told("ORDERS") == told("ALIAS") == told("ORD*") == ["ORDERS"]
+    assert told("EMPTY", "ORDER?") == ["EMPTY", "ORDERS"]
+    unknown = run("watch", "ORDRES", "--count", "1")
+    assert (unknown.status, "did you mean ORDERS?" in unknown.err) == (2, True)
+    assert run("watch", "MODEL").status == 2
+    assert "no queues" in run("watch", "NONE*", "--count", "1").out
+
+
+@pytest.mark.parametrize("bad", [("--interval", "0"), ("--count", "0"), ("--interval", "soon")])
+def test_bad_options_are_refused(run: Command, queue: str, bad: tuple[str, str]) -> None:
+    assert run("watch", *bad).status == 2
+
+
+def test_ctrl_c_ends_it(run: Command, queue: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(seconds: float) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(watching, "pause", interrupted)
+    ended = run("watch")
+    assert (ended.status, ended.err) == (130, "\ninterrupted; nothing is held\n")
+
+
+@pytest.mark.parametrize("width", [80, 140])
+def test_a_terminal_shows_a_queue_in_a_line(width: int) -> None:
+    console = Console(force_terminal=True, width=width, color_system=None)
+    many = view(12_345_678, 1_234_567)
+    with console.capture() as shown:
+        console.print(watching._picture(look(0.0, view(1, 1)), look(1.0, many), width))
+    lines = shown.get().splitlines()
+    assert len(next(line for line in lines if line.startswith("Q")).split()) == 9
+    assert all(len(line) <= width for line in lines)
+    assert any("1,234,567" in line for line in lines)
