@@ -32,5 +32,22 @@ def app() -> None:
     """The root of the commands."""
 
 
-for command in (queue, put, get, browse, watch, move, copy, unit, lock, claim, check, backup, mqsc, pipeline, demo, scenarios):
+for command in (
+    queue,
+    put,
+    get,
+    browse,
+    watch,
+    move,
+    copy,
+    unit,
+    lock,
+    claim,
+    check,
+    backup,
+    mqsc,
+    pipeline,
+    demo,
+    scenarios,
+):
     app.add_command(command)

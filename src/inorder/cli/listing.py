@@ -49,7 +49,9 @@ class Rows:
         steady: more tables will follow: they are to have the same columns, of about the same width.
     """
 
-    def __init__(self, sights: Sequence[Sight], now: float, width: int, *, is_terminal: bool, steady: bool = False) -> None:
+    def __init__(
+        self, sights: Sequence[Sight], now: float, width: int, *, is_terminal: bool, steady: bool = False
+    ) -> None:
         self._now, self._narrow = now, width < NARROW
         flags = [one.message.flags for one in sights]
         columns = {
