@@ -18,6 +18,7 @@ from .session import Session
 from .stores.base import OrderView, Outcome, Progress, Store, Unit
 from .stores.base_operating import (
     CheckProgress,
+    Holder,
     ListingOrder,
     Lock,
     LookRequest,
@@ -228,6 +229,7 @@ def _callable(argument: str, value: object) -> None:
 
 __all__ = [
     "Gaps",
+    "Holder",
     "Lock",
     "OperatorCalls",
     "Position",
