@@ -87,7 +87,7 @@ $(STAMP): pyproject.toml
 	    echo "inorder needs Python 3.10 or newer, and $(PYTHON) is $$($(PYTHON) --version 2>&1)." >&2; \
 	    echo 'Name another: make setup PYTHON=python3.12' >&2; exit 1; }
 	@test '$(MADE_WITH) $(MADE_IN)' = '$(PYTHON) $(CURDIR)' || rm -rf $(VENV)
-	@echo 'Making $(VENV) with $(PYTHON) ...'
+	@echo 'Making $(VENV) with $(PYTHON); the first time it loads some hundred megabytes ...'
 	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); echo 'Is venv installed? apt install python3-venv' >&2; exit 1; }
-	@$(RUN) -m pip install --quiet --disable-pip-version-check --editable '.[dev,docs,spark]'
+	@$(RUN) -m pip install --quiet --disable-pip-version-check --use-pep517 --editable '.[dev,docs,spark]'
 	@printf '%s\n' '$(PYTHON)' '$(CURDIR)' > $@
