@@ -14,12 +14,12 @@ from rich.text import Text
 from ..message import ANY_GROUP, ANY_SEGMENT, LAST_IN_GROUP, LAST_SEGMENT, Message
 from ..operating import Gaps, Sight
 from ..stores.base_operating import Holder, SightState
-from .output import plain, size, span, table, when
+from .output import NARROW, plain, size, span, table, when
 from .records import record_of
 
 GENERATED_ID = b"AMQ "
 NAME_WIDTH = 24
-NARROW = 100  # columns: a terminal that has fewer is shown less
+NARROW_GROUP = 12
 COLOURS = (
     "dark_orange deep_sky_blue1 spring_green2 orchid gold1 light_salmon1 medium_purple1 turquoise2 chartreuse2 "
     "hot_pink steel_blue1 khaki1 indian_red1 aquamarine1 plum2 light_sky_blue1"
@@ -77,6 +77,8 @@ class Rows:
         self.table.columns[self._columns.index("state")].max_width = 16 if self._narrow else 44
         if self._narrow:
             self.table.padding = (0, 1, 0, 0)
+            for column in self.table.columns:
+                column.max_width = column.max_width or (NARROW_GROUP if column.header == "group" else None)
         if is_terminal:  # then what is left of a line is the preview's
             self.table.expand, self.table.columns[-1].ratio = True, 1
 

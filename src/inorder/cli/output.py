@@ -22,6 +22,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 from rich.table import Table
 from rich.text import Text
 
+NARROW = 100  # columns: a terminal that has fewer is shown less
 PIPED_WIDTH = 4000  # no line of a table is cut where a program reads it
 SHOWN_AFTER_SECONDS = 1.0
 
@@ -66,7 +67,7 @@ class Output:
         """Many answers: a line of JSON each, or one table.
 
         Args:
-            columns: the headings, by the key that stands below each.
+            columns: the headings, by the key that stands below each; one below which nothing stands is left out.
             nothing: what people are told if there is no answer.
         """
         if self.as_json:
@@ -77,10 +78,13 @@ class Output:
         if not rows:
             self.note(nothing)
             return
-        numbers = [columns[key] for key in columns if any(isinstance(row[key], int) for row in rows)]
-        made = table(columns.values(), right=numbers)
+        used = [key for key in columns if any(row[key] not in (None, "", []) for row in rows)]
+        numbers = [columns[key] for key in used if any(isinstance(row[key], int) for row in rows)]
+        made = table([columns[key] for key in used], right=numbers)
+        if self.console.width < NARROW:
+            made.padding = (0, 1, 0, 0)
         for row in rows:
-            made.add_row(*(shown(row[key]) for key in columns))
+            made.add_row(*(shown(span(row[key]) if key == "age" else row[key]) for key in used))
         self.console.print(made)
 
     def note(self, text: str) -> None:
@@ -123,7 +127,8 @@ class Output:
         if not sys.stdin.isatty():
             raise click.UsageError(f"{question} Say --yes: there is no terminal to ask at.")
         if not click.confirm(plain(question), err=True):
-            raise click.Abort
+            self.note("nothing was changed")
+            click.get_current_context().exit(1)
 
 
 def table(headings: Iterable[str], *, right: Sequence[str] = ()) -> Table:
@@ -181,6 +186,8 @@ def shown(value: object) -> Text:
         return Text("yes" if value else "no")
     if isinstance(value, int):
         return Text(f"{value:,}")
+    if isinstance(value, list | tuple):
+        return Text(", ".join(plain(str(one)) for one in value))
     return Text("" if value is None else plain(str(value)))
 
 

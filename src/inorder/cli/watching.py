@@ -17,10 +17,8 @@ from rich.text import Text
 from .. import QueueManager
 from ..handle import pending_text
 from ..operating import QueueView, Wait
-from .output import plain, span, table, when
+from .output import NARROW, plain, span, table, when
 from .running import Command, Run, queue_names, takes_store
-
-NARROW = 100  # columns: a terminal that has fewer is shown less
 
 
 class Look(NamedTuple):
