@@ -74,7 +74,8 @@ def commands(page: Path) -> Iterator[list[str]]:
         for line in lines if language in ("console", "sh") else ():
             for part in re.split(r"\s[|]\s|;\s|\s&&\s", line):
                 if part.startswith("inorder "):
-                    yield [word for word in shlex.split(part, comments=True)[1:] if not word.startswith("2>")]
+                    call = re.split(r"\s2?[<>]", part)[0]  # what the shell redirects is not the command's
+                    yield shlex.split(call, comments=True)[1:]
 
 
 def parse(arguments: list[str]) -> click.Context:
