@@ -9,6 +9,7 @@ A block is run in the order of the page, in a folder of the page's own:
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import shlex
@@ -74,8 +75,8 @@ def commands(page: Path) -> Iterator[list[str]]:
         for line in lines if language in ("console", "sh") else ():
             for part in re.split(r"\s[|]\s|;\s|\s&&\s", line):
                 if part.startswith("inorder "):
-                    call = re.split(r"\s2?[<>]", part)[0]  # what the shell redirects is not the command's
-                    yield shlex.split(call, comments=True)[1:]
+                    words = shlex.split(part, comments=True)[1:]
+                    yield list(itertools.takewhile(lambda word: word.strip("2") not in ("<", ">"), words))
 
 
 def parse(arguments: list[str]) -> click.Context:
