@@ -23,6 +23,7 @@ from inorder.attributes import (
     NAME_LENGTH_MAX,
 )
 from inorder.bulk import NAME_LENGTH_MAX as BULK_NAME_LENGTH_MAX
+from inorder.cli import main
 from inorder.formats import FormatError
 from inorder.formats.dmpmqmsg import LINE_BYTES_MAX
 from inorder.formats.file_group import TEMPORARY_PREFIX, Rebuilder
@@ -311,6 +312,22 @@ def test_an_error_shows_no_control_character(call: Callable[[inorder.QueueManage
         with pytest.raises(inorder.InorderError) as caught:
             call(qm)
     assert not re.search(r"[\x00-\x1f\x7f-\x9f]", str(caught.value)), str(caught.value)
+
+
+@pytest.mark.parametrize("command", [["browse", "Q"], ["unit", "list"], ["lock", "list"]])
+def test_the_command_shows_no_control_character(
+    path: Path, capsys: pytest.CaptureFixture[str], command: list[str]
+) -> None:
+    with inorder.connect(path, program=ESCAPE) as qm:
+        qm.create_queue("Q")
+        qm.put("Q", ESCAPE.encode(), syncpoint=True, application_identity_data=ESCAPE)
+        qm.prepare(ESCAPE)
+        qm.put("Q", ESCAPE.encode())
+        qm.browse_and_lock("Q")
+        assert main([*command, "--store", str(path)]) == 0
+    shown = capsys.readouterr().out
+    assert "[2J" in shown
+    assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]", shown), shown
 
 
 # ---- limits on input

@@ -7,6 +7,7 @@ import logging
 import os
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -366,3 +367,14 @@ def test_a_group_on_a_queue_that_was_deleted_is_not_begun_again(qm: QueueManager
     with pytest.raises(QueueDeleted):
         other.put("REPLY", b"2", logical=True, flags=IN_GROUP)
     assert bodies(qm, "REPLY") == []
+
+
+def test_a_connection_that_is_made_ends_a_forgotten_one_and_finds_the_file_open(tmp_path: Path) -> None:
+    file = tmp_path / "q.db"
+    with connect(file) as qm:
+        qm.create_queue("Q")
+    connect(file).put("Q", b"lost", syncpoint=True)
+    gc.collect()
+    with connect(file) as qm:
+        qm.put("Q", b"1")
+        assert bodies(qm) == [b"1"]

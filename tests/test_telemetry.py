@@ -7,6 +7,7 @@ import re
 import threading
 from pathlib import Path
 from types import FunctionType
+from typing import Any
 
 import pytest
 from tests.sqlite.programs import Program, child, path
@@ -259,6 +260,27 @@ def test_the_queue_of_an_event_is_the_local_one_behind_an_alias(qm: QueueManager
     qm.create_alias("ALIAS", base_queue="Q")
     qm.put("ALIAS", b"1")
     assert heard.last("open").metadata["queue"] == heard.last("put").metadata["queue"] == "Q"
+
+
+def test_a_browse_is_told_as_one(qm: QueueManager, heard: Heard) -> None:
+    qm.put("Q", b"1")
+    list(qm.browse("Q"))
+    assert [(one.metadata["browse"], one.measurements["messages"]) for one in heard.named("get")] == [
+        (True, 1),
+        (True, 0),
+    ]
+
+
+def test_nothing_is_kept_of_handles_that_are_gone(qm: QueueManager) -> None:
+    seam: Any = qm._store
+    before = dict(seam._queue_by_handle), dict(seam._owner_by_handle)
+    with qm.connect() as other:
+        other.open("Q", output=True).close()
+        assert (seam._queue_by_handle, seam._owner_by_handle) == before
+        other.open("Q", output=True)
+        other.put("Q", b"1")
+        assert seam._queue_by_handle.keys() > before[0].keys()
+    assert (seam._queue_by_handle, seam._owner_by_handle) == before
 
 
 def test_a_strict_get_that_is_withheld_says_so(qm: QueueManager, heard: Heard) -> None:

@@ -185,7 +185,7 @@ class Bench:
         """Runs one mutant."""
         with tempfile.TemporaryDirectory(dir=self._folder) as name:
             copy = Path(name)
-            shutil.copytree(self._whole, copy, dirs_exist_ok=True)
+            shutil.copytree(self._whole, copy, symlinks=True, dirs_exist_ok=True)
             path = copy / "inorder" / mutant.file
             try:
                 path.write_text(mutant.apply(path.read_text(encoding="utf-8")), encoding="utf-8")

@@ -144,7 +144,7 @@ class Reporting:
     def __init__(self, store: Store, telemetry: Telemetry) -> None:
         self._store, self._telemetry = store, telemetry
         self._queue_by_handle: dict[int, str] = {}  # by open handle
-        self._handles_by_owner: dict[int, set[int]] = {}  # by connection
+        self._owner_by_handle: dict[int, int] = {}
 
     def __getattr__(self, name: str) -> Any:
         # What is no verb of the table: the clock, what connections share, and SILENT.
@@ -155,17 +155,21 @@ class Reporting:
     def open(self, owner: int, queue: str, options: OpenOptions, *, dynamic_name: str = "*") -> Opened:
         opened: Opened = self._open(owner, queue, options, dynamic_name=dynamic_name)
         self._queue_by_handle[opened.handle] = opened.queue
-        self._handles_by_owner.setdefault(owner, set()).add(opened.handle)
+        self._owner_by_handle[opened.handle] = owner
         return opened
 
     def close(self, handle: int, *, delete: bool = False, purge: bool = False) -> None:
         self._close(handle, delete=delete, purge=purge)
-        self._queue_by_handle.pop(handle, None)
+        self._forget(handle)
 
     def disconnect(self, owner: int) -> None:
         self._disconnect(owner)
-        for handle in self._handles_by_owner.pop(owner, ()):
-            self._queue_by_handle.pop(handle, None)
+        for handle in [handle for handle, whose in list(self._owner_by_handle.items()) if whose == owner]:
+            self._forget(handle)
+
+    def _forget(self, handle: int) -> None:
+        self._queue_by_handle.pop(handle, None)
+        self._owner_by_handle.pop(handle, None)
 
     # --- one call
 

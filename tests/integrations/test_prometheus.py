@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -55,7 +56,7 @@ def test_failed_calls_are_counted_by_their_reason(qm: QueueManager, registry: Co
 
 
 @pytest.mark.usefixtures("exposition")
-def test_a_scrape_asks_for_the_depths_and_writes_nothing(
+def test_a_scrape_asks_for_all_queues_and_discards_nothing(
     qm: QueueManager, registry: CollectorRegistry, clock: ManualClock
 ) -> None:
     qm.create_queue("OTHER")
@@ -83,8 +84,9 @@ def test_what_other_processes_put_is_in_the_depths(file_manager: QueueManager, c
     exposition = expose(file_manager, registry)
     child.run("qm.put('Q', b'1'); qm.put('Q', b'2', syncpoint=True)")
     assert registry.get_sample_value("inorder_queue_depth", {"queue": "Q"}) == 2
+    assert registry.get_sample_value("inorder_queue_uncommitted_puts", {"queue": "Q"}) == 1
     child.kill()
-    assert file_manager.units() == []
+    assert registry.get_sample_value("inorder_queue_uncommitted_puts", {"queue": "Q"}) == 0
     assert registry.get_sample_value("inorder_dead_connections_total") == 1
     exposition.cancel()
 
@@ -109,3 +111,13 @@ def test_what_is_cancelled_is_gone_from_the_registry(
     assert generate_latest(registry) == b""
     assert qm._services.connections == connections - 1
     expose(qm, registry).cancel()
+
+
+PAGE = Path(__file__).parents[2] / "docs/how-to/monitoring.md"
+
+
+@pytest.mark.usefixtures("exposition")
+def test_the_page_lists_every_metric(registry: CollectorRegistry) -> None:
+    told = set(re.findall(r"^\| `(inorder_\w+)`", PAGE.read_text(encoding="utf-8"), re.MULTILINE))
+    there = {one.name + "_total" * (one.type == "counter") for one in registry.collect()}
+    assert told == there

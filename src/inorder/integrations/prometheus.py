@@ -1,14 +1,16 @@
-"""Events as Prometheus metrics, and depths at each scrape; needs the extra: ``pip install 'inorder[prometheus]'``.
+"""Events as Prometheus metrics, and queues at each scrape; needs the extra: ``pip install 'inorder[prometheus]'``.
 
-Counters and histograms count what this process does. The depths are those of the store, whoever changes it: a scrape
-reads them on a connection of its own, in one short look that writes nothing.
+Counters and histograms count what this process does. The gauges are of the store, whoever changes it: a scrape looks at
+all queues on a connection of its own, at one moment. It changes no message and discards none; only if a process has
+died it backs out what that one held, as every look of an operator does.
 """
 
 from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Final
 
 from prometheus_client import REGISTRY, CollectorRegistry, Counter, Histogram
 from prometheus_client.core import GaugeMetricFamily, Metric
@@ -16,6 +18,7 @@ from prometheus_client.registry import Collector
 
 from ..errors import InorderError
 from ..manager import QueueManager
+from ..stores.base_operating import QueueView
 from ..telemetry import PREFIX, StoreEvent
 
 log = logging.getLogger("inorder.integrations")
@@ -78,26 +81,45 @@ class Exposition(Collector):
     # --- what a scrape asks the store
 
     def describe(self) -> list[Metric]:
-        return list(_gauges())
+        return [_gauge("up", UP), *(_gauge(name, text, ["queue"]) for name, (text, _) in GAUGES.items())]
 
     def collect(self) -> Iterator[Metric]:
-        depth, up = _gauges()
+        views: Sequence[QueueView] = ()
+        up = _gauge("up", UP)
         try:
             with self._lock:
-                depths = {queue.name: queue.depth for queue in self._connection.overview()}
+                views = self._connection.overview()
         except InorderError:
-            log.exception("the depths cannot be read; the scrape says inorder_up 0")
+            log.exception("the queues cannot be read; the scrape says inorder_up 0")
             up.add_metric([], 0)
         else:
             up.add_metric([], 1)
-            for queue, count in depths.items():
-                depth.add_metric([queue], count)
-        yield from (depth, up)
+        yield up
+        for name, (text, value) in GAUGES.items():
+            gauge = _gauge(name, text, ["queue"])
+            for view in views:
+                gauge.add_metric([view.name], value(view))
+            yield gauge
 
 
-def _gauges() -> tuple[GaugeMetricFamily, GaugeMetricFamily]:
-    depth = GaugeMetricFamily("inorder_queue_depth", "Messages that a queue counts", labels=["queue"])
-    return depth, GaugeMetricFamily("inorder_up", "Whether the store could be read")
+def _gauge(name: str, text: str, labels: Sequence[str] = ()) -> GaugeMetricFamily:
+    return GaugeMetricFamily(f"inorder_{name}", text, labels=labels)
+
+
+UP: Final = "Whether the store could be read"
+GAUGES: Final[Mapping[str, tuple[str, Callable[[QueueView], float]]]] = {
+    "queue_depth": ("Messages that the queue counts", lambda view: view.depth),
+    "queue_uncommitted_puts": ("Messages put in units that are not settled", lambda view: view.puts),
+    "queue_uncommitted_gets": ("Messages got or claimed in units that are not settled", lambda view: view.gets),
+    "queue_locked": ("Messages that are locked", lambda view: view.locked),
+    "queue_delayed": ("Messages not to be read yet", lambda view: view.delayed),
+    "queue_waiting_calls": ("Calls that wait for a message", lambda view: view.waiters),
+    "queue_readers": ("Handles open for input", lambda view: view.open_input_count),
+    "queue_oldest_put_timestamp_seconds": (
+        "When the oldest message was put; 0: none",
+        lambda view: view.oldest_put_at or 0,
+    ),
+}
 
 
 def expose(manager: QueueManager, registry: CollectorRegistry = REGISTRY) -> Exposition:
