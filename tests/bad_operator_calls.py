@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from tests.support import Line
 
 from inorder import Reason
-from inorder.errors import ArgumentError, UnitNotFound, UnknownQueue, WrongQueueType
+from inorder.errors import ArgumentError, ObjectInUse, UnitNotFound, UnknownQueue, WrongQueueType
 
 OPERATOR_CALLS: Mapping[str, Sequence[Line]] = {
     "settle": [
@@ -19,6 +19,14 @@ OPERATOR_CALLS: Mapping[str, Sequence[Line]] = {
     "order_view": [
         Line(lambda w: w.qm.order_view("ORDERS"), UnknownQueue, Reason.UNKNOWN_OBJECT_NAME, "'ORDERS'"),
         Line(lambda w: w.qm.order_view("M"), WrongQueueType, Reason.OBJECT_TYPE_ERROR, "M"),
+    ],
+    "clear_queue": [
+        Line(lambda w: w.qm.clear_queue("ORDERS"), UnknownQueue, Reason.UNKNOWN_OBJECT_NAME, "'ORDERS'"),
+        Line(lambda w: w.qm.clear_queue("M"), WrongQueueType, Reason.OBJECT_TYPE_ERROR, "M"),
+        Line(lambda w: w.qm.clear_queue("Q"), ObjectInUse, Reason.OBJECT_IN_USE, "Q"),
+    ],
+    "observe": [
+        Line(lambda w: w.qm.observe(5), ArgumentError, Reason.OPTIONS_ERROR, "observer"),
     ],
     "look": [
         Line(lambda w: w.qm.look("ORDERS"), UnknownQueue, Reason.UNKNOWN_OBJECT_NAME, "'ORDERS'"),

@@ -169,6 +169,14 @@ def test_every_state_and_holder_is_shown(qm: QueueManager, clock: ManualClock) -
         assert own["locked"] == own["prepared"] == own["claimed"] == (None, None)
         assert (found["put"].visible_since, found["got"].visible_since) == (None, began)
         assert found["delayed"].due_at == began + 60.0
+        held = {one.kind: set(names(qm.look("Q", unit=one))) for one in qm.units() if one.name != "7"}
+        assert held == {
+            "session": {"got", "put"},
+            "prepared": {"prepared"},
+            "confirm": {"confirmed"},
+            "lock": {"locked"},
+            "claim": {"available", "claimed"},
+        }
         assert qm.status("Q").current_depth == 8, "nothing was taken by looking"
 
 

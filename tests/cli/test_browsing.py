@@ -13,8 +13,9 @@ from tests.cli.conftest import Command
 
 import inorder
 from inorder import Flags, Match, Message, QueueManager
-from inorder.cli import browsing, listing
+from inorder.cli import browsing
 from inorder.cli.listing import COLOURS, Rows, colour_of, in_words, name_of, preview_of
+from inorder.cli.output import NARROW
 from inorder.rules.gaps import Gaps
 
 IN, LAST, SEGMENT, END = Flags.IN_GROUP, Flags.LAST_IN_GROUP, Flags.SEGMENT, Flags.LAST_SEGMENT
@@ -315,4 +316,4 @@ def test_a_line_of_a_terminal_holds_a_message(qm: QueueManager, width: int) -> N
     assert len(lines) == 2 + 9
     assert all(len(line) <= width for line in lines)
     assert "Y3.1" in lines[6]
-    assert ("last 3 +0" if width < listing.NARROW else "0-3") in lines[6]
+    assert ("last 3 +0" if width < NARROW else "0-3") in lines[6]

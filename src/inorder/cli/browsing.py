@@ -94,16 +94,14 @@ class Listing:
         self._run, self._qm, self._queue = run, qm, queue
         self._match, self._states, self._preview = match, states, preview
         self._follows, self._has_heading = follows, False
-        definition = qm.attributes(queue)
-        self._local = definition.base_queue if definition.type == "alias" else queue
 
     def view(self) -> QueueView:
         """The queue as it is now. Raises: UnknownQueue 2085, WrongQueueType 2045."""
-        found = next((one for one in self._qm.overview() if one.name == self._local), None)
-        if found is None:
-            next(self._qm.look(self._queue, most=1), None)  # which says why there is none
-            raise AssertionError(self._queue)
-        return found
+        self._qm.look(self._queue, most=1)  # which says why if there is none
+        definition = self._qm.attributes(self._queue)
+        local = definition.base_queue if definition.type == "alias" else self._queue
+        found = next((one for one in self._qm.overview() if one.name == local), None)
+        return self.view() if found is None else found  # gone just now: the next look says so
 
     def look(self, order: ListingOrder, *, upto: int | None = None, after: int | None = None) -> Iterator[Sight]:
         """Messages in this order; with numbers up to one, or after one."""

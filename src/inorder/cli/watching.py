@@ -118,7 +118,7 @@ def _screen(run: Run) -> Iterator[Show]:
     if run.output.as_json:
         yield lambda before, now: _tell(run, before, now)
     elif console.is_terminal:
-        with Live(console=console, auto_refresh=False, vertical_overflow="crop") as live:
+        with Live(console=console, auto_refresh=False, vertical_overflow="ellipsis") as live:
             yield lambda before, now: live.update(_picture(before, now, console.width), refresh=True)
     else:
         yield lambda before, now: console.print(_picture(before, now, console.width))
