@@ -1,8 +1,8 @@
 """Turns our docstrings into what Sphinx reads: the fields of an entry.
 
 `Args:` is a section with a line for each argument, or for several, "logical, complete: ...". `Returns:`, `Yields:` and
-`Raises:` are mostly paragraphs, "Raises: NotFound, nothing is held under it; ...", and sometimes sections with a line for
-each error or for several. The names of our errors become links.
+`Raises:` are mostly paragraphs, "Raises: NotFound, nothing is held under it; ...", and sometimes sections with a line
+for each error or for several. The names of our errors become links.
 """
 
 from __future__ import annotations

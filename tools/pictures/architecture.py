@@ -8,10 +8,11 @@ from .svg import MARGIN, WIDTH, Picture
 LAYERS: tuple[tuple[str, str, str], ...] = (
     ("doors", "cli, testing, demo", "three"),
     ("Spark", "spark", "three"),
-    ("formats", "formats, mqsc", "three"),
+    ("formats", "formats, mqsc, integrations", "three"),
     ("facade", "manager", "one"),
     ("work", "groups, bulk, operating, handle, keywords", "one"),
-    ("", "session, unit_of_work, events, waiting", "one"),
+    ("", "session, unit_of_work, listening", "one"),
+    ("", "events, waiting, telemetry", "one"),
     ("stores", "stores: memory, sqlite", "two"),
     ("rules", "rules: lifecycle, ordering, grouping ...", "two"),
     ("words", "message, options, attributes", "box"),
