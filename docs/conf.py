@@ -21,7 +21,6 @@ release = __version__
 extensions = [
     "myst_parser",
     "sphinx.ext.autodoc",
-    "sphinx.ext.napoleon",
     "sphinx_copybutton",
     "pages_of_the_root",
     "our_docstrings",
@@ -29,7 +28,7 @@ extensions = [
 exclude_patterns = ["_ext"]
 default_role = "code"  # in our docstrings `this` is code
 highlight_language = "text"
-smartquotes = False  # --store is no dash
+smartquotes_action = "D"  # dashes only
 nitpicky = True
 # Annotations name types of other packages, and inner ones of ours, which have no page.
 nitpick_ignore_regex = [("py:(class|data|obj)", ".*")]
@@ -40,7 +39,6 @@ myst_enable_extensions = ["colon_fence"]
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
 autodoc_preserve_defaults = True
-napoleon_numpy_docstring = False
 
 html_theme = "furo"
 html_title = f"inorder {release}"

@@ -4,7 +4,7 @@ A block is run in the order of the page, in a folder of the page's own:
 
 * `python`: one that begins with `# NAME.py` is written into that file, for a command to run; any other is run.
 * `console`: each line that begins with `$ ` is given to a shell, with `inorder` and `python` at hand and the variables
-  that `export` has set. What stands behind it must come out; `...` stands for anything.
+  that `export` has set. What stands behind it must come out; `...` stands for anything, an age such as `0.4 s` for any.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 FILE = re.compile(r"# (\w+\.py)\n")
 EXPORT = re.compile(r"export (\w+)=(\S+)")
 SPARK = re.compile(r"inorder\.spark|inorder pipeline")
+AGE = re.compile(r"\b\d\.\d s\b")
 SECONDS_MAX = 600
 
 
@@ -99,7 +100,8 @@ def run_console(console: str, folder: Path, exported: dict[str, str]) -> None:
             exported[found[1]] = found[2]
             continue
         came = _run(one.command, folder, exported)
-        pattern = ".*".join(map(re.escape, _tidy(one.shown).split("...")))
+        pattern = ".*".join(map(re.escape, AGE.sub("0.0 s", _tidy(one.shown)).split("...")))
+        came = AGE.sub("0.0 s", came)
         assert re.fullmatch(pattern, came, re.DOTALL), f"$ {one.command}\n{came}\n-- but the page shows\n{one.shown}"
 
 

@@ -49,3 +49,10 @@ def test_every_page_can_be_reached_from_the_first_one(site: Path) -> None:
     pages = {page.relative_to(ROOT / "docs").with_suffix(".html") for page in (ROOT / "docs").rglob("*.md")}
     missing = [str(page) for page in pages if str(page) != "index.html" and f'href="{page}' not in navigation]
     assert not missing, f"put them into a toctree of docs/index.md: {missing}"
+
+
+def test_what_a_docstring_says_of_errors_is_a_field_with_links(site: Path) -> None:
+    page = (site / "reference/api/manager.html").read_text(encoding="utf-8")
+    entry = page.partition('id="inorder.QueueManager.delete_queue"')[2].partition("</dd></dl>\n</dd>")[0]
+    assert "Raises" in entry
+    assert 'href="errors.html#inorder.QueueNotEmpty"' in entry

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -104,7 +105,7 @@ def _paragraph(text: str) -> str:
 
 def escaped(text: str) -> str:
     """A text of a help as it must stand in Markdown."""
-    return text.replace("*", "\\*").replace("<", "\\<")
+    return re.sub(r"(?<![\w`-])(--[a-z][a-z-]*)", r"`\1`", text.replace("*", "\\*").replace("<", "\\<"))
 
 
 def example_of(command: click.Command) -> str:

@@ -1,4 +1,4 @@
--- The tables of a store, version 1. Each invariant that the rules promise is a CHECK or a unique index here too.
+-- The tables of a store, version 2. Each invariant that the rules promise is a CHECK or a unique index here too.
 --
 -- Numbers that name things (messages, units, connections, handles, lock ids) come from one counter, `tally` row 0,
 -- and never return. Times are seconds since 1970. References are not enforced at each statement; `inorder` checks
