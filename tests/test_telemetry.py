@@ -439,6 +439,28 @@ def test_what_cannot_be_called_is_no_observer(qm: QueueManager) -> None:
         qm.observe(None)  # type: ignore[arg-type]
 
 
+def test_other_threads_go_on_while_observers_are_told(qm: QueueManager, tmp_path: Path, clock: ManualClock) -> None:
+    """No lock of the store or of the waiting room is held, whatever is told."""
+    told, other = set[str](), qm.connect()
+
+    def elsewhere() -> None:
+        other.put("OTHER", b"1")
+        other.get("OTHER")
+        qm.connect().close()
+
+    def observer(event: StoreEvent) -> None:
+        if event.name not in told:
+            told.add(event.name)
+            Call(elsewhere).result()
+
+    qm.create_queue("OTHER")
+    observation = qm.observe(observer)
+    qm.put("Q", b"old", expiry=1)
+    everything(qm, tmp_path, clock)
+    observation.cancel()
+    assert told >= {PREFIX + name for name in ("put", "get", "wait_began", "wait_ended", "expired", "disconnect")}
+
+
 def test_an_observer_that_opens_the_file_meanwhile_hinders_nobody(tmp_path: Path) -> None:
     """The lock under which files are opened is not held while observers are told of a connection."""
     told, file = list[str](), tmp_path / "q.db"

@@ -81,7 +81,7 @@ class Telemetry:
         self._telling = threading.local()
         self._common: dict[str, object] = {}
         self.observations: tuple[Observation, ...] = ()
-        store.observe(self._changed, heeds=lambda: bool(self.observations))
+        store.observe(self._changed, heeds=lambda: False)  # but for what was discarded
         store.observe_deaths(self._died)
 
     def observe(self, observer: StoreObserver) -> Observation:

@@ -399,7 +399,8 @@ class Store(ClaimVerbs, StagingVerbs, OperatorVerbs, Protocol):
         Args:
             wants: whether the observer looks at the messages of a change, now; None: never. If nobody does, a
                 change may name its queue alone.
-            heeds: whether it looks at changes at all, now; None: always. If nobody does, none need be told.
+            heeds: whether it looks at changes at all, now; None: always. If nobody does, those alone need be told in
+                which messages were discarded.
 
         It is called in the process that made the change, by one thread at a time. What it raises is logged.
         """

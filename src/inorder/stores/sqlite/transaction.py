@@ -97,6 +97,7 @@ class SqliteTransaction(Reach, Transaction[SqliteQueue, SqliteUnit]):
         self.home, self.now = home, now
         self.durable = False  # the answer is a promise: it must be on disk first
         self.waiter = 0  # the connection that is about to wait
+        self.has_discarded = False
         self._queues: dict[int, SqliteQueue] = {}
         self._told: dict[int, Told] = {}
         self._idle: set[int] = set()  # confirm ids and lock ids that may hold nothing any more
@@ -357,6 +358,7 @@ class SqliteTransaction(Reach, Transaction[SqliteQueue, SqliteUnit]):
                 break
         if total:
             self.touch(queue).discarded += total
+            self.has_discarded = True
         return total
 
     def ripen(self, queue: SqliteQueue) -> None:

@@ -78,7 +78,7 @@ class Verb:
         if touched:
             for queue in touched:
                 home.seen.own(queue, home.database.seen(queue))
-            if home.teller.is_heard:
+            if home.teller.is_heard or transaction.has_discarded:
                 home.teller.add(transaction.changes())
 
     def _commit(self) -> None:
