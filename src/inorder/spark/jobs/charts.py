@@ -152,7 +152,7 @@ def _groups(axes: Any, data: PictureData) -> str:
     axes.set_xlim(-0.75, max(2, len(sizes)) - 0.25)
     axes.set_ylim(0, max(floor) * 1.15)
     axes.grid(visible=False, axis="x")
-    axes.set_xlabel("messages of the group that are there")
+    axes.set_xlabel("messages of the group that are there, from so many to below the next")
     axes.set_ylabel("groups")
     _counts(axes.yaxis)
     axes.legend(frameon=False, loc="upper right", ncols=2)
@@ -161,8 +161,8 @@ def _groups(axes: Any, data: PictureData) -> str:
 
 
 def _size(bits: int) -> str:
-    low, high = 2**bits, 2 ** (bits + 1) - 1
-    return f"{low:,}" if low == high else f"{low:,}\u2013{high:,}"
+    low = 2**bits
+    return f"{low}" if low < 1024 else f"{low // 1024} Ki"
 
 
 def _ages(axes: Any, data: PictureData) -> str:
