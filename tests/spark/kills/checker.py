@@ -17,7 +17,6 @@ from urllib.parse import unquote, urlparse
 import pyarrow.parquet as pq
 
 import inorder
-from inorder.stores.sqlite import SqliteStore, checking
 
 METADATA = "_spark_metadata"
 SHOWN = 5  # of each kind of complaint
@@ -152,8 +151,7 @@ def wrong_in_store(url: Path | str, *queues: str) -> list[str]:
         complaints = [f"{depth} messages are left on {queue}" for queue in queues if (depth := qm.depth(queue))]
         complaints += [f"a unit is left: {unit}" for unit in qm.units()]
         complaints += [f"{one.application} holds claim {one.open}" for one in qm.claims() if one.open]
-        assert isinstance(qm._store, SqliteStore)
-        return complaints + checking.problems(qm._store)
+        return complaints + qm.check()
 
 
 def first_few(items: Iterable[T]) -> list[T]:
