@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -207,6 +208,19 @@ def test_nothing_from_a_message_steers_the_terminal(run: Command, store: Path, q
         assert "\x1b[2J" not in text
         assert r"\x1b[31mred\x07\x9b2J\u202eabc\n" in text
     assert "\x1b" not in ended.out, "and no colours where nobody looks"
+
+
+@pytest.mark.parametrize("command", [("browse", "ORDERS"), ("get", "ORDERS")])
+def test_nothing_from_a_message_steers_the_terminal_as_json_either(
+    run: Command, queue: str, command: tuple[str, ...]
+) -> None:
+    body = f"{EVIL}\u2028\U000e0041ä"
+    run("put", queue, body)
+    ended = run(*command, "--json")
+    assert ended.out.removesuffix("\n").isprintable()
+    assert "ä" in ended.out, "what is harmless stands as it is"
+    told = json.loads(ended.out)
+    assert told.get("preview", told.get("body")) == body
 
 
 @pytest.mark.parametrize(

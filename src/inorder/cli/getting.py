@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -13,7 +12,7 @@ import click
 
 from .. import Message, NoMessageAvailable, QueueManager
 from .choosing import ORDER, READ_ORDER, UNIT_SIZE, WAIT, takes_match
-from .output import plain
+from .output import json_line, plain
 from .records import record_of
 from .running import Command, Run, queue_names, takes_store
 
@@ -122,7 +121,7 @@ def _writer(run: Run, stream: IO[bytes], *, raw: bool) -> Write:
 
 def _line(message: Message, *, as_json: bool, looked_at: bool) -> bytes:
     if as_json:
-        return f"{json.dumps(record_of(message), ensure_ascii=False)}\n".encode()
+        return f"{json_line(record_of(message))}\n".encode()
     if looked_at:
         return f"{plain(message.body.decode(errors='backslashreplace'))}\n".encode()
     return message.body + b"\n"

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import sys
-import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timezone
@@ -61,7 +60,7 @@ class Output:
 
     def line(self, record: Record) -> None:
         """A record as one line of JSON."""
-        click.echo(json.dumps(record, ensure_ascii=False))
+        click.echo(json_line(record))
 
     def listing(self, records: Iterable[Record], columns: Mapping[str, str], *, nothing: str) -> None:
         """Many answers: a line of JSON each, or one table.
@@ -95,7 +94,7 @@ class Output:
     def error(self, text: str, record: Record) -> None:
         """What went wrong, in one line."""
         if self.as_json:
-            click.echo(json.dumps(record, ensure_ascii=False), err=True)
+            click.echo(json_line(record), err=True)
         else:
             self.notes.print(Text.assemble(("inorder: ", "bold red"), plain(text)))
 
@@ -141,11 +140,13 @@ def table(headings: Iterable[str], *, right: Sequence[str] = ()) -> Table:
 
 def plain(text: str) -> str:
     """The text with what a terminal would obey, or a reader could not see, written as escapes."""
-    return "".join(one if _is_harmless(one) else one.encode("unicode_escape").decode() for one in text)
+    return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in text)
 
 
-def _is_harmless(one: str) -> bool:
-    return one == " " or unicodedata.category(one)[0] not in "CZ"
+def json_line(record: Record) -> str:
+    """A record as JSON without a line's end; what `plain` would escape stands in it as JSON's own escapes."""
+    text = json.dumps(record, ensure_ascii=False)
+    return text if text.isprintable() else "".join(one if one.isprintable() else json.dumps(one)[1:-1] for one in text)
 
 
 def when(seconds: float | None) -> str | None:
