@@ -258,3 +258,33 @@ def test_a_pipe_that_closes_puts_the_message_back(run: Command, queue: str, stor
     os.close(writing)
     assert (ended.returncode, ended.stderr.decode()) == (1, "")
     assert bodies(store, queue) == [b"1", b"2"]
+
+
+def test_a_file_keeps_its_content_if_there_is_no_message(run: Command, queue: str, tmp_path: Path) -> None:
+    (tmp_path / "kept").write_text("precious")
+    assert run("get", queue, "--output", "kept").status == 1
+    assert run("get", queue, "--all", "--output", "none").status == 0
+    assert (tmp_path / "kept").read_text() == "precious"
+    assert not (tmp_path / "none").exists()
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_a_file_that_cannot_be_written_is_trouble_and_the_message_stays(
+    run: Command, queue: str, store: Path, as_json: bool
+) -> None:
+    run("put", queue, "1")
+    ended = run("get", queue, "--output", "no folder/file", *(["--json"] if as_json else []))
+    text = "no folder/file: No such file or directory"
+    assert (ended.status, bodies(store, queue)) == (3, [b"1"])
+    if as_json:
+        assert json.loads(ended.err) == {"error": text, "class": "FileNotFoundError", "exit_status": 3}
+    else:
+        assert ended.err == f"inorder: {text}\n"
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no device that is always full")
+def test_output_that_is_full_is_trouble_and_the_message_stays(run: Command, queue: str, store: Path) -> None:
+    run("put", queue, "1")
+    ended = run("get", queue, "--output", "/dev/full")
+    assert (ended.status, bodies(store, queue)) == (3, [b"1"])
+    assert "No space left on device" in ended.err

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 
 import click
@@ -10,7 +9,7 @@ import click
 from ..errors import InorderError
 from .app import app
 from .output import Output
-from .running import INTERRUPTED, NO, WRONG, record_of_error, status_of
+from .running import INTERRUPTED, TROUBLE, WRONG, record_of_error, status_of
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -27,9 +26,10 @@ def main(arguments: list[str] | None = None) -> int:
     except (click.Abort, KeyboardInterrupt):
         output.note("interrupted; nothing is held")
         return INTERRUPTED
-    except BrokenPipeError:  # whoever read the output has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return NO
+    except OSError as error:  # of a file that is read or written; a closed pipe ends in Click, with status 1
+        text = f"{error.filename or 'input or output'}: {error.strerror or error}"
+        output.error(text, {"error": text, "class": type(error).__name__, "exit_status": TROUBLE})
+        return TROUBLE
 
 
 def _refused(error: click.ClickException, output: Output) -> int:

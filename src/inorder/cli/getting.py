@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import IO, Any
 
@@ -31,7 +31,10 @@ Write = Callable[[Sequence[Message]], object]
 @takes_match
 @WAIT
 @click.option("--raw", is_flag=True, help="The bytes of the bodies, with nothing between them.")
-@click.option("--output", type=click.Path(dir_okay=False, path_type=Path), metavar="PATH", help="Write into this file.")
+@click.option(
+    "--output", type=click.Path(dir_okay=False, path_type=Path), metavar="PATH",
+    help="Write into this file. Without a message it stays as it is.",
+)  # fmt: skip
 @UNIT_SIZE
 @takes_store
 def get(run: Run, queue: str, **given: Any) -> int:
@@ -51,8 +54,8 @@ def get(run: Run, queue: str, **given: Any) -> int:
     if raw and path is None and sys.stdout.isatty():
         raise click.UsageError("--raw writes bytes as they are: send them into a pipe or a file (--output PATH).")
     options = _options(given, group=group)
-    with run.opened() as qm, _written_to(path) as stream:
-        write = _writer(run, stream, raw=raw)
+    with run.opened() as qm, ExitStack() as files:
+        write = _writer(run, path, files, raw=raw)
         if group:
             got = _get_group(qm, queue, options, write)
         else:
@@ -99,19 +102,18 @@ def _get_group(qm: QueueManager, queue: str, options: Options, write: Write) -> 
     return got
 
 
-@contextmanager
-def _written_to(path: Path | None) -> Iterator[IO[bytes]]:
-    if path is None:
-        yield sys.stdout.buffer
-        return
-    with path.open("wb") as stream:
-        yield stream
+def _writer(run: Run, path: Path | None, files: ExitStack, *, raw: bool) -> Write:
+    """Writes messages and has them leave this process: a failure must come before the commit.
 
-
-def _writer(run: Run, stream: IO[bytes], *, raw: bool) -> Write:
-    """Writes messages and has them leave this process: a failure must come before the commit."""
+    A file is opened, and loses what was in it, when there is something to write.
+    """
+    stream: IO[bytes] | None = sys.stdout.buffer if path is None else None
 
     def write(messages: Sequence[Message]) -> None:
+        nonlocal stream
+        if stream is None:
+            assert path is not None
+            stream = files.enter_context(path.open("wb"))
         for message in messages:
             stream.write(message.body if raw else _line(message, as_json=run.output.as_json, looked_at=stream.isatty()))
         stream.flush()

@@ -1,8 +1,9 @@
 """What every command shares: its options, the store it works on, and the exit status that an error becomes.
 
 Exit status: 0 done; 1 the answer is no, or not now (`QueueCondition`, findings of a check); 2 a wrong call
-(`CallerError`, bad usage); 3 trouble with the store (`StoreError`); 130 interrupted. Whatever ends a command, its
-connection ends with it: nothing stays held, and an open unit of work is backed out.
+(`CallerError`, bad usage); 3 trouble with the store (`StoreError`), or with a file that is read or
+written (`OSError`); 130 interrupted. Whatever ends a command, its connection ends with it: nothing stays held, and an
+open unit of work is backed out.
 """
 
 from __future__ import annotations
