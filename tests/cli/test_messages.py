@@ -218,6 +218,19 @@ def test_copy_removes_nothing_and_goes_into_another_store_too(run: Command, queu
     assert (bodies(store, queue), bodies(Path(other), "COPY")) == ([b"1", b"2", b"3"], [b"1", b"2"])
 
 
+def test_a_queue_is_not_copied_onto_itself_by_another_name_of_the_store(
+    run: Command, queue: str, store: Path, tmp_path: Path
+) -> None:
+    run("put", queue, "1")
+    run("queue", "create", "COPY")
+    (tmp_path / "link").symlink_to(tmp_path)
+    for other in (str(store), "orders.db", str(tmp_path / "link" / store.name)):
+        ended = run("copy", queue, queue, "--to-store", other, "--count", "2")
+        assert (ended.status, bodies(store, queue)) == (2, [b"1"])
+        assert "one queue" in ended.err
+        assert run("copy", queue, "COPY", "--to-store", other).status == 0
+
+
 @pytest.mark.parametrize("command", ["move", "copy"])
 def test_a_queue_is_not_moved_onto_itself_also_by_another_name(run: Command, queue: str, command: str) -> None:
     run("queue", "create", "A", "--type", "alias", "--base-queue", queue)

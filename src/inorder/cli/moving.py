@@ -77,11 +77,10 @@ def copy(run: Run, source: str, target: str, to_store: Path | None, **given: Any
     options = {"logical": given.pop("order") == "logical", **given}
     with ExitStack() as stack:
         qm = stack.enter_context(run.opened())
-        if to_store is None:
-            other = qm
+        other = qm if to_store is None else stack.enter_context(Run(to_store, as_json=run.output.as_json).opened())
+        if to_store is None or to_store.samefile(run.store):
             _check_two(qm, source, target)
         else:
-            other = stack.enter_context(Run(to_store, as_json=run.output.as_json).opened())
             other.attributes(target)
         messages = qm.browse(source, **options)
 
