@@ -245,6 +245,20 @@ def test_a_preview_is_as_long_as_was_asked(run: Command, queue: str) -> None:
     assert run("browse", queue, "--preview", "0", "--json").records[0]["length"] == 500
 
 
+def test_text_that_is_cut_within_a_character_is_text_for_machines_too(run: Command, queue: str) -> None:
+    run("put", queue, "xé€")
+    cut = [run("browse", queue, "--preview", str(length), "--json").records[0] for length in range(7)]
+    assert [one["preview"] for one in cut] == ["", "x", "x", "xé", "xé", "xé", "xé€"]
+    assert not any(one["preview_base64"] for one in cut)
+
+
+def test_what_is_no_text_is_in_base64_for_machines(run: Command, queue: str, tmp_path: Path) -> None:
+    (tmp_path / "binary").write_bytes(b"\xff\x00")
+    run("put", queue, "--file", "binary")
+    told = run("browse", queue, "--json").records[0]
+    assert (told["preview"], told["preview_base64"]) == (None, "/wA=")
+
+
 @pytest.mark.parametrize(
     ("group_id", "name"),
     [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import codecs
 import zlib
 from collections.abc import Mapping, Sequence
@@ -195,12 +196,17 @@ def colour_of(group_id: bytes) -> str:
 
 def preview_of(message: Message) -> Text:
     """The beginning of a body: text, with what steers a terminal escaped, or hex."""
-    body, more = message.body, "…" if message.length > len(message.body) else ""
+    text, more = text_of(message), "…" if message.length > len(message.body) else ""
+    return Text(f"0x{message.body.hex()}{more}", "dim") if text is None else Text(f"{plain(text)}{more}")
+
+
+def text_of(message: Message) -> str | None:
+    """The beginning of a body as text, without the last character if the cut has split it; None: it is no text."""
+    is_whole = message.length <= len(message.body)
     try:
-        text = codecs.getincrementaldecoder("utf-8")().decode(body, final=not more)
+        return codecs.getincrementaldecoder("utf-8")().decode(message.body, final=is_whole)
     except UnicodeDecodeError:
-        return Text(f"0x{body.hex()}{more}", "dim")
-    return Text(f"{plain(text)}{more}")
+        return None
 
 
 def in_words(missing: Gaps) -> str:
@@ -228,7 +234,8 @@ def _range(first: int, last: int) -> str:
 def record_of_sight(queue: str, sight: Sight, missing: Gaps | None) -> dict[str, Any]:
     """A message as `--json` tells it; `missing`: of its group, None if it is in none."""
     record = record_of(sight.message)
-    record["preview"], record["preview_base64"] = record.pop("body", None), record.pop("body_base64", None)
+    del record["body" if "body" in record else "body_base64"]
+    text = text_of(sight.message)
     return {
         "queue": queue,
         "state": sight.state,
@@ -237,6 +244,8 @@ def record_of_sight(queue: str, sight: Sight, missing: Gaps | None) -> dict[str,
         "due_at": when(sight.due_at),
         "missing": None if missing is None or missing.is_complete else asdict(missing),
         **record,
+        "preview": text,
+        "preview_base64": base64.b64encode(sight.message.body).decode() if text is None else None,
     }
 
 
