@@ -13,10 +13,11 @@ from rich.console import Console
 from tests.cli.conftest import Command
 
 import inorder
-from inorder import Flags, Match, Message, QueueManager
+from inorder import Flags, Match, Message, QueueManager, operating
 from inorder.cli import browsing
 from inorder.cli.listing import COLOURS, Rows, colour_of, in_words, name_of, preview_of
 from inorder.cli.output import NARROW
+from inorder.operating import Sight
 from inorder.rules.gaps import Gaps
 
 IN, LAST, SEGMENT, END = Flags.IN_GROUP, Flags.LAST_IN_GROUP, Flags.SEGMENT, Flags.LAST_SEGMENT
@@ -318,6 +319,50 @@ def test_follow_shows_what_comes_in_the_order_in_which_it_comes(
     ended = run("browse", "ORDERS", "--follow", "--json")
     assert ended.status == 2, "the queue is gone"
     assert [one["preview"] for one in ended.records] == ["there", "low", "high", "unit"]
+
+
+def test_follow_misses_nothing_that_comes_while_it_reads(
+    run: Command, qm: QueueManager, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(operating, "PAGE_MESSAGES", 1)
+    look, steps = QueueManager.look, iter(("put", "read", "end"))
+
+    def interfered(self: QueueManager, *given: Any, **named: Any) -> Iterator[Sight]:
+        for number, sight in enumerate(look(self, *given, **named)):
+            yield sight
+            if number == 0 and named.get("numbered_after") == 0:  # one has been read; its page is over
+                put(qm, "urgent, before where it reads", priority=9)
+                put(qm, "behind it", priority=0)
+
+    def paused(seconds: float) -> None:
+        match next(steps):
+            case "put":
+                put(qm, "first", priority=5)
+            case "end":
+                raise KeyboardInterrupt
+
+    monkeypatch.setattr(QueueManager, "look", interfered)
+    monkeypatch.setattr(browsing, "pause", paused)
+    ended = run("browse", "ORDERS", "--follow", "--json")
+    assert [one["preview"] for one in ended.records] == ["first", "urgent, before where it reads", "behind it"]
+
+
+def test_follow_shows_a_queue_that_was_made_again_from_its_beginning(
+    run: Command, qm: QueueManager, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(qm, "old")
+    steps = iter(("again", "end"))
+
+    def paused(seconds: float) -> None:
+        if next(steps) == "end":
+            raise KeyboardInterrupt
+        qm.close_queue("ORDERS")
+        qm.delete_queue("ORDERS", purge=True)
+        qm.create_queue("ORDERS")
+        put(qm, "new")
+
+    monkeypatch.setattr(browsing, "pause", paused)
+    assert [one["preview"] for one in run("browse", "ORDERS", "--follow", "--json").records] == ["old", "new"]
 
 
 def test_ctrl_c_ends_following(run: Command, queue: str, monkeypatch: pytest.MonkeyPatch) -> None:

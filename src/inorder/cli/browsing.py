@@ -65,8 +65,8 @@ def browse(
     with run.opened() as qm:
         listing = Listing(run, qm, queue, match=match, states=states, preview=preview, follows=follow)
         most = limit if limit is not None or run.output.as_json else LIMIT
-        begun = listing.view().numbered if follow else None
-        found = listing.look(order, upto=begun)
+        begun = listing.view() if follow else None
+        found = listing.look(order, upto=None if begun is None else begun.numbered)
         shown = listing.show(found if most is None else islice(found, most), order)
         if most is not None and next(found, None) is not None:
             depth = count(listing.view().depth, "message")
@@ -147,18 +147,17 @@ class Listing:
         console.print(rows.table)
         self._has_heading = True
 
-    def follow(self, numbered: int) -> None:
-        """Shows what is given a place after this number, as it comes; until somebody interrupts it."""
+    def follow(self, since: QueueView) -> None:
+        """Shows what is given a place after this look, as it comes; until somebody interrupts it."""
         while True:
-            view = self.view()
-            if view.numbered < numbered:  # another queue of this name
-                numbered = 0
-            if view.numbered > numbered:
-                found = [one for one in self.look("physical", after=numbered) if one.place is not None]
+            now = self.view()
+            numbered = since.numbered if now.created_at == since.created_at else 0  # or another queue of this name
+            if now.numbered > numbered:
+                # What is numbered while they are read has its turn next time: pages may show some of it, not all.
+                found = list(self.look("physical", after=numbered, upto=now.numbered))
                 found.sort(key=lambda one: one.place[1:] if one.place is not None else ())
                 self.show(found, "physical")
-                numbered = max([numbered, *(one.place.number for one in found if one.place is not None)])
-                numbered = max(numbered, view.numbered)
+            since = now
             pause(PAUSE_SECONDS)
 
 
