@@ -10,7 +10,8 @@ from typing import Any, TypeVar
 import click
 
 from .. import QueueManager
-from ..attributes import QUEUE_ATTRIBUTES, Attribute, QueueAttributes
+from ..attributes import QUEUE_ATTRIBUTES, Attribute, QueueAttributes, QueueStatus
+from ..errors import UnknownQueue, WrongQueueType
 from .choosing import seconds_or_none
 from .output import count, plain, shown, table, when
 from .running import Group, Run, as_json_value, queue_names, says_yes, takes_store
@@ -121,7 +122,8 @@ def alter(run: Run, name: str, changes: dict[str, Any]) -> None:
 def show(run: Run, name: str) -> None:
     """Show a queue's attributes and status."""
     with run.opened() as qm:
-        found = qm.inquire(name)
+        has_status = _status(qm, qm.attributes(name)) is not None
+        found = qm.inquire(name, *(() if has_status else QUEUE_ATTRIBUTES))
     if run.output.as_json:
         run.output.line({one: when(value) if one in TIMES else as_json_value(value) for one, value in found.items()})
         return
@@ -148,8 +150,16 @@ def list_queues(run: Run, pattern: str) -> None:
     run.output.listing(records, COLUMNS, nothing=where)
 
 
+def _status(qm: QueueManager, one: QueueAttributes) -> QueueStatus | None:
+    """The status; None: a model has none, nor has an alias of what is not there, nor a queue that has just gone."""
+    try:
+        return None if one.type == "model" else qm.status(one.name)
+    except (UnknownQueue, WrongQueueType):
+        return None
+
+
 def _summary(qm: QueueManager, one: QueueAttributes) -> dict[str, Any]:
-    status = None if one.type == "model" else qm.status(one.name)
+    status = _status(qm, one)
     return {
         "queue": one.name,
         "type": one.type,
