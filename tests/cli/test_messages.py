@@ -96,6 +96,7 @@ def test_a_body_that_is_no_text_is_base64_in_json(run: Command, queue: str, tmp_
     [
         ("{", "line 2: not JSON"),
         ("[]", "line 2: not a JSON object"),
+        ("[" * 200_000, "line 2: not JSON"),
         ('{"body": "x", "priorty": 1}', "there is no key 'priorty'; did you mean priority"),
         ('{"priority": 1}', "either body or body_base64"),
         ('{"body_base64": "?"}', "body_base64 is not base64"),
@@ -134,6 +135,10 @@ def test_units_of_work_that_were_committed_stay_and_this_is_said(run: Command, s
         ("get", "ORDERS", "--group", "--order", "logical"),
         ("get", "ORDERS", "--count", "0"),
         ("get", "ORDERS", "--message-id", "0x"),
+        ("get", "ORDERS", "--wait", "soon"),
+        ("put", "ORDERS", "x", "--expiry", "soon"),
+        ("browse", "ORDERS", "--limit", "99999999999999999999"),
+        ("watch", "ORDERS", "--interval", "nan"),
         ("put", "ORDERS", "--file", "no such file"),
     ],
 )

@@ -30,14 +30,10 @@ def test_aliases_and_models_are_made_too(run: Command, queue: str) -> None:
 
 def test_an_alias_of_what_is_not_there_is_listed_and_shown_without_status(run: Command, queue: str) -> None:
     run("queue", "create", "A", "--type", "alias", "--base-queue", "NOT.THERE")
-    run("queue", "create", "B", "--type", "alias", "--base-queue", "A")
     listed = run("queue", "list", "--json")
-    assert (listed.status, [(one["queue"], one["depth"]) for one in listed.records]) == (
-        0,
-        [("A", None), ("B", None), (queue, 0)],
-    )
+    assert (listed.status, [(one["queue"], one["depth"]) for one in listed.records]) == (0, [("A", None), (queue, 0)])
     assert "NOT.THERE" in run("queue", "show", "A").out
-    assert run("queue", "show", "B", "--json").records[0].keys() == {*QUEUE_ATTRIBUTES}
+    assert run("queue", "show", "A", "--json").records[0].keys() == {*QUEUE_ATTRIBUTES}
 
 
 def test_altering_changes_what_was_named_and_nothing_else(run: Command, queue: str, store: Path) -> None:

@@ -17,7 +17,7 @@ from tests.cli.conftest import Command
 import inorder
 from inorder.cli.app import app
 from inorder.cli.running import Command as WithExample
-from inorder.cli.running import record_of_error, status_of
+from inorder.cli.running import completions, record_of_error, status_of
 
 WITHOUT_STORE = ("demo", "scenarios")
 
@@ -181,3 +181,17 @@ def test_the_commands_packages_are_not_loaded_by_the_library() -> None:
         capture_output=True, text=True, timeout=60, check=True,
     )  # fmt: skip
     assert loaded.stdout.split() == ["False", "False"]
+
+
+def test_completion_says_nothing_of_a_store_that_cannot_be_looked_at(
+    queue: str, store: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    context = app.make_context("inorder", ["queue", "list", "--store", str(store)])
+    context.params["store"] = Path("x" * 300)
+    assert completions(context, lambda qm: [one.name for one in qm.queues()], "") == []
+    assert capsys.readouterr() == ("", "")
+
+
+def test_seconds_that_are_none_are_told_with_what_is_allowed(run: Command, queue: str) -> None:
+    assert "'soon' is neither a number of seconds nor 'forever'." in run("get", queue, "--wait", "soon").err
+    assert "'soon' is neither a number of seconds nor 'none'." in run("put", queue, "x", "--expiry", "soon").err

@@ -147,6 +147,8 @@ def test_claims_are_listed_finished_and_released(run: Command, other: inorder.Qu
         assert (record["application"], record["claim"], record["messages"], record["settled"]) == ("copy", 1, 2, 0)
         assert "copy" in run("claim", "list").out
         assert "--yes" in run("claim", "release", queue, "copy").err
+        other.create_alias("ALIAS", base_queue=queue)
+        assert "--yes" in run("claim", "release", "ALIAS", "copy").err, "asked by whatever name"
         assert run("claim", "release", queue, "copy", "--yes", "--json").records[0]["released"] == 2
         again = ClaimReader(handle, "copy")
         claim = again.claim(again.begin().settled, most=2)

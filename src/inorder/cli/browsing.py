@@ -10,13 +10,13 @@ from typing import get_args
 import click
 
 from .. import Match, QueueManager
-from ..message import ANY_GROUP, ANY_SEGMENT
+from ..message import ANY_GROUP, ANY_SEGMENT, NUMBER_MAX
 from ..operating import Gaps, QueueView, Sight
 from ..stores.base_operating import ListingOrder, SightState
 from .choosing import takes_match
 from .listing import Rows, record_of_sight
 from .output import count
-from .running import Command, Run, queue_names, takes_store
+from .running import Command, Run, local_name, queue_names, takes_store
 
 LIMIT = 1_000
 BLOCK = 1_000  # rows of one table
@@ -38,7 +38,11 @@ STATES: Sequence[SightState] = get_args(SightState)
 )
 @takes_match
 @click.option(
-    "--limit", "-n", type=click.IntRange(0), metavar="N", help=f"At most so many; default: {LIMIT:,}, with --json all."
+    "--limit",
+    "-n",
+    type=click.IntRange(0, NUMBER_MAX),
+    metavar="N",
+    help=f"At most so many; default: {LIMIT:,}, with --json all.",
 )
 @click.option(
     "--preview", type=click.IntRange(0, PREVIEW_MAX), default=PREVIEW, show_default=True, metavar="BYTES",
@@ -98,8 +102,7 @@ class Listing:
     def view(self) -> QueueView:
         """The queue as it is now. Raises: UnknownQueue 2085, WrongQueueType 2045."""
         self._qm.look(self._queue, most=1)  # which says why if there is none
-        definition = self._qm.attributes(self._queue)
-        local = definition.base_queue if definition.type == "alias" else self._queue
+        local = local_name(self._qm, self._queue)
         found = next((one for one in self._qm.overview() if one.name == local), None)
         return self.view() if found is None else found  # gone just now: the next look says so
 

@@ -35,12 +35,19 @@ def hex_id(value: str) -> bytes:
 
 def seconds(value: str) -> float:
     """How long: seconds, or "forever"."""
-    return FOREVER if value == "forever" else float(value)
+    return FOREVER if value == "forever" else _number(value, "forever")
 
 
 def seconds_or_none(value: str) -> float | None:
     """A number of seconds, or "none"."""
-    return None if value == "none" else float(value)
+    return None if value == "none" else _number(value, "none")
+
+
+def _number(value: str, word: str) -> float:
+    try:
+        return float(value)
+    except ValueError:
+        raise ValueError(f"{value!r} is neither a number of seconds nor {word!r}.") from None
 
 
 WAIT = click.option(

@@ -10,7 +10,7 @@ import click
 from ..stores.claims import Claims
 from .output import count, when
 from .pipeline import needs_spark
-from .running import Group, Run, queue_names, says_yes, takes_store
+from .running import Group, Run, local_name, queue_names, says_yes, takes_store
 
 COLUMNS = {
     "queue": "queue",
@@ -96,7 +96,8 @@ def release(run: Run, queue: str, application: str, yes: bool) -> None:
     Whatever the application has done with the messages is done again by the next reader.
     """
     with run.opened() as qm:
-        held = next((one.open for one in qm.claims() if (one.queue, one.application) == (queue, application)), None)
+        local = local_name(qm, queue)
+        held = next((one.open for one in qm.claims() if (one.queue, one.application) == (local, application)), None)
         if held is not None:
             again = "Whoever reads next does again what it has done with them."
             run.output.confirm(

@@ -14,7 +14,7 @@ import click
 from .. import Match, NoMessageAvailable, QueueManager
 from .choosing import ORDER, READ_ORDER, UNIT_SIZE, takes_match
 from .output import count
-from .running import Command, Run, leaving, queue_names, takes_store
+from .running import Command, Run, leaving, local_name, queue_names, takes_store
 
 SOURCE = click.argument("source", shell_complete=queue_names)
 TARGET = click.argument("target", shell_complete=queue_names)
@@ -97,8 +97,7 @@ def copy(run: Run, source: str, target: str, to_store: Path | None, **given: Any
 
 def _check_two(qm: QueueManager, source: str, target: str) -> None:
     """Raises: click.UsageError, both names stand for one queue: it would never end."""
-    bases = {one.base_queue or one.name for one in (qm.attributes(source), qm.attributes(target))}
-    if len(bases) == 1:
+    if local_name(qm, source) == local_name(qm, target):
         raise click.UsageError(f"{source} and {target} are one queue.")
 
 

@@ -71,7 +71,7 @@ def message_of(line: str, where: str) -> Message:
     """
     try:
         record = json.loads(line)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise click.ClickException(f"{where}: not JSON: {error}") from None
     if not isinstance(record, dict):
         raise click.ClickException(f"{where}: not a JSON object.")

@@ -130,9 +130,9 @@ def says_yes(function: F) -> F:
 def completions(context: click.Context, names: Callable[[QueueManager], list[str]], incomplete: str) -> list[str]:
     """For completion in a shell: names in the store that is chosen already. Never an error: a shell asks."""
     path = context.params.get("store") or os.environ.get(STORE_VARIABLE)
-    if not path or not _has_content(Path(path)):
-        return []
     try:
+        if not path or not _has_content(Path(path)):
+            return []
         with connect(Path(path), program=PROGRAM) as qm:
             return [name for name in names(qm) if name.startswith(incomplete)]
     except InorderError:
@@ -143,6 +143,12 @@ def queue_names(context: click.Context, parameter: click.Parameter, incomplete: 
     """The queues, for completion."""
     del parameter
     return completions(context, lambda qm: [one.name for one in qm.queues()], incomplete)
+
+
+def local_name(qm: QueueManager, name: str) -> str:
+    """The queue that an alias stands for; of any other queue its name. Raises: UnknownQueue 2085."""
+    found = qm.attributes(name)
+    return found.base_queue if found.type == "alias" else name
 
 
 def status_of(error: InorderError) -> int:

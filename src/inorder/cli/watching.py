@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -18,7 +19,7 @@ from .. import QueueManager
 from ..handle import pending_text
 from ..operating import QueueView, Wait
 from .output import NARROW, plain, span, table, when
-from .running import Command, Run, queue_names, takes_store
+from .running import Command, Run, local_name, queue_names, takes_store
 
 
 class Look(NamedTuple):
@@ -60,6 +61,8 @@ def watch(run: Run, queues: Sequence[str], interval: float, most: int | None) ->
     put/s counts all puts, those in units of work at once; got/s counts what has left the depth (got, expired, backed
     out), less what came back.
     """
+    if math.isnan(interval):
+        raise click.BadParameter("nan is no time.", param_hint="--interval")
     with run.opened() as qm, _screen(run) as show:
         names = [_local_name(qm, one) for one in queues]
         before: Look | None = None
@@ -77,10 +80,9 @@ def _local_name(qm: QueueManager, name: str) -> str:
     """A pattern as it is; of a name the local queue. Raises: UnknownQueue 2085, click.UsageError."""
     if "*" in name or "?" in name:
         return name
-    definition = qm.attributes(name)
-    if definition.type == "model":
+    if qm.attributes(name).type == "model":
         raise click.UsageError(f"{name} is a model queue: it has no messages.")
-    return definition.base_queue if definition.type == "alias" else name
+    return local_name(qm, name)
 
 
 def _look(qm: QueueManager, names: Sequence[str]) -> Look:
