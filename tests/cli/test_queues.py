@@ -99,6 +99,22 @@ def test_clear_and_delete(run: Command, queue: str) -> None:
     assert run("queue", "list", "--json").out == ""
 
 
+def test_clear_takes_what_is_locked_and_leaves_what_a_unit_or_a_program_holds(
+    run: Command, queue: str, store: Path
+) -> None:
+    with inorder.connect(store) as qm:
+        qm.put(queue, b"1", confirm_id=7)
+        qm.close_queue(queue)
+        assert run("queue", "clear", queue, "--yes").status == 1, "a unit of work holds it"
+        qm.undo(queue, 7)
+        qm.put(queue, b"2")
+        assert run("queue", "clear", queue, "--yes").status == 1, "it is open"
+        qm.browse_and_lock(queue)
+        qm.close_queue(queue)
+        assert run("queue", "clear", queue, "--yes").out == "removed 1 message from ORDERS\n"
+        assert not qm.locks()
+
+
 def test_delete_with_purge_takes_the_messages_too(run: Command, queue: str) -> None:
     run("put", queue, "1")
     assert run("queue", "delete", queue, "--purge", "--yes", "--json").records == [{"queue": queue, "done": "deleted"}]

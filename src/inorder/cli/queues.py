@@ -179,9 +179,10 @@ def _summary(qm: QueueManager, one: QueueAttributes) -> dict[str, Any]:
 @says_yes
 @takes_store
 def clear(run: Run, name: str, yes: bool) -> None:
-    """Remove all messages from a queue that no unit of work and no lock holds.
+    """Remove all messages from a local queue, those under lock ids too.
 
-    Refused while a message is uncommitted, locked or claimed: unit, lock and claim say by whom.
+    Refused while a program has the queue open, and while a unit of work or a claim holds a message of it: unit and
+    claim say who.
     """
     with run.opened() as qm:
         depth = qm.depth(name)
