@@ -51,6 +51,10 @@ def test_every_command_tells_machines_too(path: tuple[str, ...]) -> None:
     assert "as_json" in {parameter.name for parameter in ALL[path].params}
 
 
+def test_the_help_says_which_commands_do_not(run: Command) -> None:
+    assert f"Every command but {' and '.join(WITHOUT_STORE)} takes" in " ".join(run("--help").out.split())
+
+
 @pytest.mark.parametrize("path", ALL, ids=" ".join)
 def test_every_option_says_what_it_is(path: tuple[str, ...]) -> None:
     options = [one for one in ALL[path].params if isinstance(one, click.Option)]
@@ -195,3 +199,10 @@ def test_completion_says_nothing_of_a_store_that_cannot_be_looked_at(
 def test_seconds_that_are_none_are_told_with_what_is_allowed(run: Command, queue: str) -> None:
     assert "'soon' is neither a number of seconds nor 'forever'." in run("get", queue, "--wait", "soon").err
     assert "'soon' is neither a number of seconds nor 'none'." in run("put", queue, "x", "--expiry", "soon").err
+
+
+def test_the_usage_may_take_several_lines(run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    first, second, complaint = run("claim", "release").err.splitlines()
+    assert (first, second.strip()) == ("Usage: inorder claim release [OPTIONS] QUEUE", "APPLICATION")
+    assert "Missing argument 'QUEUE'" in complaint

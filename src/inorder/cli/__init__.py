@@ -39,7 +39,8 @@ def _refused(error: click.ClickException, output: Output) -> int:
         return WRONG
     text = error.format_message()
     if isinstance(error, click.UsageError) and error.ctx is not None and not output.as_json:
-        output.note(error.ctx.get_usage())
+        for line in error.ctx.get_usage().splitlines():
+            output.note(line)
         text = f"{text} See '{error.ctx.command_path} --help'."
     output.error(text, {"error": text, "class": type(error).__name__, "exit_status": WRONG})
     return WRONG
