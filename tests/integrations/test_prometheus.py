@@ -12,7 +12,8 @@ from prometheus_client import CollectorRegistry, generate_latest
 from tests.sqlite.programs import Program, child, path
 from tests.sqlite.programs import qm as file_manager
 
-from inorder import QueueFull, QueueManager
+from inorder import ConnectionClosed, QueueFull, QueueManager
+from inorder.integrations import prometheus
 from inorder.integrations.prometheus import Exposition, expose
 from inorder.testing import ManualClock
 
@@ -111,6 +112,39 @@ def test_what_is_cancelled_is_gone_from_the_registry(
     assert generate_latest(registry) == b""
     assert qm._services.connections == connections - 1
     expose(qm, registry).cancel()
+
+
+def test_what_cannot_be_exposed_leaves_nothing_in_the_registry(qm: QueueManager, registry: CollectorRegistry) -> None:
+    closed = qm.connect()
+    closed.close()
+    with pytest.raises(ConnectionClosed):
+        expose(closed, registry)
+    assert generate_latest(registry) == b""
+    exposition, connections = expose(qm, registry), qm._services.connections
+    with pytest.raises(ValueError, match="Duplicated"):
+        expose(qm, registry)
+    assert qm._services.connections == connections
+    assert registry.get_sample_value("inorder_up") == 1, "the first one goes on"
+    exposition.cancel()
+
+
+@pytest.mark.usefixtures("exposition")
+def test_queues_that_come_and_go_do_not_fill_the_memory(
+    qm: QueueManager, registry: CollectorRegistry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(prometheus, "QUEUES_MAX", 3)
+    qm.create_model("REPLIES", definition_type="temporary_dynamic")
+    qm.put("Q", b"1")
+    for _ in range(5):
+        with qm.open("REPLIES") as queue:
+            queue.put(b"1")
+    qm.put("Q", b"2")
+    counter = next(one for one in registry.collect() if one.name == "inorder_messages")
+    puts = [one for one in counter.samples if one.name.endswith("_total") and one.labels["call"] == "put"]
+    told = {one.labels["queue"]: one.value for one in puts}
+    assert len(told) <= 4
+    assert told["Q"] == 2
+    assert sum(told.values()) == 7, "those without a label of their own are counted together"
 
 
 PAGE = Path(__file__).parents[2] / "docs/how-to/monitoring.md"

@@ -23,6 +23,9 @@ from ..telemetry import PREFIX, StoreEvent
 
 log = logging.getLogger("inorder.integrations")
 
+QUEUES_MAX: Final = 1_000  # that have a label of their own
+OTHERS: Final = "other queues"  # the label of those that come later; no queue can be called so
+
 
 class Exposition(Collector):
     """The metrics of one store in one registry; made by `expose`."""
@@ -30,15 +33,25 @@ class Exposition(Collector):
     def __init__(self, manager: QueueManager, registry: CollectorRegistry) -> None:
         self._registry = registry
         self._lock = threading.Lock()  # two scrapes may come at once, and a connection has one call at a time
-        self._calls = Counter("inorder_calls", "Calls on the store", ["call", "reason"], registry=registry)
-        self._seconds = Histogram("inorder_call_seconds", "How long calls took", ["call"], registry=registry)
-        self._messages = Counter("inorder_messages", "Messages moved", ["call", "queue"], registry=registry)
-        self._bytes = Counter("inorder_bytes", "Bytes of their bodies", ["call", "queue"], registry=registry)
-        self._waits = Histogram("inorder_wait_seconds", "How long calls waited", ["queue", "found"], registry=registry)
-        self._expired = Counter("inorder_expired_messages", "Messages expired", ["queue"], registry=registry)
-        self._dead = Counter("inorder_dead_connections", "Connections of dead processes", registry=registry)
-        own: list[Collector] = [
-            self,
+        self._queues: set[str] = set()  # that have a label of their own
+        self._calls = Counter("inorder_calls", "Calls on the store", ["call", "reason"], registry=None)
+        self._seconds = Histogram("inorder_call_seconds", "How long calls took", ["call"], registry=None)
+        self._messages = Counter("inorder_messages", "Messages moved", ["call", "queue"], registry=None)
+        self._bytes = Counter("inorder_bytes", "Bytes of their bodies", ["call", "queue"], registry=None)
+        self._waits = Histogram("inorder_wait_seconds", "How long calls waited", ["queue", "found"], registry=None)
+        self._expired = Counter("inorder_expired_messages", "Messages expired", ["queue"], registry=None)
+        self._dead = Counter("inorder_dead_connections", "Connections of dead processes", registry=None)
+        self._own: list[Collector] = []  # what the registry has of it
+        self._connection = manager.connect(program="prometheus")
+        self._observation = manager.observe(self._observe)
+        try:
+            self._register()
+        except BaseException:
+            self.cancel()
+            raise
+
+    def _register(self) -> None:
+        for one in (
             self._calls,
             self._seconds,
             self._messages,
@@ -46,11 +59,10 @@ class Exposition(Collector):
             self._waits,
             self._expired,
             self._dead,
-        ]
-        self._own = own
-        self._connection = manager.connect(program="prometheus")
-        self._observation = manager.observe(self._observe)
-        registry.register(self)
+            self,
+        ):
+            self._registry.register(one)
+            self._own.append(one)
 
     def cancel(self) -> None:
         """Ends it: the metrics go, and the connection. Harmless when repeated."""
@@ -63,11 +75,10 @@ class Exposition(Collector):
 
     def _observe(self, event: StoreEvent) -> None:
         name, told = event.name.removeprefix(PREFIX), event.metadata
-        queue = str(told.get("queue", ""))
         if name == "wait_ended":
-            self._waits.labels(queue, str(told["found"]).lower()).observe(event.measurements["seconds"])
+            self._waits.labels(self._label_of(event), str(told["found"]).lower()).observe(event.measurements["seconds"])
         elif name == "expired":
-            self._expired.labels(queue).inc(event.measurements["messages"])
+            self._expired.labels(self._label_of(event)).inc(event.measurements["messages"])
         elif name == "dead_connection":
             self._dead.inc()
         elif "completion" in told:
@@ -76,7 +87,16 @@ class Exposition(Collector):
             self._seconds.labels(call).observe(event.measurements["seconds"])
             for counter, moved in ((self._messages, "messages"), (self._bytes, "bytes")):
                 if event.measurements.get(moved):
-                    counter.labels(call, queue).inc(event.measurements[moved])
+                    counter.labels(call, self._label_of(event)).inc(event.measurements[moved])
+
+    def _label_of(self, event: StoreEvent) -> str:
+        """The queue's name while there is room: dynamic queues come and go, and a label stays for ever."""
+        queue = str(event.metadata.get("queue", ""))
+        if queue not in self._queues:
+            if len(self._queues) >= QUEUES_MAX:
+                return OTHERS
+            self._queues.add(queue)
+        return queue
 
     # --- what a scrape asks the store
 
