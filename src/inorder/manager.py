@@ -41,7 +41,17 @@ from .keywords import PutCall, sweep_options
 from .listening import Listening
 from .message import Message, UniqueId, is_storable
 from .operating import OperatorCalls
-from .options import EVERYTHING, BrowseKeywords, GetKeywords, GetOptions, Match, OpenOptions, PutOptions, check_switch
+from .options import (
+    EVERYTHING,
+    BrowseKeywords,
+    GetKeywords,
+    GetOptions,
+    Match,
+    OpenOptions,
+    PutOptions,
+    check_switch,
+    is_path,
+)
 from .rules.puts import Program, PutResult
 from .session import Services, Session, services_at, services_of
 from .stores.base import Locked, Outcome, Store
@@ -93,8 +103,8 @@ def connect(
 def _connect_to_file(path: str | os.PathLike[str], who: Program, name: str | None) -> QueueManager:
     from .stores.sqlite import SqliteStore  # noqa: PLC0415 - who stays in memory does not load the database
 
-    if not os.fspath(path) or "\0" in str(path):
-        raise bad_argument("store", path, f"the path of a file, {MEMORY!r} or a store")
+    if not is_path(path):
+        raise bad_argument("store", path, f"the path of a file, in UTF-8, {MEMORY!r} or a store")
     file = Path(os.fspath(path))
     chosen = name or re.sub(r"[^A-Za-z0-9./_%]", "_", file.stem)[:48] or "INORDER"
     with services_at(file, lambda: SqliteStore(file, chosen)) as services:

@@ -12,7 +12,7 @@ from dataclasses import replace
 from . import housekeeping
 from .errors import UnitNotFound, bad_argument
 from .message import ID_LENGTH, is_storable
-from .options import EVERYTHING, Match, check_switch
+from .options import EVERYTHING, Match, check_switch, is_path
 from .rules.gaps import Gaps
 from .session import Session
 from .stores.base import OrderView, Outcome, Progress, Store, Unit
@@ -197,8 +197,8 @@ class OperatorCalls:
         Raises: ArgumentError, a file is there, or it is the store itself; CallerError 2298, the queue manager is in
         memory; StoreError, the path cannot be written, or somebody has it open; StoreFull 2192.
         """
-        if not isinstance(path, str | os.PathLike) or not os.fspath(path) or "\0" in str(path):
-            raise bad_argument("path", path, "the path of a file")
+        if not isinstance(path, str | os.PathLike) or not is_path(path):
+            raise bad_argument("path", path, "the path of a file, in UTF-8")
         check_switch("replace", replace)
         _callable("progress", progress)
         with self._session:

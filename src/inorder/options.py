@@ -8,7 +8,9 @@ here, before anything is looked at.
 from __future__ import annotations
 
 import math
+import os
 from dataclasses import dataclass
+from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
@@ -355,6 +357,12 @@ def check_switch(name: str, value: object) -> None:
     """A yes or no that a caller gives."""
     if value is not True and value is not False:
         raise bad_argument(name, value, "True or False", Reason.OPTIONS_ERROR)
+
+
+def is_path(value: str | os.PathLike[str]) -> bool:
+    """Whether SQLite can be told of the file: its name, and the folder's, must be text in UTF-8."""
+    path = os.fspath(value)
+    return bool(path) and "\0" not in path and is_storable(str(Path(path).absolute()))
 
 
 def check_id(name: str, value: object, *, low: int = 0) -> None:

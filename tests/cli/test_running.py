@@ -100,6 +100,15 @@ def test_a_missing_store_is_not_made_by_looking(run: Command, store: Path) -> No
     assert store.stat().st_size == 0
 
 
+@pytest.mark.parametrize("name", ["\udcff.db", "\udcff/x.db"])
+def test_a_name_that_is_no_text_is_refused_in_a_line(run: Command, queue: str, store: Path, name: str) -> None:
+    (store.parent / name).parent.mkdir(exist_ok=True)
+    ended = run("queue", "create", "Q", "--store", name)
+    assert (ended.status, (store.parent / name).exists()) == (2, False)
+    assert "store must be the path of a file, in UTF-8" in one_line(ended.err)
+    assert run("backup", name).status == 2
+
+
 def test_a_foreign_file_is_left_as_it_was(run: Command, store: Path) -> None:
     store.write_text("not a store, and long enough to be looked at" * 10)
     before = store.read_bytes()
