@@ -124,7 +124,7 @@ def _program(name: object) -> str:
 
 def _user() -> str:
     try:
-        return getpass.getuser()
+        return getpass.getuser().encode(errors="replace").decode()
     except (OSError, KeyError, ImportError):  # no such user in the system's list
         return str(os.getuid()) if hasattr(os, "getuid") else ""
 

@@ -306,3 +306,12 @@ def test_output_that_is_full_is_trouble_and_the_message_stays(run: Command, queu
     ended = run("get", queue, "--output", "/dev/full")
     assert (ended.status, bodies(store, queue)) == (3, [b"1"])
     assert "No space left on device" in ended.err
+
+
+def test_a_user_whose_name_is_no_text_can_put(
+    run: Command, queue: str, store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LOGNAME", "\udcffme")
+    assert run("put", queue, "1").status == 0
+    with inorder.connect(store) as qm:
+        assert [one.user_identifier for one in qm.browse(queue)] == ["?me"]
