@@ -295,8 +295,8 @@ def known_account(book: Book[Q, U], application: str) -> Account[U]:
     account = book.account(check_application(application))
     if account is None:
         raise NotFound(
-            f"application {application!r} never claimed anything on {book.queue.attributes.name}; claims() lists all "
-            "that did",
+            f"application {application!r} never claimed anything on {book.queue.attributes.name}; "
+            "a list of the claims has all that did",
             application=application,
         )
     return account

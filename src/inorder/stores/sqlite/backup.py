@@ -31,6 +31,8 @@ from .log import sync_data, sync_folder
 
 STEP_PAGES: Final = 1_024  # 4 MiB between two calls of `progress`
 
+TAKEN = "the path of a file that is not there yet, unless replace is said"
+
 
 def back_up(store: Database, path: str | os.PathLike[str], *, replace: bool, progress: Progress | None) -> None:
     """Copy a store to another file; what was committed before the call is in it.
@@ -63,7 +65,7 @@ def _refuse_unfit(target: Path, store: Path, *, replace: bool) -> None:
     if not target.parent.is_dir():
         raise StoreError(f"{target} cannot be written: there is no folder {target.parent}", path=str(target))
     if target.is_dir() or (target.exists() and not replace):
-        raise bad_argument("path", str(target), "the path of a file that is not there yet, or replace=True")
+        raise bad_argument("path", str(target), TAKEN)
     if identity_of(target) == identity_of(store):
         raise bad_argument("path", str(target), "another file than the store itself")
     for log in (f"{target}-wal", f"{target}-journal"):
@@ -109,6 +111,6 @@ def _publish(part: Path, target: Path, store: Path, *, replace: bool) -> None:
         part.replace(target)
         sync_folder(target.parent)
     except FileExistsError:
-        raise bad_argument("path", str(target), "the path of a file that is not there yet, or replace=True") from None
+        raise bad_argument("path", str(target), TAKEN) from None
     except OSError as error:
         raise opening_error(target, error) from error
