@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
+import os
 import sys
 
 import click
 
 from ..errors import InorderError
 from .app import app
-from .output import Output
+from .output import Output, made_writable
 from .running import INTERRUPTED, TROUBLE, WRONG, record_of_error, status_of
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Runs the command; returns its exit status, which `cli.running` explains."""
     given = sys.argv[1:] if arguments is None else arguments
+    if not made_writable():
+        return TROUBLE
     output = Output(as_json="--json" in given)
     try:
         return app.main(given, prog_name="inorder", standalone_mode=False) or 0
@@ -29,7 +34,14 @@ def main(arguments: list[str] | None = None) -> int:
     except OSError as error:  # of a file that is read or written; a closed pipe ends in Click, with status 1
         text = f"{error.filename or 'input or output'}: {error.strerror or error}"
         output.error(text, {"error": text, "class": type(error).__name__, "exit_status": TROUBLE})
+        _drop_output()
         return TROUBLE
+
+
+def _drop_output() -> None:
+    """What is still to be written would fail again when the process ends."""
+    with contextlib.suppress(io.UnsupportedOperation):  # a stream of the caller's, which is no file
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _refused(error: click.ClickException, output: Output) -> int:
@@ -41,6 +53,6 @@ def _refused(error: click.ClickException, output: Output) -> int:
     if isinstance(error, click.UsageError) and error.ctx is not None and not output.as_json:
         for line in error.ctx.get_usage().splitlines():
             output.note(line)
-        text = f"{text} See '{error.ctx.command_path} --help'."
+        text = f"{text if text[-1] in '.?!' else text + '.'} See '{error.ctx.command_path} --help'."
     output.error(text, {"error": text, "class": type(error).__name__, "exit_status": WRONG})
     return WRONG

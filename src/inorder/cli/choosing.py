@@ -29,7 +29,9 @@ UNIT_SIZE = click.option(
 
 
 def hex_id(value: str) -> bytes:
-    """An id: up to 48 hexadecimal digits."""
+    """An id: 2 to 48 hexadecimal digits. None at all would be an id of zeros, which fits every message."""
+    if not value:
+        raise ValueError("an id must be 2 to 48 hexadecimal digits, not ''.")
     return id_of(value)
 
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import io
+import itertools
+import os
+import stat
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -107,18 +111,31 @@ def _writer(run: Run, path: Path | None, files: ExitStack, *, raw: bool) -> Writ
 
     A file is opened, and loses what was in it, when there is something to write.
     """
+    written, number = itertools.count(1), 0
+    is_seen = path is None and sys.stdout.isatty()  # then a bar would stand between the messages
+    advance = files.enter_context(run.output.progress("getting", "messages", hidden=is_seen))
     stream: IO[bytes] | None = sys.stdout.buffer if path is None else None
 
     def write(messages: Sequence[Message]) -> None:
-        nonlocal stream
+        nonlocal stream, number
         if stream is None:
             assert path is not None
             stream = files.enter_context(path.open("wb"))
         for message in messages:
             stream.write(message.body if raw else _line(message, as_json=run.output.as_json, looked_at=stream.isatty()))
+            number = next(written)
         stream.flush()
+        _bring_to_disk(stream)
+        advance(number)
 
     return write
+
+
+def _bring_to_disk(stream: IO[bytes]) -> None:
+    """If a file is written: the commit that follows is on disk, and so must be what it removes from the queue."""
+    with suppress(io.UnsupportedOperation):  # a stream of the caller's, which is no file
+        if stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
+            os.fsync(stream.fileno())
 
 
 def _line(message: Message, *, as_json: bool, looked_at: bool) -> bytes:

@@ -7,12 +7,15 @@ program goes through `plain` before it is shown, so that it cannot steer the ter
 
 from __future__ import annotations
 
+import io
 import json
+import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timezone
-from typing import Any, Protocol
+from pathlib import Path
+from typing import Any, BinaryIO, Protocol
 
 import click
 from rich import box
@@ -62,12 +65,15 @@ class Output:
         """A record as one line of JSON."""
         click.echo(json_line(record))
 
-    def listing(self, records: Iterable[Record], columns: Mapping[str, str], *, nothing: str) -> None:
+    def listing(
+        self, records: Iterable[Record], columns: Mapping[str, str], *, nothing: str, wide: Collection[str] = ()
+    ) -> None:
         """Many answers: a line of JSON each, or one table.
 
         Args:
             columns: the headings, by the key that stands below each; one below which nothing stands is left out.
             nothing: what people are told if there is no answer.
+            wide: the keys for which a narrow terminal has no room.
         """
         if self.as_json:
             for record in records:
@@ -77,7 +83,8 @@ class Output:
         if not rows:
             self.note(nothing)
             return
-        used = [key for key in columns if any(row[key] not in (None, "", []) for row in rows)]
+        hidden = wide if self.console.width < NARROW else ()
+        used = [key for key in columns if key not in hidden and any(row[key] not in (None, "", []) for row in rows)]
         numbers = [columns[key] for key in used if any(isinstance(row[key], int) for row in rows)]
         made = table([columns[key] for key in used], right=numbers)
         if self.console.width < NARROW:
@@ -99,7 +106,7 @@ class Output:
             self.notes.print(Text.assemble(("inorder: ", "bold red"), plain(text)))
 
     @contextmanager
-    def progress(self, what: str, unit: str) -> Iterator[Advance]:
+    def progress(self, what: str, unit: str, *, hidden: bool = False) -> Iterator[Advance]:
         """A bar for work that takes longer than a second; nothing where nobody looks."""
         columns = (
             SpinnerColumn(),
@@ -109,8 +116,8 @@ class Output:
             TextColumn(unit),
             TimeElapsedColumn(),
         )
-        hidden = self.as_json or not self.notes.is_terminal
-        with Progress(*columns, console=self.notes, transient=True, disable=hidden, refresh_per_second=5) as bar:
+        is_hidden = hidden or self.as_json or not self.notes.is_terminal
+        with Progress(*columns, console=self.notes, transient=True, disable=is_hidden, refresh_per_second=5) as bar:
             task = bar.add_task(what, total=None, visible=False)
 
             def advance(done: int, total: int | None = None) -> None:
@@ -123,7 +130,7 @@ class Output:
         """Asks before something that cannot be taken back. Raises: click.UsageError, nobody can be asked."""
         if yes:
             return
-        if not sys.stdin.isatty():
+        if sys.stdin is None or not sys.stdin.isatty():
             raise click.UsageError(f"{question} Say --yes: there is no terminal to ask at.")
         if not click.confirm(plain(question), err=True):
             self.note("nothing was changed")
@@ -145,7 +152,8 @@ def plain(text: str) -> str:
 
 def json_line(record: Record) -> str:
     """A record as JSON without a line's end; what `plain` would escape stands in it as JSON's own escapes."""
-    text = json.dumps(record, ensure_ascii=False)
+    is_unicode = (sys.stdout.encoding or "utf-8").lower().startswith("utf")
+    text = json.dumps(record, ensure_ascii=not is_unicode)
     return text if text.isprintable() else "".join(one if one.isprintable() else json.dumps(one)[1:-1] for one in text)
 
 
@@ -190,6 +198,26 @@ def shown(value: object) -> Text:
     if isinstance(value, list | tuple):
         return Text(", ".join(plain(str(one)) for one in value))
     return Text("" if value is None else plain(str(value)))
+
+
+def made_writable() -> bool:
+    """Readies the streams: what an encoding has not is written as an escape. False: there is no standard output."""
+    if sys.stderr is None:
+        sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - for as long as the process lives
+    if sys.stdout is None:
+        sys.stderr.write("inorder: standard output is closed; send it to a file, or to /dev/null\n")
+        return False
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+    return True
+
+
+def standard_input() -> BinaryIO:
+    """The bytes of standard input. Raises: click.UsageError, it is closed."""
+    if sys.stdin is None:
+        raise click.UsageError("Standard input is closed: name a file.")
+    return sys.stdin.buffer
 
 
 def _console(*, stderr: bool) -> Console:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any, Literal
@@ -13,7 +12,7 @@ import click
 
 from .. import Message, PutResult, QueueManager
 from .choosing import UNIT_SIZE, hex_id, seconds_or_none
-from .output import count
+from .output import count, standard_input
 from .records import message_of, record_of_put
 from .running import Command, Run, leaving, queue_names, takes_store
 
@@ -65,10 +64,11 @@ def put(
     def left() -> str:
         return f"{count(put_so_far, 'message')} before that went on {queue} and stay there" if put_so_far else ""
 
-    with run.opened() as qm, leaving(run, left):
+    with run.opened() as qm, leaving(run, left), run.output.progress("putting", "messages") as advance:
         for results in _put(qm, queue, _sources(body, files, form), fields, group=group, keep=keep, size=size):
             put_so_far += len(results)
             _tell(run, queue, results)
+            advance(put_so_far)
     run.output.say(f"put {count(put_so_far, 'message')} on {queue}")
 
 
@@ -114,7 +114,7 @@ def _sources(body: str | None, files: Sequence[Path], form: Form) -> Iterator[by
 
 def _streams(files: Sequence[Path]) -> Iterator[tuple[str, IO[bytes]]]:
     if not files:
-        yield "standard input", sys.stdin.buffer
+        yield "standard input", standard_input()
     for path in files:
         with path.open("rb") as stream:
             yield str(path), stream

@@ -40,6 +40,7 @@ COLUMNS = {
     "open_output_count": "writers",
     "description": "description",
 }
+WIDE = ("delivery", "open_input_count", "open_output_count")  # an 80 column terminal has room for the names instead
 
 
 @click.group("queue", cls=Group, epilog="Example: inorder queue list --store orders.db")
@@ -147,7 +148,7 @@ def list_queues(run: Run, pattern: str) -> None:
     with run.opened() as qm:
         records = [_summary(qm, one) for one in qm.queues() if fnmatchcase(one.name, pattern)]
     where = f"no queue fits {pattern!r}" if pattern != "*" else "the store has no queues"
-    run.output.listing(records, COLUMNS, nothing=where)
+    run.output.listing(records, COLUMNS, nothing=where, wide=WIDE)
 
 
 def _status(qm: QueueManager, one: QueueAttributes) -> QueueStatus | None:

@@ -11,9 +11,13 @@ from __future__ import annotations
 import functools
 import math
 import os
+import signal
+import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 from typing import Any, TypeVar
 
 import click
@@ -25,6 +29,9 @@ from .output import Output
 DONE, NO, WRONG, TROUBLE, INTERRUPTED = 0, 1, 2, 3, 130
 STORE_VARIABLE = "INORDER_STORE"
 PROGRAM = "inorder"
+TOLD_AFTER_SECONDS = 3.0  # of waiting for a store that another program has locked
+PATIENCE_SECONDS = 60.0
+COMPLETION_SECONDS = 1.0
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -55,10 +62,48 @@ class Run:
                 f"there is no store at {self.store}: 'inorder queue create NAME --store {self.store}' makes one",
                 path=str(self.store),
             )
-        with connect(self.store, program=PROGRAM) as qm:
+        with _patience(self.store, self.output, PATIENCE_SECONDS):
+            qm = connect(self.store, program=PROGRAM)
+        with qm:
             if not is_there:
                 self.output.note(f"made the store {self.store}")
             yield qm
+
+
+@contextmanager
+def _patience(path: Path, output: Output | None, most: float) -> Iterator[None]:
+    """While a store is opened: if another program has it locked, people are told, and in the end it is an error.
+
+    Every opening writes, so that a lock for writing stops it, or a stopped process whose turn it is. A signal of the
+    clock ends such a wait, as Ctrl-C does; only the main thread gets signals, so elsewhere the wait has no end.
+
+    Args:
+        output: who is told after `TOLD_AFTER_SECONDS`; None: nobody.
+        most: seconds after which it is a StoreError.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    begun = time.monotonic()
+
+    def due(number: int, frame: FrameType | None) -> None:
+        del number, frame
+        if time.monotonic() - begun >= most:
+            raise StoreError(
+                f"{path} is locked by another program, for {most:.0f} s at least: end that program, or let it go on",
+                path=str(path),
+            )
+        if output is not None:
+            output.note(f"waiting for {path}, which another program has locked; Ctrl-C ends")
+        signal.setitimer(signal.ITIMER_REAL, begun + most - time.monotonic())
+
+    before = signal.signal(signal.SIGALRM, due)
+    signal.setitimer(signal.ITIMER_REAL, min(TOLD_AFTER_SECONDS, most))
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 @contextmanager
@@ -103,7 +148,7 @@ def takes_store(function: F) -> F:
     @click.option(
         "--store",
         "-s",
-        type=click.Path(path_type=Path),
+        type=click.Path(path_type=Path, readable=False),
         envvar=STORE_VARIABLE,
         show_envvar=True,
         metavar="PATH",
@@ -133,7 +178,9 @@ def completions(context: click.Context, names: Callable[[QueueManager], list[str
     try:
         if not path or not _has_content(Path(path)):
             return []
-        with connect(Path(path), program=PROGRAM) as qm:
+        with _patience(Path(path), None, COMPLETION_SECONDS):
+            qm = connect(Path(path), program=PROGRAM)
+        with qm:
             return [name for name in names(qm) if name.startswith(incomplete)]
     except InorderError:
         return []

@@ -14,7 +14,7 @@ import click
 from rich.text import Text
 
 from ..mqsc import Answer, Assembler, Source, columns, commands_in, export_manager, export_queues, run_commands
-from .output import count, plain
+from .output import count, plain, standard_input
 from .running import DONE, Command, Run, record_of_error, status_of, takes_store
 
 PROMPT, CONTINUED = "> ", ". "
@@ -52,7 +52,7 @@ def mqsc(run: Run, script: str | None, check: bool, stop: bool, export: bool) ->
         if script is not None or check or stop:
             raise click.UsageError("--export writes a script: it takes neither SCRIPT nor --check nor --stop.")
         return _export(run)
-    if script in (None, STANDARD_INPUT) and sys.stdin.isatty() and not run.output.as_json:
+    if script in (None, STANDARD_INPUT) and sys.stdin is not None and sys.stdin.isatty() and not run.output.as_json:
         return _converse(run, check=check, stop=stop)
     sources = list(commands_in(_lines(script or STANDARD_INPUT)))
     report = _Report(run, echo=True)
@@ -70,7 +70,7 @@ def _defines(source: Source) -> bool:
 def _lines(script: str) -> Iterable[str]:
     """The lines of a script. Raises: click.UsageError, it cannot be read, or is no text."""
     try:
-        content = sys.stdin.buffer.read() if script == STANDARD_INPUT else Path(script).read_bytes()
+        content = standard_input().read() if script == STANDARD_INPUT else Path(script).read_bytes()
         return io.StringIO(content.decode("utf-8-sig"), newline=None)
     except OSError as error:
         raise click.UsageError(f"{script} cannot be read: {error.strerror}") from error

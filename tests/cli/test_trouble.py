@@ -1,0 +1,196 @@
+"""What goes wrong outside of queues: full disks, closed streams, odd encodings, locked files. Never a traceback."""
+
+from __future__ import annotations
+
+import io
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+from tests.cli.conftest import Command
+
+from inorder import connect
+from inorder.cli import main, output, running
+from inorder.cli.output import Advance, Output
+
+FULL = Path("/dev/full")
+PRINTING = (("get", "ORDERS"), ("browse", "ORDERS"), ("browse", "ORDERS", "--json"), ("queue", "list"), ("--help",))
+
+
+def by_itself(*arguments: str, **streams: Any) -> subprocess.CompletedProcess[str]:
+    """The command in a process of its own, with these streams."""
+    given: dict[str, Any] = {"stderr": subprocess.PIPE, "text": True} | streams
+    return subprocess.run([sys.executable, "-m", "inorder", *arguments], check=False, **given)
+
+
+@pytest.mark.skipif(not FULL.exists(), reason="a device of Linux")
+@pytest.mark.parametrize("arguments", PRINTING, ids=" ".join)
+def test_output_onto_a_full_disk_is_one_line(run: Command, queue: str, arguments: tuple[str, ...]) -> None:
+    run("put", queue, "one")
+    with FULL.open("w") as full:
+        ended = by_itself(*arguments, stdout=full)
+    assert (ended.returncode, ended.stderr.count("\n")) == (3, 1), ended.stderr
+    assert "No space left on device" in ended.stderr
+    assert run("get", queue).out == "one\n"  # which is still there
+
+
+def test_a_file_that_cannot_be_made_is_one_line(run: Command, queue: str) -> None:
+    run("put", queue, "one")
+    ended = run("get", queue, "--output", "nowhere/bodies")
+    assert (ended.status, ended.err) == (3, "inorder: nowhere/bodies: No such file or directory\n")
+    assert run("get", queue).out == "one\n"
+
+
+def test_a_closed_standard_output_takes_no_message(run: Command, queue: str) -> None:
+    run("put", queue, "one")
+    ended = by_itself("get", queue, preexec_fn=lambda: os.close(1))
+    assert (ended.returncode, ended.stderr.count("\n")) == (3, 1), ended.stderr
+    assert run("get", queue).out == "one\n"
+
+
+@pytest.mark.parametrize("arguments", [("put", "ORDERS"), ("mqsc",), ("queue", "clear", "ORDERS")], ids=" ".join)
+def test_a_closed_standard_input_is_a_wrong_call(run: Command, queue: str, arguments: tuple[str, ...]) -> None:
+    run("put", queue, "one")
+    ended = by_itself(*arguments, preexec_fn=lambda: os.close(0))
+    assert (ended.returncode, "Traceback" in ended.stderr) == (2, False), ended.stderr
+
+
+def test_what_an_encoding_has_not_is_written_as_an_escape(run: Command, queue: str) -> None:
+    run("put", queue, "gr\u00fcn \u6f22")
+    plain = by_itself("browse", queue, stdout=subprocess.PIPE, env=os.environ | {"PYTHONIOENCODING": "ascii"})
+    assert (plain.returncode, r"gr\xfcn \u6f22" in plain.stdout) == (0, True), plain.stderr
+
+
+def test_json_is_json_in_every_encoding(queue: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    written = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(written, encoding="latin-1"))
+    assert main(["queue", "create", "GREEN", "--description", "gr\u00fcn", "--json"]) == 0
+    assert main(["queue", "list", "GREEN", "--json"]) == 0
+    assert rb"gr\u00fcn" in written.getvalue()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("browse", "ORDERS", "--limit", "9" * 30),
+        ("watch", "--interval", "nan"),
+        ("get", "ORDERS", "--message-id", ""),
+        ("get", "ORDERS", "--wait", "forver"),
+        ("put", "ORDERS", "x", "--expiry", "soon"),
+        ("mqsc", "nowhere.mqsc"),
+    ],
+    ids=" ".join,
+)
+def test_a_value_that_makes_no_sense_is_a_wrong_call(run: Command, queue: str, arguments: tuple[str, ...]) -> None:
+    run("put", queue, "one")
+    ended = run(*arguments)
+    assert ended.status == 2
+    assert ended.err.splitlines()[-1].endswith(f". See 'inorder {arguments[0]} --help'.")
+    assert run("get", queue).out == "one\n"
+
+
+def test_json_that_nests_too_deep_is_no_message(run: Command, queue: str) -> None:
+    ended = run("put", queue, "--from-json", given=b"[" * 200_000)
+    assert (ended.status, "line 1: not JSON" in ended.err) == (2, True)
+
+
+LOCKS = """
+import sqlite3, sys
+other = sqlite3.connect(sys.argv[1], isolation_level=None)
+other.execute("BEGIN EXCLUSIVE")
+print("locked", flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def locker(queue: str, store: Path) -> Iterator[subprocess.Popen[str]]:
+    """Another program, which has the store locked until its standard input ends."""
+    words = [sys.executable, "-c", LOCKS, str(store)]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as program:
+        assert program.stdout is not None
+        assert program.stdout.readline() == "locked\n"
+        yield program
+
+
+def test_a_locked_store_is_one_line_in_the_end(
+    run: Command, locker: object, store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(running, "PATIENCE_SECONDS", 0.01)
+    before = signal.getsignal(signal.SIGALRM)
+    ended = run("queue", "list")
+    assert ended.err.startswith(f"inorder: {store} is locked by another program")
+    assert (ended.status, ended.err.count("\n")) == (3, 1)
+    assert (signal.getsignal(signal.SIGALRM), signal.getitimer(signal.ITIMER_REAL)) == (before, (0.0, 0.0))
+
+
+def test_a_store_that_is_locked_for_a_while_is_waited_for(
+    run: Command, locker: subprocess.Popen[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    notes = []
+
+    def told(output: Output, text: str) -> None:
+        notes.append(text)
+        assert locker.stdin is not None
+        locker.stdin.close()
+
+    monkeypatch.setattr(running, "TOLD_AFTER_SECONDS", 0.01)
+    monkeypatch.setattr(Output, "note", told)
+    assert run("queue", "list").status == 0
+    assert [note.endswith("which another program has locked; Ctrl-C ends") for note in notes] == [True]
+
+
+@pytest.mark.usefixtures("locker")
+def test_completion_does_not_wait_for_a_locked_store() -> None:
+    asked = {"_INORDER_COMPLETE": "bash_complete", "COMP_WORDS": "inorder browse ", "COMP_CWORD": "2"}
+    ended = by_itself(stdout=subprocess.PIPE, env=os.environ | asked, timeout=30)
+    assert (ended.returncode, ended.stdout.strip(), ended.stderr) == (0, "", "")
+
+
+def test_put_and_get_say_how_far_they_are(run: Command, queue: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[tuple[str, int]] = []
+
+    @contextmanager
+    def progress(self: Output, what: str, unit: str, *, hidden: bool = False) -> Iterator[Advance]:
+        yield lambda done, total=None: told.append((what, done))
+
+    monkeypatch.setattr(Output, "progress", progress)
+    run("put", queue, "--lines", "--unit-size", "2", given=b"1\n2\n3\n")
+    run("get", queue, "--all", "--unit-size", "2")
+    assert told == [("putting", 2), ("putting", 3), ("getting", 2), ("getting", 3)]
+
+
+def test_a_narrow_terminal_has_room_for_names(run: Command, queue: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = io.StringIO()
+    monkeypatch.setattr(output, "_console", lambda *, stderr: Console(file=shown, width=80, markup=False))
+    run("queue", "create", "ORDERS.FAILED.FOR.GOOD")
+    run("queue", "list")
+    assert "ORDERS.FAILED.FOR.GOOD  local" in shown.getvalue()
+    assert "uncommitted" in shown.getvalue()
+
+
+def test_what_is_got_into_a_file_is_on_disk_before_it_leaves_the_queue(
+    run: Command, queue: str, store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run("put", queue, "one")
+    synced: list[str] = []
+    there: list[str] = []
+    sync = os.fsync
+
+    def fsync(descriptor: int) -> None:
+        sync(descriptor)
+        if os.fstat(descriptor).st_ino == Path("bodies").stat().st_ino:
+            synced.append(Path("bodies").read_text())
+            with connect(store) as other:
+                there.extend(sight.state for sight in other.look(queue))
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    assert run("get", queue, "--output", "bodies").status == 0
+    assert (synced, there) == (["one\n"], ["got"])
