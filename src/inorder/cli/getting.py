@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import itertools
 import os
 import stat
 import sys
@@ -17,6 +16,7 @@ import click
 from .. import Message, NoMessageAvailable, QueueManager
 from .choosing import ORDER, READ_ORDER, UNIT_SIZE, WAIT, takes_match
 from .output import json_line, plain
+from .parts import take
 from .records import record_of
 from .running import Command, Run, queue_names, takes_store
 
@@ -88,7 +88,7 @@ def _get(qm: QueueManager, queue: str, options: Options, write: Write, *, most: 
     try:
         while got < most:
             with qm.unit_of_work():
-                messages = qm.get_many(queue, min(size, most - got), **options)
+                messages = take(qm, queue, min(size, most - got), options)
                 write(messages)
             got += len(messages)
     except NoMessageAvailable:
@@ -111,7 +111,7 @@ def _writer(run: Run, path: Path | None, files: ExitStack, *, raw: bool) -> Writ
 
     A file is opened, and loses what was in it, when there is something to write.
     """
-    written, number = itertools.count(1), 0
+    number = 0
     is_seen = path is None and sys.stdout.isatty()  # then a bar would stand between the messages
     advance = files.enter_context(run.output.progress("getting", "messages", hidden=is_seen))
     stream: IO[bytes] | None = sys.stdout.buffer if path is None else None
@@ -123,7 +123,7 @@ def _writer(run: Run, path: Path | None, files: ExitStack, *, raw: bool) -> Writ
             stream = files.enter_context(path.open("wb"))
         for message in messages:
             stream.write(message.body if raw else _line(message, as_json=run.output.as_json, looked_at=stream.isatty()))
-            number = next(written)
+        number += len(messages)
         stream.flush()
         _bring_to_disk(stream)
         advance(number)

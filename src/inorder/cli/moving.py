@@ -14,6 +14,7 @@ import click
 from .. import Match, NoMessageAvailable, QueueManager
 from .choosing import ORDER, READ_ORDER, UNIT_SIZE, takes_match
 from .output import count
+from .parts import parts, take
 from .running import Command, Run, leaving, local_name, queue_names, takes_store
 
 SOURCE = click.argument("source", shell_complete=queue_names)
@@ -44,7 +45,7 @@ def move(run: Run, source: str, target: str, **given: Any) -> None:
 
         def step(wanted: int) -> int:
             with qm.unit_of_work():
-                messages = qm.get_many(source, wanted, **options)
+                messages = take(qm, source, wanted, options)
                 qm.put_many(target, messages, context="set_all")
             return len(messages)
 
@@ -82,10 +83,10 @@ def copy(run: Run, source: str, target: str, to_store: Path | None, **given: Any
             _check_two(qm, source, target)
         else:
             other.attributes(target)
-        messages = qm.browse(source, **options)
+        units = parts(itertools.islice(qm.browse(source, **options), most), size)
 
-        def step(wanted: int) -> int:
-            part = list(itertools.islice(messages, wanted))
+        def step(_: int) -> int:
+            part = next(units, [])
             other.put_many(target, part, context="set_all")
             return len(part)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -13,6 +12,7 @@ import click
 from .. import Message, PutResult, QueueManager
 from .choosing import UNIT_SIZE, hex_id, seconds_or_none
 from .output import count, standard_input
+from .parts import parts
 from .records import message_of, record_of_put
 from .running import Command, Run, leaving, queue_names, takes_store
 
@@ -53,7 +53,8 @@ def put(
     """Put messages: BODY, files, or standard input.
 
     Without --lines and --from-json a file, or standard input, is one message. A unit of work that is committed is on
-    disk, and can be seen, before the next one begins.
+    disk, and can be seen, before the next one begins. From a pipe that goes on for long say --unit-size 1: then each
+    line can be seen at once.
     """
     form = _form(given)
     group, keep, size = given.pop("group"), given.pop("keep_context"), given.pop("unit_size")
@@ -109,7 +110,7 @@ def _sources(body: str | None, files: Sequence[Path], form: Form) -> Iterator[by
                 yield from (line.rstrip(b"\n") for line in stream)
             case "json":
                 for number, line in enumerate(stream, 1):
-                    yield message_of(line.decode(errors="replace"), f"{name}, line {number}")
+                    yield message_of(line, f"{name}, line {number}")
 
 
 def _streams(files: Sequence[Path]) -> Iterator[tuple[str, IO[bytes]]]:
@@ -135,7 +136,7 @@ def _put(
         yield _put_group(qm, queue, sources, fields)
         return
     options: Fields = {"context": "set_all"} if keep else {}
-    while part := list(itertools.islice(sources, size)):
+    for part in parts(sources, size):
         yield qm.put_many(queue, part, **options, **fields)
 
 

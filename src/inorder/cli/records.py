@@ -61,7 +61,7 @@ def record_of_put(queue: str, put: PutResult) -> dict[str, Any]:
     }
 
 
-def message_of(line: str, where: str) -> Message:
+def message_of(line: bytes, where: str) -> Message:
     """The message of a line of JSON.
 
     Args:
