@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
-import os
 import sys
 
 import click
@@ -34,14 +31,7 @@ def main(arguments: list[str] | None = None) -> int:
     except OSError as error:  # of a file that is read or written; a closed pipe ends in Click, with status 1
         text = f"{error.filename or 'input or output'}: {error.strerror or error}"
         output.error(text, {"error": text, "class": type(error).__name__, "exit_status": TROUBLE})
-        _drop_output()
         return TROUBLE
-
-
-def _drop_output() -> None:
-    """What is still to be written would fail again when the process ends."""
-    with contextlib.suppress(io.UnsupportedOperation):  # a stream of the caller's, which is no file
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _refused(error: click.ClickException, output: Output) -> int:
