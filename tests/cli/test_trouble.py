@@ -114,7 +114,7 @@ def test_a_store_that_is_locked_for_a_while_is_waited_for(
     monkeypatch.setattr(running, "TOLD_AFTER_SECONDS", 0.01)
     monkeypatch.setattr(Output, "note", told)
     assert run("queue", "list").status == 0
-    assert [note.endswith("which another program has locked; Ctrl-C ends") for note in notes] == [True]
+    assert [note.endswith("put in order after a crash; Ctrl-C ends") for note in notes] == [True]
 
 
 @pytest.mark.usefixtures("locker")

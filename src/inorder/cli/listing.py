@@ -210,12 +210,15 @@ def text_of(message: Message) -> str | None:
 
 
 def in_words(missing: Gaps) -> str:
-    """What is missing: sequence 3, 5-7, bytes 0-99 of 2 and the last."""
+    """What is missing: sequence 3, 5-7, bytes 0-99 of 2 and the last; of a message in no group: bytes 0-99."""
     found = []
+    alone = not (missing.sequences or missing.last) and {one[0] for one in missing.segments} | {*missing.unended} == {1}
     if missing.sequences:
         found.append(f"sequence {', '.join(_range(*one) for one in missing.sequences[:5])}")
-    found += [f"bytes {start}-{end - 1} of {number}" for number, start, end in missing.segments[:3]]
-    found += [f"the last segment of {number}" for number in missing.unended[:3]]
+    found += [
+        f"bytes {start}-{end - 1}" + ("" if alone else f" of {number}") for number, start, end in missing.segments[:3]
+    ]
+    found += ["the last segment" + ("" if alone else f" of {number}") for number in missing.unended[:3]]
     told = missing.more or len(missing.sequences) > 5 or len(missing.segments) > 3 or len(missing.unended) > 3
     if told:
         found.append("more")

@@ -109,7 +109,7 @@ def _sources(body: str | None, files: Sequence[Path], form: Form) -> Iterator[by
             case "lines":
                 yield from (line.rstrip(b"\n") for line in stream)
             case "json":
-                for number, line in enumerate(stream, 1):
+                for number, line in ((number, line) for number, line in enumerate(stream, 1) if line.strip()):
                     yield message_of(line, f"{name}, line {number}")
 
 

@@ -13,7 +13,7 @@ from .. import QueueManager
 from ..attributes import QUEUE_ATTRIBUTES, Attribute, QueueAttributes, QueueStatus
 from ..errors import UnknownQueue, WrongQueueType
 from .choosing import seconds_or_none
-from .output import count, plain, shown, table, when
+from .output import count, shown, table, when
 from .running import Group, Run, as_json_value, queue_names, says_yes, takes_store
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -113,7 +113,7 @@ def alter(run: Run, name: str, changes: dict[str, Any]) -> None:
         raise click.UsageError("Nothing to change: name at least one attribute.")
     with run.opened() as qm:
         qm.alter_queue(name, **changes)
-    told = ", ".join(f"{one} {plain(str(value))}" for one, value in changes.items())
+    told = ", ".join(f"{one.replace('_', '-')} {shown(value).plain or 'none'}" for one, value in changes.items())
     run.output.tell({"queue": name, "done": "altered", "changes": changes}, f"altered {name}: {told}")
 
 

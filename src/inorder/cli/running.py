@@ -30,7 +30,7 @@ DONE, NO, WRONG, TROUBLE, INTERRUPTED = 0, 1, 2, 3, 130
 STORE_VARIABLE = "INORDER_STORE"
 PROGRAM = "inorder"
 TOLD_AFTER_SECONDS = 3.0  # of waiting for a store that another program has locked
-PATIENCE_SECONDS = 60.0
+PATIENCE_SECONDS = 300.0
 COMPLETION_SECONDS = 1.0
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -58,10 +58,10 @@ class Run:
         """
         is_there = _has_content(self.store)
         if not make and not is_there:
-            raise StoreError(
-                f"there is no store at {self.store}: 'inorder queue create NAME --store {self.store}' makes one",
-                path=str(self.store),
-            )
+            folder = self.store.absolute().parent
+            makes = f"'inorder queue create NAME --store {self.store}' makes one"
+            remedy = makes if folder.is_dir() else f"there is no folder {folder}"
+            raise StoreError(f"there is no store at {self.store}: {remedy}", path=str(self.store))
         with _patience(self.store, self.output, PATIENCE_SECONDS):
             qm = connect(self.store, program=PROGRAM)
         with qm:
@@ -90,11 +90,14 @@ def _patience(path: Path, output: Output | None, most: float) -> Iterator[None]:
         del number, frame
         if time.monotonic() - begun >= most:
             raise StoreError(
-                f"{path} is locked by another program, for {most:.0f} s at least: end that program, or let it go on",
+                f"{path} could not be opened within {most:.0f} s: another program has it locked (end it, or let it go "
+                "on), or it takes longer to be put in order after a crash",
                 path=str(path),
             )
         if output is not None:
-            output.note(f"waiting for {path}, which another program has locked; Ctrl-C ends")
+            output.note(
+                f"waiting for {path}, which another program has locked, or which is put in order after a crash; Ctrl-C ends"
+            )
         signal.setitimer(signal.ITIMER_REAL, begun + most - time.monotonic())
 
     before = signal.signal(signal.SIGALRM, due)

@@ -30,7 +30,10 @@ def store_error(path: Path, error: apsw.Error) -> StoreError | None:
     """The error to raise instead of SQLite's; None for a fault of our own, such as a wrong statement."""
     match error:
         case apsw.FullError():
-            return StoreFull(f"the disk that holds {path} is full; the call has changed nothing", path=str(path))
+            return StoreFull(
+                f"the disk that holds {path} is full; the call has changed nothing. Free some space there.",
+                path=str(path),
+            )
         case apsw.CorruptError() | apsw.NotADBError():
             return StoreDamaged(f"{path} is damaged: {error}. Restore it from a backup.", path=str(path))
         case apsw.ReadOnlyError():
