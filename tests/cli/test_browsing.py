@@ -126,7 +126,7 @@ def test_incomplete_groups_are_marked_with_what_is_missing(run: Command, qm: Que
         (Gaps(sequences=((3, 3),), last=True), "sequence 3 and the last"),
         (Gaps(last=True), "the last"),
         (Gaps(segments=((2, 0, 100),)), "bytes 0-99 of 2"),
-        (Gaps(unended=(1,)), "the last segment of 1"),
+        (Gaps(unended=(1,)), "the last segment"),
         (
             Gaps(sequences=((1, 2), (5, 5)), segments=((7, 4, 8),), last=True),
             "sequence 1-2, 5, bytes 4-7 of 7 and the last",

@@ -96,7 +96,7 @@ def test_a_locked_store_is_one_line_in_the_end(
     monkeypatch.setattr(running, "PATIENCE_SECONDS", 0.01)
     before = signal.getsignal(signal.SIGALRM)
     ended = run("queue", "list")
-    assert ended.err.startswith(f"inorder: {store} is locked by another program")
+    assert ended.err.startswith(f"inorder: {store} could not be opened within")
     assert (ended.status, ended.err.count("\n")) == (3, 1)
     assert (signal.getsignal(signal.SIGALRM), signal.getitimer(signal.ITIMER_REAL)) == (before, (0.0, 0.0))
 
@@ -114,7 +114,7 @@ def test_a_store_that_is_locked_for_a_while_is_waited_for(
     monkeypatch.setattr(running, "TOLD_AFTER_SECONDS", 0.01)
     monkeypatch.setattr(Output, "note", told)
     assert run("queue", "list").status == 0
-    assert [note.endswith("put in order after a crash; Ctrl-C ends") for note in notes] == [True]
+    assert [note.endswith("after a crash; Ctrl-C ends") for note in notes] == [True]
 
 
 @pytest.mark.usefixtures("locker")

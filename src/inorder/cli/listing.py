@@ -215,10 +215,9 @@ def in_words(missing: Gaps) -> str:
     alone = not (missing.sequences or missing.last) and {one[0] for one in missing.segments} | {*missing.unended} == {1}
     if missing.sequences:
         found.append(f"sequence {', '.join(_range(*one) for one in missing.sequences[:5])}")
-    found += [
-        f"bytes {start}-{end - 1}" + ("" if alone else f" of {number}") for number, start, end in missing.segments[:3]
-    ]
-    found += ["the last segment" + ("" if alone else f" of {number}") for number in missing.unended[:3]]
+    holes, ends = missing.segments[:3], missing.unended[:3]
+    found += [f"bytes {start}-{end - 1}{'' if alone else f' of {number}'}" for number, start, end in holes]
+    found += [f"the last segment{'' if alone else f' of {number}'}" for number in ends]
     told = missing.more or len(missing.sequences) > 5 or len(missing.segments) > 3 or len(missing.unended) > 3
     if told:
         found.append("more")

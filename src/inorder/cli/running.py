@@ -32,6 +32,7 @@ PROGRAM = "inorder"
 TOLD_AFTER_SECONDS = 3.0  # of waiting for a store that another program has locked
 PATIENCE_SECONDS = 300.0
 COMPLETION_SECONDS = 1.0
+BUSY = "another program has locked it, or it is being put in order after a crash"
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -90,14 +91,11 @@ def _patience(path: Path, output: Output | None, most: float) -> Iterator[None]:
         del number, frame
         if time.monotonic() - begun >= most:
             raise StoreError(
-                f"{path} could not be opened within {most:.0f} s: another program has it locked (end it, or let it go "
-                "on), or it takes longer to be put in order after a crash",
+                f"{path} could not be opened within {most:.0f} s: {BUSY}. End that program, or let it go on.",
                 path=str(path),
             )
         if output is not None:
-            output.note(
-                f"waiting for {path}, which another program has locked, or which is put in order after a crash; Ctrl-C ends"
-            )
+            output.note(f"waiting for {path}: {BUSY}; Ctrl-C ends")
         signal.setitimer(signal.ITIMER_REAL, begun + most - time.monotonic())
 
     before = signal.signal(signal.SIGALRM, due)
