@@ -61,7 +61,9 @@ def browse(
     preview: int,
     follow: bool,
 ) -> None:
-    """Show what is on a queue, in any state, and who holds it; nothing is removed or locked.
+    """Show what is on a queue, in any state, and who holds it.
+
+    Nothing is removed or locked.
 
     In logical order, groups without their first message come at the end, and then what has no place on the queue yet.
     What is missing of a group is said below its last message, in physical order below its first.

@@ -30,9 +30,9 @@ APPLICATION = click.argument("application")
 
 @click.group("claim", cls=Group, epilog="Example: inorder claim list --store orders.db")
 def claim() -> None:
-    """List, finish and release what Spark and other bulk readers hold.
+    """List, finish and release claims of bulk readers.
 
-    An application that reads in claims holds one at a time; it confirms a claim when it takes the next one.
+    Spark is one. An application that reads in claims holds one at a time; it confirms a claim when it takes the next one.
     """
 
 

@@ -42,9 +42,9 @@ Write = Callable[[Sequence[Message]], object]
 @UNIT_SIZE
 @takes_store
 def get(run: Run, queue: str, **given: Any) -> int:
-    """Remove messages from a queue and print their bodies, a line each.
+    """Get messages: remove them, and print their bodies.
 
-    A message goes for good when it has been written: whatever stops the command before, such as Ctrl-C or a pipe that
+    Each body is a line. A message goes for good when it has been written: whatever stops the command before, such as Ctrl-C or a pipe that
     closes, puts it back in its place.
 
     Exit status 1: there was no message, or strict order withholds it.

@@ -34,7 +34,7 @@ def order() -> int:
 @click.argument("folder", required=False, type=click.Path(path_type=Path))
 @click.option("--output", default="inorder-demo", show_default=True, metavar="DIR", help="Where the audit goes.")
 def files(folder: Path | None, output: str) -> int:
-    """Send the files of a folder through a queue and Spark, with kills on the way.
+    """Send files through a queue and Spark, with kills.
 
     Several processes put the files of FOLDER (default: Python's standard library) on a queue, Spark drains it exactly
     once, audits the archive and writes the files back, and they are compared byte by byte; a loader and Spark's driver
@@ -51,9 +51,9 @@ def files(folder: Path | None, output: str) -> int:
     "--kind", type=click.Choice(sorted(STORES)), default="memory", show_default=True, help="The kind of store."
 )
 def scenarios(tables: tuple[str, ...], kind: str) -> int:
-    """Run scenario tables: calls and outcomes, a line each, step by step.
+    """Run scenario tables.
 
-    Prints a line for each scenario that fails, then a count.
+    A table has calls and outcomes, a line each, step by step. Prints a line for each scenario that fails, then a count.
 
     Exit status: 0 all passed; 1 one failed; 2 a table cannot be run as it stands.
     """

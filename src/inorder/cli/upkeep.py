@@ -13,7 +13,7 @@ from .running import NO, Command, Run, takes_store
 @click.command("check", cls=Command, example="inorder check --store orders.db")
 @takes_store
 def check(run: Run) -> int:
-    """Check the file's integrity, and every invariant of the queue manager in it.
+    """Check the file, and every invariant of what is in it.
 
     Others may work meanwhile. Exit status: 0 the store is sound; 1 something is wrong; 3 it cannot be read.
     """
@@ -31,9 +31,9 @@ def check(run: Run) -> int:
 @click.option("--replace", is_flag=True, help="A file that is there is replaced.")
 @takes_store
 def backup(run: Run, path: Path, replace: bool) -> None:
-    """Copy the store to PATH as it is at one instant, while all go on using it.
+    """Copy the store to PATH while others use it.
 
-    The copy is a store of its own. Open units of work stay out of it.
+    The copy is the store as it is at one instant; it is a store of its own. Open units of work stay out of it.
     """
     with run.opened() as qm, run.output.progress("copying", "bytes") as advance:
         qm.backup(path, replace=replace, progress=advance)

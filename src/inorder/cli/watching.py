@@ -18,8 +18,10 @@ from rich.text import Text
 from .. import QueueManager
 from ..handle import pending_text
 from ..operating import QueueView, Wait
-from .output import NARROW, plain, span, table, when
+from .output import plain, span, table, when
 from .running import Command, Run, local_name, queue_names, takes_store
+
+WIDE = 130  # columns: a terminal that has fewer is shown short headings
 
 
 class Look(NamedTuple):
@@ -128,7 +130,7 @@ def _screen(run: Run) -> Iterator[Show]:
 
 def _picture(before: Look | None, now: Look, width: int) -> RenderableType:
     at = datetime.fromtimestamp(now.at).astimezone().strftime("%H:%M:%S")
-    parts: list[RenderableType] = [Text(at, "dim"), _queues(before, now, is_narrow=width < NARROW)]
+    parts: list[RenderableType] = [Text(at, "dim"), _queues(before, now, is_narrow=width < WIDE)]
     if now.waits:
         parts.append(_waits(now))
     return Group(*parts)
