@@ -32,7 +32,8 @@ APPLICATION = click.argument("application")
 def claim() -> None:
     """List, finish and release claims of bulk readers.
 
-    Spark is one. An application that reads in claims holds one at a time; it confirms a claim when it takes the next one.
+    Spark is one. An application that reads in claims holds one at a time; it confirms a claim when it takes the next
+    one.
     """
 
 

@@ -44,8 +44,8 @@ Write = Callable[[Sequence[Message]], object]
 def get(run: Run, queue: str, **given: Any) -> int:
     """Get messages: remove them, and print their bodies.
 
-    Each body is a line. A message goes for good when it has been written: whatever stops the command before, such as Ctrl-C or a pipe that
-    closes, puts it back in its place.
+    Each body is a line. A message goes for good when it has been written: whatever stops the command before, such as
+    Ctrl-C or a pipe that closes, puts it back in its place.
 
     Exit status 1: there was no message, or strict order withholds it.
     """

@@ -71,8 +71,9 @@ def move(run: Run, source: str, target: str, **given: Any) -> None:
 def copy(run: Run, source: str, target: str, to_store: Path | None, **given: Any) -> None:
     """Copy messages from queue SOURCE to queue TARGET.
 
-    Nothing is removed. The copies have the descriptor of the messages: ids, group, priority, what is left of their life, who put them
-    when. What others hold, or may not be read yet, is passed over. A copy that is begun again copies all again.
+    Nothing is removed. The copies have the descriptor of the messages: ids, group, priority, what is left of their
+    life, who put them when. What others hold, or may not be read yet, is passed over. A copy that is begun again
+    copies all again.
     """
     most, size = given.pop("most") or sys.maxsize, given.pop("unit_size")
     options = {"logical": given.pop("order") == "logical", **given}
