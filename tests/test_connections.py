@@ -16,8 +16,9 @@ import pytest
 from tests.support import Call, bodies, memory_alone, waiting
 
 from inorder import FOREVER, NoMessageAvailable, QueueManager, connect
-from inorder.errors import CallInProgress, ConnectionBroken, ConnectionClosed, ForkedConnection
-from inorder.testing.stores import RestartableStore
+from inorder.errors import CallInProgress, ConnectionBroken, ConnectionClosed, ForkedConnection, QueueManagerStopping
+from inorder.testing import ManualClock
+from inorder.testing.stores import RestartableStore, make_store
 
 
 @pytest.fixture
@@ -376,3 +377,13 @@ def test_the_exit_code_of_a_child_tells_of_failures() -> None:
         raise ZeroDivisionError
 
     assert in_child(fail) == 1
+
+
+def test_a_call_is_told_of_the_stop_also_when_the_store_is_closed_already(kind: str) -> None:
+    """Who is woken by a stop may come to look when the store is closed."""
+    store = make_store(kind, ManualClock())
+    qm = connect(store, program="test")
+    store.stop()
+    store.close_store()
+    with pytest.raises(QueueManagerStopping):
+        qm.queues()

@@ -116,7 +116,7 @@ class Bare(System):
             ids = self._found(TAKE, QUEUE, count)
             self._many(REMOVE, ids)
             self._many(REMOVE_CONTENT, ids)
-            self._execute(COUNTED, (QUEUE, counter, RESERVED, -len(ids)))
+            self._execute(COUNTED, (QUEUE, counter, RESERVED, -len(ids), 0))
 
     def get_many_in_unit(self, count: int) -> None:
         unit = self._claim(TAKE, QUEUE, count)
@@ -177,7 +177,7 @@ class Bare(System):
         else:
             self._many(ARRIVE, rows)
             self._many(ARRIVE_CONTENT, contents)
-        self._execute(COUNTED, (QUEUE, counter + len(rows), RESERVED, len(rows)))
+        self._execute(COUNTED, (QUEUE, counter + len(rows), RESERVED, len(rows), len(rows)))
         self._execute(DRAWN, (0, number + len(rows), RESERVED))
 
     def _claim(self, sql: str, *values: int) -> int:
@@ -194,7 +194,7 @@ class Bare(System):
             # A connection has one unit; here each is another's, so that none must be looked up.
             self._execute(BEGIN_UNIT, (unit, "session", "", None, unit, "bench", "bench", time.time()))
             self._many(HOLD, [(one, GET_UNCONFIRMED, unit) for (one,) in ids])
-            self._execute(COUNTED, (QUEUE, counter, RESERVED, -len(ids)))
+            self._execute(COUNTED, (QUEUE, counter, RESERVED, -len(ids), 0))
             self._execute(DRAWN, (0, unit, RESERVED))
         return unit
 

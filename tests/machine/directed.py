@@ -57,6 +57,10 @@ def readers(one: Everything) -> Iterator[Step]:
     for seconds in (0.0, 5.0):
         yield partial(one.browse_together, seconds=seconds, how={"mark_co_op": True})
 
+    def a_marked_one_by_its_token() -> None:
+        one.put(choice=0, length=4, fields={"priority": 9}, options={})
+        one.browse_together(seconds=0.0, how={"mark_co_op": True})
+
     def browse_in_two_ways() -> None:
         one.put(choice=0, length=4, fields={}, options={})
         one.browse(choice=0, position="first", options={})
@@ -81,7 +85,14 @@ def readers(one: Everything) -> Iterator[Step]:
     def empty_segment() -> None:
         one.put_in_sequence(choice=0, length=0, flags=SEGMENT, syncpoint=True)
 
-    yield from (empty_segment, browse_in_two_ways, complete_from_the_middle, small_buffers, broken_wait)
+    yield from (
+        a_marked_one_by_its_token,
+        empty_segment,
+        browse_in_two_ways,
+        complete_from_the_middle,
+        small_buffers,
+        broken_wait,
+    )
 
 
 def writers(one: Everything) -> Iterator[Step]:

@@ -25,7 +25,14 @@ from typing import Final
 
 import apsw
 
-from ...errors import ConnectionClosed, ForkedConnection, InorderError, StoreError, StoreForeign
+from ...errors import (
+    ConnectionClosed,
+    ForkedConnection,
+    InorderError,
+    QueueManagerStopping,
+    StoreError,
+    StoreForeign,
+)
 from .coordination import TURN, attach, detach, forget_all, identity_of, opening_error
 from .faults import PASSING, store_error, told_as_ours
 from .log import Log
@@ -429,7 +436,7 @@ class Database:
             if self._refusal is not None:
                 return
             assert not self._inside, "closed inside a transaction"
-            self._refusal = ConnectionClosed
+            self._refusal = QueueManagerStopping if self._coordination.stopped else ConnectionClosed
             _databases.discard(self)
             self._log.close()
             self._disconnect()
