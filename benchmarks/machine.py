@@ -41,7 +41,8 @@ def file_system(folder: Path) -> str:
     """Type, device and options of what the folder is mounted on."""
     mounts = [line.split() for line in Path("/proc/self/mounts").read_text(encoding="utf-8").splitlines()]
     inside = [mount for mount in mounts if folder.resolve().is_relative_to(mount[1])]
-    device, place, kind, options, *_ = max(inside, key=lambda mount: len(mount[1]))
+    unknown = ["an unknown device", "/", "an unknown file system", "in a changed root"]
+    device, place, kind, options, *_ = max(inside, key=lambda mount: len(mount[1]), default=unknown)
     return f"{kind} on {device} at {place} ({options})"
 
 
