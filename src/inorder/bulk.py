@@ -17,7 +17,7 @@ from typing import Any
 from .errors import bad_argument
 from .handle import Queue, Use
 from .message import is_storable
-from .options import DEFAULT_GET, GetOptions
+from .options import DEFAULT_GET, GetOptions, check_instance, check_whole
 from .rules.browse_token import decode, encode
 from .rules.grouping import NOTHING_OPEN
 from .rules.ordering import UNSET, Cursor
@@ -39,7 +39,6 @@ from .stores.claims import (
 )
 
 NO_LIMIT = 2**62
-WHOLE_MAX = 2**63 - 1
 NAME_LENGTH_MAX = 200
 
 
@@ -91,7 +90,7 @@ class ClaimReader:
         GetInhibited 2016; OrderUnsupported.
         """
         _check_limits(options, most, most_bytes, horizon)
-        _whole("start", start)
+        check_whole("start", start)
         with self._queue.calling("input") as (store, handle):
             return store.claim(ClaimRequest(self._claimer(handle), start, options, most, most_bytes, horizon))
 
@@ -100,22 +99,22 @@ class ClaimReader:
 
         Raises: Fenced, CheckpointTooOld, CheckpointLost.
         """
-        _whole("after", after)
-        _whole("upto", upto, after)
-        _whole("slices", slices, 1)
+        check_whole("after", after)
+        check_whole("upto", upto, after)
+        check_whole("slices", slices, 1)
         with self._queue.calling("input") as (store, handle):
             return store.plan_claims(self._claimer(handle), after, upto, slices)
 
     def read(self, part: Slice) -> Iterator[list[BulkRow]]:
         """The rows of a slice, in pages. Nothing changes. Raises: Fenced; CheckpointTooOld, the claim is over."""
-        _instance("part", part, Slice, "a Slice, as plan gave it")
+        check_instance("part", part, Slice, "a Slice, as plan gave it")
         with self._queue.calling("input") as (store, handle):
             pages = store.read_claim(self._claimer(handle), part)
         yield from _each(self._queue, "input", pages)
 
     def settle(self, upto: int) -> int:
         """Confirms claims up to this one; how many messages went for good. Harmless when repeated."""
-        _whole("upto", upto)
+        check_whole("upto", upto)
         with self._queue.calling("input") as (store, handle):
             return store.settle_claims(self._claimer(handle), upto)
 
@@ -155,14 +154,14 @@ class BulkBrowser:
         Raises: GetInhibited 2016; OrderUnsupported, a strict survey of an unordered queue.
         """
         _check_limits(options, most, most_bytes, horizon)
-        _instance("cursor", cursor, Cursor, "a Cursor, as a survey or a token gave it")
-        _whole("slices", slices, 1)
+        check_instance("cursor", cursor, Cursor, "a Cursor, as a survey or a token gave it")
+        check_whole("slices", slices, 1)
         with self._queue.calling("browse") as (store, handle):
             return store.survey(SurveyRequest(handle, options, cursor, most, most_bytes, slices, horizon))
 
     def read(self, stretch: Stretch) -> Iterator[list[BulkRow]]:
         """The rows that are there of a stretch, in pages."""
-        _instance("stretch", stretch, Stretch, "a Stretch, as survey gave it")
+        check_instance("stretch", stretch, Stretch, "a Stretch, as survey gave it")
         with self._queue.calling("browse") as (store, handle):
             pages = store.read_stretch(handle, stretch)
         yield from _each(self._queue, "browse", pages)
@@ -209,7 +208,7 @@ class Stager:
 
         Raises: ArgumentError, MessageTooBig 2030, StoreFull; nothing of this call is staged then.
         """
-        _instance("columns", columns, Mapping, "columns by their names")
+        check_instance("columns", columns, Mapping, "columns by their names")
         with self._queue.calling("output") as (store, handle):
             store.stage(StageRequest(handle, self.name, count, columns, self._lasts))
         self.count += count
@@ -237,7 +236,7 @@ class BulkCalls:
         A reader that still runs is fenced. Raises: NotFound, it never claimed; CheckpointLost, no such claim.
         """
         _name("application", application)
-        _whole("upto", upto)
+        check_whole("upto", upto)
         with self._session:
             return self._store.finish_claims(queue, application, upto)
 
@@ -257,7 +256,7 @@ class BulkCalls:
         Raises: StagingGone, one is missing or has another count; QueueFull 2053; PutInhibited 2051;
         InconsistentCall, sequence numbers with a gap. Nothing has changed then.
         """
-        _instance("key", key, LedgerKey, "a LedgerKey")
+        check_instance("key", key, LedgerKey, "a LedgerKey")
         if not isinstance(stagings, Sequence) or not all(isinstance(one, Staged) for one in stagings):
             raise bad_argument("stagings", stagings, "a list of Staged, as their stagers told them")
         with self._session:
@@ -272,7 +271,7 @@ class BulkCalls:
 
     def in_ledger(self, queue: str, key: LedgerKey) -> float | None:
         """When staged rows were settled under this key on a queue, seconds since 1970; None: never."""
-        _instance("key", key, LedgerKey, "a LedgerKey")
+        check_instance("key", key, LedgerKey, "a LedgerKey")
         with self._session:
             return self._store.in_ledger(queue, key)
 
@@ -288,21 +287,11 @@ def _each(queue: Queue, use: Use, pages: Iterator[list[BulkRow]]) -> Iterator[li
 
 
 def _check_limits(options: object, most: object, most_bytes: object, horizon: object) -> None:
-    _instance("options", options, GetOptions, "a GetOptions")
-    _whole("most", most, 1)
-    _whole("most_bytes", most_bytes, 1)
+    check_instance("options", options, GetOptions, "a GetOptions")
+    check_whole("most", most, 1)
+    check_whole("most_bytes", most_bytes, 1)
     if horizon is not None:
-        _whole("horizon", horizon)
-
-
-def _whole(argument: str, value: object, low: int = 0) -> None:
-    if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= WHOLE_MAX:
-        raise bad_argument(argument, value, f"an integer from {low:,} to 2**63 - 1")
-
-
-def _instance(argument: str, value: object, kind: type[object], allowed: str) -> None:
-    if not isinstance(value, kind):
-        raise bad_argument(argument, value, allowed)
+        check_whole("horizon", horizon)
 
 
 def _name(argument: str, value: object) -> str:

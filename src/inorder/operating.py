@@ -12,7 +12,7 @@ from dataclasses import replace
 from . import housekeeping
 from .errors import UnitNotFound, bad_argument
 from .message import ID_LENGTH, is_storable
-from .options import EVERYTHING, Match, check_switch, is_path
+from .options import EVERYTHING, WHOLE_MAX, Match, check_instance, check_switch, check_whole, is_path
 from .rules.gaps import Gaps
 from .session import Session
 from .stores.base import OrderView, Outcome, Progress, Store, Unit
@@ -30,7 +30,6 @@ from .stores.base_operating import (
 
 PAGE_MESSAGES, PAGE_BYTES = 1000, 8 * 2**20  # of a listing: what is read at once
 PREVIEW_MAX = 104_857_600
-WHOLE_MAX = 2**63 - 1
 
 
 class OperatorCalls:
@@ -73,16 +72,16 @@ class OperatorCalls:
         Raises: ArgumentError; UnknownQueue 2085, WrongQueueType 2045.
         """
         _one_of("order", order, ("physical", "logical"))
-        _instance("match", match, Match, "a Match")
-        _whole("preview", preview, 0, PREVIEW_MAX)
+        check_instance("match", match, Match, "a Match")
+        check_whole("preview", preview, 0, PREVIEW_MAX)
         if unit is not None:
-            _instance("unit", unit, Unit, "a Unit, as units() gave it")
+            check_instance("unit", unit, Unit, "a Unit, as units() gave it")
         if most is not None:
-            _whole("most", most, 0)
+            check_whole("most", most, 0)
         if after is not None:
-            _instance("after", after, Position, "the position of a message that look() gave")
+            check_instance("after", after, Position, "the position of a message that look() gave")
         if numbered_after is not None:
-            _whole("numbered_after", numbered_after, 0)
+            check_whole("numbered_after", numbered_after, 0)
             _one_of("order", order, ("physical",), "'physical' if numbered_after is given")
         size = max(1, min(PAGE_MESSAGES, PAGE_BYTES // max(1, preview)))
         request = LookRequest(
@@ -208,18 +207,6 @@ class OperatorCalls:
 def _one_of(argument: str, value: object, known: Sequence[str], allowed: str = "") -> None:
     if not isinstance(value, str) or value not in known:
         raise bad_argument(argument, value, allowed or " or ".join(map(repr, known)))
-
-
-def _whole(argument: str, value: object, low: int, high: int = WHOLE_MAX) -> None:
-    if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
-        raise bad_argument(
-            argument, value, f"an integer from {low} to {'2**63 - 1' if high == WHOLE_MAX else f'{high:,}'}"
-        )
-
-
-def _instance(argument: str, value: object, kind: type[object], allowed: str) -> None:
-    if not isinstance(value, kind):
-        raise bad_argument(argument, value, allowed)
 
 
 def _callable(argument: str, value: object) -> None:

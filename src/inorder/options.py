@@ -35,6 +35,7 @@ UNMATCHED = frozenset({"body", "expiry", "delay"})  # times go by: what a messag
 MATCH_TOKEN = octets(16)
 ID_FIELDS = frozenset({"message_id", "correlation_id", "group_id"})
 FOREVER = math.inf
+WHOLE_MAX = 2**63 - 1  # what a store keeps as a number
 
 
 class MatchKeywords(Descriptor, total=False):
@@ -357,6 +358,19 @@ def check_switch(name: str, value: object) -> None:
     """A yes or no that a caller gives."""
     if value is not True and value is not False:
         raise bad_argument(name, value, "True or False", Reason.OPTIONS_ERROR)
+
+
+def check_whole(name: str, value: object, low: int = 0, high: int = WHOLE_MAX) -> None:
+    """A whole number that a caller gives."""
+    if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
+        allowed = "2**63 - 1" if high == WHOLE_MAX else f"{high:,}"
+        raise bad_argument(name, value, f"an integer from {low:,} to {allowed}")
+
+
+def check_instance(name: str, value: object, kind: type[object], allowed: str) -> None:
+    """A value of ours that a caller gives back."""
+    if not isinstance(value, kind):
+        raise bad_argument(name, value, allowed)
 
 
 def is_path(value: str | os.PathLike[str]) -> bool:

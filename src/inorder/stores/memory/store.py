@@ -185,9 +185,14 @@ class MemoryStore(MemoryOperating, MemoryClaims):
                 for queue, group_id, before in unit.entered
             ]
 
-    def _vanish(self, verb: MemoryTransaction, queue: MemoryQueue) -> None:
-        for row in queue.all_rows():
+    def _clear(self, verb: MemoryTransaction, queue: MemoryQueue) -> int:
+        rows = queue.all_rows()
+        for row in rows:
             verb.remove(queue, row)
+        return len(rows)
+
+    def _vanish(self, verb: MemoryTransaction, queue: MemoryQueue) -> None:
+        self._clear(verb, queue)
         self._stagings.forget_queue(queue)
         queue.deleted = True
         self._handles.queues.pop(queue.attributes.name, None)
@@ -232,11 +237,7 @@ class MemoryStore(MemoryOperating, MemoryClaims):
             if isinstance(name, str) and name in self._handles.queues:
                 verb.discard(self._handles.queues[name])
             self._handles.check_clear(name)
-            queue = self._handles.queues[name]
-            rows = list(queue.all_rows())
-            for row in rows:
-                verb.remove(queue, row)
-            return len(rows)
+            return self._clear(verb, self._handles.queues[name])
 
     def queues(self) -> list[QueueAttributes]:
         with self._verb():
