@@ -68,6 +68,12 @@ def test_a_prepared_unit_is_committed_or_backed_out(run: Command, other: inorder
     assert run("unit", "list").err == "no unit is open\n"
 
 
+def test_the_name_of_a_unit_cannot_steer_the_terminal(run: Command, other: inorder.QueueManager, queue: str) -> None:
+    other.put(queue, b"1", syncpoint=True)
+    other.prepare("\x1b[31mred")
+    assert run("unit", "commit", "prepared:\x1b[31mred", "--yes").out == "committed prepared:\\x1b[31mred\n"
+
+
 def test_settling_asks_first(
     run: Command, other: inorder.QueueManager, queue: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

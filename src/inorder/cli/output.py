@@ -19,7 +19,7 @@ from typing import Any, BinaryIO, Protocol
 
 import click
 from rich import box
-from rich.console import Console, RenderableType
+from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
@@ -49,12 +49,11 @@ class Output:
         self.console = _console(stderr=False)
         self.notes = _console(stderr=True)
 
-    def tell(self, record: Record, text: RenderableType) -> None:
+    def tell(self, record: Record, text: str) -> None:
         """One answer: the record as JSON, or the text."""
         if self.as_json:
             self.line(record)
-        else:
-            self.console.print(text)
+        self.say(text)
 
     def say(self, text: str) -> None:
         """An answer for people alone: machines have been told in lines."""

@@ -120,7 +120,7 @@ def leaving(run: Run, what: Callable[[], str]) -> Iterator[None]:
 
 def _has_content(path: Path) -> bool:
     try:
-        return not path.is_file() or path.stat().st_size > 0 if path.exists() else False
+        return path.exists() and (not path.is_file() or path.stat().st_size > 0)
     except OSError as error:
         raise StoreError(f"{path} cannot be opened: {error.strerror}", path=str(path)) from error
 
