@@ -354,6 +354,14 @@ def is_head(message: Message) -> bool:
     return message.sequence_number == 1 and message.offset == 0
 
 
+def is_end(message: Message) -> bool:
+    """Whether nothing of its group, or of its message in segments, comes behind it."""
+    flags = message.flags
+    if flags & ANY_GROUP:
+        return bool(flags & LAST_IN_GROUP) and (not flags & ANY_SEGMENT or bool(flags & LAST_SEGMENT))
+    return bool(flags & LAST_SEGMENT)
+
+
 class Members:
     """The retrievable messages of one group id; of several with one place in the group the first counts."""
 

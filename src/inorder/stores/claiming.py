@@ -135,7 +135,12 @@ class Claiming(Reading[Q, U]):
         return self._unit_begun
 
     def _reader(self) -> Reader:
-        return super()._reader()._replace(unit=self._unit_begun, horizon=self.wants.horizon)
+        wants = self.wants
+        return (
+            super()
+            ._reader()
+            ._replace(unit=self._unit_begun, horizon=wants.horizon, application=wants.claimer.application)
+        )
 
     def run_claim(self) -> Taken:
         """Takes what the request asks for."""
@@ -159,6 +164,7 @@ class Claiming(Reading[Q, U]):
                 self.book.place(row, messages)
             if options.logical:
                 state = state_after(found.rows[-1].message, in_unit=True, logical=True)
+                self._note_group(found.rows[0], state, self.unit, logical=True)
         return Taken(messages, size, state)
 
     def _whole(self, rows: Sequence[Row]) -> Sequence[Row]:

@@ -66,6 +66,8 @@ def _check_confirm(row: Row, request: OneMessage) -> None:
 def undo(verb: Transaction[Q, U], queue: Q, confirm_id: int) -> int:
     """What was put, got and locked under the id goes back to before (A-15 to A-17)."""
     unit, rows = queue.held_under(confirm_id)
+    if unit is not None:
+        verb.back_out_of_groups(queue, unit)
     undone = 0
     for row in rows:
         event = _undoing(row, unit, confirm_id)

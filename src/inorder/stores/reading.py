@@ -8,7 +8,7 @@ from typing import Generic, NamedTuple
 
 from ..attributes import ManagerAttributes, QueueAttributes
 from ..errors import InorderError, NoMessageUnderCursor, OrderSelfBlocked, QueueCondition, Reason, UnitTooLarge
-from ..message import ANY_GROUP, EarlierPending, Message
+from ..message import ANY_GROUP, ANY_SEGMENT, EarlierPending, Message
 from ..rules import gets
 from ..rules.gets import Verdict
 from ..rules.grouping import GroupState, Wanted, is_head, wanted
@@ -161,9 +161,10 @@ class Reading(Generic[Q, U]):
         if not self.notify:
             return Found(looked_for, rows)
         if not rows:
-            pending = queue.earlier(None, looked_for, self.reader, after)
+            pending = queue.earlier(None, looked_for, self.reader, after, logical=options.logical)
             return Found(looked_for, rows, pending=pending[0] if pending else None)
-        return Found(looked_for, rows, queue.earlier(rows[0], looked_for, self.reader, after))
+        earlier = queue.earlier(rows[0], looked_for, self.reader, after, logical=options.logical)
+        return Found(looked_for, rows, earlier)
 
     def _decide(self, looked_for: Wanted, cursor: Cursor) -> Decision[Row]:
         options = self.request.options
@@ -232,7 +233,7 @@ class Reading(Generic[Q, U]):
         unit = self._unit(in_unit=verdict.in_unit)
         for row in rows:
             self._take(row, unit)
-        self._note_group(found, verdict, unit)
+        self._note_group(found.rows[0], verdict.state, unit, logical=self.request.options.logical)
         return cursor
 
     def _unit(self, *, in_unit: bool) -> U | None:
@@ -251,19 +252,25 @@ class Reading(Generic[Q, U]):
         self.verb.unmark_for_all(self.queue, row)
         self.verb.step(self.queue, row, Event.GET if unit is None else Event.GET_HELD, unit, lock=lock)
 
-    def _note_group(self, found: Found, verdict: Verdict, unit: U | None) -> None:
-        """Who enters a group by a logical get is its reader until it has the last member (B-45)."""
-        message, queue, connection = found.rows[0].message, self.queue, self.handle.connection
-        self.verb.leave_others(queue, self.handle.id, message.group_id)  # it stands at this message now (R3.30)
-        if not message.flags & ANY_GROUP:
-            return
-        in_unit = unit if verdict.in_unit else None
-        if verdict.state.group_open and self.request.options.logical and is_head(message):
-            place, who = found.rows[0].place, connection.program.name
-            entered = Entered(place, message, self.handle.id, connection.id, who, self.verb.now)
-            self.verb.enter(queue, message.group_id, entered, in_unit)
-        elif not verdict.state.group_open:
-            self.verb.leave(queue, message.group_id, self.handle.id, in_unit)
+    def _note_group(self, first: Row, state: GroupState, unit: U | None, *, logical: bool) -> None:
+        """Who enters a group, or a message in segments, by a logical get is inside it until it goes elsewhere (B-45).
+
+        With the last member the entry goes by itself, whoever takes it.
+        """
+        message = first.message
+        if logical and is_head(message) and (state.group_open or state.message_open):
+            self.verb.leave(self.queue, self.reader.id, unit)
+            undone_with = None if unit is None or unit.kind == "confirm" else unit  # an undo moves no handle
+            self.verb.enter(self.queue, self._entered(first), undone_with)
+        else:  # it stands at this message now, so it is inside no group but this (R3.30)
+            but = message.group_id if message.flags & (ANY_GROUP | ANY_SEGMENT) else None
+            self.verb.leave(self.queue, self.reader.id, unit, but=but)
+
+    def _entered(self, head: Row) -> Entered:
+        connection = self.handle.connection
+        by = self.reader.application or connection.program.name
+        owner = None if self.reader.application else connection.id
+        return Entered(head.place, head.message.with_values(body=b""), self.reader.id, owner, by, self.verb.now)
 
     def _browse(self, rows: Sequence[Row], cursor: Cursor, *, heads: bool) -> Cursor:
         """The effects of a browse: the old lock goes, the new lock and marks come, the cursor moves."""

@@ -7,12 +7,14 @@ and asks the functions below about them; `stores.reading`, `stores.putting` and 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from heapq import merge
 from typing import NamedTuple
 
 from ..message import Message, Place
 from ..rules.lifecycle import Lock, State
-from ..rules.ordering import Kind, Pending
+from ..rules.ordering import Kind, Pending, Standing
 from ..rules.puts import Program
 from .base import UnitKind
 
@@ -40,15 +42,33 @@ class HeldUnit:
     calls: int = 0
 
 
-class Entered(NamedTuple):
-    """A group that a reader is inside: its head and where that stood, and who reads it (B-45)."""
+ReaderId = int | str  # a handle by its number, an application that claims by its name
+
+
+@dataclass(slots=True, eq=False)
+class Entered:
+    """A group, or a message in segments, that a reader has entered and not finished (B-45).
+
+    It goes with its reader, unless a unit that is not settled holds a member: then it stays for that unit.
+
+    Attributes:
+        place: where its first message stood; the group still stands there.
+        head: that message, without its body.
+        reader: who is inside; None: nobody any more.
+        connection: the reader's; None for an application.
+        by: the name of the reader's program, or of the application.
+        entered_in: the unit whose back out takes the entry back.
+        left_in: the unit in which the reader went elsewhere: it has left when that is committed.
+    """
 
     place: Place
     head: Message
-    handle: int
-    connection: int
-    program: str
+    reader: ReaderId | None
+    connection: int | None
+    by: str
     since: float
+    entered_in: HeldUnit | None = None
+    left_in: HeldUnit | None = None
 
 
 class Locker(NamedTuple):
@@ -109,6 +129,7 @@ class Reader(NamedTuple):
         lock_id: the call sees only what this lock holds; 0: it presents none.
         unmarked: the call passes over what is marked for it (R3.73).
         horizon: the call sees nothing with a higher number than this; None: there is no such bound.
+        application: who claims, if the call does.
     """
 
     handle: int
@@ -120,6 +141,12 @@ class Reader(NamedTuple):
     lock_id: int = 0
     unmarked: bool = False
     horizon: int | None = None
+    application: str = ""
+
+    @property
+    def id(self) -> ReaderId:
+        """Who it is in `Entered`."""
+        return self.application or self.handle
 
 
 def numbers(message: Message) -> tuple[bytes, int, int]:
@@ -165,10 +192,9 @@ def pending_of(row: Row, reader: Reader) -> Pending | None:
     if available(row, reader):
         return None
     if row.unit is not None:
-        unit, put = row.unit, row.state is State.PUT_UNCONFIRMED
-        kind = Kind.IN_DOUBT if unit.kind == "prepared" else Kind.IN if put else Kind.OUT
-        own = not put and unit is reader.unit
-        return Pending(kind, row.place, unit.connection, unit.name or unit.program.name, unit.started_at, own)
+        put = row.state is State.PUT_UNCONFIRMED
+        own = not put and row.unit is reader.unit
+        return _pending_under(row.unit, Kind.IN if put else Kind.OUT, row.place, own=own)
     if row.locked_by is not None:
         by = row.locked_by
         return Pending(Kind.LOCKED, row.place, by.connection, by.program, by.since)
@@ -178,9 +204,41 @@ def pending_of(row: Row, reader: Reader) -> Pending | None:
     return Pending(Kind.DELAYED, row.place, since=row.visible_at)
 
 
-def pending_entered(entered: Entered) -> Pending:
-    """A group that another reader is inside holds its head's place (B-45)."""
-    return Pending(Kind.OUT, entered.place, entered.connection, entered.program, entered.since)
+def _pending_under(unit: HeldUnit, kind: Kind, place: Place, *, own: bool = False) -> Pending:
+    kind = Kind.IN_DOUBT if unit.kind == "prepared" else kind
+    return Pending(kind, place, unit.connection, unit.name or unit.program.name, unit.started_at, own)
+
+
+def pending_entered(entered: Entered, units: Iterable[HeldUnit], reader: Reader) -> list[Pending]:
+    """Who holds this reader back at the place of a group that was entered (B-45).
+
+    Args:
+        units: those that hold a member which they have got, in the order in which they began.
+    """
+    found = [_pending_under(unit, Kind.OUT, entered.place) for unit in units if unit is not reader.unit]
+    if entered.reader is not None and entered.reader != reader.id:
+        found.append(Pending(Kind.OUT, entered.place, entered.connection, entered.by, entered.since))
+    return found
+
+
+def in_order(*standings: Iterable[Standing[Row]]) -> Iterator[Standing[Row]]:
+    """Merges what takes part in a strict decision by place: a group that was entered stands where its first message
+    does, so that one speaks for it as long as it is there itself."""
+    stands: Place | None = None
+    for one in merge(*standings, key=lambda one: one.place):
+        if one.row is not None:
+            stands = one.place
+        if one.row is not None or one.place != stands:
+            yield one
+
+
+def first_of_places(found: Iterable[Pending | None]) -> list[Pending]:
+    """Of those that stand at one place the first; without what the call holds itself."""
+    first: dict[Place, Pending] = {}
+    for one in found:
+        if one is not None and not one.own:
+            first.setdefault(one.place, one)
+    return list(first.values())
 
 
 def is_marked(row: Row, reader: Reader) -> bool:

@@ -20,7 +20,20 @@ from ..rules.lifecycle import Event, Lock
 from ..rules.ordering import Cursor, Decision, Kind, Pending, Standing
 from ..rules.puts import Program
 from .base import Change
-from .rows import NO_PLACE, Entered, HeldLock, HeldUnit, Locker, Reader, Row, available, is_in_sight, pending_of
+from .rows import (
+    NO_PLACE,
+    Entered,
+    HeldLock,
+    HeldUnit,
+    Locker,
+    Reader,
+    ReaderId,
+    Row,
+    available,
+    is_in_sight,
+    pending_entered,
+    pending_of,
+)
 
 U = TypeVar("U", bound=HeldUnit)
 
@@ -93,8 +106,13 @@ class Shelf(ABC):
         """The strict decision over everything that matches, in order of place (B-11)."""
 
     @abstractmethod
-    def earlier(self, before: Row | None, wanted: Wanted, reader: Reader, after: Place | None) -> Sequence[Pending]:
-        """What matches and is pending, for a notify call: before a row of its level, or all behind `after` (B-16)."""
+    def earlier(
+        self, before: Row | None, wanted: Wanted, reader: Reader, after: Place | None, *, logical: bool
+    ) -> Sequence[Pending]:
+        """What would withhold a strict call, for a notify call: before a row on its level, or behind `after` (B-16).
+
+        Inside a group there is nothing: only the next member is a candidate.
+        """
 
     @abstractmethod
     def candidates(self, wanted: Wanted) -> Sequence[Row]:
@@ -177,6 +195,24 @@ class Shelf(ABC):
             holder, by = (None, "") if missing is None else (missing.holder, missing.by)
             pending = Pending(Kind.GROUP_INCOMPLETE, row.place, holder, by, since)
         return Standing(row.place, row, pending)
+
+    @abstractmethod
+    def entries(self) -> Iterable[Entered]:
+        """The groups that readers have entered, as they came."""
+
+    @abstractmethod
+    def takers(self, group_id: bytes) -> Iterable[HeldUnit]:
+        """The units that hold a member of the group which they have got, in the order in which they began."""
+
+    def entered_by_others(self, wanted: Wanted, reader: Reader) -> list[Standing[Row]]:
+        """Groups that the call would choose were nobody else inside them, in order of place (B-45)."""
+        found: list[Standing[Row]] = [
+            Standing(entered.place, None, pending)
+            for entered in self.entries()
+            if wanted.match.accepts(entered.head)
+            for pending in pending_entered(entered, self.takers(entered.head.group_id), reader)
+        ]
+        return sorted(found, key=lambda one: one.place)
 
     def _pending_member(self, row: Row, reader: Reader) -> Pending | None:
         """The first member of the row's group that somebody holds."""
@@ -287,13 +323,13 @@ class Transaction(ABC, Generic[Q, U]):
     # --- groups that readers are inside (B-45)
 
     @abstractmethod
-    def enter(self, queue: Q, group_id: bytes, entered: Entered, unit: U | None) -> None:
-        """A reader enters a group; if in a unit of work, who was inside before comes back with a back out."""
+    def enter(self, queue: Q, entered: Entered, unit: U | None) -> None:
+        """A reader enters a group; the entry is taken back if the unit is backed out."""
 
     @abstractmethod
-    def leave(self, queue: Q, group_id: bytes, handle: int, unit: U | None = None) -> None:
-        """The reader has the last member: it is inside no more; in a unit of work, when that is committed."""
+    def leave(self, queue: Q, reader: ReaderId, unit: U | None, *, but: bytes | None = None) -> None:
+        """The reader is inside no group any more, or none but one; in a unit, when that is committed."""
 
     @abstractmethod
-    def leave_others(self, queue: Q, handle: int, group_id: bytes) -> None:
-        """The reader stands at a message of this group, or of none: it is inside no other."""
+    def back_out_of_groups(self, queue: Q, unit: HeldUnit) -> None:
+        """What the unit has done to the groups that readers are inside is taken back."""

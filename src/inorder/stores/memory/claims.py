@@ -10,7 +10,7 @@ from itertools import chain
 from ...attributes import ManagerAttributes, QueueAttributes
 from ...message import NO_ID, Message, Place
 from ...rules.grouping import Wanted, is_head
-from ...rules.ordering import Standing, read_order
+from ...rules.ordering import read_order
 from ...rules.puts import NO_ACCOUNTING
 from .. import claiming
 from ..base import Outcome
@@ -29,7 +29,7 @@ from ..claims import (
     Survey,
     SurveyRequest,
 )
-from ..rows import Reader, Row, as_got, available, is_in_sight, pending_entered
+from ..rows import Reader, Row, as_got, available, is_in_sight
 from ..surveying import Shown, cut, looked_for, moved, stretches, within
 from .handles import Handles, MemoryHandle
 from .queue import MemoryQueue, MemoryUnit
@@ -220,9 +220,9 @@ def _shown(queue: MemoryQueue, reader: Reader, request: SurveyRequest, *, strict
     """What the browse would show, in order; strictly, of each level what stands before its first pending message."""
     wanted = looked_for(logical=request.options.logical)
     blocked: set[int] = set()
-    for standing in _standings(queue, reader, wanted, logical=request.options.logical):
+    for standing in queue.standings(wanted, reader, request.cursor, logical=request.options.logical):
         rank = standing.place.rank
-        if rank in blocked or request.cursor.has_shown(standing.place):
+        if rank in blocked:
             continue
         if standing.pending is not None or standing.row is None:
             if strict:
@@ -230,15 +230,6 @@ def _shown(queue: MemoryQueue, reader: Reader, request: SurveyRequest, *, strict
             continue
         members = _members(queue, reader, standing.row.message) if request.options.logical else [standing.row]
         yield Shown(standing.place, len(members), sum(one.message.length for one in members))
-
-
-def _standings(queue: MemoryQueue, reader: Reader, wanted: Wanted, *, logical: bool) -> Iterator[Standing[Row]]:
-    judged = (queue.judge(row, wanted, reader, logical=logical) for row in queue.placed_rows())
-    found = [standing for standing in judged if standing is not None]
-    if logical:
-        others = (one for one in queue.entered.values() if one.handle != reader.handle)
-        found += [Standing(one.place, None, pending_entered(one)) for one in others]
-    yield from sorted(found, key=lambda one: one.place)
 
 
 def _of_stretch(queue: MemoryQueue, reader: Reader, stretch: Stretch) -> Iterator[Sequence[Row]]:

@@ -7,30 +7,32 @@ The search walks the list from the front and asks the rules about each row.
 
 from __future__ import annotations
 
+import itertools
 import math
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from heapq import merge
 
 from ...attributes import QueueAttributes
 from ...message import NO_ID, Message, Place, UniqueId
-from ...rules.grouping import Wanted, is_head
+from ...rules.grouping import Wanted, is_end, is_head
 from ...rules.lifecycle import State
-from ...rules.ordering import Cursor, Decision, Pending, Standing, decide, first
+from ...rules.ordering import UNSET, Cursor, Decision, Pending, Standing, decide, first
+from ..base import Outcome
 from ..claiming import Account
 from ..rows import (
+    GOT,
     Entered,
     HeldUnit,
     Reader,
     Row,
     available,
+    first_of_places,
+    in_order,
     is_in_sight,
     is_kept,
     is_marked,
     numbers,
-    pending_entered,
-    pending_of,
 )
 from ..shelf import Shelf
 
@@ -40,13 +42,11 @@ class MemoryUnit(HeldUnit):
     """A unit, and the rows that it holds now, in the order in which it came to hold them.
 
     Attributes:
-        entered: groups that a reader entered in this unit: who was inside before, for the back out (B-45).
-        left: groups that a reader finished in this unit: it is inside until the unit is committed.
+        born: units that began earlier have smaller ones.
     """
 
     rows: dict[int, tuple[MemoryQueue, Row]] = field(default_factory=dict)
-    entered: list[tuple[MemoryQueue, bytes, Entered | None]] = field(default_factory=list)
-    left: list[tuple[MemoryQueue, bytes, int]] = field(default_factory=list)
+    born: int = field(default_factory=itertools.count().__next__)
 
     def hold(self, queue: MemoryQueue, row: Row) -> None:
         self.rows[id(row)] = queue, row
@@ -75,7 +75,7 @@ class MemoryQueue(Shelf):
         self.confirms: dict[int, MemoryUnit] = {}
         self.locks: dict[int, MemoryUnit] = {}
         self.accounts: dict[str, Account[MemoryUnit]] = {}
-        self.entered: dict[bytes, Entered] = {}
+        self.entered: list[Entered] = []
         self._by_uid: dict[UniqueId, Row] = {}
         self._by_number: dict[int, Row] = {}
         self._placed: list[Row] = []
@@ -167,23 +167,43 @@ class MemoryQueue(Shelf):
         alike = len({(one.coded_character_set_id, one.encoding) for one in messages}) <= 1
         return len({one.sequence_number for one in messages} if alike else messages) or 1
 
-    def leave(self, group_id: bytes, handle: int) -> None:
-        """The reader has the last member: it is inside no more (B-45)."""
-        entered = self.entered.get(group_id)
-        if entered is not None and entered.handle == handle:
-            del self.entered[group_id]
+    # --- groups that readers are inside (B-45)
 
-    def leave_others(self, handle: int, group_id: bytes) -> None:
-        """The reader stands at a message of this group, or of none: it is inside no other."""
-        for other in [one for one, entered in self.entered.items() if entered.handle == handle and one != group_id]:
-            del self.entered[other]
+    def entries(self) -> Sequence[Entered]:
+        return self.entered
 
-    def restore(self, group_id: bytes, before: Entered | None) -> None:
-        """Who was inside before the entry that is backed out."""
-        if before is None:
-            self.entered.pop(group_id, None)
-        else:
-            self.entered[group_id] = before
+    def takers(self, group_id: bytes) -> Sequence[HeldUnit]:
+        units = {row.unit for row in self._groups.get(group_id, ()) if row.state in GOT}
+        return sorted((one for one in units if isinstance(one, MemoryUnit)), key=lambda one: one.born)
+
+    def end_group(self, message: Message) -> None:
+        """The message has gone for good: if it is the last of its group nobody is inside that any more."""
+        if is_end(message):
+            for one in self.entered:
+                if one.head.group_id == message.group_id:
+                    one.reader = None
+
+    def settle_entries(self, unit: HeldUnit, outcome: Outcome) -> None:
+        """What the unit has done to the groups that readers are inside counts, or is taken back."""
+        if outcome == "back_out":
+            self.entered = [one for one in self.entered if one.entered_in is not unit]
+        for one in self.entered:
+            if one.left_in is unit:
+                one.left_in = None
+                if outcome == "commit":
+                    one.reader = None
+            if one.entered_in is unit:
+                one.entered_in = None
+
+    def keep_entries(self, unit: HeldUnit) -> None:
+        """The unit is prepared: for handles that is a commit, so who has entered in it is inside (R5.10, B-19)."""
+        for one in self.entered:
+            if one.entered_in is unit:
+                one.entered_in = None
+
+    def forget_entries(self) -> None:
+        """Where nobody is inside and no unit holds a member the group holds nobody back."""
+        self.entered = [one for one in self.entered if one.reader is not None or self.takers(one.head.group_id)]
 
     def named_units(self) -> list[MemoryUnit]:
         """Confirm ids, lock ids and claims that hold something."""
@@ -202,6 +222,7 @@ class MemoryQueue(Shelf):
         unit, row.unit, row.claimed = row.unit, None, 0
         if isinstance(unit, MemoryUnit) and unit.let_go(row) and unit.kind == "confirm":
             self.confirms = {key: one for key, one in self.confirms.items() if one is not unit}
+            self.settle_entries(unit, "commit")
 
     def unlock(self, row: Row) -> None:
         """Nothing locks the row any more; a lock id that locks nothing is forgotten."""
@@ -251,33 +272,27 @@ class MemoryQueue(Shelf):
         """The strict decision over everything that matches, in order of place (B-11)."""
         if wanted.member is not None:
             return self.decide_member(wanted, reader)
-        judged = (
-            self.judge(row, wanted, reader, logical=logical) for row in self._placed if not cursor.has_shown(row.place)
-        )
+        return decide(self.standings(wanted, reader, cursor, logical=logical))
+
+    def standings(self, wanted: Wanted, reader: Reader, cursor: Cursor, *, logical: bool) -> Iterator[Standing[Row]]:
+        """What takes part in a strict decision, in order of place."""
+        unseen = (row for row in self._placed if not cursor.has_shown(row.place))
+        judged = (self.judge(row, wanted, reader, logical=logical) for row in unseen)
         rows: Iterable[Standing[Row]] = (standing for standing in judged if standing is not None)
-        others = sorted(self._entered_by_others(wanted, reader), key=lambda one: one.place)
-        groups: Iterable[Standing[Row]] = (Standing(one.place, None, pending_entered(one)) for one in others)
-        unseen: Iterable[Standing[Row]] = (one for one in groups if not cursor.has_shown(one.place))
-        return decide(merge(rows, unseen if logical else (), key=lambda one: one.place))
+        others = self.entered_by_others(wanted, reader) if logical else []
+        return in_order(rows, (one for one in others if not cursor.has_shown(one.place)))
 
-    def _entered_by_others(self, wanted: Wanted, reader: Reader) -> Iterator[Entered]:
-        """Groups that the call would choose if another reader were not inside them."""
-        groups = self.entered.values()
-        return (one for one in groups if one.handle != reader.handle and wanted.match.accepts(one.head))
-
-    def earlier(self, before: Row | None, wanted: Wanted, reader: Reader, after: Place | None) -> list[Pending]:
-        """What matches and is pending, for a notify call: before a row of its level, or all behind `after` (B-16)."""
+    def earlier(
+        self, before: Row | None, wanted: Wanted, reader: Reader, after: Place | None, *, logical: bool
+    ) -> list[Pending]:
         if wanted.member is not None:
-            return []  # inside a group only the next member is a candidate
-        found = (
-            pending_of(one, reader)
-            for one in self._placed
+            return []
+        return first_of_places(
+            one.pending
+            for one in self.standings(wanted, reader, UNSET, logical=logical)
             if (after is None or one.place > after)
             and (before is None or (one.place.rank == before.place.rank and one.place < before.place))
-            and one.expires_at > reader.now
-            and self.selects(one, wanted, reader)
         )
-        return [pending for pending in found if pending is not None and not pending.own]
 
     def next_outcome(self, now: float) -> float | None:
         """When time alone may unblock a strict call: a delay or the life of a pending message ends (B-28)."""

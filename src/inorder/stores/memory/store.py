@@ -103,6 +103,7 @@ class MemoryStore(MemoryOperating, MemoryClaims):
                 try:
                     yield verb
                 finally:
+                    self._forget_entries(verb)
                     self._forget_edges(verb)
                     self.teller.add(verb.changes())
         finally:
@@ -174,16 +175,16 @@ class MemoryStore(MemoryOperating, MemoryClaims):
             self._vanish(verb, handle.queue)
 
     def _leave_groups(self, verb: MemoryTransaction, handle: MemoryHandle) -> None:
-        """What is left of a group that the handle was inside blocks nobody any more (B-45)."""
-        entered = handle.queue.entered
-        for group_id in [group_id for group_id, one in entered.items() if one.handle == handle.id]:
-            del entered[group_id]
-            verb.touch(handle.queue)
-        for unit in [one.unit for one in self._handles.connections.values() if one.unit is not None]:
-            unit.entered = [
-                (queue, group_id, None if before is not None and before.handle == handle.id else before)
-                for queue, group_id, before in unit.entered
-            ]
+        """The handle is inside no group any more (B-45)."""
+        for one in handle.queue.entered:
+            if one.reader == handle.id:
+                one.reader = None
+                verb.touch(handle.queue)
+
+    def _forget_entries(self, verb: MemoryTransaction) -> None:
+        for queue in self._handles.queues.values():
+            if queue.attributes.name in verb.touched:
+                queue.forget_entries()
 
     def _clear(self, verb: MemoryTransaction, queue: MemoryQueue) -> int:
         rows = queue.all_rows()
@@ -430,12 +431,9 @@ class MemoryStore(MemoryOperating, MemoryClaims):
                 raise UnitNotFound("the connection has no unit of work to prepare", unit=name)
             unit, connection.unit = connection.unit, None
             unit.name, unit.kind, unit.connection = name, "prepared", None
-            for queue, group_id, handle in unit.left:  # for handles prepare acts as commit (R5.10)
-                queue.leave(group_id, handle)
-            unit.entered.clear()
-            unit.left.clear()
             number_unit(unit, Moment.PREPARE)
             for queue, _ in unit.rows.values():
+                queue.keep_entries(unit)
                 verb.touch(queue)
             self._prepared[name] = unit
 

@@ -20,8 +20,10 @@ from ..rows import (
     NEVER,
     Entered,
     HeldLock,
+    HeldUnit,
     Locker,
     Reader,
+    ReaderId,
     Row,
     is_away,
     pending_of,
@@ -94,15 +96,17 @@ class MemoryTransaction(Transaction[MemoryQueue, MemoryUnit]):
         if unit is not None:
             queue.hold(row, unit)
         count_away(queue, row, +1)
-        self._follow(queue, row, before, after)
+        self._follow(queue, row, before, after, event)
         self.touch(queue)
 
-    def _follow(self, queue: MemoryQueue, row: Row, before: State, after: State) -> None:
+    def _follow(self, queue: MemoryQueue, row: Row, before: State, after: State, event: Event) -> None:
         """What a step means beyond the new state."""
         if becomes_visible(before, after):
             row.visible_at, row.forgotten = self.now, False
             self.touch(queue).visible.append(row.message)
         if after is State.ABSENT:
+            if before is not State.PUT_UNCONFIRMED or event is Event.EXPIRE:  # a put that is undone is still to come
+                queue.end_group(row.message)
             queue.remove(row)
         elif after is State.UNLOCKED and row.forgotten:
             self.remove(queue, row)  # what a restart had lost does not return
@@ -127,6 +131,8 @@ class MemoryTransaction(Transaction[MemoryQueue, MemoryUnit]):
         if outcome == "commit":
             number_unit(unit, Moment.COMMIT)
         event = Event.CONFIRM if outcome == "commit" else Event.BACK_OUT
+        for queue in {id(queue): queue for queue, _ in unit.rows.values()}.values():
+            queue.settle_entries(unit, outcome)
         for queue, row in list(unit.rows.values()):
             self.touch(queue)
             if row.unit is not unit:  # it expired, or its queue was deleted
@@ -135,12 +141,6 @@ class MemoryTransaction(Transaction[MemoryQueue, MemoryUnit]):
                 self.discard(queue)  # its time was over before anybody could see it
             else:
                 self.step(queue, row, event)
-        if outcome == "commit":
-            for queue, group_id, handle in unit.left:
-                queue.leave(group_id, handle)
-        else:
-            for queue, group_id, before in reversed(unit.entered):
-                queue.restore(group_id, before)
 
     def enlist(self, connection: Connection[MemoryUnit], calls: int, limit: int) -> MemoryUnit:
         """The connection's unit, begun if need be, with so many more calls counted (R5.8)."""
@@ -190,19 +190,18 @@ class MemoryTransaction(Transaction[MemoryQueue, MemoryUnit]):
         row.handle_marks.clear()
         row.co_op_marked_at = NEVER
 
-    def enter(self, queue: MemoryQueue, group_id: bytes, entered: Entered, unit: MemoryUnit | None) -> None:
-        if unit is not None:
-            unit.entered.append((queue, group_id, queue.entered.get(group_id)))
-        queue.entered[group_id] = entered
+    def enter(self, queue: MemoryQueue, entered: Entered, unit: MemoryUnit | None) -> None:
+        entered.entered_in = unit
+        queue.entered.append(entered)
 
-    def leave(self, queue: MemoryQueue, group_id: bytes, handle: int, unit: MemoryUnit | None = None) -> None:
-        if unit is not None:
-            unit.left.append((queue, group_id, handle))
-        else:
-            queue.leave(group_id, handle)
+    def leave(self, queue: MemoryQueue, reader: ReaderId, unit: MemoryUnit | None, *, but: bytes | None = None) -> None:
+        for one in queue.entered:
+            if one.reader == reader and one.left_in is None and one.head.group_id != but:
+                one.left_in = unit
+                one.reader = None if unit is None else reader
 
-    def leave_others(self, queue: MemoryQueue, handle: int, group_id: bytes) -> None:
-        queue.leave_others(handle, group_id)
+    def back_out_of_groups(self, queue: MemoryQueue, unit: HeldUnit) -> None:
+        queue.settle_entries(unit, "back_out")
 
     def discard(self, queue: MemoryQueue, limit: int | None = None) -> int:
         """Discards what has expired; how many (R6.2)."""
@@ -217,6 +216,8 @@ class MemoryTransaction(Transaction[MemoryQueue, MemoryUnit]):
     def remove(self, queue: MemoryQueue, row: Row) -> None:
         """The row goes without an event of its own: with its queue, or at a restart."""
         count_away(queue, row, -1)
+        if row.state is not State.PUT_UNCONFIRMED:
+            queue.end_group(row.message)
         queue.remove(row)
         row.state = State.ABSENT
         queue.let_go(row)

@@ -138,12 +138,18 @@ UNION ALL
 SELECT format('number %d is staged twice', id) FROM staged GROUP BY id HAVING count(*) > 1;
 
 -- name: readers
--- Who is inside a group, or was before a unit began, has a handle; so has who marked a message.
-SELECT format('queue %d, group %s: handle %d is inside, and is closed', queue, hex(group_id), handle) FROM entered
-WHERE handle NOT IN (SELECT id FROM handle)
+-- Who is inside a group has a handle, or claims; so has a handle who marked a message.
+SELECT format('queue %d, group %s: handle %d is inside, and is closed', queue, hex(group_id), reader) FROM entered
+WHERE typeof(reader) = 'integer' AND reader NOT IN (SELECT id FROM handle)
 UNION ALL
-SELECT format('unit %d: handle %d was inside a group, and is closed', unit, before_handle) FROM passage
-WHERE before_handle NOT IN (SELECT id FROM handle)
+SELECT format('queue %d, group %s: application %s is inside, and has never claimed', e.queue, hex(group_id), reader)
+FROM entered e WHERE typeof(reader) = 'text'
+    AND NOT EXISTS (SELECT 1 FROM account a WHERE a.queue = e.queue AND a.application = e.reader)
+UNION ALL
+SELECT format('queue %d, group %s: nobody is inside or holds a member, and it is noted', queue, hex(group_id))
+FROM entered e WHERE reader IS NULL AND NOT EXISTS (
+    SELECT 1 FROM message m WHERE m.queue = e.queue AND m.group_id = e.group_id AND m.state >= 4
+)
 UNION ALL
 SELECT format('message %d: handle %d has marked it, and is closed', message, handle) FROM mark
 WHERE handle NOT IN (SELECT id FROM handle);

@@ -14,7 +14,7 @@ from ...message import ANY_GROUP, NO_ID, Message, Place, UniqueId
 from ...rules.lifecycle import State
 from ...rules.ordering import rank
 from ...rules.puts import NO_ACCOUNTING, make_id
-from ..rows import Entered
+from ..rows import Entered, ReaderId
 
 INDEX = {name: index for index, name in enumerate(Message.FIELDS)}
 
@@ -174,17 +174,17 @@ _MESSAGE_ID, _CORRELATION_ID, _TOKEN, _UID = (
 
 
 def entry_text(entered: Entered) -> str:
-    """An `Entered` as text; of the head all but its body."""
-    head = [value.hex() if isinstance(value, bytes) else value for value in entered.head.with_values(body=b"").row]
-    return json.dumps([entered.place, head, entered.handle, entered.connection, entered.program, entered.since])
+    """What stays of an `Entered`, as text."""
+    head = [value.hex() if isinstance(value, bytes) else value for value in entered.head.row]
+    return json.dumps([entered.place, head, entered.connection, entered.by, entered.since])
 
 
-def entry_of(text: str) -> Entered:
+def entry_of(reader: ReaderId | None, text: str) -> Entered:
     """The reverse of `entry_text`."""
-    place, values, handle, connection, program, since = json.loads(text)
+    place, values, connection, by, since = json.loads(text)
     row = [
         bytes.fromhex(value) if isinstance(default, bytes) else value
         for value, default in zip(values, _EMPTY, strict=True)
     ]
     row[_UID] = UniqueId(*row[_UID])
-    return Entered(Place(*place), Message.from_row(tuple(row)), handle, connection, program, since)
+    return Entered(Place(*place), Message.from_row(tuple(row)), reader, connection, by, since)

@@ -47,7 +47,6 @@ END_MARKS = statement("end marks")
 END_MARKS_FOR_ALL = statement("end marks for all")
 LEAVE_ALL = statement("leave all")
 QUEUES_ENTERED = statement("queues entered")
-FORGET_PASSAGES = statement("forget passages")
 END_WAIT = statement("end wait")
 END_EDGES = statement("end edges")
 LEAVE_CONTENTS_OF_QUEUE = statement("leave contents of queue")
@@ -270,7 +269,6 @@ def _end_handle(home: Home, verb: SqliteTransaction, handle: int, number: int, *
         if made_temporary:
             vanish(home, verb, number)
     verb.execute(LEAVE_ALL, (handle,))
-    verb.execute(FORGET_PASSAGES, (handle,))
     verb.execute(END_MARKS, (handle,))  # also on a queue that was deleted under the handle
     verb.execute(END_HANDLE, (handle,))
 

@@ -185,7 +185,7 @@ WHERE queue = ? AND expires_at <= ? AND expires_at IS NOT NULL AND NOT away AND 
 DELETE FROM message WHERE id IN (
     SELECT id FROM message INDEXED BY message_expiry
     WHERE queue = ? AND expires_at <= ? AND expires_at IS NOT NULL AND NOT away AND claimed IS NULL ORDER BY expires_at, id LIMIT ?
-) RETURNING id, length, unit, lock;
+) RETURNING id, length, unit, lock, CASE WHEN state = 1 AND is_end THEN group_id END;
 
 -- name: ripen
 -- Delayed messages whose time has come stand among the available ones from now on.
@@ -244,7 +244,7 @@ UPDATE message SET co_op_marked_at = ? WHERE id = ?;
 -- Who gets a message ends all marks on it.
 DELETE FROM mark WHERE message = ?;
 
--- name: end group
+-- name: mark last
 -- The pieces put last become the last of their group while nobody sees them.
 UPDATE message SET flags = ? WHERE id = ?;
 
@@ -369,48 +369,60 @@ SELECT leftover.id, coalesce(length(c.body), 0) FROM leftover LEFT JOIN content 
 -- The step's contents are gone.
 DELETE FROM leftover WHERE id = ?;
 
--- ===== groups that readers are inside
+-- ===== groups that readers are inside (B-45)
 
 -- name: entered
--- Groups that other readers are inside hold strict readers back (B-45).
-SELECT entry FROM entered WHERE queue = ? AND handle <> ?;
+-- Groups that others are inside hold strict readers back.
+SELECT reader, entry FROM entered WHERE queue = ? ORDER BY id;
 
--- name: entry
--- Who was inside before, for the back out.
-SELECT handle, entry FROM entered WHERE queue = ? AND group_id = ?;
+-- name: next taker
+-- Steps from unit to unit among those that have got members of a group, however many.
+SELECT min(unit) FROM message INDEXED BY message_taken_member
+WHERE queue = ?1 AND group_id = ?2 AND unit > ?3 AND state >= 4;
 
 -- name: enter
--- A reader enters; another one's being inside is over.
-INSERT OR REPLACE INTO entered VALUES (?, ?, ?, ?);
+-- A reader enters.
+INSERT INTO entered (queue, group_id, reader, entered_in, entry) VALUES (?, ?, ?, ?, ?);
 
 -- name: leave
--- It has the last member.
-DELETE FROM entered WHERE queue = ? AND group_id = ? AND handle = ?;
-
--- name: unenter
--- Nobody was inside before.
-DELETE FROM entered WHERE queue = ? AND group_id = ?;
-
--- name: leave others
--- A handle is inside one group at a time (R3.30).
-DELETE FROM entered WHERE handle = ? AND queue = ? AND group_id <> ?;
+-- A reader is inside one group at a time (R3.30); in a unit it leaves the others when that is committed.
+UPDATE entered SET left_in = ?3, reader = CASE WHEN ?3 IS NOT NULL THEN reader END
+WHERE queue = ?1 AND reader = ?2 AND left_in IS NULL AND group_id IS NOT ?4;
 
 -- name: leave all
 -- The handle is gone.
-DELETE FROM entered WHERE handle = ?;
+UPDATE entered SET reader = NULL WHERE reader = ?;
 
--- name: pass
--- What a unit of work did to it, for its end.
-INSERT INTO passage (unit, queue, group_id, handle, entered, before_handle, before) VALUES (?, ?, ?, ?, ?, ?, ?);
+-- name: end group
+-- The last member has expired before anybody could see it. (With any other the trigger end_goes does it.)
+UPDATE entered SET reader = NULL WHERE queue = ? AND group_id = ?;
 
--- name: passages
--- In the order in which it happened; a back out goes back through it.
-SELECT queue, group_id, handle, entered, before_handle, before FROM passage WHERE unit = ? ORDER BY id;
+-- name: commit entries
+-- Who left a group in the unit has left it.
+UPDATE entered SET
+    reader = CASE WHEN left_in IS NOT ?2 THEN reader END, left_in = nullif(left_in, ?2),
+    entered_in = nullif(entered_in, ?2)
+WHERE queue = ?1 AND ?2 IN (left_in, entered_in);
 
--- name: end passages
--- The unit has ended.
-DELETE FROM passage WHERE unit = ?;
+-- name: back out entries
+-- Who entered a group in the unit has not.
+DELETE FROM entered WHERE queue = ? AND entered_in = ?;
 
--- name: forget passages
--- A handle that is gone does not come back inside a group.
-UPDATE passage SET before = NULL, before_handle = NULL WHERE before_handle = ?;
+-- name: return readers
+-- Who left a group in the unit is inside as before.
+UPDATE entered SET left_in = NULL WHERE queue = ? AND left_in = ?;
+
+-- name: keep entries
+-- The unit is prepared, for handles that is a commit: who has entered in it is inside (R5.10, B-19).
+UPDATE entered SET entered_in = NULL WHERE queue = ? AND entered_in = ?;
+
+-- name: commit entries of idle
+-- A confirm id that holds nothing any more has been confirmed.
+UPDATE entered SET reader = NULL, left_in = NULL WHERE left_in = ?1 AND NOT EXISTS (SELECT 1 FROM unit WHERE id = ?1);
+
+-- name: forget entries
+-- Where nobody is inside, and no unit holds a member, the group holds nobody back.
+DELETE FROM entered WHERE queue = ?1 AND reader IS NULL AND NOT EXISTS (
+    SELECT 1 FROM message INDEXED BY message_taken_member
+    WHERE queue = ?1 AND group_id = entered.group_id AND state >= 4
+);

@@ -236,7 +236,7 @@ WHERE queue = ? AND head = ? AND available AND rank = ? AND (number, ordinal) > 
 
 -- name: queues entered
 -- Strict readers of these are told that somebody is inside no more.
-SELECT DISTINCT queue FROM entered WHERE handle = ?;
+SELECT DISTINCT queue FROM entered WHERE reader = ?;
 
 -- name: exists
 -- Whether a handle's queue was deleted under it.

@@ -1,4 +1,4 @@
--- The tables of a store, version 2. Each invariant that the rules promise is a CHECK or a unique index here too.
+-- The tables of a store, version 3. Each invariant that the rules promise is a CHECK or a unique index here too.
 --
 -- Numbers that name things (messages, units, connections, handles, lock ids) come from one counter, `tally` row 0,
 -- and never return. Times are seconds since 1970. References are not enforced at each statement; `inorder` checks
@@ -125,6 +125,10 @@ CREATE TABLE message (
         END
     ) VIRTUAL,
     ends INTEGER AS (flags & 16 <> 0) VIRTUAL,                   -- its group
+    -- Nothing of its group, or of its message in segments, comes behind it: rules.grouping.is_end.
+    is_end INTEGER AS (
+        CASE WHEN flags & 24 THEN flags & 16 AND (flags & 4 OR NOT flags & 6) ELSE flags & 4 <> 0 END
+    ) VIRTUAL,
     CHECK ((state IN (3, 5)) = (lock IS NOT NULL OR locked_handle IS NOT NULL)),
     CHECK (lock IS NULL OR locked_handle IS NULL)
 ) STRICT;
@@ -135,6 +139,7 @@ CREATE UNIQUE INDEX message_place ON message (queue, head, rank, number, ordinal
 CREATE UNIQUE INDEX message_held ON message (queue, holder, head, rank, number, ordinal) WHERE holder IS NOT NULL;
 CREATE INDEX message_member ON message (queue, group_id, sequence_number, "offset", rank, number, ordinal)
     WHERE group_id IS NOT NULL;
+CREATE INDEX message_taken_member ON message (queue, group_id, unit) WHERE group_id IS NOT NULL AND state >= 4;
 CREATE INDEX message_end ON message (queue, group_id, sequence_number) WHERE group_id IS NOT NULL AND ends;
 CREATE INDEX message_message_id ON message (queue, message_id, rank, number, ordinal) WHERE message_id IS NOT NULL;
 CREATE INDEX message_correlation_id ON message (queue, correlation_id, rank, number, ordinal)
@@ -267,30 +272,26 @@ CREATE TABLE mark (
 
 CREATE INDEX mark_handle ON mark (handle);
 
--- Groups that readers are inside (B-45): where the head stood, and what it was.
+-- Groups, and messages in segments, that readers have entered and not finished (B-45): where the head stood, and what
+-- it was. Who is inside goes with the last member. An entry goes when nobody is inside any more, unless a unit that is
+-- not settled holds a member which it has got.
 CREATE TABLE entered (
-    queue INTEGER NOT NULL,
-    group_id BLOB NOT NULL,
-    handle INTEGER NOT NULL,
-    entry TEXT NOT NULL,
-    PRIMARY KEY (queue, group_id)
-) STRICT, WITHOUT ROWID;
-
-CREATE INDEX entered_handle ON entered (handle);
-
--- What a session unit changed there: groups entered (with who was inside before), and groups finished.
-CREATE TABLE passage (
     id INTEGER PRIMARY KEY,
-    unit INTEGER NOT NULL REFERENCES unit,
     queue INTEGER NOT NULL,
     group_id BLOB NOT NULL,
-    handle INTEGER NOT NULL,
-    entered INTEGER NOT NULL CHECK (entered IN (0, 1)),
-    before_handle INTEGER,
-    before TEXT CHECK ((before IS NULL) = (before_handle IS NULL))
+    reader ANY CHECK (typeof(reader) IN ('integer', 'text', 'null')), -- a handle, or an application that claims
+    entered_in INTEGER REFERENCES unit,   -- its back out takes the entry back
+    left_in INTEGER REFERENCES unit,      -- the reader has gone elsewhere in it: it has left when that is committed
+    entry TEXT NOT NULL
 ) STRICT;
 
-CREATE INDEX passage_unit ON passage (unit);
+CREATE INDEX entered_group ON entered (queue, group_id);
+CREATE INDEX entered_reader ON entered (reader) WHERE reader IS NOT NULL;
+
+CREATE TRIGGER end_goes AFTER DELETE ON message WHEN OLD.is_end AND OLD.group_id IS NOT NULL AND OLD.state <> 1
+BEGIN
+    UPDATE entered SET reader = NULL WHERE queue = OLD.queue AND group_id = OLD.group_id;
+END;
 
 -- Calls that wait, and for whom: for each level at which a strict one waits, the connections in its way (B-31).
 -- Edges are true of the queue as it was: whoever changes the queue removes them, and the waiter looks again.

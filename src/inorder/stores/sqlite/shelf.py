@@ -29,9 +29,9 @@ from ..rows import (
     Reader,
     Row,
     available,
+    first_of_places,
+    in_order,
     is_in_sight,
-    pending_entered,
-    pending_of,
 )
 from ..shelf import Shelf
 from .codec import NARROW, NULLS, entry_of, stored_columns
@@ -66,6 +66,7 @@ NEXT_HOLDER = statement("next holder")
 NEXT_AVAILABLE_RANK = statement("next available rank")
 NEXT_HELD_RANK = statement("next held rank")
 ENTERED = statement("entered")
+NEXT_TAKER = statement("next taker")
 NEXT_DELIVERY = statement("next delivery")
 NEXT_UNMARKING = statement("next unmarking")
 NEXT_EXPIRY = statement("next expiry")
@@ -112,6 +113,7 @@ class SqliteQueue(Shelf):
     def __init__(self, verb: Reach, number: int, attributes: QueueAttributes, here: Here) -> None:
         self.verb, self.id, self.attributes, self.here = verb, number, attributes, here
         self.counter, self.reserved = here.counter, here.reserved
+        self.has_entries = bool(here.has_entered)  # groups that readers have entered
         self.added = self.arrived = 0  # to the depth, and to what has arrived, by this transaction
         self.changed = False  # the counter or the depth
 
@@ -328,7 +330,7 @@ class SqliteQueue(Shelf):
         if wanted.member is not None:
             return self.decide_member(wanted, reader)
         holders = self.holders()
-        others = self._entered_by_others(wanted, reader) if logical else []
+        others = self.entered_by_others(wanted, reader) if logical else []
         chosen = self.selection(wanted, reader)
         if cursor == UNSET and not others:
             row = self._undisputed(wanted, reader, holders, chosen)
@@ -373,16 +375,20 @@ class SqliteQueue(Shelf):
         streams = [self.held(holder, after, EVERYTHING, heads) for holder in self.holders()]
         if self._heads(wanted, reader) == WHOLE:
             streams += self._available_streams(wanted, reader, after, UNFINISHED, EVERYTHING)
-        places = [one.place for one in self._entered_by_others(wanted, reader) if logical and one.place.rank == rank]
+        places = []
+        if logical:  # where a first message has come back it can be taken: the group is blocked behind it
+            others = (one.place for one in self.entered_by_others(wanted, reader) if one.place.rank == rank)
+            places = [place._replace(ordinal=place.ordinal + 1) for place in others if not cursor.has_shown(place)]
         for stream in streams:
             for row in takewhile(lambda row: row.place.rank == rank, stream):
                 standing = self.judge(row, wanted, reader, logical=logical)
                 if standing is not None and standing.pending is not None and not standing.pending.own:
-                    places.append(row.place)
+                    if not cursor.has_shown(row.place):
+                        places.append(row.place)
                     break
-        return min((place for place in places if not cursor.has_shown(place)), default=None)
+        return min(places, default=None)
 
-    def ranks(self, holders: Sequence[int] = (), others: Sequence[Entered] = ()) -> list[int]:
+    def ranks(self, holders: Sequence[int] = (), others: Sequence[Standing[Row]] = ()) -> list[int]:
         """The levels on which something is available, or with one of these."""
         found = {one.place.rank for one in others}
         for head in ALL_HEADS:
@@ -404,7 +410,7 @@ class SqliteQueue(Shelf):
         reader: Reader,
         cursor: Cursor,
         holders: Sequence[int],
-        others: Sequence[Entered],
+        others: Sequence[Standing[Row]],
         chosen: Selection,
         *,
         logical: bool,
@@ -430,31 +436,38 @@ class SqliteQueue(Shelf):
         for holder in holders:
             if not self._is_own(holder, reader):
                 streams.append(islice(judged(self.held(holder, after, chosen, heads)), 1))
-        entered = [one for one in others if one.place.rank == rank and not cursor.has_shown(one.place)]
-        streams.append([Standing(one.place, None, pending_entered(one)) for one in entered])
-        return merge(*streams, key=lambda one: one.place)
+        streams.append([one for one in others if one.place.rank == rank and not cursor.has_shown(one.place)])
+        return in_order(*streams)
 
-    def _entered_by_others(self, wanted: Wanted, reader: Reader) -> list[Entered]:
-        """Groups that the call would choose if another reader were not inside them, in order of place."""
-        entries = (entry_of(text) for (text,) in self.verb.execute(ENTERED, (self.id, reader.handle)))
-        return sorted((one for one in entries if wanted.match.accepts(one.head)), key=lambda one: one.place)
+    def entries(self) -> list[Entered]:
+        if not self.has_entries:
+            return []
+        return [entry_of(reader, text) for reader, text in self.verb.execute(ENTERED, (self.id,))]
 
-    def earlier(self, before: Row | None, wanted: Wanted, reader: Reader, after: Place | None) -> list[Pending]:
+    def takers(self, group_id: bytes) -> Iterator[HeldUnit]:
+        number = self.verb.value(NEXT_TAKER, self.id, group_id, 0)
+        while number is not None:
+            yield self.verb.unit(number)
+            number = self.verb.value(NEXT_TAKER, self.id, group_id, number)
+
+    def earlier(
+        self, before: Row | None, wanted: Wanted, reader: Reader, after: Place | None, *, logical: bool
+    ) -> list[Pending]:
         if wanted.member is not None:
-            return []  # inside a group only the next member is a candidate
-        chosen = self.selection(wanted, reader)
+            return []
         start = after or START
         if before is not None:
             start = max(start, Place(before.place.rank, 0, -1))
-        streams = [self.held(holder, start, chosen) for holder in self.holders()]
-        found = []
-        for row in merge(*streams, key=_place):
-            if before is not None and row.place >= before.place:
-                break
-            pending = pending_of(row, reader)
-            if row.expires_at > reader.now and self.selects(row, wanted, reader) and pending and not pending.own:
-                found.append(pending)
-        return found
+        chosen = self.selection(wanted, reader)
+        heads = HEADS if wanted.heads else ALL_HEADS
+        streams = [self.held(holder, start, chosen, heads) for holder in self.holders()]
+        if wanted.needs != "nothing":  # what is incomplete
+            streams += self._available_streams(wanted, reader, start, heads, chosen)
+        others = self.entered_by_others(wanted, reader) if logical else []
+        judged = (self.judge(row, wanted, reader, logical=logical) for row in merge(*streams, key=_place))
+        standings = in_order((one for one in judged if one is not None), others)
+        reached = takewhile(lambda one: before is None or one.place < before.place, standings)
+        return first_of_places(one.pending for one in reached if one.place > start)
 
     # --- single rows
 

@@ -6,7 +6,7 @@ import re
 from importlib.resources import files
 
 SCHEMA = files(__package__).joinpath("schema.sql").read_text(encoding="utf-8")
-VERSION = 2
+VERSION = 3
 
 
 def _named(file: str) -> dict[str, str]:

@@ -66,12 +66,11 @@ from .transaction import SqliteTransaction
 from .watch import Watch
 
 PUT_IN_UNIT = statement("put in unit", columns=NARROW_COLUMNS)
-END_GROUP = statement("end group")
+MARK_LAST = statement("mark last")
 PREPARED_UNIT = statement("prepared unit")
 PREPARE_UNIT = statement("prepare unit")
-PASSAGES = statement("passages")
-END_PASSAGES = statement("end passages")
 QUEUES_OF_UNIT = statement("queues of unit")
+KEEP_ENTRIES = statement("keep entries")
 SET_MANAGER = statement("set manager")
 WAIT = statement("wait")
 END_WAIT = statement("end wait")
@@ -280,7 +279,7 @@ class SqliteStore(StagingVerbs, OperatorVerbs, SqliteClaims):
             if sum(row.message.length for row in pieces) != state.offset + state.length or not pieces:
                 raise WrongState("the last message of the group is committed already: put the last one with last=True")
             for row in pieces:
-                verb.execute(END_GROUP, (stored_flags(row.message.flags | LAST_IN_GROUP), row.number))
+                verb.execute(MARK_LAST, (stored_flags(row.message.flags | LAST_IN_GROUP), row.number))
             verb.touch(queue)
             return state._replace(flags=stored_flags(state.flags | LAST_IN_GROUP))
 
@@ -476,12 +475,11 @@ class SqliteStore(StagingVerbs, OperatorVerbs, SqliteClaims):
             unit = connection.unit
             if unit is None:
                 raise UnitNotFound("the connection has no unit of work to prepare", unit=name)
-            verb.leave_finished(verb.execute(PASSAGES, (unit.id,)).fetchall())  # for handles prepare acts as commit
-            verb.execute(END_PASSAGES, (unit.id,))
             verb.number_unit(unit, Moment.PREPARE)
             verb.execute(PREPARE_UNIT, (name, unit.id))
             for (queue,) in verb.execute(QUEUES_OF_UNIT, (unit.id,)).fetchall():
                 verb.touch(verb.queue(queue))
+                verb.execute(KEEP_ENTRIES, (queue, unit.id))
             verb.end_session_unit(connection)
             verb.durable = True
 

@@ -10,7 +10,6 @@ import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Any
 
 import apsw
 
@@ -26,7 +25,9 @@ from ..rows import (
     NEVER,
     Entered,
     HeldLock,
+    HeldUnit,
     Locker,
+    ReaderId,
     Row,
     is_away,
 )
@@ -79,14 +80,14 @@ VISIBLE_OF_UNIT = statement("visible of unit", columns=stored_columns("X''"))
 FORGOTTEN_OF_QUEUE = statement("forgotten of queue")
 LOCKED_BY_HANDLE = statement("locked by handle", columns=NARROW_COLUMNS)
 FORGET_EDGES = statement("forget edges")
-ENTRY = statement("entry")
 ENTER = statement("enter")
 LEAVE = statement("leave")
-UNENTER = statement("unenter")
-LEAVE_OTHERS = statement("leave others")
-PASS = statement("pass")
-PASSAGES = statement("passages")
-END_PASSAGES = statement("end passages")
+END_GROUP = statement("end group")
+COMMIT_ENTRIES = statement("commit entries")
+BACK_OUT_ENTRIES = statement("back out entries")
+RETURN_READERS = statement("return readers")
+COMMIT_ENTRIES_OF_IDLE = statement("commit entries of idle")
+FORGET_ENTRIES = statement("forget entries")
 
 
 class SqliteTransaction(Reach, Transaction[SqliteQueue, SqliteUnit]):
@@ -150,8 +151,11 @@ class SqliteTransaction(Reach, Transaction[SqliteQueue, SqliteUnit]):
         """The last writes of the transaction."""
         self._forget_idle()
         for number in self._told:
-            if self._queues[number].here.has_edges:
+            queue = self._queues[number]
+            if queue.here.has_edges:
                 self.execute(FORGET_EDGES, (number, self.waiter))
+            if queue.has_entries:
+                self.execute(FORGET_ENTRIES, (number,))
         for queue in self._queues.values():
             if queue.changed:
                 reserved = self._reserve(queue.counter, queue.reserved)
@@ -351,7 +355,9 @@ class SqliteTransaction(Reach, Transaction[SqliteQueue, SqliteUnit]):
                 self.touch(queue).expired.extend(self.codec.full(columns) for columns in read)
             gone = self.execute(REMOVE_EXPIRED, some).fetchall()
             self._remove_contents([(number, length) for number, length, *_ in gone])
-            self._idle.update(held for _, _, *by in gone for held in by if held is not None)
+            self._idle.update(held for _, _, *by, _ in gone for held in by if held is not None)
+            if queue.has_entries:
+                self.execute_many(END_GROUP, [(queue.id, ended) for *_, ended in gone if ended is not None])
             queue.count(-len(gone))
             total += len(gone)
             if len(gone) < DISCARD_STEP:
@@ -394,6 +400,7 @@ class SqliteTransaction(Reach, Transaction[SqliteQueue, SqliteUnit]):
         """A confirm id or lock id that holds nothing is forgotten: used again it begins anew."""
         for unit in self._idle:
             self.execute(END_IDLE, (unit,))
+            self.execute(COMMIT_ENTRIES_OF_IDLE, (unit,))
         self._idle.clear()
 
     def begin_claim(self, program: Program, name: str, queue: int) -> SqliteUnit:
@@ -435,6 +442,8 @@ class SqliteTransaction(Reach, Transaction[SqliteQueue, SqliteUnit]):
         if any(state == State.PUT_UNCONFIRMED and expires for _, state, _, _, _, expires, *_ in shares):
             self._discard_puts(unit, {queue for queue, *_ in shares})
             shares = self.execute(SHARES, (unit.id,)).fetchall()
+        for number in {number for number, *_ in shares}:
+            self._settle_entries(self.queue(number), unit, outcome)
         event = Event.CONFIRM if outcome == "commit" else Event.BACK_OUT
         at_once = fits_one_step(sum(share[3] for share in shares), sum(share[4] for share in shares))
         for number, state, away, total, _, _, forgotten, persistent in shares:
@@ -451,7 +460,6 @@ class SqliteTransaction(Reach, Transaction[SqliteQueue, SqliteUnit]):
                 queue.count(away * total)
             if forgotten:
                 self._remove_forgotten(queue)
-        self._settle_passages(unit, outcome)
         self.end_unit(unit)
 
     def undo_unit(self, queue: SqliteQueue, confirm_id: int) -> int:
@@ -495,38 +503,26 @@ class SqliteTransaction(Reach, Transaction[SqliteQueue, SqliteUnit]):
 
     # --- groups that readers are inside (B-45)
 
-    def enter(self, queue: SqliteQueue, group_id: bytes, entered: Entered, unit: SqliteUnit | None) -> None:
-        if unit is not None:
-            handle, text = next(self.execute(ENTRY, (queue.id, group_id)), (None, None))
-            self.execute(PASS, (unit.id, queue.id, group_id, entered.handle, 1, handle, text))
-        self.execute(ENTER, (queue.id, group_id, entered.handle, entry_text(entered)))
+    def enter(self, queue: SqliteQueue, entered: Entered, unit: SqliteUnit | None) -> None:
+        unit_number = None if unit is None else unit.id
+        values = queue.id, entered.head.group_id, entered.reader, unit_number, entry_text(entered)
+        self.execute(ENTER, values)
+        queue.has_entries = True
 
-    def leave(self, queue: SqliteQueue, group_id: bytes, handle: int, unit: SqliteUnit | None = None) -> None:
-        if unit is not None:
-            self.execute(PASS, (unit.id, queue.id, group_id, handle, 0, None, None))
-        else:
-            self.execute(LEAVE, (queue.id, group_id, handle))
+    def leave(self, queue: SqliteQueue, reader: ReaderId, unit: SqliteUnit | None, *, but: bytes | None = None) -> None:
+        if queue.has_entries:
+            self.execute(LEAVE, (queue.id, reader, None if unit is None else unit.id, but))
 
-    def leave_others(self, queue: SqliteQueue, handle: int, group_id: bytes) -> None:
-        self.execute(LEAVE_OTHERS, (handle, queue.id, group_id))
+    def back_out_of_groups(self, queue: SqliteQueue, unit: HeldUnit) -> None:
+        assert isinstance(unit, SqliteUnit)
+        self._settle_entries(queue, unit, "back_out")
 
-    def _settle_passages(self, unit: SqliteUnit, outcome: Outcome) -> None:
-        """Groups finished in the unit are left; or groups entered in it belong to whom they did before."""
-        passages = self.execute(PASSAGES, (unit.id,)).fetchall()
+    def _settle_entries(self, queue: SqliteQueue, unit: SqliteUnit, outcome: Outcome) -> None:
+        """What the unit has done to the groups that readers are inside counts, or is taken back."""
+        if not queue.has_entries:
+            return
         if outcome == "commit":
-            self.leave_finished(passages)
+            self.execute(COMMIT_ENTRIES, (queue.id, unit.id))
         else:
-            for queue, group_id, _, entered, before_handle, before in reversed(passages):
-                if not entered:
-                    continue
-                if before is None:
-                    self.execute(UNENTER, (queue, group_id))
-                else:
-                    self.execute(ENTER, (queue, group_id, before_handle, before))
-        if passages:
-            self.execute(END_PASSAGES, (unit.id,))
-
-    def leave_finished(self, passages: Sequence[Sequence[Any]]) -> None:
-        for queue, group_id, handle, entered, *_ in passages:
-            if not entered:
-                self.execute(LEAVE, (queue, group_id, handle))
+            self.execute(BACK_OUT_ENTRIES, (queue.id, unit.id))
+            self.execute(RETURN_READERS, (queue.id, unit.id))
