@@ -21,7 +21,6 @@ WHOLE = {
     "connection": "connections are few",
     "unit": "an operator asks for all of them",
     "edge": "waits of strict readers are few",
-    "passage": "groups that open units of work went through are few",
     "leftover": "any of them will do",
     "mark": "only whether there is any",
     "tally": "one row for each queue",
@@ -107,7 +106,14 @@ WHOLE_TEXT = {  # what stands for the braces, where it is not what the search pu
 
 @pytest.mark.parametrize("name", sorted(statements()))
 def test_a_statement_goes_by_index(name: str, connection: apsw.Connection) -> None:
-    ordinary = {"columns": shelf.NARROW_COLUMNS, "joins": "", "chosen": "", "head": "2", "body": "c.body"}
+    ordinary = {
+        "columns": shelf.NARROW_COLUMNS,
+        "joins": "",
+        "chosen": "",
+        "head": "2",
+        "body": "c.body",
+        "which": "= ?1",
+    }
     sql = statement(name, **WHOLE_TEXT.get(name, ordinary))
     assert complaints(name, plan(connection, sql)) == [], f"give {name!r} in queries.sql an index, or say here why not"
 
@@ -115,7 +121,11 @@ def test_a_statement_goes_by_index(name: str, connection: apsw.Connection) -> No
 @pytest.mark.parametrize("name", sorted(statements()))
 def test_a_statement_says_why_it_is_there_and_is_sent(name: str) -> None:
     assert statements()[name].startswith("-- "), f"say in a comment why {name!r} is needed"
-    users = [path for path in SOURCE.glob("*.py") if f'statement("{name}"' in path.read_text(encoding="utf-8")]
+    users = [
+        path
+        for path in SOURCE.glob("*.py")
+        if re.search(rf'(statement|by_id)\("{name}"', path.read_text(encoding="utf-8"))
+    ]
     assert users, f"nobody sends {name!r}: remove it"
 
 

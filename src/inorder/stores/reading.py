@@ -15,7 +15,7 @@ from ..rules.grouping import GroupState, Wanted, is_head, wanted
 from ..rules.lifecycle import Event, State
 from ..rules.ordering import UNSET, Cursor, Decision, Pending, blocks_itself, read_order
 from .base import GetOutcome, GetRequest
-from .rows import Entered, Locker, Reader, Row, as_got, available, lock_presented
+from .rows import Entered, Reader, Row, as_got, available, lock_presented
 from .shelf import Handle, Q, Transaction, U
 
 
@@ -280,9 +280,7 @@ class Reading(Generic[Q, U]):
             rows = [row for row in (queue.row(row.number) for row in rows) if row is not None]
         for row in rows:
             if options.lock and row.state is State.UNLOCKED:
-                connection = handle.connection
-                self.verb.lock(queue, row, Locker(handle.id, connection.id, connection.program.name, self.verb.now))
-                handle.locked.append(row)
+                self.verb.lock_for(handle, queue, row)
             if options.mark_handle:
                 self.verb.mark(queue, row, handle=handle.id)
             if options.unmark_handle:

@@ -77,6 +77,11 @@ class Told:
     duplicates: list[Message] = field(default_factory=list)
     discarded: int = 0
 
+    def copy(self) -> Told:
+        """The same as it is now."""
+        put, visible, expired, duplicates = map(list, (self.put, self.visible, self.expired, self.duplicates))
+        return Told(put, visible, expired, duplicates, self.discarded)
+
     def change(self, queue: str) -> Change:
         return Change(queue, self.put, self.visible, self.expired, self.duplicates, self.discarded)
 
@@ -254,14 +259,21 @@ Q = TypeVar("Q", bound=Shelf)
 
 
 class Transaction(ABC, Generic[Q, U]):
-    """What one verb does. A row's state changes by an event and the life-cycle table, or because the row goes with
-    its queue or at a restart; nothing else changes it."""
+    """What one verb does: all of it, or nothing if it fails.
+
+    A row's state changes by an event and the life-cycle table, or because the row goes with its queue or at a restart;
+    nothing else changes it.
+    """
 
     now: float
 
     @abstractmethod
     def touch(self, queue: Q) -> Told:
         """Those who wait on the queue, and observers, are told when the transaction is over; of what, is added."""
+
+    @abstractmethod
+    def refuse(self, queue: Q, message: Message) -> None:
+        """The verb is about to fail for a message whose unique id is on the queue: observers are told all the same."""
 
     @abstractmethod
     def arrive(self, queue: Q, messages: Sequence[Message], unit: U | None) -> None:
@@ -279,6 +291,12 @@ class Transaction(ABC, Generic[Q, U]):
     @abstractmethod
     def lock(self, queue: Q, row: Row, by: Locker | HeldLock) -> None:
         """A browse locks the row, for its handle or under a lock id."""
+
+    def lock_for(self, handle: Handle[U], queue: Q, row: Row) -> None:
+        """A browse of the handle locks the row (R3.69)."""
+        connection = handle.connection
+        self.lock(queue, row, Locker(handle.id, connection.id, connection.program.name, self.now))
+        handle.locked.append(row)
 
     @abstractmethod
     def lock_unit(self, handle: Handle[U], queue: Q) -> tuple[U, int]:

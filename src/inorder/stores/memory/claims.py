@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from itertools import chain
 
 from ...attributes import ManagerAttributes, QueueAttributes
@@ -43,10 +44,11 @@ class MemoryBook(Book[MemoryQueue, MemoryUnit]):
         self.verb, self.queue = verb, queue
 
     def account(self, application: str) -> Account[MemoryUnit] | None:
-        return self.queue.accounts.get(application)
+        kept = self.queue.accounts.get(application)
+        return None if kept is None else _copy(kept)
 
     def keep(self, account: Account[MemoryUnit]) -> None:
-        self.queue.accounts[account.application] = account
+        self.queue.accounts[account.application] = _copy(account)
 
     def begin(self, account: Account[MemoryUnit], number: int) -> MemoryUnit:
         return MemoryUnit(account.program, self.verb.now, "claim", f"{account.application}#{number}")
@@ -72,6 +74,10 @@ class MemoryBook(Book[MemoryQueue, MemoryUnit]):
         rows = claimed[first - 1 : last]
         count = claiming.page_end((row.message.length for row in rows), PAGE_ROWS, PAGE_BYTES)
         return [_bulk(row, claimed, row.claimed, unit.started_at) for row in rows[:count]]
+
+
+def _copy(account: Account[MemoryUnit]) -> Account[MemoryUnit]:
+    return replace(account, open=None if account.open is None else replace(account.open))
 
 
 def _claimed(unit: MemoryUnit) -> list[Row]:

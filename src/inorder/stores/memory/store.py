@@ -7,7 +7,6 @@ stores must give the same answers; this one is to be read.
 
 from __future__ import annotations
 
-import itertools
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -70,9 +69,10 @@ from .operating import MemoryOperating
 from .queue import MemoryQueue, MemoryUnit
 from .staging import MemoryStagings, group_id_maker
 from .transaction import MemoryTransaction, as_seen, as_viewed, number_unit
+from .undo import Changes, Counter, Undoable, UndoDict
 
 
-class MemoryStore(MemoryOperating, MemoryClaims):
+class MemoryStore(Undoable, MemoryOperating, MemoryClaims):
     """A store in this process's memory; gone with the process.
 
     Args:
@@ -86,10 +86,10 @@ class MemoryStore(MemoryOperating, MemoryClaims):
         self.path = ":memory:"
         self.shared: object | None = None
         self.lock = VerbLock()
-        self._numbers = itertools.count(1)
+        self._numbers = Counter()
         self._handles = Handles(self._numbers, self.clock.now)
         self.teller = Teller()
-        self._prepared: dict[str, MemoryUnit] = {}
+        self._prepared: dict[str, MemoryUnit] = UndoDict()
         self._stagings = MemoryStagings()
         self._stopped = False
 
@@ -99,9 +99,13 @@ class MemoryStore(MemoryOperating, MemoryClaims):
             with self.lock:
                 if self._stopped and not though_stopped:
                     raise QueueManagerStopping(f"queue manager {self._manager.name} has been stopped")
-                verb = MemoryTransaction(self.clock.now(), self._numbers)
+                verb = MemoryTransaction(self.clock.now(), self._numbers, Changes())
                 try:
-                    yield verb
+                    with verb.undo:
+                        yield verb
+                except BaseException:
+                    verb.fail()
+                    raise
                 finally:
                     self._forget_entries(verb)
                     self._forget_edges(verb)
@@ -176,10 +180,8 @@ class MemoryStore(MemoryOperating, MemoryClaims):
 
     def _leave_groups(self, verb: MemoryTransaction, handle: MemoryHandle) -> None:
         """The handle is inside no group any more (B-45)."""
-        for one in handle.queue.entered:
-            if one.reader == handle.id:
-                one.reader = None
-                verb.touch(handle.queue)
+        if handle.queue.leave_all(handle.id):
+            verb.touch(handle.queue)
 
     def _forget_entries(self, verb: MemoryTransaction) -> None:
         for queue in self._handles.queues.values():
@@ -375,10 +377,12 @@ class MemoryStore(MemoryOperating, MemoryClaims):
         return resolved
 
     def _tidied(self, verb: MemoryTransaction, handle: int) -> MemoryHandle:
-        """The handle, with what has expired on its queue discarded."""
+        """The handle, with what has expired on its queue discarded, which is a step of its own."""
         one = self._handles.handle(handle)
         one.check_alive()
-        verb.discard(one.queue)
+        if verb.discard(one.queue):
+            self._forget_entries(verb)
+            verb.keep()
         return one
 
     # --- strict reading
@@ -433,7 +437,7 @@ class MemoryStore(MemoryOperating, MemoryClaims):
             unit.name, unit.kind, unit.connection = name, "prepared", None
             number_unit(unit, Moment.PREPARE)
             for queue, _ in unit.rows.values():
-                queue.keep_entries(unit)
+                queue.settle_entries(unit, "prepare")
                 verb.touch(queue)
             self._prepared[name] = unit
 

@@ -32,10 +32,7 @@ class Calls(Home):
 
     def _queue(self, verb: SqliteTransaction, handle: SqliteHandle) -> SqliteQueue:
         """The handle's queue, with what has expired discarded and what is due to be read."""
-        queue = verb.queue(handle.queue, handle.queue_name, handle.name)
-        verb.discard(queue)
-        verb.ripen(queue)
-        return queue
+        return verb.tidy(handle.queue, handle.queue_name, handle.name)
 
     def _attributes(self, verb: SqliteTransaction, handle: SqliteHandle, queue: SqliteQueue) -> QueueAttributes:
         """The attributes that a call through this handle goes by."""

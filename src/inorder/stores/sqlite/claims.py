@@ -204,7 +204,7 @@ class SqliteBook(Book[SqliteQueue, SqliteUnit]):
 
     def place(self, row: Row, position: int) -> None:
         row.claimed = position
-        self.verb.execute(PLACE_IN_CLAIM, (position, row.number))
+        self.verb.change(PLACE_IN_CLAIM, (position, row.number))
 
     def spans(self, unit: SqliteUnit) -> Sequence[tuple[int, int]]:
         spans: list[tuple[int, int]] = self.verb.execute(SPANS, (unit.id,)).fetchall()

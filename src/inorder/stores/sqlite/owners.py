@@ -21,7 +21,7 @@ from .home import Home
 from .points import reached
 from .shelf import NARROW_COLUMNS, SqliteQueue
 from .staged import drop_staging
-from .statements import statement
+from .statements import by_id, statement
 from .transaction import SqliteTransaction
 from .units import unit_of
 from .verb import Verb
@@ -63,8 +63,8 @@ UNDEFINE = statement("undefine")
 LOCAL_QUEUES = statement("local queues")
 NONPERSISTENT_OF_QUEUE = statement("nonpersistent of queue")
 FORGET_MESSAGE = statement("forget message")
-REMOVE = statement("remove")
-REMOVE_CONTENT = statement("remove content")
+REMOVE = by_id("remove")
+REMOVE_CONTENT = by_id("remove content")
 SKIP_RESERVED = statement("skip reserved")
 
 
@@ -127,12 +127,12 @@ def start(home: Home, verb: SqliteTransaction) -> None:
         verb.touch(queue)
         if queue.attributes.nonpersistent_class == "high":
             continue
-        for message, is_held in verb.execute(NONPERSISTENT_OF_QUEUE, (number,)).fetchall():
+        for message, state, is_held in verb.execute(NONPERSISTENT_OF_QUEUE, (number,)).fetchall():
             if is_held:
-                verb.execute(FORGET_MESSAGE, (message,))
+                verb.change(FORGET_MESSAGE, (message,))
             else:
-                verb.execute(REMOVE, (message,))
-                verb.execute(REMOVE_CONTENT, (message,))
+                verb.change_each(REMOVE, [message], state)
+                verb.execute_each(REMOVE_CONTENT, [message])
                 queue.count(-1)
     home.has_leftovers = True
 

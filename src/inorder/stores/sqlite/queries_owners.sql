@@ -192,7 +192,7 @@ DELETE FROM entered WHERE queue = ?;
 
 -- name: nonpersistent of queue
 -- What a start discards, unless a named unit has it (R1.5, R5.11).
-SELECT id, unit IS NOT NULL OR lock IS NOT NULL FROM message INDEXED BY message_nonpersistent
+SELECT id, state, unit IS NOT NULL OR lock IS NOT NULL FROM message INDEXED BY message_nonpersistent
 WHERE queue = ? AND NOT persistent;
 
 -- name: forget message

@@ -279,7 +279,7 @@ class SqliteStore(StagingVerbs, OperatorVerbs, SqliteClaims):
             if sum(row.message.length for row in pieces) != state.offset + state.length or not pieces:
                 raise WrongState("the last message of the group is committed already: put the last one with last=True")
             for row in pieces:
-                verb.execute(MARK_LAST, (stored_flags(row.message.flags | LAST_IN_GROUP), row.number))
+                verb.change(MARK_LAST, (stored_flags(row.message.flags | LAST_IN_GROUP), row.number))
             verb.touch(queue)
             return state._replace(flags=stored_flags(state.flags | LAST_IN_GROUP))
 
@@ -430,10 +430,7 @@ class SqliteStore(StagingVerbs, OperatorVerbs, SqliteClaims):
         with self.verb() as verb:
             catalog = SqliteCatalog(verb)
             local = catalog.resolve(queue).name
-            found = verb.queue(catalog.number(local), local)
-            verb.discard(found)
-            verb.ripen(found)
-            return views.order_view(verb, found)
+            return views.order_view(verb, verb.tidy(catalog.number(local), local, queue))
 
     def incarnation(self, handle: int) -> int:
         with self.verb(writes=False) as verb:
