@@ -349,5 +349,9 @@ class Transaction(ABC, Generic[Q, U]):
         """The reader is inside no group any more, or none but one; in a unit, when that is committed."""
 
     @abstractmethod
+    def leave_all(self, queue: Q, reader: ReaderId) -> None:
+        """The reader is inside no group any more, whatever becomes of units in which it entered or left some."""
+
+    @abstractmethod
     def back_out_of_groups(self, queue: Q, unit: HeldUnit) -> None:
         """What the unit has done to the groups that readers are inside is taken back."""

@@ -167,6 +167,10 @@ class MemoryClaims(ABC):
         with self._verb() as verb:
             return claiming.release_claims(self._book_of(verb, queue), application)
 
+    def leave_claimed_group(self, queue: str, application: str) -> bool:
+        with self._verb() as verb:
+            return claiming.leave_claimed_group(verb, self._book_of(verb, queue), application)
+
     def _book_of(self, verb: MemoryTransaction, queue: str) -> MemoryBook:
         return MemoryBook(verb, self._handles.queues[self._handles.resolve(queue).name])
 

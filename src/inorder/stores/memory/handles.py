@@ -161,14 +161,14 @@ class Handles(Undoable, Catalog):
         )
         connection.by_id[handle.id] = handle
         self._open[handle.id] = connection, handle
-        return Opened(handle.id, found.name, found.queue, options)
+        return Opened(handle.id, found.name, found.queue, options, handle.queue.incarnation)
 
     def extend(self, handle: MemoryHandle, options: OpenOptions) -> Opened:
         handle.check_alive()
         if options.input and not handle.options.input:
             handle.exclusive = self.is_exclusive(handle.queue.attributes, options, handle.id)
         handle.options = options
-        return Opened(handle.id, handle.name, handle.queue.attributes.name, options)
+        return Opened(handle.id, handle.name, handle.queue.attributes.name, options, handle.queue.incarnation)
 
     def close(self, handle: MemoryHandle) -> None:
         connection, _ = self._open.pop(handle.id)

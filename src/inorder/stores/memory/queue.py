@@ -201,10 +201,10 @@ class MemoryQueue(Undoable, Shelf):
             for one in self.entered
         ]
 
-    def leave_all(self, handle: int) -> bool:
-        """The handle is gone; whether it was inside a group."""
-        was_inside = any(one.reader == handle for one in self.entered)
-        self.entered = [replace(one, reader=None) if one.reader == handle else one for one in self.entered]
+    def leave_all(self, reader: ReaderId) -> bool:
+        """The reader is inside no group any more; whether it was."""
+        was_inside = any(one.reader == reader for one in self.entered)
+        self.entered = [replace(one, reader=None) if one.reader == reader else one for one in self.entered]
         return was_inside
 
     def settle_entries(self, unit: HeldUnit, outcome: Outcome | Literal["prepare"]) -> None:

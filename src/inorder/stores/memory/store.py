@@ -170,18 +170,13 @@ class MemoryStore(Undoable, MemoryOperating, MemoryClaims):
         self._handles.close(handle)
         others = self._handles.on(handle.queue)
         co_op_is_left = any(other.options.co_op for other in others)
-        self._leave_groups(verb, handle)
+        verb.leave_all(handle.queue, handle.id)
         for row in handle.queue.all_rows():
             row.handle_marks.discard(handle.id)
             if not co_op_is_left:
                 row.co_op_marked_at = NEVER
         if handle.made_temporary_queue:
             self._vanish(verb, handle.queue)
-
-    def _leave_groups(self, verb: MemoryTransaction, handle: MemoryHandle) -> None:
-        """The handle is inside no group any more (B-45)."""
-        if handle.queue.leave_all(handle.id):
-            verb.touch(handle.queue)
 
     def _forget_entries(self, verb: MemoryTransaction) -> None:
         for queue in self._handles.queues.values():
@@ -397,13 +392,6 @@ class MemoryStore(Undoable, MemoryOperating, MemoryClaims):
             )
             return as_viewed(found, verb.now, waiting)
 
-    def incarnation(self, handle: int) -> int:
-        with self._verb():
-            one = self._handles.handle(handle)
-            one.check_alive()
-            self._handles.resolved(one.name, one.queue.attributes)
-            return one.queue.incarnation
-
     # --- browse locks
 
     def unlock(self, handle: int) -> bool:
@@ -411,6 +399,11 @@ class MemoryStore(Undoable, MemoryOperating, MemoryClaims):
             one = self._handles.handle(handle)
             one.check_alive()
             return verb.release(one, one.queue)
+
+    def leave_group(self, handle: int) -> None:
+        with self._verb() as verb:
+            one = self._handles.handle(handle)
+            verb.leave_all(one.queue, one.id)
 
     # --- units of work
 

@@ -205,6 +205,10 @@ class MemoryTransaction(Transaction[MemoryQueue, MemoryUnit]):
     def leave(self, queue: MemoryQueue, reader: ReaderId, unit: MemoryUnit | None, *, but: bytes | None = None) -> None:
         queue.leave(reader, unit, but=but)
 
+    def leave_all(self, queue: MemoryQueue, reader: ReaderId) -> None:
+        if queue.leave_all(reader):
+            self.touch(queue)
+
     def back_out_of_groups(self, queue: MemoryQueue, unit: HeldUnit) -> None:
         queue.settle_entries(unit, "back_out")
 

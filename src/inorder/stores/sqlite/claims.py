@@ -375,6 +375,10 @@ class SqliteClaims(Home, ABC):
         with self.verb() as verb:
             return claiming.release_claims(self._book_of(verb, queue), application)
 
+    def leave_claimed_group(self, queue: str, application: str) -> bool:
+        with self.verb() as verb:
+            return claiming.leave_claimed_group(verb, self._book_of(verb, queue), application)
+
     def claims(self) -> Sequence[Claims]:
         with self.verb(writes=False) as verb:
             found = []

@@ -390,8 +390,8 @@ UPDATE entered SET left_in = ?3, reader = CASE WHEN ?3 IS NOT NULL THEN reader E
 WHERE queue = ?1 AND reader = ?2 AND left_in IS NULL AND group_id IS NOT ?4;
 
 -- name: leave all
--- The handle is gone.
-UPDATE entered SET reader = NULL WHERE reader = ?;
+-- The handle is gone, or its program wants out.
+UPDATE entered SET reader = NULL WHERE queue = ? AND reader = ?;
 
 -- name: end group
 -- The last member has expired before anybody could see it. (With any other the trigger end_goes does it.)

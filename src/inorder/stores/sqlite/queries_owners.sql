@@ -234,10 +234,6 @@ SELECT {columns} FROM message m INDEXED BY message_held WHERE m.queue = ? AND m.
 SELECT count(*) FROM message INDEXED BY message_place
 WHERE queue = ? AND head = ? AND available AND rank = ? AND (number, ordinal) > (?, ?);
 
--- name: queues entered
--- Strict readers of these are told that somebody is inside no more.
-SELECT DISTINCT queue FROM entered WHERE reader = ?;
-
 -- name: exists
 -- Whether a handle's queue was deleted under it.
 SELECT 1 FROM tally WHERE queue = ?;

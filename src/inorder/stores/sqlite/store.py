@@ -432,19 +432,17 @@ class SqliteStore(StagingVerbs, OperatorVerbs, SqliteClaims):
             local = catalog.resolve(queue).name
             return views.order_view(verb, verb.tidy(catalog.number(local), local, queue))
 
-    def incarnation(self, handle: int) -> int:
-        with self.verb(writes=False) as verb:
-            one = self.handle(handle)
-            queue = verb.queue(one.queue, one.queue_name, one.name)
-            self._attributes(verb, one, queue)
-            return queue.id
-
     # --- browse locks
 
     def unlock(self, handle: int) -> bool:
         with self.verb() as verb:
             one = self.handle(handle)
             return verb.release(one, verb.queue(one.queue, one.queue_name, one.name))
+
+    def leave_group(self, handle: int) -> None:
+        with self.verb() as verb:
+            one = self.handle(handle)
+            verb.leave_all(verb.queue(one.queue, one.queue_name, one.name), one.id)
 
     # --- units of work
 

@@ -82,6 +82,7 @@ LOCKED_BY_HANDLE = statement("locked by handle", columns=NARROW_COLUMNS)
 FORGET_EDGES = statement("forget edges")
 ENTER = statement("enter")
 LEAVE = statement("leave")
+LEAVE_ALL = statement("leave all")
 END_GROUP = statement("end group")
 COMMIT_ENTRIES = statement("commit entries")
 BACK_OUT_ENTRIES = statement("back out entries")
@@ -549,6 +550,11 @@ class SqliteTransaction(Reach, Transaction[SqliteQueue, SqliteUnit]):
     def leave(self, queue: SqliteQueue, reader: ReaderId, unit: SqliteUnit | None, *, but: bytes | None = None) -> None:
         if queue.has_entries:
             self.execute(LEAVE, (queue.id, reader, None if unit is None else unit.id, but))
+
+    def leave_all(self, queue: SqliteQueue, reader: ReaderId) -> None:
+        if queue.has_entries:
+            self.execute(LEAVE_ALL, (queue.id, reader))
+            self.touch(queue)
 
     def back_out_of_groups(self, queue: SqliteQueue, unit: HeldUnit) -> None:
         assert isinstance(unit, SqliteUnit)
