@@ -338,6 +338,9 @@ MANAGER_CALLS: dict[str, Sequence[Line]] = {
         Line(lambda w: w.qm.browse_and_lock("Q", confirm_id=1.5), ArgumentError, Reason.OPTIONS_ERROR, "confirm_id"),
         Line(lambda w: w.qm.browse_and_lock("SHUT"), GetInhibited, Reason.GET_INHIBITED, "SHUT"),
     ],
+    "leave_group": [
+        Line(lambda w: w.qm.leave_group("ORDERS"), UnknownQueue, Reason.UNKNOWN_OBJECT_NAME, "'ORDERS'"),
+    ],
     "unlock": [
         Line(lambda w: w.qm.unlock("ORDERS", UID, lock_id=1), UnknownQueue, Reason.UNKNOWN_OBJECT_NAME, "'ORDERS'"),
         Line(lambda w: w.qm.unlock("Q", "uid", lock_id=1), ArgumentError, Reason.ARGUMENT_ERROR, "uid"),
@@ -433,6 +436,10 @@ HANDLE_CALLS: Mapping[str, Sequence[Line]] = {
         Line(lambda w: list(w.getter.browse()), NotOpenFor, Reason.NOT_OPEN_FOR_BROWSE, "browse"),
         Line(lambda w: list(w.closed.browse()), HandleError, Reason.HOBJ_ERROR, "Q"),
     ],
+    "leave_group": [
+        Line(lambda w: w.queue.leave_group(browsing="yes"), ArgumentError, Reason.OPTIONS_ERROR, "browsing"),
+        Line(lambda w: w.closed.leave_group(), HandleError, Reason.HOBJ_ERROR, "Q"),
+    ],
     "unlock": [
         Line(lambda w: w.getter.unlock(), NotOpenFor, Reason.NOT_OPEN_FOR_BROWSE, "browse"),
         Line(lambda w: w.closed.unlock(), HandleError, Reason.HOBJ_ERROR, "Q"),
@@ -482,7 +489,7 @@ HANDLE_CALLS: Mapping[str, Sequence[Line]] = {
 
 IN_BULK = "in tests/test_bulk.py"
 MANAGER_EXEMPT = {
-    **dict.fromkeys("finish_claims in_ledger release_claims settle_staging undo_staging".split(), IN_BULK),
+    **dict.fromkeys("finish_claims in_ledger leave_claimed_group release_claims settle_staging undo_staging".split(), IN_BULK),
     **OPERATOR_EXEMPT,
     "abandon": "takes no argument",
     "back_out": "takes no argument",
@@ -500,6 +507,7 @@ HANDLE_EXEMPT = {
     "calling": "for bulk.py, takes a use that it knows",
     "checked_for": "for the connection, which gives options that have been checked",
     "end_group": "for groups.py, takes no argument",
+    "go_on": "for browsing.py, which gives options that have been checked",
     "take_group": "for groups.py, which gives options that have been checked",
     "withdraw": "for groups.py, takes a state that a handle had",
 }

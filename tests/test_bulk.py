@@ -148,6 +148,9 @@ BAD_CALLS = (
     Line(lambda w: w.qm.release_claims("Q", 5), *WRONG, "application"),
     Line(lambda w: w.qm.release_claims("Q", "nobody"), NotFound, Reason.NOT_FOUND, "nobody"),
     Line(lambda w: w.qm.release_claims("ORDERS", "archive"), UnknownQueue, Reason.UNKNOWN_OBJECT_NAME, "'ORDERS'"),
+    Line(lambda w: w.qm.leave_claimed_group("Q", 5), *WRONG, "application"),
+    Line(lambda w: w.qm.leave_claimed_group("Q", "nobody"), NotFound, Reason.NOT_FOUND, "nobody"),
+    Line(lambda w: w.qm.leave_claimed_group("ORDERS", "app"), UnknownQueue, Reason.UNKNOWN_OBJECT_NAME, "'ORDERS'"),
     Line(lambda w: w.qm.settle_staging(("a", "", "b"), []), *WRONG, "key must be a LedgerKey"),
     Line(lambda w: w.qm.settle_staging(LedgerKey("a", 5, "b"), []), *WRONG, "query"),  # type: ignore[arg-type]
     Line(lambda w: w.qm.settle_staging(TO_SETTLE, [("a", 1)]), *WRONG, "stagings must be a list of Staged"),

@@ -219,6 +219,8 @@ def in_bulk(qm: QueueManager) -> None:
         reader.claim(claim.number, most=1)
         qm.release_claims("Q", "app")
         qm.finish_claims("Q", "app", claim.number)
+        qm.leave_claimed_group("Q", "app")
+        handle.leave_group()
         qm.claims()
 
 

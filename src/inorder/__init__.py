@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .attributes import ManagerAttributes, QueueAttributes, QueueStatus
+from .browsing import Browsing
 from .errors import (
     ArgumentError,
     CallerError,
@@ -73,6 +74,7 @@ __all__ = [
     "FOREVER",
     "ArgumentError",
     "Arrival",
+    "Browsing",
     "CallInProgress",
     "CallerError",
     "CheckpointLost",

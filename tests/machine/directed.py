@@ -154,6 +154,7 @@ def definitions(one: Everything) -> Iterator[Step]:
         yield partial(one.alter_alias, base=base)
     for name in ("MODEL.T", "ALIAS"):
         yield partial(one.wrong_kind, name=name)
+    yield partial(one.alter, name="ALIAS", changes={"max_depth": 5})  # which an alias does not have
     for dynamic in ("*", "DYN.*", "D", "bad name"):
         yield partial(one.open_one, number=0, name="MODEL.P", options={}, dynamic=dynamic)
 

@@ -102,7 +102,7 @@ FAULTS: Mapping[str, Fault] = {
     "a strict reader does not mind delayed messages": Fault(queue, "decide", _without(Kind.DELAYED)),
     "a strict reader does not mind prepared units": Fault(queue, "decide", _without(Kind.IN_DOUBT)),
     "a strict reader does not mind groups that others are inside": Fault(
-        MemoryQueue, "_entered_by_others", lambda _: lambda *_: iter(())
+        MemoryQueue, "entered_by_others", lambda _: lambda *_: []
     ),
     "what the call's own unit got blocks it": Fault(
         shelf, "pending_of", lambda right: lambda *given: (one := right(*given)) and one._replace(own=False)
@@ -136,7 +136,7 @@ FAULTS: Mapping[str, Fault] = {
     ),
     "a confirm id need not be the right one": Fault(confirmed, "_check_confirm", lambda _: lambda *_: None),
     "a closed handle stays inside its group": Fault(
-        memory_store.MemoryStore, "_leave_groups", lambda _: lambda *_: None
+        MemoryQueue, "leave_all", lambda _: lambda *_: False
     ),
     "gets stay in the depth": Fault(transaction, "count_away", lambda _: lambda *_: None),
     "a stranger may open what is open exclusively": Fault(Catalog, "is_exclusive", lambda _: lambda *_: False),

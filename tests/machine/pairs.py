@@ -14,7 +14,7 @@ from typing import Any
 
 from inorder import InorderError, Message, Registration, UniqueId, Unit
 from inorder.handle import Queue
-from inorder.rules.browse_token import Resumed
+from inorder.rules.browse_token import Resumed, decode
 from inorder.rules.ordering import Cursor, Pending
 from inorder.stores.base import Locked
 from inorder.stores.base_operating import Lock, Position
@@ -112,7 +112,9 @@ class Pairs:
             raise Differs(f"{where}: {left!r} or {right!r}")
 
     def _text(self, left: str, right: str, where: str) -> None:
-        if left.startswith(GENERATED_NAMES) and right.startswith(GENERATED_NAMES) and left[:4] == right[:4]:
+        if where.endswith("data.token"):  # a browse token, on an error
+            self.check(decode(left), decode(right), where)
+        elif left.startswith(GENERATED_NAMES) and right.startswith(GENERATED_NAMES) and left[:4] == right[:4]:
             self.learn("queue", left, right)
         elif left != right and self.right_of("lock", left) != right:
             raise Differs(f"{where}: {left!r} or {right!r}")

@@ -311,6 +311,10 @@ class Gets(History):
     def unlock_cursor(self, choice: int) -> None:
         self.on_handle(choice, lambda _, queue: queue.unlock())
 
+    @rule(choice=choices.handles, browsing=st.booleans())
+    def leave_group(self, choice: int, browsing: bool) -> None:
+        self.on_handle(choice, lambda _, queue: queue.leave_group(browsing=browsing))
+
     @rule(choice=choices.handles, logical=st.booleans())
     def take_token(self, choice: int, logical: bool) -> None:
         def step(side: Side, queue: Queue) -> Any:
