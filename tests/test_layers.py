@@ -26,7 +26,7 @@ LAYERS = (
     ("clock",),
     ("stores",),
     ("telemetry_verbs", "telemetry"),
-    ("events", "waiting", "housekeeping"),
+    ("events", "waiting", "housekeeping", "callers"),
     ("session", "unit_of_work"),
     ("keywords", "handle"),
     ("groups", "bulk", "operating", "listening"),

@@ -15,7 +15,8 @@
     │   ├── UnitExists               a unit's name is taken
     │   ├── UnitNotFound             no unit of that name
     │   ├── ConnectionClosed         a closed connection
-    │   ├── CallInProgress           two threads in one connection
+    │   ├── CallInProgress           two threads in one connection at once
+    │   ├── UnitOfAnother            a put or get into the unit of work of another thread or task
     │   └── ForkedConnection         a connection inherited over a fork
     ├── QueueCondition           the call was right, the queue's state says no: it may succeed later
     │   ├── NoMessageAvailable       nothing fits, or nothing came in time
@@ -208,6 +209,12 @@ class CallInProgress(CallerError):
     """Another thread is inside a call on the same connection."""
 
     reason = Reason.CALL_IN_PROGRESS
+
+
+class UnitOfAnother(CallerError):
+    """The connection's unit of work is that of another thread or asyncio task; data: thread, task (their names)."""
+
+    reason = Reason.UNIT_OF_ANOTHER
 
 
 class ForkedConnection(CallerError):

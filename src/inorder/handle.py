@@ -157,7 +157,8 @@ class Queue:
             self._need("output")
             state = self._puts.state
             in_unit = self._session.in_unit(options.syncpoint) and not (options.confirm_id or options.uid)
-            self._session.has_worked |= in_unit
+            if in_unit:
+                self._session.join_unit()
             outcome = self._store.put(PutRequest(self._handle, messages, options, state, in_unit))
             self._puts.advance(outcome.state, before_unit=state if in_unit else None)
             return outcome.results
@@ -431,7 +432,8 @@ class Queue:
     def _ask(self, options: GetOptions, count: int, one_group: bool) -> Sequence[Message]:
         retained = self._browses if options.browse else self._gets
         syncpoint = self._session.in_unit(options.syncpoint) and not options.confirm_id
-        self._session.has_worked |= (syncpoint or options.syncpoint_if_persistent) and not options.browse
+        if (syncpoint or options.syncpoint_if_persistent) and not options.browse:
+            self._session.join_unit()
         outcome = self._store.get(
             GetRequest(
                 self._handle,

@@ -504,7 +504,7 @@ class QueueManager(OperatorCalls, BulkCalls, Listening):
         if self._session.closed:
             return
         try:
-            if self._session.has_worked or self._session.block is not None:
+            if self._session.opener is not None:
                 self._settle("commit")
             with self._session, contextlib.suppress(QueueManagerStopping, ConnectionBroken):  # nothing left to tidy
                 housekeeping.tidy(self._store)

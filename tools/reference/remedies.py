@@ -16,6 +16,7 @@ REMEDIES: dict[str, str] = {
     "UnitNotFound": "Look into `qm.units()`: it may have been settled already.",
     "ConnectionClosed": "Connect again.",
     "CallInProgress": "Give each thread a connection of its own: `qm.connect()`.",
+    "UnitOfAnother": "Give each thread and each asyncio task a connection of its own: `qm.connect()`.",
     "ForkedConnection": "Connect in the child process; what the parent opened is the parent's.",
     "QueueCondition": "Wait, or change what the queue is like. The call itself was right.",
     "NoMessageAvailable": "Try again later, or say `wait`. With `kind`, something is there that cannot be read yet.",
