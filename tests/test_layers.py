@@ -21,7 +21,7 @@ LAYERS = (
     ("reasons", "errors"),
     ("message",),
     ("options",),
-    ("attributes",),
+    ("attributes", "selecting"),
     ("rules",),
     ("clock",),
     ("stores",),

@@ -218,7 +218,7 @@ class UnitOfAnother(CallerError):
 
 
 class ForkedConnection(CallerError):
-    """The connection was opened before the process forked."""
+    """The connection was opened before the process forked; data: path, of the store."""
 
     reason = Reason.FORKED
 
@@ -422,6 +422,22 @@ class StoreNewer(StoreError):
 
 
 # ---- helpers of those who raise
+
+IN_MEMORY: Final = ":memory:"  # the path of a store that is in no file
+
+
+def forked(path: str) -> ForkedConnection:
+    """The error for a call in a forked child on what its parent has opened.
+
+    Args:
+        path: of the store.
+    """
+    remedy = (
+        "a queue manager in memory belongs to the process that made it: keep the store in a file to share it"
+        if path == IN_MEMORY
+        else f"connect anew in the child with inorder.connect({path!r})"
+    )
+    return ForkedConnection(f"this was opened by the parent, before the process forked; {remedy}", path=path)
 
 
 def bad_argument(name: str, value: object, allowed: str, reason: Reason = Reason.ARGUMENT_ERROR) -> ArgumentError:

@@ -49,6 +49,7 @@ from .rules.grouping import GroupState, unfinished
 from .rules.lifecycle import Event
 from .rules.ordering import UNSET, Kind, Pending
 from .rules.puts import PutResult
+from .selecting import NO_CHANGES, Selector, in_our_words
 from .session import Retained, Session
 from .stores.base import GetOutcome, GetRequest, Locked, LockRequest, OneMessage, PutRequest, Store
 from .waiting import Look
@@ -518,15 +519,18 @@ class Queue:
             self._store.check_handle(self._handle)
             return self._store.status(self.name)
 
-    def set(self, **changes: Any) -> None:
+    def set(self, changes: Mapping[Selector, object] = NO_CHANGES, /, **named: Any) -> None:
         """Changes the attributes that a program may change on a queue: `get_allowed`, `put_allowed` (MQSET).
+
+        MQ's names (InhibitGet) and, in `changes`, numbers (9) take MQ's values: 1 inhibits, 0 allows.
 
         Raises: ArgumentError 2067 for any other attribute, 2020 for a bad value.
         """
+        wanted = in_our_words(changes, named)
         with self._session:
             self._need_nothing()
             self._store.check_handle(self._handle)
-            self._store.alter_queue(self.name, "set", changes)
+            self._store.alter_queue(self.name, "set", wanted)
 
     def close(self, *, delete: bool = False, purge: bool = False) -> Reason | None:
         """Closes the handle; its lock and marks go, its unit of work goes on (R5.7).

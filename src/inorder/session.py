@@ -25,12 +25,12 @@ from .errors import (
     CallerError,
     CallInProgress,
     ConnectionClosed,
-    ForkedConnection,
     InorderError,
     Reason,
     StoreError,
     UnitOfAnother,
     bad_argument,
+    forked,
 )
 from .events import Hub, await_end
 from .message import is_storable
@@ -252,7 +252,7 @@ class Session:
     def check(self) -> None:
         """Raises: ForkedConnection; ConnectionClosed 2018."""
         if self._process != os.getpid():
-            raise ForkedConnection("this connection was made before a fork, by the parent: a child cannot use it")
+            raise forked(self.store.path)
         if self.closed:
             raise ConnectionClosed("the connection is closed")
 

@@ -17,7 +17,7 @@ REMEDIES: dict[str, str] = {
     "ConnectionClosed": "Connect again.",
     "CallInProgress": "Give each thread a connection of its own: `qm.connect()`.",
     "UnitOfAnother": "Give each thread and each asyncio task a connection of its own: `qm.connect()`.",
-    "ForkedConnection": "Connect in the child process; what the parent opened is the parent's.",
+    "ForkedConnection": "Call `inorder.connect(error.path)` in the child. What is in memory is the parent's alone.",
     "QueueCondition": "Wait, or change what the queue is like. The call itself was right.",
     "NoMessageAvailable": "Try again later, or say `wait`. With `kind`, something is there that cannot be read yet.",
     "OrderPending": "Wait for `by` to settle what stands in front, say `wait`, or read relaxed.",
