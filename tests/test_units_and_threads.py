@@ -240,7 +240,8 @@ def test_a_loop_over_a_group_goes_on_in_another_thread(qm: QueueManager) -> None
 
 
 def test_what_a_thread_has_left_open_anybody_may_go_on_with(qm: QueueManager) -> None:
-    elsewhere(lambda: qm.put("Q", b"3", syncpoint=True))
+    call = Call(lambda: qm.put("Q", b"3", syncpoint=True))
+    call.result()
     qm.put("Q", b"4", syncpoint=True)
     elsewhere(lambda: qm.put("Q", b"5", syncpoint=True))
     qm.commit()

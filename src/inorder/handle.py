@@ -128,7 +128,7 @@ class Queue:
             ArgumentError: a bad field or option, with its reason.
             NotOpenFor: 2039. PutInhibited: 2051. QueueFull: 2053. MessageTooBig: 2030, 2031.
             InconsistentCall: 2241, 2242, 2185, 2245, in logical order it does not go on with the open group.
-            UnitTooLarge: 2024. UnitNotAvailable: 2255.
+            UnitTooLarge: 2024. UnitNotAvailable: 2255. UnitOfAnother: 9021.
 
         Under a unit of work the message is seen by nobody until commit. Outside one it is on the queue when the
         call returns. Source: mq-semantics 2.
@@ -210,7 +210,7 @@ class Queue:
             NoMessageAvailable: 2033, nothing suitable, or nothing in time.
             GetInhibited: 2016. NotOpenFor: 2037, 2036. OptionsError: 2046. MatchError: 2247.
             InconsistentCall: 2245. NoMessageUnderCursor: 2034. CallerError: 2246. UnitNotAvailable: 2255.
-            UnitTooLarge: 2024. QueueDeleted: 2052.
+            UnitTooLarge: 2024. QueueDeleted: 2052. UnitOfAnother: 9021.
 
         Under a unit of work the message is hidden until commit removes it, and returns to its place at back
         out. Outside one it is gone when the call returns. Source: mq-semantics 3.

@@ -82,7 +82,8 @@ def connect(
             in memory, else made from the file's name.
 
     Returns: a connection. Use it as a context manager: the normal end of the block commits and closes, an
-    exception backs out and closes. For another thread take another connection with `connect` of this one.
+    exception backs out and closes. For another thread or asyncio task take another connection with `connect` of
+    this one.
 
     Raises: ArgumentError. StoreForeign, StoreNewer: the file is not ours to open, and was left as it was.
     StoreError: there can be no store here, and why.
@@ -134,7 +135,8 @@ class QueueManager(OperatorCalls, BulkCalls, Listening):
 
     It has one unit of work, and a default handle for each queue that its calls name: opened at first use for
     what the call needs, with its own group states, closed with the connection or by `close_queue`. A connection
-    is used by one thread at a time; a second one that calls meanwhile gets 2219.
+    is used by one thread at a time; a second one that calls meanwhile gets 2219. While a unit of work is open, puts
+    and gets that would be part of it are for the thread and the asyncio task that opened it; others get 9021.
     """
 
     def __init__(self, services: Services, program: Program) -> None:
@@ -146,7 +148,7 @@ class QueueManager(OperatorCalls, BulkCalls, Listening):
         housekeeping.tidy(self._store)
 
     def connect(self, *, program: str | None = None) -> QueueManager:
-        """Another connection to the same queue manager: with its own unit of work, for another thread."""
+        """Another connection to the same queue manager: with its own unit of work, for another thread or task."""
         chosen = self._program if program is None else self._program._replace(name=_program(program)[:28])
         return QueueManager(self._services, chosen)
 
@@ -457,15 +459,19 @@ class QueueManager(OperatorCalls, BulkCalls, Listening):
     # --- units of work
 
     def unit_of_work(self) -> UnitOfWork:
-        """A block whose puts and gets are one unit: committed at its end, backed out by an exception."""
+        """A block whose puts and gets are one unit: committed at its end, backed out by an exception.
+
+        They are those of the thread and the asyncio task that began it. A put or get of another one that would be
+        part of it raises UnitOfAnother 9021; any may settle it.
+        """
         return UnitOfWork(self._session)
 
     def commit(self) -> None:
-        """Commits the connection's unit of work; nothing happens if it has none (R5.2)."""
+        """Commits the connection's unit of work, whoever opened it; nothing happens if it has none (R5.2)."""
         self._settle("commit")
 
     def back_out(self) -> None:
-        """Backs out the connection's unit of work; nothing happens if it has none (R5.3)."""
+        """Backs out the connection's unit of work, whoever opened it; nothing happens if it has none (R5.3)."""
         self._settle("back_out")
 
     def prepare(self, name: str) -> None:
