@@ -426,9 +426,12 @@ def test_a_unit_of_a_finished_task_is_still_that_of_its_thread(qm: QueueManager)
     async def begin() -> None:
         qm.put("Q", b"3", syncpoint=True)
 
-    asyncio.run(begin())
+    loop = asyncio.new_event_loop()
+    task = loop.create_task(begin())
+    loop.run_until_complete(task)
+    loop.close()
     error = refused(lambda: qm.put("Q", b"x", syncpoint=True))
-    assert error.thread == "MainThread"
+    assert (error.thread, error.task) == ("MainThread", None)
     qm.put("Q", b"4", syncpoint=True)
     qm.commit()
     assert bodies(qm) == [b"1", b"2", b"3", b"4"]

@@ -66,6 +66,7 @@ class Caller:
 
     @property
     def names(self) -> dict[str, str | None]:
-        """The names of the thread and the task, as data of an error."""
+        """The names of the thread, and of the task if it has not finished, as data of an error."""
         thread, task = self._thread(), self._task()
-        return {"thread": thread.name if thread else None, "task": task.get_name() if task else None}
+        has_task = task is not None and not task.done()
+        return {"thread": thread.name if thread else None, "task": task.get_name() if has_task else None}
