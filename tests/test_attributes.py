@@ -68,6 +68,57 @@ def test_every_attribute_is_described_with_its_rule(attribute: Attribute) -> Non
     assert (attribute.mq_name is None) == (attribute.selector is None)
 
 
+@pytest.mark.parametrize("attribute", QUEUE_ATTRIBUTES.values(), ids=lambda each: each.name)
+def test_what_mq_has_in_numbers_has_one_for_each_value(attribute: Attribute) -> None:
+    ours = attribute.choices or (True, False) if attribute.kind in ("choice", "boolean") and attribute.mq_name else ()
+    assert len(set(attribute.mq_values)) == len(ours)
+    assert [attribute.from_mq(attribute.to_mq(value)) for value in ours] == list(ours)
+
+
+def test_the_numbers_of_mq() -> None:
+    """From its header files: MQIA_, MQCA_ and the values that the integers take."""
+    assert {name: each.selector for name, each in QUEUE_ATTRIBUTES.items() if each.selector} == {
+        "name": 2016,
+        "type": 20,
+        "description": 2013,
+        "delivery": 16,
+        "default_priority": 6,
+        "default_persistence": 5,
+        "index_type": 57,
+        "max_depth": 15,
+        "max_length": 13,
+        "get_allowed": 9,
+        "put_allowed": 10,
+        "shareable": 23,
+        "default_input": 4,
+        "definition_type": 7,
+        "backout_threshold": 22,
+        "backout_requeue_queue": 2019,
+        "harden_get_backout": 8,
+        "retention_interval": 21,
+        "nonpersistent_class": 78,
+        "base_queue": 2002,
+    }
+    mapped = {
+        name: {value: each.to_mq(value) for value in each.choices or (True, False)}
+        for name, each in QUEUE_ATTRIBUTES.items()
+        if each.mq_values
+    }
+    assert mapped == {
+        "type": {"local": 1, "model": 2, "alias": 3},
+        "delivery": {"priority": 0, "fifo": 1},
+        "default_persistence": {True: 1, False: 0},
+        "index_type": {"none": 0, "message_id": 1, "correlation_id": 2, "message_token": 4, "group_id": 5},
+        "get_allowed": {True: 0, False: 1},
+        "put_allowed": {True: 0, False: 1},
+        "shareable": {True: 1, False: 0},
+        "default_input": {"shared": 2, "exclusive": 4},
+        "definition_type": {"predefined": 1, "permanent_dynamic": 2, "temporary_dynamic": 3},
+        "harden_get_backout": {True: 1, False: 0},
+        "nonpersistent_class": {"normal": 0, "high": 10},
+    }
+
+
 @pytest.mark.parametrize("attribute", EVERY_ATTRIBUTE, ids=lambda each: each.name)
 def test_every_default_is_allowed(attribute: Attribute) -> None:
     if attribute is not QUEUE_ATTRIBUTES["name"]:

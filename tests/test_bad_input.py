@@ -168,7 +168,10 @@ MANAGER_CALLS: dict[str, Sequence[Line]] = {
     "inquire": [
         Line(lambda w: w.qm.inquire("ORDERS"), UnknownQueue, Reason.UNKNOWN_OBJECT_NAME, "'ORDERS'"),
         Line(lambda w: w.qm.inquire("Q", "max_depth", "colour"), ArgumentError, Reason.SELECTOR_ERROR, "colour"),
-        Line(lambda w: w.qm.inquire("Q", 5), ArgumentError, Reason.SELECTOR_ERROR, "5"),
+        Line(lambda w: w.qm.inquire("Q", 99), ArgumentError, Reason.SELECTOR_ERROR, "99"),
+        Line(lambda w: w.qm.inquire("Q", True), ArgumentError, Reason.SELECTOR_ERROR, "True"),
+        Line(lambda w: w.qm.inquire("Q", 15.0), ArgumentError, Reason.SELECTOR_ERROR, "15.0"),
+        Line(lambda w: w.qm.inquire("Q", "MaxDepth"), ArgumentError, Reason.SELECTOR_ERROR, "did you mean MaxQDepth"),
         Line(lambda w: w.qm.inquire("Q", ["max_depth"]), ArgumentError, Reason.SELECTOR_ERROR, "selector"),
     ],
     "alter_manager": [
@@ -489,7 +492,9 @@ HANDLE_CALLS: Mapping[str, Sequence[Line]] = {
 
 IN_BULK = "in tests/test_bulk.py"
 MANAGER_EXEMPT = {
-    **dict.fromkeys("finish_claims in_ledger leave_claimed_group release_claims settle_staging undo_staging".split(), IN_BULK),
+    **dict.fromkeys(
+        "finish_claims in_ledger leave_claimed_group release_claims settle_staging undo_staging".split(), IN_BULK
+    ),
     **OPERATOR_EXEMPT,
     "abandon": "takes no argument",
     "back_out": "takes no argument",

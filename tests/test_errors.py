@@ -97,6 +97,7 @@ def test_our_own_reasons_keep_their_numbers() -> None:
         (9018, "CHECKPOINT_TOO_OLD"),
         (9019, "CHECKPOINT_LOST"),
         (9020, "STAGING_GONE"),
+        (9021, "UNIT_OF_ANOTHER"),
     ]
 
 

@@ -168,7 +168,7 @@ def test_a_block_that_ends_during_a_call_of_another_thread_is_backed_out(qm: Que
     def act() -> None:
         with qm.unit_of_work():
             qm.put("Q", b"1")
-            calls.append(waiting(qm, lambda: qm.get("R", wait=FOREVER).body))
+            calls.append(waiting(qm, lambda: qm.get("R", wait=FOREVER, syncpoint=False).body))
 
     with pytest.raises(CallInProgress):
         act()

@@ -161,7 +161,7 @@ def test_b31_readers_that_wait_for_each_other_are_told_at_once(qm: QueueManager)
     for queue in ("Q", "R"):
         qm.put_many(queue, [b"1", b"2"])
     one, two = qm.connect(), qm.connect()
-    one.get("Q", syncpoint=True)
+    Call(lambda: one.get("Q", syncpoint=True)).result()  # by a thread that has ended: another may go on
     two.get("R", syncpoint=True)
     call = Call(lambda: one.get("R", syncpoint=True, read_order="strict", wait=FOREVER).body)
     call.sleeps(one)
@@ -219,14 +219,17 @@ def test_b31_a_reader_whose_way_is_free_again_is_in_no_circle(qm: QueueManager) 
         for queue in ("Q", "R"):
             qm.put_many(queue, [b"1", b"2"])
         one, two = qm.connect(), qm.connect()
-        one.get("R", syncpoint=True)
         two.get("Q", syncpoint=True)
+
+        def begin(one: QueueManager = one) -> None:
+            one.get("R", syncpoint=True)
 
         def go_on(one: QueueManager = one) -> bytes:
             body = one.get("Q", syncpoint=True, read_order="strict", wait=FOREVER).body
             one.commit()
             return body
 
+        Call(begin).result()
         call = Call(go_on)
         call.sleeps(one)
         two.commit()

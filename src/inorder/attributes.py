@@ -57,6 +57,9 @@ class Attribute:
     minimum is the least length. ``max_length`` counts the characters of a text or name. ``changed_by`` is
     "create" (fixed once the object is made), "alter", or "set" (altered, or set through a handle).
 
+    ``mq_name`` and ``selector`` are what MQINQ and MQSET call it, and ``mq_values`` is what they have for each choice,
+    or for True and False; without them the values of a queue's attribute are the same in both. See ``selecting``.
+
     ``mqsc`` is its keyword in MQSC: MQ's, or our own where MQ has no such attribute. ``mqsc_words`` says what
     stands behind the keyword for each choice, or for True and False; a boolean without words is a switch, KEYWORD
     or NOKEYWORD. ``mqsc_per_second`` is the keyword's unit for seconds.
@@ -72,6 +75,7 @@ class Attribute:
     default: object = None
     mq_name: str | None = None
     selector: int | None = None
+    mq_values: tuple[int, ...] = ()
     minimum: float = 0
     maximum: float = 0
     choices: tuple[str, ...] = ()
@@ -88,6 +92,19 @@ class Attribute:
         if not self._allows(value):
             raise bad_argument(self.name, value, self.allowed, self.reason)
         return None if value is None else _KEPT_AS[self.kind](value)
+
+    def to_mq(self, value: Any) -> Any:
+        """MQ's value for one of ours."""
+        return self.mq_values[self._ours.index(value)] if self.mq_values else value
+
+    def from_mq(self, value: object) -> Any:
+        """Our value for one of MQ's, where MQ has others. Raises: ArgumentError, with MQ's reason, or 9017."""
+        if not self.mq_values:
+            return value
+        if not _is_integer(value) or value not in self.mq_values:
+            allowed = " or ".join(f"{each} ({self.name}={self.from_mq(each)!r})" for each in self.mq_values)
+            raise bad_argument(self.mq_name or self.name, value, allowed, self.reason)
+        return self._ours[self.mq_values.index(value)]
 
     @property
     def allowed(self) -> str:
@@ -107,6 +124,10 @@ class Attribute:
                 return NAMES_ALLOWED if self.minimum else f"{NAMES_ALLOWED}, or ''"
             case "seconds":
                 return f"a number of seconds above {self.minimum:g} and up to {self.maximum:,}, or None"
+
+    @property
+    def _ours(self) -> tuple[object, ...]:
+        return self.choices or (True, False)
 
     def _allows(self, value: object) -> bool:
         match self.kind:
@@ -215,13 +236,14 @@ class QueueAttributes:
         mqsc="QUEUE"))
     type: QueueType = field(default="local", metadata=_choice(
         QueueType, "QType", 20, "Local holds messages, alias stands for a queue, model makes queues (R4.1).",
-        applies_to=ANY_QUEUE, changed_by="create", mqsc="TYPE", mqsc_words=("QLOCAL", "QALIAS", "QMODEL")))
+        applies_to=ANY_QUEUE, changed_by="create", mq_values=(1, 3, 2),
+        mqsc="TYPE", mqsc_words=("QLOCAL", "QALIAS", "QMODEL")))
     description: str = field(default="", metadata=_text(
         "QDesc", 2013, "What the queue is for, in words.", applies_to=ANY_QUEUE, mqsc="DESCR"))
     delivery: Delivery = field(default="priority", metadata=_choice(
         Delivery, "MsgDeliverySequence", 16,
         "Whether newcomers are placed by their own priority, or all at the default one (R4.10, R4.11).",
-        mqsc="MSGDLVSQ", mqsc_words=("PRIORITY", "FIFO")))
+        mq_values=(0, 1), mqsc="MSGDLVSQ", mqsc_words=("PRIORITY", "FIFO")))
     default_priority: int = field(default=0, metadata=_integer(
         0, 9, "DefPriority", 6,
         "The priority of a message that sets none, and under fifo the place of every newcomer (R1.4, R4.11).",
@@ -229,7 +251,7 @@ class QueueAttributes:
     default_persistence: bool = field(default=True, metadata=_boolean(
         "DefPersistence", 5,
         "Whether a message survives a restart if it does not say; no on temporary queues (R1.5).",
-        applies_to=ANY_QUEUE, mqsc="DEFPSIST", mqsc_words=("YES", "NO")))
+        applies_to=ANY_QUEUE, mq_values=(1, 0), mqsc="DEFPSIST", mqsc_words=("YES", "NO")))
     order: OrderRule = field(default="put", metadata=_choice(
         OrderRule, None, None, "What gives a message its place: its put, its prepare or its commit (B-5).",
         mqsc="ORDER", mqsc_words=("PUT", "PREPARE", "COMMIT")))
@@ -238,7 +260,7 @@ class QueueAttributes:
         mqsc="READORDER", mqsc_words=("REQUIRED", "STRICT", "RELAXED", "UNORDERED")))
     index_type: IndexType = field(default="none", metadata=_choice(
         IndexType, "IndexType", 57, "What getters mostly choose by; group_id places a group's head (R4.13).",
-        mqsc="INDXTYPE", mqsc_words=("NONE", "MSGID", "CORRELID", "MSGTOKEN", "GROUPID")))
+        mq_values=(0, 1, 2, 4, 5), mqsc="INDXTYPE", mqsc_words=("NONE", "MSGID", "CORRELID", "MSGTOKEN", "GROUPID")))
     max_depth: int = field(default=COUNT_MAX, metadata=_integer(
         0, COUNT_MAX, "MaxQDepth", 15, "How many messages, in any state, the queue takes (R4.6, R4.7).",
         mqsc="MAXDEPTH"))
@@ -248,20 +270,21 @@ class QueueAttributes:
     get_allowed: bool = field(default=True, metadata=_boolean(
         "InhibitGet", 9, "Whether messages can be got and browsed; takes effect at once (R4.8).",
         applies_to=ANY_QUEUE, changed_by="set", reason=Reason.INHIBIT_VALUE_ERROR,
-        mqsc="GET", mqsc_words=("ENABLED", "DISABLED")))
+        mq_values=(0, 1), mqsc="GET", mqsc_words=("ENABLED", "DISABLED")))
     put_allowed: bool = field(default=True, metadata=_boolean(
         "InhibitPut", 10, "Whether messages can be put; takes effect at once (R4.8).",
         applies_to=ANY_QUEUE, changed_by="set", reason=Reason.INHIBIT_VALUE_ERROR,
-        mqsc="PUT", mqsc_words=("ENABLED", "DISABLED")))
+        mq_values=(0, 1), mqsc="PUT", mqsc_words=("ENABLED", "DISABLED")))
     shareable: bool = field(default=True, metadata=_boolean(
-        "Shareability", 23, "Whether several handles may be open for input at once (R4.4).", mqsc="SHARE"))
+        "Shareability", 23, "Whether several handles may be open for input at once (R4.4).", mq_values=(1, 0),
+        mqsc="SHARE"))
     default_input: DefaultInput = field(default="shared", metadata=_choice(
         DefaultInput, "DefInputOpenOption", 4, "How an open for input shares if it does not say (R4.4).",
-        mqsc="DEFSOPT", mqsc_words=("SHARED", "EXCL")))
+        mq_values=(2, 4), mqsc="DEFSOPT", mqsc_words=("SHARED", "EXCL")))
     definition_type: DefinitionType = field(default="predefined", metadata=_choice(
         DefinitionType, "DefinitionType", 7,
         "How the queue came to be; of a model, what it makes, and there it can be altered (R4.3).",
-        changed_by="create", mqsc="DEFTYPE", mqsc_words=("PREDEFINED", "PERMDYN", "TEMPDYN")))
+        changed_by="create", mq_values=(1, 2, 3), mqsc="DEFTYPE", mqsc_words=("PREDEFINED", "PERMDYN", "TEMPDYN")))
     backout_threshold: int = field(default=0, metadata=_integer(
         0, COUNT_MAX, "BackoutThreshold", 22,
         "After how many backouts a getter should set a message aside; kept for applications (R6.9).", mqsc="BOTHRESH"))
@@ -270,14 +293,14 @@ class QueueAttributes:
         mqsc="BOQNAME"))
     harden_get_backout: bool = field(default=True, metadata=_boolean(
         "HardenGetBackout", 8, "Whether the backout count of a message must survive a restart (R1.13).",
-        mqsc="HARDENBO"))
+        mq_values=(1, 0), mqsc="HARDENBO"))
     retention_interval: int = field(default=COUNT_MAX, metadata=_integer(
         0, COUNT_MAX, "RetentionInterval", 21,
         "How many hours the queue is needed; kept for applications (4.1).", mqsc="RETINTVL"))
     nonpersistent_class: NonpersistentClass = field(default="normal", metadata=_choice(
         NonpersistentClass, "NonPersistentMessageClass", 78,
         "Whether a restart discards non-persistent messages, or under high keeps what it can (R1.5).",
-        mqsc="NPMCLASS", mqsc_words=("NORMAL", "HIGH")))
+        mq_values=(0, 10), mqsc="NPMCLASS", mqsc_words=("NORMAL", "HIGH")))
     expiry: float | None = field(default=None, metadata=_seconds(
         EXPIRY_SECONDS_MAX, None, None,
         "The life in seconds of a message that sets none; None is for ever (A-38).", mqsc="EXPIRY"))
@@ -350,11 +373,12 @@ class QueueStatus:
 
     ``current_depth`` counts messages in every state but those got (R4.6), ``uncommitted`` the puts and gets
     in open units of work. Browsing handles are in neither open count. Times are seconds since 1970, UTC.
+    The metadata are MQ's name and selector.
     """
 
-    current_depth: int
-    open_input_count: int
-    open_output_count: int
+    current_depth: int = field(metadata={"mq_name": "CurrentQDepth", "selector": 3})
+    open_input_count: int = field(metadata={"mq_name": "OpenInputCount", "selector": 17})
+    open_output_count: int = field(metadata={"mq_name": "OpenOutputCount", "selector": 18})
     uncommitted: int
     created_at: float
     altered_at: float

@@ -15,7 +15,8 @@
     │   ├── UnitExists               a unit's name is taken
     │   ├── UnitNotFound             no unit of that name
     │   ├── ConnectionClosed         a closed connection
-    │   ├── CallInProgress           two threads in one connection
+    │   ├── CallInProgress           two threads in one connection at once
+    │   ├── UnitOfAnother            a put or get into the unit of work of another thread or task
     │   └── ForkedConnection         a connection inherited over a fork
     ├── QueueCondition           the call was right, the queue's state says no: it may succeed later
     │   ├── NoMessageAvailable       nothing fits, or nothing came in time
@@ -210,8 +211,14 @@ class CallInProgress(CallerError):
     reason = Reason.CALL_IN_PROGRESS
 
 
+class UnitOfAnother(CallerError):
+    """The connection's unit of work is that of another thread or asyncio task; data: thread, task (their names)."""
+
+    reason = Reason.UNIT_OF_ANOTHER
+
+
 class ForkedConnection(CallerError):
-    """The connection was opened before the process forked."""
+    """The connection was opened before the process forked; data: path, of the store."""
 
     reason = Reason.FORKED
 
@@ -415,6 +422,22 @@ class StoreNewer(StoreError):
 
 
 # ---- helpers of those who raise
+
+IN_MEMORY: Final = ":memory:"  # the path of a store that is in no file
+
+
+def forked(path: str) -> ForkedConnection:
+    """The error for a call in a forked child on what its parent has opened.
+
+    Args:
+        path: of the store.
+    """
+    remedy = (
+        "a queue manager in memory belongs to the process that made it: keep the store in a file to share it"
+        if path == IN_MEMORY
+        else f"connect anew in the child with inorder.connect({path!r})"
+    )
+    return ForkedConnection(f"this was opened by the parent, before the process forked; {remedy}", path=path)
 
 
 def bad_argument(name: str, value: object, allowed: str, reason: Reason = Reason.ARGUMENT_ERROR) -> ArgumentError:

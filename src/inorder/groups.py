@@ -52,12 +52,17 @@ class GroupWriter:
         self.group_id = NO_ID
 
     def __enter__(self) -> GroupWriter:
-        self._have_unit()
+        """Begins the group. Raises: UnitOfAnother, another thread or task has a unit of work open here."""
+        try:
+            self._have_unit()
+        except BaseException as failure:  # nobody will leave what was not entered
+            self._leave(type(failure), failure, failure.__traceback__)
+            raise
         return self
 
     def _have_unit(self) -> None:
         """A commit inside the block ended the unit: the group goes on in another, which ends with the block."""
-        if not self._session.unit_is_open():
+        if not self._session.can_join_unit():
             self._own_unit = UnitOfWork(self._session).__enter__()
 
     def put(
@@ -148,7 +153,8 @@ def get_group(session: Session, queue: Queue, options: GetOptions) -> Generator[
     when the loop has ended, not before.
 
     Raises: NoMessageAvailable 2033; InconsistentCall 2241, this handle is inside a group; as `Queue.get`;
-    UnitNotFound, the unit of work was settled before all of a large group was read.
+    UnitOfAnother, the unit of work that is open is that of another thread or task; UnitNotFound, it was settled before
+    all of a large group was read.
     """
     state = queue.get_state
     if state.group_open or state.message_open:
@@ -309,4 +315,4 @@ def _flags(value: object) -> int:
 
 def _unit(session: Session) -> UnitOfWork | nullcontext[None]:
     """The unit of work that the call stands in, or one of its own."""
-    return nullcontext() if session.unit_is_open() else UnitOfWork(session)
+    return nullcontext() if session.can_join_unit() else UnitOfWork(session)

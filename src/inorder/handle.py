@@ -50,6 +50,7 @@ from .rules.grouping import GroupState, next_member, unfinished
 from .rules.lifecycle import Event
 from .rules.ordering import UNSET, pending_text
 from .rules.puts import PutResult
+from .selecting import NO_CHANGES, Selector, in_our_words
 from .session import Retained, Session
 from .stores.base import GetOutcome, GetRequest, Locked, LockRequest, OneMessage, PutRequest, Store
 from .waiting import Look
@@ -128,7 +129,7 @@ class Queue:
             ArgumentError: a bad field or option, with its reason.
             NotOpenFor: 2039. PutInhibited: 2051. QueueFull: 2053. MessageTooBig: 2030, 2031.
             InconsistentCall: 2241, 2242, 2185, 2245, in logical order it does not go on with the open group.
-            UnitTooLarge: 2024. UnitNotAvailable: 2255.
+            UnitTooLarge: 2024. UnitNotAvailable: 2255. UnitOfAnother: 9021.
 
         Under a unit of work the message is seen by nobody until commit. Outside one it is on the queue when the
         call returns. Source: mq-semantics 2.
@@ -158,7 +159,8 @@ class Queue:
             self._need("output")
             state = self._puts.state
             in_unit = self._session.in_unit(options.syncpoint) and not (options.confirm_id or options.uid)
-            self._session.has_worked |= in_unit
+            if in_unit:
+                self._session.join_unit()
             outcome = self._store.put(PutRequest(self._handle, messages, options, state, in_unit))
             self._puts.advance(outcome.state, before_unit=state if in_unit else None)
             return outcome.results
@@ -209,7 +211,7 @@ class Queue:
             NoMessageAvailable: 2033, nothing suitable, or nothing in time.
             GetInhibited: 2016. NotOpenFor: 2037, 2036. OptionsError: 2046. MatchError: 2247.
             InconsistentCall: 2245. NoMessageUnderCursor: 2034. CallerError: 2246. UnitNotAvailable: 2255.
-            UnitTooLarge: 2024. QueueDeleted: 2052.
+            UnitTooLarge: 2024. QueueDeleted: 2052. UnitOfAnother: 9021.
 
         Under a unit of work the message is hidden until commit removes it, and returns to its place at back
         out. Outside one it is gone when the call returns. Source: mq-semantics 3.
@@ -469,7 +471,8 @@ class Queue:
     def _ask(self, options: GetOptions, count: int, one_group: bool) -> Sequence[Message]:
         retained = self._browses if options.browse else self._gets
         syncpoint = self._session.in_unit(options.syncpoint) and not options.confirm_id
-        self._session.has_worked |= (syncpoint or options.syncpoint_if_persistent) and not options.browse
+        if (syncpoint or options.syncpoint_if_persistent) and not options.browse:
+            self._session.join_unit()
         outcome = self._store.get(
             GetRequest(
                 self._handle,
@@ -554,15 +557,18 @@ class Queue:
             self._store.check_handle(self._handle)
             return self._store.status(self.name)
 
-    def set(self, **changes: Any) -> None:
+    def set(self, changes: Mapping[Selector, object] = NO_CHANGES, /, **named: Any) -> None:
         """Changes the attributes that a program may change on a queue: `get_allowed`, `put_allowed` (MQSET).
+
+        MQ's names (InhibitGet) and, in `changes`, numbers (9) take MQ's values: 1 inhibits, 0 allows.
 
         Raises: ArgumentError 2067 for any other attribute, 2020 for a bad value.
         """
+        wanted = in_our_words(changes, named)
         with self._session:
             self._need_nothing()
             self._store.check_handle(self._handle)
-            self._store.alter_queue(self.name, "set", changes)
+            self._store.alter_queue(self.name, "set", wanted)
 
     def close(self, *, delete: bool = False, purge: bool = False) -> Reason | None:
         """Closes the handle; its lock and marks go, its unit of work goes on (R5.7).

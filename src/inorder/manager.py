@@ -15,7 +15,6 @@ from typing import IO, TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from . import groups, housekeeping
 from .attributes import (
-    QUEUE_ATTRIBUTES,
     ManagerAttributes,
     QueueAttributes,
     QueueKeywords,
@@ -27,6 +26,7 @@ from .attributes import (
 from .browsing import Browsing
 from .bulk import BulkCalls
 from .errors import (
+    IN_MEMORY,
     CallInProgress,
     ConnectionBroken,
     QueueDeleted,
@@ -54,6 +54,7 @@ from .options import (
     is_path,
 )
 from .rules.puts import Program, PutResult
+from .selecting import Selector, inquired
 from .session import Services, Session, services_at, services_of
 from .stores.base import Locked, Outcome, Store
 from .stores.memory import MemoryStore
@@ -66,11 +67,10 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 T = TypeVar("T")
 Data = bytes | bytearray | memoryview | Message
-MEMORY = ":memory:"
 
 
 def connect(
-    store: str | os.PathLike[str] | Store = MEMORY, *, program: str | None = None, name: str | None = None
+    store: str | os.PathLike[str] | Store = IN_MEMORY, *, program: str | None = None, name: str | None = None
 ) -> QueueManager:
     """Connects to a queue manager.
 
@@ -83,7 +83,8 @@ def connect(
             in memory, else made from the file's name.
 
     Returns: a connection. Use it as a context manager: the normal end of the block commits and closes, an
-    exception backs out and closes. For another thread take another connection with `connect` of this one.
+    exception backs out and closes. For another thread or asyncio task take another connection with `connect` of
+    this one.
 
     Raises: ArgumentError. StoreForeign, StoreNewer: the file is not ours to open, and was left as it was.
     StoreError: there can be no store here, and why.
@@ -92,12 +93,12 @@ def connect(
     who = Program(_user()[:12], script[:28])
     if name is not None:
         check_queue_name(name, argument="name", reason=Reason.Q_MGR_NAME_ERROR)
-    if isinstance(store, str) and store == MEMORY:
+    if isinstance(store, str) and store == IN_MEMORY:
         store = MemoryStore(name or "INORDER")
     if isinstance(store, str | os.PathLike):
         return _connect_to_file(store, who, name)
     if not hasattr(store, "observe"):
-        raise bad_argument("store", store, f"a path, {MEMORY!r} or a store")
+        raise bad_argument("store", store, f"a path, {IN_MEMORY!r} or a store")
     return QueueManager(services_of(store), who)
 
 
@@ -105,7 +106,7 @@ def _connect_to_file(path: str | os.PathLike[str], who: Program, name: str | Non
     from .stores.sqlite import SqliteStore  # noqa: PLC0415 - who stays in memory does not load the database
 
     if not is_path(path):
-        raise bad_argument("store", path, f"the path of a file, in UTF-8, {MEMORY!r} or a store")
+        raise bad_argument("store", path, f"the path of a file, in UTF-8, {IN_MEMORY!r} or a store")
     file = Path(os.fspath(path))
     chosen = name or re.sub(r"[^A-Za-z0-9./_%]", "_", file.stem)[:48] or "INORDER"
     with services_at(file, lambda: SqliteStore(file, chosen)) as services:
@@ -135,7 +136,8 @@ class QueueManager(OperatorCalls, BulkCalls, Listening):
 
     It has one unit of work, and a default handle for each queue that its calls name: opened at first use for
     what the call needs, with its own group states, closed with the connection or by `close_queue`. A connection
-    is used by one thread at a time; a second one that calls meanwhile gets 2219.
+    is used by one thread at a time; a second one that calls meanwhile gets 2219. While a unit of work is open, puts
+    and gets that would be part of it are for the thread and the asyncio task that opened it; others get 9021.
     """
 
     def __init__(self, services: Services, program: Program) -> None:
@@ -147,7 +149,7 @@ class QueueManager(OperatorCalls, BulkCalls, Listening):
         housekeeping.tidy(self._store)
 
     def connect(self, *, program: str | None = None) -> QueueManager:
-        """Another connection to the same queue manager: with its own unit of work, for another thread."""
+        """Another connection to the same queue manager: with its own unit of work, for another thread or task."""
         chosen = self._program if program is None else self._program._replace(name=_program(program)[:28])
         return QueueManager(self._services, chosen)
 
@@ -226,25 +228,19 @@ class QueueManager(OperatorCalls, BulkCalls, Listening):
         """How many messages the queue counts: uncommitted puts are in, messages got are out (R4.6)."""
         return self.status(name).current_depth
 
-    def inquire(self, name: str, *selectors: str) -> dict[str, Any]:
+    def inquire(self, name: str, *selectors: Selector) -> dict[Any, Any]:
         """Attributes and status of a queue by name (MQINQ); all of them if none is named.
+
+        Args:
+            name: the queue.
+            *selectors: our names (`max_depth`), MQ's (`"MaxQDepth"`), or MQ's numbers (15). The answer is under what
+                was asked, and in MQ's values if it was asked in MQ's words: InhibitGet is 1 if gets are not allowed.
 
         A model, and an alias, has no status of its own: depth and counts are those of the queue that it names.
 
         Raises: ArgumentError 2067, an unknown selector; 2068, a model has no status.
         """
-        attributes = self.attributes(name)
-        found = {selector: getattr(attributes, selector) for selector in QUEUE_ATTRIBUTES}
-        known = found.keys() | set(QueueStatus.__slots__)
-        for selector in selectors:
-            if not isinstance(selector, str) or selector not in known:
-                raise bad_argument("selector", selector, f"one of {', '.join(sorted(known))}", Reason.SELECTOR_ERROR)
-            if selector not in found and attributes.type == "model":
-                raise bad_argument("selector", selector, "one that a model has", Reason.SELECTOR_NOT_FOR_TYPE)
-        if attributes.type != "model" and (not selectors or not found.keys() >= set(selectors)):
-            status = self.status(name)
-            found |= {selector: getattr(status, selector) for selector in QueueStatus.__slots__}
-        return {selector: found[selector] for selector in selectors} if selectors else found
+        return inquired(self.attributes(name), lambda: self.status(name), selectors)
 
     def manager_attributes(self) -> ManagerAttributes:
         """The queue manager's own attributes."""
@@ -469,15 +465,19 @@ class QueueManager(OperatorCalls, BulkCalls, Listening):
     # --- units of work
 
     def unit_of_work(self) -> UnitOfWork:
-        """A block whose puts and gets are one unit: committed at its end, backed out by an exception."""
+        """A block whose puts and gets are one unit: committed at its end, backed out by an exception.
+
+        They are those of the thread and the asyncio task that began it. A put or get of another one that would be
+        part of it raises UnitOfAnother 9021; any may settle it.
+        """
         return UnitOfWork(self._session)
 
     def commit(self) -> None:
-        """Commits the connection's unit of work; nothing happens if it has none (R5.2)."""
+        """Commits the connection's unit of work, whoever opened it; nothing happens if it has none (R5.2)."""
         self._settle("commit")
 
     def back_out(self) -> None:
-        """Backs out the connection's unit of work; nothing happens if it has none (R5.3)."""
+        """Backs out the connection's unit of work, whoever opened it; nothing happens if it has none (R5.3)."""
         self._settle("back_out")
 
     def prepare(self, name: str) -> None:
@@ -510,7 +510,7 @@ class QueueManager(OperatorCalls, BulkCalls, Listening):
         if self._session.closed:
             return
         try:
-            if self._session.has_worked or self._session.block is not None:
+            if self._session.opener is not None:
                 self._settle("commit")
             with self._session, contextlib.suppress(QueueManagerStopping, ConnectionBroken):  # nothing left to tidy
                 housekeeping.tidy(self._store)

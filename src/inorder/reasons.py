@@ -194,6 +194,7 @@ class Reason(enum.IntEnum):
     CHECKPOINT_TOO_OLD = 9018
     CHECKPOINT_LOST = 9019
     STAGING_GONE = 9020
+    UNIT_OF_ANOTHER = 9021
 
 
 _TEXT: dict[Reason, str] = {
@@ -365,6 +366,7 @@ _TEXT: dict[Reason, str] = {
     Reason.CHECKPOINT_TOO_OLD: "The checkpoint does not know claims that are over.",
     Reason.CHECKPOINT_LOST: "The checkpoint is not the one that the open claim belongs to.",
     Reason.STAGING_GONE: "What was staged under a name is not there any more, or not all of it.",
+    Reason.UNIT_OF_ANOTHER: "The call would be part of a unit of work that another thread or task has opened.",
 }
 
 REASON_TEXT: Mapping[Reason, str] = MappingProxyType(_TEXT)

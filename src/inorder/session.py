@@ -1,7 +1,7 @@
 """A session: what one connection shares among its handles.
 
-Its number in the store, its one unit of work (R5.1), its handles' retained group states, and the rule that only
-one call is in progress at a time.
+Its number in the store, its one unit of work (R5.1) and who opened it, its handles' retained group states, and the
+rule that only one call is in progress at a time.
 
 A connection that the program has forgotten is ended too, but not by the collector itself: that may come in the
 middle of any line, also of a verb. It only notes the owner; the next call of any connection to the store ends it.
@@ -20,7 +20,18 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from .errors import CallInProgress, ConnectionClosed, ForkedConnection, InorderError, StoreError, bad_argument
+from .callers import Caller
+from .errors import (
+    CallerError,
+    CallInProgress,
+    ConnectionClosed,
+    InorderError,
+    Reason,
+    StoreError,
+    UnitOfAnother,
+    bad_argument,
+    forked,
+)
 from .events import Hub, await_end
 from .message import is_storable
 from .rules.grouping import NOTHING_OPEN, GroupState
@@ -228,7 +239,7 @@ class Session:
         self.owner = services.connect(program)
         self.block: object | None = None  # the `with unit_of_work()` block that calls stand in
         self._must_back_out = False
-        self.has_worked = False  # a call was part of a unit of work that is not settled yet
+        self.opener: Caller | None = None  # who began the block, or made the first call that was part of the unit
         self._retained: list[Retained] = []
         self._in_progress = threading.Lock()
         self._ending = threading.Lock()
@@ -248,7 +259,7 @@ class Session:
     def check(self) -> None:
         """Raises: ForkedConnection; ConnectionClosed 2018."""
         if self._process != os.getpid():
-            raise ForkedConnection("this connection was made before a fork, by the parent: a child cannot use it")
+            raise forked(self.store.path)
         if self.closed:
             raise ConnectionClosed("the connection is closed")
 
@@ -256,7 +267,9 @@ class Session:
         """Begins a call. Raises: as `check`; CallInProgress 2219."""
         self.check()
         if not self._in_progress.acquire(False):
-            raise CallInProgress("another thread has a call in progress on this connection; give each thread its own")
+            raise CallInProgress(
+                "another thread has a call in progress on this connection: give each thread its own with qm.connect()"
+            )
         try:
             self.services.reap()
             self._back_out_if_given_up()
@@ -275,10 +288,54 @@ class Session:
         """Whether a call with this option is part of the unit of work."""
         return self.block is not None if syncpoint is None else syncpoint
 
-    def unit_is_open(self) -> bool:
-        """Whether the connection has a unit of work, by a block or by a call with syncpoint (R5.1)."""
+    def begin(self, block: object) -> None:
+        """A block begins the unit of work. Raises: CallerError 2128; UnitOfAnother 2128, with the other's remedy."""
         with self:
-            return self.block is not None or self.store.has_unit(self.owner)
+            if self._has_unit():
+                self._check_opener(Reason.UOW_IN_PROGRESS)
+                raise CallerError(
+                    "the connection has a unit of work already: commit it or back it out first",
+                    reason=Reason.UOW_IN_PROGRESS,
+                )
+            self.block, self.opener = block, Caller.now()
+
+    def join_unit(self) -> None:
+        """Inside a call: it acts in the unit of work, which the first of them opens.
+
+        Raises: UnitOfAnother, another thread or task has opened it, and may still go on with it.
+        """
+        if self.opener is not None and self.opener.is_calling():  # nearly always
+            return
+        if self.opener is not None and self._has_unit():
+            self._check_opener()
+        else:
+            self.opener = Caller.now()  # a call that failed, or got nothing, has opened none
+
+    def can_join_unit(self) -> bool:
+        """Whether the connection has a unit of work, by a block or by a call with syncpoint (R5.1).
+
+        Raises: UnitOfAnother, it has, and it is no unit for this caller.
+        """
+        with self:
+            has_unit = self._has_unit()
+            if has_unit:
+                self._check_opener()
+            return has_unit
+
+    def _has_unit(self) -> bool:
+        return self.block is not None or self.store.has_unit(self.owner)
+
+    def _check_opener(self, reason: Reason = Reason.UNIT_OF_ANOTHER) -> None:
+        if self.opener is None or self.opener.admits_caller():
+            return
+        names = self.opener.names
+        who = f"task {names['task']!r} of thread" if names["task"] else "thread"
+        raise UnitOfAnother(
+            f"{who} {names['thread']!r} has a unit of work open on this connection, and this call is not its own: "
+            "give each thread and each task a connection of its own with qm.connect()",
+            reason=reason,
+            **names,
+        )
 
     def give_up(self) -> None:
         """The block has ended and its unit could not be settled: the next call, whatever it is, backs it out first."""
@@ -312,7 +369,7 @@ class Session:
             self._settled("commit")  # for handles prepare acts as commit (R5.10)
 
     def _settled(self, outcome: Outcome) -> None:
-        self.has_worked = False
+        self.block = self.opener = None
         for one in self._retained:
             one.settled(outcome)
 

@@ -4,6 +4,9 @@ One connection has one unit of work at a time (R5.1). Inside the block every put
 says `syncpoint=False`, or is a confirmed call, which acts at once (lifecycle A-3). The object can be used once; it
 says how it ended. After a commit, back out or prepare inside the block the unit is over: what follows stands
 outside any unit.
+
+The unit belongs to the thread that began it, and to the asyncio task: see `callers`. Puts and gets of others that
+would be part of it are refused. Settling it is for anybody: a block may end in another thread, by a finalizer say.
 """
 
 from __future__ import annotations
@@ -32,16 +35,13 @@ class UnitOfWork:
         self.status: Status = "new"
 
     def __enter__(self) -> UnitOfWork:
-        """Begins the unit. Raises: CallerError 2128 UOW_IN_PROGRESS, the connection has one already."""
+        """Begins the unit. Raises: CallerError 2128 UOW_IN_PROGRESS, the connection has one already.
+
+        It is an `UnitOfAnother` if another thread or task has it.
+        """
         if self.status != "new":
             raise CallerError(f"this unit of work is {self.status}: make another", reason=Reason.UOW_NOT_AVAILABLE)
-        with self._session:
-            if self._session.block is not None or self._session.store.has_unit(self._session.owner):
-                raise CallerError(
-                    "the connection has a unit of work already: commit it or back it out first",
-                    reason=Reason.UOW_IN_PROGRESS,
-                )
-            self._session.block = self
+        self._session.begin(self)
         self.status = "open"
         return self
 
@@ -55,7 +55,7 @@ class UnitOfWork:
         if self.status != "open":
             return
         if self._session.closed:
-            self._end("backed out")
+            self.status = "backed out"
             return
         try:
             if error is None:
@@ -73,13 +73,13 @@ class UnitOfWork:
         """Makes its puts visible and its gets final (R5.2)."""
         self._check_open()
         self._session.settle("commit")
-        self._end("committed")
+        self.status = "committed"
 
     def back_out(self) -> None:
         """Undoes its puts; what it got returns to its place, with one more back out (R5.3)."""
         self._check_open()
         self._session.settle("back_out")
-        self._end("backed out")
+        self.status = "backed out"
 
     def prepare(self, name: str) -> None:
         """Gives the unit a name; it waits, also over a restart, until someone settles it (R5.10).
@@ -88,15 +88,11 @@ class UnitOfWork:
         """
         self._check_open()
         self._session.prepare(name)
-        self._end("prepared")
+        self.status = "prepared"
 
     def _check_open(self) -> None:
         if self.status != "open":
             raise UnitNotFound(f"this unit of work is {self.status}")
-
-    def _end(self, status: Status) -> None:
-        self.status = status
-        self._session.block = None
 
     def __repr__(self) -> str:
         return f"<unit of work, {self.status}>"

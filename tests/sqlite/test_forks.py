@@ -155,3 +155,42 @@ def test_a_fork_among_checkpoints_and_syncs_of_many_threads(parent: Child) -> No
         "for thread in threads: thread.join()\n"
     )
     assert parent.ask("answer or True")
+
+
+REFUSED = (
+    "qm.put('Q', b'')",
+    "qm.connect()",
+    "qm.open('Q')",
+    "queue.get()",
+    "qm._store.status('Q')",
+    "qm._store.stop()",
+    "write(qm._store.database)",
+)
+
+
+@pytest.mark.parametrize("call", REFUSED)
+def test_the_refusal_names_the_call_that_opens_the_file_in_the_child(path: Path, call: str) -> None:
+    with Child() as child:
+        child.run(FORK)
+        child.run(f"import inorder; qm = inorder.connect({str(path)!r}); qm.create_queue('Q'); queue = qm.open('Q')")
+        child.run(
+            "def refusal(call):\n    try: call()\n    except ForkedConnection as error: return error.path, str(error)\n"
+        )
+        refused = child.ask(f"forked(lambda: refusal(lambda: {call}))")
+        assert isinstance(refused, tuple)
+        told, text = refused
+        assert told == str(path)
+        remedy = f"inorder.connect({str(path)!r})"
+        assert remedy in text
+        assert child.ask(f"forked(lambda: {remedy}.depth('Q'))") == 0
+
+
+def test_the_refusal_for_a_store_in_memory_names_no_file() -> None:
+    with Child() as child:
+        child.run(FORK)
+        child.run("import inorder; qm = inorder.connect(); qm.create_queue('Q')")
+        for call in ("qm.put('Q', b'')", "qm.connect()", "qm._store.status('Q')"):
+            said = child.ask(f"forked(lambda: {call})")
+            assert isinstance(said, str)
+            assert "belongs to the process that made it" in said
+            assert "inorder.connect(" not in said

@@ -11,11 +11,11 @@ LAYERS: tuple[tuple[str, str, str], ...] = (
     ("formats", "formats, mqsc, integrations", "three"),
     ("facade", "manager", "one"),
     ("work", "groups, bulk, operating, handle, keywords", "one"),
-    ("", "session, unit_of_work, listening", "one"),
+    ("", "session, unit_of_work, callers, listening", "one"),
     ("", "events, waiting, telemetry", "one"),
     ("stores", "stores: memory, sqlite", "two"),
     ("rules", "rules: lifecycle, ordering, grouping ...", "two"),
-    ("words", "message, options, attributes", "box"),
+    ("words", "message, options, attributes, selecting", "box"),
     ("errors", "errors, reasons", "box"),
 )
 HIGH, STEP, TOP = 32, 38, 44

@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import Field, fields
+from typing import Any
 
-from inorder.attributes import MANAGER_ATTRIBUTES, QUEUE_ATTRIBUTES, Attribute, QueueType, define_queue
+from inorder.attributes import (
+    MANAGER_ATTRIBUTES,
+    QUEUE_ATTRIBUTES,
+    Attribute,
+    QueueStatus,
+    QueueType,
+    define_queue,
+)
 
 from .markdown import code, codes, page, table
 
-HEADINGS = ("attribute, in MQ", "meaning", "values", "default", "changed by")
+HEADINGS = ("attribute", "in MQ", "number", "meaning", "values", "default", "changed by")
 CHANGED_BY = {"create": "nobody", "alter": "alter", "set": "alter, set"}
 OTHER_TYPES: tuple[QueueType, ...] = ("model", "alias")
 
@@ -19,7 +28,15 @@ checked at once: a name that does not exist, a value out of range, or an attribu
 have is an error, and nothing has changed.
 
 *Changed by*: **alter** with `qm.alter_queue`; **set** also with `Queue.set` of a handle that is open for set.
-Numbers such as R4.11 or B-18 are those of [the rules](../spec/README.md)."""
+Numbers such as R4.11 or B-18 are those of [the rules](../spec/README.md).
+
+*In MQ* and *number* are what MQINQ and MQSET call it. `qm.inquire` and `Queue.set` take them too, and then speak in
+MQ's values, which stand in brackets where they are others: `qm.inquire("ORDERS", "MaxQDepth", 9)` tells
+`{"MaxQDepth": 999999999, 9: 0}`, for gets are not inhibited, and `queue.set(InhibitGet=1)`, or `queue.set({9: 1})`,
+inhibits them, as `queue.set(get_allowed=False)` does."""
+
+STATUS = """\
+`qm.inquire` and `qm.status` tell them; nobody sets them."""
 
 TYPES = """\
 A local queue has all attributes but `base_queue`, and so has a model, for the queues that it makes."""
@@ -38,6 +55,9 @@ def attributes_page() -> str:
         "### By type of queue",
         TYPES,
         "\n".join(_of_type(kind) for kind in OTHER_TYPES),
+        "### Status",
+        STATUS,
+        table(("name", "in MQ", "number"), map(_status_row, fields(QueueStatus))),
         "## The queue manager",
         MANAGER,
         attributes_table(MANAGER_ATTRIBUTES),
@@ -50,7 +70,9 @@ def attributes_table(attributes: Mapping[str, Attribute]) -> str:
 
 def _row(attribute: Attribute) -> tuple[str, ...]:
     return (
-        code(attribute.name) + (f"<br>{attribute.mq_name}" if attribute.mq_name else ""),
+        code(attribute.name),
+        attribute.mq_name or "",
+        str(attribute.selector or ""),
         attribute.doc,
         _values(attribute),
         _default(attribute),
@@ -58,12 +80,19 @@ def _row(attribute: Attribute) -> tuple[str, ...]:
     )
 
 
+def _status_row(each: Field[Any]) -> tuple[str, ...]:
+    return code(each.name), each.metadata.get("mq_name", ""), str(each.metadata.get("selector", ""))
+
+
 def _values(attribute: Attribute) -> str:
-    if attribute.kind == "choice":
-        return codes(attribute.choices)
-    if attribute.kind == "boolean":
-        return "`True`, `False`"
+    if attribute.kind in ("choice", "boolean"):
+        ours = attribute.choices or (True, False)
+        return ", ".join(code(str(each)) + _in_mq(attribute, each) for each in ours)
     return attribute.allowed.replace("A-Z a-z 0-9 . / _ %", "`A-Z` `a-z` `0-9` `.` `/` `_` `%`")
+
+
+def _in_mq(attribute: Attribute, value: object) -> str:
+    return f" ({attribute.to_mq(value)})" if attribute.mq_values else ""
 
 
 def _default(attribute: Attribute) -> str:

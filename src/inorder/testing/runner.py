@@ -1,8 +1,9 @@
 """The runner of scenario tables: steps to calls, calls to outcomes, outcomes against what the table says.
 
-A step without a wait is simply called. A step with one runs on a thread of its own; the runner then watches the
-queue manager's waiting room until every call under way has either ended or is asleep with nothing left to look
-at. So nothing here sleeps, and a table runs the same way every time.
+Each step of an actor runs on a thread of its own, which ends with it: so any step of the actor may go on with the unit
+of work that an earlier one has opened, also one that waits. The runner watches the queue manager's waiting room until
+every call under way has either ended or is asleep with nothing left to look at. So nothing here sleeps, and a table
+runs the same way every time.
 """
 
 from __future__ import annotations
@@ -44,6 +45,7 @@ class Call:
     owner: int
     step: Step
     outcome: Outcome | None = None
+    error: BaseException | None = None  # which no table can expect: a word it does not know, or an error of ours
     thread: threading.Thread | None = None
     read: bool = False
 
@@ -108,9 +110,7 @@ def _outcome(stage: Stage, step: Step) -> Outcome:
         actor = stage.actors[name] = BulkActor(stage.operator.connect(program=name), stage.table)
     if step.verb == "disconnect":
         del stage.actors[name]
-    if "wait" in step.keys:
-        return _call(stage, name, step, lambda: actor.act(number, step))
-    return actor.act(number, step)
+    return _call(stage, name, Call(actor.manager.owner, step), lambda: actor.act(number, step))
 
 
 def _operator(stage: Stage, step: Step) -> Outcome:
@@ -133,21 +133,20 @@ def _operator(stage: Stage, step: Step) -> Outcome:
     return operate(stage.operator, stage.table, step)
 
 
-# --- calls that wait
+# --- the calls of actors
 
 
-def _call(stage: Stage, name: str, step: Step, act: Callable[[], Outcome]) -> Outcome:
+def _call(stage: Stage, name: str, call: Call, act: Callable[[], Outcome]) -> Outcome:
     room = stage.operator.room
-    call = Call(stage.actors[name].manager.owner, step)
 
     def run() -> None:
         try:
             call.outcome = act()
-        except ValueError as wrong:  # told by whoever reads the call
-            call.outcome = Outcome("table error", text=str(wrong))
+        except BaseException as error:  # noqa: BLE001 - raised again by whoever reads the call
+            call.outcome, call.error = Outcome("failed"), error
         room.poke()
 
-    call.thread = threading.Thread(target=run, name=f"{name}: {step.text}", daemon=True)
+    call.thread = threading.Thread(target=run, name=f"{name}: {call.step.text}", daemon=True)
     stage.calls[name] = call
     call.thread.start()
     return _read(stage, name, call)
@@ -167,8 +166,8 @@ def _read(stage: Stage, name: str, call: Call) -> Outcome:
         return Outcome("waits")
     _join(call)
     del stage.calls[name]
-    if call.outcome.kind == "table error":
-        raise ValueError(call.outcome.text)
+    if call.error is not None:
+        raise call.error
     return call.outcome
 
 

@@ -22,6 +22,7 @@ from ...attributes import (
 )
 from ...clock import Clock, SystemClock
 from ...errors import (
+    IN_MEMORY,
     CallerError,
     GetInhibited,
     InconsistentCall,
@@ -83,9 +84,9 @@ class MemoryStore(Undoable, MemoryOperating, MemoryClaims):
     def __init__(self, name: str = "INORDER", clock: Clock | None = None) -> None:
         self.clock: Clock = clock or SystemClock()
         self._manager = define_manager(name=name)
-        self.path = ":memory:"
+        self.path = IN_MEMORY
         self.shared: object | None = None
-        self.lock = VerbLock()
+        self.lock = VerbLock(self.path)
         self._numbers = Counter()
         self._handles = Handles(self._numbers, self.clock.now)
         self.teller = Teller()

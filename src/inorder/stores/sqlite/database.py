@@ -32,6 +32,7 @@ from ...errors import (
     QueueManagerStopping,
     StoreError,
     StoreForeign,
+    forked,
 )
 from .coordination import TURN, attach, detach, forget_all, identity_of, opening_error
 from .faults import PASSING, store_error, told_as_ours
@@ -312,7 +313,7 @@ class Database:
 
     def _refuse_unusable(self) -> None:
         if self._refusal is ForkedConnection:
-            raise ForkedConnection(f"{self.path} was opened before this process was forked: open it anew here")
+            raise forked(self._name)
         if self._refusal is not None:
             raise self._refusal(f"{self.path} was closed")
 

@@ -62,7 +62,7 @@ class Home:
         self.database, self.clock, self.keeps_log = database, clock, keeps_log
         self.codec = Codec(name)
         self.definitions = Definitions()
-        self.lock = VerbLock()
+        self.lock = VerbLock(str(database.path))
         self.teller = Teller()
         self.seen = Seen()
         self.process = 0

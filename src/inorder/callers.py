@@ -1,0 +1,72 @@
+"""Callers: which thread a call comes from, and which asyncio task, so that a unit of work knows its own again.
+
+A connection has one unit of work, and a call that is part of it says so by no argument: it is enough that the unit is
+open. So a second thread or task that shares the connection would put into the unit of the first one, and what it was
+told is done would be backed out with that. The session remembers who opened the unit, and asks of each later call
+whether it may go on with it:
+
+    the task that opened it has not finished     that task alone may
+    it has finished, or there was none           the thread alone may, with any task
+    the thread has ended                         anybody may
+
+Tasks end early in ordinary programs: each cell of a notebook is one, and so is each step of a fixture. asyncio is
+asked only if the program has imported it. Threads and tasks are not kept alive by being remembered.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+from weakref import ref
+
+
+def _current_task() -> Any:
+    """The asyncio task that runs in this thread, or None."""
+    current_task = getattr(sys.modules.get("asyncio"), "current_task", None)  # None also amid the import of asyncio
+    if current_task is None:
+        return None
+    try:
+        return current_task()
+    except RuntimeError:  # no loop runs in this thread
+        return None
+
+
+def _no_task() -> None:
+    """In place of a reference to a task."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Caller:
+    """A thread, and the task in it, if one made the call."""
+
+    _thread: ref[threading.Thread]
+    _task: Callable[[], Any]
+
+    @classmethod
+    def now(cls) -> Caller:
+        """Who calls this."""
+        task = _current_task()
+        return cls(ref(threading.current_thread()), _no_task if task is None else ref(task))
+
+    def is_calling(self) -> bool:
+        """Whether it is this very caller who calls now."""
+        return self._thread() is threading.current_thread() and self._task() is _current_task()
+
+    def admits_caller(self) -> bool:
+        """Whether whoever calls now may go on with what this caller has opened."""
+        thread, task = self._thread(), self._task()
+        if thread is None or not thread.is_alive():
+            return True
+        if task is not None and not task.done():
+            return task is _current_task()
+        return thread is threading.current_thread()
+
+    @property
+    def names(self) -> dict[str, str | None]:
+        """The names of the thread, and of the task if it has not finished, as data of an error."""
+        thread, task = self._thread(), self._task()
+        has_task = task is not None and not task.done()
+        return {"thread": thread.name if thread else None, "task": task.get_name() if has_task else None}
