@@ -28,7 +28,7 @@ LAYERS = (
     ("telemetry_verbs", "telemetry"),
     ("events", "waiting", "housekeeping"),
     ("session", "unit_of_work"),
-    ("keywords", "handle"),
+    ("keywords", "confirming", "handle"),
     ("groups", "bulk", "operating", "listening"),
     ("manager",),
     ("",),  # inorder/__init__.py: gathers the public names, so it may import anything

@@ -31,9 +31,10 @@ class Calls(Home):
         return Verb(self, writes=writes, though_stopped=though_stopped)
 
     def _queue(self, verb: SqliteTransaction, handle: SqliteHandle) -> SqliteQueue:
-        """The handle's queue, with what has expired discarded and what is due to be read."""
+        """The handle's queue, with what has expired discarded, leases that are over ended, and what is due readable."""
         queue = verb.queue(handle.queue, handle.queue_name, handle.name)
         verb.discard(queue)
+        verb.end_leases(queue)
         verb.ripen(queue)
         return queue
 

@@ -118,8 +118,9 @@ def _lock_ids(verb: SqliteTransaction) -> list[Lock]:
             process=None,
             since=since,
             messages=messages,
+            lease_ends_at=lease_ends_at,
         )
-        for queue, name, user, program, since, messages in verb.execute(LOCK_IDS)
+        for queue, name, user, program, since, messages, lease_ends_at in verb.execute(LOCK_IDS)
     ]
 
 

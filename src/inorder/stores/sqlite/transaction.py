@@ -78,6 +78,7 @@ EXPIRED_PUTS_OF_UNIT = statement("expired puts of unit")
 LOCKS_OF_UNIT = statement("locks of unit")
 VISIBLE_OF_UNIT = statement("visible of unit", columns=stored_columns("X''"))
 FORGOTTEN_OF_QUEUE = statement("forgotten of queue")
+LEASES_OVER = statement("leases over")
 LOCKED_BY_HANDLE = statement("locked by handle", columns=NARROW_COLUMNS)
 FORGET_EDGES = statement("forget edges")
 ENTER = statement("enter")
@@ -300,11 +301,18 @@ class SqliteTransaction(Reach, Transaction[SqliteQueue, SqliteUnit]):
             self.durable = True
         self.step(queue, row, Event.BROWSE_LOCK)
 
-    def lock_unit(self, handle: Handle[SqliteUnit], queue: SqliteQueue) -> tuple[SqliteUnit, int]:
+    def lock_unit(self, handle: Handle[SqliteUnit], queue: SqliteQueue, lease: float | None) -> tuple[SqliteUnit, int]:
         lock_id = next(self.numbers)
-        unit = self._begin(handle.connection.program, "lock", str(lock_id), queue.id)
+        ends_at = None if lease is None else self.now + lease
+        unit = self._begin(handle.connection.program, "lock", str(lock_id), queue.id, lease_ends_at=ends_at)
         self._idle.add(unit.id)  # if nothing matches
         return unit, lock_id
+
+    def end_leases(self, queue: SqliteQueue) -> None:
+        if queue.here.next_lease_end is not None and queue.here.next_lease_end <= self.now:
+            for (unit,) in self.execute(LEASES_OVER, (queue.id, self.now)).fetchall():
+                for row in queue.rows_locked_by(unit):
+                    self.step(queue, row, Event.END_LEASE)
 
     def release(self, handle: Handle[SqliteUnit], queue: SqliteQueue) -> bool:
         if not handle.locked:
@@ -412,10 +420,17 @@ class SqliteTransaction(Reach, Transaction[SqliteQueue, SqliteUnit]):
         self.execute(END_UNIT, (unit.id,))
 
     def _begin(
-        self, program: Program, kind: UnitKind, name: str, queue: int | None, owner: int | None = None
+        self,
+        program: Program,
+        kind: UnitKind,
+        name: str,
+        queue: int | None,
+        owner: int | None = None,
+        lease_ends_at: float | None = None,
     ) -> SqliteUnit:
         number = next(self.numbers)
-        self.execute(BEGIN_UNIT, (number, kind, name, queue, owner, program.user, program.name, self.now))
+        by = program.user, program.name
+        self.execute(BEGIN_UNIT, (number, kind, name, queue, owner, *by, self.now, lease_ends_at))
         unit = self._units[number] = SqliteUnit(program, self.now, kind, name, owner, 0, number)
         return unit
 
