@@ -337,6 +337,25 @@ MANAGER_CALLS: dict[str, Sequence[Line]] = {
         Line(lambda w: w.qm.browse_and_lock("Q", "x"), ArgumentError, Reason.MATCH_OPTIONS_ERROR, "match"),
         Line(lambda w: w.qm.browse_and_lock("Q", confirm_id=1.5), ArgumentError, Reason.OPTIONS_ERROR, "confirm_id"),
         Line(lambda w: w.qm.browse_and_lock("SHUT"), GetInhibited, Reason.GET_INHIBITED, "SHUT"),
+        Line(
+            lambda w: w.qm.browse_and_lock("Q", most=0),
+            ArgumentError,
+            Reason.ARGUMENT_ERROR,
+            "most must be an integer from 1 to",
+        ),
+        Line(lambda w: w.qm.browse_and_lock("Q", most=True), ArgumentError, Reason.ARGUMENT_ERROR, "most"),
+        Line(lambda w: w.qm.browse_and_lock("Q", most="2"), ArgumentError, Reason.ARGUMENT_ERROR, "most"),
+        Line(
+            lambda w: w.qm.browse_and_lock("Q", lease=0),
+            ArgumentError,
+            Reason.ARGUMENT_ERROR,
+            "lease must be seconds above 0",
+        ),
+        Line(lambda w: w.qm.browse_and_lock("Q", lease=-1.5), ArgumentError, Reason.ARGUMENT_ERROR, "lease"),
+        Line(lambda w: w.qm.browse_and_lock("Q", lease=math.inf), ArgumentError, Reason.ARGUMENT_ERROR, "lease"),
+        Line(lambda w: w.qm.browse_and_lock("Q", lease=math.nan), ArgumentError, Reason.ARGUMENT_ERROR, "lease"),
+        Line(lambda w: w.qm.browse_and_lock("Q", lease="5"), ArgumentError, Reason.ARGUMENT_ERROR, "lease"),
+        Line(lambda w: w.qm.browse_and_lock("Q", lease=True), ArgumentError, Reason.ARGUMENT_ERROR, "lease"),
     ],
     "unlock": [
         Line(lambda w: w.qm.unlock("ORDERS", UID, lock_id=1), UnknownQueue, Reason.UNKNOWN_OBJECT_NAME, "'ORDERS'"),
@@ -360,6 +379,15 @@ MANAGER_CALLS: dict[str, Sequence[Line]] = {
         Line(lambda w: w.qm.release_lock("ORDERS", 7), UnknownQueue, Reason.UNKNOWN_OBJECT_NAME, "'ORDERS'"),
         Line(lambda w: w.qm.release_lock("Q", "7"), ArgumentError, Reason.OPTIONS_ERROR, "lock_id"),
         Line(lambda w: w.qm.release_lock("Q", 7), NotFound, Reason.NOT_FOUND, "7"),
+    ],
+    "unique_ids": [
+        Line(lambda w: w.qm.unique_ids("ORDERS", lock_id=7), UnknownQueue, Reason.UNKNOWN_OBJECT_NAME, "'ORDERS'"),
+        Line(lambda w: w.qm.unique_ids("Q"), OptionsError, Reason.OPTIONS_ERROR, "either"),
+        Line(lambda w: w.qm.unique_ids("Q", confirm_id=1, lock_id=2), OptionsError, Reason.OPTIONS_ERROR, "either"),
+        Line(lambda w: w.qm.unique_ids("Q", confirm_id=-1), ArgumentError, Reason.OPTIONS_ERROR, "confirm_id"),
+        Line(lambda w: w.qm.unique_ids("Q", lock_id="7"), ArgumentError, Reason.OPTIONS_ERROR, "lock_id"),
+        Line(lambda w: w.qm.unique_ids("Q", lock_id=7), NotFound, Reason.NOT_FOUND, "7"),
+        Line(lambda w: w.qm.unique_ids("Q", confirm_id=7), NotFound, Reason.NOT_FOUND, "7"),
     ],
     "listen": [
         Line(lambda w: w.qm.listen("ORDERS", print), UnknownQueue, Reason.UNKNOWN_OBJECT_NAME, "'ORDERS'"),
@@ -454,6 +482,8 @@ HANDLE_CALLS: Mapping[str, Sequence[Line]] = {
     "browse_and_lock": [
         Line(lambda w: w.queue.browse_and_lock(5), ArgumentError, Reason.MATCH_OPTIONS_ERROR, "match"),
         Line(lambda w: w.browser.browse_and_lock(), NotOpenFor, Reason.NOT_OPEN_FOR_INPUT, "Q"),
+        Line(lambda w: w.queue.browse_and_lock(most=-1), ArgumentError, Reason.ARGUMENT_ERROR, "most"),
+        Line(lambda w: w.queue.browse_and_lock(lease=b"5"), ArgumentError, Reason.ARGUMENT_ERROR, "lease"),
     ],
     "delete": [
         Line(lambda w: w.queue.delete(UID, lock_id=True), ArgumentError, Reason.OPTIONS_ERROR, "lock_id"),
@@ -466,6 +496,11 @@ HANDLE_CALLS: Mapping[str, Sequence[Line]] = {
     "release_lock": [
         Line(lambda w: w.queue.release_lock(None), ArgumentError, Reason.OPTIONS_ERROR, "lock_id"),
         Line(lambda w: w.queue.release_lock(7), NotFound, Reason.NOT_FOUND, "7"),
+    ],
+    "unique_ids": [
+        Line(lambda w: w.queue.unique_ids(lock_id=None), ArgumentError, Reason.OPTIONS_ERROR, "lock_id"),
+        Line(lambda w: w.queue.unique_ids(confirm_id=7), NotFound, Reason.NOT_FOUND, "7"),
+        Line(lambda w: w.closed.unique_ids(confirm_id=7), HandleError, Reason.HOBJ_ERROR, "Q"),
     ],
     "resume": [
         Line(lambda w: w.queue.resume("token"), ArgumentError, Reason.ARGUMENT_ERROR, "token"),

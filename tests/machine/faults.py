@@ -138,6 +138,7 @@ FAULTS: Mapping[str, Fault] = {
     "a closed handle stays inside its group": Fault(
         memory_store.MemoryStore, "_leave_groups", lambda _: lambda *_: None
     ),
+    "a lease has no end": Fault(transaction.MemoryTransaction, "end_leases", lambda _: lambda *_: None),
     "gets stay in the depth": Fault(transaction, "count_away", lambda _: lambda *_: None),
     "a stranger may open what is open exclusively": Fault(Catalog, "is_exclusive", lambda _: lambda *_: False),
 }

@@ -139,6 +139,30 @@ def test_the_search_steps_through_the_index_and_merges(
     assert sum(index in step for step in steps) == len(heads), "one step into the index for each kind of head"
 
 
+AT_LEVEL = shelf.Selection("", ' AND m."priority" IS :priority', {}).such(" AND m.rank <= :level", level=0)
+ONE = shelf.Selection("", f" AND {shelf.UID_CONDITION}", {}, one=True)
+
+
+@pytest.mark.parametrize("heads", [(0, 1, 2), (1, 2), (2,)], ids=str)
+def test_a_match_on_priority_steps_to_its_level_and_ends_behind_it(
+    heads: tuple[int, ...], connection: apsw.Connection
+) -> None:
+    steps = plan(connection, shelf.ordered(shelf.AVAILABLE, AT_LEVEL, heads))
+    assert complaints("", steps) == []
+    bounds = "message_place (queue=? AND head=? AND (rank,number,ordinal)>(?,?,?) AND rank<?)"
+    assert sum(bounds in step for step in steps) == len(heads)
+    (step,) = plan(connection, shelf.ordered(shelf.BY_OWN_PRIORITY, shelf.EVERYTHING))
+    assert "message_own_priority (queue=? AND priority=? AND (rank,number,ordinal)>(?,?,?))" in step
+
+
+@pytest.mark.parametrize("such", [shelf.OPEN, shelf.HELD_BY])
+def test_a_match_on_a_unique_id_is_a_step_whoever_holds_the_message(such: str, connection: apsw.Connection) -> None:
+    steps = plan(connection, shelf.ordered(shelf.BY_UID, ONE.such(such)))
+    assert complaints("", steps) == []
+    searches = [step for step in steps if step.startswith("SEARCH")]
+    assert ["PRIMARY KEY" in searches[0], "message_uid" in searches[1], len(searches)] == [True, True, 2]
+
+
 def test_a_scan_and_a_sort_are_noticed(connection: apsw.Connection) -> None:
     assert complaints("", plan(connection, "SELECT * FROM message WHERE backouts > 1"))
     assert complaints("", plan(connection, "SELECT * FROM message WHERE queue = 1 AND available ORDER BY length"))
