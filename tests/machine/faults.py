@@ -102,7 +102,7 @@ FAULTS: Mapping[str, Fault] = {
     "a strict reader does not mind delayed messages": Fault(queue, "decide", _without(Kind.DELAYED)),
     "a strict reader does not mind prepared units": Fault(queue, "decide", _without(Kind.IN_DOUBT)),
     "a strict reader does not mind groups that others are inside": Fault(
-        MemoryQueue, "_entered_by_others", lambda _: lambda *_: iter(())
+        MemoryQueue, "entered_by_others", lambda _: lambda *_: []
     ),
     "what the call's own unit got blocks it": Fault(
         shelf, "pending_of", lambda right: lambda *given: (one := right(*given)) and one._replace(own=False)

@@ -91,6 +91,7 @@ def of_other_priorities_in_order_of_arrival(qm: QueueManager, number: int) -> No
 def get_by_unique_id(qm: QueueManager, **options: Any) -> Message:
     """The message that can be told by its correlation id, by its unique id."""
     (wanted,) = qm.browse("Q", match=Match(correlation_id=b"c"))
+    assert wanted.uid is not None
     return qm.get("Q", match=Match(uid=wanted.uid), **options)
 
 
