@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
+from typing import Any
+
 import pytest
 from tests.support import Call, all_settle
 
 from inorder import Match, QueueManager, UniqueId, connect
-from inorder.errors import MatchError, NotFound
+from inorder.errors import ArgumentError, MatchError, NotFound
 from inorder.testing import ManualClock
 from inorder.testing.stores import RestartableStore
 
@@ -46,6 +49,22 @@ def test_an_operator_who_looks_at_order_sees_no_lock_whose_lease_is_over(qm: Que
     assert qm.order_view("Q").pending_out == 1
     clock.advance(5)
     assert qm.order_view("Q").pending_out == 0
+
+
+@pytest.mark.parametrize("bad", [0, -1, -0.5, math.inf, -math.inf, math.nan, True, "5", b"5", [5]], ids=repr)
+def test_a_lease_is_a_time(qm: QueueManager, bad: Any) -> None:
+    qm.put("Q", b"1")
+    with pytest.raises(ArgumentError, match="lease must be seconds above 0, or None for no end"):
+        qm.browse_and_lock("Q", lease=bad)
+    assert qm.locks() == []
+
+
+@pytest.mark.parametrize("bad", [0, -1, True, 1.0, "1", 2**63], ids=repr)
+def test_a_limit_is_a_number_of_messages(qm: QueueManager, bad: Any) -> None:
+    qm.put("Q", b"1")
+    with pytest.raises(ArgumentError, match="most must be an integer from 1 to"):
+        qm.browse_and_lock("Q", most=bad)
+    assert qm.locks() == []
 
 
 def test_a_lease_that_matches_nothing_leaves_nothing(qm: QueueManager) -> None:

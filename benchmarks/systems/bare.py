@@ -19,8 +19,9 @@ import apsw
 from benchmarks.harness import Cannot
 from benchmarks.systems import BODY, System
 from inorder.stores.sqlite.codec import GOT_COLUMNS
-from inorder.stores.sqlite.shelf import AVAILABLE, EVERYTHING, ordered
-from inorder.stores.sqlite.statements import SCHEMA, statement
+from inorder.stores.sqlite.selection import EVERYTHING, ordered
+from inorder.stores.sqlite.shelf import AVAILABLE
+from inorder.stores.sqlite.statements import SCHEMA, by_id, statement
 
 BARE = "bare SQLite"
 BUSY_MS = 60_000
@@ -34,8 +35,8 @@ START = {"queue": QUEUE, "rank": -10, "number": 0, "ordinal": 0, "limit": 1}
 HERE, DRAW, DRAWN, COUNTED = (statement(name) for name in ("here", "draw", "drawn", "counted"))
 ARRIVE, ARRIVE_CONTENT = statement("arrive"), statement("arrive content")
 TAKE, TAKE_GROUP = statement("take", columns=GOT_COLUMNS), statement("take group", columns=GOT_COLUMNS)
-HOLD = statement("hold")
-REMOVE, REMOVE_CONTENT = statement("remove"), statement("remove content")
+HOLD = by_id("hold").one
+REMOVE, REMOVE_CONTENT = by_id("remove").one, by_id("remove content").one
 FIRST_WHOLE = ordered(AVAILABLE, EVERYTHING, (2,))
 BEGIN_UNIT, SHARES, END_UNIT = statement("begin unit"), statement("shares"), statement("end unit")
 UNNUMBERED, SHOW_PUTS = statement("unnumbered"), statement("show puts")
@@ -114,7 +115,7 @@ class Bare(System):
         with self._transaction():
             counter = self._here()
             ids = self._found(TAKE, QUEUE, count)
-            self._many(REMOVE, ids)
+            self._many(REMOVE, [(one, UNLOCKED) for (one,) in ids])
             self._many(REMOVE_CONTENT, ids)
             self._execute(COUNTED, (QUEUE, counter, RESERVED, -len(ids), 0))
 
@@ -193,7 +194,7 @@ class Bare(System):
             unit = int(number) + 1
             # A connection has one unit; here each is another's, so that none must be looked up.
             self._execute(BEGIN_UNIT, (unit, "session", "", None, unit, "bench", "bench", time.time(), None))
-            self._many(HOLD, [(one, GET_UNCONFIRMED, unit) for (one,) in ids])
+            self._many(HOLD, [(one, UNLOCKED, GET_UNCONFIRMED, unit) for (one,) in ids])
             self._execute(COUNTED, (QUEUE, counter, RESERVED, -len(ids), 0))
             self._execute(DRAWN, (0, unit, RESERVED))
         return unit

@@ -170,8 +170,7 @@ class BulkBrowser:
     @property
     def incarnation(self) -> int:
         """Names the queue since it was created: one made anew under its name has another."""
-        with self._queue.calling("browse") as (store, handle):
-            return store.incarnation(handle)
+        return self._queue.checked_for("browse").incarnation
 
     def token(self, cursor: Cursor) -> str:
         """The strict cursor as a token, to go on from after a restart (B-41)."""
@@ -250,6 +249,19 @@ class BulkCalls:
         _name("application", application)
         with self._session:
             return self._store.release_claims(queue, application)
+
+    def leave_claimed_group(self, queue: str, application: str) -> bool:
+        """The operator's way for an application that claimed groups in parts and has stopped for good (B-45).
+
+        It holds strict logical readers back no more: what is left of the group that it is inside is reached by a match
+        on group id and sequence number. A reader that still runs is fenced; one that starts again goes on behind the
+        group. What it holds in a claim it goes on holding.
+
+        Returns: whether it was inside a group. Raises: NotFound, it never claimed anything there.
+        """
+        _name("application", application)
+        with self._session:
+            return self._store.leave_claimed_group(queue, application)
 
     def settle_staging(self, key: LedgerKey, stagings: Sequence[Staged]) -> Settled:
         """The put of staged rows, all or none, once for each key: if the key is in the ledger they are dropped.

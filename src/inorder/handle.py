@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal
 
 from .attributes import QueueAttributes, QueueStatus
+from .browsing import Browsing, Standing
 from .confirming import ConfirmedCalls, Use
 from .errors import (
     CallerError,
@@ -42,9 +43,9 @@ from .options import (
     check_switch,
 )
 from .rules.browse_token import decode, encode
-from .rules.grouping import GroupState, unfinished
+from .rules.grouping import GroupState, next_member, unfinished
 from .rules.lifecycle import Event
-from .rules.ordering import UNSET, Kind, Pending
+from .rules.ordering import UNSET, pending_text
 from .rules.puts import PutResult
 from .session import Retained, Session
 from .stores.base import GetOutcome, GetRequest, PutRequest, Store
@@ -82,7 +83,7 @@ class Queue(ConfirmedCalls):
         self._store = session.store
         self._grows = grows  # opened for more whenever a call needs it
         self.name, self.options = name, options
-        self._handle, self._local = NOT_OPEN, name
+        self._handle, self._local, self._incarnation = NOT_OPEN, name, 0
         self._uses: frozenset[Use] = frozenset()  # what it is open for now
         if not lazy:  # a default handle is opened by the first call that is good enough to need it
             self._open(options, dynamic_name)
@@ -94,7 +95,7 @@ class Queue(ConfirmedCalls):
 
     def _open(self, options: OpenOptions, dynamic_name: str = "*") -> None:
         opened = self._store.open(self._session.owner, self.name, options, dynamic_name=dynamic_name)
-        self._handle, self.name, self._local, _ = opened
+        self._handle, self.name, self._local, _, self._incarnation = opened
         self._is_open_for(opened.options)
 
     def _is_open_for(self, options: OpenOptions) -> None:
@@ -246,24 +247,59 @@ class Queue(ConfirmedCalls):
         return self._browse("cursor", get_options(keywords, options, BROWSE_FIRST))
 
     def browse(
-        self, options: GetOptions | None = None, **keywords: Unpack[BrowseKeywords]
-    ) -> Generator[Message, None, None]:
-        """Copies every suitable message from the first on, until there is none; moves this handle's cursor.
+        self, options: GetOptions | None = None, *, after: str | None = None, **keywords: Unpack[BrowseKeywords]
+    ) -> Browsing:
+        """Copies every suitable message, until there is none; moves this handle's cursor.
+
+        Args:
+            after: a token: the browse goes on behind what it had shown, strictly, in the order in which it began. None:
+                it begins with the first message.
+
+        Returns: an iterator that says where it stands, and how it ended: `Browsing`.
 
         Raises: OptionsError, a `buffer` without `accept_truncated`: a message that does not fit would stop the
-        cursor for ever (R3.56); otherwise as `browse_next`.
+        cursor for ever (R3.56). In the loop: OrderPending, with the `token`; otherwise as `browse_next` and `resume`.
         """
-        return self._sweep(sweep_options(options, keywords))
+        return Browsing(contextlib.nullcontext(self), sweep_options(options, keywords), after)
 
-    def _sweep(self, options: GetOptions) -> Generator[Message, None, None]:
-        first = replace(options, browse="first")
-        following = replace(first, browse="next")
-        try:
-            yield self._browse("first", first)
-            while True:
-                yield self._browse("next", following)
-        except NoMessageAvailable:
-            return
+    def go_on(self, token: str, options: GetOptions) -> GetOptions:
+        """Resumes a browse; the options with which it goes on as it began."""
+        self.resume(token)
+        logical = options.logical if self._cursor.logical is None else options.logical or self._cursor.logical
+        return replace(options, read_order=options.read_order or "strict", logical=logical)
+
+    @property
+    def incarnation(self) -> int:
+        """Names the queue since it was created: one made anew under its name has another."""
+        return self._incarnation
+
+    @property
+    def standing(self) -> Standing:
+        """Where the browse of this handle stands."""
+        state = self._browses.state
+        has_token = self._handle != NOT_OPEN and (self._cursor.logical is None or self._cursor.strict)
+        token = encode(self._incarnation, self._cursor, state) if has_token else None
+        return Standing(token, next_member(state))
+
+    def leave_group(self, *, browsing: bool = False) -> bool:
+        """Leaves the group, or message in segments, that this handle is inside, without closing it.
+
+        A get, or a browse, then looks for the next message or group again; a browse goes on behind where the group
+        stands. What is left of a group that was got in part holds no strict reader back any more (B-45) and is reached
+        by a match on group id and sequence number. It acts at once: a back out does not bring the handle back into it.
+
+        Args:
+            browsing: leaves the group that is browsed, and not the one that is got.
+
+        Returns: whether the handle was inside one.
+        """
+        check_switch("browsing", browsing)
+        retained = self._browses if browsing else self._gets
+        with self._session:
+            self._need_nothing()
+            if not browsing:
+                self._store.leave_group(self._handle)
+            return retained.leave()
 
     def unlock(self, uid: UniqueId | None = None, *, lock_id: int = 0) -> Reason | None:
         """Frees the message that this handle browsed with lock; warning 2209 if there is none (R3.71).
@@ -287,19 +323,21 @@ class Queue(ConfirmedCalls):
             self._need("browse")
             if self._cursor.logical is not None and not self._cursor.strict:
                 raise CallerError("only a strict browse has a token", reason=Reason.ORDER_UNSUPPORTED)
-            return encode(self._store.incarnation(self._handle), self._cursor, self._browses.state)
+            self._store.check_handle(self._handle)
+            return encode(self._incarnation, self._cursor, self._browses.state)
 
     def resume(self, token: str) -> None:
         """Puts the browse cursor where a token says; the next `browse_next`, strict, goes on from there.
 
-        `browse` and `browse_first` would begin from the first message again.
+        `browse` without `after`, and `browse_first`, would begin from the first message again.
 
         Raises: ArgumentError, it is no token; QueueCondition 2041, the queue was deleted and made again.
         """
         with self._session:
             self._need("browse")
             resumed = decode(token)
-            if resumed.incarnation != self._store.incarnation(self._handle):
+            self._store.check_handle(self._handle)
+            if resumed.incarnation != self._incarnation:
                 raise QueueCondition("the token is of another queue of this name", reason=Reason.OBJECT_CHANGED)
             self._store.unlock(self._handle)  # the cursor moves away from what it has locked (R3.70)
             self._cursor = resumed.cursor
@@ -482,18 +520,3 @@ class Queue(ConfirmedCalls):
 
     def __repr__(self) -> str:
         return f"<queue {self.name}{', closed' if self.closed else ''}>"
-
-
-PENDING_TEXTS = {
-    Kind.IN: "a put that is not committed",
-    Kind.IN_DOUBT: "a prepared unit that is not settled",
-    Kind.OUT: "a message or group that a reader holds",
-    Kind.LOCKED: "a browsed and locked message",
-    Kind.DELAYED: "a delayed message",
-    Kind.GROUP_INCOMPLETE: "a group that is not all there",
-}
-
-
-def pending_text(pending: Pending) -> str:
-    """What holds a strict reader back, in words (B-29)."""
-    return f"{PENDING_TEXTS[pending.kind]}{f', by {pending.by}' if pending.by else ''}"

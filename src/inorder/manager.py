@@ -8,7 +8,7 @@ import os
 import re
 import sys
 from collections import OrderedDict
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any, ParamSpec, TypeVar
@@ -24,6 +24,7 @@ from .attributes import (
     check_queue_name,
     define_queue,
 )
+from .browsing import Browsing
 from .bulk import BulkCalls
 from .errors import (
     CallInProgress,
@@ -372,16 +373,21 @@ class QueueManager(OperatorCalls, BulkCalls, Listening):
         """Removes up to `count` messages; see `Queue.get_many`."""
         return self._through(queue, _FOR_INPUT, lambda handle: handle.get_many(count, options, **keywords))
 
-    def browse(self, queue: str, **keywords: Unpack[BrowseKeywords]) -> Generator[Message, None, None]:
-        """Copies every suitable message, from the first on; see `Queue.browse`.
+    def browse(self, queue: str, *, after: str | None = None, **keywords: Unpack[BrowseKeywords]) -> Browsing:
+        """Copies every suitable message, from the first on, or on from a token; see `Queue.browse`.
 
         Each call has a handle of its own, closed at the end of the loop, so loops may be nested.
         """
-        return self._sweep(queue, sweep_options(None, keywords))
+        return Browsing(self._opened_to_browse(queue), sweep_options(None, keywords), after)
 
-    def _sweep(self, queue: str, options: GetOptions) -> Generator[Message, None, None]:
+    @contextlib.contextmanager
+    def _opened_to_browse(self, queue: str) -> Iterator[Queue]:
         with self.open(queue, browse=True) as handle:
-            yield from handle.browse(options)
+            yield handle
+
+    def leave_group(self, queue: str) -> bool:
+        """Leaves the group that the default handle of a queue is inside for its gets; see `Queue.leave_group`."""
+        return self._through(queue, _FOR_INPUT, lambda handle: handle.leave_group())
 
     def group(self, queue: str) -> groups.GroupWriter:
         """A block that puts one group in logical order, through a handle of its own; see `GroupWriter`."""

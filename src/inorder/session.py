@@ -200,6 +200,13 @@ class Retained:
             self._saved = before_unit
         self.state = state
 
+    def leave(self) -> bool:
+        """The handle leaves its group or logical message, and does not come back into it; whether it was in one."""
+        was_inside = self.state.group_open or self.state.message_open
+        self.state = NOTHING_OPEN
+        self._saved = None if self._saved is None else NOTHING_OPEN
+        return was_inside
+
     @property
     def in_use(self) -> bool:
         """Whether a group or logical message is open, or would be again after a back out."""

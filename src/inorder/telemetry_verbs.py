@@ -161,7 +161,7 @@ VERBS: Final[Mapping[str, Verb]] = {
     "check": Verb({"problems": lambda call: len(call.answer)}),
     # strict reading
     "order_view": Verb(keys={"queue": _argument("queue")}),
-    "incarnation": Verb(keys=HANDLE),
+    "leave_group": Verb(keys=HANDLE),
     "end_wait": Verb(),
     # units of work
     "settle": Verb(keys={**_unit("session"), "outcome": _argument("outcome"), "acted": _acted}),
@@ -187,6 +187,7 @@ VERBS: Final[Mapping[str, Verb]] = {
     "settle_claims": Verb(MESSAGES, CLAIMER),
     "finish_claims": Verb(MESSAGES, APPLICATION),
     "release_claims": Verb(MESSAGES, APPLICATION),
+    "leave_claimed_group": Verb(keys={**APPLICATION, "acted": _acted}),
     "claims": Verb(),
     "survey": Verb({"messages": lambda call: call.answer.messages}, REQUEST),
     "read_stretch": Verb(PAGE, HANDLE),

@@ -117,7 +117,7 @@ FAULTS = {
     "stagings, message": (f"UPDATE staged SET id = {A_MESSAGE} WHERE row = 0", "it is on a queue, too"),
     "stagings, leftover": ("INSERT INTO leftover SELECT id FROM staged", "its content is to be removed"),
     "stagings, twice": ("UPDATE staged SET id = 999", "number 999 is staged twice"),
-    "readers": (f"INSERT INTO entered VALUES ({A_QUEUE}, x'41', 999, '')", "handle 999 is inside"),
+    "readers": (f"INSERT INTO entered VALUES (1, {A_QUEUE}, x'41', 999, NULL, NULL, '')", "handle 999 is inside"),
     "waits": (f"INSERT INTO edge VALUES (1, {A_QUEUE}, 0, 1)", "does not wait"),
     "references": ("DELETE FROM unit WHERE kind = 'session'", "what it refers to in unit is missing"),
     "a CHECK": ("UPDATE message SET state = 9 WHERE state = 2", "CHECK constraint failed in message"),

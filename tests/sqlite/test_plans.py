@@ -8,7 +8,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from inorder.stores.sqlite import claims, shelf
+from inorder.stores.sqlite import claims, selection, shelf
 from inorder.stores.sqlite.statements import SCHEMA, statement, statements
 
 SOURCE = Path(shelf.__file__).parent
@@ -21,7 +21,6 @@ WHOLE = {
     "connection": "connections are few",
     "unit": "an operator asks for all of them",
     "edge": "waits of strict readers are few",
-    "passage": "groups that open units of work went through are few",
     "leftover": "any of them will do",
     "mark": "only whether there is any",
     "tally": "one row for each queue",
@@ -107,7 +106,14 @@ WHOLE_TEXT = {  # what stands for the braces, where it is not what the search pu
 
 @pytest.mark.parametrize("name", sorted(statements()))
 def test_a_statement_goes_by_index(name: str, connection: apsw.Connection) -> None:
-    ordinary = {"columns": shelf.NARROW_COLUMNS, "joins": "", "chosen": "", "head": "2", "body": "c.body"}
+    ordinary = {
+        "columns": shelf.NARROW_COLUMNS,
+        "joins": "",
+        "chosen": "",
+        "head": "2",
+        "body": "c.body",
+        "which": "= ?1",
+    }
     sql = statement(name, **WHOLE_TEXT.get(name, ordinary))
     assert complaints(name, plan(connection, sql)) == [], f"give {name!r} in queries.sql an index, or say here why not"
 
@@ -115,14 +121,18 @@ def test_a_statement_goes_by_index(name: str, connection: apsw.Connection) -> No
 @pytest.mark.parametrize("name", sorted(statements()))
 def test_a_statement_says_why_it_is_there_and_is_sent(name: str) -> None:
     assert statements()[name].startswith("-- "), f"say in a comment why {name!r} is needed"
-    users = [path for path in SOURCE.glob("*.py") if f'statement("{name}"' in path.read_text(encoding="utf-8")]
+    users = [
+        path
+        for path in SOURCE.glob("*.py")
+        if re.search(rf'(statement|by_id)\("{name}"', path.read_text(encoding="utf-8"))
+    ]
     assert users, f"nobody sends {name!r}: remove it"
 
 
 CHOICES = {
-    "anything": shelf.EVERYTHING,
-    "a format": shelf.Selection(shelf.CONTENT_JOIN, ' AND c."format" IS :format', {}),
-    "unmarked ones": shelf.Selection("", " AND NOT EXISTS (SELECT 1 FROM mark WHERE message = m.id)", {}),
+    "anything": selection.EVERYTHING,
+    "a format": selection.Selection(selection.CONTENT_JOIN, ' AND c."format" IS :format', {}),
+    "unmarked ones": selection.Selection("", " AND NOT EXISTS (SELECT 1 FROM mark WHERE message = m.id)", {}),
 }
 
 
@@ -133,31 +143,31 @@ def test_the_search_steps_through_the_index_and_merges(
     of: str, choice: str, heads: tuple[int, ...], connection: apsw.Connection
 ) -> None:
     text = {"available": shelf.AVAILABLE, "held": shelf.HELD}[of]
-    steps = plan(connection, shelf.ordered(text, CHOICES[choice], heads))
+    steps = plan(connection, selection.ordered(text, CHOICES[choice], heads))
     assert complaints("", steps) == []
     index = {"available": "message_place", "held": "message_held"}[of]
     assert sum(index in step for step in steps) == len(heads), "one step into the index for each kind of head"
 
 
-AT_LEVEL = shelf.Selection("", ' AND m."priority" IS :priority', {}).such(" AND m.rank <= :level", level=0)
-ONE = shelf.Selection("", f" AND {shelf.UID_CONDITION}", {}, one=True)
+AT_LEVEL = selection.Selection("", ' AND m."priority" IS :priority', {}).such(" AND m.rank <= :level", level=0)
+ONE = selection.Selection("", f" AND {selection.UID_CONDITION}", {}, one=True)
 
 
 @pytest.mark.parametrize("heads", [(0, 1, 2), (1, 2), (2,)], ids=str)
 def test_a_match_on_priority_steps_to_its_level_and_ends_behind_it(
     heads: tuple[int, ...], connection: apsw.Connection
 ) -> None:
-    steps = plan(connection, shelf.ordered(shelf.AVAILABLE, AT_LEVEL, heads))
+    steps = plan(connection, selection.ordered(shelf.AVAILABLE, AT_LEVEL, heads))
     assert complaints("", steps) == []
     bounds = "message_place (queue=? AND head=? AND (rank,number,ordinal)>(?,?,?) AND rank<?)"
     assert sum(bounds in step for step in steps) == len(heads)
-    (step,) = plan(connection, shelf.ordered(shelf.BY_OWN_PRIORITY, shelf.EVERYTHING))
+    (step,) = plan(connection, selection.ordered(shelf.BY_OWN_PRIORITY, selection.EVERYTHING))
     assert "message_own_priority (queue=? AND priority=? AND (rank,number,ordinal)>(?,?,?))" in step
 
 
-@pytest.mark.parametrize("such", [shelf.OPEN, shelf.HELD_BY])
+@pytest.mark.parametrize("such", [selection.OPEN, selection.HELD_BY])
 def test_a_match_on_a_unique_id_is_a_step_whoever_holds_the_message(such: str, connection: apsw.Connection) -> None:
-    steps = plan(connection, shelf.ordered(shelf.BY_UID, ONE.such(such)))
+    steps = plan(connection, selection.ordered(shelf.BY_UID, ONE.such(such)))
     assert complaints("", steps) == []
     searches = [step for step in steps if step.startswith("SEARCH")]
     assert ["PRIMARY KEY" in searches[0], "message_uid" in searches[1], len(searches)] == [True, True, 2]

@@ -109,3 +109,24 @@ def release(run: Run, queue: str, application: str, yes: bool) -> None:
         {"queue": queue, "application": application, "released": released},
         f"returned {count(released, 'message')} to {queue}",
     )
+
+
+@claim.command("leave", example="inorder claim leave ORDERS drain --yes --store orders.db")
+@QUEUE
+@APPLICATION
+@says_yes
+@takes_store
+def leave(run: Run, queue: str, application: str, yes: bool) -> None:
+    """Take an application that has stopped for good out of the group that it is inside.
+
+    An application that claims groups in parts keeps strict readers in logical order waiting at a group that it has not
+    finished. Afterwards they go on; the rest of the group stays on the queue.
+    """
+    with run.opened() as qm:
+        rest = "What is left of its group is then read by group id and sequence number only."
+        run.output.confirm(f"Take {application} out of the group that it is inside on {queue}? {rest}", yes=yes)
+        was_inside = qm.leave_claimed_group(queue, application)
+    text = (
+        f"{application} has left its group on {queue}" if was_inside else f"{application} is inside no group on {queue}"
+    )
+    run.output.tell({"queue": queue, "application": application, "left": was_inside}, text)

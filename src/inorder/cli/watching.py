@@ -16,8 +16,8 @@ from rich.live import Live
 from rich.text import Text
 
 from .. import QueueManager
-from ..handle import pending_text
 from ..operating import QueueView, Wait
+from ..rules.ordering import pending_text
 from .output import plain, span, table, when
 from .running import Command, Run, local_name, queue_names, takes_store
 

@@ -38,6 +38,17 @@ from . import policy
 # --- where a handle stands ---------------------------------------------------------------------------------
 
 
+class Numbers(NamedTuple):
+    """What identifies a message within its group."""
+
+    group_id: bytes
+    sequence_number: int
+    offset: int
+
+
+UNGROUPED = Numbers(NO_ID, 1, 0)
+
+
 class GroupState(NamedTuple):
     """Where a handle stands in a group and a logical message, for one kind of call (R2.6, R3.29)."""
 
@@ -143,17 +154,6 @@ def _every_case() -> Mapping[tuple[bool, ...], PutRow]:
 
 
 _PUT_CASES = _every_case()
-
-
-class Numbers(NamedTuple):
-    """What identifies a message within its group."""
-
-    group_id: bytes
-    sequence_number: int
-    offset: int
-
-
-UNGROUPED = Numbers(NO_ID, 1, 0)
 
 
 def number_put(state: GroupState, message: Message, *, logical: bool, new_id: Callable[[], bytes]) -> Numbers:
@@ -278,6 +278,13 @@ class Wanted(NamedTuple):
 ANYTHING = Wanted()
 
 
+def next_member(state: GroupState) -> Numbers | None:
+    """What a reader inside a group or message in segments goes on with (G2 to G4); None: it is inside none."""
+    if state.message_open:
+        return Numbers(state.group_id, state.sequence_number, state.offset + state.length)
+    return Numbers(state.group_id, state.sequence_number + 1, 0) if state.group_open else None
+
+
 def wanted(state: GroupState, options: GetOptions) -> Wanted:
     """What the call looks for, from where its handle stands (G1 to G5, R3.21 to R3.23, R3.49, R3.50).
 
@@ -288,16 +295,13 @@ def wanted(state: GroupState, options: GetOptions) -> Wanted:
         if not (options.match or options.complete or options.all_segments or options.all_messages):
             return ANYTHING
         return Wanted(match=options.match, needs=_needs(options), joins=options.complete)  # G5
-    if not (state.group_open or state.message_open):
+    numbers = next_member(state)
+    if numbers is None:
         _must_agree(options.match, sequence_number=1, offset=0)
         choice = options.match.without("sequence_number", "offset")
         return Wanted(heads=True, match=choice, needs=_needs(options), joins=options.complete)  # G1
-    if state.message_open:
-        row_g2_g4 = Numbers(state.group_id, state.sequence_number, state.offset + state.length)
-        return _member(row_g2_g4, options, needs="nothing")
-    row_g3 = Numbers(state.group_id, state.sequence_number + 1, 0)
-    whole = options.complete or options.all_segments
-    return _member(row_g3, options, needs="segments" if whole else "nothing")
+    whole = not state.message_open and (options.complete or options.all_segments)
+    return _member(numbers, options, needs="segments" if whole else "nothing")  # G2 to G4
 
 
 def _needs(options: GetOptions) -> Needs:

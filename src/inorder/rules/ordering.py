@@ -156,6 +156,21 @@ class Pending(NamedTuple):
     own: bool = False
 
 
+PENDING_TEXTS = {
+    Kind.IN: "a put that is not committed",
+    Kind.IN_DOUBT: "a prepared unit that is not settled",
+    Kind.OUT: "a message or group that a reader holds",
+    Kind.LOCKED: "a browsed and locked message",
+    Kind.DELAYED: "a delayed message",
+    Kind.GROUP_INCOMPLETE: "a group that is not all there",
+}
+
+
+def pending_text(pending: Pending) -> str:
+    """What holds a strict reader back, in words (B-29)."""
+    return f"{PENDING_TEXTS[pending.kind]}{f', by {pending.by}' if pending.by else ''}"
+
+
 @dataclass(frozen=True, slots=True)
 class Standing(Generic[P]):
     """One message that matches a strict call: where it stands, what it is, and whether it is pending."""

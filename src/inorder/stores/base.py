@@ -46,12 +46,14 @@ class Opened(NamedTuple):
         handle: its id.
         name: the queue as opened; a model gives a new one.
         queue: the local queue that this is or stands for: the one whose changes matter.
+        incarnation: names that queue since it was created: a browse token of another one is not taken (B-41).
     """
 
     handle: int
     name: str
     queue: str
     options: OpenOptions
+    incarnation: int
 
 
 class PutRequest(NamedTuple):
@@ -326,6 +328,10 @@ class Store(ClaimVerbs, StagingVerbs, OperatorVerbs, Protocol):
         """Frees the handle's browse lock; whether there was one (R3.71)."""
         ...
 
+    def leave_group(self, handle: int) -> None:
+        """The handle is inside no group that it gets any more (B-45); what units hold of one they go on holding."""
+        ...
+
     # --- confirmed calls; confirm ids and lock ids live per queue (A-15)
 
     def browse_and_lock(self, request: LockRequest) -> Locked:
@@ -368,10 +374,6 @@ class Store(ClaimVerbs, StagingVerbs, OperatorVerbs, Protocol):
 
     def order_view(self, queue: str) -> OrderView:
         """What is pending on a queue, and who waits (B-33)."""
-        ...
-
-    def incarnation(self, handle: int) -> int:
-        """Names the handle's queue since it was created: a browse token of another queue is not taken (B-41)."""
         ...
 
     def end_wait(self, owner: int) -> None:

@@ -332,6 +332,19 @@ def release_claims(book: Book[Q, U], application: str) -> int:
     return released
 
 
+def leave_claimed_group(verb: Transaction[Q, U], book: Book[Q, U], application: str) -> bool:
+    """Ends an application's being inside a group: `ClaimVerbs.leave_claimed_group`."""
+    account = known_account(book, application)
+    states = [account.state] if account.open is None else [account.state, account.open.state]
+    account.epoch += 1
+    account.state = NOTHING_OPEN
+    if account.open is not None:
+        account.open.state = NOTHING_OPEN
+    verb.leave_all(book.queue, application)
+    book.keep(account)
+    return any(state.group_open or state.message_open for state in states)
+
+
 def shown(account: Account[U]) -> Claim | None:
     """The open claim, for callers."""
     one = account.open

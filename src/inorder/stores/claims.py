@@ -218,6 +218,15 @@ class ClaimVerbs(Protocol):
         """
         ...
 
+    def leave_claimed_group(self, queue: str, application: str) -> bool:
+        """An application that has stopped for good is inside no group any more (B-45); whoever runs it is fenced.
+
+        Returns: whether it was inside one.
+
+        Raises: UnknownQueue 2085; NotFound, it never claimed anything there.
+        """
+        ...
+
     def release_claims(self, queue: str, application: str) -> int:
         """Returns the messages of the open claim to their places; of how many. A reader that still runs is fenced.
 

@@ -72,7 +72,7 @@ class Putting(Generic[Q, U]):
             event = Event.PUT_HELD if held else Event.PUT
         answer, to = step(earlier.state, event)
         if answer is Answer.DUPLICATE:
-            self.verb.touch(self.queue).duplicates.append(plans[0].arriving[0])
+            self.verb.refuse(self.queue, plans[0].arriving[0])
             name = self.queue.attributes.name
             raise DuplicateMessage(f"{options.uid} is on {name} already; a repeat says resend", uid=options.uid)
         if to is not None and earlier.unit is not None and earlier.unit.kind != "confirm":

@@ -15,7 +15,7 @@ from ..rules.grouping import GroupState, Wanted, is_head, wanted
 from ..rules.lifecycle import Event, State
 from ..rules.ordering import UNSET, Cursor, Decision, Pending, blocks_itself, read_order
 from .base import GetOutcome, GetRequest
-from .rows import Entered, Locker, Reader, Row, as_got, available, lock_presented
+from .rows import Entered, Reader, Row, as_got, available, lock_presented
 from .shelf import Handle, Q, Transaction, U
 
 
@@ -89,8 +89,7 @@ class Reading(Generic[Q, U]):
                 self.reader = self._reader()  # the call's own unit may have begun with its first message
                 found = self._find(state, cursor)
                 verdict = self._judge(state, found)
-                if verdict is not None and verdict.takes:
-                    cursor = self._do(cursor, found, verdict)
+                unit = self._unit(verdict)
             except InorderError:
                 if messages and not request.one_group:
                     break  # the next call meets it first, and raises it
@@ -100,6 +99,7 @@ class Reading(Generic[Q, U]):
             messages.append(self._told(verdict.message, found))
             if not verdict.takes:
                 break
+            cursor = self._do(cursor, found, verdict, unit)
             if verdict.in_unit and outcome.before_unit is None:
                 outcome = outcome._replace(before_unit=state)
             state = verdict.state
@@ -226,18 +226,20 @@ class Reading(Generic[Q, U]):
 
     # --- do
 
-    def _do(self, cursor: Cursor, found: Found, verdict: Verdict) -> Cursor:
+    def _do(self, cursor: Cursor, found: Found, verdict: Verdict, unit: U | None) -> Cursor:
         rows = found.rows[: verdict.takes]
         if self.request.options.browse:
             return self._browse(rows, cursor, heads=found.wanted.heads)
-        unit = self._unit(in_unit=verdict.in_unit)
         for row in rows:
             self._take(row, unit)
         self._note_group(found.rows[0], verdict.state, unit, logical=self.request.options.logical)
         return cursor
 
-    def _unit(self, *, in_unit: bool) -> U | None:
-        if in_unit:
+    def _unit(self, verdict: Verdict | None) -> U | None:
+        """What comes to hold the message. Raises: UnitTooLarge 2024."""
+        if verdict is None or not verdict.takes or self.request.options.browse:
+            return None
+        if verdict.in_unit:
             return self.verb.enlist(self.handle.connection, 1, self.manager.max_uncommitted)
         if self.request.options.confirm_id:
             return self.verb.confirm_unit(self.handle, self.queue, self.request.options.confirm_id)
@@ -280,9 +282,7 @@ class Reading(Generic[Q, U]):
             rows = [row for row in (queue.row(row.number) for row in rows) if row is not None]
         for row in rows:
             if options.lock and row.state is State.UNLOCKED:
-                connection = handle.connection
-                self.verb.lock(queue, row, Locker(handle.id, connection.id, connection.program.name, self.verb.now))
-                handle.locked.append(row)
+                self.verb.lock_for(handle, queue, row)
             if options.mark_handle:
                 self.verb.mark(queue, row, handle=handle.id)
             if options.unmark_handle:

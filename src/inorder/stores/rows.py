@@ -45,7 +45,7 @@ class HeldUnit:
 ReaderId = int | str  # a handle by its number, an application that claims by its name
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class Entered:
     """A group, or a message in segments, that a reader has entered and not finished (B-45).
 

@@ -77,6 +77,11 @@ class Told:
     duplicates: list[Message] = field(default_factory=list)
     discarded: int = 0
 
+    def copy(self) -> Told:
+        """The same as it is now."""
+        put, visible, expired, duplicates = map(list, (self.put, self.visible, self.expired, self.duplicates))
+        return Told(put, visible, expired, duplicates, self.discarded)
+
     def change(self, queue: str) -> Change:
         return Change(queue, self.put, self.visible, self.expired, self.duplicates, self.discarded)
 
@@ -258,14 +263,21 @@ Q = TypeVar("Q", bound=Shelf)
 
 
 class Transaction(ABC, Generic[Q, U]):
-    """What one verb does. A row's state changes by an event and the life-cycle table, or because the row goes with
-    its queue or at a restart; nothing else changes it."""
+    """What one verb does: all of it, or nothing if it fails.
+
+    A row's state changes by an event and the life-cycle table, or because the row goes with its queue or at a restart;
+    nothing else changes it.
+    """
 
     now: float
 
     @abstractmethod
     def touch(self, queue: Q) -> Told:
         """Those who wait on the queue, and observers, are told when the transaction is over; of what, is added."""
+
+    @abstractmethod
+    def refuse(self, queue: Q, message: Message) -> None:
+        """The verb is about to fail for a message whose unique id is on the queue: observers are told all the same."""
 
     @abstractmethod
     def arrive(self, queue: Q, messages: Sequence[Message], unit: U | None) -> None:
@@ -284,13 +296,19 @@ class Transaction(ABC, Generic[Q, U]):
     def lock(self, queue: Q, row: Row, by: Locker | HeldLock) -> None:
         """A browse locks the row, for its handle or under a lock id."""
 
+    def lock_for(self, handle: Handle[U], queue: Q, row: Row) -> None:
+        """A browse of the handle locks the row (R3.69)."""
+        connection = handle.connection
+        self.lock(queue, row, Locker(handle.id, connection.id, connection.program.name, self.now))
+        handle.locked.append(row)
+
     @abstractmethod
     def lock_unit(self, handle: Handle[U], queue: Q, lease: float | None) -> tuple[U, int]:
         """A new lock id on the queue, for so many seconds, and what holds the rows under it (A-12, A-19)."""
 
     @abstractmethod
-    def end_leases(self, queue: Q) -> None:
-        """Lock ids whose lease is over end (A-19)."""
+    def end_leases(self, queue: Q) -> int:
+        """Lock ids whose lease is over end; how many (A-19)."""
 
     @abstractmethod
     def release(self, handle: Handle[U], queue: Q) -> bool:
@@ -337,6 +355,10 @@ class Transaction(ABC, Generic[Q, U]):
     @abstractmethod
     def leave(self, queue: Q, reader: ReaderId, unit: U | None, *, but: bytes | None = None) -> None:
         """The reader is inside no group any more, or none but one; in a unit, when that is committed."""
+
+    @abstractmethod
+    def leave_all(self, queue: Q, reader: ReaderId) -> None:
+        """The reader is inside no group any more, whatever becomes of units in which it entered or left some."""
 
     @abstractmethod
     def back_out_of_groups(self, queue: Q, unit: HeldUnit) -> None:

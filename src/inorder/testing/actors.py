@@ -402,6 +402,10 @@ class Actor:
             raise ValueError(f"this handle of {name} is not open")
         return Outcome("ok", facts={"warning": _warning(self._handles.pop((handle, name)).close())})
 
+    def _leave_group(self, handle: str, step: Step) -> Outcome:
+        self._queue(handle, step, FOR_BROWSE).leave_group()
+        return Outcome("ok")
+
     def _unlock(self, handle: str, step: Step) -> Outcome:
         queue = self._queue(handle, step, FOR_BROWSE)
         if not step.names:

@@ -9,7 +9,11 @@ An actor is a connection, made at its first step; `A.2` is a second handle of co
 operator. A word is a flag or `key=value`. What each verb takes is the tables ACTOR_VERBS and OPERATOR_VERBS below, what
 an outcome may say is OUTCOMES; a word that is in neither is refused with its line.
 
-The language is told in full in docs/spec/scenarios.md. Beyond that page, for claims, surveys and staged rows (`bulk`):
+The language is told in full in docs/spec/scenarios.md. Beyond that page:
+
+    A leave-group                       -> ok             the handle is inside no group any more that it gets
+
+and for claims, surveys and staged rows (`bulk`):
 
     A begin-claims [app=NAME]           -> ok settled=N horizon=$h   a start; without app= of `app`
     A claim N [most= bytes= horizon=]   -> [m1 m2] claim=K, or none  claims up to N are done; the next one's messages.
@@ -19,6 +23,7 @@ The language is told in full in docs/spec/scenarios.md. Beyond that page, for cl
     A settle-claims N                   -> M              confirms up to N; how many messages went
     qm finish-claims NAME N             -> M              the same for a reader that has stopped
     qm release-claims NAME              -> M              the open claim's messages return
+    qm leave-claimed-group NAME         -> ok             its application is inside no group any more
     A survey first|next [most= bytes= slices=]  -> [m1 m2]   what a browse would show, and next what comes behind it
     A stage NAME BODY [priority= group-key= order-key= lasts=SECONDS]  -> ok   one row under a name
     A settle-staging BATCH NAME...      -> N, or ignored  puts the rows; ignored: that batch was put before
@@ -80,6 +85,7 @@ ACTOR_VERBS: Mapping[str, Verb] = {
     "crash": _verb(keys=""),
     "close": _verb(),
     "unlock": _verb((0, 1), keys="on lock"),
+    "leave-group": _verb(keys="on"),
     "token": _verb(),
     "confirm-put": _verb((1, 1), keys="on confirm"),
     "confirm-get": _verb((1, 1), keys="on confirm"),
@@ -106,6 +112,7 @@ OPERATOR_VERBS: Mapping[str, Verb] = {
     "settle": _verb((2, 2), keys=""),
     "finish-claims": _verb((2, 2)),
     "release-claims": _verb((1, 1)),
+    "leave-claimed-group": _verb((1, 1)),
     "set": _verb(keys="max-uncommitted"),
 }
 

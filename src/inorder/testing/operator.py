@@ -61,6 +61,8 @@ def _operate(manager: QueueManager, table: Table, step: Step, attributes: dict[s
     elif step.verb == "release-claims":
         released = manager.release_claims(table.queue(step.keys.get("on")), step.names[0])
         return Outcome("number", str(released))
+    elif step.verb == "leave-claimed-group":
+        manager.leave_claimed_group(table.queue(step.keys.get("on")), step.names[0])
     elif step.verb == "set":
         manager.alter_manager(max_uncommitted=number(step.keys["max-uncommitted"]))
     elif step.verb == "depth":

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from itertools import chain
 
 from ...attributes import ManagerAttributes, QueueAttributes
@@ -43,10 +44,11 @@ class MemoryBook(Book[MemoryQueue, MemoryUnit]):
         self.verb, self.queue = verb, queue
 
     def account(self, application: str) -> Account[MemoryUnit] | None:
-        return self.queue.accounts.get(application)
+        kept = self.queue.accounts.get(application)
+        return None if kept is None else _copy(kept)
 
     def keep(self, account: Account[MemoryUnit]) -> None:
-        self.queue.accounts[account.application] = account
+        self.queue.accounts[account.application] = _copy(account)
 
     def begin(self, account: Account[MemoryUnit], number: int) -> MemoryUnit:
         return MemoryUnit(account.program, self.verb.now, "claim", f"{account.application}#{number}")
@@ -72,6 +74,10 @@ class MemoryBook(Book[MemoryQueue, MemoryUnit]):
         rows = claimed[first - 1 : last]
         count = claiming.page_end((row.message.length for row in rows), PAGE_ROWS, PAGE_BYTES)
         return [_bulk(row, claimed, row.claimed, unit.started_at) for row in rows[:count]]
+
+
+def _copy(account: Account[MemoryUnit]) -> Account[MemoryUnit]:
+    return replace(account, open=None if account.open is None else replace(account.open))
 
 
 def _claimed(unit: MemoryUnit) -> list[Row]:
@@ -160,6 +166,10 @@ class MemoryClaims(ABC):
     def release_claims(self, queue: str, application: str) -> int:
         with self._verb() as verb:
             return claiming.release_claims(self._book_of(verb, queue), application)
+
+    def leave_claimed_group(self, queue: str, application: str) -> bool:
+        with self._verb() as verb:
+            return claiming.leave_claimed_group(verb, self._book_of(verb, queue), application)
 
     def _book_of(self, verb: MemoryTransaction, queue: str) -> MemoryBook:
         return MemoryBook(verb, self._handles.queues[self._handles.resolve(queue).name])

@@ -14,9 +14,10 @@ from ...rules.ordering import Pending
 from ...rules.puts import Program
 from ..base import Opened
 from ..catalog import Catalog, Contents, Open
-from ..rows import GOT
+from ..rows import GOT, Row
 from ..shelf import Connection, Handle
 from .queue import MemoryQueue, MemoryUnit
+from .undo import Undoable, UndoDict, UndoList
 
 
 class Waits(NamedTuple):
@@ -34,7 +35,7 @@ class Waits(NamedTuple):
 
 
 @dataclass(slots=True, eq=False)
-class MemoryConnection(Connection[MemoryUnit]):
+class MemoryConnection(Undoable, Connection[MemoryUnit]):
     """A connection, with its handles.
 
     Attributes:
@@ -42,17 +43,18 @@ class MemoryConnection(Connection[MemoryUnit]):
     """
 
     waits: Waits | None = None
-    by_id: dict[int, MemoryHandle] = field(default_factory=dict)
+    by_id: dict[int, MemoryHandle] = field(default_factory=UndoDict)
 
     def handles(self) -> list[MemoryHandle]:
         return list(self.by_id.values())
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
-class MemoryHandle(Handle[MemoryUnit]):
+class MemoryHandle(Undoable, Handle[MemoryUnit]):
     """An open queue, and the queue itself."""
 
     queue: MemoryQueue
+    locked: list[Row] = field(default_factory=UndoList)
 
     def check_alive(self) -> None:
         """Raises QueueDeleted 2052 if the queue went away under the handle."""
@@ -60,14 +62,14 @@ class MemoryHandle(Handle[MemoryUnit]):
             raise QueueDeleted(f"{self.queue.attributes.name} has been deleted", queue=self.name)
 
 
-class Handles(Catalog):
+class Handles(Undoable, Catalog):
     """Everything that is defined and open; not the messages."""
 
     def __init__(self, numbers: Iterator[int], now: Callable[[], float]) -> None:
-        self.queues: dict[str, MemoryQueue] = {}
-        self.other_definitions: dict[str, QueueAttributes] = {}  # aliases and models
-        self.connections: dict[int, MemoryConnection] = {}
-        self._open: dict[int, tuple[MemoryConnection, MemoryHandle]] = {}
+        self.queues: dict[str, MemoryQueue] = UndoDict()
+        self.other_definitions: dict[str, QueueAttributes] = UndoDict()  # aliases and models
+        self.connections: dict[int, MemoryConnection] = UndoDict()
+        self._open: dict[int, tuple[MemoryConnection, MemoryHandle]] = UndoDict()
         self._numbers = numbers
         self._now = now
 
@@ -159,14 +161,14 @@ class Handles(Catalog):
         )
         connection.by_id[handle.id] = handle
         self._open[handle.id] = connection, handle
-        return Opened(handle.id, found.name, found.queue, options)
+        return Opened(handle.id, found.name, found.queue, options, handle.queue.incarnation)
 
     def extend(self, handle: MemoryHandle, options: OpenOptions) -> Opened:
         handle.check_alive()
         if options.input and not handle.options.input:
             handle.exclusive = self.is_exclusive(handle.queue.attributes, options, handle.id)
         handle.options = options
-        return Opened(handle.id, handle.name, handle.queue.attributes.name, options)
+        return Opened(handle.id, handle.name, handle.queue.attributes.name, options, handle.queue.incarnation)
 
     def close(self, handle: MemoryHandle) -> None:
         connection, _ = self._open.pop(handle.id)

@@ -11,7 +11,8 @@ import itertools
 import math
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Literal
 
 from ...attributes import QueueAttributes
 from ...message import NO_ID, Message, Place, UniqueId
@@ -25,6 +26,7 @@ from ..rows import (
     Entered,
     HeldUnit,
     Reader,
+    ReaderId,
     Row,
     available,
     first_of_places,
@@ -35,10 +37,17 @@ from ..rows import (
     numbers,
 )
 from ..shelf import Shelf
+from .undo import Undoable, UndoDict, UndoIndex, UndoList
+
+
+class MemoryRow(Undoable, Row):
+    """A row of the memory store."""
+
+    __slots__ = ()
 
 
 @dataclass(slots=True, eq=False)
-class MemoryUnit(HeldUnit):
+class MemoryUnit(Undoable, HeldUnit):
     """A unit, and the rows that it holds now, in the order in which it came to hold them.
 
     Attributes:
@@ -46,7 +55,7 @@ class MemoryUnit(HeldUnit):
         lease_ends_at: of a lock id with a lease: when it is over (A-19).
     """
 
-    rows: dict[int, tuple[MemoryQueue, Row]] = field(default_factory=dict)
+    rows: dict[int, tuple[MemoryQueue, Row]] = field(default_factory=UndoDict)
     born: int = field(default_factory=itertools.count().__next__)
     lease_ends_at: float | None = None
 
@@ -63,7 +72,7 @@ def _place(row: Row) -> Place:
     return row.place
 
 
-class MemoryQueue(Shelf):
+class MemoryQueue(Undoable, Shelf):
     """A local queue: its attributes, its counter, its rows."""
 
     def __init__(self, attributes: QueueAttributes, now: float, incarnation: int) -> None:
@@ -74,15 +83,15 @@ class MemoryQueue(Shelf):
         self.counter = 0  # the number given last; it never goes back (B-2)
         self.arrived = 0  # messages ever put here
         self.away = 0  # rows got under a unit: they left the depth at the get (R4.6)
-        self.confirms: dict[int, MemoryUnit] = {}
-        self.locks: dict[int, MemoryUnit] = {}
-        self.accounts: dict[str, Account[MemoryUnit]] = {}
+        self.confirms: dict[int, MemoryUnit] = UndoDict()
+        self.locks: dict[int, MemoryUnit] = UndoDict()
+        self.accounts: dict[str, Account[MemoryUnit]] = UndoDict()
         self.entered: list[Entered] = []
-        self._by_uid: dict[UniqueId, Row] = {}
-        self._by_number: dict[int, Row] = {}
-        self._placed: list[Row] = []
-        self._unplaced: list[Row] = []
-        self._groups: dict[bytes, list[Row]] = {}
+        self._by_uid: dict[UniqueId, Row] = UndoIndex()
+        self._by_number: dict[int, Row] = UndoIndex()
+        self._placed: list[Row] = UndoList()
+        self._unplaced: list[Row] = UndoList()
+        self._groups: dict[bytes, list[Row]] = UndoIndex()
         self._expiring = 0
 
     # --- rows in and out
@@ -99,7 +108,7 @@ class MemoryQueue(Shelf):
         else:
             self._unplaced.append(row)
         if row.message.group_id != NO_ID:
-            self._groups.setdefault(row.message.group_id, []).append(row)
+            self._groups.setdefault(row.message.group_id, UndoList()).append(row)
         if row.message.uid is not None:
             self._by_uid[row.message.uid] = row
         self._by_number[row.number] = row
@@ -186,27 +195,42 @@ class MemoryQueue(Shelf):
     def end_group(self, message: Message) -> None:
         """The message has gone for good: if it is the last of its group nobody is inside that any more."""
         if is_end(message):
-            for one in self.entered:
-                if one.head.group_id == message.group_id:
-                    one.reader = None
+            ended = message.group_id
+            self.entered = [replace(one, reader=None) if one.head.group_id == ended else one for one in self.entered]
 
-    def settle_entries(self, unit: HeldUnit, outcome: Outcome) -> None:
-        """What the unit has done to the groups that readers are inside counts, or is taken back."""
+    def leave(self, reader: ReaderId, unit: HeldUnit | None, *, but: bytes | None) -> None:
+        """The reader is inside no group but one; in a unit, when that is committed."""
+        stays = None if unit is None else reader
+        self.entered = [
+            replace(one, left_in=unit, reader=stays)
+            if one.reader == reader and one.left_in is None and one.head.group_id != but
+            else one
+            for one in self.entered
+        ]
+
+    def leave_all(self, reader: ReaderId) -> bool:
+        """The reader is inside no group any more; whether it was."""
+        was_inside = any(one.reader == reader for one in self.entered)
+        self.entered = [replace(one, reader=None) if one.reader == reader else one for one in self.entered]
+        return was_inside
+
+    def settle_entries(self, unit: HeldUnit, outcome: Outcome | Literal["prepare"]) -> None:
+        """What the unit has done to the groups that readers are inside counts, or is taken back.
+
+        To prepare it is a commit for handles: who has entered in it is inside, and who has left stays away if it is
+        backed out; but the groups stay theirs until then (R5.10, B-19).
+        """
         if outcome == "back_out":
             self.entered = [one for one in self.entered if one.entered_in is not unit]
+        settled = []
         for one in self.entered:
-            if one.left_in is unit:
-                one.left_in = None
-                if outcome == "commit":
-                    one.reader = None
-            if one.entered_in is unit:
-                one.entered_in = None
-
-    def keep_entries(self, unit: HeldUnit) -> None:
-        """The unit is prepared: for handles that is a commit, so who has entered in it is inside (R5.10, B-19)."""
-        for one in self.entered:
-            if one.entered_in is unit:
-                one.entered_in = None
+            entered_in = None if one.entered_in is unit else one.entered_in
+            if one.left_in is not unit or outcome == "prepare":
+                settled.append(replace(one, entered_in=entered_in))
+            else:
+                reader = None if outcome == "commit" else one.reader
+                settled.append(replace(one, entered_in=entered_in, left_in=None, reader=reader))
+        self.entered = settled
 
     def forget_entries(self) -> None:
         """Where nobody is inside and no unit holds a member the group holds nobody back."""
@@ -228,7 +252,7 @@ class MemoryQueue(Shelf):
         """Nothing holds the row under its unit any more; a confirm id that holds nothing is forgotten."""
         unit, row.unit, row.claimed = row.unit, None, 0
         if isinstance(unit, MemoryUnit) and unit.let_go(row) and unit.kind == "confirm":
-            self.confirms = {key: one for key, one in self.confirms.items() if one is not unit}
+            del self.confirms[int(unit.name)]
             self.settle_entries(unit, "commit")
 
     def unlock(self, row: Row) -> None:

@@ -10,12 +10,11 @@ from ...attributes import ManagerAttributes, QueueAttributes
 from ...errors import UnitExists
 from ...message import NO_ID, Message, Place, UniqueId
 from ...rules.lifecycle import Event
-from ...rules.ordering import Moment, draws_number, rank
+from ...rules.ordering import Moment, draws_number
 from ...rules.puts import NO_ACCOUNTING, Program, make_id
 from ...rules.staging import StagedMessage, check_numbers, check_room, grouped, lined_up
 from ..base import Unit
 from ..base_staging import LEDGER_BATCHES_MAX, STAGED_COLUMNS, LedgerKey, Settled, Staged, StageRequest
-from ..rows import NEVER, Row
 from ..staging import (
     KEYS,
     Batch,
@@ -30,11 +29,12 @@ from ..staging import (
 )
 from .handles import MemoryHandle
 from .queue import MemoryQueue
-from .transaction import MemoryTransaction
+from .transaction import MemoryTransaction, arriving
+from .undo import Undoable, UndoDict, UndoList
 
 
 @dataclass(slots=True, eq=False)
-class MemoryStaging:
+class MemoryStaging(Undoable):
     """What is staged under a name, for one queue."""
 
     name: str
@@ -43,7 +43,7 @@ class MemoryStaging:
     started_at: float
     expires_at: float
     given: int = 0
-    rows: list[StagedMessage] = field(default_factory=list)
+    rows: list[StagedMessage] = field(default_factory=UndoList)
 
     def as_seen(self) -> Unit:
         """As an operator sees it."""
@@ -60,24 +60,28 @@ class MemoryStaging:
         )
 
 
-class MemoryStagings:
+class MemoryStagings(Undoable):
     """All stagings of a store, and its ledger."""
 
     def __init__(self) -> None:
-        self._stagings: dict[str, MemoryStaging] = {}
-        self._ledgers: dict[MemoryQueue, dict[LedgerKey, float]] = {}
+        self._stagings: dict[str, MemoryStaging] = UndoDict()
+        self._ledgers: dict[MemoryQueue, dict[LedgerKey, float]] = UndoDict()
 
     def as_seen(self) -> list[Unit]:
         return [staging.as_seen() for staging in self._stagings.values()]
 
     def forget_queue(self, queue: MemoryQueue) -> None:
         """A queue goes, with what is staged for it and what was noted of it."""
-        self._stagings = {name: one for name, one in self._stagings.items() if one.queue is not queue}
+        self._drop(name for name, one in self._stagings.items() if one.queue is queue)
         self._ledgers.pop(queue, None)
+
+    def _drop(self, names: Iterable[str]) -> None:
+        for name in list(names):
+            del self._stagings[name]
 
     def undo_expired(self, now: float) -> None:
         """Drops what is staged for too long."""
-        self._stagings = {name: one for name, one in self._stagings.items() if one.expires_at > now}
+        self._drop(name for name, one in self._stagings.items() if one.expires_at <= now)
 
     def undo(self, names: Sequence[str]) -> int:
         for name in names:
@@ -142,7 +146,7 @@ class MemoryStagings:
     def _note(self, queue: MemoryQueue, key: LedgerKey, now: float) -> None:
         if not key.batch:
             return
-        ledger = self._ledgers.setdefault(queue, {})
+        ledger = self._ledgers.setdefault(queue, UndoDict())
         ledger[key] = now
         alike = [one for one in ledger if key.query and one[:2] == key[:2]]
         for old in alike[:-LEDGER_BATCHES_MAX]:
@@ -160,13 +164,7 @@ def put_all(verb: MemoryTransaction, queue: MemoryQueue, messages: Iterable[Mess
     number = None
     for ordinal, message in enumerate(messages):
         number = queue.draw_number() if own or number is None else number
-        row = Row(
-            message=message,
-            number=int.from_bytes(message.token, "big"),
-            rank=rank(queue.attributes, message),
-            expires_at=verb.now + (math.inf if message.expiry is None else message.expiry),
-            due_at=verb.now + message.delay if message.delay else NEVER,
-        )
+        row = arriving(queue, message, verb.now)
         row.place, row.placed = Place(row.rank, number, 0 if own else ordinal), True
         queue.add(row)
         verb.step(queue, row, Event.PUT)

@@ -7,7 +7,6 @@ stores must give the same answers; this one is to be read.
 
 from __future__ import annotations
 
-import itertools
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -70,9 +69,10 @@ from .operating import MemoryOperating
 from .queue import MemoryQueue, MemoryUnit
 from .staging import MemoryStagings, group_id_maker
 from .transaction import MemoryTransaction, as_seen, as_viewed, number_unit
+from .undo import Changes, Counter, Undoable, UndoDict
 
 
-class MemoryStore(MemoryOperating, MemoryClaims):
+class MemoryStore(Undoable, MemoryOperating, MemoryClaims):
     """A store in this process's memory; gone with the process.
 
     Args:
@@ -86,10 +86,10 @@ class MemoryStore(MemoryOperating, MemoryClaims):
         self.path = ":memory:"
         self.shared: object | None = None
         self.lock = VerbLock()
-        self._numbers = itertools.count(1)
+        self._numbers = Counter()
         self._handles = Handles(self._numbers, self.clock.now)
         self.teller = Teller()
-        self._prepared: dict[str, MemoryUnit] = {}
+        self._prepared: dict[str, MemoryUnit] = UndoDict()
         self._stagings = MemoryStagings()
         self._stopped = False
 
@@ -99,9 +99,13 @@ class MemoryStore(MemoryOperating, MemoryClaims):
             with self.lock:
                 if self._stopped and not though_stopped:
                     raise QueueManagerStopping(f"queue manager {self._manager.name} has been stopped")
-                verb = MemoryTransaction(self.clock.now(), self._numbers)
+                verb = MemoryTransaction(self.clock.now(), self._numbers, Changes())
                 try:
-                    yield verb
+                    with verb.undo:
+                        yield verb
+                except BaseException:
+                    verb.fail()
+                    raise
                 finally:
                     self._forget_entries(verb)
                     self._forget_edges(verb)
@@ -166,20 +170,13 @@ class MemoryStore(MemoryOperating, MemoryClaims):
         self._handles.close(handle)
         others = self._handles.on(handle.queue)
         co_op_is_left = any(other.options.co_op for other in others)
-        self._leave_groups(verb, handle)
+        verb.leave_all(handle.queue, handle.id)
         for row in handle.queue.all_rows():
             row.handle_marks.discard(handle.id)
             if not co_op_is_left:
                 row.co_op_marked_at = NEVER
         if handle.made_temporary_queue:
             self._vanish(verb, handle.queue)
-
-    def _leave_groups(self, verb: MemoryTransaction, handle: MemoryHandle) -> None:
-        """The handle is inside no group any more (B-45)."""
-        for one in handle.queue.entered:
-            if one.reader == handle.id:
-                one.reader = None
-                verb.touch(handle.queue)
 
     def _forget_entries(self, verb: MemoryTransaction) -> None:
         for queue in self._handles.queues.values():
@@ -379,11 +376,12 @@ class MemoryStore(MemoryOperating, MemoryClaims):
         return resolved
 
     def _tidied(self, verb: MemoryTransaction, handle: int) -> MemoryHandle:
-        """The handle, with what has expired on its queue discarded, and leases that are over ended."""
+        """The handle, with what has expired on its queue discarded and leases ended, which is a step of its own."""
         one = self._handles.handle(handle)
         one.check_alive()
-        verb.discard(one.queue)
-        verb.end_leases(one.queue)
+        if verb.discard(one.queue) + verb.end_leases(one.queue):
+            self._forget_entries(verb)
+            verb.keep()
         return one
 
     # --- strict reading
@@ -399,13 +397,6 @@ class MemoryStore(MemoryOperating, MemoryClaims):
             )
             return as_viewed(found, verb.now, waiting)
 
-    def incarnation(self, handle: int) -> int:
-        with self._verb():
-            one = self._handles.handle(handle)
-            one.check_alive()
-            self._handles.resolved(one.name, one.queue.attributes)
-            return one.queue.incarnation
-
     # --- browse locks
 
     def unlock(self, handle: int) -> bool:
@@ -413,6 +404,11 @@ class MemoryStore(MemoryOperating, MemoryClaims):
             one = self._handles.handle(handle)
             one.check_alive()
             return verb.release(one, one.queue)
+
+    def leave_group(self, handle: int) -> None:
+        with self._verb() as verb:
+            one = self._handles.handle(handle)
+            verb.leave_all(one.queue, one.id)
 
     # --- units of work
 
@@ -439,7 +435,7 @@ class MemoryStore(MemoryOperating, MemoryClaims):
             unit.name, unit.kind, unit.connection = name, "prepared", None
             number_unit(unit, Moment.PREPARE)
             for queue, _ in unit.rows.values():
-                queue.keep_entries(unit)
+                queue.settle_entries(unit, "prepare")
                 verb.touch(queue)
             self._prepared[name] = unit
 

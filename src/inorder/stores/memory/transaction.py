@@ -6,7 +6,7 @@ import itertools
 import math
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ...errors import UnitTooLarge
 from ...message import Message, Place
@@ -29,7 +29,8 @@ from ..rows import (
     pending_of,
 )
 from ..shelf import Connection, Handle, Told, Transaction
-from .queue import MemoryQueue, MemoryUnit
+from .queue import MemoryQueue, MemoryRow, MemoryUnit
+from .undo import Changes, UndoSet
 
 
 @dataclass(slots=True)
@@ -38,8 +39,10 @@ class MemoryTransaction(Transaction[MemoryQueue, MemoryUnit]):
 
     now: float
     numbers: Iterator[int]
+    undo: Changes
     touched: dict[str, Told] = field(default_factory=dict)
     waiter: int = 0  # the connection that is about to wait
+    _kept: dict[str, Told] = field(default_factory=dict)  # what is told also if the verb fails
 
     def touch(self, queue: MemoryQueue) -> Told:
         return self.touched.setdefault(queue.attributes.name, Told())
@@ -48,18 +51,24 @@ class MemoryTransaction(Transaction[MemoryQueue, MemoryUnit]):
         """What observers are told when it is over, by the names of the queues."""
         return [self.touched[queue].change(queue) for queue in sorted(self.touched)]
 
+    def keep(self) -> None:
+        """What was done so far is a step of its own: it stays if the verb fails."""
+        self._kept = {queue: told.copy() for queue, told in self.touched.items()}
+        self.undo.keep()
+
+    def fail(self) -> None:
+        """The verb has failed, and what it did is taken back."""
+        self.touched, self.waiter = self._kept, 0
+
+    def refuse(self, queue: MemoryQueue, message: Message) -> None:
+        self._kept.setdefault(queue.attributes.name, Told()).duplicates.append(message)
+
     def arrive(self, queue: MemoryQueue, messages: Sequence[Message], unit: MemoryUnit | None) -> None:
         for message in messages:
             self._arrive(queue, message, unit)
 
     def _arrive(self, queue: MemoryQueue, message: Message, unit: MemoryUnit | None) -> None:
-        row = Row(
-            message=message,
-            number=int.from_bytes(message.token, "big"),
-            rank=rank(queue.attributes, message),
-            expires_at=self.now + (math.inf if message.expiry is None else message.expiry),
-            due_at=self.now + message.delay if message.delay else NEVER,
-        )
+        row = arriving(queue, message, self.now)
         moment = Moment.COMMIT if unit is None else Moment.PUT
         if draws_number(queue.attributes.order, moment):
             row.place, row.placed = row.place._replace(rank=row.rank, number=queue.draw_number()), True
@@ -128,12 +137,14 @@ class MemoryTransaction(Transaction[MemoryQueue, MemoryUnit]):
         unit = MemoryUnit(handle.connection.program, self.now, "lock", str(lock_id), lease_ends_at=ends_at)
         return unit, lock_id
 
-    def end_leases(self, queue: MemoryQueue) -> None:
+    def end_leases(self, queue: MemoryQueue) -> int:
         """Lock ids whose lease is over end: what they lock is unlocked, and gets that were made go on (A-19)."""
-        for lock_id, unit in list(queue.locks.items()):
-            if unit.lease_ends_at is not None and unit.lease_ends_at <= self.now:
-                for row in queue.locked_under(lock_id):
-                    self.step(queue, row, Event.END_LEASE)
+        ends = ((lock_id, unit.lease_ends_at) for lock_id, unit in queue.locks.items())
+        over = [lock_id for lock_id, end in ends if end is not None and end <= self.now]
+        for lock_id in over:
+            for row in queue.locked_under(lock_id):
+                self.step(queue, row, Event.END_LEASE)
+        return len(over)
 
     def settle(self, unit: MemoryUnit, outcome: Outcome) -> None:
         """Confirms or backs out everything that the unit holds (R5.2, R5.3)."""
@@ -200,14 +211,14 @@ class MemoryTransaction(Transaction[MemoryQueue, MemoryUnit]):
         row.co_op_marked_at = NEVER
 
     def enter(self, queue: MemoryQueue, entered: Entered, unit: MemoryUnit | None) -> None:
-        entered.entered_in = unit
-        queue.entered.append(entered)
+        queue.entered = [*queue.entered, replace(entered, entered_in=unit)]
 
     def leave(self, queue: MemoryQueue, reader: ReaderId, unit: MemoryUnit | None, *, but: bytes | None = None) -> None:
-        for one in queue.entered:
-            if one.reader == reader and one.left_in is None and one.head.group_id != but:
-                one.left_in = unit
-                one.reader = None if unit is None else reader
+        queue.leave(reader, unit, but=but)
+
+    def leave_all(self, queue: MemoryQueue, reader: ReaderId) -> None:
+        if queue.leave_all(reader):
+            self.touch(queue)
 
     def back_out_of_groups(self, queue: MemoryQueue, unit: HeldUnit) -> None:
         queue.settle_entries(unit, "back_out")
@@ -239,6 +250,18 @@ class MemoryTransaction(Transaction[MemoryQueue, MemoryUnit]):
             self.remove(queue, row)
         else:
             row.forgotten = True
+
+
+def arriving(queue: MemoryQueue, message: Message, now: float) -> MemoryRow:
+    """The row of a message that comes to a queue, before it has a place."""
+    return MemoryRow(
+        message=message,
+        number=int.from_bytes(message.token, "big"),
+        rank=rank(queue.attributes, message),
+        expires_at=now + (math.inf if message.expiry is None else message.expiry),
+        due_at=now + message.delay if message.delay else NEVER,
+        handle_marks=UndoSet(),
+    )
 
 
 def count_away(queue: MemoryQueue, row: Row, by: int) -> None:

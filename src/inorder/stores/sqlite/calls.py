@@ -31,12 +31,8 @@ class Calls(Home):
         return Verb(self, writes=writes, though_stopped=though_stopped)
 
     def _queue(self, verb: SqliteTransaction, handle: SqliteHandle) -> SqliteQueue:
-        """The handle's queue, with what has expired discarded, leases that are over ended, and what is due readable."""
-        queue = verb.queue(handle.queue, handle.queue_name, handle.name)
-        verb.discard(queue)
-        verb.end_leases(queue)
-        verb.ripen(queue)
-        return queue
+        """The handle's queue, without what has expired, with leases ended that are over, and with what is due."""
+        return verb.tidy(handle.queue, handle.queue_name, handle.name)
 
     def _attributes(self, verb: SqliteTransaction, handle: SqliteHandle, queue: SqliteQueue) -> QueueAttributes:
         """The attributes that a call through this handle goes by."""

@@ -204,7 +204,7 @@ class SqliteBook(Book[SqliteQueue, SqliteUnit]):
 
     def place(self, row: Row, position: int) -> None:
         row.claimed = position
-        self.verb.execute(PLACE_IN_CLAIM, (position, row.number))
+        self.verb.change(PLACE_IN_CLAIM, (position, row.number))
 
     def spans(self, unit: SqliteUnit) -> Sequence[tuple[int, int]]:
         spans: list[tuple[int, int]] = self.verb.execute(SPANS, (unit.id,)).fetchall()
@@ -374,6 +374,10 @@ class SqliteClaims(Home, ABC):
     def release_claims(self, queue: str, application: str) -> int:
         with self.verb() as verb:
             return claiming.release_claims(self._book_of(verb, queue), application)
+
+    def leave_claimed_group(self, queue: str, application: str) -> bool:
+        with self.verb() as verb:
+            return claiming.leave_claimed_group(verb, self._book_of(verb, queue), application)
 
     def claims(self) -> Sequence[Claims]:
         with self.verb(writes=False) as verb:

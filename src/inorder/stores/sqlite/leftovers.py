@@ -7,12 +7,12 @@ contents of more are left, named in the table `leftover`, and whoever left them 
 from __future__ import annotations
 
 from .reach import Reach
-from .statements import statement
+from .statements import by_id, statement
 
-LEAVE_CONTENT = statement("leave content")
+LEAVE_CONTENT = by_id("leave content")
 SOME_LEFTOVERS = statement("some leftovers")
-REMOVE_CONTENT = statement("remove content")
-FORGET_LEFTOVERS = statement("forget leftovers")
+REMOVE_CONTENT = by_id("remove content")
+FORGET_LEFTOVERS = by_id("forget leftovers")
 
 STEP_CONTENTS = 1000
 STEP_BYTES = 16 << 20
@@ -25,14 +25,14 @@ def fits_one_step(contents: int, size: int) -> bool:
 
 def remove_some(reach: Reach) -> bool:
     """One step; whether there is more."""
-    step: list[tuple[int]] = []
+    step: list[int] = []
     removed = 0
     some = reach.execute(SOME_LEFTOVERS, (STEP_CONTENTS,)).fetchall()
     for number, size in some:
         removed += size
         if not fits_one_step(len(step) + 1, removed):
             break
-        step.append((number,))
-    reach.execute_many(REMOVE_CONTENT, step)
-    reach.execute_many(FORGET_LEFTOVERS, step)
+        step.append(number)
+    reach.execute_each(REMOVE_CONTENT, step)
+    reach.change_each(FORGET_LEFTOVERS, step)
     return len(step) == STEP_CONTENTS or len(step) < len(some)

@@ -15,7 +15,8 @@ from ..base_operating import CheckProgress, Lock, LookRequest, QueueView, Sight,
 from . import checking, looking, owners, views
 from .calls import Calls
 from .catalog import SqliteCatalog
-from .shelf import ALL_HEADS, SqliteQueue
+from .selection import ALL_HEADS
+from .shelf import SqliteQueue
 from .statements import statement
 from .transaction import SqliteTransaction
 

@@ -21,7 +21,7 @@ from .home import Home
 from .points import reached
 from .shelf import NARROW_COLUMNS, SqliteQueue
 from .staged import drop_staging
-from .statements import statement
+from .statements import by_id, statement
 from .transaction import SqliteTransaction
 from .units import unit_of
 from .verb import Verb
@@ -45,8 +45,6 @@ LOCKED_BY_HANDLE = statement("locked by handle", columns=NARROW_COLUMNS)
 CO_OPERATING = statement("co-operating")
 END_MARKS = statement("end marks")
 END_MARKS_FOR_ALL = statement("end marks for all")
-LEAVE_ALL = statement("leave all")
-QUEUES_ENTERED = statement("queues entered")
 END_WAIT = statement("end wait")
 END_EDGES = statement("end edges")
 LEAVE_CONTENTS_OF_QUEUE = statement("leave contents of queue")
@@ -63,8 +61,8 @@ UNDEFINE = statement("undefine")
 LOCAL_QUEUES = statement("local queues")
 NONPERSISTENT_OF_QUEUE = statement("nonpersistent of queue")
 FORGET_MESSAGE = statement("forget message")
-REMOVE = statement("remove")
-REMOVE_CONTENT = statement("remove content")
+REMOVE = by_id("remove")
+REMOVE_CONTENT = by_id("remove content")
 SKIP_RESERVED = statement("skip reserved")
 
 
@@ -127,12 +125,12 @@ def start(home: Home, verb: SqliteTransaction) -> None:
         verb.touch(queue)
         if queue.attributes.nonpersistent_class == "high":
             continue
-        for message, is_held in verb.execute(NONPERSISTENT_OF_QUEUE, (number,)).fetchall():
+        for message, state, is_held in verb.execute(NONPERSISTENT_OF_QUEUE, (number,)).fetchall():
             if is_held:
-                verb.execute(FORGET_MESSAGE, (message,))
+                verb.change(FORGET_MESSAGE, (message,))
             else:
-                verb.execute(REMOVE, (message,))
-                verb.execute(REMOVE_CONTENT, (message,))
+                verb.change_each(REMOVE, [message], state)
+                verb.execute_each(REMOVE_CONTENT, [message])
                 queue.count(-1)
     home.has_leftovers = True
 
@@ -234,7 +232,7 @@ def open_handle(
     )
     connection.by_id[handle.id] = home.handles[handle.id] = handle
     verb.restore.append(lambda: (connection.by_id.pop(handle.id), home.handles.pop(handle.id)))
-    return Opened(handle.id, found.name, found.queue, options)
+    return Opened(handle.id, found.name, found.queue, options, handle.queue)
 
 
 def extend_handle(verb: SqliteTransaction, handle: SqliteHandle, options: OpenOptions) -> Opened:
@@ -250,7 +248,7 @@ def extend_handle(verb: SqliteTransaction, handle: SqliteHandle, options: OpenOp
         handle.exclusive = SqliteCatalog(verb).is_exclusive(queue.attributes, options, handle.id)
     handle.options = options
     verb.execute(EXTEND_HANDLE, (options.input is not None, options.output, options.co_op, handle.exclusive, handle.id))
-    return Opened(handle.id, handle.name, handle.queue_name, options)
+    return Opened(handle.id, handle.name, handle.queue_name, options, handle.queue)
 
 
 def close_handle(home: Home, verb: SqliteTransaction, handle: SqliteHandle) -> None:
@@ -268,7 +266,6 @@ def _end_handle(home: Home, verb: SqliteTransaction, handle: int, number: int, *
         _end_holds(verb, handle, number)
         if made_temporary:
             vanish(home, verb, number)
-    verb.execute(LEAVE_ALL, (handle,))
     verb.execute(END_MARKS, (handle,))  # also on a queue that was deleted under the handle
     verb.execute(END_HANDLE, (handle,))
 
@@ -278,8 +275,7 @@ def _end_holds(verb: SqliteTransaction, handle: int, number: int) -> None:
     queue = verb.queue(number)
     for columns in verb.execute(LOCKED_BY_HANDLE, (handle,)).fetchall():
         verb.step(queue, queue.row_of(columns), Event.UNLOCK, lock=Lock.RIGHT)
-    for (entered,) in verb.execute(QUEUES_ENTERED, (handle,)).fetchall():
-        verb.touch(verb.queue(entered))
+    verb.leave_all(queue, handle)
     if next(verb.execute(CO_OPERATING, (number, handle)), None) is None:
         verb.execute(END_MARKS_FOR_ALL, (number,))
 

@@ -189,8 +189,8 @@ SELECT {columns}
 FROM message m CROSS JOIN content c ON c.id = m.id WHERE m.id = ?1 AND m.unit = ?2;
 
 -- name: hold
--- A plain get in a unit of work.
-UPDATE message SET state = ?2, unit = ?3, away = 1, co_op_marked_at = NULL WHERE id = ?1;
+-- Plain gets in a unit of work.
+UPDATE message SET state = ?3, unit = ?4, away = 1, co_op_marked_at = NULL WHERE id {which} AND state = ?2;
 
 -- ===== time
 
@@ -241,19 +241,19 @@ SELECT min(co_op_marked_at) FROM message WHERE queue = ? AND co_op_marked_at > ?
 UPDATE message SET
     state = ?, unit = ?, away = ?, locked_handle = ?, locked_at = ?, lock = ?, lock_confirm = ?, visible_at = ?,
     backouts = ?
-WHERE id = ?;
+WHERE id = ? AND state = ?;
 
 -- name: remove
--- A message leaves for good.
-DELETE FROM message WHERE id = ?;
+-- Messages leave for good.
+DELETE FROM message WHERE id {which} AND state = ?2;
 
 -- name: remove content
--- And its content with it, or in a step afterwards.
-DELETE FROM content WHERE id = ?;
+-- And their contents with them, or in a step afterwards.
+DELETE FROM content WHERE id {which};
 
 -- name: give place
 -- A single message is confirmed and gets its place now (A-26).
-UPDATE message SET number = ?, ordinal = ? WHERE id = ?;
+UPDATE message SET number = ?, ordinal = ? WHERE id = ? AND state = 1 AND number IS NULL;
 
 -- name: mark
 -- A handle's browse mark (R3.72); a second one is no other.
@@ -273,7 +273,7 @@ DELETE FROM mark WHERE message = ?;
 
 -- name: mark last
 -- The pieces put last become the last of their group while nobody sees them.
-UPDATE message SET flags = ? WHERE id = ?;
+UPDATE message SET flags = ? WHERE id = ? AND state = 1;
 
 -- name: put in unit
 -- The pieces of the logical message, or of some, that a handle's unit has put last.
@@ -385,8 +385,8 @@ WHERE m.unit = ? AND m.queue = ? AND m.state = 1 ORDER BY m.id;
 SELECT id FROM message INDEXED BY message_forgotten WHERE queue = ? AND forgotten AND state = 2;
 
 -- name: leave content
--- One content for later; of a unit see above.
-INSERT INTO leftover VALUES (?);
+-- Contents for later; of a unit see above.
+INSERT INTO leftover SELECT id FROM content WHERE id {which};
 
 -- name: some leftovers
 -- The length of a body is in front of it: none is read.
@@ -394,13 +394,13 @@ SELECT leftover.id, coalesce(length(c.body), 0) FROM leftover LEFT JOIN content 
 
 -- name: forget leftovers
 -- The step's contents are gone.
-DELETE FROM leftover WHERE id = ?;
+DELETE FROM leftover WHERE id {which};
 
 -- ===== groups that readers are inside (B-45)
 
 -- name: entered
 -- Groups that others are inside hold strict readers back.
-SELECT reader, entry FROM entered WHERE queue = ? ORDER BY id;
+SELECT reader, entry FROM entered WHERE queue = ? ORDER BY group_id, id;
 
 -- name: next taker
 -- Steps from unit to unit among those that have got members of a group, however many.
@@ -417,8 +417,8 @@ UPDATE entered SET left_in = ?3, reader = CASE WHEN ?3 IS NOT NULL THEN reader E
 WHERE queue = ?1 AND reader = ?2 AND left_in IS NULL AND group_id IS NOT ?4;
 
 -- name: leave all
--- The handle is gone.
-UPDATE entered SET reader = NULL WHERE reader = ?;
+-- The handle is gone, or its program wants out.
+UPDATE entered SET reader = NULL WHERE queue = ? AND reader = ?;
 
 -- name: end group
 -- The last member has expired before anybody could see it. (With any other the trigger end_goes does it.)

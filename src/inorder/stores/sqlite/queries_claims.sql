@@ -71,7 +71,7 @@ GROUP BY id ORDER BY number, ordinal;
 -- A claim takes what is next in physical order on one level, at once, and notes the order.
 WITH {chosen}, {running}
 UPDATE message SET state = :state, unit = :unit, claimed = :base + chosen.nth, co_op_marked_at = NULL
-FROM chosen WHERE message.id = chosen.id;
+FROM chosen WHERE message.id = chosen.id AND message.state = 2;
 
 -- name: claim groups
 -- The same in logical order: whole groups, their members in order.
@@ -85,7 +85,7 @@ member AS (
 ),
 place AS MATERIALIZED (SELECT id, row_number() OVER (ORDER BY number, ordinal, sequence, start) AS nth FROM member)
 UPDATE message SET state = :state, unit = :unit, claimed = :base + place.nth, co_op_marked_at = NULL
-FROM place WHERE message.id = +place.id;
+FROM place WHERE message.id = +place.id AND message.state = 2;
 
 -- name: anything next
 -- Whether a level has more than was taken: then the limits are reached.
@@ -112,7 +112,7 @@ SELECT count(*), coalesce(sum(length), 0) FROM message INDEXED BY message_claime
 
 -- name: place in claim
 -- One message is taken by itself: its position.
-UPDATE message SET claimed = ? WHERE id = ?;
+UPDATE message SET claimed = ? WHERE id = ? AND state = 4;
 
 -- name: spans
 -- Where the groups of a claim begin and end in it: it is not cut inside one.

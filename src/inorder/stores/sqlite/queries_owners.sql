@@ -192,7 +192,7 @@ DELETE FROM entered WHERE queue = ?;
 
 -- name: nonpersistent of queue
 -- What a start discards, unless a named unit has it (R1.5, R5.11).
-SELECT id, unit IS NOT NULL OR lock IS NOT NULL FROM message INDEXED BY message_nonpersistent
+SELECT id, state, unit IS NOT NULL OR lock IS NOT NULL FROM message INDEXED BY message_nonpersistent
 WHERE queue = ? AND NOT persistent;
 
 -- name: forget message
@@ -237,10 +237,6 @@ SELECT {columns} FROM message m INDEXED BY message_held WHERE m.queue = ? AND m.
 -- Available messages behind the first pending one of their level.
 SELECT count(*) FROM message INDEXED BY message_place
 WHERE queue = ? AND head = ? AND available AND rank = ? AND (number, ordinal) > (?, ?);
-
--- name: queues entered
--- Strict readers of these are told that somebody is inside no more.
-SELECT DISTINCT queue FROM entered WHERE reader = ?;
 
 -- name: exists
 -- Whether a handle's queue was deleted under it.

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from array import array
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import apsw
@@ -10,7 +11,7 @@ import apsw
 from ..rows import HeldUnit
 from .codec import Codec
 from .handles import SqliteHandle
-from .statements import statement
+from .statements import ById, statement
 from .units import SqliteUnit, unit_of
 
 UNIT = statement("unit")
@@ -36,7 +37,7 @@ class Reach:
         self.codec = codec
         self.execute: Callable[..., Any] = connection.execute
         self.execute_many: Callable[..., Any] = connection.executemany
-        self._open_blob = connection.blob_open
+        self._open_blob, self._changes = connection.blob_open, connection.changes
         self._sessions, self._handles = sessions, handles
         self._units: dict[int, SqliteUnit] = {}
 
@@ -44,6 +45,26 @@ class Reach:
         """The one value of a statement; None if there is no row."""
         row = next(self.execute(sql, values), None)
         return None if row is None else row[0]
+
+    def change(self, sql: str, values: Sequence[Any] | Mapping[str, Any], expected: int = 1) -> None:
+        """A statement that changes so many rows, each in the state that it names."""
+        self.execute(sql, values)
+        if (changed := self._changes()) != expected:
+            raise AssertionError(f"{changed} rows were in the state that was expected, of {expected}: {sql}")
+
+    def change_each(self, sql: ById, numbers: Sequence[int], *values: Any) -> None:
+        """The same for messages that are given by their numbers."""
+        if len(numbers) == 1:
+            self.change(sql.one, (numbers[0], *values))
+        elif numbers:
+            self.change(sql.many, (apsw.carray(array("q", numbers)), *values), len(numbers))
+
+    def execute_each(self, sql: ById, numbers: Sequence[int]) -> None:
+        """A statement about contents, of messages that are given by their numbers."""
+        if len(numbers) == 1:
+            self.execute(sql.one, (numbers[0],))
+        elif numbers:
+            self.execute(sql.many, (apsw.carray(array("q", numbers)),))
 
     def value_of(self, sql: str, values: Mapping[str, Any]) -> Any:
         """The same for a statement whose values have names."""

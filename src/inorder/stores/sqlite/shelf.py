@@ -6,7 +6,6 @@ in the memory store. Rows come in small pages, so that no statement stays open w
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from heapq import merge
@@ -36,6 +35,21 @@ from ..rows import (
 from ..shelf import Shelf
 from .codec import NARROW, NULLS, entry_of, stored_columns
 from .reach import Reach
+from .selection import (
+    ALL_HEADS,
+    CONTENT_JOIN,
+    EVERYTHING,
+    HEADS,
+    HELD_BY,
+    OPEN,
+    UID_CONDITION,
+    UNFINISHED,
+    WHOLE,
+    Heads,
+    Selection,
+    filled,
+    ordered,
+)
 from .statements import statement
 
 PAGES = (1, 64, 1024)  # rows asked for at once: first few, then more
@@ -77,32 +91,6 @@ NEXT_DUE = statement("next due")
 SHAPES = statement("shapes of group")
 READ = statement("read", columns=stored_columns())
 READ_APART = statement("read", columns=stored_columns("?2"))
-
-Heads = tuple[int, ...]  # values of the column `head`
-ALL_HEADS: Heads = (0, 1, 2)
-HEADS: Heads = (1, 2)
-WHOLE: Heads = (2,)
-UNFINISHED: Heads = (1,)
-
-
-class Selection(NamedTuple):
-    """The part of a search that the database does: which rows a call chooses from, as SQL.
-
-    Args:
-        one: it names a unique id, so there is one row at most, and a step leads to it whoever holds it.
-    """
-
-    joins: str
-    condition: str
-    values: dict[str, Any]
-    one: bool = False
-
-    def such(self, condition: str, **values: Any) -> Selection:
-        """Of these the rows that also meet a condition."""
-        return self._replace(condition=self.condition + condition, values={**self.values, **values})
-
-
-EVERYTHING = Selection("", "", {})
 
 
 class Here(NamedTuple):
@@ -346,7 +334,7 @@ class SqliteQueue(Shelf):
         assert wanted.member is not None
         group_id, sequence_number, offset = wanted.member
         values = {**chosen.values, "queue": self.id, "group": group_id, "sequence": sequence_number, "start": offset}
-        return [self.row_of(columns) for columns in self.verb.execute(_with(MEMBER, chosen), values)]
+        return [self.row_of(columns) for columns in self.verb.execute(filled(MEMBER, chosen), values)]
 
     def selects(self, row: Row, wanted: Wanted, reader: Reader) -> bool:
         """What the database has not asked already (B-13)."""
@@ -571,30 +559,6 @@ class SqliteQueue(Shelf):
         due = self.verb.value(NEXT_DUE, self.id, now)
         over = self.verb.value(NEXT_EXPIRY, self.id, now)
         return min((time for time in (due, over) if time is not None), default=None)
-
-
-CONTENT_JOIN = "JOIN content c ON c.id = m.id"
-UID_CONDITION = (
-    "((m.uid_number = :uid_number AND m.uid_origin = :uid_origin) OR (m.uid_number IS NULL AND m.id = :own_uid))"
-)
-OPEN, HELD_BY = " AND m.available", " AND m.holder = :wanted"
-
-
-@functools.lru_cache(maxsize=256)
-def _text(sql: str, joins: str, condition: str, heads: Heads) -> str:
-    filled = sql.replace("{joins}", joins).replace("{chosen}", condition)
-    arms = [filled.replace("{head}", str(head)) for head in heads]
-    return f"{' UNION ALL '.join(arms)} ORDER BY rank, number, ordinal LIMIT :limit"
-
-
-def ordered(sql: str, chosen: Selection, heads: Heads = (0,)) -> str:
-    """A statement about places, with what a call chooses filled in, for these kinds of heads, in order."""
-    return _text(sql, chosen.joins, chosen.condition, heads)
-
-
-def _with(sql: str, chosen: Selection) -> str:
-    """A statement with what a call chooses filled in."""
-    return sql.replace("{joins}", chosen.joins).replace("{chosen}", chosen.condition)
 
 
 def _place(row: Row) -> Place:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from importlib.resources import files
+from typing import NamedTuple
 
 SCHEMA = files(__package__).joinpath("schema.sql").read_text(encoding="utf-8")
 VERSION = 3
@@ -39,6 +40,18 @@ def _filled(text: str, parts: dict[str, str]) -> str:
 def statement(name: str, **parts: str) -> str:
     """A statement by its name, without its comments; `parts` replace what stands in it as {part}."""
     return " ".join(_filled(_plain(_STATEMENTS[name]), parts).split())
+
+
+class ById(NamedTuple):
+    """A statement about messages that are given by their numbers: one, or an array of them."""
+
+    one: str
+    many: str
+
+
+def by_id(name: str) -> ById:
+    """Such a statement by its name."""
+    return ById(statement(name, which="= ?1"), statement(name, which="IN carray(?1)"))
 
 
 def statements() -> dict[str, str]:

@@ -280,7 +280,7 @@ class SqliteStore(StagingVerbs, OperatorVerbs, SqliteClaims):
             if sum(row.message.length for row in pieces) != state.offset + state.length or not pieces:
                 raise WrongState("the last message of the group is committed already: put the last one with last=True")
             for row in pieces:
-                verb.execute(MARK_LAST, (stored_flags(row.message.flags | LAST_IN_GROUP), row.number))
+                verb.change(MARK_LAST, (stored_flags(row.message.flags | LAST_IN_GROUP), row.number))
             verb.touch(queue)
             return state._replace(flags=stored_flags(state.flags | LAST_IN_GROUP))
 
@@ -435,18 +435,7 @@ class SqliteStore(StagingVerbs, OperatorVerbs, SqliteClaims):
         with self.verb() as verb:
             catalog = SqliteCatalog(verb)
             local = catalog.resolve(queue).name
-            found = verb.queue(catalog.number(local), local)
-            verb.discard(found)
-            verb.end_leases(found)
-            verb.ripen(found)
-            return views.order_view(verb, found)
-
-    def incarnation(self, handle: int) -> int:
-        with self.verb(writes=False) as verb:
-            one = self.handle(handle)
-            queue = verb.queue(one.queue, one.queue_name, one.name)
-            self._attributes(verb, one, queue)
-            return queue.id
+            return views.order_view(verb, verb.tidy(catalog.number(local), local, queue))
 
     # --- browse locks
 
@@ -454,6 +443,11 @@ class SqliteStore(StagingVerbs, OperatorVerbs, SqliteClaims):
         with self.verb() as verb:
             one = self.handle(handle)
             return verb.release(one, verb.queue(one.queue, one.queue_name, one.name))
+
+    def leave_group(self, handle: int) -> None:
+        with self.verb() as verb:
+            one = self.handle(handle)
+            verb.leave_all(verb.queue(one.queue, one.queue_name, one.name), one.id)
 
     # --- units of work
 

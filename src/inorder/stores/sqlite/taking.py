@@ -21,7 +21,7 @@ from ..base import GetOutcome, GetRequest
 from .codec import GOT_COLUMNS
 from .handles import SqliteHandle
 from .shelf import SqliteQueue
-from .statements import statement
+from .statements import by_id, statement
 from .taken_group import PAGE_BYTES, PAGE_MESSAGES, TakenGroup, read_taken
 from .transaction import SqliteTransaction
 
@@ -29,9 +29,9 @@ TAKE = statement("take", columns=GOT_COLUMNS)
 TAKE_GROUP = statement("take group", columns=GOT_COLUMNS)
 NUMBERS_OF_GROUP = statement("numbers of group")
 HOLD_GROUP = statement("hold group")
-HOLD = statement("hold")
-REMOVE = statement("remove")
-REMOVE_CONTENT = statement("remove content")
+HOLD = by_id("hold")
+REMOVE = by_id("remove")
+REMOVE_CONTENT = by_id("remove content")
 
 PLAIN_GROUP = GetOptions(logical=True, complete=True, all_messages=True)
 # Options that change nothing of how a message is found or taken.
@@ -152,7 +152,7 @@ def _take_large_group(
         return None
     connection = verb.home.connection(handle.connection.id)
     unit = verb.enlist(connection, len(numbers), 2**62)
-    verb.execute(HOLD_GROUP, (queue.id, group_id, AFTER_HELD_GET, unit.id))
+    verb.change(HOLD_GROUP, (queue.id, group_id, AFTER_HELD_GET, unit.id), len(numbers))
     queue.count(-len(numbers))
     verb.touch(queue)
     (last,) = read_taken(verb, numbers[-1:], unit, verb.now)
@@ -181,13 +181,13 @@ def _go(
     in_unit: bool,
 ) -> None:
     """The messages leave: at once, or when the unit of work is committed."""
+    numbers = [columns[0] for columns in found]
     if in_unit:
         unit = verb.enlist(handle.connection, len(found), 2**62)
-        verb.execute_many(HOLD, [(columns[0], AFTER_HELD_GET, unit.id) for columns in found])
+        verb.change_each(HOLD, numbers, State.UNLOCKED, AFTER_HELD_GET, unit.id)
     else:
-        ids = [(columns[0],) for columns in found]
-        verb.execute_many(REMOVE, ids)
-        verb.execute_many(REMOVE_CONTENT, ids)
+        verb.change_each(REMOVE, numbers, State.UNLOCKED)
+        verb.execute_each(REMOVE_CONTENT, numbers)
         verb.durable |= any(message.row[PERSISTENT] for message in messages)
     queue.count(-len(found))
     verb.touch(queue)

@@ -37,7 +37,7 @@ from .home import Home
 from .leftovers import LEAVE_CONTENT, fits_one_step
 from .reach import Reach
 from .shelf import NARROW_COLUMNS, Here, SqliteQueue
-from .statements import statement
+from .statements import by_id, statement
 from .units import SqliteUnit
 
 RESERVE = 1000  # numbers reserved at once: so many may be skipped after the machine has lost power
@@ -55,8 +55,8 @@ REMOVE_EXPIRED = statement("remove expired")
 READ = statement("read", columns=stored_columns())
 RIPEN = statement("ripen")
 STEP = statement("step")
-REMOVE = statement("remove")
-REMOVE_CONTENT = statement("remove content")
+REMOVE = by_id("remove")
+REMOVE_CONTENT = by_id("remove content")
 GIVE_PLACE = statement("give place")
 MARK = statement("mark")
 UNMARK = statement("unmark")
@@ -83,6 +83,7 @@ LOCKED_BY_HANDLE = statement("locked by handle", columns=NARROW_COLUMNS)
 FORGET_EDGES = statement("forget edges")
 ENTER = statement("enter")
 LEAVE = statement("leave")
+LEAVE_ALL = statement("leave all")
 END_GROUP = statement("end group")
 COMMIT_ENTRIES = statement("commit entries")
 BACK_OUT_ENTRIES = statement("back out entries")
@@ -106,6 +107,8 @@ class SqliteTransaction(Reach, Transaction[SqliteQueue, SqliteUnit]):
         self._numbers: Iterator[int] | None = None
         self._reserved = 0
         self._removed = self._removed_bytes = 0  # contents, one by one
+        self._kept: dict[int, Told] | None = None  # what is told if the verb fails after a step of its own
+        self.refused: dict[str, Told] = {}  # messages refused because their unique ids are there
         self._before: list[tuple[Connection[SqliteUnit], SqliteUnit | None, int]] = []
         self.restore: list[Callable[[], object]] = []  # takes back what this process keeps, should all be rolled back
 
@@ -146,7 +149,41 @@ class SqliteTransaction(Reach, Transaction[SqliteQueue, SqliteUnit]):
     def changes(self) -> list[Change]:
         """What observers are told when it is over, by the names of the queues."""
         told = [told.change(self._queues[number].attributes.name) for number, told in self._told.items()]
+        told += [told.change(name) for name, told in self.refused.items()]
         return sorted(told, key=lambda change: change.queue)
+
+    def refuse(self, queue: SqliteQueue, message: Message) -> None:
+        self.refused.setdefault(queue.attributes.name, Told()).duplicates.append(message)
+
+    def tidy(self, number: int, name: str, opened_as: str) -> SqliteQueue:
+        """A queue without what has expired and locks that are over, and with what is due: a step of its own.
+
+        It stays if the verb fails.
+
+        Raises: QueueDeleted 2052.
+        """
+        queue = self.queue(number, name, opened_as)
+        if not queue.has_work(self.now):
+            return queue
+        self.discard(queue)
+        self.end_leases(queue)
+        self.ripen(queue)
+        self.finish()
+        self.execute("SAVEPOINT tidied")
+        self._kept = {number: told.copy() for number, told in self._told.items()}
+        self._numbers = None
+        del self._queues[number]
+        return self.queue(number)
+
+    def return_to_tidied(self) -> bool:
+        """The verb has failed. Whether there is a step of its own before it; that is what stands then."""
+        if self._kept is None:
+            return False
+        self.execute("ROLLBACK TO tidied")
+        self._told, self._queues, self._idle = self._kept, {}, set()
+        for number in self._told:
+            self.queue(number)
+        return True
 
     def finish(self) -> None:
         """The last writes of the transaction."""
@@ -175,7 +212,8 @@ class SqliteTransaction(Reach, Transaction[SqliteQueue, SqliteUnit]):
         return counter + RESERVE
 
     def undo(self) -> None:
-        """The transaction is rolled back: what this process keeps of it goes too."""
+        """The transaction is rolled back: what this process keeps of it goes too, and what was to be told of it."""
+        self._told, self._numbers, self.durable, self.waiter = {}, None, False, 0
         for connection, unit, calls in reversed(self._before):
             connection.unit = unit
             if unit is not None:
@@ -245,18 +283,18 @@ class SqliteTransaction(Reach, Transaction[SqliteQueue, SqliteUnit]):
                 told.visible.append(queue.read([row])[0].message)
         if after is State.ABSENT or (after is State.UNLOCKED and row.forgotten):  # what a restart lost does not return
             queue.count(was_away - 1)
-            self.execute(REMOVE, (row.number,))
+            self.change_each(REMOVE, [row.number], before)
             self._remove_contents([(row.number, row.message.length)])
         else:
             queue.count(was_away - is_away(row))
-            self._write(row)
+            self._write(row, before)
 
     def _remove_contents(self, gone: Sequence[tuple[int, int]]) -> None:
         """Of messages given by number and length: at once, or later if that would be too much for one transaction."""
         self._removed += len(gone)
         self._removed_bytes += sum(length for _, length in gone)
         at_once = fits_one_step(self._removed, self._removed_bytes)
-        self.execute_many(REMOVE_CONTENT if at_once else LEAVE_CONTENT, [(number,) for number, _ in gone])
+        self.execute_each(REMOVE_CONTENT if at_once else LEAVE_CONTENT, [number for number, _ in gone])
         self.home.has_leftovers |= not at_once
 
     def _let_go(self, row: Row, after: State) -> None:
@@ -276,8 +314,8 @@ class SqliteTransaction(Reach, Transaction[SqliteQueue, SqliteUnit]):
         elif event is Event.GET_HELD and unit is not None:
             self.durable |= unit.kind != "session"
 
-    def _write(self, row: Row) -> None:
-        self.execute(
+    def _write(self, row: Row, before: State) -> None:
+        self.change(
             STEP,
             (
                 row.state,
@@ -290,6 +328,7 @@ class SqliteTransaction(Reach, Transaction[SqliteQueue, SqliteUnit]):
                 None if row.visible_at == NEVER else row.visible_at,
                 row.backouts,
                 row.number,
+                before,
             ),
         )
 
@@ -308,11 +347,14 @@ class SqliteTransaction(Reach, Transaction[SqliteQueue, SqliteUnit]):
         self._idle.add(unit.id)  # if nothing matches
         return unit, lock_id
 
-    def end_leases(self, queue: SqliteQueue) -> None:
-        if queue.here.next_lease_end is not None and queue.here.next_lease_end <= self.now:
-            for (unit,) in self.execute(LEASES_OVER, (queue.id, self.now)).fetchall():
-                for row in queue.rows_locked_by(unit):
-                    self.step(queue, row, Event.END_LEASE)
+    def end_leases(self, queue: SqliteQueue) -> int:
+        if queue.here.next_lease_end is None or queue.here.next_lease_end > self.now:
+            return 0
+        over = [unit for (unit,) in self.execute(LEASES_OVER, (queue.id, self.now))]
+        for unit in over:
+            for row in queue.rows_locked_by(unit):
+                self.step(queue, row, Event.END_LEASE)
+        return len(over)
 
     def release(self, handle: Handle[SqliteUnit], queue: SqliteQueue) -> bool:
         if not handle.locked:
@@ -348,7 +390,7 @@ class SqliteTransaction(Reach, Transaction[SqliteQueue, SqliteUnit]):
     def give_number(self, queue: SqliteQueue, row: Row) -> None:
         if not row.placed:
             row.place, row.placed = Place(row.rank, queue.draw_number(), 0), True
-            self.execute(GIVE_PLACE, (row.place.number, 0, row.number))
+            self.change(GIVE_PLACE, (row.place.number, 0, row.number))
 
     def discard(self, queue: SqliteQueue, limit: int | None = None) -> int:
         if queue.here.next_expiry is None or queue.here.next_expiry > self.now:
@@ -468,7 +510,7 @@ class SqliteTransaction(Reach, Transaction[SqliteQueue, SqliteUnit]):
             before, (answer, after) = State(state), step(State(state), event)
             assert answer is Answer.DONE, (before, event, answer)
             assert after is not None
-            self._settle(unit, queue, before, after, at_once=at_once)
+            self._settle(unit, queue, before, after, total, at_once=at_once)
             if after is State.ABSENT:
                 queue.count(away * total - total)
             else:
@@ -486,22 +528,24 @@ class SqliteTransaction(Reach, Transaction[SqliteQueue, SqliteUnit]):
         self.settle(unit, "back_out")
         return total
 
-    def _settle(self, unit: SqliteUnit, queue: SqliteQueue, before: State, after: State, *, at_once: bool) -> None:
-        """Everything that the unit holds on one queue in one state goes to another."""
+    def _settle(
+        self, unit: SqliteUnit, queue: SqliteQueue, before: State, after: State, total: int, *, at_once: bool
+    ) -> None:
+        """All that the unit holds on one queue in one state, so many messages, goes to another."""
         share = unit.id, queue.id, before
         if after is State.ABSENT:
             if before in LOCKS:
                 self._idle.update(lock for (lock,) in self.execute(LOCKS_OF_UNIT, share))
             self.execute(REMOVE_CONTENTS_OF_UNIT if at_once else LEAVE_CONTENTS_OF_UNIT, share)
             self.home.has_leftovers |= not at_once
-            self.execute(REMOVE_OF_UNIT, share)
+            self.change(REMOVE_OF_UNIT, share, total)
         elif becomes_visible(before, after):
             if self.home.is_watched:
                 shown = self.execute(VISIBLE_OF_UNIT, (unit.id, queue.id))
                 self.touch(queue).visible.extend(self.codec.full(columns) for columns in shown)
-            self.execute(SHOW_PUTS, (unit.id, queue.id, after, self.now))
+            self.change(SHOW_PUTS, (unit.id, queue.id, after, self.now), total)
         else:
-            self.execute(RETURN_GETS, (*share, after, adds_backout(before, after)))
+            self.change(RETURN_GETS, (*share, after, adds_backout(before, after)), total)
 
     def _discard_puts(self, unit: SqliteUnit, queues: set[int]) -> None:
         """Puts whose time was over before anybody could see them."""
@@ -512,8 +556,8 @@ class SqliteTransaction(Reach, Transaction[SqliteQueue, SqliteUnit]):
     def _remove_forgotten(self, queue: SqliteQueue) -> None:
         """What a restart had lost does not return."""
         for (number,) in self.execute(FORGOTTEN_OF_QUEUE, (queue.id,)).fetchall():
-            self.execute(REMOVE, (number,))
-            self.execute(REMOVE_CONTENT, (number,))
+            self.change_each(REMOVE, [number], State.UNLOCKED)
+            self.execute_each(REMOVE_CONTENT, [number])
             queue.count(-1)
 
     # --- groups that readers are inside (B-45)
@@ -527,6 +571,11 @@ class SqliteTransaction(Reach, Transaction[SqliteQueue, SqliteUnit]):
     def leave(self, queue: SqliteQueue, reader: ReaderId, unit: SqliteUnit | None, *, but: bytes | None = None) -> None:
         if queue.has_entries:
             self.execute(LEAVE, (queue.id, reader, None if unit is None else unit.id, but))
+
+    def leave_all(self, queue: SqliteQueue, reader: ReaderId) -> None:
+        if queue.has_entries:
+            self.execute(LEAVE_ALL, (queue.id, reader))
+            self.touch(queue)
 
     def back_out_of_groups(self, queue: SqliteQueue, unit: HeldUnit) -> None:
         assert isinstance(unit, SqliteUnit)

@@ -13,10 +13,10 @@ log = logging.getLogger("inorder.stores")
 
 
 class Verb:
-    """A block in which one verb does its work.
+    """A block in which one verb does its work: all of it, or with an error nothing.
 
-    An error of the caller's (`InorderError`) keeps what was done before it was found, as in the memory store: expired
-    messages are gone, say. Any other error takes all of it back.
+    What has expired is discarded in a step of its own before (`SqliteTransaction.tidy`), which an error of the caller's
+    or a condition of the queue leaves as it is.
 
     Others come as soon as it is committed. Only then what was promised is brought to disk, together with what others
     have promised meanwhile, and the block ends.
@@ -49,33 +49,42 @@ class Verb:
     ) -> None:
         home, database, transaction = self._home, self._home.database, self._transaction
         try:
-            if error is not None and (not isinstance(error, InorderError) or isinstance(error, StoreError)):
-                transaction.undo()
-                database.abort(error)
-                return
-            if self._writes:
-                self._commit()
-            else:
-                database.commit()
+            if error is None or self._goes_on(error):
+                if self._writes:
+                    self._commit()
+                else:
+                    database.commit()
             ticket = database.ticket
             self._tell()
         finally:
             home.lock.__exit__(None, None, None)
-        if transaction.touched():
-            home.teller.tell()
+        home.teller.tell()
         if transaction.durable:
             database.sync(ticket)
-        if self._writes and not home.keeps_log:
+        if error is None and self._writes and not home.keeps_log:
             try:
                 database.tidy_log()
             except StoreError:  # the verb has happened, and says so: the caller would do it once more
                 log.exception("the log could not be copied into the database; it grows until it can be")
 
+    def _goes_on(self, error: BaseException) -> bool:
+        """The verb has failed and is taken back. Whether the transaction has a step of its own, to be committed."""
+        transaction, is_ours = self._transaction, isinstance(error, InorderError) and not isinstance(error, StoreError)
+        transaction.undo()
+        try:
+            if is_ours and transaction.return_to_tidied():
+                return True
+        except BaseException as another:
+            self._home.database.abort(another)
+            raise
+        self._home.database.abort(error)
+        return False
+
     def _tell(self) -> None:
         """What was touched is announced in this process; others see it by themselves."""
         home, transaction = self._home, self._transaction
         touched = transaction.touched()
-        if touched:
+        if touched or transaction.refused:
             for queue in touched:
                 home.seen.own(queue, home.database.seen(queue))
             if home.teller.is_heard or transaction.has_discarded:

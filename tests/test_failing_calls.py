@@ -1,0 +1,248 @@
+"""A call that fails has changed nothing, wherever in it the error comes.
+
+An error is planted at each point of a call at which a store notes a change, one after another, until the call succeeds.
+After each failure everything that anybody can see is as before; and the call succeeds afterwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+from unittest import mock
+
+import pytest
+from tests.support import Stores, told
+
+from inorder import (
+    DuplicateMessage,
+    Flags,
+    GetOptions,
+    OrderPending,
+    OrderSelfBlocked,
+    OrderUnsupported,
+    QueueFull,
+    QueueManager,
+    connect,
+)
+from inorder.bulk import ClaimReader
+from inorder.message import NO_ID
+from inorder.stores.memory.transaction import MemoryTransaction
+from inorder.stores.sqlite.transaction import SqliteTransaction
+from inorder.testing import STORES, ManualClock
+
+G = b"G".ljust(24, b"\0")
+POINTS_MAX = 200
+
+
+class Planted(QueueFull):
+    """An error that no rule asks for."""
+
+
+@contextmanager
+def failing_at(point: int) -> Iterator[list[int]]:
+    """The change of this number, from 1 on, is an error; afterwards, how many there were."""
+    count = [0]
+
+    def planted(touch: Callable[..., Any]) -> Callable[..., Any]:
+        def counting(verb: Any, queue: Any) -> Any:
+            count[0] += 1
+            if count[0] == point:
+                raise Planted("planted")
+            return touch(verb, queue)
+
+        return counting
+
+    with ExitStack() as stack:
+        for kind in (MemoryTransaction, SqliteTransaction):
+            stack.enter_context(mock.patch.object(kind, "touch", planted(kind.touch)))
+        yield count
+
+
+def everything(world: SimpleNamespace) -> list[Any]:
+    """All that can be seen of a queue manager but its open handles, which a call opens before it begins."""
+    qm: QueueManager = world.watcher
+    definitions = qm.queues()
+    names = [one.name for one in definitions]
+    messages = [
+        (one.position, one.state, one.holder, one.message.row, one.due_at) for name in names for one in qm.look(name)
+    ]
+    views = [replace(one, open_input_count=0, open_output_count=0) for one in qm.overview()]
+    orders = [qm.order_view(name) for name in names]
+    return [definitions, messages, qm.units(), qm.claims(), qm.locks(), views, orders]
+
+
+@pytest.fixture(params=STORES)
+def world(request: pytest.FixtureRequest) -> Iterator[SimpleNamespace]:
+    with Stores(request.param) as stores:
+        clock = ManualClock()
+        store = stores.make(clock)
+        with connect(store, program="A") as a, connect(store, program="B") as b, connect(store, program="W") as watcher:
+            a.create_queue("Q")
+            a.create_queue("R", order="commit")
+            for body in ("g1", "g2", "x", "y", "z"):
+                in_group = body.startswith("g")
+                flags = (Flags.LAST_IN_GROUP if body == "g2" else Flags.IN_GROUP) if in_group else Flags.NONE
+                a.put("Q", body.encode(), group_id=G if in_group else NO_ID, flags=flags,
+                      sequence_number=int(body[1]) if in_group else 1, priority=0)  # fmt: skip
+            a.put_many("R", [b"r1", b"r2", b"r3"])
+            yield SimpleNamespace(a=a, b=b, watcher=watcher, clock=clock, queue=a.open("Q"), store=store)
+
+
+def _in_unit(world: SimpleNamespace) -> None:
+    world.a.put("Q", b"new", syncpoint=True)
+    world.a.put_many("R", [b"n1", b"n2"], syncpoint=True)
+    world.a.get("R", syncpoint=True)
+    world.queue.get(logical=True, syncpoint=True)
+
+
+def _in_unit_of_another_queue(world: SimpleNamespace) -> None:
+    world.a.put("R", b"new", syncpoint=True)
+
+
+def _claimed(world: SimpleNamespace) -> None:
+    world.reader = ClaimReader(world.queue, "app")
+    world.reader.begin()
+    world.reader.claim(0, most=2)
+    world.reader.plan(0, 1)
+
+
+def _confirmed(world: SimpleNamespace) -> None:
+    world.a.put("R", b"n1", confirm_id=7)
+    world.a.put("R", b"n2", confirm_id=7)
+    world.a.get("R", confirm_id=7)
+    world.locked = world.a.browse_and_lock("R", confirm_id=7)
+
+
+def _prepared(world: SimpleNamespace) -> None:
+    _in_unit(world)
+    world.a.prepare("u")
+
+
+def _locked(world: SimpleNamespace) -> None:
+    world.queue.browse_first(lock=True)
+
+
+def _begun(world: SimpleNamespace) -> None:
+    world.reader = ClaimReader(world.queue, "app")
+    world.reader.begin()
+
+
+def _closed(world: SimpleNamespace) -> None:
+    world.queue.close()
+    for queue in ("Q", "R"):
+        world.a.close_queue(queue)
+
+
+CALLS: dict[str, tuple[Callable[[SimpleNamespace], object], Callable[[SimpleNamespace], object]]] = {
+    "put": (lambda w: None, lambda w: w.a.put("Q", b"new")),
+    "put many in a unit": (lambda w: None, lambda w: w.a.put_many("R", [b"1", b"2", b"3"], syncpoint=True)),
+    "get": (lambda w: None, lambda w: w.a.get("Q")),
+    "get many in a unit": (lambda w: None, lambda w: w.a.get_many("Q", 4, syncpoint=True)),
+    "get logically": (lambda w: None, lambda w: w.queue.get(logical=True)),
+    "get a group": (_in_unit_of_another_queue, lambda w: list(w.a.get_group("Q"))),
+    "get under a confirm id": (lambda w: None, lambda w: w.a.get("Q", confirm_id=9)),
+    "browse and lock": (lambda w: None, lambda w: w.queue.browse_first(lock=True)),
+    "browse on from a lock": (_locked, lambda w: w.queue.browse_next()),
+    "get what is locked": (_locked, lambda w: w.queue.get(under_cursor=True)),
+    "lock under an id": (lambda w: None, lambda w: w.a.browse_and_lock("Q")),
+    "undo": (_confirmed, lambda w: w.a.undo("R", 7)),
+    "release a lock id": (_confirmed, lambda w: w.a.release_lock("R", w.locked.lock_id)),
+    "commit": (_in_unit, lambda w: w.a.commit()),
+    "back out": (_in_unit, lambda w: w.a.back_out()),
+    "prepare": (_in_unit, lambda w: w.a.prepare("u")),
+    "settle a prepared unit": (_prepared, lambda w: w.b.settle("u", "commit")),
+    "undo a prepared unit": (_prepared, lambda w: w.b.settle("u", "back_out")),
+    "claim": (_begun, lambda w: w.reader.claim(0, most=2)),
+    "claim in parts of groups": (_begun, lambda w: w.reader.claim(0, GetOptions(logical=True), most=3)),
+    "claim the next": (_claimed, lambda w: w.reader.claim(1, most=2)),
+    "settle a claim": (_claimed, lambda w: w.reader.settle(1)),
+    "release a claim": (_claimed, lambda w: w.b.release_claims("Q", "app")),
+    "finish claims": (_claimed, lambda w: w.b.finish_claims("Q", "app", 1)),
+    "close a handle that locks": (_locked, lambda w: w.queue.close()),
+    "clear a queue": (_closed, lambda w: w.b.clear_queue("Q")),
+    "delete a queue": (_closed, lambda w: w.b.delete_queue("R", purge=True)),
+    "alter a queue": (lambda w: None, lambda w: w.a.alter_queue("Q", max_depth=77)),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_an_error_anywhere_in_a_call_leaves_everything_as_it_was(name: str, world: SimpleNamespace) -> None:
+    begin, call = CALLS[name]
+    begin(world)
+    before = everything(world)
+    for point in range(1, POINTS_MAX):
+        with failing_at(point) as count:
+            try:
+                call(world)
+            except Planted:
+                pass
+            else:
+                assert count[0] == point - 1, "an error was swallowed"
+                break
+        assert everything(world) == before, f"the {point}. change was not taken back"
+    assert point > 1, "the call changes nothing"
+    assert everything(world) != before
+
+
+# --- calls that failed and had changed something
+
+
+def test_a_claim_that_is_refused_does_not_confirm_the_one_before(world: SimpleNamespace) -> None:
+    world.reader = ClaimReader(world.queue, "app")
+    world.reader.begin()
+    world.reader.claim(0, most=2)
+    world.reader.plan(0, 1)
+    world.a.alter_queue("Q", read_order="unordered")
+    with pytest.raises(OrderUnsupported):
+        world.reader.claim(1, GetOptions(read_order="strict"), most=2)
+    assert world.a.depth("Q") == 5
+    assert [(one.settled, one.open and one.open.number) for one in world.a.claims()] == [(0, 1)]
+
+
+def test_a_browse_that_would_wait_for_itself_keeps_its_lock(world: SimpleNamespace) -> None:
+    for _ in range(4):
+        world.a.get("Q")
+    with world.a.open("Q") as queue:
+        queue.browse_first(lock=True, read_order="strict")
+        world.a.put("Q", b"own", syncpoint=True)
+        world.b.put("Q", b"behind")
+        with pytest.raises(OrderSelfBlocked):
+            queue.browse_next(lock=True, read_order="strict")
+        assert [one.messages for one in world.a.locks()] == [1]
+
+
+@pytest.mark.parametrize("fails", [True, False])
+def test_what_has_expired_is_discarded_and_told_also_by_a_call_that_fails(world: SimpleNamespace, fails: bool) -> None:
+    heard: list[bytes] = []
+    world.a.put("Q", b"short", expiry=5)
+    world.a.hook("expired", lambda queue, message: heard.append(message.body))
+    world.a.alter_queue("Q", max_depth=5 if fails else 6)
+    world.clock.advance(5)
+    if fails:
+        with pytest.raises(QueueFull):
+            world.a.put("Q", b"one too many")
+    else:
+        world.a.put("Q", b"one more")
+    told(world.a)
+    assert heard == [b"short"]
+
+
+def test_a_refused_duplicate_is_told_though_the_put_fails(world: SimpleNamespace) -> None:
+    heard: list[bytes] = []
+    world.a.hook("duplicate", lambda queue, message: heard.append(message.body))
+    result = world.a.put("Q", b"once")
+    with pytest.raises(DuplicateMessage):
+        world.a.put("Q", b"again", uid=result.uid)
+    told(world.a)
+    assert heard == [b"again"]
+
+
+def test_withheld_calls_change_nothing(world: SimpleNamespace) -> None:
+    world.a.get("Q", syncpoint=True)
+    before = everything(world)
+    with pytest.raises(OrderPending):
+        world.b.get("Q", read_order="strict")
+    assert everything(world) == before
