@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import pytest
-from tests.bad_operator_calls import OPERATOR_CALLS, OPERATOR_EXEMPT
+from tests.bad_input_exempt import HANDLE_EXEMPT, MANAGER_EXEMPT
+from tests.bad_operator_calls import OPERATOR_CALLS
 from tests.support import Line, check, snapshot
 
 from inorder import GetOptions, Match, Message, PutOptions, QueueManager, Reason, UniqueId, connect
@@ -340,6 +341,20 @@ MANAGER_CALLS: dict[str, Sequence[Line]] = {
         Line(lambda w: w.qm.browse_and_lock("Q", "x"), ArgumentError, Reason.MATCH_OPTIONS_ERROR, "match"),
         Line(lambda w: w.qm.browse_and_lock("Q", confirm_id=1.5), ArgumentError, Reason.OPTIONS_ERROR, "confirm_id"),
         Line(lambda w: w.qm.browse_and_lock("SHUT"), GetInhibited, Reason.GET_INHIBITED, "SHUT"),
+        Line(
+            lambda w: w.qm.browse_and_lock("Q", most=0),
+            ArgumentError,
+            Reason.ARGUMENT_ERROR,
+            "most must be an integer from 1 to",
+        ),
+        Line(lambda w: w.qm.browse_and_lock("Q", most="2"), ArgumentError, Reason.ARGUMENT_ERROR, "most"),
+        Line(
+            lambda w: w.qm.browse_and_lock("Q", lease=0),
+            ArgumentError,
+            Reason.ARGUMENT_ERROR,
+            "lease must be seconds above 0",
+        ),
+        Line(lambda w: w.qm.browse_and_lock("Q", lease="5"), ArgumentError, Reason.ARGUMENT_ERROR, "lease"),
     ],
     "leave_group": [
         Line(lambda w: w.qm.leave_group("ORDERS"), UnknownQueue, Reason.UNKNOWN_OBJECT_NAME, "'ORDERS'"),
@@ -366,6 +381,13 @@ MANAGER_CALLS: dict[str, Sequence[Line]] = {
         Line(lambda w: w.qm.release_lock("ORDERS", 7), UnknownQueue, Reason.UNKNOWN_OBJECT_NAME, "'ORDERS'"),
         Line(lambda w: w.qm.release_lock("Q", "7"), ArgumentError, Reason.OPTIONS_ERROR, "lock_id"),
         Line(lambda w: w.qm.release_lock("Q", 7), NotFound, Reason.NOT_FOUND, "7"),
+    ],
+    "unique_ids": [
+        Line(lambda w: w.qm.unique_ids("ORDERS", lock_id=7), UnknownQueue, Reason.UNKNOWN_OBJECT_NAME, "'ORDERS'"),
+        Line(lambda w: w.qm.unique_ids("Q"), OptionsError, Reason.OPTIONS_ERROR, "either"),
+        Line(lambda w: w.qm.unique_ids("Q", confirm_id=1, lock_id=2), OptionsError, Reason.OPTIONS_ERROR, "either"),
+        Line(lambda w: w.qm.unique_ids("Q", confirm_id=-1), ArgumentError, Reason.OPTIONS_ERROR, "confirm_id"),
+        Line(lambda w: w.qm.unique_ids("Q", lock_id=7), NotFound, Reason.NOT_FOUND, "7"),
     ],
     "listen": [
         Line(lambda w: w.qm.listen("ORDERS", print), UnknownQueue, Reason.UNKNOWN_OBJECT_NAME, "'ORDERS'"),
@@ -477,6 +499,11 @@ HANDLE_CALLS: Mapping[str, Sequence[Line]] = {
         Line(lambda w: w.queue.release_lock(None), ArgumentError, Reason.OPTIONS_ERROR, "lock_id"),
         Line(lambda w: w.queue.release_lock(7), NotFound, Reason.NOT_FOUND, "7"),
     ],
+    "unique_ids": [
+        Line(lambda w: w.queue.unique_ids(lock_id=None), ArgumentError, Reason.OPTIONS_ERROR, "lock_id"),
+        Line(lambda w: w.queue.unique_ids(confirm_id=7), NotFound, Reason.NOT_FOUND, "7"),
+        Line(lambda w: w.closed.unique_ids(confirm_id=7), HandleError, Reason.HOBJ_ERROR, "Q"),
+    ],
     "resume": [
         Line(lambda w: w.queue.resume("token"), ArgumentError, Reason.ARGUMENT_ERROR, "token"),
         Line(lambda w: w.getter.resume("e30="), NotOpenFor, Reason.NOT_OPEN_FOR_BROWSE, "Q"),
@@ -488,33 +515,6 @@ HANDLE_CALLS: Mapping[str, Sequence[Line]] = {
         Line(lambda w: w.queue.close(delete="no"), ArgumentError, Reason.OPTIONS_ERROR, "delete"),
         Line(lambda w: w.closed.close(), HandleError, Reason.HOBJ_ERROR, "Q"),
     ],
-}
-
-IN_BULK = "in tests/test_bulk.py"
-MANAGER_EXEMPT = {
-    **dict.fromkeys(
-        "finish_claims in_ledger leave_claimed_group release_claims settle_staging undo_staging".split(), IN_BULK
-    ),
-    **OPERATOR_EXEMPT,
-    "abandon": "takes no argument",
-    "back_out": "takes no argument",
-    "close": "takes no argument",
-    "claims": "takes no argument",
-    "close_queue": "a queue that is not open is no mistake",
-    "commit": "takes no argument",
-    "manager_attributes": "takes no argument",
-    "open_growing": "for the package itself, which gives options that have been checked",
-    "queues": "takes no argument",
-    "stop": "takes no argument",
-    "unit_of_work": "takes no argument",
-}
-HANDLE_EXEMPT = {
-    "calling": "for bulk.py, takes a use that it knows",
-    "checked_for": "for the connection, which gives options that have been checked",
-    "end_group": "for groups.py, takes no argument",
-    "go_on": "for browsing.py, which gives options that have been checked",
-    "take_group": "for groups.py, which gives options that have been checked",
-    "withdraw": "for groups.py, takes a state that a handle had",
 }
 
 

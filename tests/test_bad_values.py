@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from inorder import GetOptions, Match, Message, OpenOptions, PutOptions, Reason
+from inorder import GetOptions, Match, Message, OpenOptions, PutOptions, Reason, UniqueId
 from inorder.errors import ArgumentError, CallerError, InorderError, MatchError, OptionsError
 from inorder.testing import ManualClock
 
@@ -51,6 +51,10 @@ MATCH: list[Bad] = [
     (lambda: match(token="text"), ArgumentError, Reason.MATCH_OPTIONS_ERROR, "token"),
     (lambda: match(token=5), ArgumentError, Reason.MATCH_OPTIONS_ERROR, "token"),
     (lambda: match(token=bytes(17)), ArgumentError, Reason.MATCH_OPTIONS_ERROR, "token"),
+    (lambda: match(uid=("Q", 1)), ArgumentError, Reason.MATCH_OPTIONS_ERROR, "uid"),
+    (lambda: match(uid=UniqueId("Q", 0)), ArgumentError, Reason.MATCH_OPTIONS_ERROR, "uid"),
+    (lambda: match(uid=UniqueId("Q", 2**63)), ArgumentError, Reason.MATCH_OPTIONS_ERROR, "uid"),
+    (lambda: match(uid=None), ArgumentError, Reason.MATCH_OPTIONS_ERROR, "uid"),
 ]
 PUT_OPTIONS: list[Bad] = [
     (lambda: put_options(syncpoint=1), ArgumentError, Reason.OPTIONS_ERROR, "syncpoint"),

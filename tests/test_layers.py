@@ -28,7 +28,7 @@ LAYERS = (
     ("telemetry_verbs", "telemetry"),
     ("events", "waiting", "housekeeping", "callers"),
     ("session", "unit_of_work"),
-    ("keywords", "browsing"),
+    ("keywords", "browsing", "confirming"),
     ("handle",),
     ("groups", "bulk", "operating", "listening"),
     ("manager",),

@@ -10,7 +10,7 @@ from typing import Any, get_args, get_type_hints
 
 import pytest
 
-from inorder import FOREVER, GetOptions, Match, Message, OpenOptions, PutOptions
+from inorder import FOREVER, GetOptions, Match, Message, OpenOptions, PutOptions, UniqueId
 from inorder.errors import MatchError, OptionsError
 from inorder.options import BROWSES, BrowseKeywords, Context, GetKeywords, PutKeywords
 
@@ -227,8 +227,9 @@ def test_a_match_without_some_of_its_fields() -> None:
     assert match == Match(priority=3, offset=0, token=TOKEN)
 
 
-def test_only_matches_by_message_and_correlation_id_are_specific() -> None:
+def test_only_matches_by_message_unique_and_correlation_id_are_specific() -> None:
     assert Match(message_id=b"x").specific
+    assert Match(uid=UniqueId("Q", 1), priority=3).specific
     assert Match(correlation_id=b"x").specific
     for match in (Match(), Match(message_id=b""), Match(group_id=b"g"), Match(token=TOKEN), Match(priority=1)):
         assert not match.specific

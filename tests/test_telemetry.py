@@ -192,6 +192,7 @@ def confirmed(qm: QueueManager) -> None:
     assert uid is not None
     qm.confirm_put("Q", uid)
     locked = qm.browse_and_lock("Q")
+    qm.unique_ids("Q", lock_id=locked.lock_id)
     qm.release_lock("Q", locked.lock_id)
     qm.get("Q", confirm_id=8)
     qm.undo("Q", 8)

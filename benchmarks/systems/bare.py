@@ -19,7 +19,8 @@ import apsw
 from benchmarks.harness import Cannot
 from benchmarks.systems import BODY, System
 from inorder.stores.sqlite.codec import GOT_COLUMNS
-from inorder.stores.sqlite.shelf import AVAILABLE, EVERYTHING, ordered
+from inorder.stores.sqlite.selection import EVERYTHING, ordered
+from inorder.stores.sqlite.shelf import AVAILABLE
 from inorder.stores.sqlite.statements import SCHEMA, by_id, statement
 
 BARE = "bare SQLite"
@@ -165,10 +166,10 @@ class Bare(System):
             head = 0 if sequence > 1 else 1 if group else 2
             rows.append(
                 (number + place, QUEUE, state, 0, counter + place, head, group, sequence, 0, len(body), flags, -1,
-                 True, None, None, None, None, None, None, None if unit else now, unit)
+                 True, 0, None, None, None, None, None, None, None if unit else now, unit)
             )  # fmt: skip
             contents.append(
-                (number + place, 0, 8, None, 0, 546, 1208, "", 0, "", "", "bench", None, "", 6, "bench", now, "", 0.0,
+                (number + place, 0, 8, None, 0, 546, 1208, "", "", "", "bench", None, "", 6, "bench", now, "", 0.0,
                  body)
             )  # fmt: skip
         if len(rows) == 1:
@@ -192,7 +193,7 @@ class Bare(System):
             ((number, _),) = self._execute(DRAW).fetchall()
             unit = int(number) + 1
             # A connection has one unit; here each is another's, so that none must be looked up.
-            self._execute(BEGIN_UNIT, (unit, "session", "", None, unit, "bench", "bench", time.time()))
+            self._execute(BEGIN_UNIT, (unit, "session", "", None, unit, "bench", "bench", time.time(), None))
             self._many(HOLD, [(one, UNLOCKED, GET_UNCONFIRMED, unit) for (one,) in ids])
             self._execute(COUNTED, (QUEUE, counter, RESERVED, -len(ids), 0))
             self._execute(DRAWN, (0, unit, RESERVED))

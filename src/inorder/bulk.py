@@ -14,8 +14,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from .confirming import Use
 from .errors import bad_argument
-from .handle import Queue, Use
+from .handle import Queue
 from .message import is_storable
 from .options import DEFAULT_GET, GetOptions, check_instance, check_whole
 from .rules.browse_token import decode, encode

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from .attributes import QueueAttributes, QueueStatus
 from .browsing import Browsing, Standing
+from .confirming import ConfirmedCalls, Use
 from .errors import (
     CallerError,
     HandleError,
@@ -34,16 +35,12 @@ from .keywords import (
 from .message import Message, UniqueId
 from .options import (
     DEFAULT_GET,
-    EVERYTHING,
     BrowseKeywords,
     GetKeywords,
     GetOptions,
-    Match,
     OpenOptions,
     PutOptions,
-    check_id,
     check_switch,
-    check_uid,
 )
 from .rules.browse_token import decode, encode
 from .rules.grouping import GroupState, next_member, unfinished
@@ -52,14 +49,13 @@ from .rules.ordering import UNSET, pending_text
 from .rules.puts import PutResult
 from .selecting import NO_CHANGES, Selector, in_our_words
 from .session import Retained, Session
-from .stores.base import GetOutcome, GetRequest, Locked, LockRequest, OneMessage, PutRequest, Store
+from .stores.base import GetOutcome, GetRequest, PutRequest, Store
 from .waiting import Look
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 NOT_OPEN = 0
-Use = Literal["input", "output", "browse"]
 USES: Mapping[Use, tuple[OpenOptions, Reason]] = {  # what a handle must be open for, and what it is told if it is not
     "input": (OpenOptions(input="as_queue"), Reason.NOT_OPEN_FOR_INPUT),
     "output": (OpenOptions(output=True), Reason.NOT_OPEN_FOR_OUTPUT),
@@ -67,7 +63,7 @@ USES: Mapping[Use, tuple[OpenOptions, Reason]] = {  # what a handle must be open
 }
 
 
-class Queue:
+class Queue(ConfirmedCalls):
     """An open queue.
 
     Made by `QueueManager.open`. It has its own browse cursor, browse lock, and group state for puts, gets and
@@ -349,81 +345,6 @@ class Queue:
             self._cursor = resumed.cursor
             self._browses.advance(resumed.state, before_unit=None)
 
-    # --- confirmed calls
-
-    def confirm_put(self, uid: UniqueId, *, confirm_id: int = 0) -> Reason | None:
-        """Makes a message that was put under a confirm id visible; on an order=commit queue it is placed now (A-26).
-
-        Args:
-            confirm_id: if given, it must be the one of the put (A-11).
-
-        Returns: the warning NOT_FOUND if the message is not there; None also if it is visible already (A-23).
-
-        Raises: ConfirmIdMismatch; WrongState, a unit of work holds it. It acts at once, never in a unit of work.
-        """
-        return self._one_message(Event.CONFIRM_PUT, uid, confirm_id=confirm_id)
-
-    def confirm_get(self, uid: UniqueId, *, confirm_id: int = 0) -> Reason | None:
-        """Removes for good a message that was got under a confirm id (A-25).
-
-        Returns: the warning NOT_FOUND if the message is not there: it was confirmed before.
-
-        Raises: WrongState, it was not got, or in a unit of work; ConfirmIdMismatch. It acts at once.
-        """
-        return self._one_message(Event.CONFIRM_GET, uid, confirm_id=confirm_id)
-
-    def browse_and_lock(self, match: Match = EVERYTHING, *, confirm_id: int = 0) -> Locked:
-        """Copies every available message that matches and locks them all under one new lock id (A-12, A-13).
-
-        Get, delete and unlock then need that lock id. What arrives later is not locked. A lock stays until it is
-        used, undone by `confirm_id`, or released; also over a restart.
-
-        Returns: the messages in queue order, and the lock id.
-        """
-        _check_match(match)
-        check_id("confirm_id", confirm_id)
-        with self._session:
-            self._need("input")
-            return self._store.browse_and_lock(LockRequest(handle=self._handle, match=match, confirm_id=confirm_id))
-
-    def delete(self, uid: UniqueId, *, lock_id: int = 0) -> None:
-        """Removes one message, unlocked, or locked under `lock_id`. Raises: NotFound, WrongState, LockMismatch."""
-        self._one_message(Event.DELETE, uid, lock_id=lock_id)
-
-    def undo(self, confirm_id: int) -> int:
-        """Takes back everything put, got or locked on this queue under a confirm id; of how many messages (A-15).
-
-        What was put is gone, what was got is back in its place with one more back out, what was locked is free.
-
-        Raises: NotFound, nothing is held under it.
-        """
-        check_id("confirm_id", confirm_id, low=1)
-        with self._session:
-            self._need_nothing()
-            return self._store.undo(self._handle, confirm_id)
-
-    def release_lock(self, lock_id: int) -> int:
-        """The operator's way: unlocks all that a lock id still locks; how many (A-19). Raises: NotFound."""
-        check_id("lock_id", lock_id, low=1)
-        with self._session:
-            self._need_nothing()
-            return self._store.release_lock(self._handle, lock_id)
-
-    def _one_message(self, event: Event, uid: object, *, lock_id: int = 0, confirm_id: int = 0) -> Reason | None:
-        unique = check_uid(uid)
-        check_id("lock_id", lock_id)
-        check_id("confirm_id", confirm_id)
-        with self._session:
-            if event is Event.CONFIRM_PUT:
-                self._need("output")
-            elif event is Event.UNLOCK:
-                self._need_nothing()
-            else:
-                self._need("input")
-            return self._store.one_message(
-                OneMessage(handle=self._handle, event=event, uid=unique, lock_id=lock_id, confirm_id=confirm_id)
-            )
-
     def _browse(self, position: Literal["first", "next", "cursor"], options: GetOptions) -> Message:
         if options.browse != position:
             options = replace(options, browse=position)
@@ -605,8 +526,3 @@ class Queue:
 
     def __repr__(self) -> str:
         return f"<queue {self.name}{', closed' if self.closed else ''}>"
-
-
-def _check_match(match: object) -> None:
-    if not isinstance(match, Match):
-        raise bad_argument("match", match, "a Match", Reason.MATCH_OPTIONS_ERROR)

@@ -442,9 +442,21 @@ class QueueManager(OperatorCalls, BulkCalls, Listening):
         """Removes for good a message that was got under a confirm id; see `Queue.confirm_get`."""
         return self._through(queue, _FOR_INPUT, lambda handle: handle.confirm_get(uid, confirm_id=confirm_id))
 
-    def browse_and_lock(self, queue: str, match: Match = EVERYTHING, *, confirm_id: int = 0) -> Locked:
-        """Copies and locks every message that matches, under one new lock id; see `Queue.browse_and_lock`."""
-        return self._through(queue, _FOR_INPUT, lambda handle: handle.browse_and_lock(match, confirm_id=confirm_id))
+    def browse_and_lock(
+        self,
+        queue: str,
+        match: Match = EVERYTHING,
+        *,
+        confirm_id: int = 0,
+        most: int | None = None,
+        lease: float | None = None,
+    ) -> Locked:
+        """Copies and locks messages that match, under one new lock id; see `Queue.browse_and_lock`."""
+        return self._through(
+            queue,
+            _FOR_INPUT,
+            lambda handle: handle.browse_and_lock(match, confirm_id=confirm_id, most=most, lease=lease),
+        )
 
     def unlock(self, queue: str, uid: UniqueId, *, lock_id: int) -> None:
         """Frees one message that `browse_and_lock` locked. Raises: NotFound, WrongState, LockMismatch."""
@@ -461,6 +473,12 @@ class QueueManager(OperatorCalls, BulkCalls, Listening):
     def release_lock(self, queue: str, lock_id: int) -> int:
         """Unlocks everything that a lock id still locks; see `Queue.release_lock`."""
         return self._through(queue, _FOR_BROWSE, lambda handle: handle.release_lock(lock_id))
+
+    def unique_ids(self, queue: str, *, confirm_id: int = 0, lock_id: int = 0) -> list[UniqueId]:
+        """The unique ids of what stands under a confirm id or a lock id; see `Queue.unique_ids`."""
+        return self._through(
+            queue, _FOR_BROWSE, lambda handle: handle.unique_ids(confirm_id=confirm_id, lock_id=lock_id)
+        )
 
     # --- units of work
 

@@ -18,7 +18,7 @@ from .errors import ArgumentError, MatchError, OptionsError, Reason, bad_argumen
 from .message import NO_ID, Descriptor, Message, UniqueId, is_storable, octets
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from typing_extensions import Unpack
 
@@ -30,26 +30,28 @@ BROWSES: tuple[Browse, ...] = ("first", "next", "cursor")
 ASKED_ORDERS: tuple[AskedOrder, ...] = ("strict", "relaxed", "notify")
 ID_MAX = 2**64 - 1
 UID_NUMBER_MAX = 2**63 - 1
+UID_ALLOWED = "a UniqueId, as a put returned it: its number is from 1 to 2**63 - 1"
 CONTEXTS: tuple[Context, ...] = ("default", "none", "set_identity", "set_all")
 UNMATCHED = frozenset({"body", "expiry", "delay"})  # times go by: what a message was put with is not what it has
-MATCH_TOKEN = octets(16)
 ID_FIELDS = frozenset({"message_id", "correlation_id", "group_id"})
+NAMING = frozenset({"message_id", "correlation_id", "uid"})
 FOREVER = math.inf
 WHOLE_MAX = 2**63 - 1  # what a store keeps as a number
 
 
 class MatchKeywords(Descriptor, total=False):
-    """The fields that a match may name: the descriptor's, and the token."""
+    """The fields that a match may name: the descriptor's, the token and the unique id."""
 
     token: bytes
+    uid: UniqueId
 
 
 class Match:
     """A filter: field equalities, all of which must hold (A-5, mq-semantics R3.18).
 
     Args:
-        **fields: fields of the descriptor, or `token`, with the values wanted. An id that is all NUL matches
-            anything. `Match()` matches every message.
+        **fields: fields of the descriptor, `token`, or `uid`, the unique id as a put or a message gave it (A-1, A-4),
+            with the values wanted. An id that is all NUL matches anything. `Match()` matches every message.
 
     Raises:
         ArgumentError: 2247, an unknown field, or one that changes by itself (expiry, delay); a value that no
@@ -73,8 +75,9 @@ class Match:
 
     @property
     def specific(self) -> bool:
-        """Whether it names a message or correlation id: such waiters are served first (R3.27)."""
-        return "message_id" in self.fields or "correlation_id" in self.fields
+        """Whether it names a message, by its own or its unique id, or a correlation id: such waiters are served first
+        (R3.27)."""
+        return not NAMING.isdisjoint(self.fields)
 
     def without(self, *names: str) -> Match:
         """The same filter without these fields."""
@@ -107,17 +110,17 @@ class Match:
 
 def _match_value(name: str, value: Any) -> Any:
     field = Message.FIELDS.get(name)
-    check = MATCH_TOKEN if name == "token" else None if field is None else field.check
+    check = MATCH_ALONE[name][0] if name in MATCH_ALONE else None if field is None else field.check
     if check is None or name in UNMATCHED:
-        known = ", ".join(sorted(Descriptor.__annotations__.keys() - UNMATCHED | {"token"}))
+        known = ", ".join(sorted(Descriptor.__annotations__.keys() - UNMATCHED | MATCH_ALONE.keys()))
         raise bad_argument("match field", name, f"a field that messages keep: {known}", Reason.MATCH_OPTIONS_ERROR)
     if value is None:
         raise bad_argument(name, value, "a value that a message can have", Reason.MATCH_OPTIONS_ERROR)
     try:
         return check(name, value)
     except ArgumentError as wrong:
-        if name == "token":
-            raise bad_argument(name, value, "a token: 16 bytes", Reason.MATCH_OPTIONS_ERROR) from None
+        if name in MATCH_ALONE:
+            raise bad_argument(name, value, MATCH_ALONE[name][1], Reason.MATCH_OPTIONS_ERROR) from None
         raise wrong
 
 
@@ -396,9 +399,16 @@ def check_uid(value: object) -> UniqueId:
         and 1 <= value.number <= UID_NUMBER_MAX
     )
     if not good:
-        raise bad_argument("uid", value, "a UniqueId, as a put returned it: its number is from 1 to 2**63 - 1")
+        raise bad_argument("uid", value, UID_ALLOWED)
     assert isinstance(value, UniqueId)
     return value
+
+
+# What a match may name besides fields of the descriptor: how it is checked, and what is allowed, in words.
+MATCH_ALONE: Mapping[str, tuple[Callable[[str, Any], Any], str]] = {
+    "token": (octets(16), "a token: 16 bytes"),
+    "uid": (lambda _, value: check_uid(value), UID_ALLOWED),
+}
 
 
 def check_read_order(value: object) -> None:

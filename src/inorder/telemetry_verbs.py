@@ -145,6 +145,10 @@ VERBS: Final[Mapping[str, Verb]] = {
     "one_message": Verb(keys={**REQUEST, "act": lambda call: call.arguments["request"].event.name.lower()}),
     "undo": Verb(MESSAGES, {**HANDLE, **_unit("confirm")}),
     "release_lock": Verb(MESSAGES, {**HANDLE, **_unit("lock")}),
+    "unique_ids": Verb(
+        {"messages": lambda call: len(call.answer)},
+        {**HANDLE, "unit": lambda call: "confirm" if call.arguments["confirm_id"] else "lock"},
+    ),
     # what an operator looks at
     "look": Verb(
         {"messages": lambda call: len(call.answer)},

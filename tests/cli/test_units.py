@@ -143,6 +143,21 @@ def test_locks_are_listed_and_lock_ids_released(run: Command, other: inorder.Que
     assert run("lock", "release", queue, "99", "--yes").status == 1
 
 
+def test_the_end_of_a_lease_is_listed(run: Command, other: inorder.QueueManager, queue: str) -> None:
+    other.put_many(queue, [b"1", b"2"])
+    other.browse_and_lock(queue, most=1, lease=5000)
+    other.browse_and_lock(queue)
+    [leased, held] = run("lock", "list", "--json").records
+    assert 4000 < leased["lease_left"] <= 5000
+    assert leased["lease_ends_at"] > leased["since"]
+    assert (held["lease_ends_at"], held["lease_left"]) == (None, None)
+    told = run("lock", "list").out
+    assert "lease left" in told
+    assert "83 min" in told
+    other.release_lock(queue, leased["lock_id"])
+    assert "lease" not in run("lock", "list").out
+
+
 def test_claims_are_listed_finished_and_released(run: Command, other: inorder.QueueManager, queue: str) -> None:
     assert run("claim", "list").err == "no application has read in claims\n"
     other.put_many(queue, [b"1", b"2", b"3"])

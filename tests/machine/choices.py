@@ -22,6 +22,8 @@ handles = st.integers(0, 7)
 queues = st.sampled_from(["A", "A", "A", "A", "B", "ALIAS"])
 any_name = st.sampled_from(["A", "A", "B", "ALIAS", "ALIAS", "MODEL.T", "MODEL.P", "DYNAMIC", "DYNAMIC", "NONE"])
 confirm_ids = st.sampled_from([1, 1, 2])
+locks_at_most = st.sampled_from([None, None, 1, 2])
+leases = st.sampled_from([None, None, 4.0, 5.0, 10.0])
 references = st.integers(0, 5)
 roles = st.sampled_from(["any", "put", "got", "locked", "stale"])
 flags = [0, Flags.IN_GROUP, Flags.LAST_IN_GROUP, Flags.SEGMENT, Flags.LAST_SEGMENT, Flags.SEGMENTATION_ALLOWED]
@@ -105,6 +107,8 @@ _MATCHES: list[tuple[str, list[Any]]] = [
     ("priority", [0, 5]),
     ("persistent", [True, False]),
     ("token", [0, 1, 2]),
+    ("uid", [0, 1, 2]),
+    ("uid", [0, 0, 3]),
     ("backout_count", [1]),
 ]
 match_fields = st.sampled_from(_MATCHES).flatmap(lambda field: st.tuples(st.just(field[0]), st.sampled_from(field[1])))

@@ -172,10 +172,18 @@ def definitions(one: Everything) -> Iterator[Step]:
         one.put(choice=1, length=40, fields={}, options={})
         one.allow_all()
 
+    def gone_or_inhibited() -> None:
+        one.put(choice=0, length=4, fields={}, options={})
+        one.get(choice=0, options={})
+        one.delete_message(choice=0, role="any", back=0, lock=None)
+        one.set_through_a_handle(choice=0, attribute="put_allowed", value=False)
+        one.put(choice=0, length=4, fields={}, options={})
+        one.allow_all()
+
     def stopped() -> None:
         one.restart(stop=True)
 
-    yield from (for_one_thing, limits, stopped)
+    yield from (for_one_thing, limits, gone_or_inhibited, stopped)
 
 
 PARTS = (lives, flaws, readers, writers, definitions)

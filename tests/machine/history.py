@@ -133,6 +133,8 @@ class History(RuleBasedStateMachine):
         if name == "token":
             known = self.seen.get("token") or [bytes(16)]
             return known[-1 - value % len(known)]
+        if name == "uid":
+            return self.uid("locked" if value == 2 else "any", value)
         return value
 
     def free(self, number: int) -> int:

@@ -346,10 +346,29 @@ class Confirms(History):
         uid = self.uid("got" if role == "stale" else role, back)
         self.on_handle(choice, lambda side, queue: queue.confirm_get(side.translate("uid", uid), confirm_id=confirm_id))
 
-    @rule(choice=choices.handles, match=choices.matches, confirm_id=st.sampled_from([0, 0, 1, 2]))
-    def browse_and_lock(self, choice: int, match: Mapping[str, Any], confirm_id: int) -> None:
+    @rule(
+        choice=choices.handles,
+        match=choices.matches,
+        confirm_id=st.sampled_from([0, 0, 1, 2]),
+        most=choices.locks_at_most,
+        lease=choices.leases,
+    )
+    def browse_and_lock(
+        self, choice: int, match: Mapping[str, Any], confirm_id: int, most: int | None, lease: float | None
+    ) -> None:
         wanted = self.resolved({"match": match})["match"]
-        self.on_handle(choice, lambda side, queue: queue.browse_and_lock(side.match(wanted), confirm_id=confirm_id))
+        how: dict[str, Any] = {"confirm_id": confirm_id, "most": most, "lease": lease}
+        self.on_handle(choice, lambda side, queue: queue.browse_and_lock(side.match(wanted), **how))
+
+    @rule(choice=choices.handles, confirm_id=st.sampled_from([0, 1, 1, 2]), back=st.integers(0, 2))
+    def unique_ids(self, choice: int, confirm_id: int, back: int) -> None:
+        """What stands under a confirm id, or under a lock id if that is 0."""
+        lock_id = 0 if confirm_id else self.lock_id(back)
+
+        def step(side: Side, queue: Queue) -> Any:
+            return queue.unique_ids(confirm_id=confirm_id, lock_id=side.translate("lock", lock_id))
+
+        self.on_handle(choice, step)
 
     @rule(
         choice=choices.handles,

@@ -27,7 +27,7 @@ HOLDS = (
 FATES = (
     *("again", "again, held", "resend", "resend, held", "confirm put", "confirm put, other", "confirm get"),
     *("confirm get, other", "unlock", "unlock, no lock", "delete", "delete, no lock", "other lock", "undo"),
-    *("get", "commit", "back out", "prepare", "expire", "release lock", "abandon", "restart", "nothing"),
+    *("get", "commit", "back out", "prepare", "expire", "release lock", "lease over", "abandon", "restart", "nothing"),
 )
 ODDITIES: tuple[Mapping[str, Any], ...] = (
     *({}, {"delay": 5.0}, {"expiry": 5.0}, {"syncpoint": True}, {"coded_character_set_id": CCSID}),
@@ -70,14 +70,16 @@ class Stories(History):
             return
         match, lock = self._by_id(put), 0
         if "locked" in hold:
-            lock = self._lock(handle, match["match"], confirm_id=1 if "locked under id" in hold else 0)
+            confirm_id, lease = int("locked under id" in hold), 5.0 if fate == "lease over" else None
+            lock = self._lock(handle, match["match"], confirm_id, lease)
         if "got" in hold:
             held: dict[str, Any] = {"confirm_id": 1} if "got under id" in hold else {"syncpoint": True}
             self._on(handle, **match, lock_id=lock, **held)
         self._meet(handle, put.value.uid, lock, fate)
 
-    def _lock(self, handle: int, match: Mapping[str, Any], confirm_id: int) -> int:
-        locked = self.both(lambda side: side.handles[handle].browse_and_lock(side.match(match), confirm_id=confirm_id))
+    def _lock(self, handle: int, match: Mapping[str, Any], confirm_id: int, lease: float | None = None) -> int:
+        how: dict[str, Any] = {"confirm_id": confirm_id, "lease": lease}
+        locked = self.both(lambda side: side.handles[handle].browse_and_lock(side.match(match), **how))
         return int(locked.value.lock_id) if isinstance(locked, Returned) else 0
 
     def _meet(self, handle: int, uid: Any, lock: int, fate: str) -> None:
@@ -108,6 +110,7 @@ class Stories(History):
                 "prepare": lambda: qm.prepare("u1"),
                 "expire": lambda: self._after(side, 5.0, queue.status),
                 "release lock": lambda: queue.release_lock(right or 1),
+                "lease over": lambda: self._after(side, 5.0, lambda: queue.unique_ids(confirm_id=1)),
                 "nothing": queue.status,
             }
             return done[fate]()

@@ -45,6 +45,7 @@ unit confirmed              none    -    U    -    -    0    0
 unit backed out             none    -    0    -    -    U    L
 lock undone                 none    -    -    -    U    -    -
 get and lock undone         none    -    -    -    -    -    U
+lease over                  none    -    -    -    U    -    GU
 expiry time reached         none    -    0    0    0    0    0
 restart                     none    -    =    =    =    =    =
 """
@@ -103,4 +104,4 @@ def test_only_a_returning_get_counts_as_a_back_out() -> None:
 def test_changes_are_the_steps_of_the_table_that_lead_to_another_state() -> None:
     steps = {(state, one.to) for (_, state), cell in TABLE.items() for one in cell if one.to not in (None, state)}
     assert set(changes()) == steps
-    assert changes()[State.LOCKED, State.UNLOCKED] == ["unlock, with its lock", "lock undone"]
+    assert changes()[State.LOCKED, State.UNLOCKED] == ["unlock, with its lock", "lock undone", "lease over"]

@@ -91,7 +91,7 @@ FAULTS = {
     "gathering, none": ("DELETE FROM gathering", "there are 2 and 2"),
     "heads": ("UPDATE message SET head = 1 WHERE head = 2 AND group_id IS NOT NULL", "marked as unfinished"),
     "heads, no group": ("UPDATE message SET head = 1 WHERE head = 2 AND group_id IS NULL", "marked as unfinished"),
-    "idle units": (f"INSERT INTO unit VALUES (999, 'confirm', '9', {A_QUEUE}, NULL, '', '', 0)", "holds nothing"),
+    "idle units": (f"INSERT INTO unit VALUES (999, 'confirm', '9', {A_QUEUE}, NULL, '', '', 0, NULL)", "holds nothing"),
     "holders": ("UPDATE message SET lock_confirm = '8' WHERE lock IS NULL", "and is not"),
     "holders, kinds": ("UPDATE unit SET kind = 'lock' WHERE kind = 'confirm'", "a lock id"),
     "claims": ("UPDATE claim SET messages = 7", "claim 1 of app: 7 messages are noted, it holds 2"),

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import apsw
 import pytest
@@ -74,6 +75,26 @@ def held_by_itself(qm: QueueManager, number: int) -> None:
     assert len(qm.get_many("Q", number, syncpoint=True)) == number
 
 
+def of_higher_priority(qm: QueueManager, number: int) -> None:
+    """That many messages in front, of another priority."""
+    for start in range(0, number, 500):
+        qm.put_many("Q", [Message(b"x", priority=9)] * min(500, number - start))
+
+
+def of_other_priorities_in_order_of_arrival(qm: QueueManager, number: int) -> None:
+    """That many messages in front, of another priority and at the same level."""
+    qm.alter_queue("Q", delivery="fifo", default_priority=5)
+    of_higher_priority(qm, number)
+    qm.put("Q", b"wanted", priority=1)
+
+
+def get_by_unique_id(qm: QueueManager, **options: Any) -> Message:
+    """The message that can be told by its correlation id, by its unique id."""
+    (wanted,) = qm.browse("Q", match=Match(correlation_id=b"c"))
+    assert wanted.uid is not None
+    return qm.get("Q", match=Match(uid=wanted.uid), **options)
+
+
 def whole_group(qm: QueueManager) -> None:
     with qm.group("Q") as group:
         group.put(b"a")
@@ -85,6 +106,25 @@ CASES: dict[str, tuple[Prepare, Callable[[QueueManager], object]]] = {
     "get, at a depth": (singles, lambda qm: qm.get("Q")),
     "strict get, at a depth": (singles, lambda qm: qm.get("Q", read_order="strict")),
     "get of a correlation id, at a depth": (singles, lambda qm: qm.get("Q", match=Match(correlation_id=b"c"))),
+    "get of a unique id, at a depth": (singles, get_by_unique_id),
+    "get of a unique id, behind what another unit holds": (
+        held_by_another,
+        lambda qm: get_by_unique_id(qm, read_order="strict"),
+    ),
+    "get of a priority, behind others": (of_higher_priority, lambda qm: qm.get("Q", match=Match(priority=0))),
+    "strict get of a priority, behind others": (
+        of_higher_priority,
+        lambda qm: qm.get("Q", match=Match(priority=0), read_order="strict"),
+    ),
+    "browse of a priority, behind others": (
+        of_higher_priority,
+        lambda qm: next(qm.browse("Q", match=Match(priority=0))),
+    ),
+    "get of a priority, in order of arrival": (
+        of_other_priorities_in_order_of_arrival,
+        lambda qm: qm.get("Q", match=Match(priority=1)),
+    ),
+    "browse and lock of one, at a depth": (singles, lambda qm: qm.browse_and_lock("Q", most=1)),
     "get in logical order, at a depth": (singles, lambda qm: qm.get("Q", logical=True)),
     "put, at a depth": (singles, lambda qm: qm.put("Q", b"x")),
     "browse, at a depth": (singles, lambda qm: next(qm.browse("Q"))),
@@ -135,3 +175,21 @@ def test_what_lies_in_front_costs_nothing(case: str, tmp_path: Path) -> None:
     prepare, call = CASES[case]
     few, many = cost(tmp_path, prepare, call, FEW), cost(tmp_path, prepare, call, MANY)
     assert many <= RATIO_MAX * few, f"{case}: {few:,} steps with {FEW}, {many:,} with {MANY:,}: see the query plans"
+
+
+def test_a_get_of_one_of_many_that_a_lock_id_locks_is_a_step(tmp_path: Path) -> None:
+    costs = []
+    for number in (FEW, MANY):
+        store = SqliteStore(tmp_path / f"{number}.db")
+        with inorder.connect(store) as qm:
+            qm.create_queue("Q")
+            singles(qm, number)
+            locked = qm.browse_and_lock("Q")
+            uid = locked.messages[-1].uid
+            assert uid is not None
+            with counted(store) as steps:
+                assert qm.get("Q", match=Match(uid=uid), lock_id=locked.lock_id).uid == uid
+        store.close_store()
+        costs.append(sum(steps))
+    few, many = costs
+    assert many <= RATIO_MAX * few, f"{few:,} steps with {FEW}, {many:,} with {MANY:,}"

@@ -8,7 +8,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from inorder.stores.sqlite import claims, shelf
+from inorder.stores.sqlite import claims, selection, shelf
 from inorder.stores.sqlite.statements import SCHEMA, statement, statements
 
 SOURCE = Path(shelf.__file__).parent
@@ -130,9 +130,9 @@ def test_a_statement_says_why_it_is_there_and_is_sent(name: str) -> None:
 
 
 CHOICES = {
-    "anything": shelf.EVERYTHING,
-    "a format": shelf.Selection(shelf.CONTENT_JOIN, ' AND c."format" IS :format', {}),
-    "unmarked ones": shelf.Selection("", " AND NOT EXISTS (SELECT 1 FROM mark WHERE message = m.id)", {}),
+    "anything": selection.EVERYTHING,
+    "a format": selection.Selection(selection.CONTENT_JOIN, ' AND c."format" IS :format', {}),
+    "unmarked ones": selection.Selection("", " AND NOT EXISTS (SELECT 1 FROM mark WHERE message = m.id)", {}),
 }
 
 
@@ -143,10 +143,34 @@ def test_the_search_steps_through_the_index_and_merges(
     of: str, choice: str, heads: tuple[int, ...], connection: apsw.Connection
 ) -> None:
     text = {"available": shelf.AVAILABLE, "held": shelf.HELD}[of]
-    steps = plan(connection, shelf.ordered(text, CHOICES[choice], heads))
+    steps = plan(connection, selection.ordered(text, CHOICES[choice], heads))
     assert complaints("", steps) == []
     index = {"available": "message_place", "held": "message_held"}[of]
     assert sum(index in step for step in steps) == len(heads), "one step into the index for each kind of head"
+
+
+AT_LEVEL = selection.Selection("", ' AND m."priority" IS :priority', {}).such(" AND m.rank <= :level", level=0)
+ONE = selection.Selection("", f" AND {selection.UID_CONDITION}", {}, one=True)
+
+
+@pytest.mark.parametrize("heads", [(0, 1, 2), (1, 2), (2,)], ids=str)
+def test_a_match_on_priority_steps_to_its_level_and_ends_behind_it(
+    heads: tuple[int, ...], connection: apsw.Connection
+) -> None:
+    steps = plan(connection, selection.ordered(shelf.AVAILABLE, AT_LEVEL, heads))
+    assert complaints("", steps) == []
+    bounds = "message_place (queue=? AND head=? AND (rank,number,ordinal)>(?,?,?) AND rank<?)"
+    assert sum(bounds in step for step in steps) == len(heads)
+    (step,) = plan(connection, selection.ordered(shelf.BY_OWN_PRIORITY, selection.EVERYTHING))
+    assert "message_own_priority (queue=? AND priority=? AND (rank,number,ordinal)>(?,?,?))" in step
+
+
+@pytest.mark.parametrize("such", [selection.OPEN, selection.HELD_BY])
+def test_a_match_on_a_unique_id_is_a_step_whoever_holds_the_message(such: str, connection: apsw.Connection) -> None:
+    steps = plan(connection, selection.ordered(shelf.BY_UID, ONE.such(such)))
+    assert complaints("", steps) == []
+    searches = [step for step in steps if step.startswith("SEARCH")]
+    assert ["PRIMARY KEY" in searches[0], "message_uid" in searches[1], len(searches)] == [True, True, 2]
 
 
 def test_a_scan_and_a_sort_are_noticed(connection: apsw.Connection) -> None:

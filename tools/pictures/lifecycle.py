@@ -9,7 +9,8 @@ from inorder.rules.lifecycle import State, changes
 
 from .svg import LINE, Picture, Point, wrapped
 
-SPINE, RIGHT, END = 100.0, 240.0, 464.0  # right edge of the state at the left, left edge of the others, where lives end
+SPINE, RIGHT, END = 100.0, 240.0, 448.0  # right edge of the state at the left, left edge of the others, where lives end
+AROUND = 468.0  # where a line passes the others by
 WIDE, HIGH = 116.0, 56.0
 TOPS = {
     State.PUT_UNCONFIRMED: 124.0,
@@ -42,7 +43,7 @@ def _from_spine(state: State, down: float) -> Route:
 
 def _to_end(state: State) -> Route:
     y = TOPS[state] + 12
-    return [(RIGHT + WIDE, y), (END - 11, y)], (RIGHT + WIDE + 8, y + LINE), 112
+    return [(RIGHT + WIDE, y), (END - 11, y)], (RIGHT + WIDE + 8, y + LINE), 96
 
 
 def routes() -> dict[tuple[State, State], Route]:
@@ -51,6 +52,7 @@ def routes() -> dict[tuple[State, State], Route]:
     x = RIGHT + WIDE / 2
     down, up = x - 30, x + 30
     between = TOPS[locked] + HIGH
+    above, below = TOPS[locked] - 44, TOPS[browse_got] + HIGH + 52
     return {
         (absent, put): ([(x, 34), (x, TOPS[put])], (x + 10, 66), 150),
         (absent, unlocked): ([(x - 6, 28), (50, 28), (50, 80)], (64, 28 + LINE), 170),
@@ -66,6 +68,18 @@ def routes() -> dict[tuple[State, State], Route]:
         (browse_got, locked): ([(up, TOPS[browse_got]), (up, between)], (up + 8, between + 112), 130),
         (browse_got, unlocked): _to_spine(browse_got, 28),
         (browse_got, absent): _to_end(browse_got),
+        (browse_got, got): (
+            [
+                (x, TOPS[browse_got] + HIGH),
+                (x, below),
+                (AROUND, below),
+                (AROUND, above),
+                (x, above),
+                (x, TOPS[got] + HIGH),
+            ],
+            (RIGHT + WIDE + 8, above - 6),
+            96,
+        ),
         (unlocked, absent): ([(50, 768), (50, BOTTOM - 37)], (64, 792), 200),
     }
 

@@ -24,6 +24,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 from rich.table import Table
 from rich.text import Text
 
+SPANS = frozenset({"age", "lease_left"})  # keys whose values are durations
 NARROW = 100  # columns: a terminal that has fewer is shown less
 PIPED_WIDTH = 4000  # no line of a table is cut where a program reads it
 SHOWN_AFTER_SECONDS = 1.0
@@ -89,7 +90,7 @@ class Output:
         if self.console.width < NARROW:
             made.padding = (0, 1, 0, 0)
         for row in rows:
-            made.add_row(*(shown(span(row[key]) if key == "age" else row[key]) for key in used))
+            made.add_row(*(shown(span(row[key]) if key in SPANS else row[key]) for key in used))
         self.console.print(made)
 
     def note(self, text: str) -> None:

@@ -33,6 +33,7 @@ LOCK_COLUMNS = {
     "lock_id": "lock id",
     "messages": "messages",
     "age": "age",
+    "lease_left": "lease left",
     "user": "user",
     "program": "program",
     "process": "process",
@@ -199,7 +200,10 @@ def lock() -> None:
 @lock.command("list", example="inorder lock list --store orders.db")
 @takes_store
 def list_locks(run: Run) -> None:
-    """List what locks messages: lock ids, which last until released, and handles, which end with their program."""
+    """List what locks messages: lock ids, which last until released, and handles, which end with their program.
+
+    A lock id that was taken with a lease is released when that ends.
+    """
     with run.opened() as qm:
         records = [_record_of_lock(one) for one in qm.locks()]
     run.output.listing(records, LOCK_COLUMNS, nothing="nothing is locked")
@@ -233,4 +237,6 @@ def _record_of_lock(one: Lock) -> dict[str, Any]:
         "process": one.process,
         "since": when(one.since),
         "age": time.time() - one.since,
+        "lease_ends_at": when(one.lease_ends_at),
+        "lease_left": None if one.lease_ends_at is None else max(0.0, one.lease_ends_at - time.time()),
     }

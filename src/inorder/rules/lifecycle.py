@@ -16,7 +16,8 @@ after it was prepared under a name, a confirm id, a claim. To a message they are
 that names a unit is a *held* put or get. Settling the unit either confirms what it holds (CONFIRM) or undoes
 it (BACK_OUT). A confirm of one message by its unique id is the same step, asked for a single message. A lock
 is a hold as well, and undoing it (UNDO_LOCK) unlocks; a call that undoes both the get and the lock of one
-message is UNDO_BOTH (A-16, A-17).
+message is UNDO_BOTH (A-16, A-17). A lock that was taken for a time ends with it (END_LEASE), and a get that was made
+under it goes on as one that never had a lock (A-19).
 
 The table says for each event and state what becomes of the message. It is complete: every pair has a cell, and
 the cells are those of lifecycle A.3, with syncpoint in the same columns. Where it matters which lock the caller
@@ -65,6 +66,7 @@ class Event(enum.Enum):
     BACK_OUT = "unit backed out"
     UNDO_LOCK = "lock undone"
     UNDO_BOTH = "get and lock undone"
+    END_LEASE = "lease over"
     EXPIRE = "expiry time reached"
     RESTART = "restart"
 
@@ -180,6 +182,7 @@ _ROWS: Mapping[Event, tuple[Step | Cell, ...]] = {
     Event.BACK_OUT: (_UNSEEN, _to(ABSENT), _UNSEEN, _UNSEEN, _to(UNLOCKED), _to(LOCKED)),
     Event.UNDO_LOCK: (_UNSEEN, _UNSEEN, _UNSEEN, _to(UNLOCKED), _UNSEEN, _UNSEEN),
     Event.UNDO_BOTH: (_UNSEEN, _UNSEEN, _UNSEEN, _UNSEEN, _UNSEEN, _to(UNLOCKED)),
+    Event.END_LEASE: (_UNSEEN, _UNSEEN, _UNSEEN, _to(UNLOCKED), _UNSEEN, _to(GET_UNCONFIRMED)),
     Event.EXPIRE: (_UNSEEN, _to(ABSENT), _to(ABSENT), _to(ABSENT), _to(ABSENT), _to(ABSENT)),
     Event.RESTART: (_UNSEEN, _STAYS, _STAYS, _STAYS, _STAYS, _STAYS),
 }

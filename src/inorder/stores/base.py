@@ -117,11 +117,18 @@ class GetOutcome(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LockRequest:
-    """A browse and lock of everything that matches now (A-12, A-13)."""
+    """A browse and lock of everything that matches now (A-12, A-13).
+
+    Args:
+        most: so many messages at most, the first in queue order; None: all.
+        lease: seconds after which the lock id ends by itself; None: never (A-19).
+    """
 
     handle: int
     match: Match
     confirm_id: int
+    most: int | None = None
+    lease: float | None = None
 
 
 class Locked(NamedTuple):
@@ -328,7 +335,13 @@ class Store(ClaimVerbs, StagingVerbs, OperatorVerbs, Protocol):
     # --- confirmed calls; confirm ids and lock ids live per queue (A-15)
 
     def browse_and_lock(self, request: LockRequest) -> Locked:
-        """Locks everything that matches now under one new lock id (A-12); later arrivals are not locked."""
+        """Locks what matches now, or the first so many, under one new lock id (A-12); later arrivals are not locked.
+
+        With a lease the lock id is over at its end, inclusively: what it locks is unlocked, what was got under it goes
+        on without a lock, and the id is not known any more (A-19). Like expiry it is done by whoever touches the queue,
+        and by `discard_expired`. A database keeps the end with the unit, under an index of those that have one, and
+        asks for the first end where it asks for the first expiry.
+        """
         ...
 
     def one_message(self, request: OneMessage) -> Reason | None:
@@ -347,6 +360,14 @@ class Store(ClaimVerbs, StagingVerbs, OperatorVerbs, Protocol):
 
     def release_lock(self, handle: int, lock_id: int) -> int:
         """The operator's undo of a lock id: its messages are unlocked (A-19). Raises: NotFound."""
+        ...
+
+    def unique_ids(self, handle: int, confirm_id: int, lock_id: int) -> list[UniqueId]:
+        """What stands under one of the two ids, the other being 0, in queue order, and behind it what has no place yet.
+
+        Under a confirm id all that its undo would act on; under a lock id what it locks and what was got under it.
+        Raises: NotFound, nothing does.
+        """
         ...
 
     # --- strict reading
@@ -387,7 +408,7 @@ class Store(ClaimVerbs, StagingVerbs, OperatorVerbs, Protocol):
     # --- time, and telling others
 
     def discard_expired(self, limit: int) -> int:
-        """Discards up to `limit` messages whose time is over; how many (R6.2)."""
+        """Discards up to `limit` messages whose time is over; how many (R6.2). Leases that are over end, too (A-19)."""
         ...
 
     def observe(

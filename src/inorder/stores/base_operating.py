@@ -190,6 +190,7 @@ class Lock:
         connection, process: whose handle it is; None for a lock id.
         since: seconds since 1970.
         messages: how many it locks, those that were got under it included.
+        lease_ends_at: of a lock id with a lease: when it ends by itself, seconds since 1970; else None.
     """
 
     kind: LockKind
@@ -200,6 +201,7 @@ class Lock:
     process: int | None
     since: float
     messages: int
+    lease_ends_at: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

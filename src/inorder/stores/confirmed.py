@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
+from itertools import islice
+
 from ..errors import ConfirmIdMismatch, LockMismatch, NotFound, Reason, WrongState
-from ..message import Message
+from ..message import Message, UniqueId
 from ..rules.grouping import Wanted
 from ..rules.lifecycle import REFUSALS, Answer, Event, Lock, State, step
 from .base import Locked, LockRequest, OneMessage
 from .rows import HeldLock, HeldUnit, Reader, Row, as_got
-from .shelf import Handle, Q, Transaction, U
+from .shelf import Handle, Q, Shelf, Transaction, U
 
 CONFIRMS = (Event.CONFIRM_PUT, Event.CONFIRM_GET)
 ERRORS = {Reason.LOCK_MISMATCH: LockMismatch, Reason.NOT_FOUND: NotFound, Reason.WRONG_STATE: WrongState}
 
 
 def browse_and_lock(verb: Transaction[Q, U], handle: Handle[U], queue: Q, request: LockRequest) -> Locked:
-    """Everything available that matches is locked under one id; nothing that comes later (A-12, A-13)."""
+    """What is available and matches, or the first so many, is locked under one id; nothing that comes later (A-13)."""
     messages: list[Message] = []
     reader = Reader(handle.id, handle.connection.id, co_op=False, now=verb.now, mark_interval=0.0)
-    unit, lock_id = verb.lock_unit(handle, queue)
-    for row in queue.read(list(queue.find_all(Wanted(match=request.match), reader))):
+    unit, lock_id = verb.lock_unit(handle, queue, request.lease)
+    found = islice(queue.find_all(Wanted(match=request.match), reader), request.most)
+    for row in queue.read(list(found)):
         if row.state is State.LOCKED:  # by this handle's own browse lock: the lock id takes over
             verb.step(queue, row, Event.UNLOCK, lock=Lock.RIGHT)
         verb.lock(queue, row, HeldLock(unit, lock_id, request.confirm_id))
@@ -75,8 +78,7 @@ def undo(verb: Transaction[Q, U], queue: Q, confirm_id: int) -> int:
             verb.step(queue, row, event)
             undone += 1
     if not undone:
-        name = queue.attributes.name
-        raise NotFound(f"nothing on {name} is held under confirm id {confirm_id}", confirm_id=confirm_id)
+        raise _nothing_held(queue, confirm_id)
     return undone
 
 
@@ -90,9 +92,31 @@ def _undoing(row: Row, unit: HeldUnit | None, confirm_id: int) -> Event | None:
 
 def release_lock(verb: Transaction[Q, U], queue: Q, lock_id: int) -> int:
     """Everything that the lock id still locks is unlocked (A-19)."""
-    rows = queue.locked_under(lock_id)
+    rows = [row for row in queue.locked_under(lock_id) if row.state is State.LOCKED]
     for row in rows:
         verb.step(queue, row, Event.UNDO_LOCK)
     if not rows:
-        raise NotFound(f"nothing on {queue.attributes.name} is locked under {lock_id}", lock_id=lock_id)
+        raise _nothing_locked(queue, lock_id)
     return len(rows)
+
+
+def unique_ids(queue: Shelf, confirm_id: int, lock_id: int) -> list[UniqueId]:
+    """What stands under a confirm id, as far as its undo would act on it, or under a lock id; in queue order."""
+    if confirm_id:
+        unit, held = queue.held_under(confirm_id)
+        rows = [row for row in held if _undoing(row, unit, confirm_id) is not None]
+        if not rows:
+            raise _nothing_held(queue, confirm_id)
+    else:
+        rows = list(queue.locked_under(lock_id))
+        if not rows:
+            raise _nothing_locked(queue, lock_id)
+    return [row.message.uid for row in rows if row.message.uid is not None]
+
+
+def _nothing_held(queue: Shelf, confirm_id: int) -> NotFound:
+    return NotFound(f"nothing on {queue.attributes.name} is held under confirm id {confirm_id}", confirm_id=confirm_id)
+
+
+def _nothing_locked(queue: Shelf, lock_id: int) -> NotFound:
+    return NotFound(f"nothing on {queue.attributes.name} is locked under {lock_id}", lock_id=lock_id)

@@ -139,7 +139,7 @@ class Reading(Generic[Q, U]):
         if not self.request.options.wait:
             return None
         now, queue = self.verb.now, self.queue
-        times = [queue.next_delivery(now), queue.next_unmarking(self.reader)]
+        times = [queue.next_delivery(now), queue.next_unmarking(self.reader), queue.next_lease_end(now)]
         if self.strict:
             times.append(queue.next_outcome(now))
         return min((time for time in times if time is not None), default=None)

@@ -104,7 +104,7 @@ class Shelf(ABC):
 
     @abstractmethod
     def find_all(self, wanted: Wanted, reader: Reader) -> Iterable[Row]:
-        """Every single message that suits, in order of place."""
+        """Every single message that suits, in order of place, found as they are asked for."""
 
     @abstractmethod
     def decide(self, wanted: Wanted, reader: Reader, cursor: Cursor, *, logical: bool) -> Decision[Row]:
@@ -153,7 +153,7 @@ class Shelf(ABC):
 
     @abstractmethod
     def locked_under(self, lock_id: int) -> Sequence[Row]:
-        """The rows that a lock id locks, got ones apart."""
+        """The rows that a lock id locks, and those that were got under it, in order of place."""
 
     @abstractmethod
     def gets_of_group(self, group_id: bytes) -> int:
@@ -247,6 +247,10 @@ class Shelf(ABC):
         """When the next delayed message can be read."""
 
     @abstractmethod
+    def next_lease_end(self, now: float) -> float | None:
+        """When the next lock id ends by itself: what it locks can be read then (A-19)."""
+
+    @abstractmethod
     def next_unmarking(self, reader: Reader) -> float | None:
         """When the next cooperative browse mark ends by itself (R3.74)."""
 
@@ -299,8 +303,12 @@ class Transaction(ABC, Generic[Q, U]):
         handle.locked.append(row)
 
     @abstractmethod
-    def lock_unit(self, handle: Handle[U], queue: Q) -> tuple[U, int]:
-        """A new lock id on the queue, and what holds the rows under it (A-12)."""
+    def lock_unit(self, handle: Handle[U], queue: Q, lease: float | None) -> tuple[U, int]:
+        """A new lock id on the queue, for so many seconds, and what holds the rows under it (A-12, A-19)."""
+
+    @abstractmethod
+    def end_leases(self, queue: Q) -> int:
+        """Lock ids whose lease is over end; how many (A-19)."""
 
     @abstractmethod
     def release(self, handle: Handle[U], queue: Q) -> bool:

@@ -145,6 +145,11 @@ class Table:
             raise ValueError(f"{'no message' if not others else 'several messages'} {name!r} on {queue}")
         return others.pop()
 
+    def name_of_uid(self, queue: str, uid: UniqueId) -> str:
+        """The body of the message that was given this unique id."""
+        known = ((name, one) for (on, name), put in self.uids.items() if on == queue for _, one in put)
+        return next((name for name, one in known if one == uid), str(uid))
+
     def agrees(self, key: str, said: str, got: Any) -> bool:
         """Whether a fact is as the table says; a `$name` that is new is bound."""
         if key in ("id", "group") and isinstance(got, tuple):
@@ -357,6 +362,9 @@ class Actor:
             if key in step.keys:
                 text = step.keys[key]
                 wanted[name] = self._table.id_of(text) if name.endswith("_id") else number(text)
+        if "match-uid" in step.keys:
+            actor, queue = step.actor.partition(".")[0], self._table.queue(step.keys.get("on"))
+            wanted["uid"] = self._table.uid_of(actor, queue, step.keys["match-uid"])
         return Match(**wanted)
 
     def _message(self, message: Message) -> Outcome:
@@ -432,10 +440,21 @@ class Actor:
 
     def _browse_lock(self, handle: str, step: Step) -> Outcome:
         queue = self._queue(handle, step, FOR_INPUT)
-        confirm_id = number(step.keys.get("confirm", "0"))
-        locked = queue.browse_and_lock(self._match(step), confirm_id=confirm_id)
+        locked = queue.browse_and_lock(
+            self._match(step),
+            confirm_id=number(step.keys.get("confirm", "0")),
+            most=number(step.keys["most"]) if "most" in step.keys else None,
+            lease=float(step.keys["lease"]) if "lease" in step.keys else None,
+        )
         names = tuple(self._table.name_of(message) for message in locked.messages)
         return Outcome("list", "", names, facts={"lock": locked.lock_id})
+
+    def _unique_ids(self, handle: str, step: Step) -> Outcome:
+        queue = self._queue(handle, step, FOR_BROWSE)
+        found = queue.unique_ids(
+            confirm_id=number(step.keys.get("confirm", "0")), lock_id=self._table.lock_of(step.keys.get("lock"))
+        )
+        return Outcome("list", "", tuple(self._table.name_of_uid(queue.name, uid) for uid in found))
 
     def _commit(self, handle: str, step: Step) -> Outcome:
         self.manager.commit()

@@ -28,6 +28,12 @@ and for claims, surveys and staged rows (`bulk`):
     A stage NAME BODY [priority= group-key= order-key= lasts=SECONDS]  -> ok   one row under a name
     A settle-staging BATCH NAME...      -> N, or ignored  puts the rows; ignored: that batch was put before
     A undo-staging NAME                 -> N              drops them
+
+And for confirmed calls:
+
+    match-uid=BODY, of every verb that matches: the message that the body names, as in confirm-get
+    A browse-lock [most=N] [lease=SECONDS]  -> [m1 m2] lock=$k   the first N at most; unlocked when the time is over
+    A unique-ids confirm=7, or lock=$k      -> [m1 m2]     the messages under it, in queue order
 """
 
 from __future__ import annotations
@@ -41,7 +47,8 @@ PUT_FLAGS = "syncpoint in-group last-in-group segment last-segment segmentation 
 PUT_KEYS = "on priority persistent expiry delay id correlation group seq offset length ccsid confirm"
 READ_FLAGS = "logical complete all-messages all-segments strict relaxed notify accept-truncated"
 READ_KEYS = (
-    "on wait buffer match-id match-correlation match-group match-seq match-offset match-priority confirm lock token"
+    "on wait buffer match-id match-uid match-correlation match-group match-seq match-offset match-priority confirm "
+    "lock token"
 )
 BULK_FLAGS = "logical complete all-messages strict relaxed"
 QUEUE_KEYS = (
@@ -69,7 +76,8 @@ ACTOR_VERBS: Mapping[str, Verb] = {
     "get-all": _verb((0, 0), f"{READ_FLAGS} syncpoint syncpoint-if-persistent", READ_KEYS),
     "browse": _verb((1, 1), f"{READ_FLAGS} lock mark-handle mark-co-op unmarked", READ_KEYS),
     "browse-all": _verb((0, 0), f"{READ_FLAGS} lock mark-handle mark-co-op unmarked", READ_KEYS),
-    "browse-lock": _verb((0, 0), "", READ_KEYS),
+    "browse-lock": _verb((0, 0), "", f"{READ_KEYS} most lease"),
+    "unique-ids": _verb(keys="on confirm lock"),
     "commit": _verb(keys=""),
     "backout": _verb(keys=""),
     "prepare": _verb((1, 1), keys=""),

@@ -208,6 +208,7 @@ def _lock_ids(queue: MemoryQueue) -> Iterator[Lock]:
             process=None,
             since=unit.started_at,
             messages=len(unit.rows),
+            lease_ends_at=unit.lease_ends_at,
         )
 
 

@@ -52,10 +52,12 @@ class MemoryUnit(Undoable, HeldUnit):
 
     Attributes:
         born: units that began earlier have smaller ones.
+        lease_ends_at: of a lock id with a lease: when it is over (A-19).
     """
 
     rows: dict[int, tuple[MemoryQueue, Row]] = field(default_factory=UndoDict)
     born: int = field(default_factory=itertools.count().__next__)
+    lease_ends_at: float | None = None
 
     def hold(self, queue: MemoryQueue, row: Row) -> None:
         self.rows[id(row)] = queue, row
@@ -162,6 +164,11 @@ class MemoryQueue(Undoable, Shelf):
         later = (row.due_at for row in self._placed if row.state is State.UNLOCKED and row.due_at > now)
         return min(later, default=None)
 
+    def next_lease_end(self, now: float) -> float | None:
+        """When the next lock id ends by itself: what it locks can be read then (A-19)."""
+        ends = (unit.lease_ends_at for unit in self.locks.values() if unit.lease_ends_at is not None)
+        return min((end for end in ends if end > now), default=None)
+
     def next_unmarking(self, reader: Reader) -> float | None:
         """When the next cooperative browse mark ends by itself (R3.74)."""
         ends = (row.co_op_marked_at + reader.mark_interval for row in self._placed)
@@ -267,8 +274,7 @@ class MemoryQueue(Undoable, Shelf):
         return unit, rows
 
     def locked_under(self, lock_id: int) -> Sequence[Row]:
-        rows = self.all_rows()
-        return [row for row in rows if row.state is State.LOCKED and row.lock and row.lock.lock_id == lock_id]
+        return [row for row in self._placed if row.lock is not None and row.lock.lock_id == lock_id]
 
     def read(self, rows: Sequence[Row], most: int | None = None) -> Sequence[Row]:
         return rows
@@ -288,9 +294,9 @@ class MemoryQueue(Undoable, Shelf):
         row = next(suiting, None) if wanted.member is None else first(suiting)
         return () if row is None else self.pieces(row, wanted, reader)
 
-    def find_all(self, wanted: Wanted, reader: Reader) -> list[Row]:
-        """Every single message that suits, in order of place."""
-        return [row for row in self._placed if available(row, reader) and self.suits(row, wanted, reader)]
+    def find_all(self, wanted: Wanted, reader: Reader) -> Iterator[Row]:
+        """Every single message that suits, in order of place, found as they are asked for."""
+        return (row for row in self._placed if available(row, reader) and self.suits(row, wanted, reader))
 
     def decide(self, wanted: Wanted, reader: Reader, cursor: Cursor, *, logical: bool) -> Decision[Row]:
         """The strict decision over everything that matches, in order of place (B-11)."""

@@ -33,7 +33,7 @@ from ...errors import (
     UnitNotFound,
     WrongState,
 )
-from ...message import LAST_IN_GROUP, stored_flags
+from ...message import LAST_IN_GROUP, UniqueId, stored_flags
 from ...options import OpenOptions
 from ...rules.grouping import GroupState
 from ...rules.lifecycle import Event, State
@@ -366,6 +366,10 @@ class MemoryStore(Undoable, MemoryOperating, MemoryClaims):
         with self._verb() as verb:
             return confirmed.release_lock(verb, self._tidied(verb, handle).queue, lock_id)
 
+    def unique_ids(self, handle: int, confirm_id: int, lock_id: int) -> list[UniqueId]:
+        with self._verb() as verb:
+            return confirmed.unique_ids(self._tidied(verb, handle).queue, confirm_id, lock_id)
+
     def _check_get_allowed(self, handle: MemoryHandle) -> QueueAttributes:
         resolved = self._handles.resolved(handle.name, handle.queue.attributes)
         if not resolved.get_allowed:
@@ -373,10 +377,10 @@ class MemoryStore(Undoable, MemoryOperating, MemoryClaims):
         return resolved
 
     def _tidied(self, verb: MemoryTransaction, handle: int) -> MemoryHandle:
-        """The handle, with what has expired on its queue discarded, which is a step of its own."""
+        """The handle, with what has expired on its queue discarded and leases ended, which is a step of its own."""
         one = self._handles.handle(handle)
         one.check_alive()
-        if verb.discard(one.queue):
+        if verb.discard(one.queue) + verb.end_leases(one.queue):
             self._forget_entries(verb)
             verb.keep()
         return one
@@ -387,6 +391,7 @@ class MemoryStore(Undoable, MemoryOperating, MemoryClaims):
         with self._verb() as verb:
             found = self._handles.queues[self._handles.resolve(queue).name]
             verb.discard(found)
+            verb.end_leases(found)
             name = found.attributes.name
             waiting = sum(
                 one.waits is not None and one.waits.queue == name for one in self._handles.connections.values()
@@ -457,6 +462,7 @@ class MemoryStore(Undoable, MemoryOperating, MemoryClaims):
             room = limit
             for queue in list(self._handles.queues.values()):
                 room -= verb.discard(queue, room)
+                verb.end_leases(queue)
             self._stagings.undo_expired(verb.now)
             return limit - room
 

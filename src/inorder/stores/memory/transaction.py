@@ -131,9 +131,20 @@ class MemoryTransaction(Transaction[MemoryQueue, MemoryUnit]):
             by.unit.hold(queue, row)
             queue.locks[by.lock_id] = by.unit
 
-    def lock_unit(self, handle: Handle[MemoryUnit], queue: MemoryQueue) -> tuple[MemoryUnit, int]:
+    def lock_unit(self, handle: Handle[MemoryUnit], queue: MemoryQueue, lease: float | None) -> tuple[MemoryUnit, int]:
         lock_id = next(self.numbers)
-        return MemoryUnit(handle.connection.program, self.now, "lock", str(lock_id)), lock_id
+        ends_at = None if lease is None else self.now + lease
+        unit = MemoryUnit(handle.connection.program, self.now, "lock", str(lock_id), lease_ends_at=ends_at)
+        return unit, lock_id
+
+    def end_leases(self, queue: MemoryQueue) -> int:
+        """Lock ids whose lease is over end: what they lock is unlocked, and gets that were made go on (A-19)."""
+        ends = ((lock_id, unit.lease_ends_at) for lock_id, unit in queue.locks.items())
+        over = [lock_id for lock_id, end in ends if end is not None and end <= self.now]
+        for lock_id in over:
+            for row in queue.locked_under(lock_id):
+                self.step(queue, row, Event.END_LEASE)
+        return len(over)
 
     def settle(self, unit: MemoryUnit, outcome: Outcome) -> None:
         """Confirms or backs out everything that the unit holds (R5.2, R5.3)."""

@@ -31,7 +31,7 @@ class Calls(Home):
         return Verb(self, writes=writes, though_stopped=though_stopped)
 
     def _queue(self, verb: SqliteTransaction, handle: SqliteHandle) -> SqliteQueue:
-        """The handle's queue, with what has expired discarded and what is due to be read."""
+        """The handle's queue, without what has expired, with leases ended that are over, and with what is due."""
         return verb.tidy(handle.queue, handle.queue_name, handle.name)
 
     def _attributes(self, verb: SqliteTransaction, handle: SqliteHandle, queue: SqliteQueue) -> QueueAttributes:

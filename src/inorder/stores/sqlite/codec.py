@@ -19,7 +19,7 @@ from ..rows import Entered, ReaderId
 INDEX = {name: index for index, name in enumerate(Message.FIELDS)}
 
 # Fields that are columns of `message` under the same name.
-NARROW = frozenset("persistent correlation_id group_id sequence_number offset flags original_length".split())
+NARROW = frozenset("persistent priority correlation_id group_id sequence_number offset flags original_length".split())
 
 _FLAGS, _GROUP, _SEQUENCE, _OFFSET = INDEX["flags"], INDEX["group_id"], INDEX["sequence_number"], INDEX["offset"]
 NULLS = {
@@ -33,7 +33,7 @@ def stored_columns(body: str = "c.body") -> str:
     """The columns from which `Codec.full` makes a message; `body`: what is read of the body."""
     return (
         "m.id, c.report, c.message_type, c.expiry, c.feedback, c.encoding, c.coded_character_set_id, c.format, "
-        "c.priority, m.persistent, m.message_id, m.correlation_id, c.reply_to_queue, c.reply_to_queue_manager, "
+        "m.priority, m.persistent, m.message_id, m.correlation_id, c.reply_to_queue, c.reply_to_queue_manager, "
         "c.user_identifier, c.accounting_token, c.application_identity_data, c.put_application_type, "
         'c.put_application_name, c.put_at, c.application_origin_data, m.group_id, m.sequence_number, m."offset", '
         f"m.flags, m.original_length, c.delay, {body}, m.length, m.uid_origin, m.uid_number"
@@ -53,11 +53,11 @@ def head_of(message: Message) -> int:
 
 def content_columns(row: tuple[Any, ...], number: int) -> tuple[Any, ...]:
     """The values for `content` of a message's row."""
-    (report, message_type, expiry, feedback, encoding, ccsid, format_, priority, _, _, _, reply_to, reply_to_manager,
+    (report, message_type, expiry, feedback, encoding, ccsid, format_, _, _, _, _, reply_to, reply_to_manager,
      user, accounting, identity, put_type, put_name, put_at, origin, _, _, _, _, _, delay, body, *_) = row  # fmt: skip
     return (
         number, report, message_type, None if expiry == math.inf else expiry, feedback, encoding, ccsid, format_,
-        priority, reply_to, reply_to_manager, user, None if accounting == NO_ACCOUNTING else accounting, identity,
+        reply_to, reply_to_manager, user, None if accounting == NO_ACCOUNTING else accounting, identity,
         put_type, put_name, put_at, origin, delay, body,
     )  # fmt: skip
 
@@ -86,8 +86,9 @@ class Codec:
     ) -> tuple[Any, ...]:
         """The values for `message` of one that arrives."""
         row = message.row
-        (_, _, expiry, _, _, _, _, _, persistent, message_id, correlation_id, _, _, _, _, _, _, _, _, _, group_id,
-         sequence_number, offset, flags, original_length, delay, _, length, _, token, uid, *_) = row  # fmt: skip
+        (_, _, expiry, _, _, _, _, priority, persistent, message_id, correlation_id, _, _, _, _, _, _, _, _, _,
+         group_id, sequence_number, offset, flags, original_length, delay, _, length, _, token, uid,
+         *_) = row  # fmt: skip
         number = int.from_bytes(token, "big")
         own_id = message_id == self.prefix + token[8:]
         own_uid = uid[1] == number and uid[0] == self.name
@@ -105,6 +106,7 @@ class Codec:
             flags,
             original_length,
             persistent,
+            priority,
             None if own_id else message_id,
             None if correlation_id == NO_ID else correlation_id,
             None if own_uid else uid[0],

@@ -17,7 +17,8 @@ from ..base_operating import UNPLACED, WITH_HEAD, WITHOUT_HEAD, LookRequest, Pos
 from ..looking import NUMBERED, group_of, onlooker, physical_position, sight_of, unplaced_position
 from ..rows import Row
 from .codec import stored_columns
-from .shelf import ALL_HEADS, HEADS, NARROW_COLUMNS, PAGES, START, Heads, Selection, SqliteQueue
+from .selection import ALL_HEADS, HEADS, Heads, Selection, filled
+from .shelf import NARROW_COLUMNS, PAGES, START, SqliteQueue
 from .statements import statement
 from .transaction import SqliteTransaction
 
@@ -175,7 +176,7 @@ class Listing:
 
     def _group(self, after: Position) -> Iterator[Found]:
         """The members of a group that stands at the anchor, behind one of them; a page at a time."""
-        sql = _filled(MEMBERS_IN_ORDER, self._chosen(THERE + self.filter))
+        sql = filled(MEMBERS_IN_ORDER, self._chosen(THERE + self.filter))
         stage, anchor, group_id = after[:3]
 
         def page(last: Row | None, size: int) -> Iterable[Any]:
@@ -207,7 +208,7 @@ class Listing:
             yield unplaced_position(row), row
 
     def _unplaced_of(self, unit: int, after: int) -> Iterator[Row]:
-        sql = _filled(UNPLACED_OF_UNIT, self._chosen(THERE + self.filter))
+        sql = filled(UNPLACED_OF_UNIT, self._chosen(THERE + self.filter))
 
         def page(last: Row | None, size: int) -> Iterable[Any]:
             values = {"queue": self.queue.id, "unit": unit, "after": after if last is None else last.number}
@@ -238,10 +239,6 @@ def number_of(verb: SqliteTransaction, queue: SqliteQueue, unit: Unit) -> int | 
         return None if named is None else named.id
     number: int | None = None if row is None else row[0]
     return number
-
-
-def _filled(sql: str, chosen: Selection) -> str:
-    return sql.replace("{joins}", chosen.joins).replace("{chosen}", chosen.condition)
 
 
 def _place(row: Row) -> Place:

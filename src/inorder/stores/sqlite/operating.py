@@ -15,7 +15,8 @@ from ..base_operating import CheckProgress, Lock, LookRequest, QueueView, Sight,
 from . import checking, looking, owners, views
 from .calls import Calls
 from .catalog import SqliteCatalog
-from .shelf import ALL_HEADS, SqliteQueue
+from .selection import ALL_HEADS
+from .shelf import SqliteQueue
 from .statements import statement
 from .transaction import SqliteTransaction
 
@@ -118,8 +119,9 @@ def _lock_ids(verb: SqliteTransaction) -> list[Lock]:
             process=None,
             since=since,
             messages=messages,
+            lease_ends_at=lease_ends_at,
         )
-        for queue, name, user, program, since, messages in verb.execute(LOCK_IDS)
+        for queue, name, user, program, since, messages, lease_ends_at in verb.execute(LOCK_IDS)
     ]
 
 

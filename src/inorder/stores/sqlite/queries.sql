@@ -6,11 +6,13 @@
 
 -- name: here
 -- All that every verb wants to know of its queue, in one step: counters, depth, and whether there is anything to do
--- first (expired messages, messages whose delivery time has come) or to heed (edges, marks, groups entered).
+-- first (expired messages, messages whose delivery time has come, leases that are over) or to heed (edges, marks,
+-- groups entered).
 SELECT
     counter, reserved, depth,
     (SELECT min(expires_at) FROM message WHERE queue = ?1 AND expires_at IS NOT NULL AND NOT away AND claimed IS NULL),
     (SELECT min(due_at) FROM message WHERE queue = ?1 AND due_at IS NOT NULL),
+    (SELECT min(lease_ends_at) FROM unit WHERE queue = ?1 AND lease_ends_at IS NOT NULL),
     EXISTS (SELECT 1 FROM edge WHERE queue = ?1),
     EXISTS (SELECT 1 FROM mark),
     EXISTS (SELECT 1 FROM entered WHERE queue = ?1),
@@ -35,12 +37,12 @@ UPDATE tally SET counter = ?2, reserved = ?3, depth = depth + ?4, arrived = arri
 -- One row for each message; many are one statement with many rows of values.
 INSERT INTO message (
     id, queue, state, rank, number, head, group_id, sequence_number, "offset", length, flags, original_length,
-    persistent, message_id, correlation_id, uid_origin, uid_number, expires_at, due_at, visible_at, unit
-) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+    persistent, priority, message_id, correlation_id, uid_origin, uid_number, expires_at, due_at, visible_at, unit
+) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: arrive content
 -- The wide part of the same messages, on pages of their own, so that a search reads narrow rows.
-INSERT INTO content VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+INSERT INTO content VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- ===== the search: rows in order of place, by index
 
@@ -60,6 +62,23 @@ WHERE m.queue = :queue AND m.message_id = :wanted AND m.available
 -- For those who name a correlation id: replies, mostly.
 SELECT {columns} FROM message m INDEXED BY message_correlation_id {joins}
 WHERE m.queue = :queue AND m.correlation_id = :wanted AND m.available
+    AND (m.rank, m.number, m.ordinal) > (:rank, :number, :ordinal){chosen};
+
+-- name: available by own priority
+-- For those who name a priority: what has it and does not stand at it, for the queue is in order of arrival, say.
+SELECT {columns} FROM message m INDEXED BY message_own_priority {joins}
+WHERE m.queue = :queue AND m.priority = :wanted AND m.priority <> -m.rank AND m.available
+    AND (m.rank, m.number, m.ordinal) > (:rank, :number, :ordinal){chosen};
+
+-- name: by unique id
+-- For those who name a unique id: one made here is the number itself, one that a program brought has an index. Whether
+-- it is available, or held by whom, is in what is chosen.
+SELECT {columns} FROM message m {joins}
+WHERE m.id = :own_uid AND m.queue = :queue AND m.uid_number IS NULL
+    AND (m.rank, m.number, m.ordinal) > (:rank, :number, :ordinal){chosen}
+UNION ALL
+SELECT {columns} FROM message m INDEXED BY message_uid {joins}
+WHERE m.queue = :queue AND m.uid_number = :uid_number AND m.uid_origin = :uid_origin
     AND (m.rank, m.number, m.ordinal) > (:rank, :number, :ordinal){chosen};
 
 -- name: available by number
@@ -124,8 +143,8 @@ SELECT {columns} FROM message m INDEXED BY message_unit WHERE m.unit = ? ORDER B
 SELECT {columns} FROM message m INDEXED BY message_lock_confirm WHERE m.queue = ? AND m.lock_confirm = ?;
 
 -- name: locked under
--- What an operator's release of a lock id frees (A-19); what was got under it is not locked any more.
-SELECT {columns} FROM message m INDEXED BY message_lock WHERE m.lock = ? AND m.state = 3;
+-- What a lock id locks, and what was got under it: for its release, its end, and who asks for the unique ids (A-19).
+SELECT {columns} FROM message m INDEXED BY message_lock WHERE m.lock = ?;
 
 -- name: read
 -- The whole of one message, for the call that returns it, or with only the beginning of its body.
@@ -203,6 +222,14 @@ SELECT min(expires_at) FROM message WHERE queue = ? AND expires_at > ? AND numbe
 -- When a strict waiter looks again because a delay is over (B-28).
 SELECT min(due_at) FROM message WHERE queue = ? AND due_at > ? AND number IS NOT NULL;
 
+-- name: next lease end
+-- When a waiter looks again because a lock id ends by itself (A-19).
+SELECT min(lease_ends_at) FROM unit INDEXED BY unit_lease WHERE queue = ? AND lease_ends_at > ?;
+
+-- name: leases over
+-- Lock ids that end by themselves (A-19).
+SELECT id FROM unit INDEXED BY unit_lease WHERE queue = ? AND lease_ends_at <= ? ORDER BY lease_ends_at;
+
 -- name: next unmarking
 -- When an unmarked browse looks again because a cooperative mark ends by itself (R3.74).
 SELECT min(co_op_marked_at) FROM message WHERE queue = ? AND co_op_marked_at > ? AND number IS NOT NULL;
@@ -258,7 +285,7 @@ ORDER BY m.sequence_number, m."offset";
 
 -- name: begin unit
 -- At the first message of a unit: an empty unit of work has no row.
-INSERT INTO unit VALUES (?, ?, ?, ?, ?, ?, ?, ?);
+INSERT INTO unit VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: unit
 -- Who holds a message, for the rules and the errors.

@@ -26,7 +26,7 @@ INSERT INTO staged VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 -- The put of one staging that has neither groups to make nor an order of its own: as the rows lie.
 INSERT INTO message (
     id, queue, state, rank, number, ordinal, head, group_id, sequence_number, "offset", length, flags, original_length,
-    persistent, message_id, correlation_id, expires_at, due_at, visible_at
+    persistent, priority, message_id, correlation_id, expires_at, due_at, visible_at
 )
 SELECT
     id, :queue, :state,
@@ -34,14 +34,14 @@ SELECT
     :number + row * :own, :ordinal + row * (1 - :own),
     iif(sequence_number = 1 AND "offset" = 0, iif(flags & 24, 1, 2), 0),
     group_id, sequence_number, "offset", length, flags, original_length,
-    persistent, message_id, correlation_id, :now + expiry, iif(delay > 0, :now + delay, NULL), :now
+    persistent, priority, message_id, correlation_id, :now + expiry, iif(delay > 0, :now + delay, NULL), :now
 FROM staged WHERE unit = :unit ORDER BY row;
 
 -- name: put staged in order
 -- The put of several at once, in the order of their keys.
 INSERT INTO message (
     id, queue, state, rank, number, ordinal, head, group_id, sequence_number, "offset", length, flags, original_length,
-    persistent, message_id, correlation_id, expires_at, due_at, visible_at
+    persistent, priority, message_id, correlation_id, expires_at, due_at, visible_at
 )
 SELECT
     id, :queue, :state,
@@ -49,7 +49,7 @@ SELECT
     :number + turn * :own, :ordinal + turn * (1 - :own),
     iif(sequence_number = 1 AND "offset" = 0, iif(flags & 24, 1, 2), 0),
     group_id, sequence_number, "offset", length, flags, original_length,
-    persistent, message_id, correlation_id, :now + expiry, iif(delay > 0, :now + delay, NULL), :now
+    persistent, priority, message_id, correlation_id, :now + expiry, iif(delay > 0, :now + delay, NULL), :now
 FROM (
     SELECT staged.*, row_number() OVER (ORDER BY order_key, chosen.key, row) - 1 AS turn
     FROM json_each(:units) AS chosen CROSS JOIN staged ON staged.unit = chosen.value
@@ -60,7 +60,7 @@ FROM (
 -- of its first message. Pieces of one body share the number.
 INSERT INTO message (
     id, queue, state, rank, number, ordinal, head, group_id, sequence_number, "offset", length, flags, original_length,
-    persistent, message_id, correlation_id, expires_at, due_at, visible_at
+    persistent, priority, message_id, correlation_id, expires_at, due_at, visible_at
 )
 SELECT
     id, :queue, :state,
@@ -68,7 +68,7 @@ SELECT
     :number + turn * :own, :ordinal + turn * (1 - :own),
     iif(member = 1 AND "offset" = 0, iif(closed & 24, 1, 2), 0),
     made_group, member, "offset", length, closed, original_length,
-    persistent, message_id, correlation_id, :now + expiry, iif(delay > 0, :now + delay, NULL), :now
+    persistent, priority, message_id, correlation_id, :now + expiry, iif(delay > 0, :now + delay, NULL), :now
 FROM (
     SELECT *,
         iif(group_key IS NULL, group_id, CAST(:prefix || unhex(printf('%016X', first)) AS BLOB)) AS made_group,

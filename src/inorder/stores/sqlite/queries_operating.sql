@@ -61,7 +61,7 @@ JOIN handle h ON h.id = locked.locked_handle JOIN connection c ON c.id = h.conne
 -- name: lock ids
 -- Lock ids, with what each locks.
 SELECT d.name, u.name, u.user, u.program, u.started_at,
-    (SELECT count(*) FROM message m INDEXED BY message_lock WHERE m.lock = u.id)
+    (SELECT count(*) FROM message m INDEXED BY message_lock WHERE m.lock = u.id), u.lease_ends_at
 FROM unit u JOIN definition d ON d.id = u.queue WHERE u.kind = 'lock';
 
 -- name: tallies

@@ -210,6 +210,10 @@ SELECT id FROM definition WHERE type = 'local' AND EXISTS (
     WHERE queue = definition.id AND expires_at <= ? AND expires_at IS NOT NULL AND NOT away AND claimed IS NULL
 ) ORDER BY id;
 
+-- name: queues with leases over
+-- The same of lock ids that end by themselves.
+SELECT DISTINCT queue FROM unit WHERE lease_ends_at <= ? AND lease_ends_at IS NOT NULL ORDER BY queue;
+
 -- name: units
 -- What an operator sees: all units, with what each holds.
 SELECT

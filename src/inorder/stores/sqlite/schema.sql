@@ -71,9 +71,11 @@ CREATE TABLE unit (
     connection INTEGER REFERENCES connection CHECK ((connection IS NOT NULL) = (kind = 'session')),
     user TEXT NOT NULL,
     program TEXT NOT NULL,
-    started_at REAL NOT NULL
+    started_at REAL NOT NULL,
+    lease_ends_at REAL CHECK (lease_ends_at IS NULL OR kind = 'lock')  -- the lock id ends by itself then (A-19)
 ) STRICT;
 
+CREATE INDEX unit_lease ON unit (queue, lease_ends_at) WHERE lease_ends_at IS NOT NULL;
 CREATE UNIQUE INDEX unit_session ON unit (connection) WHERE kind = 'session';                -- one each (R5.1)
 CREATE UNIQUE INDEX unit_prepared ON unit (name) WHERE kind = 'prepared';
 CREATE UNIQUE INDEX unit_named ON unit (queue, kind, name) WHERE queue IS NOT NULL;          -- per queue (A-15)
@@ -96,6 +98,7 @@ CREATE TABLE message (
     flags INTEGER NOT NULL,
     original_length INTEGER NOT NULL,
     persistent INTEGER NOT NULL CHECK (persistent IN (0, 1)),
+    priority INTEGER NOT NULL CHECK (priority >= 0),             -- its own; -rank unless it arrived under another rule
     message_id BLOB CHECK (length(message_id) = 24),             -- NULL: made from the id
     correlation_id BLOB CHECK (length(correlation_id) = 24),     -- NULL: none
     uid_origin TEXT,                      -- NULL: this queue manager's, with the id
@@ -144,6 +147,8 @@ CREATE INDEX message_end ON message (queue, group_id, sequence_number) WHERE gro
 CREATE INDEX message_message_id ON message (queue, message_id, rank, number, ordinal) WHERE message_id IS NOT NULL;
 CREATE INDEX message_correlation_id ON message (queue, correlation_id, rank, number, ordinal)
     WHERE correlation_id IS NOT NULL;
+-- A match on priority steps into message_place where a message's own priority is its place, and here for the others.
+CREATE INDEX message_own_priority ON message (queue, priority, rank, number, ordinal) WHERE priority <> -rank;
 CREATE UNIQUE INDEX message_uid ON message (queue, uid_number, uid_origin) WHERE uid_number IS NOT NULL;
 CREATE INDEX message_unit ON message (unit, queue, state) WHERE unit IS NOT NULL;
 CREATE INDEX message_lock ON message (lock) WHERE lock IS NOT NULL;
@@ -166,7 +171,6 @@ CREATE TABLE content (
     encoding INTEGER NOT NULL,
     coded_character_set_id INTEGER NOT NULL,
     format TEXT NOT NULL,
-    priority INTEGER NOT NULL,
     reply_to_queue TEXT NOT NULL,
     reply_to_queue_manager TEXT NOT NULL,
     user_identifier TEXT NOT NULL,

@@ -6,7 +6,6 @@ in the memory store. Rows come in small pages, so that no statement stays open w
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from heapq import merge
@@ -36,6 +35,21 @@ from ..rows import (
 from ..shelf import Shelf
 from .codec import NARROW, NULLS, entry_of, stored_columns
 from .reach import Reach
+from .selection import (
+    ALL_HEADS,
+    CONTENT_JOIN,
+    EVERYTHING,
+    HEADS,
+    HELD_BY,
+    OPEN,
+    UID_CONDITION,
+    UNFINISHED,
+    WHOLE,
+    Heads,
+    Selection,
+    filled,
+    ordered,
+)
 from .statements import statement
 
 PAGES = (1, 64, 1024)  # rows asked for at once: first few, then more
@@ -54,6 +68,8 @@ AVAILABLE = statement("available", columns=NARROW_COLUMNS)
 BY_MESSAGE_ID = statement("available by message id", columns=NARROW_COLUMNS)
 BY_CORRELATION_ID = statement("available by correlation id", columns=NARROW_COLUMNS)
 BY_NUMBER = statement("available by number", columns=NARROW_COLUMNS)
+BY_OWN_PRIORITY = statement("available by own priority", columns=NARROW_COLUMNS)
+BY_UID = statement("by unique id", columns=NARROW_COLUMNS)
 HELD = statement("held", columns=NARROW_COLUMNS)
 MEMBERS = statement("members", columns=NARROW_COLUMNS)
 MEMBER = statement("member", columns=NARROW_COLUMNS)
@@ -68,29 +84,13 @@ NEXT_HELD_RANK = statement("next held rank")
 ENTERED = statement("entered")
 NEXT_TAKER = statement("next taker")
 NEXT_DELIVERY = statement("next delivery")
+NEXT_LEASE_END = statement("next lease end")
 NEXT_UNMARKING = statement("next unmarking")
 NEXT_EXPIRY = statement("next expiry")
 NEXT_DUE = statement("next due")
 SHAPES = statement("shapes of group")
 READ = statement("read", columns=stored_columns())
 READ_APART = statement("read", columns=stored_columns("?2"))
-
-Heads = tuple[int, ...]  # values of the column `head`
-ALL_HEADS: Heads = (0, 1, 2)
-HEADS: Heads = (1, 2)
-WHOLE: Heads = (2,)
-UNFINISHED: Heads = (1,)
-
-
-class Selection(NamedTuple):
-    """The part of a search that the database does: which rows a call chooses from, as SQL."""
-
-    joins: str
-    condition: str
-    values: dict[str, Any]
-
-
-EVERYTHING = Selection("", "", {})
 
 
 class Here(NamedTuple):
@@ -101,6 +101,7 @@ class Here(NamedTuple):
     depth: int
     next_expiry: float | None
     next_due: float | None
+    next_lease_end: float | None
     has_edges: int
     has_marks: int
     has_entered: int
@@ -122,8 +123,8 @@ class SqliteQueue(Shelf):
         return self.here.depth + self.added
 
     def has_work(self, now: float) -> bool:
-        """Whether something must be done before anybody looks: messages have expired, or are due."""
-        times = (self.here.next_expiry, self.here.next_due)
+        """Whether something must be done before anybody looks: messages have expired or are due, leases are over."""
+        times = (self.here.next_expiry, self.here.next_due, self.here.next_lease_end)
         return any(time is not None and time <= now for time in times)
 
     def draw_number(self) -> int:
@@ -153,6 +154,9 @@ class SqliteQueue(Shelf):
             elif name == "token":
                 conditions.append("m.id = :token")
                 values[name] = _as_number(value)
+            elif name == "uid":
+                conditions.append(UID_CONDITION)
+                values |= self._uid_values(values.pop("uid"))
             else:
                 table = "m" if name in NARROW else "c"
                 joins = joins or ("" if name in NARROW else CONTENT_JOIN)
@@ -166,7 +170,12 @@ class SqliteQueue(Shelf):
             if reader.co_op:
                 conditions.append("(m.co_op_marked_at IS NULL OR :now >= m.co_op_marked_at + :interval)")
                 values |= {"now": reader.now, "interval": reader.mark_interval}
-        return Selection(joins, "".join(f" AND {one}" for one in conditions), values)
+        return Selection(joins, "".join(f" AND {one}" for one in conditions), values, "uid" in wanted.match.fields)
+
+    def _uid_values(self, uid: UniqueId) -> dict[str, Any]:
+        """A unique id for statements; one made here may be the number of its message."""
+        own = uid.number if uid.origin == self.verb.codec.name else 0
+        return {"own_uid": own, "uid_number": uid.number, "uid_origin": uid.origin}
 
     # --- rows
 
@@ -240,6 +249,8 @@ class SqliteQueue(Shelf):
     def _open_streams(self, match: Match, after: Place, heads: Heads, chosen: Selection) -> list[Iterator[Row]]:
         """Unlocked messages, by the index that knows most of what is looked for."""
         fields = match.fields
+        if chosen.one:
+            return [self.open(after, chosen, heads)]
         if "token" in fields:
             return [self._paged(ordered(BY_NUMBER, chosen), chosen, after, _as_number(fields["token"]))]
         if "message_id" in fields:
@@ -250,14 +261,28 @@ class SqliteQueue(Shelf):
         if "correlation_id" in fields:
             wanted = fields["correlation_id"]
             return [self._paged(ordered(BY_CORRELATION_ID, chosen), chosen, after, wanted)]
+        if "priority" in fields:
+            return self._of_priority(fields["priority"], after, heads, chosen)
         return [self.open(after, chosen, heads)]
+
+    def _of_priority(self, priority: int, after: Place, heads: Heads, chosen: Selection) -> list[Iterator[Row]]:
+        """What stands at its own priority is one stretch of the order; what does not has an index."""
+        at_level = chosen.such(" AND m.rank <= :level", level=-priority)
+        return [
+            self.open(max(after, Place(-priority, 0, -1)), at_level, heads),
+            self._paged(ordered(BY_OWN_PRIORITY, chosen), chosen, after, priority),
+        ]
 
     def held(self, holder: int, after: Place, chosen: Selection, heads: Heads = ALL_HEADS) -> Iterator[Row]:
         """What one holder keeps from others, in order."""
+        if chosen.one:
+            return self._paged(ordered(BY_UID, chosen.such(HELD_BY)), chosen, after, holder)
         return self._paged(ordered(HELD, chosen, heads), chosen, after, holder)
 
     def open(self, after: Place, chosen: Selection, heads: Heads) -> Iterator[Row]:
         """What nobody holds and everybody can read, in order."""
+        if chosen.one:
+            return self._paged(ordered(BY_UID, chosen.such(OPEN)), chosen, after)
         return self._paged(ordered(AVAILABLE, chosen, heads), chosen, after)
 
     def holders(self) -> list[int]:
@@ -300,7 +325,7 @@ class SqliteQueue(Shelf):
         return WHOLE if wanted.needs == "group" and not holds_locks else HEADS
 
     def find_all(self, wanted: Wanted, reader: Reader) -> Iterable[Row]:
-        return [row for row in self._available(wanted, reader, None, ALL_HEADS) if available(row, reader)]
+        return (row for row in self._available(wanted, reader, None, ALL_HEADS) if available(row, reader))
 
     def candidates(self, wanted: Wanted) -> Sequence[Row]:
         return self._members_at(wanted, EVERYTHING)
@@ -309,7 +334,7 @@ class SqliteQueue(Shelf):
         assert wanted.member is not None
         group_id, sequence_number, offset = wanted.member
         values = {**chosen.values, "queue": self.id, "group": group_id, "sequence": sequence_number, "start": offset}
-        return [self.row_of(columns) for columns in self.verb.execute(_with(MEMBER, chosen), values)]
+        return [self.row_of(columns) for columns in self.verb.execute(filled(MEMBER, chosen), values)]
 
     def selects(self, row: Row, wanted: Wanted, reader: Reader) -> bool:
         """What the database has not asked already (B-13)."""
@@ -500,7 +525,11 @@ class SqliteQueue(Shelf):
 
     def locked_under(self, lock_id: int) -> Sequence[Row]:
         unit = self.verb.named_unit(self.id, "lock", str(lock_id))
-        return [] if unit is None else self._rows(LOCKED_UNDER, unit.id)
+        return [] if unit is None else self.rows_locked_by(unit.id)
+
+    def rows_locked_by(self, unit: int) -> Sequence[Row]:
+        """What the unit of a lock id locks, and what was got under it, in order of place."""
+        return sorted(self._rows(LOCKED_UNDER, unit), key=_place)
 
     def gets_of_group(self, group_id: bytes) -> int:
         if group_id == NO_ID:
@@ -514,6 +543,12 @@ class SqliteQueue(Shelf):
         found: float | None = self.verb.value(NEXT_DELIVERY, self.id, now)
         return found
 
+    def next_lease_end(self, now: float) -> float | None:
+        if self.here.next_lease_end is None:
+            return None
+        found: float | None = self.verb.value(NEXT_LEASE_END, self.id, now)
+        return found
+
     def next_unmarking(self, reader: Reader) -> float | None:
         if reader.mark_interval == math.inf:
             return None
@@ -524,26 +559,6 @@ class SqliteQueue(Shelf):
         due = self.verb.value(NEXT_DUE, self.id, now)
         over = self.verb.value(NEXT_EXPIRY, self.id, now)
         return min((time for time in (due, over) if time is not None), default=None)
-
-
-CONTENT_JOIN = "JOIN content c ON c.id = m.id"
-
-
-@functools.lru_cache(maxsize=256)
-def _text(sql: str, joins: str, condition: str, heads: Heads) -> str:
-    filled = sql.replace("{joins}", joins).replace("{chosen}", condition)
-    arms = [filled.replace("{head}", str(head)) for head in heads]
-    return f"{' UNION ALL '.join(arms)} ORDER BY rank, number, ordinal LIMIT :limit"
-
-
-def ordered(sql: str, chosen: Selection, heads: Heads = (0,)) -> str:
-    """A statement about places, with what a call chooses filled in, for these kinds of heads, in order."""
-    return _text(sql, chosen.joins, chosen.condition, heads)
-
-
-def _with(sql: str, chosen: Selection) -> str:
-    """A statement with what a call chooses filled in."""
-    return sql.replace("{joins}", chosen.joins).replace("{chosen}", chosen.condition)
 
 
 def _place(row: Row) -> Place:

@@ -64,7 +64,7 @@ def end_staging(verb: SqliteTransaction, unit: int) -> None:
 def begin_staging(verb: SqliteTransaction, handle: SqliteHandle, queue: SqliteQueue, name: str) -> SqliteStaging:
     """A staging with nothing in it."""
     unit, program = next(verb.numbers), handle.connection.program
-    verb.execute(BEGIN_UNIT, (unit, "staging", name, queue.id, None, program.user, program.name, verb.now))
+    verb.execute(BEGIN_UNIT, (unit, "staging", name, queue.id, None, program.user, program.name, verb.now, None))
     verb.execute(BEGIN_STAGING, (unit, verb.now))
     return SqliteStaging(unit, queue.id, verb.now, 0, 0, 0, 0, 0, 0)
 
@@ -81,7 +81,7 @@ def write_staged(verb: SqliteTransaction, staging: SqliteStaging, batch: Batch, 
 def _contents(numbers: Sequence[int], columns: Columns) -> Iterator[tuple[Any, ...]]:
     """The values for `content`, as `codec.content_columns` has them."""
     names = (
-        "report", "message_type", "expiry", "feedback", "encoding", "coded_character_set_id", "format", "priority",
+        "report", "message_type", "expiry", "feedback", "encoding", "coded_character_set_id", "format",
         "reply_to_queue", "reply_to_queue_manager", "user_identifier", "accounting_token", "application_identity_data",
         "put_application_type", "put_application_name", "put_at", "application_origin_data", "delay", "body",
     )  # fmt: skip

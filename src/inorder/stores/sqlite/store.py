@@ -27,7 +27,7 @@ from ...errors import (
     UnitNotFound,
     WrongState,
 )
-from ...message import LAST_IN_GROUP, stored_flags
+from ...message import LAST_IN_GROUP, UniqueId, stored_flags
 from ...options import OpenOptions
 from ...rules.grouping import GroupState
 from ...rules.lifecycle import Event
@@ -78,6 +78,7 @@ ADD_EDGE = statement("add edge")
 END_EDGES = statement("end edges")
 EDGES = statement("edges")
 QUEUES_WITH_EXPIRED = statement("queues with expired")
+QUEUES_WITH_LEASES_OVER = statement("queues with leases over")
 LOCAL_QUEUES = statement("local queues")
 
 
@@ -423,6 +424,10 @@ class SqliteStore(StagingVerbs, OperatorVerbs, SqliteClaims):
             verb.durable = True
             return confirmed.release_lock(verb, self._queue(verb, self.handle(handle)), lock_id)
 
+    def unique_ids(self, handle: int, confirm_id: int, lock_id: int) -> list[UniqueId]:
+        with self.verb() as verb:
+            return confirmed.unique_ids(self._queue(verb, self.handle(handle)), confirm_id, lock_id)
+
     # --- strict reading
 
     def order_view(self, queue: str) -> OrderView:
@@ -494,6 +499,8 @@ class SqliteStore(StagingVerbs, OperatorVerbs, SqliteClaims):
         with self.verb() as verb:
             for (number,) in verb.execute(QUEUES_WITH_EXPIRED, (verb.now,)).fetchall():
                 room -= verb.discard(verb.queue(number), room)
+            for (number,) in verb.execute(QUEUES_WITH_LEASES_OVER, (verb.now,)).fetchall():
+                verb.end_leases(verb.queue(number))
         self.undo_expired()
         self._remove_leftovers()
         return limit - room

@@ -78,6 +78,7 @@ EXPIRED_PUTS_OF_UNIT = statement("expired puts of unit")
 LOCKS_OF_UNIT = statement("locks of unit")
 VISIBLE_OF_UNIT = statement("visible of unit", columns=stored_columns("X''"))
 FORGOTTEN_OF_QUEUE = statement("forgotten of queue")
+LEASES_OVER = statement("leases over")
 LOCKED_BY_HANDLE = statement("locked by handle", columns=NARROW_COLUMNS)
 FORGET_EDGES = statement("forget edges")
 ENTER = statement("enter")
@@ -155,7 +156,9 @@ class SqliteTransaction(Reach, Transaction[SqliteQueue, SqliteUnit]):
         self.refused.setdefault(queue.attributes.name, Told()).duplicates.append(message)
 
     def tidy(self, number: int, name: str, opened_as: str) -> SqliteQueue:
-        """A queue without what has expired, and with what is due: a step of its own, which stays if the verb fails.
+        """A queue without what has expired and locks that are over, and with what is due: a step of its own.
+
+        It stays if the verb fails.
 
         Raises: QueueDeleted 2052.
         """
@@ -163,6 +166,7 @@ class SqliteTransaction(Reach, Transaction[SqliteQueue, SqliteUnit]):
         if not queue.has_work(self.now):
             return queue
         self.discard(queue)
+        self.end_leases(queue)
         self.ripen(queue)
         self.finish()
         self.execute("SAVEPOINT tidied")
@@ -336,11 +340,21 @@ class SqliteTransaction(Reach, Transaction[SqliteQueue, SqliteUnit]):
             self.durable = True
         self.step(queue, row, Event.BROWSE_LOCK)
 
-    def lock_unit(self, handle: Handle[SqliteUnit], queue: SqliteQueue) -> tuple[SqliteUnit, int]:
+    def lock_unit(self, handle: Handle[SqliteUnit], queue: SqliteQueue, lease: float | None) -> tuple[SqliteUnit, int]:
         lock_id = next(self.numbers)
-        unit = self._begin(handle.connection.program, "lock", str(lock_id), queue.id)
+        ends_at = None if lease is None else self.now + lease
+        unit = self._begin(handle.connection.program, "lock", str(lock_id), queue.id, lease_ends_at=ends_at)
         self._idle.add(unit.id)  # if nothing matches
         return unit, lock_id
+
+    def end_leases(self, queue: SqliteQueue) -> int:
+        if queue.here.next_lease_end is None or queue.here.next_lease_end > self.now:
+            return 0
+        over = [unit for (unit,) in self.execute(LEASES_OVER, (queue.id, self.now))]
+        for unit in over:
+            for row in queue.rows_locked_by(unit):
+                self.step(queue, row, Event.END_LEASE)
+        return len(over)
 
     def release(self, handle: Handle[SqliteUnit], queue: SqliteQueue) -> bool:
         if not handle.locked:
@@ -448,10 +462,17 @@ class SqliteTransaction(Reach, Transaction[SqliteQueue, SqliteUnit]):
         self.execute(END_UNIT, (unit.id,))
 
     def _begin(
-        self, program: Program, kind: UnitKind, name: str, queue: int | None, owner: int | None = None
+        self,
+        program: Program,
+        kind: UnitKind,
+        name: str,
+        queue: int | None,
+        owner: int | None = None,
+        lease_ends_at: float | None = None,
     ) -> SqliteUnit:
         number = next(self.numbers)
-        self.execute(BEGIN_UNIT, (number, kind, name, queue, owner, program.user, program.name, self.now))
+        by = program.user, program.name
+        self.execute(BEGIN_UNIT, (number, kind, name, queue, owner, *by, self.now, lease_ends_at))
         unit = self._units[number] = SqliteUnit(program, self.now, kind, name, owner, 0, number)
         return unit
 

@@ -12,7 +12,8 @@ from ..base import OrderView, Unit
 from ..rows import Reader, pending_of
 from .catalog import SqliteCatalog
 from .looking import Whose
-from .shelf import ALL_HEADS, NARROW_COLUMNS, SqliteQueue
+from .selection import ALL_HEADS
+from .shelf import NARROW_COLUMNS, SqliteQueue
 from .statements import statement
 from .transaction import SqliteTransaction
 

@@ -1,0 +1,55 @@
+"""What a call chooses from, as SQL: the part of a search that the database does."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, NamedTuple
+
+Heads = tuple[int, ...]  # values of the column `head`
+ALL_HEADS: Heads = (0, 1, 2)
+HEADS: Heads = (1, 2)
+WHOLE: Heads = (2,)
+UNFINISHED: Heads = (1,)
+
+CONTENT_JOIN = "JOIN content c ON c.id = m.id"
+UID_CONDITION = (
+    "((m.uid_number = :uid_number AND m.uid_origin = :uid_origin) OR (m.uid_number IS NULL AND m.id = :own_uid))"
+)
+OPEN, HELD_BY = " AND m.available", " AND m.holder = :wanted"
+
+
+class Selection(NamedTuple):
+    """The part of a search that the database does: which rows a call chooses from, as SQL.
+
+    Args:
+        one: it names a unique id, so there is one row at most, and a step leads to it whoever holds it.
+    """
+
+    joins: str
+    condition: str
+    values: dict[str, Any]
+    one: bool = False
+
+    def such(self, condition: str, **values: Any) -> Selection:
+        """Of these the rows that also meet a condition."""
+        return self._replace(condition=self.condition + condition, values={**self.values, **values})
+
+
+EVERYTHING = Selection("", "", {})
+
+
+@functools.lru_cache(maxsize=256)
+def _text(sql: str, joins: str, condition: str, heads: Heads) -> str:
+    filled = sql.replace("{joins}", joins).replace("{chosen}", condition)
+    arms = [filled.replace("{head}", str(head)) for head in heads]
+    return f"{' UNION ALL '.join(arms)} ORDER BY rank, number, ordinal LIMIT :limit"
+
+
+def ordered(sql: str, chosen: Selection, heads: Heads = (0,)) -> str:
+    """A statement about places, with what a call chooses filled in, for these kinds of heads, in order."""
+    return _text(sql, chosen.joins, chosen.condition, heads)
+
+
+def filled(sql: str, chosen: Selection) -> str:
+    """A statement with what a call chooses filled in."""
+    return sql.replace("{joins}", chosen.joins).replace("{chosen}", chosen.condition)
