@@ -10,6 +10,7 @@ from tests.machine.pairs import Outcome, Returned, failed
 from tests.support import LIMIT_SECONDS, Call, all_settle
 
 from inorder import Arrival, InorderError, Match, QueueManager, UnitOfWork, connect
+from inorder.callers import Caller
 from inorder.clock import Clock
 from inorder.handle import Queue
 from inorder.stores.base import Store
@@ -25,6 +26,9 @@ OPERATOR = 3
 CONNECTIONS = (0, 1, 2, OPERATOR)
 SENTINEL = "SENTINEL"
 VERBS = [name for name, value in vars(Store).items() if callable(value) and name[0] != "_" and name != "attend"]
+
+
+NOBODY = Call(Caller.now).result()  # a thread that has ended: any may go on with what it has opened
 
 
 class Failure(Exception):
@@ -95,6 +99,8 @@ class Side:
 
     def begin(self, number: int, action: Action) -> None:
         """Begins a call that may wait, on a thread of its own; returns when it waits or has ended."""
+        session = self.connections[number]._session
+        session.opener = session.opener and NOBODY  # the unit of work changes hands
         self.calls[number] = Call(lambda: action(self))
         self.settle()
 

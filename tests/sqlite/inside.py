@@ -46,6 +46,13 @@ def body_or_error(call: Callable[[], inorder.Message]) -> object:
         return type(error).__name__
 
 
+def apart(call: Callable[[], object]) -> None:
+    """Makes a call on a thread that ends with it: any other may go on with the unit of work that it opens."""
+    thread = threading.Thread(target=call)
+    thread.start()
+    thread.join()
+
+
 class Waiting:
     """A get on a thread of its own that has come to wait; `said` is what it brings."""
 

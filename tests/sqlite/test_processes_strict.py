@@ -21,7 +21,7 @@ def ring(qm: QueueManager, path: Path) -> Iterator[list[Program]]:
         for one, queue in zip(each, "ABC", strict=True):
             qm.create_queue(queue)
             qm.put_many(queue, [b"%s1" % queue.encode(), b"%s2" % queue.encode()])
-            one.run(f"watch.BURY_SECONDS = 0.05; qm.get({queue!r}, syncpoint=True)")
+            one.run(f"watch.BURY_SECONDS = 0.05; apart(lambda: qm.get({queue!r}, syncpoint=True))")
         yield each
 
 
@@ -66,7 +66,7 @@ def test_a_circle_is_refused_although_others_block_its_sides_too(ring: Sequence[
         other = qm.connect()
         other.put_many(queue, [b"1", b"2"])
         other.close()
-        each.run(f"qm.get({queue!r}, syncpoint=True)")
+        each.run(f"apart(lambda: qm.get({queue!r}, syncpoint=True))")
     wait_on(one, "B")
     is_refused(two, "A")
     qm.back_out()
