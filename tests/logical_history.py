@@ -172,6 +172,9 @@ class History:
     def _get(self, words: list[str], who: int, which: int) -> None:
         handle, options = self.handles[who], dict[str, Any]()
         unit: Unit | None = None
+        if "on" in words:  # as it got the piece before, if it is inside a group
+            in_unit = handle.position is None or handle.position.in_unit
+            words = ["unit" if in_unit else "confirmed" if which % 3 == 2 else ""]
         if "unit" in words:
             unit, options = handle.unit, {"syncpoint": True}
         elif handle.unit.got and not self.mixed:
@@ -184,16 +187,29 @@ class History:
             if not there:
                 return
             piece = there[which % len(there)]
-            said, options = f"{options} {piece.name}", {**options, "match": Match(message_id=self._id(piece))}
-            expected = self.oracle.get_alone(handle, unit, piece)
+            match = Match(message_id=self.results[piece].message_id)
+            said, options = f"{options} {piece.name}", {**options, "match": match}
+            found: Piece | str = piece if piece.is_available else NONE
         else:
             said, options = f"{options} logical", {**options, "logical": True}
-            expected = self.oracle.get(handle, unit)
-        self._same(f"R{who} get {said}", lambda: self.queues[who].get(**options), expected)
-        self.got += [piece for piece in self.oracle.pieces if piece.name == expected]
+            found = self.oracle.find(handle, unit)
+        if isinstance(found, str):
+            self._same(f"R{who} get {said}", lambda: self.queues[who].get(**options), found)
+        elif not self._is_open_question(handle, unit):
+            self._same(f"R{who} get {said}", lambda: self.queues[who].get(**options), found.name)
+            self.oracle.take(found, handle, unit, logical="logical" in options)
+            self.got.append(found)
 
-    def _id(self, piece: Piece) -> bytes:
-        return self.results[piece].message_id
+    def _is_open_question(self, handle: Handle, unit: Unit | None) -> bool:
+        """Whether a get would move a reader on that a unit not settled may put back inside a group.
+
+        Where the get does not belong to that unit, who is inside what after the back out is not decided.
+        """
+        inside = {chain for reader, chain in self.oracle.entries if reader is handle}
+        if unit is not handle.unit and (handle.before or handle.position is None) and inside:
+            return True
+        units = [*self.oracle.confirm_ids.values(), *(prepared for _, prepared in self.prepared_gets)]
+        return any((handle, chain) in one.left for one in units for chain in inside)
 
     def _look(self, words: list[str], who: int, which: int) -> None:
         """A browse from the first is given what a get of somebody who holds nothing would be given."""
@@ -226,13 +242,13 @@ class History:
         self.readers[who] = self.qm.connect(program=f"R{who}")
         self.queues[who] = self.readers[who].open("Q", input="shared")
         self.said.append(f"R{who} crash")
+        self.oracle.back_out(self.handles[who].unit, self.handles[who])
         self.oracle.close(self.handles[who])
-        self.oracle.back_out(self.handles[who].unit)
         self.handles[who] = Handle()
 
     def _confirm(self, words: list[str], who: int, which: int) -> None:
         held = [piece for piece in self.oracle.pieces if piece.held_by and piece.held_by.confirms]
-        there = held if which % 4 and held else self.oracle.pieces
+        there = held if which % 6 else self.oracle.pieces
         if there:
             piece = there[which % len(there)]
             uid, expected = self.results[piece].uid, self.oracle.confirm(piece)
@@ -240,6 +256,8 @@ class History:
 
     def _undo(self, words: list[str], who: int, which: int) -> None:
         confirm_id = 5 + which % 2
+        if which % 6 and not self.oracle.confirm_id(confirm_id).got:
+            return
         expected = self.oracle.undo(confirm_id)
         self._same(f"R{who} undo {confirm_id}", lambda: self.readers[who].undo("Q", confirm_id), expected)
 
@@ -297,9 +315,8 @@ class History:
         before = -1
         while before < len(self.got):
             before = len(self.got)
-            for who, handle in enumerate(self.handles):
-                in_unit = handle.position is None or handle.position.in_unit
-                self.do(("get in unit" if in_unit else "get", who, 0))
+            for who in range(MANY):
+                self.do(("get on", who, 0))
                 self.do(("reader commits", who, 0))
 
     def seen(self) -> list[str]:

@@ -13,13 +13,17 @@ Where the rules leave a choice, it is taken so:
 
 * An entry goes when its reader stands elsewhere, at a piece of another chain or of none, however it got that
   (decision 44), but not while a back out of an open unit would put the reader back inside (C-12, R3.32).
-* An entry that was made by a get that is undone, or was in a prepared unit that is backed out, goes; unless the handle,
-  which such an outcome does not move, still stands inside the chain.
-* A logical get inside a chain that differs in its kind, in a unit or not, is refused only if the next piece is there:
-  otherwise there is none (R3.35, R3.36).
+* An entry made in a unit of work goes when that is backed out. One that was made under a confirm id, or in a unit that
+  was prepared, stays with its reader: neither an undo nor the outcome of a prepared unit moves a handle.
+* A confirm id is settled as a whole, when nothing is held under it any more; what its gets did to entries counts then.
+* Once the last piece has gone for good an entry stays only with units that hold pieces, and comes back to nobody.
+  Who enters the chain after that is inside until its handle closes or stands elsewhere.
 * What holds back stands before, not at the same place (B-11): a first piece that has come back may be got by anyone,
   although another reader is inside the chain.
-* The last piece ends the entries that there are when it goes; who enters a chain later is inside until it closes.
+* What expires in the hands of a unit of work holds nobody back (B-14), and is judged when it comes back (R6.3).
+* A logical get inside a chain that differs in its kind, in a unit or not, is refused only if the next piece is there:
+  otherwise there is none (R3.35, R3.36).
+* A call would wait for itself if on any withheld level something of its own stands in the way (B-21).
 """
 
 from __future__ import annotations
@@ -56,7 +60,9 @@ class Unit:
     confirms: bool = False  # a confirm id: each of its pieces is settled by itself
     put: list[Piece] = field(default_factory=list)
     got: list[Piece] = field(default_factory=list)
-    left_outside: list[tuple[Handle, str]] = field(default_factory=list)
+    entered: list[tuple[Handle, str]] = field(default_factory=list)
+    left: list[tuple[Handle, str]] = field(default_factory=list)
+    left_outside: list[tuple[Handle, str]] = field(default_factory=list)  # while a back out may bring the reader back
     number: int | None = None  # drawn when it was prepared, on a queue with order=prepare
 
 
@@ -89,10 +95,6 @@ class Piece:
     held_by: Unit | None = None
     expired: bool = False
     gone: bool = False
-    # What the get that holds it did: who got it, which chain that entered, and which ones it left.
-    by: Handle | None = None
-    entered: bool = False
-    left: tuple[str, ...] = ()
 
     @property
     def is_first(self) -> bool:
@@ -108,14 +110,6 @@ class Piece:
         return not (self.gone or self.in_put or self.held_by)
 
 
-@dataclass
-class Orphan:
-    """An entry without its reader, kept by the units that hold pieces of the chain."""
-
-    place: Place
-    readers: list[Handle] = field(default_factory=list)  # who gets it back if their outcome is back out
-
-
 class Oracle:
     """The queue.
 
@@ -129,7 +123,8 @@ class Oracle:
         self.pieces: list[Piece] = []
         self.confirm_ids: dict[int, Unit] = {}
         self.entries: dict[tuple[Handle, str], Place] = {}
-        self.orphans: dict[str, Orphan] = {}
+        # Those whose reader is not inside any more: kept by units that hold pieces of the chain.
+        self.orphans: dict[tuple[Handle, str], Place] = {}
         self._numbers = 0
 
     # --- puts
@@ -158,7 +153,7 @@ class Oracle:
 
     def prepare(self, unit: Unit, handle: Handle | None = None) -> Unit:
         """Returns the prepared unit; for the handle it acts as commit (R5.10)."""
-        prepared = Unit(put=unit.put, got=unit.got)
+        prepared = Unit(put=unit.put, got=unit.got, left=unit.left)
         for piece in prepared.put:
             piece.in_put = prepared
         for piece in prepared.got:
@@ -175,8 +170,11 @@ class Oracle:
         for piece in unit.put:
             piece.in_put = None
         got = [piece for piece in unit.got if piece.held_by is unit]
+        left = Unit(left=unit.left)
         self._forget(unit, handle)
         self._final(got)
+        self._count(left)
+        self._drop_orphans()
 
     def back_out(self, unit: Unit, handle: Handle | None = None) -> None:
         """A unit of work or a prepared unit: its puts are gone, its gets back in their places."""
@@ -184,13 +182,16 @@ class Oracle:
         got = [piece for piece in unit.got if piece.held_by is unit]
         if handle is not None and handle.before:
             handle.position = handle.before[0]
+        for entry in unit.entered:
+            self.entries.pop(entry, None)
+            self.orphans.pop(entry, None)
         unit.left_outside = []
         self._forget(unit, handle)
         self._return(got)
 
     def _forget(self, unit: Unit, handle: Handle | None) -> None:
         """The unit is not this connection's any more, and no back out can move the handle."""
-        unit.put, unit.got = [], []
+        unit.put, unit.got, unit.entered, unit.left = [], [], [], []
         left, unit.left_outside = unit.left_outside, []
         if handle is not None:
             handle.before = []
@@ -202,36 +203,34 @@ class Oracle:
         going = [piece for piece in got if not piece.gone]
         for piece in got:
             piece.gone, piece.held_by = True, None
-        self._count(got)
         self._end_chains(going)
         self._drop_orphans()
-
-    def _count(self, got: Iterable[Piece]) -> None:
-        """Their gets are final: the reader has left what they left."""
-        for piece in got:
-            if piece.by is not None:
-                for chain in piece.left:
-                    self._leave(piece.by, chain)
 
     def _end_chains(self, going: Iterable[Piece]) -> None:
         for piece in going:
             for reader, chain in list(self.entries):
                 if piece.is_last and chain == piece.chain:
-                    self._end_entry(reader, chain, returns=True)
+                    self._end_entry(reader, chain)
 
     def _return(self, got: list[Piece]) -> None:
         for piece in got:
             piece.held_by = None
             piece.gone |= piece.expired
         self._end_chains(piece for piece in got if piece.gone)
-        for piece in got:
-            if not piece.gone and piece.chain in self.orphans:  # back to the readers that are still there (B-45)
-                orphan = self.orphans[piece.chain]
-                self.entries |= {(one, piece.chain): orphan.place for one in orphan.readers if not one.closed}
-        for piece in got:
-            if piece.entered and piece.by is not None and piece.chain is not None:
-                self._take_back(piece.by, piece.chain)
         self._drop_orphans()
+
+    def _confirmed(self) -> None:
+        """A confirm id that holds nothing any more is settled (A-10)."""
+        for unit in self.confirm_ids.values():
+            if not any(piece.held_by is unit and not piece.gone for piece in unit.got):
+                unit.got = []
+                self._count(unit)
+
+    def _count(self, unit: Unit) -> None:
+        """The unit is committed: its readers have left what they left in it."""
+        left, unit.left = unit.left, []
+        for reader, chain in left:
+            self._leave(reader, chain)
 
     # --- who is inside
 
@@ -243,21 +242,17 @@ class Oracle:
         else:
             self._end_entry(reader, chain)
 
-    def _end_entry(self, reader: Handle, chain: str, *, returns: bool = False) -> None:
-        """It passes to the units that hold a piece of the chain, if any; it may come back from them (B-45)."""
+    def _end_entry(self, reader: Handle, chain: str) -> None:
+        """It passes to the units that hold a piece of the chain, if any (B-45)."""
         place = self.entries.pop((reader, chain), None)
         if place is not None and any(True for _ in self._holders(chain)):
-            self.orphans.setdefault(chain, Orphan(place)).readers += [reader] * returns
-
-    def _take_back(self, reader: Handle, chain: str) -> None:
-        if not reader.may_stand_in(chain):
-            self.entries.pop((reader, chain), None)
+            self.orphans[reader, chain] = place
 
     def _holders(self, chain: str) -> Iterable[Unit]:
         return (p.held_by for p in self.pieces if p.chain == chain and p.held_by is not None and p.may_come)
 
     def _drop_orphans(self) -> None:
-        self.orphans = {chain: one for chain, one in self.orphans.items() if any(True for _ in self._holders(chain))}
+        self.orphans = {one: place for one, place in self.orphans.items() if any(True for _ in self._holders(one[1]))}
 
     def close(self, handle: Handle) -> None:
         """The handle goes, its connection's unit stays (R5.7)."""
@@ -273,28 +268,22 @@ class Oracle:
         for piece in expired:
             piece.expired = True
             piece.gone = piece.held_by is None or piece.held_by.confirms
-        self._count(piece for piece in expired if piece.gone and piece.held_by is not None)
+        self._confirmed()
         self._end_chains(piece for piece in expired if piece.gone)
         self._drop_orphans()
 
     # --- gets
 
-    def get(self, handle: Handle, unit: Unit | None) -> str:
-        """A logical get: in the unit of work of its connection, under a confirm id, or outside of any."""
-        at, in_unit = handle.position, unit is handle.unit
+    def find(self, handle: Handle, unit: Unit | None) -> Piece | str:
+        """What a logical get brings: in the unit of work of its connection, under a confirm id, or outside of any."""
+        at = handle.position
         if at is None:
-            found = self._first(handle, unit)
-            if isinstance(found, str):
-                return found
-        else:
-            wanted = (p for p in self.pieces if p.is_available and (p.chain, p.number) == (at.chain, at.number + 1))
-            found = next(wanted, None)
-            if found is None:  # inside only the next piece is a candidate (B-44)
-                return NONE
-            if at.in_unit != in_unit:
-                return INCONSISTENT
-        self._take(found, handle, unit, enters=at is None)
-        return found.name
+            return self._first(handle, unit)
+        wanted = (p for p in self.pieces if p.is_available and (p.chain, p.number) == (at.chain, at.number + 1))
+        found = next(wanted, None)
+        if found is None:  # inside only the next piece is a candidate (B-44)
+            return NONE
+        return found if at.in_unit == (unit is handle.unit) else INCONSISTENT
 
     def look(self) -> str:
         """A strict logical browse from the first message, by somebody who holds nothing."""
@@ -324,8 +313,7 @@ class Oracle:
                     yield piece.in_put
                 if piece.held_by is not None and piece.held_by is not named:
                     yield piece.held_by
-        recorded = {chain: place for (_, chain), place in self.entries.items()}
-        recorded |= {chain: orphan.place for chain, orphan in self.orphans.items()}
+        recorded = {chain: place for (_, chain), place in [*self.entries.items(), *self.orphans.items()]}
         for (reader, _), place in self.entries.items():
             if reader is not handle and _is_before(place, before):
                 yield reader
@@ -333,17 +321,23 @@ class Oracle:
             if _is_before(place, before):
                 yield from (unit for unit in self._holders(chain) if unit is not named)
 
-    def _take(self, piece: Piece, handle: Handle, unit: Unit | None, *, enters: bool) -> None:
-        piece.by, piece.entered = handle, False
-        piece.left = tuple(chain for one, chain in self.entries if one is handle and chain != piece.chain)
-        goes_on = piece.chain is not None and not piece.is_last
-        if enters and goes_on and piece.chain is not None and (handle, piece.chain) not in self.entries:
+    def take(self, piece: Piece, handle: Handle, unit: Unit | None, *, logical: bool) -> None:
+        """The get that has brought the piece: where the handle stands then, and what that does to entries."""
+        left = [(one, chain) for one, chain in self.entries if one is handle and chain != piece.chain]
+        if logical and handle.position is None and piece.chain is not None and not piece.is_last:
+            if (handle, piece.chain) not in self.entries and unit is handle.unit:
+                unit.entered.append((handle, piece.chain))
             self.entries[handle, piece.chain] = _place(piece)
-            piece.entered = True
         if unit is handle.unit and not handle.before:
             handle.before.append(handle.position)
+        goes_on = piece.chain is not None and not piece.is_last
         handle.position = Position(piece.chain or "", piece.number, unit is handle.unit) if goes_on else None
         self._held(piece, unit)
+        if unit is None:
+            self._count(Unit(left=left))
+            self._drop_orphans()
+        else:
+            unit.left += left
 
     def _held(self, piece: Piece, unit: Unit | None) -> None:
         if unit is None:
@@ -352,18 +346,13 @@ class Oracle:
             piece.held_by = unit
             unit.got.append(piece)
 
-    def get_alone(self, handle: Handle, unit: Unit | None, piece: Piece) -> str:
-        """A get in physical order that names the message: only that one can be in its way (B-13)."""
-        if not piece.is_available:
-            return NONE
-        self._take(piece, handle, unit, enters=False)
-        return piece.name
-
     def remove(self, unit: Unit | None, piece: Piece) -> str:
-        """The same by a third party, that is never inside a chain."""
+        """A get in physical order that names the message, by somebody who is never inside a chain.
+
+        Only that message could be in its way (B-13).
+        """
         if not piece.is_available:
             return NONE
-        piece.by, piece.entered, piece.left = None, False, ()
         self._held(piece, unit)
         return piece.name
 
@@ -372,7 +361,6 @@ class Oracle:
     def delete(self, piece: Piece) -> str:
         if not piece.is_available:
             return REFUSED
-        piece.by = None
         self._final([piece])
         return OK
 
@@ -382,13 +370,15 @@ class Oracle:
         if piece.held_by is None or not piece.held_by.confirms:
             return REFUSED
         self._final([piece])
+        self._confirmed()
+        self._drop_orphans()
         return OK
 
     def undo(self, confirm_id: int) -> str:
         """It moves no handle."""
         unit = self.confirm_id(confirm_id)
         got = [piece for piece in unit.got if piece.held_by is unit and not piece.gone]
-        unit.got = []
+        unit.got, unit.left = [], []
         self._return(got)
         return str(len(got)) if got else REFUSED
 

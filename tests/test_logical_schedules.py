@@ -27,29 +27,30 @@ from inorder.testing import STORES, ManualClock
 ORDERS = ["put", "prepare", "commit"]
 
 
-def steps_of(*verbs: str) -> st.SearchStrategy[Step]:
-    """A verb, who does it, and which one of several."""
-    return st.tuples(st.sampled_from(verbs), st.integers(0, 2), st.integers(0, 11))
+def steps_of(verbs: str) -> list[Step]:
+    """Every verb with everyone who may do it and each of the things that it may be done to."""
+    return [(verb.strip(), who, which) for verb in verbs.split(",") for who in range(3) for which in range(12)]
 
 
-PUTS = steps_of("put chain", "put chain in unit", "put piece", "put piece in unit", "put single", "put single in unit")
-WRITER_ENDS = steps_of("writer commits", "writer commits", "writer backs out", "writer prepares", "settle put")
-GETS = steps_of("get in unit", "get in unit", "get in unit", "get", "get confirmed", "look")
-READER_ENDS = steps_of("reader commits", "reader commits", "reader backs out", "reader prepares", "settle get")
-CONFIRMS = steps_of("confirm", "confirm", "undo")
-PARTINGS = steps_of("get single", "get single in unit", "get single confirmed", "close", "crash")
-THIRD_PARTY = steps_of("remove", "remove in unit", "third commits", "third backs out", "delete")
-TIME = steps_of("put piece that expires", "put piece that expires", "clock")
-CALM_ENDS = steps_of("reader commits", "reader backs out", "reader prepares", "settle get commit", "confirm")
+PUTS = steps_of(
+    "put chain, put chain, put chain in unit, put chain in unit, put piece, put piece in unit, put single, put single in unit"
+)
+WRITERS = steps_of("writer commits, writer commits, writer commits, writer backs out, writer prepares, settle put")
+GETS = steps_of("get on, get on, get on, get on, get on, get in unit, get, get confirmed, get confirmed, look")
+ENDS = steps_of("reader commits, reader commits, reader backs out, reader prepares, confirm")
+RETURNS = steps_of("settle get, undo")
+PARTINGS = steps_of("get single, get single in unit, get single confirmed, close, crash")
+THIRD_PARTY = steps_of("remove, remove in unit, third commits, third backs out, delete")
+TIME = steps_of("put piece that expires, put piece that expires, clock")
 
 
-def histories(*parts: st.SearchStrategy[Step]) -> st.SearchStrategy[list[Step]]:
-    return st.lists(st.one_of(*parts), min_size=10, max_size=60)
+def histories(steps: list[Step]) -> st.SearchStrategy[list[Step]]:
+    return st.lists(st.sampled_from(steps), min_size=10, max_size=60)
 
 
-EVERYTHING = histories(PUTS, PUTS, WRITER_ENDS, GETS, GETS, GETS, READER_ENDS, CONFIRMS, PARTINGS, THIRD_PARTY, TIME)
+EVERYTHING = histories([*PUTS, *WRITERS, *GETS, *GETS, *ENDS, *RETURNS, *PARTINGS, *THIRD_PARTY, *TIME])
 # No reader parts from a group that it is inside, no message goes back without its reader, none is taken from under it.
-CALM = histories(PUTS, PUTS, WRITER_ENDS, GETS, GETS, CALM_ENDS)
+CALM = histories([*PUTS, *WRITERS, *GETS, *GETS, *ENDS, *steps_of("settle get commit")])
 
 
 @contextmanager
