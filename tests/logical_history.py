@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from itertools import count
 from typing import Any
 
@@ -28,7 +29,7 @@ from inorder.testing import ManualClock
 
 Step = tuple[str, int, int]
 MANY = 3  # writers, and readers
-SIZES = (2, 3, 1, 2)
+SIZES = (3, 2, 3, 1)
 LEVELS = (0, 5, 0)
 EXPIRY_SECONDS = 2
 WORDS: dict[type[Exception], str] = {
@@ -62,6 +63,7 @@ class History:
         self.qm, self.clock, self.oracle, self.mixed = qm, clock, Oracle(order), mixed
         self.writers = [qm.connect(program=f"W{n}") for n in range(MANY)]
         self.readers = [qm.connect(program=f"R{n}") for n in range(MANY)]
+        self.onlooker = qm.open("Q", browse=True)
         self.third = qm.connect(program="third party")
         self.queues = [reader.open("Q", input="shared") for reader in self.readers]
         self.handles = [Handle() for _ in self.readers]
@@ -74,6 +76,15 @@ class History:
         self.results: dict[Piece, PutResult] = {}
         self.got: list[Piece] = []
         self.said: list[str] = []  # the history, for whoever has to understand a failure
+
+    def run(self, steps: list[Step]) -> None:
+        """All steps, behind two groups and a message that are there already."""
+        for step in (("put chain", 0, 1), ("put single", 0, 0), ("put chain", 0, 5)):
+            self.do(step)
+        for step in steps:
+            if step[0] != "nothing":
+                self.do(step)
+                self._look()
 
     def do(self, step: Step) -> None:
         verb, who, which = step
@@ -211,10 +222,9 @@ class History:
         units = [*self.oracle.confirm_ids.values(), *(prepared for _, prepared in self.prepared_gets)]
         return any((handle, chain) in one.left for one in units for chain in inside)
 
-    def _look(self, words: list[str], who: int, which: int) -> None:
-        """A browse from the first is given what a get of somebody who holds nothing would be given."""
-        expected = self.oracle.look()
-        self._same("qm browse first logical", lambda: next(self.qm.browse("Q", logical=True), NONE), expected)
+    def _look(self) -> None:
+        """A browse from the first is given what a get of somebody who holds nothing would be given: after each step."""
+        self._same("look", lambda: self.onlooker.browse_first(logical=True), self.oracle.look())
 
     def _reader(self, words: list[str], who: int, which: int) -> None:
         handle, reader = self.handles[who], self.readers[who]
@@ -307,8 +317,8 @@ class History:
             self.do(("settle get commit", 0, 0))
         for piece in self.oracle.pieces:
             if piece.held_by is not None and not piece.gone:
-                uid, expected = self.results[piece].uid, self.oracle.confirm(piece)
-                self._same(f"qm confirm {piece.name}", lambda uid=uid: self.qm.confirm_get("Q", uid), expected)
+                confirm = partial(self.qm.confirm_get, "Q", self.results[piece].uid)
+                self._same(f"qm confirm {piece.name}", confirm, self.oracle.confirm(piece))
 
     def drain(self) -> None:
         """The readers take all that they are given, each on in the way in which it stands inside a group."""

@@ -25,6 +25,8 @@ from inorder import connect
 from inorder.testing import STORES, ManualClock
 
 ORDERS = ["put", "prepare", "commit"]
+STEPS = 50
+NOTHING: Step = ("nothing", 0, 0)  # the simplest step: what a failing history can do without becomes that
 
 
 def steps_of(verbs: str) -> list[Step]:
@@ -32,20 +34,19 @@ def steps_of(verbs: str) -> list[Step]:
     return [(verb.strip(), who, which) for verb in verbs.split(",") for who in range(3) for which in range(12)]
 
 
-PUTS = steps_of(
-    "put chain, put chain, put chain in unit, put chain in unit, put piece, put piece in unit, put single, put single in unit"
-)
-WRITERS = steps_of("writer commits, writer commits, writer commits, writer backs out, writer prepares, settle put")
-GETS = steps_of("get on, get on, get on, get on, get on, get in unit, get, get confirmed, get confirmed, look")
-ENDS = steps_of("reader commits, reader commits, reader backs out, reader prepares, confirm")
+PUTS = steps_of("put chain, put chain in unit, put piece, put piece in unit, put single, put single in unit")
+WRITERS = steps_of("writer commits, writer commits, writer backs out, writer prepares, settle put")
+GETS = steps_of("get on, get on, get on, get on, get on, get in unit, get, get confirmed, get confirmed")
+ENDS = steps_of("reader commits, reader backs out, reader backs out, reader prepares, reader prepares, confirm")
 RETURNS = steps_of("settle get, undo")
-PARTINGS = steps_of("get single, get single in unit, get single confirmed, close, crash")
+PARTINGS = steps_of("get single, get single in unit, get single in unit, get single confirmed, close, crash")
 THIRD_PARTY = steps_of("remove, remove in unit, third commits, third backs out, delete")
 TIME = steps_of("put piece that expires, put piece that expires, clock")
 
 
 def histories(steps: list[Step]) -> st.SearchStrategy[list[Step]]:
-    return st.lists(st.sampled_from(steps), min_size=10, max_size=60)
+    """All of one length, or most were too short for a reader to come into a group and out of it again."""
+    return st.lists(st.sampled_from([NOTHING, *steps]), min_size=STEPS, max_size=STEPS)
 
 
 EVERYTHING = histories([*PUTS, *WRITERS, *GETS, *GETS, *ENDS, *RETURNS, *PARTINGS, *THIRD_PARTY, *TIME])
@@ -67,8 +68,7 @@ def test_every_call_ends_as_the_rules_say(order: str, store: str) -> None:
     @given(steps=EVERYTHING)
     def holds(steps: list[Step]) -> None:
         with history(store, order) as one:
-            for step in steps:
-                one.do(step)
+            one.run(steps)
             one.resolve()
             one.drain()
             assert one.seen() == one.oracle.left()
@@ -79,14 +79,13 @@ def test_every_call_ends_as_the_rules_say(order: str, store: str) -> None:
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("store", STORES)
 def test_what_several_readers_commit_is_what_a_laid_back_one_reads(order: str, store: str) -> None:
-    """The master property (B-53): at each level, groups together and whole, and nothing before what is in front of it."""
+    """The master property (B-53): at each level groups whole, and nothing before what is in front of it."""
 
     @examples(store)
     @given(steps=CALM)
     def holds(steps: list[Step]) -> None:
         with history(store, order, mixed=False) as one:
-            for step in steps:
-                one.do(step)
+            one.run(steps)
             one.resolve()
             one.drain()
             assert one.seen() == []
