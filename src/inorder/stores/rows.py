@@ -223,10 +223,10 @@ def pending_entered(entered: Entered, units: Iterable[HeldUnit], reader: Reader)
 
 def in_order(*standings: Iterable[Standing[Row]]) -> Iterator[Standing[Row]]:
     """Merges what takes part in a strict decision by place: a group that was entered stands where its first message
-    does, so that one speaks for it as long as it is there itself."""
+    does, and is in nobody's way there once that has come back and can be taken."""
     stands: Place | None = None
     for one in merge(*standings, key=lambda one: one.place):
-        if one.row is not None:
+        if one.row is not None and one.pending is None:
             stands = one.place
         if one.row is not None or one.place != stands:
             yield one

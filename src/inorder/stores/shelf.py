@@ -206,8 +206,11 @@ class Shelf(ABC):
         """The groups that readers have entered, as they came."""
 
     @abstractmethod
-    def takers(self, group_id: bytes) -> Iterable[HeldUnit]:
-        """The units that hold a member of the group which they have got, in the order in which they began."""
+    def takers(self, group_id: bytes, now: float) -> Iterable[HeldUnit]:
+        """The units that hold a member of the group which they have got, in the order in which they began.
+
+        A member whose time is over can never come back, and so is held for nobody (B-14).
+        """
 
     def entered_by_others(self, wanted: Wanted, reader: Reader) -> list[Standing[Row]]:
         """Groups that the call would choose were nobody else inside them, in order of place (B-45)."""
@@ -215,7 +218,7 @@ class Shelf(ABC):
             Standing(entered.place, None, pending)
             for entered in self.entries()
             if wanted.match.accepts(entered.head)
-            for pending in pending_entered(entered, self.takers(entered.head.group_id), reader)
+            for pending in pending_entered(entered, self.takers(entered.head.group_id, reader.now), reader)
         ]
         return sorted(found, key=lambda one: one.place)
 

@@ -188,8 +188,9 @@ class MemoryQueue(Undoable, Shelf):
     def entries(self) -> Sequence[Entered]:
         return self.entered
 
-    def takers(self, group_id: bytes) -> Sequence[HeldUnit]:
-        units = {row.unit for row in self._groups.get(group_id, ()) if row.state in GOT}
+    def takers(self, group_id: bytes, now: float) -> Sequence[HeldUnit]:
+        got = [row for row in self._groups.get(group_id, ()) if row.state in GOT]
+        units = {row.unit for row in got if row.expires_at > now or row.claimed}
         return sorted((one for one in units if isinstance(one, MemoryUnit)), key=lambda one: one.born)
 
     def end_group(self, message: Message) -> None:
@@ -234,7 +235,10 @@ class MemoryQueue(Undoable, Shelf):
 
     def forget_entries(self) -> None:
         """Where nobody is inside and no unit holds a member the group holds nobody back."""
-        self.entered = [one for one in self.entered if one.reader is not None or self.takers(one.head.group_id)]
+        self.entered = [one for one in self.entered if one.reader is not None or self._is_held(one)]
+
+    def _is_held(self, entered: Entered) -> bool:
+        return any(row.state in GOT for row in self._groups.get(entered.head.group_id, ()))
 
     def named_units(self) -> list[MemoryUnit]:
         """Confirm ids, lock ids and claims that hold something."""

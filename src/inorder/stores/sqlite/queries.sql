@@ -403,9 +403,10 @@ DELETE FROM leftover WHERE id {which};
 SELECT reader, entry FROM entered WHERE queue = ? ORDER BY group_id, id;
 
 -- name: next taker
--- Steps from unit to unit among those that have got members of a group, however many.
+-- Steps from unit to unit among those that have got members of a group, however many, but for those whose time is over.
 SELECT min(unit) FROM message INDEXED BY message_taken_member
-WHERE queue = ?1 AND group_id = ?2 AND unit > ?3 AND state >= 4;
+WHERE queue = ?1 AND group_id = ?2 AND unit > ?3 AND state >= 4
+    AND (expires_at IS NULL OR expires_at > ?4 OR claimed IS NOT NULL);
 
 -- name: enter
 -- A reader enters.

@@ -469,11 +469,11 @@ class SqliteQueue(Shelf):
             return []
         return [entry_of(reader, text) for reader, text in self.verb.execute(ENTERED, (self.id,))]
 
-    def takers(self, group_id: bytes) -> Iterator[HeldUnit]:
-        number = self.verb.value(NEXT_TAKER, self.id, group_id, 0)
+    def takers(self, group_id: bytes, now: float) -> Iterator[HeldUnit]:
+        number = self.verb.value(NEXT_TAKER, self.id, group_id, 0, now)
         while number is not None:
             yield self.verb.unit(number)
-            number = self.verb.value(NEXT_TAKER, self.id, group_id, number)
+            number = self.verb.value(NEXT_TAKER, self.id, group_id, number, now)
 
     def earlier(
         self, before: Row | None, wanted: Wanted, reader: Reader, after: Place | None, *, logical: bool
