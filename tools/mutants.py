@@ -97,12 +97,12 @@ class Bench:
 
     def __init__(self, folder: Path, tables: Sequence[Path] | None = None, source: Path | None = None) -> None:
         self._folder = folder
-        self._whole = folder / "whole"
+        self.whole = folder / "whole"
         self._limits: dict[Judges, float] = {}
         self._measuring = threading.Lock()
         self._running: set[subprocess.Popen[str]] = set()
         kept = shutil.ignore_patterns("__pycache__")
-        shutil.copytree(source or ROOT / SOURCE, self._whole / "inorder", ignore=kept)
+        shutil.copytree(source or ROOT / SOURCE, self.whole / "inorder", ignore=kept)
         copies = folder / SCENARIOS
         copies.mkdir(parents=True)
         for table in tables or sorted((ROOT / SCENARIOS).glob("*.txt")):
@@ -113,7 +113,7 @@ class Bench:
         """Runs one mutant. Raises: WholeFailsError."""
         with tempfile.TemporaryDirectory(dir=self._folder) as name:
             copy = Path(name)
-            shutil.copytree(self._whole, copy, symlinks=True, dirs_exist_ok=True)
+            shutil.copytree(self.whole, copy, symlinks=True, dirs_exist_ok=True)
             path = copy / "inorder" / mutant.file
             try:
                 path.write_text(mutant.apply(path.read_text(encoding="utf-8")), encoding="utf-8")
@@ -136,7 +136,7 @@ class Bench:
             return known
         with self._measuring:
             if judges not in self._limits:
-                run = self._run(self._whole, judges, None)
+                run = self._run(self.whole, judges, None)
                 if not run.passed:
                     raise WholeFailsError(run.where or "a table")
                 self._limits[judges] = max(SECONDS_MIN, TIMES_AS_LONG * run.seconds)

@@ -23,8 +23,9 @@ never returns is caught, or what SQL is; and half of what decides here is SQL.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from . import mutation_sql, mutation_tree
@@ -103,10 +104,12 @@ class Generated(Mutant):
     """One decision, broken.
 
     Args:
+        line: the line of the file, for those who look.
         start: where the old text begins, in characters.
         old, new: the text replaced, and what replaces it.
     """
 
+    line: int
     start: int
     old: str
     new: str
@@ -124,7 +127,7 @@ class Generated(Mutant):
 
     @property
     def change(self) -> str:
-        return " ".join(f"{self.old} -> {self.new}".split())
+        return " ".join(f"line {self.line}: {self.old} -> {self.new}".split())
 
     def apply(self, source: str) -> str:
         end = self.start + len(self.old)
@@ -142,10 +145,11 @@ def broken_files() -> list[str]:
     return sorted(found - set(PLUMBING))
 
 
-def generated(files: Iterable[str] | None = None) -> list[Generated]:
-    """The mutants of these files, or of all, without looking whether they are equivalent."""
-    names = broken_files() if files is None else files
-    return [mutant for file in names for mutant in of_text(file, (ROOT / SOURCE / file).read_text(encoding="utf-8"))]
+@cache
+def generated() -> tuple[Generated, ...]:
+    """All mutants, equivalent ones too. They are made once: the code is read as it is at the first call."""
+    texts = {file: (ROOT / SOURCE / file).read_text(encoding="utf-8") for file in broken_files()}
+    return tuple(mutant for file, text in texts.items() for mutant in of_text(file, text))
 
 
 def of_text(file: str, source: str) -> Iterator[Generated]:
@@ -160,7 +164,8 @@ def of_text(file: str, source: str) -> Iterator[Generated]:
         number = known.index(change.start) + 1
         name = f"{file} {change.function}: {change.what} {number} {change.how}"
         old = source[change.start : change.end]
-        yield Generated(file=file, name=name, start=change.start, old=old, new=change.new)
+        line = source.count("\n", 0, change.start) + 1
+        yield Generated(file=file, name=name, line=line, start=change.start, old=old, new=change.new)
 
 
 # --- which are tried
