@@ -99,7 +99,8 @@ def test_a_change_in_one_function_changes_no_name_of_another() -> None:
 
 def told(file: str, source: str) -> list[str]:
     """Its mutants, each with what it replaces by what."""
-    return [f"{mutant.name.removeprefix(f'{file} ')}: {mutant.old} -> {mutant.new}" for mutant in of_text(file, source)]
+    made = list(of_text(file, source))
+    return [f"{one.name.removeprefix(f'{file} ')}: {one.old.strip()} -> {one.new.strip()}" for one in made]
 
 
 OF_EACH_KIND = '''
