@@ -489,7 +489,9 @@ HANDLE_CALLS: Mapping[str, Sequence[Line]] = {
 
 IN_BULK = "in tests/test_bulk.py"
 MANAGER_EXEMPT = {
-    **dict.fromkeys("finish_claims in_ledger leave_claimed_group release_claims settle_staging undo_staging".split(), IN_BULK),
+    **dict.fromkeys(
+        "finish_claims in_ledger leave_claimed_group release_claims settle_staging undo_staging".split(), IN_BULK
+    ),
     **OPERATOR_EXEMPT,
     "abandon": "takes no argument",
     "back_out": "takes no argument",

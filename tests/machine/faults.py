@@ -135,9 +135,7 @@ FAULTS: Mapping[str, Fault] = {
         queue, "is_marked", lambda _: lambda row, reader: bool(row.handle_marks) or row.co_op_marked_at > 0
     ),
     "a confirm id need not be the right one": Fault(confirmed, "_check_confirm", lambda _: lambda *_: None),
-    "a closed handle stays inside its group": Fault(
-        MemoryQueue, "leave_all", lambda _: lambda *_: False
-    ),
+    "a closed handle stays inside its group": Fault(MemoryQueue, "leave_all", lambda _: lambda *_: False),
     "gets stay in the depth": Fault(transaction, "count_away", lambda _: lambda *_: None),
     "a stranger may open what is open exclusively": Fault(Catalog, "is_exclusive", lambda _: lambda *_: False),
 }
