@@ -57,8 +57,10 @@ format: setup    ## sort the imports and format all code
 	$(RUN) -m ruff check --fix-only .
 	$(RUN) -m ruff format .
 
-mutants: setup   ## break the rules one by one: a table must fail for each
-	@$(RUN) tools/mutants.py
+SAMPLE := 120
+SEED := 1
+mutants: setup   ## break each rule, and SAMPLE=120 (or all) of what else decides, drawn by SEED=1: a table or test must fail
+	@$(RUN) -m tools.mutants --sample $(SAMPLE) --seed $(SEED)
 
 KILLS := 3000
 SECONDS := 3600

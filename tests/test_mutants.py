@@ -2,30 +2,229 @@
 
 from __future__ import annotations
 
+import ast
+import json
 from pathlib import Path
 
 import pytest
-from tools.mutants import MUTANTS, ROOT, SCENARIOS, SOURCE, Bench, Mutant, judge_all, main, read_mutants
+from tools import mutants
+from tools.mutant import LISTS, ROOT, SOURCE, Mutant, Written, read_written, written
+from tools.mutants import SCENARIOS, Bench, Verdict, WholeFailsError, judge_all, main
+from tools.mutation import (
+    EQUIVALENT,
+    JUDGES,
+    PLUMBING,
+    Generated,
+    broken_files,
+    generated,
+    of_text,
+    read_equivalent,
+    sample,
+    without_equivalent,
+)
 
-MUTANTS_MIN = 300
 TABLE = ROOT / SCENARIOS / "put_order.txt"  # one table is enough to show that the tool works
+COMPILED = 100  # generated ones that are compiled; each takes some milliseconds
 
-BROKEN = Mutant(
+WRITTEN = written()
+GENERATED = generated()
+
+
+# --- the written ones
+
+
+@pytest.mark.parametrize("mutant", WRITTEN, ids=str)
+def test_a_written_mutant_fits_the_code_and_compiles(mutant: Written) -> None:
+    source = (ROOT / SOURCE / mutant.file).read_text(encoding="utf-8")
+    broken = mutant.apply(source)
+    assert broken != source
+    compile(broken, mutant.file, "exec")
+
+
+def test_each_module_of_rules_is_broken_and_no_other() -> None:
+    modules = {f"rules/{path.name}" for path in (ROOT / SOURCE / "rules").glob("[!_]*.py")}
+    assert {mutant.file for mutant in WRITTEN} == modules
+
+
+def test_each_written_mutant_breaks_something_else() -> None:
+    assert len({f"{mutant.rule} {mutant.name}" for mutant in WRITTEN}) == len(WRITTEN)
+    assert len({(mutant.file, mutant.old, mutant.new) for mutant in WRITTEN}) == len(WRITTEN)
+
+
+def test_every_list_is_read() -> None:
+    assert {*LISTS, EQUIVALENT} == set(EQUIVALENT.parent.glob("mutants_*.txt"))
+
+
+def test_a_list_of_mutants_is_read_line_by_line() -> None:
+    [mutant] = read_written("in a.py\nR1.1 does wrong\n- x = 1\n-     y = 2\n+ x = 2\nby tests/test_a.py\n")
+    assert mutant == Written(
+        rule="R1.1", name="does wrong", file="a.py", old="x = 1\n    y = 2", new="x = 2", tests="tests/test_a.py"
+    )
+
+
+@pytest.mark.parametrize("line", ["R1.1 before any file", "- old text of nothing", "in a.py\nno rule"])
+def test_a_line_that_is_no_line_of_a_list_is_refused(line: str) -> None:
+    with pytest.raises(ValueError, match="is no line of a list of mutants"):
+        read_written(line)
+
+
+# --- the generated ones
+
+
+def test_generated_mutants_differ_from_the_code_and_compile() -> None:
+    texts = {file: (ROOT / SOURCE / file).read_text(encoding="utf-8") for file in broken_files()}
+    for mutant in sample([mutant for mutant in GENERATED if mutant.file.endswith(".py")], COMPILED, seed=0):
+        ast.parse(mutant.apply(texts[mutant.file]), mutant.name)
+    assert all(mutant.apply(texts[mutant.file]) != texts[mutant.file] for mutant in GENERATED)
+
+
+def test_names_are_unique_and_made_twice_they_are_the_same() -> None:
+    names = [mutant.name for mutant in GENERATED]
+    assert len(set(names)) == len(names)
+    files = dict.fromkeys(mutant.file for mutant in GENERATED)
+    texts = {file: (ROOT / SOURCE / file).read_text(encoding="utf-8") for file in files}
+    assert [mutant.name for file, text in texts.items() for mutant in of_text(file, text)] == names
+
+
+def test_a_change_in_one_function_changes_no_name_of_another() -> None:
+    file = "stores/claiming.py"
+    source = (ROOT / SOURCE / file).read_text(encoding="utf-8")
+    names = [mutant.name for mutant in of_text(file, source)]
+    line = next(line for line in source.splitlines() if line.startswith("def "))
+    longer = source.replace(line, f"def before(other: int) -> bool:\n    return other > 0\n\n\n{line}", 1)
+    more = [mutant.name for mutant in of_text(file, longer)]
+    assert [name for name in more if " before: " not in name] == names
+    assert len(more) == len(names) + 3
+
+
+def told(file: str, source: str) -> list[str]:
+    """Its mutants, each with what it replaces by what."""
+    made = list(of_text(file, source))
+    return [f"{one.name.removeprefix(f'{file} ')}: {one.old.strip()} -> {one.new.strip()}" for one in made]
+
+
+OF_EACH_KIND = '''
+class Box:
+    """Not a call()."""
+
+    open: bool = False
+
+    def fits(self, most: int, *, near: bool = True) -> bool:
+        if not self.open and most >= 1:
+            self.tell(most)
+        assert most == 2, "our own"
+        return min(most, 7) in self.sizes
+
+    def first(self) -> int | None:
+        return next((one for one in self.sizes if one), None) if (self.sizes) is None else 7
+'''
+BROKEN_SO = """
+Box: default 1 flipped: False -> True
+Box.fits: default 1 flipped: True -> False
+Box.fits: condition 1 negated: not self.open and most >= 1 -> not (not self.open and most >= 1)
+Box.fits: condition 1 always true: not self.open and most >= 1 -> True
+Box.fits: choice 1 and to or: not self.open and most >= 1 -> not self.open or most >= 1
+Box.fits: not 1 dropped: not self.open -> (self.open)
+Box.fits: comparison 1 >= to >: >= -> >
+Box.fits: constant 1 off by one: 1 -> 2
+Box.fits: call 1 dropped: self.tell(most) -> pass
+Box.fits: comparison 2 in to not in: in -> not in
+Box.fits: min or max 1 swapped: min -> max
+Box.first: return 1 to None: next((one for one in self.sizes if one), None) if (self.sizes) is None else 7 -> None
+Box.first: comparison 1 is to is not: ) is -> ) is not
+Box.first: condition 1 negated: one -> not (one)
+"""
+
+
+def test_each_kind_of_decision_is_broken() -> None:
+    assert told("box.py", OF_EACH_KIND) == BROKEN_SO.split("\n")[1:-1]
+
+
+STATEMENTS = """
+-- name: next of unit
+-- It isn't read: WHERE a = b.
+SELECT min(id) FROM message m {joins}
+WHERE unit = ? AND kind IN ('a AND b', 'c') AND id BETWEEN ? AND ? AND (rank, id) > (?, ?){chosen}
+ORDER BY rank, id DESC LIMIT 1;
+
+-- name: gone
+DELETE FROM message WHERE id {which} OR (NOT away AND state = 2);
+"""
+STATEMENTS_BROKEN = """
+next of unit: condition 1 dropped: unit = ? -> (unit = ? OR TRUE)
+next of unit: condition 1 turned: unit = ? -> NOT (unit = ?)
+next of unit: condition 2 dropped: kind IN ('a AND b', 'c') -> (kind IN ('a AND b', 'c') OR TRUE)
+next of unit: condition 2 turned: kind IN ('a AND b', 'c') -> NOT (kind IN ('a AND b', 'c'))
+next of unit: condition 3 dropped: id BETWEEN ? AND ? -> (id BETWEEN ? AND ? OR TRUE)
+next of unit: condition 3 turned: id BETWEEN ? AND ? -> NOT (id BETWEEN ? AND ?)
+next of unit: condition 4 dropped: (rank, id) > (?, ?) -> ((rank, id) > (?, ?) OR TRUE)
+next of unit: condition 4 turned: (rank, id) > (?, ?) -> (rank, id) >= (?, ?)
+next of unit: order 1 turned: rank -> rank DESC
+next of unit: order 2 turned: id DESC -> id
+next of unit: min or max 1 swapped: min -> max
+gone: condition 1 dropped: id {which} OR (NOT away AND state = 2) -> (id {which} OR (NOT away AND state = 2) OR TRUE)
+gone: condition 1 turned: id {which} OR (NOT away AND state = 2) -> NOT (id {which} OR (NOT away AND state = 2))
+"""
+
+
+def test_each_kind_of_clause_is_broken() -> None:
+    assert told("q.sql", STATEMENTS) == STATEMENTS_BROKEN.split("\n")[1:-1]
+
+
+def test_a_sample_is_drawn_by_name() -> None:
+    drawn = sample(GENERATED, 50, seed=1)
+    assert len(drawn) == 50
+    assert sample(GENERATED[::-1], 50, seed=1) == drawn[::-1]
+    assert sample(GENERATED, 50, seed=2) != drawn
+    assert tuple(sample(GENERATED, len(GENERATED), seed=3)) == GENERATED
+
+
+def test_files_and_tests_that_the_tables_name_are_there() -> None:
+    assert all((ROOT / SOURCE / path).is_file() for path in PLUMBING)
+    named = {test for mutant in [*WRITTEN, *GENERATED] for test in mutant.by_tests}
+    assert [test for test in sorted(named) if not (ROOT / test).is_file()] == []
+    first = {file: next(path for path in JUDGES if file.startswith(path)) for file in broken_files()}
+    assert set(JUDGES) == set(first.values()), "a line of JUDGES that is never the first to fit"
+
+
+# --- those that do the same as the code
+
+
+def test_only_mutants_that_exist_are_listed_as_equivalent() -> None:
+    reasons = read_equivalent(EQUIVALENT.read_text(encoding="utf-8"))
+    assert len(without_equivalent(GENERATED, reasons)) == len(GENERATED) - len(reasons)
+
+
+def test_an_equivalent_one_needs_a_reason_and_must_exist() -> None:
+    name = GENERATED[0].name
+    assert read_equivalent(f"# why\n\n{name}\n    it does\n    the same\n") == {name: "it does the same"}
+    with pytest.raises(ValueError, match="no reason is given"):
+        read_equivalent(f"{name}\n")
+    with pytest.raises(ValueError, match="is a reason of nothing"):
+        read_equivalent("    of nothing\n")
+    with pytest.raises(ValueError, match=r"names what does not exist any more: a\.py f: call 1 dropped"):
+        without_equivalent(GENERATED, {"a.py f: call 1 dropped": "gone"})
+
+
+# --- running them
+
+
+CAUGHT = Written(
     rule="R2.4",
     name="a put under a unit is seen at once",
     file="rules/lifecycle.py",
     old="Event.PUT_HELD: (_to(PUT_UNCONFIRMED),",
     new="Event.PUT_HELD: (_to(UNLOCKED),",
 )
-HARMLESS = Mutant(
+HARMLESS = Written(
     rule="R1.4",
     name="no change but to a comment",
     file="rules/policy.py",
     old="from ..errors import Reason\n",
     new="from ..errors import Reason  # nothing more\n",
 )
-OUTDATED = Mutant(rule="R1.4", name="of code that is gone", file="rules/policy.py", old="no such text", new="")
-NOT_CODE = Mutant(
+OUTDATED = Written(rule="R1.4", name="of code that is gone", file="rules/policy.py", old="no such text", new="")
+NOT_CODE = Written(
     rule="R1.4",
     name="one whose own names do not exist",
     file="rules/policy.py",
@@ -34,72 +233,104 @@ NOT_CODE = Mutant(
 )
 
 
-@pytest.mark.parametrize("mutant", MUTANTS, ids=str)
-def test_a_mutant_fits_the_code_and_compiles(mutant: Mutant) -> None:
-    source = (ROOT / SOURCE / mutant.file).read_text(encoding="utf-8")
-    broken = mutant.apply(source)
-    assert broken != source
-    compile(broken, mutant.file, "exec")
-
-
-def test_there_are_enough_and_each_breaks_something_else() -> None:
-    assert len(MUTANTS) >= MUTANTS_MIN
-    names = [f"{mutant.rule} {mutant.name}" for mutant in MUTANTS]
-    assert len(set(names)) == len(names)
-    changes = [(mutant.file, mutant.old, mutant.new) for mutant in MUTANTS]
-    assert len(set(changes)) == len(changes)
-
-
-# The seam says what stores must do and does nothing. Files, processes and what lies between them have crash tests and
-# tests with faults of their own: what is broken there shows when somebody is killed or a disk is full, in no table.
-WITHOUT_MUTANTS = """
-    stores/base.py stores/base_operating.py stores/base_staging.py stores/claims.py
-    stores/sqlite/backup.py stores/sqlite/coordination.py stores/sqlite/database.py stores/sqlite/faults.py
-    stores/sqlite/log.py stores/sqlite/opening.py stores/sqlite/points.py stores/sqlite/statements.py
-    stores/sqlite/handles.py
-""".split()
-
-
-def test_each_module_of_rules_and_of_the_stores_is_broken() -> None:
-    files = {mutant.file for mutant in MUTANTS}
-    for folder in ("rules", "stores", "stores/memory", "stores/sqlite"):
-        modules = {f"{folder}/{path.name}" for path in (ROOT / SOURCE / folder).glob("[!_]*.py")}
-        assert modules - files <= set(WITHOUT_MUTANTS), f"no mutant of {sorted(modules - files - set(WITHOUT_MUTANTS))}"
-
-
-def test_unit_tests_named_by_mutants_are_there() -> None:
-    assert all((ROOT / mutant.tests).is_file() for mutant in MUTANTS if mutant.tests)
-
-
 def test_a_broken_rule_is_caught_and_a_harmless_change_survives(tmp_path: Path) -> None:
     bench = Bench(tmp_path, [TABLE])
-    mutants = [BROKEN, HARMLESS, OUTDATED, NOT_CODE]
-    assert bench.try_whole(mutants) == ""
-    caught, survived, outdated, not_code = judge_all(bench, mutants)
+    caught, survived, outdated, not_code = judge_all(bench, [CAUGHT, HARMLESS, OUTDATED, NOT_CODE])
     assert (caught.result, survived.result) == ("caught", "survived")
     assert caught.where.startswith("put_order.txt:") or caught.where.startswith("AssertionError")
-    assert str(survived) == "SURVIVED  R1.4   no change but to a comment"
+    assert str(survived).startswith("SURVIVED  R1.4   no change but to a comment   (rules/policy.py)   (from ..errors")
     assert outdated.result == "error"
     assert outdated.where.startswith("the code has changed: mend this mutant")
     assert not_code.result == "error"
     assert not_code.where.startswith("NameError")
 
 
-def test_a_list_of_mutants_is_read_line_by_line() -> None:
-    [mutant] = read_mutants("in a.py\nR1.1 does wrong\n- x = 1\n-     y = 2\n+ x = 2\nby tests/test_a.py\n")
-    assert mutant == Mutant(
-        rule="R1.1", name="does wrong", file="a.py", old="x = 1\n    y = 2", new="x = 2", tests="tests/test_a.py"
-    )
+PLANTED = """
+class Loop:
+    def __init__(self):
+        self.turns = 0
+        self.wanted = 3
+        self.note = ""
+
+    def run(self):
+        while self.turns < self.wanted:
+            self.step()
+            self.trace("a", 1)
+        return self.turns == 3
+
+    def step(self):
+        self.turns += 1
+
+    def trace(self, what, turn):
+        if turn:
+            count = turn
+        self.note = what * count
+"""
+JUDGE = "import sys\nfrom .loop import Loop\nif not Loop().run():\n    print('t.txt:1: it failed')\n    sys.exit(1)\n"
 
 
-@pytest.mark.parametrize("line", ["R1.1 before any file", "- old text of nothing", "in a.py\nno rule"])
-def test_a_line_that_is_no_line_of_a_list_is_refused(line: str) -> None:
-    with pytest.raises(ValueError, match="is no line of a list of mutants"):
-        read_mutants(line)
+@pytest.fixture
+def planted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
+    """A package of one class, whose tables are one call."""
+    package = tmp_path / "package"
+    (package / "testing").mkdir(parents=True)
+    (package / "testing" / "loop.py").write_text(PLANTED)
+    (package / "testing" / "__init__.py").touch()
+    (package / "__init__.py").touch()
+    (package / "testing" / "__main__.py").write_text(JUDGE)
+    monkeypatch.setattr(mutants, "SECONDS_MIN", 0.5)
+    folder = tmp_path / "bench"
+    folder.mkdir()
+    return Bench(folder, [TABLE], package)
 
 
-def test_the_list_can_be_looked_at(capsys: pytest.CaptureFixture[str]) -> None:
+class ByTables(Generated):
+    """One that no unit test judges."""
+
+    __slots__ = ()
+
+    @property
+    def by_tests(self) -> tuple[str, ...]:
+        return ()
+
+
+def one(end: str) -> Mutant:
+    """The planted mutant whose name ends so."""
+    found = next(mutant for mutant in of_text("testing/loop.py", PLANTED) if mutant.name.endswith(end))
+    return ByTables(file=found.file, name=found.name, line=found.line, start=found.start, old=found.old, new=found.new)
+
+
+def test_generated_mutants_are_caught_hang_survive_or_do_not_fit(planted: Bench) -> None:
+    outdated = ByTables(file="testing/loop.py", name="old", line=1, start=5, old="no such text", new="")
+    ends = ["run: comparison 1 < to <=", "run: call 1 dropped", "run: call 2 dropped", "trace: condition 1 negated"]
+    verdicts = list(judge_all(planted, [*map(one, ends), outdated]))
+    # What uses a name that nobody has set is caught like any other: the code was turned so, no name of ours is wrong.
+    assert [verdict.result for verdict in verdicts] == ["caught", "hung", "survived", "caught", "error"]
+    assert [verdict.where for verdict in verdicts][2] == 'line 11: self.trace("a", 1) -> pass'
+
+
+def test_nothing_is_judged_by_code_that_fails_already(planted: Bench) -> None:
+    (planted.whole / "inorder" / "testing" / "loop.py").write_text(PLANTED.replace("return self.turns == 3", ""))
+    with pytest.raises(WholeFailsError, match=r"t\.txt:1"):
+        list(judge_all(planted, [one("run: call 1 dropped")]))
+
+
+def test_mutants_can_be_looked_at(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--list", "--only", "p12"]) == 0
     assert capsys.readouterr().out.startswith("P12 ")
+    assert main(["--list", "--sample", "all", "--only", "stores/reading.py *negated"]) == 0
+    assert capsys.readouterr().out.startswith("stores/reading.py Reading")
     assert main(["--only", "nothing has this name"]) == 2
     assert "--list shows them all" in capsys.readouterr().err
+
+
+def test_results_are_told_in_json(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def judge_at_once(bench: Bench, chosen: list[Mutant]) -> list[Verdict]:
+        return [Verdict(mutant=mutant, result="hung") for mutant in chosen]
+
+    monkeypatch.setattr(mutants, "judge_all", judge_at_once)
+    assert main(["--json", "--only", "P12", "--seed", "4"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["seed"], told["mutants"], told["hung"], told["survived"]) == (4, 1, 1, 0)
+    assert told["verdicts"][0]["result"] == "hung"
+    assert told["verdicts"][0]["rule"] == "P12"

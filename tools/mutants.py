@@ -1,31 +1,27 @@
-"""Breaks the rules one by one and shows that a scenario table fails for each.
+"""Breaks the code one decision at a time and shows that a scenario table fails, or else a unit test.
 
-A *mutant* is the package with one rule broken. If every table still passes, the mutant survives, and a table is
-missing: nobody would notice if somebody broke that rule by mistake.
+A *mutant* is the package with one thing broken. If every table still passes, and the unit tests that mirror the file,
+the mutant survives, and a table or test is missing: nobody would notice if somebody broke that by mistake.
 
-The mutants are data, in `mutants_*.txt` beside this file, a few lines each:
-
-    in rules/ordering.py                                        a file under src/inorder; its mutants follow
-    R3.13 a fifo queue places by the message's own priority     the rule's number, and what the broken code does
-    - if queue.delivery == "fifo":                              the old text: it must occur exactly once
-    + if queue.delivery == "never":                             the new text
-    by tests/rules/test_ordering.py                             only where the tables lack the word for it: the
-                                                                unit tests that must fail instead
+Rules are broken by mutants that were written (`mutant.py`), all of them each time; whatever else decides, by mutants
+that are generated (`mutation.py`), a sample of them each time.
 
 The tables, and unit tests that are there for several stores, run on the store that was broken; a mutant of what all
 stores share runs on the memory store, which is the fastest.
 
 Each mutant gets a copy of the package of its own, and a process of its own that runs the tables on it. One that
-never ends counts as caught, and is told as hung. One whose own names do not exist is an error, not caught.
+never ends counts as caught, and is told as hung. A written one whose own names do not exist is an error, not caught.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -33,69 +29,34 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
-ROOT = Path(__file__).parents[1]
-SOURCE = Path("src/inorder")
+from .mutant import ROOT, SOURCE, STORES, CodeChangedError, Mutant, Written, written
+from .mutation import EQUIVALENT, generated, read_equivalent, sample, without_equivalent
+
 SCENARIOS = Path("tests/scenarios")
-STORES = ("memory", "sqlite")
-LISTS = sorted(Path(__file__).parent.glob("mutants_*.txt"))
 
+SAMPLE = 120
 SECONDS_MIN = 30.0
-TIMES_AS_LONG = 4  # as the slowest tests of the code that is whole: two mutants run at a time, on a busy machine
+TIMES_AS_LONG = 4  # as the same tests of the code that is whole: two mutants run at a time, on a busy machine
 OUR_FAULT = ("ImportError", "IndentationError", "ModuleNotFoundError", "NameError", "SyntaxError", "UnboundLocalError")
 # A line of the scenario runner, or of pytest's summary.
 FAILURE = re.compile(r"(\S+:\d+): |(?:FAILED|ERROR) (\S+)")
 LAST_WORDS = 80
-RULE = re.compile(r"[A-Z]{0,2}-?\d+(\.\d+)?")
 
 Result = Literal["caught", "hung", "survived", "error"]
 
 
-class CodeChangedError(Exception):
-    """A mutant does not fit the code any more."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Mutant:
-    """One rule, broken.
-
-    Args:
-        rule: its number: of mq-semantics, or of lifecycle-and-order where it has a letter and a dash.
-        name: what the broken code does, in plain words.
-        file: relative to src/inorder.
-        old, new: the text replaced, and what replaces it.
-        tests: unit tests that must fail; "": a table must.
-    """
-
-    rule: str
-    name: str
-    file: str
-    old: str = ""
-    new: str = ""
-    tests: str = ""
-
-    def __str__(self) -> str:
-        return f"{self.rule:<5}  {self.name}"
-
-    @property
-    def store(self) -> str:
-        """The store that shows what is broken."""
-        return next((store for store in STORES if self.file.startswith(f"stores/{store}/")), STORES[0])
-
-    def apply(self, source: str) -> str:
-        """The source with the rule broken. Raises: CodeChangedError."""
-        times = source.count(self.old)
-        if not self.old or times != 1:
-            raise CodeChangedError(f"the code has changed: mend this mutant; its old text occurs {times} times")
-        return source.replace(self.old, self.new)
+class WholeFailsError(Exception):
+    """Tables or tests fail before anything is broken."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """What became of a mutant: where it was caught, or what is wrong with it."""
+    """What became of a mutant: where it was caught, or what is wrong with it; of a survivor what was changed."""
 
     mutant: Mutant
     result: Result
@@ -106,40 +67,14 @@ class Verdict:
         return f"{told:<8}  {self.mutant}" + (f"   ({self.where})" if self.where else "")
 
 
-# --- the list
-
-
-def read_mutants(text: str) -> list[Mutant]:
-    """The mutants of a list, in its order. Raises: ValueError, a line that is none of a list's."""
-    mutants: list[Mutant] = []
-    file = ""
-    for number, line in enumerate(text.splitlines(), 1):
-        mark, _, rest = line.partition(" ")
-        if not line:
-            continue
-        if mark == "in":
-            file = rest
-        elif mark in ("-", "+", "by") and mutants:
-            mutants[-1] = _with_line(mutants[-1], mark, rest)
-        elif RULE.fullmatch(mark) and rest and file:
-            mutants.append(Mutant(rule=mark, name=rest, file=file))
-        else:
-            raise ValueError(f"line {number}: {line!r} is no line of a list of mutants")
-    return mutants
-
-
-def _with_line(mutant: Mutant, mark: str, line: str) -> Mutant:
-    if mark == "by":
-        return replace(mutant, tests=line)
-    if mark == "-":
-        return replace(mutant, old=f"{mutant.old}\n{line}" if mutant.old else line)
-    return replace(mutant, new=f"{mutant.new}\n{line}" if mutant.new else line)
-
-
-MUTANTS = [mutant for path in LISTS for mutant in read_mutants(path.read_text(encoding="utf-8"))]
-
-
 # --- one mutant
+
+
+class Judges(NamedTuple):
+    """The tables on a store, or files of unit tests on it."""
+
+    store: str
+    tests: tuple[str, ...] = ()
 
 
 class Run(NamedTuple):
@@ -157,78 +92,103 @@ class Bench:
     Args:
         folder: an empty folder to work in.
         tables: the tables to run; default: all.
+        source: the package to break, with its folder `inorder`; default: this one's.
     """
 
-    def __init__(self, folder: Path, tables: Sequence[Path] | None = None) -> None:
+    def __init__(self, folder: Path, tables: Sequence[Path] | None = None, source: Path | None = None) -> None:
         self._folder = folder
-        self._limit = 60.0
-        self._whole = folder / "whole"
-        shutil.copytree(ROOT / SOURCE, self._whole / "inorder", ignore=shutil.ignore_patterns("__pycache__"))
-        kept = folder / SCENARIOS
-        kept.mkdir(parents=True)
+        self.whole = folder / "whole"
+        self._limits: dict[Judges, float] = {}
+        self._measuring = threading.Lock()
+        self._running: set[subprocess.Popen[str]] = set()
+        kept = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(source or ROOT / SOURCE, self.whole / "inorder", ignore=kept)
+        copies = folder / SCENARIOS
+        copies.mkdir(parents=True)
         for table in tables or sorted((ROOT / SCENARIOS).glob("*.txt")):
-            shutil.copy(table, kept)
-        self._tables = [str(SCENARIOS / table.name) for table in sorted(kept.iterdir())]
-
-    def try_whole(self, mutants: Sequence[Mutant]) -> str:
-        """What fails on the code that is whole; "" if nothing does. Sets the time limit of the mutants."""
-        slowest = 0.0
-        for store, tests in sorted({(mutant.store, mutant.tests) for mutant in mutants}):
-            run = self._run_one(self._whole, store, tests)
-            if not run.passed:
-                return run.where or "a table"
-            slowest = max(slowest, run.seconds)
-        self._limit = max(SECONDS_MIN, TIMES_AS_LONG * slowest)
-        return ""
+            shutil.copy(table, copies)
+        self._tables = [str(SCENARIOS / table.name) for table in sorted(copies.iterdir())]
 
     def judge(self, mutant: Mutant) -> Verdict:
-        """Runs one mutant."""
+        """Runs one mutant. Raises: WholeFailsError."""
         with tempfile.TemporaryDirectory(dir=self._folder) as name:
             copy = Path(name)
-            shutil.copytree(self._whole, copy, symlinks=True, dirs_exist_ok=True)
+            shutil.copytree(self.whole, copy, symlinks=True, dirs_exist_ok=True)
             path = copy / "inorder" / mutant.file
             try:
                 path.write_text(mutant.apply(path.read_text(encoding="utf-8")), encoding="utf-8")
             except (CodeChangedError, OSError) as wrong:
                 return Verdict(mutant=mutant, result="error", where=str(wrong))
-            run = self._run_one(copy, mutant.store, mutant.tests)
-        if run.hung:
-            return Verdict(mutant=mutant, result="hung", where=run.where)
-        if run.passed:
-            return Verdict(mutant=mutant, result="survived")
-        result: Result = "error" if run.where.startswith(OUR_FAULT) else "caught"
-        return Verdict(mutant=mutant, result=result, where=run.where)
+            for judges in _judges(mutant):
+                run = self._run(copy, judges, self._limit(judges))
+                if not run.passed:
+                    return Verdict(mutant=mutant, result=_result(mutant, run), where=run.where)
+        return Verdict(mutant=mutant, result="survived", where=mutant.change)
 
-    def _run_one(self, code: Path, store: str, tests: str) -> Run:
-        """Unit tests, or if none are named the tables, on a store."""
-        if not tests:
-            return self._run(code, ["inorder.testing", *self._tables, "--store", store], self._folder)
-        without_others = " and ".join(f"not {other}" for other in STORES if other != store)
-        return self._run(code, ["pytest", "-q", "-x", "-p", "no:cacheprovider", "-k", without_others, tests], ROOT)
+    def stop(self) -> None:
+        """Ends what still runs: somebody does not want to wait for it."""
+        for process in list(self._running):
+            _end(process)
 
-    def _run(self, code: Path, module: Sequence[str], folder: Path) -> Run:
-        """Runs a module on this copy of the package, up to its first failure or the time limit."""
+    def _limit(self, judges: Judges) -> float:
+        """How long they may take, in seconds: measured on the code that is whole, the first time that it is asked."""
+        if known := self._limits.get(judges):
+            return known
+        with self._measuring:
+            if judges not in self._limits:
+                run = self._run(self.whole, judges, None)
+                if not run.passed:
+                    raise WholeFailsError(run.where or "a table")
+                self._limits[judges] = max(SECONDS_MIN, TIMES_AS_LONG * run.seconds)
+            return self._limits[judges]
+
+    def _run(self, code: Path, judges: Judges, limit: float | None) -> Run:
+        """Runs them on this copy of the package, up to the first failure or the time limit."""
+        if judges.tests:
+            without = " and ".join(f"not {other}" for other in STORES if other != judges.store)
+            command, folder = ["pytest", "-q", "-x", "-p", "no:cacheprovider", "-k", without, *judges.tests], ROOT
+        else:
+            command, folder = ["inorder.testing", *self._tables, "--store", judges.store], self._folder
         start = time.monotonic()
         process = subprocess.Popen(
-            [sys.executable, "-u", "-m", *module],
+            [sys.executable, "-u", "-m", *command],
             cwd=folder,
             # Whoever is ended at the first failure leaves its stores behind: they go with the copy.
             env=os.environ | {"PYTHONPATH": str(code), "PYTHONDONTWRITEBYTECODE": "1", "TMPDIR": str(code)},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
+            start_new_session=True,
         )
         hung = threading.Event()
 
         def end() -> None:
             hung.set()
-            process.kill()
+            _end(process)
 
-        timer = threading.Timer(self._limit, end)
+        timer = threading.Timer(limit or threading.TIMEOUT_MAX, end)
         timer.start()
+        self._running.add(process)
         where = _first_failure(process)
+        self._running.discard(process)
         timer.cancel()
         return Run(process.returncode == 0, hung.is_set(), where, time.monotonic() - start)
+
+
+def _judges(mutant: Mutant) -> Iterator[Judges]:
+    """The tables first, for they are fast and say what is wrong in words; unit tests if it survives them."""
+    if mutant.by_tables:
+        yield Judges(mutant.store)
+    if mutant.by_tests:
+        yield Judges(mutant.store, mutant.by_tests)
+
+
+def _result(mutant: Mutant, run: Run) -> Result:
+    if run.hung:
+        return "hung"
+    # A decision that is turned may well use what nobody has set: that is a failure like any other. SQL has no names.
+    ours = OUR_FAULT if isinstance(mutant, Written) else ("IndentationError", "SyntaxError")
+    return "error" if run.where.startswith(ours) else "caught"
 
 
 def _first_failure(process: subprocess.Popen[str]) -> str:
@@ -237,16 +197,46 @@ def _first_failure(process: subprocess.Popen[str]) -> str:
         last = ""
         for line in process.stdout or ():
             if failed := FAILURE.match(line):
-                process.kill()
+                _end(process)
                 return Path(failed[1] or failed[2]).name
             last = line.strip() or last
     return last[:LAST_WORDS]
 
 
+def _end(process: subprocess.Popen[str]) -> None:
+    """Ends a process with those that its tests have started: they hold its output open."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+
+
 def judge_all(bench: Bench, mutants: Sequence[Mutant]) -> Iterator[Verdict]:
     """Every mutant's verdict, in the order of the list, as many at a time as there are processors."""
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
+    pool = ThreadPoolExecutor(os.cpu_count())
+    try:
         yield from pool.map(bench.judge, mutants)
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
+        bench.stop()
+        pool.shutdown()
+
+
+# --- which
+
+
+def chosen(glob: str, size: int | None, seed: int) -> list[Mutant]:
+    """The written ones and a sample of the generated, of those whose name the glob fits somewhere.
+
+    Raises:
+        ValueError: the list of equivalent ones names what does not exist.
+    """
+    reasons = read_equivalent(EQUIVALENT.read_text(encoding="utf-8"))
+    made = [mutant for mutant in without_equivalent(generated(), reasons) if _fits(mutant, glob)]
+    rules = [mutant for mutant in written() if _fits(mutant, glob)]
+    return [*rules, *(made if size is None else sample(made, size, seed))]
+
+
+def _fits(mutant: Mutant, glob: str) -> bool:
+    return fnmatchcase(str(mutant).lower(), f"*{glob.lower()}*")
 
 
 # --- the command
@@ -255,55 +245,64 @@ def judge_all(bench: Bench, mutants: Sequence[Mutant]) -> Iterator[Verdict]:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command; 0 if every mutant was caught, 1 if not, 2 if nothing could be run."""
     options = _options(arguments)
-    chosen = [one for one in MUTANTS if options.only.lower() in f"{one.rule} {one.name} {one.file}".lower()]
-    if not chosen:
-        print(f"no mutant has {options.only!r} in its rule, name or file: --list shows them all", file=sys.stderr)
+    try:
+        mutants = chosen(options.only, options.sample, options.seed)
+    except ValueError as wrong:
+        print(wrong, file=sys.stderr)
+        return 2
+    if not mutants:
+        print(f"no mutant's name fits {options.only!r}: --list shows them all", file=sys.stderr)
         return 2
     if options.list:
-        for mutant in chosen:
-            print(f"{mutant}   ({mutant.file})")
+        for mutant in mutants:
+            print(mutant)
         return 0
-    with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
-        bench = Bench(Path(folder))
-        if failing := bench.try_whole(chosen):
-            print(f"the code fails before any rule is broken: {failing}; mend that first", file=sys.stderr)
-            return 2
-        verdicts = []
-        for verdict in judge_all(bench, chosen):
-            verdicts.append(verdict)
-            if not options.json:
-                print(f"[{len(verdicts):>{len(str(len(chosen)))}}/{len(chosen)}] {verdict}", flush=True)
-    _summarize(verdicts, as_json=options.json)
+    verdicts = []
+    try:
+        with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
+            for verdict in judge_all(Bench(Path(folder)), mutants):
+                verdicts.append(verdict)
+                if not options.json:
+                    print(f"[{len(verdicts):>{len(str(len(mutants)))}}/{len(mutants)}] {verdict}", flush=True)
+    except WholeFailsError as wrong:
+        print(f"the code fails before anything is broken: {wrong}; mend that first", file=sys.stderr)
+        return 2
+    _summarize(verdicts, options)
     return 0 if all(verdict.result in ("caught", "hung") for verdict in verdicts) else 1
 
 
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="make mutants",
-        usage=".venv/bin/python tools/mutants.py [--only TEXT] [--list] [--json]",
-        description="Breaks the rules one by one; for each a scenario table must fail. One that survives shows a "
-        "table that is missing: write it in tests/scenarios/. Status 1: one survived or no longer fits the code.",
-        epilog="example: .venv/bin/python tools/mutants.py --only R3.66   (the rule of logical browse alone)",
+        usage=".venv/bin/python -m tools.mutants [--only GLOB] [--sample N|all] [--seed N] [--list] [--json]",
+        description="Breaks the code one decision at a time: the rules as written in tools/mutants_*.txt, all else as "
+        "generated, a sample of it. For each a scenario table must fail, or a unit test. One that survives shows what "
+        "is missing there. Status 1: one survived or does not fit the code.",
+        epilog="example: .venv/bin/python -m tools.mutants --only 'stores/reading.py*negated'",
     )
-    parser.add_argument("--only", metavar="TEXT", default="", help="only mutants with this in rule, name or file")
+    parser.add_argument("--only", metavar="GLOB", default="", help="only mutants whose name this fits, or a part of it")
+    parser.add_argument(
+        "--sample",
+        metavar="N|all",
+        type=lambda text: None if text == "all" else int(text),
+        default=SAMPLE,
+        help="how many of the generated ones (default: %(default)s)",
+    )
+    parser.add_argument("--seed", metavar="N", type=int, default=1, help="what the sample is drawn by (default: 1)")
     parser.add_argument("--list", action="store_true", help="say what the mutants are, run nothing")
     parser.add_argument("--json", action="store_true", help="print one JSON document, at the end")
     return parser.parse_args(arguments)
 
 
-def _summarize(verdicts: Sequence[Verdict], *, as_json: bool) -> None:
-    counts = {
-        "mutants": len(verdicts),
-        "caught": sum(verdict.result in ("caught", "hung") for verdict in verdicts),
-        "survived": sum(verdict.result == "survived" for verdict in verdicts),
-    }
-    errors = sum(verdict.result == "error" for verdict in verdicts)
-    if as_json:
+def _summarize(verdicts: Sequence[Verdict], options: argparse.Namespace) -> None:
+    times = {result: sum(verdict.result == result for verdict in verdicts) for result in get_args(Result)}
+    if options.json:
         every = [asdict(verdict.mutant) | {"result": verdict.result, "where": verdict.where} for verdict in verdicts]
-        print(json.dumps(counts | {"errors": errors, "verdicts": every}, indent=2))
+        print(json.dumps({"seed": options.seed, "mutants": len(verdicts)} | times | {"verdicts": every}, indent=2))
         return
-    ending = f", {errors} could not be judged" if errors else ""
-    print(f"{counts['mutants']} mutants, {counts['caught']} caught, {counts['survived']} survived{ending}")
+    ending = f", {times['error']} could not be judged" if times["error"] else ""
+    caught = times["caught"] + times["hung"]
+    print(f"seed {options.seed}: {len(verdicts)} mutants, {caught} caught, {times['survived']} survived{ending}")
 
 
 if __name__ == "__main__":

@@ -118,6 +118,15 @@ FAULTS = {
     "stagings, leftover": ("INSERT INTO leftover SELECT id FROM staged", "its content is to be removed"),
     "stagings, twice": ("UPDATE staged SET id = 999", "number 999 is staged twice"),
     "readers": (f"INSERT INTO entered VALUES (1, {A_QUEUE}, x'41', 999, NULL, NULL, '')", "handle 999 is inside"),
+    "readers, application": (
+        f"INSERT INTO entered VALUES (1, {A_QUEUE}, x'41', 'ghost', NULL, NULL, '')",
+        "application ghost is inside, and has never claimed",
+    ),
+    "readers, nobody": (
+        f"INSERT INTO entered VALUES (1, {A_QUEUE}, x'41', NULL, NULL, NULL, '')",
+        "group 41: nobody is inside or holds a member",
+    ),
+    "readers, marks": (f"INSERT INTO mark VALUES ({A_MESSAGE}, 999)", "handle 999 has marked it, and is closed"),
     "waits": (f"INSERT INTO edge VALUES (1, {A_QUEUE}, 0, 1)", "does not wait"),
     "references": ("DELETE FROM unit WHERE kind = 'session'", "what it refers to in unit is missing"),
     "a CHECK": ("UPDATE message SET state = 9 WHERE state = 2", "CHECK constraint failed in message"),

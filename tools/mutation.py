@@ -1,0 +1,205 @@
+"""Generated mutants: every decision of the stores, of handles and loops, and of scripts, broken in each usual way.
+
+They are found in the syntax tree (`mutation_tree.py`) and in the named SQL statements (`mutation_sql.py`). So they
+follow the code wherever it goes, and nobody mends them. The name of one is made of its file, its function, what is
+broken there, counted within the function, and how:
+
+    stores/reading.py Reading._take: condition 2 negated
+    stores/sqlite/queries.sql next holder: min or max 1 swapped
+
+It names no line and no text, and stays the same whatever changes in other functions. Which are tried is drawn by
+a hash of the name: with the same seed the same ones, and a new function adds its own without exchanging the rest.
+
+A generated mutant is judged by the scenario tables, on the store that it breaks. If it survives them, the unit tests
+have their turn that mirror the file: `JUDGES`. One that nothing can catch, because it does the same as the code, is
+*equivalent*: looked at once, listed in `mutants_equivalent.txt` with the reason, and not tried again.
+
+The tool is our own, and small, because those that exist bring a runner with them: mutmut rewrites each function into
+a switch between all its mutants and imports them into one pytest process, cosmic-ray keeps sessions in a database and
+edits the files in place. Neither knows that tables come before tests, which store judges what, that a call which
+never returns is caught, or what SQL is; and half of what decides here is SQL.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from . import mutation_sql, mutation_tree
+from .mutant import ROOT, SOURCE, CodeChangedError, Mutant
+
+EQUIVALENT = Path(__file__).with_name("mutants_equivalent.txt")
+
+# Which files are broken: what decides. Files, processes and what lies between them are left out: crash tests and tests
+# with faults of their own break those, for what goes wrong there shows when somebody is killed or a disk is full.
+BROKEN = (
+    "stores/**/*.py",
+    "stores/sqlite/*.sql",
+    "mqsc/*.py",
+    *(f"{name}.py" for name in "session handle groups waiting unit_of_work bulk browsing".split()),
+)
+PLUMBING = """
+    stores/lock.py
+    stores/sqlite/backup.py stores/sqlite/coordination.py stores/sqlite/database.py stores/sqlite/faults.py
+    stores/sqlite/home.py stores/sqlite/leftovers.py stores/sqlite/log.py stores/sqlite/opening.py
+    stores/sqlite/points.py stores/sqlite/statements.py stores/sqlite/watch.py
+""".split()
+
+# The unit tests that mirror a file: those of the first line that its path begins with.
+CLAIMS = "tests/test_claims.py tests/rules/test_claims.py"
+STAGING = "tests/test_staging.py tests/test_staging_outside.py tests/test_staging_values.py"
+LOOKING = "tests/test_looking.py tests/test_clear.py"
+OWNERS = "tests/sqlite/test_owners.py tests/sqlite/test_processes_owners.py"
+STORE = "tests/test_stores_agree.py tests/test_confirmed.py tests/test_units.py tests/test_gets.py"
+WAITING = "tests/test_waiting.py tests/test_waiting_turns.py"
+JUDGES = {
+    "mqsc/": "tests/mqsc/test_reading.py tests/mqsc/test_running.py",
+    "session": "tests/test_session.py tests/test_units.py tests/test_connections.py tests/test_failing_calls.py",
+    "handle": "tests/test_handle.py tests/test_puts.py tests/test_gets.py tests/test_streams.py tests/test_browsing.py",
+    "groups": "tests/test_groups.py tests/test_stream_groups.py",
+    "waiting": WAITING,
+    "unit_of_work": "tests/test_units.py tests/test_session.py",
+    "bulk": f"tests/test_bulk.py {CLAIMS}",
+    "browsing": "tests/test_browsing.py",
+    "stores/claiming": CLAIMS,
+    "stores/claims": CLAIMS,
+    "stores/surveying": CLAIMS,
+    "stores/staging": STAGING,
+    "stores/base_staging": STAGING,
+    "stores/putting": "tests/test_puts.py tests/test_failing_calls.py",
+    "stores/looking": LOOKING,
+    "stores/catalog": "tests/test_manager.py tests/test_dynamic_queues.py",
+    "stores/confirmed": "tests/test_confirmed.py tests/test_failing_calls.py",
+    "stores/reading": f"tests/test_strict.py tests/test_gets.py tests/test_marks.py {WAITING}",
+    "stores/memory/claims": f"{CLAIMS} tests/test_claims_agree.py",
+    "stores/memory/staging": f"{STAGING} tests/test_staging_agrees.py",
+    "stores/memory/checking": "tests/test_checking_memory.py",
+    "stores/memory/operating": LOOKING,
+    "stores/sqlite/claims": f"{CLAIMS} tests/sqlite/test_claims_file.py",
+    "stores/sqlite/queries_claims": f"{CLAIMS} tests/sqlite/test_claims_file.py",
+    "stores/sqlite/fragments_claims": f"{CLAIMS} tests/sqlite/test_claims_file.py",
+    "stores/sqlite/stag": f"{STAGING} tests/sqlite/test_staging_file.py",
+    "stores/sqlite/queries_bulk": f"{STAGING} tests/sqlite/test_staging_file.py",
+    "stores/sqlite/check": "tests/sqlite/test_checking.py",
+    "stores/sqlite/owners": f"{OWNERS} tests/test_connections.py",
+    "stores/sqlite/queries_owners": OWNERS,
+    "stores/sqlite/looking": f"{LOOKING} tests/sqlite/test_processes_views.py tests/sqlite/test_processes_strict.py",
+    "stores/sqlite/operating": f"{LOOKING} tests/sqlite/test_processes_views.py",
+    "stores/sqlite/queries_operating": f"{LOOKING} tests/sqlite/test_processes_views.py",
+    "stores/sqlite/views": f"{LOOKING} tests/sqlite/test_processes_views.py",
+    "stores/sqlite/catalog": "tests/test_manager.py tests/test_dynamic_queues.py",
+    "stores/sqlite/tak": f"{STORE} tests/sqlite/test_large_groups.py",
+    "stores/sqlite/verb": "tests/sqlite/test_verb.py tests/sqlite/test_trouble_in_calls.py",
+    "stores/sqlite/": f"{STORE} tests/test_failing_calls.py",
+    "stores/": f"{STORE} tests/test_failing_calls.py",
+}
+WITHOUT_TABLES = ("mqsc/", "stores/memory/checking", "stores/sqlite/check")  # no table says anything of these
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Generated(Mutant):
+    """One decision, broken.
+
+    Args:
+        line: the line of the file, for those who look.
+        start: where the old text begins, in characters.
+        old, new: the text replaced, and what replaces it.
+    """
+
+    line: int
+    start: int
+    old: str
+    new: str
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def by_tables(self) -> bool:
+        return not self.file.startswith(WITHOUT_TABLES)
+
+    @property
+    def by_tests(self) -> tuple[str, ...]:
+        return next(tuple(tests.split()) for path, tests in JUDGES.items() if self.file.startswith(path))
+
+    @property
+    def change(self) -> str:
+        return " ".join(f"line {self.line}: {self.old} -> {self.new}".split())
+
+    def apply(self, source: str) -> str:
+        end = self.start + len(self.old)
+        if source[self.start : end] != self.old:
+            raise CodeChangedError("the code has changed since the mutants were made: start again")
+        return source[: self.start] + self.new + source[end:]
+
+
+# --- all of them
+
+
+def broken_files() -> list[str]:
+    """The files that mutants are made of, relative to src/inorder."""
+    found = {path.relative_to(ROOT / SOURCE).as_posix() for glob in BROKEN for path in (ROOT / SOURCE).glob(glob)}
+    return sorted(found - set(PLUMBING))
+
+
+@cache
+def generated() -> tuple[Generated, ...]:
+    """All mutants, equivalent ones too. They are made once: the code is read as it is at the first call."""
+    texts = {file: (ROOT / SOURCE / file).read_text(encoding="utf-8") for file in broken_files()}
+    return tuple(mutant for file, text in texts.items() for mutant in of_text(file, text))
+
+
+def of_text(file: str, source: str) -> Iterator[Generated]:
+    """The mutants of one file, in its order."""
+    places: dict[tuple[str, str], list[int]] = {}
+    changes = mutation_sql.changes(source) if file.endswith(".sql") else mutation_tree.changes(source)
+    for change in changes:
+        # What is broken in two ways at one place has one number.
+        known = places.setdefault((change.function, change.what), [])
+        if change.start not in known:
+            known.append(change.start)
+        number = known.index(change.start) + 1
+        name = f"{file} {change.function}: {change.what} {number} {change.how}"
+        old = source[change.start : change.end]
+        line = source.count("\n", 0, change.start) + 1
+        yield Generated(file=file, name=name, line=line, start=change.start, old=old, new=change.new)
+
+
+# --- which are tried
+
+
+def sample(mutants: Sequence[Generated], size: int, seed: int) -> list[Generated]:
+    """So many of them, drawn by their names, in their order."""
+
+    def draw(mutant: Generated) -> bytes:
+        return hashlib.sha256(f"{seed} {mutant.name}".encode()).digest()
+
+    drawn = set(sorted(mutants, key=draw)[:size])
+    return [mutant for mutant in mutants if mutant in drawn]
+
+
+def read_equivalent(text: str) -> dict[str, str]:
+    """The reasons why some do the same as the code, by their names. Raises: ValueError, a name without a reason."""
+    reasons: dict[str, str] = {}
+    name = ""
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.startswith("    ") and name:
+            reasons[name] = f"{reasons[name]} {line.strip()}".strip()
+        elif line and not line.startswith(("#", " ")):
+            name = line
+            reasons[name] = ""
+        elif line and not line.startswith("#"):
+            raise ValueError(f"line {number}: {line!r} is a reason of nothing")
+    if unfounded := [name for name, reason in reasons.items() if not reason]:
+        raise ValueError(f"no reason is given why these are equivalent: {', '.join(unfounded)}")
+    return reasons
+
+
+def without_equivalent(mutants: Sequence[Generated], reasons: Mapping[str, str]) -> list[Generated]:
+    """Those that are not listed. Raises: ValueError, one that is listed and does not exist."""
+    if gone := sorted(set(reasons) - {mutant.name for mutant in mutants}):
+        raise ValueError(f"{EQUIVALENT.name} names what does not exist any more: {', '.join(gone)}")
+    return [mutant for mutant in mutants if mutant.name not in reasons]
