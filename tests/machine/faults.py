@@ -136,7 +136,7 @@ FAULTS: Mapping[str, Fault] = {
     ),
     "a confirm id need not be the right one": Fault(confirmed, "_check_confirm", lambda _: lambda *_: None),
     "a closed handle stays inside its group": Fault(MemoryQueue, "leave_all", lambda _: lambda *_: False),
-    "a lease has no end": Fault(transaction.MemoryTransaction, "end_leases", lambda _: lambda *_: None),
+    "a lease has no end": Fault(transaction.MemoryTransaction, "end_leases", lambda _: lambda *_: 0),
     "gets stay in the depth": Fault(transaction, "count_away", lambda _: lambda *_: None),
     "a stranger may open what is open exclusively": Fault(Catalog, "is_exclusive", lambda _: lambda *_: False),
 }
