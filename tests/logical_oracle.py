@@ -20,7 +20,8 @@ Where the rules leave a choice, it is taken so:
   Who enters the chain after that is inside until its handle closes or stands elsewhere.
 * What holds back stands before, not at the same place (B-11): a first piece that has come back may be got by anyone,
   although another reader is inside the chain.
-* What expires in the hands of a unit of work holds nobody back (B-14), and is judged when it comes back (R6.3).
+* What expires in the hands of a unit of work holds nobody back (B-14); that it is gone counts when it comes back or the
+  unit is committed (R6.3).
 * A logical get inside a chain that differs in its kind, in a unit or not, is refused only if the next piece is there:
   otherwise there is none (R3.35, R3.36).
 * A call would wait for itself if on any withheld level something of its own stands in the way (B-21).
@@ -245,14 +246,17 @@ class Oracle:
     def _end_entry(self, reader: Handle, chain: str) -> None:
         """It passes to the units that hold a piece of the chain, if any (B-45)."""
         place = self.entries.pop((reader, chain), None)
-        if place is not None and any(True for _ in self._holders(chain)):
+        if place is not None and self._held_of(chain):
             self.orphans[reader, chain] = place
 
     def _holders(self, chain: str) -> Iterable[Unit]:
-        return (p.held_by for p in self.pieces if p.chain == chain and p.held_by is not None and p.may_come)
+        return (piece.held_by for piece in self._held_of(chain) if piece.held_by is not None and piece.may_come)
+
+    def _held_of(self, chain: str) -> list[Piece]:
+        return [piece for piece in self.pieces if piece.chain == chain and piece.held_by is not None and not piece.gone]
 
     def _drop_orphans(self) -> None:
-        self.orphans = {one: place for one, place in self.orphans.items() if any(True for _ in self._holders(one[1]))}
+        self.orphans = {one: place for one, place in self.orphans.items() if self._held_of(one[1])}
 
     def close(self, handle: Handle) -> None:
         """The handle goes, its connection's unit stays (R5.7)."""
