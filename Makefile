@@ -12,7 +12,7 @@ MADE_IN := $(shell sed -n 2p $(STAMP) 2>/dev/null)
 PYTHON ?= $(or $(MADE_WITH),python3)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo order test long check docs reference format mutants crash bench dist clean
+.PHONY: help setup demo order test gate long check docs reference format mutants crash bench dist clean
 
 ifneq ($(MADE_WITH) $(MADE_IN),$(PYTHON) $(CURDIR))
 .PHONY: $(STAMP)
@@ -31,8 +31,12 @@ demo: setup      ## the main job: files through a queue and Spark, with kills; a
 order: setup     ## order on a queue, shown by a dozen processes; some seconds, without Spark
 	@$(RUN) -m inorder demo order
 
-test: setup      ## run the tests, with a coverage summary
-	@$(RUN) -m pytest -q -n 2 --dist loadgroup --cov --cov-report=term
+test: setup      ## the quick gate: all tests but most of Spark's; some minutes
+	@$(RUN) -m pytest -q -n 2 --dist loadgroup -m "not spark or quick"
+
+gate: setup      ## everything that is checked: all tests with coverage, lint, format, types, site, wheel; half an hour
+	@$(RUN) -m pytest -q -n 2 --dist loadgroup --durations=30 --cov --cov-report=term
+	@$(MAKE) --no-print-directory check docs dist
 
 long: setup      ## the long run: 10,000 random schedules and histories for each property, killed Spark drivers, and more; about an hour
 	@INORDER_LONG=1 $(RUN) -m pytest -q tests/test_schedules.py tests/test_properties.py tests/rules \

@@ -16,14 +16,18 @@ from pyspark.sql import SparkSession
 
 import inorder
 
+NEEDS_SPARK = frozenset({"spark", "queues"})
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Where tests run side by side (`-n 2 --dist loadgroup`): one session, and one driver at a time."""
+    """Which are in the quick gate; and side by side (`-n 2 --dist loadgroup`) one session, and one driver at a time."""
     here = Path(__file__).parent
     for item in items:
         if here in item.path.parents:
             group = "drivers" if here / "kills" in item.path.parents else "session"
             item.add_marker(pytest.mark.xdist_group(group))
+            if group == "drivers" or NEEDS_SPARK & set(getattr(item, "fixturenames", ())) or "pages" in item.path.name:
+                item.add_marker(pytest.mark.spark)
 
 
 @pytest.fixture(scope="session")
