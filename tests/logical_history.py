@@ -78,8 +78,9 @@ class History:
         self.said: list[str] = []  # the history, for whoever has to understand a failure
 
     def run(self, steps: list[Step]) -> None:
-        """All steps, behind two groups and a message that are there already."""
-        for step in (("put chain", 0, 1), ("put single", 0, 0), ("put chain", 0, 5)):
+        """All steps, behind two groups and two messages that are there already."""
+        opening = "put chain that expires" if self.mixed else "put chain"
+        for step in ((opening, 0, 2), ("put single", 0, 0), ("put single", 0, 0), ("put chain", 0, 5)):
             self.do(step)
         for step in steps:
             if step[0] != "nothing":
@@ -115,7 +116,7 @@ class History:
             chain = self.to_put[-1].chain
             for piece in [piece for piece in self.to_put if piece.chain == chain]:
                 self.to_put.remove(piece)
-                self._put_one(piece, who, unit)
+                self._put_one(piece, who, unit, expires="expires" in words and piece.is_last)
 
     def _open_chain(self, which: int) -> None:
         n = next(self.numbers)
@@ -297,9 +298,10 @@ class History:
             self._same(f"T delete {piece.name}", lambda: self.third.delete("Q", uid), expected)
 
     def _clock(self, words: list[str], who: int, which: int) -> None:
-        self.clock.advance(1 + which % 2)
-        self.said.append(f"clock +{1 + which % 2}")
-        self.oracle.pass_time(1 + which % 2)
+        seconds = EXPIRY_SECONDS if which % 4 else 1
+        self.clock.advance(seconds)
+        self.said.append(f"clock +{seconds}")
+        self.oracle.pass_time(seconds)
 
     # --- the end
 

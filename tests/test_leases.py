@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from tests.support import Call, all_settle
 
-from inorder import Match, QueueManager, UniqueId, connect
+from inorder import GetOptions, Match, OpenOptions, QueueManager, UniqueId, connect
 from inorder.errors import ArgumentError, MatchError, NotFound
+from inorder.rules.grouping import NOTHING_OPEN
+from inorder.rules.ordering import UNSET
+from inorder.stores.base import GetRequest
 from inorder.testing import ManualClock
 from inorder.testing.stores import RestartableStore
 
@@ -71,6 +74,32 @@ def test_a_lease_that_matches_nothing_leaves_nothing(qm: QueueManager) -> None:
     assert qm.browse_and_lock("Q", lease=5).messages == []
     assert qm.locks() == []
     assert qm.units() == []
+
+
+def looks_again_at(qm: QueueManager, options: GetOptions) -> float | None:
+    """When the store wants a call to look again that is given nothing and would wait."""
+    handle = qm._store.open(qm.owner, "Q", OpenOptions(input="shared")).handle
+    request = GetRequest(handle, options, NOTHING_OPEN, UNSET, syncpoint=False, waits=True)
+    outcome = qm._store.get(request)
+    assert outcome.messages == []
+    return outcome.look_again_at
+
+
+@pytest.mark.parametrize("read_order", ["relaxed", "strict"])
+def test_who_waits_looks_again_when_the_next_lease_ends(
+    qm: QueueManager, clock: ManualClock, read_order: Literal["relaxed", "strict"]
+) -> None:
+    began, waits = clock.now(), GetOptions(wait=60, read_order=read_order, match=Match(correlation_id=b"none"))
+    qm.put_many("Q", [b"1", b"2", b"3"])
+    qm.browse_and_lock("Q", most=1)
+    assert looks_again_at(qm, waits) is None
+    qm.browse_and_lock("Q", most=1, lease=9)
+    qm.browse_and_lock("Q", most=1, lease=5)
+    assert looks_again_at(qm, waits) == began + 5
+    clock.advance(5)
+    assert looks_again_at(qm, waits) == began + 9
+    clock.advance(4)
+    assert looks_again_at(qm, waits) is None
 
 
 def test_all_who_wait_are_told_of_the_end_of_a_lease(qm: QueueManager, clock: ManualClock) -> None:

@@ -41,7 +41,7 @@ ENDS = steps_of("reader commits, reader backs out, reader backs out, reader prep
 RETURNS = steps_of("settle get, undo")
 PARTINGS = steps_of("get single, get single in unit, get single in unit, get single confirmed, close, crash")
 THIRD_PARTY = steps_of("remove, remove in unit, third commits, third backs out, delete")
-TIME = steps_of("put piece that expires, put piece that expires, clock")
+TIME = steps_of("put chain that expires, put chain that expires, put piece that expires, clock")
 
 
 def histories(steps: list[Step]) -> st.SearchStrategy[list[Step]]:
