@@ -218,7 +218,7 @@ class History:
         Where the get does not belong to that unit, who is inside what after the back out is not decided.
         """
         inside = {chain for reader, chain in self.oracle.entries if reader is handle}
-        if unit is not handle.unit and (handle.before or handle.position is None) and inside:
+        if unit is not handle.unit and handle.position is None and inside:
             return True
         units = [*self.oracle.confirm_ids.values(), *(prepared for _, prepared in self.prepared_gets)]
         return any((handle, chain) in one.left for one in units for chain in inside)

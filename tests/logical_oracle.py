@@ -337,7 +337,9 @@ class Oracle:
         goes_on = piece.chain is not None and not piece.is_last
         handle.position = Position(piece.chain or "", piece.number, unit is handle.unit) if goes_on else None
         self._held(piece, unit)
-        if unit is None:
+        if handle.before and unit is not handle.unit:  # a back out puts the handle back inside (C-12)
+            handle.unit.left += left
+        elif unit is None:
             self._count(Unit(left=left))
             self._drop_orphans()
         else:

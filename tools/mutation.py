@@ -54,6 +54,7 @@ STAGING = "tests/test_staging.py tests/test_staging_outside.py tests/test_stagin
 LOOKING = "tests/test_looking.py tests/test_clear.py"
 OWNERS = "tests/sqlite/test_owners.py tests/sqlite/test_processes_owners.py"
 STORE = "tests/test_stores_agree.py tests/test_confirmed.py tests/test_units.py tests/test_gets.py"
+GROUPS = "tests/test_groups.py tests/test_streams.py"
 WAITING = "tests/test_waiting.py tests/test_waiting_turns.py"
 JUDGES = {
     "mqsc/": "tests/mqsc/test_reading.py tests/mqsc/test_running.py",
@@ -93,6 +94,9 @@ JUDGES = {
     "stores/sqlite/catalog": "tests/test_manager.py tests/test_dynamic_queues.py",
     "stores/sqlite/tak": f"{STORE} tests/sqlite/test_large_groups.py",
     "stores/sqlite/verb": "tests/sqlite/test_verb.py tests/sqlite/test_trouble_in_calls.py",
+    "stores/sqlite/queries.sql": f"{STORE} {GROUPS}",
+    "stores/sqlite/store": f"{STORE} {GROUPS} tests/test_failing_calls.py",
+    "stores/memory/store": f"{STORE} {GROUPS} tests/test_failing_calls.py",
     "stores/sqlite/": f"{STORE} tests/test_failing_calls.py",
     "stores/": f"{STORE} tests/test_failing_calls.py",
 }

@@ -356,8 +356,15 @@ class Transaction(ABC, Generic[Q, U]):
         """A reader enters a group; the entry is taken back if the unit is backed out."""
 
     @abstractmethod
-    def leave(self, queue: Q, reader: ReaderId, unit: U | None, *, but: bytes | None = None) -> None:
-        """The reader is inside no group any more, or none but one; in a unit, when that is committed."""
+    def leave(
+        self, queue: Q, reader: ReaderId, unit: U | None, open_unit: U | None, *, but: bytes | None = None
+    ) -> None:
+        """The reader is inside no group any more, or none but one; in a unit, when that is committed.
+
+        Args:
+            open_unit: its connection's unit of work. A group of which that holds a member is left when it is committed,
+                however the reader went: a back out puts its handle back inside (C-12).
+        """
 
     @abstractmethod
     def leave_all(self, queue: Q, reader: ReaderId) -> None:

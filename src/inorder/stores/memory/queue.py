@@ -199,15 +199,18 @@ class MemoryQueue(Undoable, Shelf):
             ended = message.group_id
             self.entered = [replace(one, reader=None) if one.head.group_id == ended else one for one in self.entered]
 
-    def leave(self, reader: ReaderId, unit: HeldUnit | None, *, but: bytes | None) -> None:
+    def leave(self, reader: ReaderId, unit: HeldUnit | None, open_unit: HeldUnit | None, *, but: bytes | None) -> None:
         """The reader is inside no group but one; in a unit, when that is committed."""
-        stays = None if unit is None else reader
         self.entered = [
-            replace(one, left_in=unit, reader=stays)
+            self._left(one, unit, open_unit)
             if one.reader == reader and one.left_in is None and one.head.group_id != but
             else one
             for one in self.entered
         ]
+
+    def _left(self, entered: Entered, unit: HeldUnit | None, open_unit: HeldUnit | None) -> Entered:
+        left_in = open_unit if open_unit is not None and self._is_held(entered, open_unit) else unit
+        return replace(entered, left_in=left_in, reader=None if left_in is None else entered.reader)
 
     def leave_all(self, reader: ReaderId) -> bool:
         """The reader is inside no group any more; whether it was."""
@@ -237,8 +240,10 @@ class MemoryQueue(Undoable, Shelf):
         """Where nobody is inside and no unit holds a member the group holds nobody back."""
         self.entered = [one for one in self.entered if one.reader is not None or self._is_held(one)]
 
-    def _is_held(self, entered: Entered) -> bool:
-        return any(row.state in GOT for row in self._groups.get(entered.head.group_id, ()))
+    def _is_held(self, entered: Entered, by: HeldUnit | None = None) -> bool:
+        """Whether a unit, or this one, holds a member."""
+        members = self._groups.get(entered.head.group_id, ())
+        return any(row.state in GOT and (by is None or row.unit is by) for row in members)
 
     def named_units(self) -> list[MemoryUnit]:
         """Confirm ids, lock ids and claims that hold something."""

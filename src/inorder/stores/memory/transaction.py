@@ -213,8 +213,16 @@ class MemoryTransaction(Transaction[MemoryQueue, MemoryUnit]):
     def enter(self, queue: MemoryQueue, entered: Entered, unit: MemoryUnit | None) -> None:
         queue.entered = [*queue.entered, replace(entered, entered_in=unit)]
 
-    def leave(self, queue: MemoryQueue, reader: ReaderId, unit: MemoryUnit | None, *, but: bytes | None = None) -> None:
-        queue.leave(reader, unit, but=but)
+    def leave(
+        self,
+        queue: MemoryQueue,
+        reader: ReaderId,
+        unit: MemoryUnit | None,
+        open_unit: MemoryUnit | None,
+        *,
+        but: bytes | None = None,
+    ) -> None:
+        queue.leave(reader, unit, open_unit, but=but)
 
     def leave_all(self, queue: MemoryQueue, reader: ReaderId) -> None:
         if queue.leave_all(reader):

@@ -417,6 +417,14 @@ INSERT INTO entered (queue, group_id, reader, entered_in, entry) VALUES (?, ?, ?
 UPDATE entered SET left_in = ?3, reader = CASE WHEN ?3 IS NOT NULL THEN reader END
 WHERE queue = ?1 AND reader = ?2 AND left_in IS NULL AND group_id IS NOT ?4;
 
+-- name: leave with unit
+-- A group of which the reader's open unit of work holds a member is left when that is committed (C-12).
+UPDATE entered SET left_in = ?3
+WHERE queue = ?1 AND reader = ?2 AND left_in IS NULL AND group_id IS NOT ?4 AND EXISTS (
+    SELECT 1 FROM message INDEXED BY message_taken_member
+    WHERE queue = ?1 AND group_id = entered.group_id AND unit = ?3 AND state >= 4
+);
+
 -- name: leave all
 -- The handle is gone, or its program wants out.
 UPDATE entered SET reader = NULL WHERE queue = ? AND reader = ?;

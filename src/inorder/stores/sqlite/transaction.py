@@ -83,6 +83,7 @@ LOCKED_BY_HANDLE = statement("locked by handle", columns=NARROW_COLUMNS)
 FORGET_EDGES = statement("forget edges")
 ENTER = statement("enter")
 LEAVE = statement("leave")
+LEAVE_WITH_UNIT = statement("leave with unit")
 LEAVE_ALL = statement("leave all")
 END_GROUP = statement("end group")
 COMMIT_ENTRIES = statement("commit entries")
@@ -568,9 +569,20 @@ class SqliteTransaction(Reach, Transaction[SqliteQueue, SqliteUnit]):
         self.execute(ENTER, values)
         queue.has_entries = True
 
-    def leave(self, queue: SqliteQueue, reader: ReaderId, unit: SqliteUnit | None, *, but: bytes | None = None) -> None:
-        if queue.has_entries:
-            self.execute(LEAVE, (queue.id, reader, None if unit is None else unit.id, but))
+    def leave(
+        self,
+        queue: SqliteQueue,
+        reader: ReaderId,
+        unit: SqliteUnit | None,
+        open_unit: SqliteUnit | None,
+        *,
+        but: bytes | None = None,
+    ) -> None:
+        if not queue.has_entries:
+            return
+        if open_unit is not None:
+            self.execute(LEAVE_WITH_UNIT, (queue.id, reader, open_unit.id, but))
+        self.execute(LEAVE, (queue.id, reader, None if unit is None else unit.id, but))
 
     def leave_all(self, queue: SqliteQueue, reader: ReaderId) -> None:
         if queue.has_entries:
