@@ -23,19 +23,16 @@ from ..rows import (
     HELD,
     LOCKS,
     NEVER,
-    Entered,
     HeldLock,
-    HeldUnit,
     Locker,
-    ReaderId,
     Row,
     is_away,
 )
 from ..shelf import Connection, Handle, Told, Transaction
-from .codec import content_columns, entry_text, stored_columns
+from .codec import content_columns, stored_columns
+from .entering import Entering
 from .home import Home
 from .leftovers import LEAVE_CONTENT, fits_one_step
-from .reach import Reach
 from .shelf import NARROW_COLUMNS, Here, SqliteQueue
 from .statements import by_id, statement
 from .units import SqliteUnit
@@ -81,19 +78,12 @@ FORGOTTEN_OF_QUEUE = statement("forgotten of queue")
 LEASES_OVER = statement("leases over")
 LOCKED_BY_HANDLE = statement("locked by handle", columns=NARROW_COLUMNS)
 FORGET_EDGES = statement("forget edges")
-ENTER = statement("enter")
-LEAVE = statement("leave")
-LEAVE_WITH_UNIT = statement("leave with unit")
-LEAVE_ALL = statement("leave all")
 END_GROUP = statement("end group")
-COMMIT_ENTRIES = statement("commit entries")
-BACK_OUT_ENTRIES = statement("back out entries")
-RETURN_READERS = statement("return readers")
 COMMIT_ENTRIES_OF_IDLE = statement("commit entries of idle")
 FORGET_ENTRIES = statement("forget entries")
 
 
-class SqliteTransaction(Reach, Transaction[SqliteQueue, SqliteUnit]):
+class SqliteTransaction(Entering, Transaction[SqliteQueue, SqliteUnit]):
     """What one verb does."""
 
     def __init__(self, home: Home, connection: apsw.Connection, now: float) -> None:
@@ -560,45 +550,3 @@ class SqliteTransaction(Reach, Transaction[SqliteQueue, SqliteUnit]):
             self.change_each(REMOVE, [number], State.UNLOCKED)
             self.execute_each(REMOVE_CONTENT, [number])
             queue.count(-1)
-
-    # --- groups that readers are inside (B-45)
-
-    def enter(self, queue: SqliteQueue, entered: Entered, unit: SqliteUnit | None) -> None:
-        unit_number = None if unit is None else unit.id
-        values = queue.id, entered.head.group_id, entered.reader, unit_number, entry_text(entered)
-        self.execute(ENTER, values)
-        queue.has_entries = True
-
-    def leave(
-        self,
-        queue: SqliteQueue,
-        reader: ReaderId,
-        unit: SqliteUnit | None,
-        open_unit: SqliteUnit | None,
-        *,
-        but: bytes | None = None,
-    ) -> None:
-        if not queue.has_entries:
-            return
-        if open_unit is not None:
-            self.execute(LEAVE_WITH_UNIT, (queue.id, reader, open_unit.id, but))
-        self.execute(LEAVE, (queue.id, reader, None if unit is None else unit.id, but))
-
-    def leave_all(self, queue: SqliteQueue, reader: ReaderId) -> None:
-        if queue.has_entries:
-            self.execute(LEAVE_ALL, (queue.id, reader))
-            self.touch(queue)
-
-    def back_out_of_groups(self, queue: SqliteQueue, unit: HeldUnit) -> None:
-        assert isinstance(unit, SqliteUnit)
-        self._settle_entries(queue, unit, "back_out")
-
-    def _settle_entries(self, queue: SqliteQueue, unit: SqliteUnit, outcome: Outcome) -> None:
-        """What the unit has done to the groups that readers are inside counts, or is taken back."""
-        if not queue.has_entries:
-            return
-        if outcome == "commit":
-            self.execute(COMMIT_ENTRIES, (queue.id, unit.id))
-        else:
-            self.execute(BACK_OUT_ENTRIES, (queue.id, unit.id))
-            self.execute(RETURN_READERS, (queue.id, unit.id))
