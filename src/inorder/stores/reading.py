@@ -260,13 +260,14 @@ class Reading(Generic[Q, U]):
         With the last member the entry goes by itself, whoever takes it.
         """
         message = first.message
+        open_unit = None if self.reader.application else self.handle.connection.unit
         if logical and is_head(message) and (state.group_open or state.message_open):
-            self.verb.leave(self.queue, self.reader.id, unit, self.handle.connection.unit)
+            self.verb.leave(self.queue, self.reader.id, unit, open_unit)
             undone_with = None if unit is None or unit.kind == "confirm" else unit  # an undo moves no handle
             self.verb.enter(self.queue, self._entered(first), undone_with)
         else:  # it stands at this message now, so it is inside no group but this (R3.30)
             but = message.group_id if message.flags & (ANY_GROUP | ANY_SEGMENT) else None
-            self.verb.leave(self.queue, self.reader.id, unit, self.handle.connection.unit, but=but)
+            self.verb.leave(self.queue, self.reader.id, unit, open_unit, but=but)
 
     def _entered(self, head: Row) -> Entered:
         connection = self.handle.connection
