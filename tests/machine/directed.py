@@ -29,6 +29,14 @@ def lives(one: Everything) -> Iterator[Step]:
     for hold, fate in product(HOLDS, FATES):
         yield partial(one.live, choice=0, hold=hold, fate=fate)
 
+    def confirmed_when_it_is_gone() -> None:
+        one.put(choice=0, length=4, fields={}, options={})
+        one.get(choice=0, options={})
+        one.confirm_get(choice=0, role="put", back=0, confirm_id=0)
+        one.confirm_put(choice=0, role="put", back=0, confirm_id=0)
+
+    yield confirmed_when_it_is_gone
+
 
 def flaws(one: Everything) -> Iterator[Step]:
     """A logical message, and a group, with a piece that is missing or odd, read in every way."""
