@@ -2,8 +2,9 @@
 
     python -m benchmarks.spark_scale --sizes 100000 1000000 --parent /var/tmp --json scale.json
 
-Needs the extra inorder[spark] and Java 17. Spark itself makes the archives: ten lines of messages interleaved, nine of
-them groups of ten, one of messages in no group. Starting Spark and making the archives are reported apart.
+Needs the extras inorder[spark] and inorder[report] (an audit without pictures counts less), and Java 17. Spark itself
+makes the archives: ten lines of messages interleaved, nine of them groups of ten, one of messages in no group. Starting
+Spark and making the archives are reported apart.
 """
 
 from __future__ import annotations

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).parents[1]
 CODE_FOLDERS = ("src/inorder", "tests", "tools", "benchmarks", "examples")
@@ -14,8 +17,9 @@ HEAVY = frozenset({"apsw", "numpy", "pandas", "pyarrow", "pyspark", "matplotlib"
 IMPORTED_MAX = 150  # 127 in Python 3.11
 IMPORT_PROBE = """
 import sys
+from importlib import import_module
 before = set(sys.modules)
-import inorder
+import_module(sys.argv[1])
 print(*set(sys.modules) - before)
 """
 
@@ -49,7 +53,32 @@ def test_import_inorder_is_light() -> None:
     )
 
 
-def modules_of_import() -> frozenset[str]:
-    """What a fresh interpreter has loaded once it has imported the package, and had not before."""
-    done = subprocess.run([sys.executable, "-c", IMPORT_PROBE], check=True, capture_output=True, text=True)
+@pytest.mark.parametrize(
+    "name",
+    [
+        "inorder",
+        "inorder.cli",
+        "inorder.testing",
+        "inorder.formats",
+        "inorder.mqsc",
+        "inorder.integrations",
+        "inorder.spark.jobs",
+    ],
+)
+def test_no_door_loads_the_demonstrations_or_draws(name: str) -> None:
+    """Those are loaded by the command that shows them, and matplotlib by an audit that runs."""
+    if name == "inorder.spark.jobs" and not find_spec("pyspark"):
+        pytest.skip("needs the extra inorder[spark]")
+    loaded = modules_of_import(name)
+    assert name in loaded
+    demonstrations = sorted(module for module in loaded if module.startswith("inorder.demo"))
+    assert not demonstrations, (
+        f"`import {name}` loads {demonstrations}: import them in the function of cli/showing.py that runs them."
+    )
+    assert "matplotlib" not in loaded, f"`import {name}` loads matplotlib: leave it to spark/jobs/charts.py."
+
+
+def modules_of_import(name: str = "inorder") -> frozenset[str]:
+    """What a fresh interpreter has loaded once it has imported a module, and had not before."""
+    done = subprocess.run([sys.executable, "-c", IMPORT_PROBE, name], check=True, capture_output=True, text=True)
     return frozenset(done.stdout.split())

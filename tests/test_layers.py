@@ -44,8 +44,12 @@ IMPURE = frozenset(
     "asyncio datetime io logging multiprocessing os pathlib random secrets shutil signal socket sqlite3 "
     "subprocess tempfile threading time uuid".split()
 )
-# What may be imported inside a function: it loads a library that most programs do without.
-LOADED_WHEN_NEEDED = frozenset({"inorder.stores.sqlite"})
+# What may be imported inside a function: it loads a library that most programs do without, or is a demonstration.
+LOADED_WHEN_NEEDED = frozenset(
+    {"inorder.stores.sqlite", "inorder.spark.jobs.charts", "inorder.demo", "inorder.demo.files"}
+)
+# The one file that imports the demonstrations: their command, when it runs.
+SHOWS_THE_DEMONSTRATIONS = "inorder.cli.showing"
 IMPURE_CALLS = frozenset({"open", "input", "print"})
 
 
@@ -163,6 +167,21 @@ def imports_inside_functions(modules: Iterable[Module]) -> list[str]:
     ]
 
 
+def imports_of_the_demonstrations(modules: Iterable[Module]) -> list[str]:
+    modules = list(modules)
+    known = frozenset(module.name for module in modules)
+    return [
+        f"{module.name}, line {found.line}: imports {found.target}. Only {SHOWS_THE_DEMONSTRATIONS} may, inside the "
+        "function that is their command. Move what both need out of inorder/demo."
+        for module in modules
+        if module.part != "demo"
+        for found in imports_of(module, known)
+        if is_ours(found.target)
+        and part_of(found.target) == "demo"
+        and not (module.name == SHOWS_THE_DEMONSTRATIONS and found.in_function)
+    ]
+
+
 def import_cycles(modules: Iterable[Module]) -> list[str]:
     modules = list(modules)
     known = frozenset(module.name for module in modules)
@@ -215,6 +234,10 @@ def test_no_import_of_ours_hides_inside_a_function(modules: list[Module]) -> Non
     complain(imports_inside_functions(modules))
 
 
+def test_nothing_imports_the_demonstrations_but_their_command(modules: list[Module]) -> None:
+    complain(imports_of_the_demonstrations(modules))
+
+
 def test_imports_make_no_cycle(modules: list[Module]) -> None:
     complain(import_cycles(modules))
 
@@ -231,6 +254,7 @@ def module_of(name: str, text: str, *, is_package: bool = False) -> Module:
 
 
 EMPTY = [module_of(f"inorder.{name}", "") for name in ("errors", "message", "options", "handle", "manager")]
+DEMO = [module_of(f"inorder.{name}", "") for name in ("demo", "demo.files", "demo.screen")]
 
 
 @pytest.mark.parametrize(
@@ -262,6 +286,32 @@ def test_the_check_refuses_an_unknown_file() -> None:
 def test_the_check_refuses_an_import_inside_a_method() -> None:
     text = "class Handle:\n    def get(self):\n        from .message import Message"
     assert imports_inside_functions([*EMPTY, module_of("inorder.handle", text)])
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("inorder", "from . import demo"),
+        ("inorder.manager", "from .demo.screen import Screen"),
+        ("inorder.testing.runner", "from .. import demo"),
+        ("inorder.spark.jobs.audit", "def late():\n    import inorder.demo.files"),
+        ("inorder.cli.app", "def late():\n    from .. import demo"),
+        ("inorder.cli.showing", "from .. import demo"),
+    ],
+)
+def test_the_check_refuses_an_import_of_the_demonstrations(name: str, text: str) -> None:
+    assert imports_of_the_demonstrations([*DEMO, module_of(name, text, is_package=name == "inorder")])
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("inorder.cli.showing", "def order():\n    from .. import demo\n    from ..demo import files"),
+        ("inorder.demo.lives", "from .screen import Screen"),
+    ],
+)
+def test_the_check_accepts_the_command_that_shows_them(name: str, text: str) -> None:
+    assert not imports_of_the_demonstrations([*DEMO, module_of(name, text)])
 
 
 def test_the_check_finds_a_cycle_in_one_layer() -> None:

@@ -8,8 +8,10 @@ from __future__ import annotations
 import csv
 import json
 import random
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,7 +24,9 @@ from inorder import ArgumentError
 from inorder.message import IN_GROUP, LAST_IN_GROUP
 from inorder.spark.jobs import Audited, audit, lanes
 from inorder.spark.jobs.findings import KINDS
+from inorder.spark.jobs.report import NO_PICTURES
 
+PICTURES = 6 if find_spec("matplotlib") else 0  # the extra inorder[report]
 Key = tuple[int, ...]
 
 
@@ -227,7 +231,7 @@ def check_outputs(folder: Path, told: Audited, found: list[Found]) -> None:
     assert json.loads((folder / "summary.json").read_text()) == json.loads(told.as_json())
     assert all(kind in told.as_text() for kind in counts)
     page = (folder / "report.html").read_text()
-    assert page.count("<svg ") == 6
+    assert page.count("<svg ") == PICTURES
     assert 'src="' not in page
     assert 'href="http' not in page
     assert "nan" not in page.lower().split("<svg")[0]
@@ -251,7 +255,7 @@ def test_in_logical_order_groups_stand_where_their_head_stands(spark: SparkSessi
     naive = overtaken(physical, lambda values: (values["rank"], heads[values["group_id"] or values["uid_number"]]))
     assert {each.delivery_number for each in of_physical} == naive
     assert {each.kind for each in of_physical} == {"overtake"}
-    assert "Age at delivery" in (tmp_path / "out/report.html").read_text()
+    assert ("Age at delivery" in (tmp_path / "out/report.html").read_text()) == bool(PICTURES)
     assert told.error_count == sum(map(len, found.values())) + len(naive) - told.note_count
 
 
@@ -267,6 +271,39 @@ def test_where_no_order_was_promised_overtakes_are_notes(spark: SparkSession, tm
     assert told.error_count == 0
     assert {kind: count for kind, count in told.notes.items() if count} == {"overtake_in_group": 2}
     assert told.put_earlier == 1
+
+
+def test_without_matplotlib_only_the_pictures_are_missing(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = placed([{}] * 3)
+    archive = in_archive(spark, [rows[0], rows[2]], slices=1)
+    drawn = audit(spark, archive, tmp_path / "drawn")
+    monkeypatch.setitem(sys.modules, "matplotlib", None)  # an import of it fails
+    monkeypatch.delitem(sys.modules, "inorder.spark.jobs.charts", raising=False)
+    said: list[str] = []
+
+    told = audit(spark, archive, tmp_path / "out", progress=said.append)
+
+    assert said[:2] == [NO_PICTURES, "counting"], "it is told before the work begins"
+    assert said.count(NO_PICTURES) == 1
+    assert "drawing" not in said
+    assert told == drawn
+    assert told.errors["delivery_gap"] == 1
+    assert read_findings(spark, tmp_path / "out") == read_findings(spark, tmp_path / "drawn")
+    page = (tmp_path / "out/report.html").read_text()
+    assert NO_PICTURES in page
+    assert told.verdict() in page
+    assert "<svg" not in page
+
+
+def test_what_else_is_missing_is_not_taken_for_matplotlib(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "inorder.spark.jobs.charts", None)
+    with pytest.raises(ModuleNotFoundError, match="charts"):
+        audit(spark, in_archive(spark, placed([{}]), slices=1), tmp_path / "out")
+    assert not (tmp_path / "out").exists()
 
 
 def test_an_archive_in_folders_keeps_the_names_of_its_queues(spark: SparkSession, tmp_path: Path) -> None:

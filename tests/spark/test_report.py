@@ -11,10 +11,9 @@ import pytest
 pytest.importorskip("pyspark", reason="needs the extra inorder[spark]")
 
 from inorder.spark.jobs import Audited
-from inorder.spark.jobs.charts import Picture, draw
 from inorder.spark.jobs.findings import KINDS
 from inorder.spark.jobs.picture_data import Age, PictureData
-from inorder.spark.jobs.report import html_report
+from inorder.spark.jobs.report import NO_PICTURES, Picture, html_report
 
 SLICES = 4
 EMPTY = PictureData(
@@ -83,8 +82,15 @@ def finding(**values: Any) -> dict[str, Any]:
     return {**made, **values}
 
 
+def drawn(data: PictureData) -> list[Picture]:
+    pytest.importorskip("matplotlib", reason="needs the extra inorder[report]")
+    from inorder.spark.jobs.charts import draw
+
+    return draw(data)
+
+
 def page(data: PictureData = FULL, **values: Any) -> str:
-    return html_report("An audit", audited(**values), draw(data), [])
+    return html_report("An audit", audited(**values), drawn(data), [])
 
 
 @pytest.mark.parametrize("data", [EMPTY, FULL], ids=["empty", "full"])
@@ -108,6 +114,13 @@ def test_what_comes_from_messages_is_only_text() -> None:
     assert "<b>" not in made
     assert "<script>" not in made
     assert "a &lt; b" in made
+
+
+def test_a_page_without_pictures_says_what_they_need() -> None:
+    made = html_report("An audit", audited(), None, [finding()])
+    assert f"<p>{NO_PICTURES}</p>" in made
+    assert "<figure>" not in made
+    assert "out of order" in made
 
 
 def test_a_group_is_shown_without_the_zeros_that_fill_it_up() -> None:
@@ -134,7 +147,7 @@ def test_the_verdict_is_one_sentence(errors: dict[str, int], says: str) -> None:
 
 
 def test_a_picture_says_in_words_what_it_shows() -> None:
-    pictures: list[Picture] = draw(FULL)
+    pictures = drawn(FULL)
     assert all(picture.caption.endswith(".") for picture in pictures)
     assert pictures[3].caption == "Groups and segmented messages by size; 20 of 530 are not whole."
     assert pictures[5].caption == "Messages by the time of their put, a bar for each minute."

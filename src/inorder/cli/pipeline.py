@@ -20,7 +20,7 @@ from .output import plain
 from .running import NO, Command, Group, Run, queue_names, takes_store, tells_json
 
 F = TypeVar("F", bound=Callable[..., Any])
-EXTRAS = ("pyspark", "pyarrow", "matplotlib")
+EXTRAS = ("pyspark", "pyarrow")
 ORDER = click.option(
     "--order",
     type=click.Choice(("logical", "physical")),
@@ -220,7 +220,8 @@ def reorder(run: Run, jobs: Any, spark: Any, archive: str, target: str, **option
 def audit(run: Run, jobs: Any, spark: Any, archive: str, output: str, **options: Any) -> Any:
     """Prove or disprove the order of an archive.
 
-    OUTPUT is a folder for the findings and report.html. Exit status 1: the audit found errors.
+    OUTPUT is a folder for the findings and report.html, which has pictures if inorder[report] is installed. Exit
+    status 1: the audit found errors.
     """
     return jobs.audit(spark, archive, output, progress=run.output.note, **options)
 

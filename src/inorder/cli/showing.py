@@ -1,4 +1,7 @@
-"""`inorder demo` and `inorder scenarios`: what the project shows of itself, and the runner of scenario tables."""
+"""`inorder demo` and `inorder scenarios`: what the project shows of itself, and the runner of scenario tables.
+
+Nothing else imports the demonstrations, and each is loaded when its command runs.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +9,6 @@ from pathlib import Path
 
 import click
 
-from .. import demo as tour
-from ..demo import files as main_job
 from ..testing.__main__ import main as run_tables
 from ..testing.stores import STORES
 from .running import Command, Group
@@ -27,6 +28,8 @@ def order() -> int:
 
     Exit status: 0 all was as documented; 1 something was not; 2 a process failed.
     """
+    from .. import demo as tour  # noqa: PLC0415 - no other command needs it
+
     return tour.main()
 
 
@@ -38,10 +41,13 @@ def files(folder: Path | None, output: str) -> int:
 
     Several processes put the files of FOLDER (default: Python's standard library) on a queue, Spark drains it exactly
     once, audits the archive and writes the files back, and they are compared byte by byte; a loader and Spark's driver
-    are killed on the way. It needs inorder[spark] and Java 17, and takes a few minutes.
+    are killed on the way. It takes a few minutes, and needs inorder[spark] and Java 17, and inorder[report] if the
+    audit's report is to have pictures.
 
     Exit status: 0 all was as documented; 1 something was not; 2 a process failed.
     """
+    from ..demo import files as main_job  # noqa: PLC0415 - no other command needs it
+
     return main_job.main(None if folder is None else str(folder), output)
 
 

@@ -5,7 +5,7 @@ message was delivered behind those that stood before it. It reads no bodies. Wha
 cannot be seen from the archive.
 
 Under the output folder: `findings.parquet` and `findings.csv` (folders, as Spark writes them), `summary.json`,
-`report.html`.
+`report.html`. The pictures in the report need the extra `inorder[report]`; all else does without it.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import functools
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from os import PathLike
+from typing import TypeAlias
 
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
@@ -22,11 +23,12 @@ from pyspark.sql import functions as F  # noqa: N812 - as all of Spark's documen
 from ...errors import bad_argument
 from . import findings, groups, lanes
 from .archive import PLACE, Archive, check_target, is_member, read_archive, write_text
-from .charts import draw
 from .findings import FINDING_SCHEMA, KINDS, Promised
-from .picture_data import picture_data
-from .report import html_report
+from .picture_data import PictureData, picture_data
+from .report import NO_PICTURES, Picture, html_report
 from .summary import Audited, Totals
+
+Draw: TypeAlias = "Callable[[PictureData], list[Picture]]"
 
 PROMISES = ("physical", "logical", "none")
 NARROW = (
@@ -64,6 +66,8 @@ def audit(
 ) -> Audited:
     """Looks for everything that contradicts the order of an archive, and writes findings, a summary and a report.
 
+    The report has pictures if matplotlib is there (`inorder[report]`); if not, `progress` is told so at the beginning.
+
     Args:
         archive: a folder or a DataFrame.
         output: the folder to be written.
@@ -86,6 +90,9 @@ def audit(
     rows = read_archive(spark, archive)
     if delivered_at is not None and delivered_at not in rows.columns:
         raise bad_argument("delivered_at", delivered_at, f"a column of the archive: {', '.join(rows.columns)}")
+    draw = _drawer()
+    if draw is None:
+        tell(NO_PICTURES)
     narrow = rows.select(*NARROW, *([F.col(delivered_at).alias("delivered_at")] if delivered_at else []))
     with ExitStack() as until:
         tell("counting")
@@ -112,12 +119,25 @@ def audit(
             )
         written = _write(spark, found, path)
         audited = _audited(written, judged, totals, order=order, put_earlier=put_earlier)
-        tell("drawing")
-        data = picture_data(narrow, positioned, written, judged, totals=totals)
+        pictures = None
+        if draw is not None:
+            tell("drawing")
+            pictures = draw(picture_data(narrow, positioned, written, judged, totals=totals))
         examples = [row.asDict() for row in written.orderBy(*FIRST_SHOWN).limit(EXAMPLES_MAX).collect()]
     write_text(spark, f"{path}/summary.json", audited.as_json() + "\n")
-    write_text(spark, f"{path}/report.html", html_report(title, audited, draw(data), examples))
+    write_text(spark, f"{path}/report.html", html_report(title, audited, pictures, examples))
     return audited
+
+
+def _drawer() -> Draw | None:
+    """What draws the pictures; None: matplotlib is not installed."""
+    try:
+        from .charts import draw  # noqa: PLC0415 - matplotlib is slow to load, and an audit can do without
+    except ModuleNotFoundError as missing:
+        if missing.name != "matplotlib":
+            raise
+        return None
+    return draw
 
 
 def _lanes(rows: DataFrame, keys: Sequence[str], totals: Totals) -> lanes.Lanes:

@@ -1,11 +1,10 @@
-"""The pictures of an audit: from counts to SVG that stands in a page by itself."""
+"""The pictures of an audit: from counts to SVG that stands in a page by itself; needs the extra `inorder[report]`."""
 
 from __future__ import annotations
 
 import io
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
@@ -16,6 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator, PercentFormatter
 
 from .picture_data import PictureData
+from .report import Picture
 
 INK, SOFT, GRID = "#1f2933", "#616e7c", "#e4e7eb"
 BLUE, RED, AMBER = "#2b6cb0", "#c53030", "#dd8a1c"
@@ -41,15 +41,6 @@ SIZE = (5.6, 3.3)  # inches
 DWARFED = 20
 EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 SHARE = "share of all deliveries, in their order"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Picture:
-    """An SVG with what it shows, in words."""
-
-    title: str
-    caption: str
-    svg: str
 
 
 def draw(data: PictureData) -> list[Picture]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from html import escape
 from typing import Any
 
-from .charts import Picture
 from .findings import KINDS
 from .summary import Audited
 
@@ -41,14 +41,25 @@ footer { margin-top: 32px; color: var(--soft); font-size: 13px; }
 @media (max-width: 560px) { .pictures { grid-template-columns: 1fr; } main { padding: 16px 12px; } }
 """
 ID = re.compile(r'(\bid="|url\(#|href="#)')
+NO_PICTURES = "The report has no pictures: they need matplotlib, pip install 'inorder[report]'"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Picture:
+    """An SVG with what it shows, in words."""
+
+    title: str
+    caption: str
+    svg: str
 
 
 def html_report(
-    title: str, audited: Audited, pictures: Sequence[Picture], examples: Sequence[Mapping[str, Any]]
+    title: str, audited: Audited, pictures: Sequence[Picture] | None, examples: Sequence[Mapping[str, Any]]
 ) -> str:
     """The page.
 
     Args:
+        pictures: None: nothing is there that could draw them, and the page says so.
         examples: the first findings, as rows of the findings table.
     """
     facts = "".join(
@@ -70,7 +81,7 @@ def html_report(
 <h2>What was looked for</h2>
 <div class="table">{_kinds(audited)}</div>
 <h2>Pictures</h2>
-<div class="pictures">{"".join(_figure(n, picture) for n, picture in enumerate(pictures))}</div>
+{_pictures(pictures)}
 {_examples(audited, examples)}
 <footer>All findings are in findings.parquet and findings.csv beside this page; the counts in summary.json.
 What was lost after the last delivery cannot be seen from an archive.</footer>
@@ -93,6 +104,13 @@ def _kind(kind: str, errors: int, notes: int) -> str:
         f'<tr{row}><td>{kind.replace("_", " ")}</td><td{error}>{errors:,}</td><td class="n">{notes:,}</td>'
         f"<td>{escape(KINDS[kind].meaning)}</td></tr>"
     )
+
+
+def _pictures(pictures: Sequence[Picture] | None) -> str:
+    if pictures is None:
+        return f"<p>{escape(NO_PICTURES, quote=False)}</p>"
+    figures = "".join(_figure(n, picture) for n, picture in enumerate(pictures))
+    return f'<div class="pictures">{figures}</div>'
 
 
 def _figure(number: int, picture: Picture) -> str:
