@@ -31,8 +31,8 @@ demo: setup      ## the main job: files through a queue and Spark, with kills; a
 order: setup     ## order on a queue, shown by a dozen processes; some seconds, without Spark
 	@$(RUN) -m inorder demo order
 
-test: setup      ## the quick gate: all tests but most of Spark's; some minutes
-	@$(RUN) -m pytest -q -n 2 --dist loadgroup -m "not spark or quick"
+test: setup      ## the quick gate: all tests but the slow ones, most of Spark's among them; less than five minutes
+	@$(RUN) -m pytest -q -n 2 --dist loadgroup -m "not slow" --hypothesis-profile=quick --durations=10
 
 gate: setup      ## everything that is checked: all tests with coverage, lint, format, types, site, wheel; half an hour
 	@$(RUN) -m pytest -q -n 2 --dist loadgroup --durations=30 --cov --cov-report=term

@@ -1,7 +1,8 @@
 """What every test has at hand: a store of each kind, and Hypothesis profiles.
 
 The fixtures `store` and `qm` are there once for each entry of `STORES`: a test that uses them holds for all stores.
-Hypothesis profiles: the everyday one repeats itself; INORDER_LONG=1 searches longer, at random.
+Hypothesis profiles: the everyday one repeats itself; so does the quick one, which `make test` asks for, with a quarter
+of the examples; INORDER_LONG=1 searches longer, at random.
 """
 
 from __future__ import annotations
@@ -20,16 +21,18 @@ from inorder import QueueManager, connect
 from inorder.testing import STORES, ManualClock
 from inorder.testing.stores import RestartableStore
 
-# No deadline in either: no test here judges by the clock. A failure prints the blob that replays it.
+# No deadline in any: no test here judges by the clock. A failure prints the blob that replays it.
 settings.register_profile("everyday", derandomize=True, deadline=None, print_blob=True)
+settings.register_profile("quick", max_examples=25, derandomize=True, deadline=None, print_blob=True)
 settings.register_profile("long", max_examples=10_000, deadline=None, print_blob=True)
 
 PROFILE = "long" if os.environ.get("INORDER_LONG") else "everyday"
 settings.load_profile(PROFILE)
 
 
-def pytest_report_header() -> str:
-    return f"inorder: hypothesis profile {PROFILE} (INORDER_LONG=1 for the long one)"
+def pytest_report_header(config: pytest.Config) -> str:
+    profile = config.getoption("--hypothesis-profile") or PROFILE
+    return f"inorder: hypothesis profile {profile} (INORDER_LONG=1 for the long one)"
 
 
 MEMORY_DISK = Path("/dev/shm")

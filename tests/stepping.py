@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import io
-import multiprocessing
-import os
 import runpy
 import signal
 import sys
@@ -19,8 +17,9 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from tests.forked import SERVER, die, reach
+
 from inorder import Queue, QueueManager, UnitOfWork
-from inorder.stores import sqlite
 from inorder.stores.sqlite.points import POINTS
 
 LIMIT_SECONDS = 60.0
@@ -30,9 +29,6 @@ CALLS = {
     Queue: ("put", "get", "browse_first", "browse_next", "close"),
     UnitOfWork: ("__enter__", "__exit__"),
 }
-
-_server = multiprocessing.get_context("forkserver")
-_server.set_forkserver_preload(["tests.stepping"])
 
 
 class Life(NamedTuple):
@@ -56,8 +52,8 @@ class Life(NamedTuple):
 
 def run(program: Path, *arguments: str, kill_at: int = NEVER) -> Life:
     """Runs a program to its end, or to the step `kill_at`, counted from 1."""
-    ours, theirs = _server.Pipe(duplex=False)
-    process = _server.Process(target=_live, args=(theirs, str(program), arguments, kill_at), daemon=True)
+    ours, theirs = SERVER.Pipe(duplex=False)
+    process = SERVER.Process(target=_live, args=(theirs, str(program), arguments, kill_at), daemon=True)
     process.start()
     theirs.close()
     try:
@@ -81,12 +77,12 @@ def _live(pipe: Connection, program: str, arguments: Sequence[str], kill_at: int
     def step(name: str) -> None:
         steps.append(name)
         if len(steps) == kill_at:
-            os.kill(os.getpid(), signal.SIGKILL)
+            die()
 
     for kind, names in CALLS.items():
         for name in names:
             setattr(kind, name, _stepping(getattr(kind, name), f"{kind.__name__}.{name}", step))
-    _reach(step)
+    reach(step)
     sys.argv = [program, *arguments]
     told = io.StringIO()
     with contextlib.redirect_stdout(told):
@@ -102,10 +98,3 @@ def _stepping(call: Callable[..., Any], name: str, step: Callable[[str], None]) 
             step(name)
 
     return stepping
-
-
-def _reach(step: Callable[[str], None]) -> None:
-    """Points are told to `step`: every module of the store has the function under its own name."""
-    for name, module in list(sys.modules.items()):
-        if name.startswith(sqlite.__name__) and hasattr(module, "reached"):
-            setattr(module, "reached", step)  # noqa: B010 - a name that the module has imported

@@ -6,8 +6,8 @@ from typing import Any, Literal, NamedTuple
 
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.claiming import BODY, DELIVERY, GROUPS, LOGICAL, PHYSICAL, STRICT, STRICT_GROUPS, Application, store_of
 from tests.support import Stores
-from tests.test_claims import BODY, DELIVERY, GROUPS, LOGICAL, PHYSICAL, STRICT, STRICT_GROUPS, Application, store_of
 
 from inorder import Flags, InorderError, QueueManager, connect
 from inorder.options import GetOptions

@@ -11,8 +11,8 @@ import itertools
 from dataclasses import dataclass, field
 
 import pytest
+from tests.claiming import GROUPS, PHYSICAL, Application, interleaved, store_of
 from tests.support import fresh_manager
-from tests.test_claims import GROUPS, PHYSICAL, Application, interleaved, store_of
 
 from inorder import QueueManager
 from inorder.options import GetOptions

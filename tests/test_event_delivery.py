@@ -11,9 +11,11 @@ import pytest
 from tests.support import LIMIT_SECONDS, Call, bodies, told
 
 import inorder.events
-from inorder import Arrival, MatchError, QueueManager, connect
+from inorder import Arrival, GetInhibited, MatchError, Message, QueueManager, connect
 from inorder.errors import ArgumentError
+from inorder.message import IN_GROUP, LAST_IN_GROUP
 from inorder.stores.base import Change
+from inorder.testing import ManualClock
 from inorder.testing.stores import RestartableStore
 
 
@@ -188,3 +190,51 @@ def test_the_end_of_the_interpreter_waits_for_no_listener() -> None:
         [sys.executable, "-c", HANGING_LISTENER], check=True, capture_output=True, text=True, timeout=LIMIT_SECONDS
     )
     assert done.stdout.split() == ["the", "end"]
+
+
+@pytest.mark.parametrize("how", ["commit", "prepare"])
+def test_r6_3_what_expired_before_its_commit_was_never_visible(
+    store: RestartableStore, qm: QueueManager, clock: ManualClock, how: str
+) -> None:
+    changes: list[Change] = []
+    qm.put("Q", b"old", priority=1, expiry=10, syncpoint=True)
+    qm.put("Q", b"1", priority=2, syncpoint=True)
+    if how == "prepare":
+        qm.prepare("U")
+    clock.advance(10)
+    store.observe(changes.append, lambda: True)
+    if how == "prepare":
+        qm.settle("U", "commit")
+    else:
+        qm.commit()
+    assert [message.priority for change in changes for message in change.visible] == [2]
+    assert [message.priority for change in changes for message in change.expired] == [1]
+
+
+def test_r6_2_what_has_expired_is_gone_though_the_call_that_found_it_is_refused(
+    store: RestartableStore, qm: QueueManager, clock: ManualClock
+) -> None:
+    changes: list[Change] = []
+    qm.put("Q", b"old", expiry=10)
+    qm.alter_queue("Q", get_allowed=False)
+    clock.advance(10)
+    store.observe(changes.append, lambda: True)
+    with pytest.raises(GetInhibited):
+        qm.get("Q")
+    assert [message.body for change in changes for message in change.expired] == [b"old"]
+
+
+@pytest.mark.parametrize("size", [1, 2, 300])
+def test_an_observer_is_told_of_gets(store: RestartableStore, qm: QueueManager, size: int) -> None:
+    """Of one message, of a group, of one so large that the SQLite store brings it in pages."""
+    changes: list[Change] = []
+    flags = [IN_GROUP] * (size - 1) + [LAST_IN_GROUP]
+    with qm.unit_of_work(), qm.open("Q", output=True) as handle:
+        handle.put_many([Message(b"x", flags=flag if size > 1 else 0) for flag in flags], logical=True)
+    store.observe(changes.append)
+    if size == 1:
+        qm.get("Q")
+    else:
+        members = qm.get_group("Q")
+        next(members)
+    assert [change.queue for change in changes] == ["Q"]

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import pytest
 from tests.support import bodies, drained, waiting
 
-from inorder import FOREVER, Match, NoMessageAvailable, QueueManager, Reason
+from inorder import FOREVER, Match, NoMessageAvailable, QueueManager, Reason, UniqueId
 from inorder.errors import InconsistentCall, InorderError
 from inorder.message import IN_GROUP, LAST_IN_GROUP, LAST_SEGMENT, SEGMENT, Descriptor
 from inorder.options import UNMATCHED
@@ -275,3 +275,26 @@ def test_get_many_that_waits_returns_as_soon_as_it_has_one(qm: QueueManager) -> 
     call = waiting(other, lambda: [message.body for message in other.get_many("Q", 5, wait=FOREVER)])
     qm.put("Q", b"1")
     assert call.result() == [b"1"]
+
+
+@pytest.mark.parametrize("syncpoint", [False, True])
+def test_a_get_tells_what_is_left_of_a_messages_time_and_its_place(
+    qm: QueueManager, clock: ManualClock, syncpoint: bool
+) -> None:
+    """R6.2, R3.14, B-5."""
+    qm.create_queue("C", order="commit")
+    qm.put("C", b"1", syncpoint=True)
+    qm.put("C", b"2", expiry=10, delay=2, syncpoint=True)
+    qm.commit()
+    clock.advance(4)
+    first, second = qm.get_many("C", 2, syncpoint=syncpoint)
+    assert (first.expiry, second.expiry, second.delay) == (math.inf, 6.0, 0.0)
+    assert first.place is not None
+    assert second.place is not None
+    assert first.place < second.place
+
+
+def test_a1_a_get_tells_the_unique_id_that_the_program_gave(qm: QueueManager) -> None:
+    uid = UniqueId("ELSEWHERE", 5)
+    assert qm.put("Q", b"1", uid=uid).uid == uid
+    assert qm.get("Q").uid == uid

@@ -419,3 +419,23 @@ def test_a_group_with_pieces_that_cannot_be_joined_stays_whole_if_it_does_not_fi
 def test_messages_in_no_group_come_one_by_one(qm: QueueManager) -> None:
     qm.put_many("Q", [b"x", b"y"])
     assert [got(qm), got(qm)] == [[b"x"], [b"y"]]
+
+
+GROUPS = {
+    "one twice, one missing": ([(1, IN_GROUP), (1, IN_GROUP), (3, LAST_IN_GROUP)], []),
+    "no first": ([(2, IN_GROUP), (3, IN_GROUP), (3, LAST_IN_GROUP)], []),
+    "a segment missing": ([(1, IN_GROUP), (2, LAST_IN_GROUP | SEGMENT)], []),
+    "the last twice": ([(1, IN_GROUP), (2, LAST_IN_GROUP), (2, LAST_IN_GROUP)], [1, 2]),
+    "one behind the last": ([(1, IN_GROUP), (2, LAST_IN_GROUP), (3, IN_GROUP)], [1, 2]),
+    "two that say they are the last": ([(1, IN_GROUP), (2, LAST_IN_GROUP), (3, LAST_IN_GROUP)], [1, 2]),
+}
+
+
+@pytest.mark.parametrize("case", GROUPS)
+def test_r3_51_a_group_is_whole_by_its_numbers_not_by_how_many_it_has(qm: QueueManager, case: str) -> None:
+    members, whole = GROUPS[case]
+    for number, flags in members:
+        qm.put("Q", b"x", group_id=b"G", sequence_number=number, flags=flags)
+    with contextlib.nullcontext() if whole else pytest.raises(NoMessageAvailable):
+        assert [message.sequence_number for message in qm.get_group("Q")] == whole
+    assert qm.depth("Q") == len(members) - len(whole)

@@ -1,4 +1,4 @@
-"""The house itself: files that can be read at one sitting, and an import that costs next to nothing."""
+"""The house itself: files to be read at one sitting that say what is in them, an import that costs next to nothing."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 CODE_FOLDERS = ("src/inorder", "tests", "tools", "benchmarks", "examples")
 LINES_MAX = 600
+NO_TOPICS = frozenset({"from", "misc", "more", "new", "rest", "various"})
 
 HEAVY = frozenset({"apsw", "numpy", "pandas", "pyarrow", "pyspark", "matplotlib", "sqlite3", "asyncio"})
 IMPORTED_MAX = 150  # 127 in Python 3.11
@@ -37,6 +38,12 @@ def test_no_file_is_longer_than_can_be_read_at_one_sitting() -> None:
     assert lengths
     long = [f"{path}: {lines} lines" for path, lines in lengths.items() if lines > LINES_MAX]
     assert not long, f"more than {LINES_MAX} lines; split along the nouns in it:\n" + "\n".join(long)
+
+
+def test_files_of_tests_say_their_topic() -> None:
+    names = {path.relative_to(ROOT): path.stem.split("_") for path in files_of("tests")}
+    vague = [str(path) for path, words in names.items() if NO_TOPICS & set(words)]
+    assert not vague, f"named after where the cases came from, not what they are about: {vague}"
 
 
 def test_import_inorder_is_light() -> None:

@@ -7,7 +7,7 @@ import math
 import time
 from collections.abc import Iterator
 from dataclasses import fields
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from tests.support import Stores, bodies, drained
@@ -436,3 +436,16 @@ def test_wrong_types_of_queue_are_told(qm: QueueManager) -> None:
         with pytest.raises(CallerError) as raised:
             call("M")
         assert raised.value.reason == 2043
+
+
+@pytest.mark.parametrize(("kept", "left"), [("high", [b"light", b"lasting"]), ("normal", [b"lasting"])])
+def test_r1_5_a_restart_discards_what_its_queue_does_not_keep(
+    store: RestartableStore, kept: Literal["high", "normal"], left: list[bytes]
+) -> None:
+    qm = connect(store)
+    qm.create_queue("Q", nonpersistent_class=kept)
+    qm.put("Q", Message(b"light", persistent=False))
+    qm.put("Q", Message(b"lasting", persistent=True))
+    store.restart()
+    qm = connect(store)
+    assert (bodies(qm), qm.depth("Q")) == (left, len(left))

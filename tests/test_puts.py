@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from tests.support import bodies
 
-from inorder import Message, PutOptions, QueueManager
-from inorder.errors import MessageTooBig
+from inorder import Message, PutOptions, QueueManager, Reason
+from inorder.errors import CallerError, MessageTooBig
 from inorder.message import IN_GROUP, LAST_IN_GROUP, LAST_SEGMENT, NO_ID, SEGMENT, SEGMENTATION_ALLOWED
 from inorder.testing import ManualClock
 
@@ -273,3 +273,19 @@ def test_r2_23_what_only_claims_to_be_a_header_is_data(qm: QueueManager) -> None
     qm.alter_queue("Q", max_length=32)
     qm.put("Q", b"RFH " + bytes(96), format="MQHRF2", flags=SEGMENTATION_ALLOWED)
     assert [message.length for message in qm.browse("Q")] == [32, 32, 32, 4]
+
+
+def test_t17_the_last_segment_of_a_message_may_be_empty(qm: QueueManager) -> None:
+    """R2.19, T17: it ends the message at the length that the others have. (Tables know no empty message.)"""
+    qm.put("Q", b"0123456789", logical=True, flags=SEGMENT)
+    assert qm.put("Q", b"", logical=True, flags=LAST_SEGMENT).offset == 10
+    assert qm.get("Q", complete=True).body == b"0123456789"
+    assert qm.depth("Q") == 0
+
+
+def test_t28_no_other_segment_may_be_empty(qm: QueueManager) -> None:
+    """R2.19, T28."""
+    with pytest.raises(CallerError) as refused:
+        qm.put("Q", b"", logical=True, flags=SEGMENT)
+    assert refused.value.reason is Reason.SEGMENT_LENGTH_ZERO
+    assert qm.depth("Q") == 0

@@ -5,7 +5,17 @@ from __future__ import annotations
 import pytest
 from tests.support import Call
 
-from inorder import FOREVER, NoMessageAvailable, OrderPending, Place, QueueCondition, QueueManager, Reason
+from inorder import (
+    FOREVER,
+    Match,
+    Message,
+    NoMessageAvailable,
+    OrderPending,
+    Place,
+    QueueCondition,
+    QueueManager,
+    Reason,
+)
 from inorder.errors import (
     ArgumentError,
     CallerError,
@@ -15,6 +25,7 @@ from inorder.errors import (
     OrderUnsupported,
     QueueManagerStopping,
 )
+from inorder.message import IN_GROUP, LAST_IN_GROUP
 from inorder.options import GetOptions, OpenOptions
 from inorder.rules.grouping import NOTHING_OPEN
 from inorder.rules.ordering import UNSET, Kind, is_deadlocked, read_order
@@ -310,3 +321,65 @@ def test_b33_what_stands_before_every_pending_message_is_not_withheld(qm: QueueM
     qm.put("Q", b"4")
     qm.put("Q", b"urgent", priority=9)
     assert qm.order_view("Q").withheld == 1
+
+
+def test_a_message_is_as_old_as_its_confirm(qm: QueueManager, clock: ManualClock) -> None:
+    """B-26: how long it has been pending is counted from when it could first be seen."""
+    put = qm.put("Q", b"1", delay=100, confirm_id=7)
+    qm.put("Q", b"2")
+    clock.advance(5)
+    qm.confirm_put("Q", put.uid)
+    clock.advance(3)
+    with pytest.raises(OrderPending) as raised:
+        qm.get("Q", read_order="strict")
+    assert (raised.value.kind, raised.value.age) == ("delayed", 3.0)
+
+
+def test_b33_the_operator_is_told_of_what_has_been_pending_longest(qm: QueueManager, clock: ManualClock) -> None:
+    """Not of what stands first: the later ones are more urgent."""
+    qm.put_many("Q", [Message(b"1", priority=1), Message(b"2", priority=2)])
+    programs = [[qm.connect(program=f"{role} {number}") for role in ("reader", "writer")] for number in (1, 2)]
+    for priority, (reader, writer) in enumerate(programs, 1):
+        reader.get("Q", match=Match(priority=priority), syncpoint=True)
+        writer.put("Q", b"3", priority=priority, syncpoint=True)
+        clock.advance(1)
+    view = qm.order_view("Q")
+    assert view.oldest_put is not None
+    assert view.oldest_out is not None
+    assert (view.oldest_put.by, view.oldest_out.by) == ("writer 1", "reader 1")
+
+
+def test_a9_a_confirm_id_that_is_used_again_begins_anew(qm: QueueManager, clock: ManualClock) -> None:
+    qm.confirm_put("Q", qm.put("Q", b"1", confirm_id=7).uid)
+    assert qm.get("Q").body == b"1"
+    clock.advance(10)
+    qm.put("Q", b"2", confirm_id=7)
+    qm.put("Q", b"3")
+    clock.advance(1)
+    with pytest.raises(OrderPending) as raised:
+        qm.get("Q", read_order="strict")
+    assert (raised.value.by, raised.value.age) == ("7", 1.0)
+
+
+def test_b21_a_confirm_id_is_no_lock_id_though_it_has_its_number(qm: QueueManager) -> None:
+    """What a reader of locked messages has got under a confirm id is its own where the call names that one."""
+    qm.put_many("Q", [b"1", b"2"])
+    lock_id = qm.browse_and_lock("Q").lock_id
+    assert qm.get("Q", lock_id=lock_id, confirm_id=lock_id).body == b"1"
+    with pytest.raises(OrderPending):
+        qm.get("Q", lock_id=lock_id, read_order="strict")
+    assert qm.get("Q", lock_id=lock_id, confirm_id=lock_id, read_order="strict").body == b"2"
+
+
+def test_b45_a_group_that_another_reader_is_inside_holds_back_groups_behind_it(qm: QueueManager) -> None:
+    qm.alter_queue("Q", read_order="strict")
+    for group_id in (b"first", b"second"):
+        for number, flags in ((1, IN_GROUP), (2, LAST_IN_GROUP)):
+            qm.put("Q", b"x", group_id=group_id, sequence_number=number, flags=flags)
+    other = qm.connect()
+    reader = other.open("Q", input="shared")
+    assert reader.get(logical=True).sequence_number == 1
+    with pytest.raises(OrderPending):
+        next(qm.get_group("Q"))
+    assert reader.get(logical=True).sequence_number == 2
+    assert len(list(qm.get_group("Q"))) == 2

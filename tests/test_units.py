@@ -410,3 +410,21 @@ def test_a_call_outside_the_unit_that_must_split_needs_the_unit(qm: QueueManager
     qm.commit()
     qm.put("Q", bytes(40), flags=1)
     assert qm.depth("Q") == 4
+
+
+def test_r5_8_gets_outside_of_units_of_work_have_no_limit(qm: QueueManager) -> None:
+    qm.put_many("Q", [b"1", b"2", b"3"])
+    qm.alter_manager(max_uncommitted=2)
+    assert [message.body for message in qm.get_many("Q", 5)] == [b"1", b"2", b"3"]
+
+
+@pytest.mark.parametrize("limit", [1, 2])
+def test_r5_8_a_unit_that_holds_more_than_a_limit_that_was_lowered_takes_nothing(qm: QueueManager, limit: int) -> None:
+    qm.put_many("Q", [b"1", b"2", b"3", b"4"])
+    qm.get_many("Q", 2, syncpoint=True)
+    qm.alter_manager(max_uncommitted=limit)
+    with pytest.raises(UnitTooLarge):
+        qm.get_many("Q", 2, syncpoint=True)
+    assert qm.depth("Q") == 2
+    qm.back_out()
+    assert bodies(qm) == [b"1", b"2", b"3", b"4"]

@@ -14,7 +14,8 @@ from inorder import FOREVER, GetInhibited, Match, NoMessageAvailable, QueueManag
 from inorder.clock import SLEEP_SECONDS_MAX, SystemClock
 from inorder.errors import ConnectionBroken, QueueDeleted, QueueManagerStopping
 from inorder.message import IN_GROUP, LAST_IN_GROUP
-from inorder.testing import ManualClock
+from inorder.testing import ManualClock, run_scenario
+from inorder.testing.language import parse
 from inorder.testing.stores import RestartableStore
 
 THREADS = 4
@@ -429,3 +430,22 @@ def test_by_the_machines_clock_a_wait_ends_too(stores: Stores) -> None:
         qm.create_queue("Q")
         with pytest.raises(NoMessageAvailable):
             Call(lambda: qm.get("Q", wait=0.001)).result()
+
+
+T74 = """
+scenario: of two waiters the one that names the message is served, though it came later
+qm queue Q                        -> ok
+C get wait=forever                -> waits
+D get wait=forever match-id=x     -> waits
+P put m1 id=x                     -> ok
+D resumes                         -> m1
+C resumes                         -> waits
+P put m2                          -> ok
+C resumes                         -> m2
+"""
+
+
+def test_t74_the_waiter_that_names_the_message_is_preferred(kind: str) -> None:
+    """R3.27. No table of the files says it: there the order in which waiters wake decides nothing."""
+    [scenario] = parse(T74)
+    assert run_scenario(scenario, kind) is None

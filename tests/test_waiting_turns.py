@@ -11,7 +11,10 @@ import pytest
 from tests.support import LIMIT_SECONDS, Call, Stores, waiting
 
 from inorder import FOREVER, GetOptions, Match, NoMessageAvailable, QueueManager, connect
-from inorder.errors import ConnectionBroken, InorderError
+from inorder.errors import ConnectionBroken, InorderError, OrderDeadlock
+from inorder.options import OpenOptions
+from inorder.rules.grouping import NOTHING_OPEN
+from inorder.rules.ordering import UNSET
 from inorder.rules.puts import Program
 from inorder.stores.base import GetOutcome, GetRequest
 from inorder.telemetry import Telemetry
@@ -219,3 +222,57 @@ def test_two_stores_do_not_share(stores: Stores, store: RestartableStore, qm: Qu
     assert connect().room is not qm.room
     assert connect(stores.make()).room is not qm.room
     assert store.connect(Program("u", "p")) > 0
+
+
+# ---- when a call that waits looks again by itself; the clock of the tables lets every waiter look
+
+
+def look(
+    qm: QueueManager,
+    options: GetOptions,
+    *,
+    queue: str = "Q",
+    opened: OpenOptions = OpenOptions(input="shared"),  # noqa: B008 - a value
+    syncpoint: bool = False,
+) -> GetOutcome:
+    """What the store answers a call that would wait: its first look."""
+    handle = qm._store.open(qm.owner, queue, opened).handle
+    return qm._store.get(
+        GetRequest(handle=handle, options=options, state=NOTHING_OPEN, cursor=UNSET, syncpoint=syncpoint, waits=True)
+    )
+
+
+def test_a_wait_looks_again_when_a_delay_ends(qm: QueueManager, clock: ManualClock) -> None:
+    """R3.27, and the rule of delivery times."""
+    qm.put("Q", b"1", delay=9)
+    qm.put("Q", b"2", delay=5)
+    assert look(qm, GetOptions(wait=60)).look_again_at == clock.now() + 5
+
+
+def test_a_browse_for_unmarked_messages_looks_again_when_a_mark_ends(qm: QueueManager, clock: ManualClock) -> None:
+    """R3.74: the interval of the queue manager is 5 seconds."""
+    qm.put("Q", b"1")
+    set_of = OpenOptions(browse=True, co_op=True)
+    with qm.open("Q", browse=True, co_op=True) as handle:
+        handle.browse_first(mark_co_op=True)
+        clock.advance(2)
+        outcome = look(qm, GetOptions(browse="first", unmarked=True, wait=60), opened=set_of)
+        assert outcome.messages == []
+        assert outcome.look_again_at == clock.now() + 3
+
+
+def test_b31_who_waits_for_nobody_any_more_is_in_no_circle_before_it_looks_again(qm: QueueManager) -> None:
+    """One waits for two, who commits, and asks for what one holds: one need only look."""
+    qm.create_queue("R")
+    for queue in ("Q", "R"):
+        qm.put_many(queue, [b"1", b"2"])
+    strictly = GetOptions(read_order="strict", wait=60)
+    one, two = qm.connect(), qm.connect()
+    one.get("R", syncpoint=True)
+    two.get("Q", syncpoint=True)
+    assert look(one, strictly, syncpoint=True).messages == []
+    with pytest.raises(OrderDeadlock):
+        look(two, strictly, queue="R", syncpoint=True)
+    two.commit()
+    two.put("Q", b"3", syncpoint=True)
+    assert look(two, strictly, queue="R", syncpoint=True).messages == []

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -248,8 +249,12 @@ def test_a_queue_is_not_moved_onto_itself_also_by_another_name(run: Command, que
 
 
 def started(*arguments: str) -> subprocess.Popen[bytes]:
+    """A command of its own that can be interrupted, though these tests may run in a background that cannot."""
     return subprocess.Popen(
-        [sys.executable, "-m", "inorder", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        [sys.executable, "-m", "inorder", *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509 - here are no threads
     )
 
 

@@ -20,7 +20,7 @@ NEEDS_SPARK = frozenset({"spark", "queues"})
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Which are in the quick gate; and side by side (`-n 2 --dist loadgroup`) one session, and one driver at a time."""
+    """Which start Spark and are slow; and side by side (`-n 2 --dist loadgroup`) one session, one driver at a time."""
     here = Path(__file__).parent
     for item in items:
         if here in item.path.parents:
@@ -28,6 +28,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.xdist_group(group))
             if group == "drivers" or NEEDS_SPARK & set(getattr(item, "fixturenames", ())) or "pages" in item.path.name:
                 item.add_marker(pytest.mark.spark)
+                if item.get_closest_marker("quick") is None:
+                    item.add_marker(pytest.mark.slow)
 
 
 @pytest.fixture(scope="session")

@@ -325,7 +325,9 @@ def test_the_commands(
     assert run("pipeline", "unload", archive, str(folder / "texts"), "--format", "dmpmqmsg")["messages"] > 0
 
 
-def test_a_command_tells_trouble_in_a_line(url: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_command_tells_trouble_in_a_line(
+    queues: SparkSession, url: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["claim", "release", "Q", "nobody", "--store", url]) == 1
     assert main(["claim", "finish", "Q", "nobody", "--checkpoint", str(folder), "--store", url]) == 2
     assert main(["pipeline", "unload", "archive", "files", "--format", "dmpmqmsg", "--existing", "same"]) == 2

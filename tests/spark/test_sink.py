@@ -79,7 +79,6 @@ def test_a_queue_can_be_copied_to_another(queues: SparkSession, url: str) -> Non
     assert [one.put_at for one in copies] == pytest.approx([one.put_at for one in originals], rel=0, abs=1e-6)
 
 
-@pytest.mark.quick
 def test_order_and_groups_by_columns(queues: SparkSession, url: str) -> None:
     frame = numbers(queues, 9).withColumn("customer", F.concat(F.lit("c"), F.col("id") % 2))
     write(frame.withColumn("turn", -F.col("id")).drop("id"), url, orderBy="turn", groupBy="customer")

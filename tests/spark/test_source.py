@@ -131,7 +131,6 @@ def test_a_browsing_stream_goes_on_from_its_token(queues: SparkSession, url: str
         assert qm.depth("Q") == 4
 
 
-@pytest.mark.quick
 def test_a_drain_goes_on_where_it_stopped_and_each_message_comes_once(
     queues: SparkSession, url: str, folder: Path
 ) -> None:

@@ -5,7 +5,6 @@ They are forked from a server that has opened no store, so that they start at on
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import signal
 from collections.abc import Iterator
@@ -15,6 +14,7 @@ from types import TracebackType
 from typing import Any
 
 import pytest
+from tests.forked import SERVER
 from tests.sqlite.inside import serve
 
 import inorder
@@ -22,16 +22,13 @@ import inorder
 FOREVER = 60.0  # longer than any test takes: a wait that lasts so long was not woken
 LIMIT_SECONDS = 20.0
 
-_server = multiprocessing.get_context("forkserver")
-_server.set_forkserver_preload(["tests.sqlite.inside"])
-
 
 class Program:
     """A process with a connection to the store."""
 
     def __init__(self, path: Path, program: str = "child") -> None:
-        self._pipe, theirs = _server.Pipe()
-        self.process = _server.Process(target=serve, args=(theirs,), daemon=True)
+        self._pipe, theirs = SERVER.Pipe()
+        self.process = SERVER.Process(target=serve, args=(theirs,), daemon=True)
         self.process.start()
         theirs.close()
         self.begin(f"path = {str(path)!r}; qm = inorder.connect(path, program={program!r})")

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import itertools
-import os
 import shutil
 import signal
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
+from tests import forked
+from tests.claiming import GROUPS, PHYSICAL, STRICT, Application
 from tests.support import bodies
-from tests.test_claims import GROUPS, PHYSICAL, STRICT, Application
 
 import inorder
 from inorder import CheckpointLost, Fenced, Flags, QueueManager
@@ -22,9 +20,7 @@ from inorder.stores.claims import Slice
 from inorder.stores.sqlite import SqliteStore
 from inorder.stores.sqlite import log as sync_log
 from inorder.stores.sqlite.checking import problems
-from inorder.stores.sqlite.points import VARIABLE
 
-ROOT = Path(__file__).parents[2]
 MESSAGES = [b"m%d" % n for n in range(6)]
 
 
@@ -122,13 +118,14 @@ def test_a_backup_has_the_open_claim(filled: QueueManager, store: SqliteStore, t
 # ---- processes
 
 CHILD = """
-import sys
+import os, signal
 from inorder import connect
 from inorder.stores.sqlite import SqliteStore
-from tests.test_claims import GROUPS, Application
-store = SqliteStore(sys.argv[1])
+from tests.claiming import GROUPS, Application
+path, act = arguments
+store = SqliteStore(path)
 app = Application(store)
-exec(sys.argv[2])
+exec(act)
 """
 ACTS = {
     "begin": "pass",
@@ -145,10 +142,7 @@ POINTS = ("written", "committed", "synced", "settled")
 
 
 def run_child(path: Path, act: str, point: str = "") -> int:
-    environment = dict(os.environ) | {"PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)])}
-    environment |= {VARIABLE: point} if point else {}
-    command = [sys.executable, "-c", CHILD, str(path), act]
-    return subprocess.run(command, env=environment, check=False, timeout=60).returncode
+    return forked.run(CHILD, str(path), act, kill_at=point)
 
 
 def prepared(path: Path, act: str) -> None:
@@ -197,7 +191,7 @@ def test_a_reader_of_another_process_takes_over_and_fences_this_one(
     assert Application(store).bodies(2) == [MESSAGES[0]]
 
 
-DEAD = "import os, signal; qm = connect(store); qm.get('Q', syncpoint=True); os.kill(os.getpid(), signal.SIGKILL)"
+DEAD = "qm = connect(store); qm.get('Q', syncpoint=True); os.kill(os.getpid(), signal.SIGKILL)"
 
 
 def test_a_strict_claim_backs_out_the_dead_that_are_in_its_way(

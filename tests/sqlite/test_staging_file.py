@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests import forked
 from tests.staged import KEY, Writer, letters
 from tests.support import bodies
 
@@ -19,7 +17,6 @@ from inorder.stores.base import Settled
 from inorder.stores.sqlite import SqliteStore, leftovers
 from inorder.stores.sqlite import log as sync_log
 from inorder.stores.sqlite.checking import problems
-from inorder.stores.sqlite.points import VARIABLE
 from inorder.testing import ManualClock
 
 
@@ -141,10 +138,10 @@ def test_a_backup_has_the_stagings(writer: Writer, tmp_path: Path, clock: Manual
 
 
 CHILD = """
-import sys, inorder
+import inorder
 from inorder.stores.sqlite import SqliteStore
 from tests.staged import Writer
-store = SqliteStore(sys.argv[1])
+store = SqliteStore(*arguments)
 writer = Writer(store, inorder.connect(store, program="child"))
 writer.qm.create_queue("Q", order="commit")
 writer.stage("one", [b"a", b"b"], group_key=[1, 1])
@@ -153,16 +150,8 @@ writer.settle("one", "two")
 """
 
 
-def run_child(code: str, path: Path, point: str = "") -> int:
-    root = Path(__file__).parents[2]
-    environment = dict(os.environ) | {"PYTHONPATH": os.pathsep.join([str(root / "src"), str(root)])}
-    environment |= {VARIABLE: point} if point else {}
-    done = subprocess.run([sys.executable, "-c", code, str(path)], env=environment, check=False, timeout=60)
-    return done.returncode
-
-
 def killed_at(path: Path, point: str) -> int:
-    return run_child(CHILD, path, point)
+    return forked.run(CHILD, str(path), kill_at=point)
 
 
 @pytest.mark.parametrize(("point", "staged"), [("staged:1", 2), ("staged:2", 3), ("settled-staging:1", 3)])
@@ -209,10 +198,10 @@ def test_a_settle_that_is_killed_after_its_commit_is_known_to_the_next(path: Pat
 
 
 STAGE_TWO = """
-import sys, inorder
+import inorder
 from inorder.stores.sqlite import SqliteStore
 from tests.staged import Writer
-store = SqliteStore(sys.argv[1])
+store = SqliteStore(*arguments)
 Writer(store, inorder.connect(store, program="other")).stage("two", [b"c", b"d"])
 """
 
@@ -223,7 +212,7 @@ def test_two_processes_stage_and_one_settles(path: Path) -> None:
         writer = Writer(store, inorder.connect(store, program="test"))
         writer.qm.create_queue("Q")
         writer.stage("one", letters("ab"))
-        assert run_child(STAGE_TWO, path) == 0
+        assert forked.run(STAGE_TWO, str(path)) == 0
         writer.counts["two"] = 2
         assert writer.settle("two", "one").messages == 4
         assert bodies(writer.qm) == letters("cdab")

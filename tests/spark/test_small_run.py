@@ -1,0 +1,49 @@
+"""A small run of sink and source, the one thing of Spark that is in the quick gate."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - Spark's custom
+
+import inorder
+
+SECONDS_MAX = 60
+
+
+def drain(spark: SparkSession, url: str, folder: Path) -> None:
+    """One run of a query to its end: what is on Q is put to COPY."""
+    options = {"queue": "Q", "mode": "drain", "application": "archive", "partitions": "2"}
+    source = spark.readStream.format("inorder").options(**options).load(url)
+    copies = source.select("body", "group_id", "sequence_number", "flags").writeStream.format("inorder")
+    writer = copies.options(queue="COPY", url=url).option("checkpointLocation", str(folder / "checkpoint"))
+    query = writer.trigger(availableNow=True).start()
+    assert query.awaitTermination(SECONDS_MAX)
+
+
+@pytest.mark.quick
+def test_what_is_put_by_groups_is_drained_in_order_and_once(queues: SparkSession, url: str, folder: Path) -> None:
+    with inorder.connect(url) as qm:
+        qm.create_queue("COPY")
+    ids = queues.range(0, 9, 1, 3)
+    numbers = ids.select(F.format_string("%03d", "id").alias("body"), (-F.col("id")).alias("turn"))
+    rows = numbers.withColumn("customer", F.concat(F.lit("c"), F.col("turn") % 2))
+    sink = rows.write.format("inorder").options(queue="Q", orderBy="turn", groupBy="customer")
+    sink.mode("append").save(url)
+    with inorder.connect(url) as qm:
+        put = list(qm.browse("Q"))
+    assert [message.body for message in put] == [b"%03d" % n for n in range(8, -1, -1)]
+    assert len({message.group_id for message in put}) == 2
+    drain(queues, url, folder)
+    with inorder.connect(url) as qm:
+        qm.put("Q", b"later")
+    drain(queues, url, folder)
+    with inorder.connect(url) as qm:
+        copies = list(qm.browse("COPY"))
+        (account,) = qm.claims()
+        assert (qm.depth("Q"), account.open, account.epoch) == (0, None, 2)
+    assert [message.body for message in copies] == [*(message.body for message in put), b"later"]
+    assert [message.group_id for message in copies[:-1]] == [message.group_id for message in put]
+    assert [message.sequence_number for message in copies[:-1]] == [message.sequence_number for message in put]
