@@ -22,8 +22,8 @@ from inorder.options import GetOptions, PutOptions
 from inorder.rules.gets import judge
 from inorder.rules.grouping import ANYTHING, NOTHING_OPEN
 from inorder.rules.puts import Program, PutCircumstances, plan_put, plan_puts
-from inorder.stores.base import GetOutcome, GetRequest, PutOutcome, PutRequest
 from inorder.stores.memory import MemoryStore
+from inorder.stores.records import GetOutcome, GetRequest, PutOutcome, PutRequest
 
 BODY = bytes(1024)
 BATCH = 100

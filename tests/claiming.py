@@ -10,8 +10,8 @@ from inorder import Flags, QueueManager
 from inorder.options import GetOptions, OpenOptions
 from inorder.rules.ordering import UNSET, Cursor
 from inorder.rules.puts import Program
-from inorder.stores.base import Store
-from inorder.stores.claims import BULK_COLUMNS, Claim, Claimer, ClaimRequest, Slice, SurveyRequest
+from inorder.stores.protocol import Store
+from inorder.stores.records import BULK_COLUMNS, Claim, Claimer, ClaimRequest, Slice, SurveyRequest
 from inorder.testing.stores import RestartableStore
 
 ALL = 10**9

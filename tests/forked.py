@@ -11,7 +11,7 @@ from multiprocessing.process import BaseProcess
 from typing import Any
 
 from inorder.stores import sqlite
-from inorder.stores.sqlite.points import POINTS
+from inorder.stores.points import POINTS
 
 LIMIT_SECONDS = 60.0
 

@@ -9,7 +9,8 @@ from tests.support import bodies
 
 from inorder import Flags, Message, QueueManager
 from inorder.options import OpenOptions
-from inorder.stores.base import LedgerKey, Settled, Staged, StageRequest, Store
+from inorder.stores.protocol import Store
+from inorder.stores.records import LedgerKey, Settled, Staged, StageRequest
 
 KEY = LedgerKey("app", "query", "0")
 LASTS = 3600.0

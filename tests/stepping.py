@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 from tests.forked import SERVER, die, reach
 
 from inorder import Queue, QueueManager, UnitOfWork
-from inorder.stores.sqlite.points import POINTS
+from inorder.stores.points import POINTS
 
 LIMIT_SECONDS = 60.0
 NEVER = 0

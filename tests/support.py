@@ -14,7 +14,7 @@ from hypothesis import settings
 from inorder import QueueManager, Reason, connect
 from inorder.clock import Clock, SystemClock
 from inorder.errors import ArgumentError, InorderError, NoMessageAvailable
-from inorder.stores.base import Store
+from inorder.stores.protocol import Store
 from inorder.testing import ManualClock
 from inorder.testing.stores import RestartableStore, make_store
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from inorder.stores.memory.queue import MemoryQueue, MemoryUnit
+from inorder.stores.rows import HeldLock, Locker, Row
 
 from inorder import QueueManager, connect
 from inorder.rules.lifecycle import State
 from inorder.rules.puts import Program
 from inorder.stores.memory import MemoryStore
-from inorder.stores.memory.queue import MemoryQueue, MemoryUnit
-from inorder.stores.rows import HeldLock, Locker, Row
 
 
 def queue_with_two(store: MemoryStore) -> tuple[QueueManager, MemoryQueue, Row]:

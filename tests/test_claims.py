@@ -27,8 +27,7 @@ from inorder.errors import ArgumentError, GetInhibited, QueueNotEmpty
 from inorder.options import GetOptions, Match
 from inorder.rules.grouping import NOTHING_OPEN
 from inorder.rules.ordering import UNSET
-from inorder.stores.base import GetRequest
-from inorder.stores.claims import BULK_COLUMNS, Claimer, Stretch, SurveyRequest
+from inorder.stores.records import BULK_COLUMNS, Claimer, GetRequest, Stretch, SurveyRequest
 from inorder.testing import ManualClock
 
 only_sqlite = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)  # the memory store reads all pages at once

@@ -13,7 +13,7 @@ from inorder import Flags, InorderError, QueueManager, connect
 from inorder.options import GetOptions
 from inorder.rules.grouping import NOTHING_OPEN
 from inorder.rules.ordering import UNSET
-from inorder.stores.base import GetRequest
+from inorder.stores.records import GetRequest
 from inorder.testing import ManualClock
 
 Order = Literal["put", "prepare", "commit"]

@@ -14,7 +14,7 @@ import inorder.events
 from inorder import Arrival, GetInhibited, MatchError, Message, QueueManager, connect
 from inorder.errors import ArgumentError
 from inorder.message import IN_GROUP, LAST_IN_GROUP
-from inorder.stores.base import Change
+from inorder.stores.changes import Change
 from inorder.testing import ManualClock
 from inorder.testing.stores import RestartableStore
 

@@ -12,7 +12,7 @@ from tests.support import LIMIT_SECONDS, Call, bodies, told
 
 from inorder import Arrival, Match, Message, QueueManager, connect
 from inorder.message import IN_GROUP
-from inorder.stores.base import Change
+from inorder.stores.changes import Change
 from inorder.testing import ManualClock
 from inorder.testing.stores import RestartableStore
 

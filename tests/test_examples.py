@@ -21,7 +21,7 @@ from tests import stepping
 from tests.support import bodies, drained
 
 import inorder
-from inorder.stores.sqlite.points import POINTS
+from inorder.stores.points import POINTS
 
 ROOT = Path(__file__).parents[1]
 EXAMPLES = ROOT / "examples"

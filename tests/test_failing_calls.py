@@ -14,6 +14,7 @@ from typing import Any
 from unittest import mock
 
 import pytest
+from inorder.stores.memory.transaction import MemoryTransaction
 from tests.support import Stores, told
 
 from inorder import (
@@ -29,7 +30,6 @@ from inorder import (
 )
 from inorder.bulk import ClaimReader
 from inorder.message import NO_ID
-from inorder.stores.memory.transaction import MemoryTransaction
 from inorder.stores.sqlite.transaction import SqliteTransaction
 from inorder.testing import STORES, ManualClock
 

@@ -12,7 +12,7 @@ from inorder import GetOptions, Match, OpenOptions, QueueManager, UniqueId, conn
 from inorder.errors import ArgumentError, MatchError, NotFound
 from inorder.rules.grouping import NOTHING_OPEN
 from inorder.rules.ordering import UNSET
-from inorder.stores.base import GetRequest
+from inorder.stores.records import GetRequest
 from inorder.testing import ManualClock
 from inorder.testing.stores import RestartableStore
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from inorder.stores.sqlite.points import VARIABLE
 from tests.rehearsal import rehearse
 from tools.proof.acts import Finding, Reading
 from tools.proof.checker import check_round
@@ -19,7 +20,7 @@ from tools.proof.history import Call, History, calls_of, read_folder, read_lines
 from tools.proof.labels import Label, text_of
 from tools.proof.order import Known
 
-from inorder.stores.sqlite.points import POINTS, VARIABLE
+from inorder.stores.points import POINTS
 
 Plant = Callable[["Round"], str]
 SEED = 20

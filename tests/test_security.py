@@ -31,7 +31,7 @@ from inorder.formats.manifest import MANIFEST_BYTES_MAX, PATH_BYTES_MAX, Manifes
 from inorder.formats.splitting import RECORD_BYTES_MAX
 from inorder.formats.transfer import get_file, put_file
 from inorder.message import NUMBER_MAX
-from inorder.stores.base_staging import LEDGER_BATCHES_MAX
+from inorder.stores.records import LEDGER_BATCHES_MAX
 from inorder.stores.sqlite.opening import BESIDE
 
 ROOT = Path(__file__).parents[1]

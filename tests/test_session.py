@@ -25,7 +25,7 @@ from inorder.errors import (
     TooManyHandles,
 )
 from inorder.message import IN_GROUP
-from inorder.stores.base import Outcome
+from inorder.stores.records import Outcome
 from inorder.testing.stores import RestartableStore
 
 

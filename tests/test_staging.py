@@ -22,7 +22,8 @@ from inorder import (
 )
 from inorder.attributes import OrderRule
 from inorder.rules.puts import make_id
-from inorder.stores.base import STAGED_COLUMNS, Settled
+from inorder.rules.staged_columns import STAGED_COLUMNS
+from inorder.stores.records import Settled
 from inorder.testing import ManualClock
 from inorder.testing.stores import RestartableStore
 

@@ -13,7 +13,7 @@ from tests.support import Stores
 from inorder import Message, NoMessageAvailable, connect
 from inorder.errors import InorderError
 from inorder.housekeeping import tidy
-from inorder.stores.base import LedgerKey
+from inorder.stores.records import LedgerKey
 from inorder.stores.sqlite import SqliteStore
 from inorder.stores.sqlite.checking import problems
 from inorder.testing import ManualClock

@@ -23,7 +23,7 @@ from inorder import (
 )
 from inorder.housekeeping import tidy
 from inorder.options import OpenOptions
-from inorder.stores.base import LedgerKey, Settled, StageRequest
+from inorder.stores.records import LedgerKey, Settled, StageRequest
 from inorder.testing import ManualClock
 from inorder.testing.stores import RestartableStore
 

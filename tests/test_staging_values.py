@@ -16,7 +16,7 @@ from inorder import (
     QueueManager,
     Reason,
 )
-from inorder.stores.base import LedgerKey, Staged, StageRequest
+from inorder.stores.records import LedgerKey, Staged, StageRequest
 from inorder.testing.stores import RestartableStore
 
 SEGMENT, LAST_SEGMENT = int(Flags.SEGMENT), int(Flags.LAST_SEGMENT)

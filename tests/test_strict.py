@@ -29,7 +29,7 @@ from inorder.message import IN_GROUP, LAST_IN_GROUP
 from inorder.options import GetOptions, OpenOptions
 from inorder.rules.grouping import NOTHING_OPEN
 from inorder.rules.ordering import UNSET, Kind, is_deadlocked, read_order
-from inorder.stores.base import GetOutcome, GetRequest
+from inorder.stores.records import GetOutcome, GetRequest
 from inorder.testing import ManualClock
 
 

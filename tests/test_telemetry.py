@@ -10,6 +10,8 @@ from types import FunctionType
 from typing import Any
 
 import pytest
+from inorder.telemetry import OTHERS
+from inorder.telemetry_verbs import PAGED, SILENT, VERBS
 from tests.sqlite.programs import Program, child, path
 from tests.sqlite.programs import qm as file_manager
 from tests.support import Call, bodies, waiting
@@ -19,9 +21,9 @@ from inorder.bulk import BulkBrowser, ClaimReader, Stager
 from inorder.errors import ArgumentError, CallerError, OrderPending, QueueFull
 from inorder.events import HOOKS, Arrival
 from inorder.options import FOREVER
-from inorder.stores.base import LedgerKey, Store
-from inorder.telemetry import CALL_KEYS, COMMON_KEYS, OTHERS, PREFIX
-from inorder.telemetry_verbs import PAGED, SILENT, VERBS
+from inorder.stores.protocol import Store
+from inorder.stores.records import LedgerKey
+from inorder.stores.telemetry import CALL_KEYS, COMMON_KEYS, PREFIX
 from inorder.testing import ManualClock
 from inorder.testing.stores import RestartableStore
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from inorder.waiting import Room
 from tests.support import LIMIT_SECONDS, Call, Stores, waiting
 
 from inorder import FOREVER, GetOptions, Match, NoMessageAvailable, QueueManager, connect
@@ -16,11 +17,11 @@ from inorder.options import OpenOptions
 from inorder.rules.grouping import NOTHING_OPEN
 from inorder.rules.ordering import UNSET
 from inorder.rules.puts import Program
-from inorder.stores.base import GetOutcome, GetRequest
-from inorder.telemetry import Telemetry
+from inorder.stores.records import GetOutcome, GetRequest
+from inorder.stores.telemetry import Telemetry
+from inorder.stores.waiting import Look
 from inorder.testing import ManualClock
 from inorder.testing.stores import RestartableStore
-from inorder.waiting import Look, Room
 
 
 class Holds:

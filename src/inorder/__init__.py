@@ -65,8 +65,8 @@ from .manager import QueueManager, connect
 from .message import EarlierPending, Flags, Message, MessageType, Place, UniqueId
 from .options import FOREVER, GetOptions, Match, OpenOptions, PutOptions
 from .rules.puts import PutResult
-from .stores.base import Locked, OrderView, Unit
-from .telemetry import Observation, StoreEvent
+from .stores.records import Locked, OrderView, Unit
+from .stores.telemetry import Observation, StoreEvent
 from .unit_of_work import UnitOfWork
 
 __version__ = "0.1.0.dev0"

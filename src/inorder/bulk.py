@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from .confirming import Use
 from .errors import bad_argument
 from .handle import Queue
 from .message import is_storable
@@ -23,9 +22,8 @@ from .rules.browse_token import decode, encode
 from .rules.grouping import NOTHING_OPEN
 from .rules.ordering import UNSET, Cursor
 from .session import Session
-from .stores.base import Store
-from .stores.base_staging import LedgerKey, Settled, Staged, StageRequest
-from .stores.claims import (
+from .stores.protocol import Store
+from .stores.records import (
     BULK_COLUMNS,
     BulkRow,
     Claim,
@@ -33,7 +31,11 @@ from .stores.claims import (
     ClaimRequest,
     Claims,
     ClaimStart,
+    LedgerKey,
+    Settled,
     Slice,
+    Staged,
+    StageRequest,
     Stretch,
     Survey,
     SurveyRequest,
@@ -109,9 +111,12 @@ class ClaimReader:
     def read(self, part: Slice) -> Iterator[list[BulkRow]]:
         """The rows of a slice, in pages. Nothing changes. Raises: Fenced; CheckpointTooOld, the claim is over."""
         check_instance("part", part, Slice, "a Slice, as plan gave it")
-        with self._queue.calling("input") as (store, handle):
-            pages = store.read_claim(self._claimer(handle), part)
-        yield from _each(self._queue, "input", pages)
+        first = part.first
+        while first <= part.last:
+            with self._queue.calling("input") as (store, handle):
+                page = store.read_claim(self._claimer(handle), part, first)
+            yield page
+            first += len(page)
 
     def settle(self, upto: int) -> int:
         """Confirms claims up to this one; how many messages went for good. Harmless when repeated."""
@@ -163,9 +168,12 @@ class BulkBrowser:
     def read(self, stretch: Stretch) -> Iterator[list[BulkRow]]:
         """The rows that are there of a stretch, in pages."""
         check_instance("stretch", stretch, Stretch, "a Stretch, as survey gave it")
-        with self._queue.calling("browse") as (store, handle):
-            pages = store.read_stretch(handle, stretch)
-        yield from _each(self._queue, "browse", pages)
+        after: tuple[Any, ...] | None = ()
+        while after is not None:
+            with self._queue.calling("browse") as (store, handle):
+                page, after = store.read_stretch(handle, stretch, after)
+            if page:
+                yield page
 
     @property
     def incarnation(self) -> int:
@@ -287,16 +295,6 @@ class BulkCalls:
         check_instance("key", key, LedgerKey, "a LedgerKey")
         with self._session:
             return self._store.in_ledger(queue, key)
-
-
-def _each(queue: Queue, use: Use, pages: Iterator[list[BulkRow]]) -> Iterator[list[BulkRow]]:
-    """Pages as they are asked for, each of them a call on the connection."""
-    while True:
-        with queue.calling(use):
-            page = next(pages, None)
-        if page is None:
-            return
-        yield page
 
 
 def _check_limits(options: object, most: object, most_bytes: object, horizon: object) -> None:

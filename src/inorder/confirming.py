@@ -11,7 +11,8 @@ from .message import UniqueId
 from .options import EVERYTHING, Match, check_id, check_uid, check_whole
 from .rules.lifecycle import Event
 from .session import Session
-from .stores.base import Locked, LockRequest, OneMessage, Store
+from .stores.protocol import Store
+from .stores.records import Locked, LockRequest, OneMessage
 
 Use = Literal["input", "output", "browse"]
 

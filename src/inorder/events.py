@@ -22,7 +22,7 @@ from typing import Literal
 from .errors import MatchError, Reason, bad_argument
 from .message import Message, UniqueId
 from .options import EVERYTHING, Match
-from .stores.base import Change, Store
+from .stores.changes import Change, Changes, Happened
 
 log = logging.getLogger("inorder.events")
 
@@ -68,7 +68,7 @@ class Registration:
 class Hub:
     """Passes on what observers of the store see to listeners and hooks of this process."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, changes: Changes) -> None:
         # The collector may close a generator, and with it a handle, in the middle of a line here: so it may re-enter.
         self._lock = threading.RLock()
         self._registered: list[Registration] = []
@@ -78,7 +78,7 @@ class Hub:
         def is_told() -> bool:
             return self._calls is not None
 
-        store.observe(self._changed, is_told, is_told)
+        changes.subscribe(self._happened, heeds=is_told, wants=is_told)
 
     def listen(self, queue: str, listener: Listener, match: Match = EVERYTHING) -> Registration:
         """Raises: MatchError, `match` is no `Match`; ArgumentError, `listener` cannot be called."""
@@ -113,8 +113,8 @@ class Hub:
         self._no_more = weakref.finalize(self, calls.put, None)
         self._no_more.atexit = False
 
-    def _changed(self, change: Change) -> None:
-        if self._calls is None:
+    def _happened(self, change: Happened) -> None:
+        if self._calls is None or not isinstance(change, Change):
             return
         with self._lock:
             registered, calls = self._registered, self._calls

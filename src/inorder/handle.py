@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import functools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal
@@ -49,8 +48,8 @@ from .rules.ordering import UNSET, pending_text
 from .rules.puts import PutResult
 from .selecting import NO_CHANGES, Selector, in_our_words
 from .session import Retained, Session
-from .stores.base import GetOutcome, GetRequest, PutRequest, Store
-from .waiting import Look
+from .stores.protocol import Store
+from .stores.records import GetOutcome, GetRequest, PutRequest
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -212,7 +211,7 @@ class Queue(ConfirmedCalls):
         Under a unit of work the message is hidden until commit removes it, and returns to its place at back
         out. Outside one it is gone when the call returns. Source: mq-semantics 3.
         """
-        return self._get(get_options(keywords, options, DEFAULT_GET), 1)[0]
+        return self._get(get_options(keywords, options, DEFAULT_GET), 1).messages[0]
 
     def get_many(self, count: int, options: GetOptions | None = None, **keywords: Unpack[GetKeywords]) -> list[Message]:
         """Removes up to `count` messages as one step, as that many gets would; at least one, or it raises.
@@ -222,14 +221,20 @@ class Queue(ConfirmedCalls):
         """
         if not isinstance(count, int) or isinstance(count, bool) or count < 1:
             raise bad_argument("count", count, "an integer from 1")
-        return list(self._get(get_options(keywords, options, DEFAULT_GET), count))
+        return list(self._get(get_options(keywords, options, DEFAULT_GET), count).messages)
 
-    def take_group(self, options: GetOptions) -> Sequence[Message]:
+    def take_group(self, options: GetOptions) -> Iterator[Message]:
         """One complete group, or one message in no group, as one step; see `groups.get_group`.
 
         What a large group holds is read while the caller goes through it: before the unit of work is settled.
         """
-        return self._get(options, 2**62, one_group=True)
+        outcome = self._get(options, 2**62, one_group=True)
+        yield from outcome.messages
+        rest = outcome.rest
+        while rest is not None:
+            with self._session:
+                messages, rest = self._store.read_rest(self._handle, rest)
+            yield from messages
 
     # --- browse
 
@@ -348,39 +353,33 @@ class Queue(ConfirmedCalls):
     def _browse(self, position: Literal["first", "next", "cursor"], options: GetOptions) -> Message:
         if options.browse != position:
             options = replace(options, browse=position)
-        return self._get(options, 1)[0]
+        return self._get(options, 1).messages[0]
 
     # --- the one way to read
 
-    def _get(self, options: GetOptions, count: int, *, one_group: bool = False) -> Sequence[Message]:
+    def _get(self, options: GetOptions, count: int, *, one_group: bool = False) -> GetOutcome:
         with self._session:
             self._need_for_reading(options)
+            retained = self._browses if options.browse else self._gets
+            syncpoint = self._session.in_unit(options.syncpoint) and not options.confirm_id
+            if (syncpoint or options.syncpoint_if_persistent) and not options.browse:
+                self._session.join_unit()
+            in_unit = syncpoint and not (options.browse or options.confirm_id)
+            request = GetRequest(self._handle, options, retained.state, self._cursor, in_unit, count, one_group)
             waits = options.wait and not options.by_cursor
-            messages = (self._wait if waits else self._ask)(options, count, one_group)
-            if not messages:
-                raise self._missing(options)
-            return messages
+            outcome = (self._store.wait if waits else self._store.get)(request)
+            if not outcome.messages:
+                raise self._missing(options, outcome)
+            retained.advance(outcome.state, before_unit=outcome.before_unit)
+            if options.browse:
+                self._cursor = outcome.cursor
+            return outcome
 
-    def _wait(self, options: GetOptions, count: int, one_group: bool) -> Sequence[Message]:
-        look = functools.partial(self._look, options, count, one_group)
-        messages: Sequence[Message] = []
-        try:
-            messages = self._session.services.room.wait(self._session.owner, self._local, options, look) or []
-        finally:
-            if not messages:
-                self._store.end_wait(self._session.owner)
-        return messages
-
-    def _look(self, options: GetOptions, count: int, one_group: bool) -> Look[Sequence[Message]]:
-        messages = self._ask(options, count, one_group)
-        return Look(messages) if messages else Look(again_at=self._missed.look_again_at)
-
-    def _missing(self, options: GetOptions) -> NoMessageAvailable | OrderPending:
+    def _missing(self, options: GetOptions, outcome: GetOutcome) -> NoMessageAvailable | OrderPending:
         """Why a get was given nothing, with what is pending if it was strict (B-26)."""
-        outcome = self._missed
         data: dict[str, Any] = {"queue": self.name}
         if (pending := outcome.pending) is not None:
-            age = max(0.0, self._store.clock.now() - pending.since)
+            age = max(0.0, self._session.services.now() - pending.since)
             place = pending.place if pending.place.number else None
             data |= {"kind": pending.kind.value, "by": pending.by, "age": age, "place": place}
         waited = f" in {options.wait:,} s" if options.wait else ""
@@ -388,31 +387,6 @@ class Queue(ConfirmedCalls):
         if outcome.withheld is None:
             return NoMessageAvailable(f"no suitable message on {self.name}{waited}{told}", **data)
         return OrderPending(f"an earlier message on {self.name} is pending{waited}{told}", **data)
-
-    def _ask(self, options: GetOptions, count: int, one_group: bool) -> Sequence[Message]:
-        retained = self._browses if options.browse else self._gets
-        syncpoint = self._session.in_unit(options.syncpoint) and not options.confirm_id
-        if (syncpoint or options.syncpoint_if_persistent) and not options.browse:
-            self._session.join_unit()
-        outcome = self._store.get(
-            GetRequest(
-                self._handle,
-                options,
-                retained.state,
-                self._cursor,
-                syncpoint and not (options.browse or options.confirm_id),
-                bool(options.wait) and not options.by_cursor,
-                count,
-                one_group,
-            )
-        )
-        if not outcome.messages:
-            self._missed = outcome
-            return outcome.messages
-        retained.advance(outcome.state, before_unit=outcome.before_unit)
-        if options.browse:
-            self._cursor = outcome.cursor
-        return outcome.messages
 
     # --- what it is open for
 

@@ -6,7 +6,7 @@ here: `tidy` is called when a connection opens and closes, and by whoever wants 
 
 from __future__ import annotations
 
-from .stores.base import Store
+from .stores.protocol import Store
 
 STEP_MESSAGES = 1000
 

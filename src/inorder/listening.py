@@ -6,8 +6,8 @@ from .errors import Reason, bad_argument
 from .events import Hook, HookName, Listener, Registration
 from .options import EVERYTHING, Match
 from .session import Services, Session
-from .stores.base import Store
-from .telemetry import Observation, StoreObserver
+from .stores.protocol import Store
+from .stores.telemetry import Observation, StoreObserver
 
 
 class Listening:

@@ -56,10 +56,10 @@ from .options import (
 from .rules.puts import Program, PutResult
 from .selecting import Selector, inquired
 from .session import Services, Session, services_at, services_of
-from .stores.base import Locked, Outcome, Store
 from .stores.memory import MemoryStore
+from .stores.protocol import LocalStore
+from .stores.records import Locked, Outcome
 from .unit_of_work import UnitOfWork
-from .waiting import Room
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -70,7 +70,7 @@ Data = bytes | bytearray | memoryview | Message
 
 
 def connect(
-    store: str | os.PathLike[str] | Store = IN_MEMORY, *, program: str | None = None, name: str | None = None
+    store: str | os.PathLike[str] | LocalStore = IN_MEMORY, *, program: str | None = None, name: str | None = None
 ) -> QueueManager:
     """Connects to a queue manager.
 
@@ -97,7 +97,7 @@ def connect(
         store = MemoryStore(name or "INORDER")
     if isinstance(store, str | os.PathLike):
         return _connect_to_file(store, who, name)
-    if not hasattr(store, "observe"):
+    if not hasattr(store, "begin_claims"):
         raise bad_argument("store", store, f"a path, {IN_MEMORY!r} or a store")
     return QueueManager(services_of(store), who)
 
@@ -282,11 +282,6 @@ class QueueManager(OperatorCalls, BulkCalls, Listening):
     def owner(self) -> int:
         """The connection's number in the store."""
         return self._session.owner
-
-    @property
-    def room(self) -> Room:
-        """Where calls of this process wait; tests watch it."""
-        return self._services.room
 
     def close_queue(self, name: str) -> Reason | None:
         """Closes the default handle of a queue; the warning as `Queue.close`, None if it was not open."""

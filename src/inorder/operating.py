@@ -6,7 +6,7 @@ Nothing here needs a handle, and nothing of it takes, locks or changes a message
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from . import housekeeping
@@ -15,18 +15,22 @@ from .message import ID_LENGTH, is_storable
 from .options import EVERYTHING, WHOLE_MAX, Match, check_instance, check_switch, check_whole, is_path
 from .rules.gaps import Gaps
 from .session import Session
-from .stores.base import OrderView, Outcome, Progress, Store, Unit
-from .stores.base_operating import (
-    CheckProgress,
+from .stores.protocol import Store
+from .stores.records import (
     Holder,
     ListingOrder,
-    Lock,
+    LockView,
     LookRequest,
+    OrderView,
+    Outcome,
     Position,
     QueueView,
     Sight,
+    Unit,
     Wait,
 )
+
+Progress = Callable[[int, int], object]  # done, and all there is
 
 PAGE_MESSAGES, PAGE_BYTES = 1000, 8 * 2**20  # of a listing: what is read at once
 PREVIEW_MAX = 104_857_600
@@ -153,17 +157,17 @@ class OperatorCalls:
         with self._session:
             return self._store.waits()
 
-    def locks(self) -> list[Lock]:
+    def locks(self) -> list[LockView]:
         """What locks messages: browse locks of handles, and lock ids; the oldest first."""
         with self._session:
             return self._store.locks()
 
     # --- upkeep
 
-    def check(self, progress: CheckProgress | None = None) -> list[str]:
+    def check(self, progress: Progress | None = None) -> list[str]:
         """Everything that is wrong with the store, in words; empty: it is sound.
 
-        It reads everything, on one state of it. Others may work meanwhile; other threads of this process wait.
+        It reads everything, each part on one state of it. Others may work meanwhile; other threads of this process wait.
 
         Args:
             progress: called with the parts that are done and all there are. What it raises ends the check.
@@ -172,7 +176,14 @@ class OperatorCalls:
         """
         _callable("progress", progress)
         with self._session:
-            return self._store.check(progress)
+            found, parts = self._store.check(None)
+            for part in range(parts):
+                if progress is not None:
+                    progress(part, parts)
+                found += self._store.check(part)[0]
+        if progress is not None:
+            progress(parts, parts)
+        return found
 
     def discard_expired(self, limit: int = housekeeping.STEP_MESSAGES) -> int:
         """Discards expired messages on all queues, up to `limit`; how many it was (R6.2)."""
@@ -201,7 +212,7 @@ class OperatorCalls:
         check_switch("replace", replace)
         _callable("progress", progress)
         with self._session:
-            self._store.backup(path, replace=replace, progress=progress)
+            self._session.services.store.backup(path, replace=replace, progress=progress)
 
 
 def _one_of(argument: str, value: object, known: Sequence[str], allowed: str = "") -> None:
@@ -217,7 +228,7 @@ def _callable(argument: str, value: object) -> None:
 __all__ = [
     "Gaps",
     "Holder",
-    "Lock",
+    "LockView",
     "OperatorCalls",
     "Position",
     "QueueView",

@@ -36,9 +36,8 @@ from .events import Hub, await_end
 from .message import is_storable
 from .rules.grouping import NOTHING_OPEN, GroupState
 from .rules.puts import Program
-from .stores.base import Outcome, Store
-from .telemetry import Telemetry, reported
-from .waiting import Room
+from .stores.protocol import LocalStore, Store
+from .stores.records import Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -54,14 +53,13 @@ class Services:
         file: the file that the store was opened for by name: the end of the last connection closes it.
     """
 
-    def __init__(self, store: Store, file: Path | None = None) -> None:
-        self.telemetry = Telemetry(store)
-        self.store = reported(store, self.telemetry)
-        self._silent = store  # for the end of all: nobody is told of that
+    def __init__(self, store: LocalStore, file: Path | None = None) -> None:
+        self.store = store
+        self.now = store.clock.now
+        self.telemetry = store.telemetry
         self._file = file
         self._coming = 0  # connections that are being made at the file: it stays open for them
-        self.room = Room(store, self.telemetry)
-        self.hub = Hub(store)
+        self.hub = Hub(store.changes)
         self.forgotten: queues.SimpleQueue[int] = queues.SimpleQueue()  # owners; a finalizer may put at any moment
         self._owners: set[int] = set()
         self._lock = threading.RLock()  # the collector may come to a line here, and end a generator that makes a call
@@ -83,7 +81,6 @@ class Services:
 
     def end(self, owner: int) -> None:
         """Ends a connection as if the program had died. Harmless when repeated."""
-        # In this order: a call that comes to wait after the dismissal finds at its first look that all is over.
         try:
             self.store.disconnect(owner)
         except StoreError:
@@ -92,7 +89,6 @@ class Services:
         self._has_ended(owner)
 
     def _has_ended(self, owner: int) -> None:
-        self.room.dismiss(owner)
         with self._lock:
             is_last = self._owners == {owner}
             self._owners.discard(owner)
@@ -108,7 +104,7 @@ class Services:
         with _making:
             if not self._owners and not self._coming and _open_files.get(self._file) is self:
                 del _open_files[self._file]
-                self._silent.close_store()
+                self.store.close_store()
 
     def reap(self) -> None:
         """Ends the connections that were forgotten; one that cannot be ended now is kept for the next time."""
@@ -130,11 +126,12 @@ class Services:
         if self._process != os.getpid():
             return
         self.is_over = True
+        self.telemetry.close()  # nobody is told of the end of all
         for owner in list(self._owners):
             with contextlib.suppress(InorderError):
-                self._silent.disconnect(owner)
+                self.store.disconnect(owner)
         if self._file is not None:
-            self._silent.close_store()
+            self.store.close_store()
 
     def serves_this_process(self) -> bool:
         """Whether it was made by this process, and not by the one from which it was forked."""
@@ -147,7 +144,7 @@ _open_files: dict[Path | None, Services] = {}
 
 
 @contextlib.contextmanager
-def services_at(path: Path, open_store: Callable[[], Store]) -> Iterator[Services]:
+def services_at(path: Path, open_store: Callable[[], LocalStore]) -> Iterator[Services]:
     """The services of a file, for the block in which somebody connects: they are closed with the last connection.
 
     Raises: what `open_store` raises.
@@ -167,8 +164,8 @@ def services_at(path: Path, open_store: Callable[[], Store]) -> Iterator[Service
             services._close_unless_used()
 
 
-def services_of(store: Store) -> Services:
-    """The services of a store, which carries them: all connections to it meet in one room and one hub."""
+def services_of(store: LocalStore) -> Services:
+    """The services of a store, which carries them: all connections to it meet in one hub."""
     with _making:
         if not isinstance(store.shared, Services):
             store.shared = Services(store)
@@ -235,7 +232,7 @@ class Session:
 
     def __init__(self, services: Services, program: Program) -> None:
         self.services = services
-        self.store = services.store
+        self.store: Store = services.store
         self.owner = services.connect(program)
         self.block: object | None = None  # the `with unit_of_work()` block that calls stand in
         self._must_back_out = False

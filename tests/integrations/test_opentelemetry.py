@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from inorder.telemetry_verbs import VERBS
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
@@ -19,7 +20,6 @@ from opentelemetry.trace import SpanKind, StatusCode
 
 from inorder import QueueFull, QueueManager
 from inorder.integrations.opentelemetry import OPERATIONS, SCHEMA_URL, instrument
-from inorder.telemetry_verbs import VERBS
 
 
 class Watched:

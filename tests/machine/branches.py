@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from typing import Any
 from unittest import mock
 
+from inorder.stores.shelf import Shelf
 from tests.machine.pairs import Failed, Outcome
 
 from inorder import Message, PutResult, Reason
@@ -23,7 +24,6 @@ from inorder.rules.grouping import GroupState
 from inorder.rules.lifecycle import Event, Lock, State
 from inorder.rules.ordering import Decision, Kind
 from inorder.stores import confirmed, rows
-from inorder.stores.shelf import Shelf
 
 Branch = tuple[str, str]
 

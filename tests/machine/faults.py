@@ -12,6 +12,9 @@ from dataclasses import replace
 from typing import Any
 from unittest import mock
 
+from inorder.stores.memory.queue import MemoryQueue
+from inorder.stores.rows import Row
+
 from inorder.clock import Clock
 from inorder.rules import grouping, ordering
 from inorder.rules.lifecycle import Answer, Event, State, Step
@@ -20,8 +23,6 @@ from inorder.stores import confirmed, putting, reading, rows, shelf
 from inorder.stores.catalog import Catalog
 from inorder.stores.memory import MemoryStore, queue, transaction
 from inorder.stores.memory import store as memory_store
-from inorder.stores.memory.queue import MemoryQueue
-from inorder.stores.rows import Row
 
 NUMBERS_BURNT = 1000
 

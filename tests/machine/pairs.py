@@ -16,8 +16,7 @@ from inorder import InorderError, Message, Registration, UniqueId, Unit
 from inorder.handle import Queue
 from inorder.rules.browse_token import Resumed, decode
 from inorder.rules.ordering import Cursor, Pending
-from inorder.stores.base import Locked
-from inorder.stores.base_operating import Lock, Position
+from inorder.stores.records import Locked, Position
 
 GENERATED_ID = b"AMQ "
 GENERATED_NAMES = ("AMQ.", "DYN.")

@@ -13,8 +13,8 @@ from inorder import Arrival, InorderError, Match, QueueManager, UnitOfWork, conn
 from inorder.callers import Caller
 from inorder.clock import Clock
 from inorder.handle import Queue
-from inorder.stores.base import Store
-from inorder.stores.base_operating import QueueView
+from inorder.stores.protocol import Store
+from inorder.stores.records import QueueView
 from inorder.stores.sqlite import SqliteStore, checking
 from inorder.testing import ManualClock
 from inorder.testing.stores import RestartableStore

@@ -10,10 +10,10 @@ import pytest
 from pyspark.sql.types import StructType, _parse_datatype_string
 
 from inorder import OptionsError
+from inorder.rules.staged_columns import STAGED_COLUMNS
 from inorder.spark.options import SinkOptions
 from inorder.spark.rows import COLUMNS, check_columns, judge
 from inorder.spark.sink import chunks, kept
-from inorder.stores.base_staging import STAGED_COLUMNS
 
 
 def sink(**more: Any) -> SinkOptions:

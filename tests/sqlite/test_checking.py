@@ -9,8 +9,7 @@ import pytest
 
 from inorder import Flags, Match, QueueManager, connect
 from inorder.options import GetOptions, OpenOptions
-from inorder.stores.base import StageRequest
-from inorder.stores.claims import Claimer, ClaimRequest
+from inorder.stores.records import Claimer, ClaimRequest, StageRequest
 from inorder.stores.sqlite import SqliteStore
 from inorder.stores.sqlite.checking import problems
 from inorder.stores.sqlite.statements import checks

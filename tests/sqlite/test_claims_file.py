@@ -16,7 +16,7 @@ from tests.support import bodies
 
 import inorder
 from inorder import CheckpointLost, Fenced, Flags, QueueManager
-from inorder.stores.claims import Slice
+from inorder.stores.records import Slice
 from inorder.stores.sqlite import SqliteStore
 from inorder.stores.sqlite import log as sync_log
 from inorder.stores.sqlite.checking import problems

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import apsw
 import pytest
+from inorder.stores.sqlite.points import VARIABLE
 
 import inorder
 from inorder.errors import OrderPending
 from inorder.stores.sqlite import SqliteStore
-from inorder.stores.sqlite.points import VARIABLE
 
 
 def test_a_second_store_object_of_a_process_is_no_start(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from tests.support import bodies
 
 import inorder
 from inorder.housekeeping import tidy
-from inorder.stores.base import Settled
+from inorder.stores.records import Settled
 from inorder.stores.sqlite import SqliteStore, leftovers
 from inorder.stores.sqlite import log as sync_log
 from inorder.stores.sqlite.checking import problems

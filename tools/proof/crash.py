@@ -27,8 +27,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from inorder.stores.sqlite.points import POINTS as ALL_POINTS
 from inorder.stores.sqlite.points import VARIABLE
+
+from inorder.stores.points import POINTS as ALL_POINTS
 
 from .acts import Finding
 from .checker import OBSERVER, ROUNDS, STORE, check_round, check_store, run_observer, told

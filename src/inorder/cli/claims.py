@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from ..stores.claims import Claims
+from ..stores.records import Claims
 from .output import count, when
 from .pipeline import needs_spark
 from .running import Group, Run, local_name, queue_names, says_yes, takes_store

@@ -11,7 +11,7 @@ from rich.table import Table
 
 from .. import QueueManager
 from ..errors import UnitNotFound, WrongState, nearest_names
-from ..stores.base_operating import Lock, Sight, Unit
+from ..stores.records import LockView, Sight, Unit
 from .listing import Rows, record_of_sight
 from .output import count, span, when
 from .running import Group, Run, completions, queue_names, says_yes, takes_store
@@ -225,7 +225,7 @@ def release(run: Run, queue: str, lock_id: int, yes: bool) -> None:
     )
 
 
-def _record_of_lock(one: Lock) -> dict[str, Any]:
+def _record_of_lock(one: LockView) -> dict[str, Any]:
     return {
         "queue": one.queue,
         "kind": one.kind,

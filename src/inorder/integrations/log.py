@@ -10,7 +10,7 @@ from typing import Final
 
 from ..errors import bad_argument
 from ..manager import QueueManager
-from ..telemetry import Observation, StoreEvent
+from ..stores.telemetry import Observation, StoreEvent
 
 SHOWN: Final = ("queue", "unit", "outcome", "application", "name", "act", "program")  # keys worth their place in a line
 

@@ -19,7 +19,7 @@ from opentelemetry.trace import SpanKind, Status, StatusCode, TracerProvider
 
 from .. import __version__
 from ..manager import QueueManager
-from ..telemetry import Observation, StoreEvent
+from ..stores.telemetry import Observation, StoreEvent
 
 SCHEMA_URL: Final = "https://opentelemetry.io/schemas/1.44.0"
 

@@ -18,8 +18,8 @@ from prometheus_client.registry import Collector
 
 from ..errors import InorderError
 from ..manager import QueueManager
-from ..stores.base_operating import QueueView
-from ..telemetry import PREFIX, StoreEvent
+from ..stores.records import QueueView
+from ..stores.telemetry import PREFIX, StoreEvent
 
 log = logging.getLogger("inorder.integrations")
 

@@ -156,14 +156,9 @@ def _every_case() -> Mapping[tuple[bool, ...], PutRow]:
 _PUT_CASES = _every_case()
 
 
-def number_put(state: GroupState, message: Message, *, logical: bool, new_id: Callable[[], bytes]) -> Numbers:
-    """The group id, sequence number and offset that a put is given (R2.10 to R2.12).
-
-    Raises:
-        ArgumentError: 2250 or 2251, the number would pass 999,999,999 (R1.8, R1.9).
-    """
-    flags = message.flags
-    row = _PUT_CASES[
+def put_row(state: GroupState, flags: int, *, logical: bool) -> PutRow:
+    """The row of the table for a put with these flags, on a handle in this state."""
+    return _PUT_CASES[
         logical,
         bool(flags & ANY_GROUP),
         bool(flags & ANY_SEGMENT),
@@ -171,6 +166,15 @@ def number_put(state: GroupState, message: Message, *, logical: bool, new_id: Ca
         state.group_open,
         state.message_open,
     ]
+
+
+def number_put(state: GroupState, message: Message, *, logical: bool, new_id: Callable[[], bytes]) -> Numbers:
+    """The group id, sequence number and offset that a put is given (R2.10 to R2.12).
+
+    Raises:
+        ArgumentError: 2250 or 2251, the number would pass 999,999,999 (R1.8, R1.9).
+    """
+    row = put_row(state, message.flags, logical=logical)
     sequence_number = _sequence_number(row, state, message)
     offset = _offset(row, state, message)
     return Numbers(_group_id(row, state, message, new_id), sequence_number, offset)

@@ -99,7 +99,7 @@ class Step(NamedTuple):
     to: State | None = None
 
 
-class Lock(enum.IntEnum):
+class Presented(enum.IntEnum):
     """Which lock the caller presents."""
 
     NONE = 0
@@ -194,7 +194,7 @@ TABLE: Mapping[tuple[Event, State], Cell] = {
 }
 
 
-def step(state: State, event: Event, lock: Lock = Lock.NONE) -> Step:
+def step(state: State, event: Event, lock: Presented = Presented.NONE) -> Step:
     """What `event` does to a message in `state`, for a caller that presents this lock (lifecycle A.3)."""
     return TABLE[event, state][lock]
 

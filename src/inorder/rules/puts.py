@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 from ..attributes import ManagerAttributes, QueueAttributes
 from ..errors import ArgumentError, CallerError, MessageTooBig, PutInhibited, Reason, UnitNotAvailable
@@ -98,6 +98,20 @@ def make_id(manager_name: str, number: int) -> bytes:
     return _id_prefix(manager_name) + number.to_bytes(8, "big")
 
 
+class Defaults(NamedTuple):
+    """What a message has that does not say it, beside its context; `expiry` None: what the message says, unlimited."""
+
+    priority: int
+    persistent: bool
+    expiry: float | None
+    coded_character_set_id: int
+
+
+def defaults(queue: QueueAttributes, manager: ManagerAttributes) -> Defaults:
+    """The defaults of messages that come to a queue: put, or staged (1.2, R1.5)."""
+    return Defaults(queue.default_priority, queue.default_persistence, queue.expiry, manager.coded_character_set_id)
+
+
 def plan_put(message: Message, options: PutOptions, state: GroupState, at: PutCircumstances) -> Planned:
     """What becomes of one put (mq-semantics 2).
 
@@ -129,19 +143,22 @@ class PutPlan:
     Raises: PutInhibited 2051.
     """
 
-    __slots__ = ("_at", "_context", "_context_fields", "_limit", "_options")
+    __slots__ = ("_at", "_context", "_context_fields", "_defaults", "_limit", "_options")
 
     def __init__(self, options: PutOptions, at: PutCircumstances) -> None:
         if not at.queue.put_allowed:
             raise PutInhibited(f"puts to {at.queue.name} are inhibited", queue=at.queue.name)
         self._options, self._at = options, at
         self._limit = min(at.queue.max_length, at.manager.max_length)
-        self._context_fields, self._context = _context(options.context, at)
+        self._defaults = defaults(at.queue, at.manager)
+        self._context_fields, self._context = _context(options.context, at.program, at.now)
 
     def put(self, message: Message, state: GroupState) -> Planned:
         """What becomes of the next message; as `plan_put`."""
         given, at, logical = message.row, self._at, self._options.logical
-        persistent = _persistent(given[PERSISTENT], at.queue)
+        persistent = self._defaults.persistent if given[PERSISTENT] is None else given[PERSISTENT]
+        if persistent and at.queue.definition_type == "temporary_dynamic":
+            refuse_persistent(at.queue)
         # In no group and no segment, and nothing is open: no numbers (P8), no contradiction, nothing is left open.
         is_single = not (given[FLAGS] or state.flags or logical)
         warning, numbers = (None, UNGROUPED) if is_single else self._numbered(message, state, persistent)
@@ -177,11 +194,12 @@ class PutPlan:
         row[NUMBERS] = numbers
         row[FLAGS] = stored_flags(row[FLAGS])
         row[PERSISTENT] = persistent
+        usual = self._defaults
         if row[PRIORITY] is None:
-            row[PRIORITY] = at.queue.default_priority
+            row[PRIORITY] = usual.priority
         if row[EXPIRY] is None:
-            row[EXPIRY] = at.queue.expiry
-        row[CCSID] = row[CCSID] or at.manager.coded_character_set_id
+            row[EXPIRY] = usual.expiry
+        row[CCSID] = row[CCSID] or usual.coded_character_set_id
         row[LENGTH] = len(row[BODY])  # of a message that was got truncated, what is there
         row[self._context_fields] = self._context
         token, uid = number.to_bytes(16, "big"), options.uid or _tuple(UniqueId, (name, number))
@@ -209,17 +227,14 @@ NO_CONTEXT = slice(0, 0)
 OF_THE_QUEUE = _span("backout_count", "warning")  # what a get added to a message is not part of a put of it
 
 
-def _persistent(asked: bool | None, queue: QueueAttributes) -> bool:
-    """The queue's default where the message says nothing; a temporary queue keeps nothing for ever (R1.5)."""
-    persistent = queue.default_persistence if asked is None else asked
-    if persistent and queue.definition_type == "temporary_dynamic":
-        raise ArgumentError(
-            f"{queue.name} is a temporary dynamic queue: it takes no persistent message",
-            reason=Reason.PERSISTENT_NOT_ALLOWED,
-            argument="persistent",
-            value=True,
-        )
-    return persistent
+def refuse_persistent(queue: QueueAttributes) -> NoReturn:
+    """A temporary queue keeps nothing for ever (R1.5). Raises: ArgumentError 2048."""
+    raise ArgumentError(
+        f"{queue.name} is a temporary dynamic queue: it takes no persistent message",
+        reason=Reason.PERSISTENT_NOT_ALLOWED,
+        argument="persistent",
+        value=True,
+    )
 
 
 def _check_segment(message: Message) -> None:
@@ -237,16 +252,28 @@ def _priority_warning(priority: int) -> Reason | None:
     return Reason.PRIORITY_EXCEEDS_MAXIMUM if priority > PRIORITY_MAX else None
 
 
-def _context(context: Context, at: PutCircumstances) -> tuple[slice, Row]:
+def _context(context: Context, program: Program, now: float) -> tuple[slice, Row]:
     """Who put it, and when: the fields that are not the message's own, and their values (1.1, R2.2)."""
     if context == "default":
-        identity = (at.program.user, NO_ACCOUNTING, "")
-        return IDENTITY_AND_ORIGIN, (*identity, APPLICATION_TYPE_UNIX, at.program.name, at.now, "")
+        return IDENTITY_AND_ORIGIN, tuple(default_context(program, now).values())
     if context == "none":
-        return IDENTITY_AND_ORIGIN, ("", NO_ACCOUNTING, "", APPLICATION_TYPE_NONE, "", at.now, "")
+        return IDENTITY_AND_ORIGIN, ("", NO_ACCOUNTING, "", APPLICATION_TYPE_NONE, "", now, "")
     if context == "set_identity":
-        return ORIGIN, (APPLICATION_TYPE_UNIX, at.program.name, at.now, "")
+        return ORIGIN, (APPLICATION_TYPE_UNIX, program.name, now, "")
     return NO_CONTEXT, ()
+
+
+def default_context(program: Program, now: float) -> dict[str, Any]:
+    """The context of a put that says nothing of it, in the order of the descriptor."""
+    return {
+        "user_identifier": program.user,
+        "accounting_token": NO_ACCOUNTING,
+        "application_identity_data": "",
+        "put_application_type": APPLICATION_TYPE_UNIX,
+        "put_application_name": program.name,
+        "put_at": now,
+        "application_origin_data": "",
+    }
 
 
 def _pieces(whole: Message, at: PutCircumstances, limit: int, *, given_id: bool) -> Sequence[Message]:

@@ -1,18 +1,13 @@
-"""Definitions and open handles: who may open, alter and delete what. For every store.
-
-A store says what is defined, what is open (by any process) and what lies on a queue; the rules of mq-semantics 4.1
-to 4.4 are here.
-"""
+"""Definitions and open handles: who may open, alter and delete what (mq-semantics 4.1 to 4.4)."""
 
 from __future__ import annotations
 
 import re
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from ..attributes import QueueAttributes
+from ..attributes import ManagerAttributes, QueueAttributes
 from ..errors import (
     ArgumentError,
     ObjectExists,
@@ -27,23 +22,12 @@ from ..errors import (
 )
 from ..options import OpenOptions
 from ..rules.ordering import read_order
+from .definitions import as_text
+from .tables import DefinitionRow, HandleRow, ManagerRow
+from .verb import LocalQueue, Verb
 
 DYNAMIC_NAME = re.compile(r"[A-Za-z0-9./_%]{0,33}\*|[A-Za-z0-9./_%]{1,48}")
 DEFAULT_PREFIX = "AMQ."
-
-
-class Open(NamedTuple):
-    """An open handle, of any process, as far as others are concerned.
-
-    Args:
-        name: the queue as opened: itself, or an alias of it.
-    """
-
-    handle: int
-    name: str
-    input: bool
-    output: bool
-    exclusive: bool
 
 
 class Contents(NamedTuple):
@@ -69,49 +53,79 @@ class ToOpen(NamedTuple):
     made_temporary: bool
 
 
-class Catalog(ABC):
-    """Everything that is defined and open; not the messages."""
+class Catalog:
+    """Everything that is defined and open, as one verb sees it; not the messages."""
 
-    # --- what a store says
+    def __init__(self, verb: Verb) -> None:
+        self._verb, self._backend = verb, verb.backend
+        self._known = verb.store.definitions.current(verb.backend)
 
-    @abstractmethod
+    @property
+    def manager(self) -> ManagerAttributes:
+        return self._known.manager
+
+    def number(self, name: str) -> int:
+        """The number of a definition that is there."""
+        return self._known.number(name)
+
     def find(self, name: str) -> QueueAttributes | None:
         """A definition."""
+        return self._known.by_name.get(name)
 
-    @abstractmethod
-    def names(self) -> Sequence[str]:
-        """All names that are defined, sorted."""
+    def opens(self, queue: str) -> Sequence[HandleRow]:
+        """The handles of a local queue, by whatever name they were opened, of any process."""
+        return self._backend.select(HandleRow, queue=self.number(queue))
 
-    @abstractmethod
-    def opens(self, queue: str) -> Sequence[Open]:
-        """The handles of a local queue, by whatever name they were opened."""
-
-    @abstractmethod
-    def opens_as(self, name: str) -> int:
-        """How many handles were opened by this name."""
-
-    @abstractmethod
     def contents(self, queue: str) -> Contents:
         """What lies on a local queue."""
+        return contents(self._verb, self._verb.queue(self.number(queue), queue))
 
-    @abstractmethod
     def add(self, attributes: QueueAttributes) -> None:
         """Writes a new definition, which has been checked."""
+        number, now = next(self._verb.numbers), self._verb.now
+        text = as_text(attributes)
+        self._backend.save(DefinitionRow(number, attributes.name, attributes.type, text, now, now))
+        self._changed()
 
-    @abstractmethod
-    def fresh_number(self) -> int:
-        """A number that never returns."""
+    def change(self, attributes: QueueAttributes) -> None:
+        """Writes a definition that was altered."""
+        row = self._known.rows[attributes.name]
+        self._backend.save(row._replace(attributes=as_text(attributes), altered_at=self._verb.now))
+        self._changed()
+
+    def change_manager(self, attributes: ManagerAttributes) -> None:
+        """Writes the queue manager's own attributes."""
+        (row,) = self._backend.select(ManagerRow)
+        self._backend.save(row._replace(attributes=as_text(attributes)))
+        self._changed()
+
+    def remove(self, name: str) -> None:
+        """A definition goes."""
+        self._backend.remove_records(DefinitionRow, id=self.number(name))
+        self._changed()
+
+    def _changed(self) -> None:
+        """What processes keep of definitions is old from now on."""
+        (row,) = self._backend.select(ManagerRow)
+        self._backend.save(row._replace(revision=row.revision + 1))
+        self._verb.durable = True
+        self._known.current(self._backend)
+
+    def local(self, name: str) -> LocalQueue:
+        """The local queue that has the name, or for which it stands, as it lies there. Raises: as `resolve`."""
+        found = self.resolve(name).name
+        return self._verb.queue(self.number(found), found, name)
 
     # --- definitions
 
     def definitions(self) -> list[QueueAttributes]:
-        return [self.definition(name) for name in self.names()]
+        return [attributes for _, attributes in sorted(self._known.by_name.items())]
 
     def definition(self, name: str) -> QueueAttributes:
         found = self.find(name) if isinstance(name, str) else None
         if found is not None:
             return found
-        near = nearest_names(str(name), list(self.names()))
+        near = nearest_names(str(name), sorted(self._known.by_name))
         hint = f"; did you mean {' or '.join(near)}?" if near else ""
         raise UnknownQueue(f"there is no queue {name!r}{hint}", queue=name, nearest=near)
 
@@ -154,7 +168,7 @@ class Catalog(ABC):
 
     def _check_closed(self, definition: QueueAttributes) -> None:
         name = definition.name
-        open_handles = self.opens_as(name)
+        open_handles = len(self._backend.select(HandleRow, name=name))
         if open_handles:
             raise ObjectInUse(
                 f"{name} is open, by {open_handles} handle(s); calls by name hold one until close_queue({name!r})",
@@ -249,7 +263,7 @@ class Catalog(ABC):
             return False
         asked = queue.default_input if options.input == "as_queue" else options.input
         exclusive = asked == "exclusive" or not queue.shareable
-        others = [other for other in self.opens(queue.name) if other.handle != own and other.input]
+        others = [other for other in self.opens(queue.name) if other.id != own and other.input]
         if others and (exclusive or any(other.exclusive for other in others)):
             how = "exclusively" if others[0].exclusive else "for input"
             raise ObjectInUse(f"{queue.name} is open {how} elsewhere", queue=queue.name)
@@ -266,7 +280,7 @@ class Catalog(ABC):
             )
         name = pattern
         if pattern.endswith("*"):
-            name = f"{pattern[:-1] or DEFAULT_PREFIX}{self.fresh_number():015X}"
+            name = f"{pattern[:-1] or DEFAULT_PREFIX}{next(self._verb.numbers):015X}"
         temporary = model.definition_type == "temporary_dynamic"
         attributes = replace(
             model,
@@ -276,6 +290,12 @@ class Catalog(ABC):
         )
         self.create(attributes)
         return attributes
+
+
+def contents(verb: Verb, queue: LocalQueue) -> Contents:
+    """What lies on a queue."""
+    counts = next(one for one in verb.backend.overview(verb.now, queue.id))
+    return Contents(queue.depth + counts.gets > 0, counts.puts + counts.gets > 0, counts.puts > 0)
 
 
 def _wrong_base(alias: QueueAttributes) -> WrongQueueType:

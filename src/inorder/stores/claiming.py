@@ -1,12 +1,11 @@
-"""What the verbs about claims mean: `rules.claims` applied to a store's record, and claims taken message by message."""
+"""What the verbs about claims mean: `rules.claims` applied to the records of an application, and claims that are taken."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+import json
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import Generic, NamedTuple
+from typing import NamedTuple
 
 from ..attributes import ManagerAttributes, QueueAttributes
 from ..errors import Fenced, NotFound, OptionsError, bad_argument
@@ -17,17 +16,19 @@ from ..rules.claims import Next, Record
 from ..rules.grouping import NOTHING_OPEN, GroupState, state_after
 from ..rules.ordering import UNSET
 from ..rules.puts import Program
-from .base import GetRequest, Outcome
-from .claims import BulkRow, Claim, Claimer, ClaimRequest, Claims, ClaimStart, Slice
+from . import entering
+from .queued import QueuedMessage, Reader, available
 from .reading import Reading
-from .rows import Reader, Row, available
-from .shelf import Handle, Q, Transaction, U
+from .records import BulkRow, Claim, Claimer, ClaimRequest, Claims, ClaimStart, GetRequest, Outcome, Slice
+from .settling import settle
+from .tables import AccountRow, ClaimRow, UnitRow
+from .verb import LocalQueue, OpenHandle, Verb
 
 APPLICATION_LENGTH_MAX = 256
 
 
 @dataclass(slots=True)
-class OpenClaim(Generic[U]):
+class OpenClaim:
     """The claim that an application has open.
 
     Attributes:
@@ -35,7 +36,7 @@ class OpenClaim(Generic[U]):
     """
 
     number: int
-    unit: U
+    unit: UnitRow
     messages: int
     size: int
     state: GroupState
@@ -43,8 +44,8 @@ class OpenClaim(Generic[U]):
 
 
 @dataclass(slots=True)
-class Account(Generic[U]):
-    """What a store keeps of one application's claims on one queue."""
+class Account:
+    """What is kept of one application's claims on one queue."""
 
     application: str
     program: Program
@@ -52,7 +53,7 @@ class Account(Generic[U]):
     settled: int = 0
     delivered: int = 0
     state: GroupState = NOTHING_OPEN
-    open: OpenClaim[U] | None = None
+    open: OpenClaim | None = None
 
     @property
     def record(self) -> Record:
@@ -67,45 +68,55 @@ class Taken(NamedTuple):
     state: GroupState
 
 
-class Book(ABC, Generic[Q, U]):
-    """What the verbs need of a store, in one transaction on one queue."""
-
-    queue: Q
-
-    @abstractmethod
-    def account(self, application: str) -> Account[U] | None:
-        """What is kept of an application."""
-
-    @abstractmethod
-    def keep(self, account: Account[U]) -> None:
-        """Writes it down, with its open claim."""
-
-    @abstractmethod
-    def begin(self, account: Account[U], number: int) -> U:
-        """The unit of a new claim."""
-
-    @abstractmethod
-    def end(self, claim: OpenClaim[U], outcome: Outcome) -> None:
-        """Confirms or backs out all that a claim holds, and forgets it."""
-
-    @abstractmethod
-    def take(self, claiming: Claiming[Q, U]) -> Taken:
-        """Takes messages: as `claiming.run` does, or in fewer statements with the same result."""
-
-    @abstractmethod
-    def place(self, row: Row, position: int) -> None:
-        """A row that the claim has just taken has this position in it."""
-
-    @abstractmethod
-    def spans(self, unit: U) -> Sequence[tuple[int, int]]:
-        """The first and last position of each group in a claim."""
-
-    @abstractmethod
-    def page(self, unit: U, first: int, last: int) -> list[BulkRow]:
-        """The rows at these positions, or as many of the first of them as make a page."""
+# --- the records
 
 
-class Claiming(Reading[Q, U]):
+def account_of(verb: Verb, queue: LocalQueue, application: str) -> Account | None:
+    """What is kept of an application."""
+    found = verb.backend.select(AccountRow, queue=queue.id, application=application)
+    return _account(verb, found[0]) if found else None
+
+
+def _account(verb: Verb, row: AccountRow) -> Account:
+    by = Program(row.user, row.program)
+    account = Account(row.application, by, row.epoch, row.settled, row.delivered, _state_of(row.state))
+    for one in verb.backend.select(ClaimRow, queue=row.queue, application=row.application):
+        unit, state = verb.unit(one.unit), _state_of(one.state)
+        account.open = OpenClaim(one.number, unit, one.messages, one.size, state, bool(one.planned))
+    return account
+
+
+def keep(verb: Verb, queue: LocalQueue, account: Account) -> None:
+    """Writes it down, with its open claim."""
+    verb.durable = True
+    by, key, open_claim = account.program, (queue.id, account.application), account.open
+    counts = account.epoch, account.settled, account.delivered
+    verb.backend.save(AccountRow(*key, by.user, by.name, *counts, _state_text(account.state)))
+    if open_claim is not None:
+        one = open_claim
+        counted = one.number, one.messages, one.size
+        verb.backend.save(ClaimRow(one.unit.id, *key, *counted, _state_text(one.state), one.planned))
+
+
+def _end(verb: Verb, claim: OpenClaim, outcome: Outcome) -> None:
+    """Confirms or backs out all that a claim holds, and forgets it."""
+    settle(verb, claim.unit, outcome)
+    verb.backend.remove_records(ClaimRow, unit=claim.unit.id)
+
+
+def _state_text(state: GroupState) -> str:
+    return json.dumps([state.group_id.hex(), *state[1:]])
+
+
+def _state_of(text: str) -> GroupState:
+    group_id, *rest = json.loads(text)
+    return GroupState(bytes.fromhex(group_id), *rest)
+
+
+# --- taking
+
+
+class Claiming(Reading):
     """A claim that is taken message by message, as gets would.
 
     Its unit begins with its first message: a call that finds nothing writes nothing.
@@ -113,38 +124,34 @@ class Claiming(Reading[Q, U]):
 
     def __init__(
         self,
-        verb: Transaction[Q, U],
-        handle: Handle[U],
-        book: Book[Q, U],
+        verb: Verb,
+        handle: OpenHandle,
+        queue: LocalQueue,
         request: ClaimRequest,
         queue_attributes: QueueAttributes,
         manager: ManagerAttributes,
-        *,
-        state: GroupState,
-        begin: Callable[[], U],
+        account: Account,
     ) -> None:
-        self.wants, self.book, self.start_state, self._begin = request, book, state, begin
-        self._unit_begun: U | None = None
-        as_get = GetRequest(handle.id, request.options, state, UNSET, syncpoint=False)
-        super().__init__(verb, handle, book.queue, as_get, queue_attributes, manager)
+        self.wants, self.account = request, account
+        self._unit_begun: UnitRow | None = None
+        as_get = GetRequest(handle.id, request.options, account.state, UNSET, syncpoint=False)
+        super().__init__(verb, handle, queue, as_get, queue_attributes, manager)
 
     @property
-    def unit(self) -> U:
+    def unit(self) -> UnitRow:
         if self._unit_begun is None:
-            self._unit_begun = self._begin()
+            name = f"{self.account.application}#{self.account.settled + 1}"
+            self._unit_begun = self.verb.begin_unit(self.account.program, "claim", name, self.queue.id)
         return self._unit_begun
 
     def _reader(self) -> Reader:
-        wants = self.wants
-        return (
-            super()
-            ._reader()
-            ._replace(unit=self._unit_begun, horizon=wants.horizon, application=wants.claimer.application)
-        )
+        unit = None if self._unit_begun is None else self._unit_begun.id
+        application = self.wants.claimer.application
+        return super()._reader()._replace(unit=unit, horizon=self.wants.horizon, application=application)
 
     def run_claim(self) -> Taken:
         """Takes what the request asks for."""
-        options, state = self.request.options, self.start_state
+        options, state = self.request.options, self.account.state
         messages = size = 0
         while True:
             self.reader = self._reader()
@@ -159,20 +166,19 @@ class Claiming(Reading[Q, U]):
                 if messages and over:
                     break
             for row in found.rows:
-                self._take(row, self.unit)
                 messages, size = messages + 1, size + row.message.length
-                self.book.place(row, messages)
+                self._take(row, self.unit, claimed=messages)
             if options.logical:
                 state = state_after(found.rows[-1].message, in_unit=True, logical=True)
                 self._note_group(found.rows[0], state, self.unit, logical=True)
         return Taken(messages, size, state)
 
-    def _whole(self, rows: Sequence[Row]) -> Sequence[Row]:
+    def _whole(self, rows: Sequence[QueuedMessage]) -> Sequence[QueuedMessage]:
         """All that belongs to the group, or to the segmented message, that begins here."""
         group_id = rows[0].message.group_id
         if group_id == NO_ID:
             return rows
-        return [row for row in self.queue.group(group_id) if available(row, self.reader)]
+        return [row for row in self.queue.members(group_id) if available(row, self.reader)]
 
 
 def check_application(application: object) -> str:
@@ -204,21 +210,24 @@ def check_limits(most: int, most_bytes: int) -> None:
             raise bad_argument(name, value, "an integer from 1 on")
 
 
-def begin_claims(book: Book[Q, U], program: Program, application: str, horizon: int) -> ClaimStart:
-    """An application starts: `ClaimVerbs.begin_claims`."""
-    account = book.account(check_application(application)) or Account(application, program)
+# --- the verbs
+
+
+def begin_claims(verb: Verb, queue: LocalQueue, program: Program, application: str) -> ClaimStart:
+    """An application starts: `Store.begin_claims`."""
+    account = account_of(verb, queue, check_application(application)) or Account(application, program)
     account.epoch += 1
     account.program = program
-    book.keep(account)
-    return ClaimStart(account.epoch, account.settled, horizon)
+    keep(verb, queue, account)
+    return ClaimStart(account.epoch, account.settled, queue.counter)
 
 
-def live_account(book: Book[Q, U], claimer: Claimer) -> Account[U]:
+def live_account(verb: Verb, queue: LocalQueue, claimer: Claimer) -> Account:
     """The account of a claimer that is not fenced."""
-    account = book.account(claimer.application)
+    account = account_of(verb, queue, claimer.application)
     if account is None:
         raise Fenced(
-            f"application {claimer.application!r} has not begun to claim on {book.queue.attributes.name}: an epoch of "
+            f"application {claimer.application!r} has not begun to claim on {queue.attributes.name}: an epoch of "
             "an earlier queue of this name, or of another application, does not count. Begin first",
             application=claimer.application,
             epoch=claimer.epoch,
@@ -227,125 +236,134 @@ def live_account(book: Book[Q, U], claimer: Claimer) -> Account[U]:
     return account
 
 
-def claim(
-    verb: Transaction[Q, U],
-    handle: Handle[U],
-    book: Book[Q, U],
-    request: ClaimRequest,
-    queue_attributes: QueueAttributes,
-    manager: ManagerAttributes,
-) -> Claim | None:
-    """The next claim: `ClaimVerbs.claim`."""
+def to_take(verb: Verb, queue: LocalQueue, request: ClaimRequest) -> tuple[Account, Claim | None]:
+    """Whose claim is to be taken, or the open one, which is given again; what is done is confirmed."""
     check_options(request.options)
     check_limits(request.most, request.most_bytes)
-    account = live_account(book, request.claimer)
+    account = live_account(verb, queue, request.claimer)
     answer = rules.next_claim(account.record, request.start, account.application)
     if answer is Next.GIVE:
-        return shown(account)
+        return account, shown(account)
     if answer is Next.CONFIRM_AND_TAKE:
-        confirm(book, account)
-    begin = partial(book.begin, account, account.settled + 1)
-    claiming = Claiming(verb, handle, book, request, queue_attributes, manager, state=account.state, begin=begin)
-    taken = book.take(claiming)
+        confirm(verb, queue, account)
+    return account, None
+
+
+def taken(claiming: Claiming, taken: Taken) -> Claim | None:
+    """What was taken is the open claim of the application from now on; None: nothing was."""
+    account = claiming.account
     if not taken.messages:
         return None
     account.open = OpenClaim(account.settled + 1, claiming.unit, taken.messages, taken.size, taken.state)
-    book.keep(account)
+    keep(claiming.verb, claiming.queue, account)
     return shown(account)
 
 
-def confirm(book: Book[Q, U], account: Account[U]) -> int:
+def confirm(verb: Verb, queue: LocalQueue, account: Account) -> int:
     """The open claim is confirmed; how many messages go."""
     done = account.open
     assert done is not None
     account.settled, account.delivered, account.state = done.number, account.delivered + done.messages, done.state
     account.open = None
-    book.end(done, "commit")
-    book.keep(account)
+    _end(verb, done, "commit")
+    keep(verb, queue, account)
     return done.messages
 
 
-def plan_claims(book: Book[Q, U], claimer: Claimer, after: int, upto: int, most: int) -> Sequence[Slice]:
-    """The slices of the open claim: `ClaimVerbs.plan_claims`."""
-    account = live_account(book, claimer)
+def plan_claims(
+    verb: Verb, queue: LocalQueue, claimer: Claimer, after: int, upto: int, most: int
+) -> Sequence[Slice]:
+    """The slices of the open claim: `Store.plan_claims`."""
+    account = live_account(verb, queue, claimer)
     if not rules.plan(account.record, after, upto, account.application):
         return []
     assert account.open is not None
     if not account.open.planned:
         account.open.planned = True
-        book.keep(account)
-    spans = book.spans(account.open.unit) if most > 1 else ()
+        keep(verb, queue, account)
+    spans = verb.backend.spans(account.open.unit.id) if most > 1 else ()
     cut = rules.slices(account.open.messages, spans, most)
     return [Slice(upto, first, last, account.delivered) for first, last in cut]
 
 
-def read_page(book: Book[Q, U], claimer: Claimer, part: Slice, first: int) -> list[BulkRow]:
+def read_page(verb: Verb, queue: LocalQueue, claimer: Claimer, part: Slice, first: int) -> list[BulkRow]:
     """The rows of a slice from position `first` on, as many as make a page."""
-    account = live_account(book, claimer)
+    account = live_account(verb, queue, claimer)
     rules.plan(account.record, part.claim - 1, part.claim, account.application)
     assert account.open is not None
     if not 1 <= part.first <= part.last <= account.open.messages:
         allowed = f"positions from 1 to {account.open.messages}"
         raise bad_argument("part", part, allowed)
-    return book.page(account.open.unit, first, part.last)
+    return verb.backend.claim_page(account.open.unit, first, part.last)
 
 
-def settle_claims(book: Book[Q, U], claimer: Claimer, upto: int) -> int:
-    """Confirms: `ClaimVerbs.settle_claims`."""
-    account = live_account(book, claimer)
-    return confirm(book, account) if rules.settle(account.record, upto, account.application) else 0
+def settle_claims(verb: Verb, queue: LocalQueue, claimer: Claimer, upto: int) -> int:
+    """Confirms: `Store.settle_claims`."""
+    account = live_account(verb, queue, claimer)
+    return confirm(verb, queue, account) if rules.settle(account.record, upto, account.application) else 0
 
 
-def known_account(book: Book[Q, U], application: str) -> Account[U]:
+def known_account(verb: Verb, queue: LocalQueue, application: str) -> Account:
     """For an operator. Raises: NotFound."""
-    account = book.account(check_application(application))
+    account = account_of(verb, queue, check_application(application))
     if account is None:
         raise NotFound(
-            f"application {application!r} never claimed anything on {book.queue.attributes.name}; "
+            f"application {application!r} never claimed anything on {queue.attributes.name}; "
             "a list of the claims has all that did",
             application=application,
         )
     return account
 
 
-def finish_claims(book: Book[Q, U], application: str, upto: int) -> int:
-    """Confirms for an operator: `ClaimVerbs.finish_claims`."""
-    account = known_account(book, application)
+def finish_claims(verb: Verb, queue: LocalQueue, application: str, upto: int) -> int:
+    """Confirms for an operator: `Store.finish_claims`."""
+    account = known_account(verb, queue, application)
     done = rules.settle(account.record, upto, application)
     account.epoch += 1
     if done:
-        return confirm(book, account)
-    book.keep(account)
+        return confirm(verb, queue, account)
+    keep(verb, queue, account)
     return 0
 
 
-def release_claims(book: Book[Q, U], application: str) -> int:
-    """Undoes for an operator: `ClaimVerbs.release_claims`."""
-    account = known_account(book, application)
+def release_claims(verb: Verb, queue: LocalQueue, application: str) -> int:
+    """Undoes for an operator: `Store.release_claims`."""
+    account = known_account(verb, queue, application)
     account.epoch += 1
     released = 0
     if account.open is not None:
         gone, account.open = account.open, None
         account.settled, released = gone.number, gone.messages
-        book.end(gone, "back_out")
-    book.keep(account)
+        _end(verb, gone, "back_out")
+    keep(verb, queue, account)
     return released
 
 
-def leave_claimed_group(verb: Transaction[Q, U], book: Book[Q, U], application: str) -> bool:
-    """Ends an application's being inside a group: `ClaimVerbs.leave_claimed_group`."""
-    account = known_account(book, application)
+def leave_claimed_group(verb: Verb, queue: LocalQueue, application: str) -> bool:
+    """Ends an application's being inside a group: `Store.leave_claimed_group`."""
+    account = known_account(verb, queue, application)
     states = [account.state] if account.open is None else [account.state, account.open.state]
     account.epoch += 1
     account.state = NOTHING_OPEN
     if account.open is not None:
         account.open.state = NOTHING_OPEN
-    verb.leave_all(book.queue, application)
-    book.keep(account)
+    entering.leave_all(verb, queue, application)
+    keep(verb, queue, account)
     return any(state.group_open or state.message_open for state in states)
 
 
-def shown(account: Account[U]) -> Claim | None:
+def claims(verb: Verb) -> list[Claims]:
+    """All applications' claims, by queue and application."""
+    found = []
+    for row in verb.backend.select(AccountRow):
+        account = _account(verb, row)
+        counts = account.epoch, account.settled, account.delivered
+        name = verb.queue(row.queue).attributes.name
+        found.append(Claims(name, account.application, account.program, *counts, shown(account)))
+    return sorted(found, key=lambda one: (one.queue, one.application))
+
+
+def shown(account: Account) -> Claim | None:
     """The open claim, for callers."""
     one = account.open
     if one is None:
@@ -353,20 +371,7 @@ def shown(account: Account[U]) -> Claim | None:
     return Claim(one.number, one.messages, one.size, account.delivered, one.planned, one.unit.started_at)
 
 
-def seen(queue: str, account: Account[U]) -> Claims:
-    """An account, for an operator."""
-    return Claims(
-        queue,
-        account.application,
-        account.program,
-        account.epoch,
-        account.settled,
-        account.delivered,
-        shown(account),
-    )
-
-
-def page_end(lengths: Iterator[int], rows_max: int, bytes_max: int) -> int:
+def page_end(lengths: Iterable[int], rows_max: int, bytes_max: int) -> int:
     """How many rows of these lengths make a page: at least one."""
     count = size = 0
     for length in lengths:

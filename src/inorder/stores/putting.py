@@ -1,31 +1,31 @@
-"""One put request in one transaction: plan, check the room, let the messages arrive. For every store."""
+"""One put request in one verb: plan, check the room, let the messages arrive."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Generic
 
 from ..attributes import ManagerAttributes, QueueAttributes
 from ..errors import DuplicateMessage, OptionsError, QueueFull, WrongState
 from ..rules.lifecycle import Answer, Event, step
 from ..rules.puts import Planned, PutCircumstances, PutResult, plan_puts
-from .base import PutOutcome, PutRequest
-from .rows import Row
-from .shelf import Handle, Q, Transaction, U
+from .queued import QueuedMessage
+from .records import PutOutcome, PutRequest
+from .settling import arrive, happen
+from .tables import UnitRow
+from .verb import LocalQueue, OpenHandle, Verb
 
 
 @dataclass(slots=True)
-class Putting(Generic[Q, U]):
+class Putting:
     """A put request, and where it meets the queue."""
 
-    verb: Transaction[Q, U]
-    handle: Handle[U]
-    queue: Q
+    verb: Verb
+    handle: OpenHandle
+    queue: LocalQueue
     request: PutRequest
     queue_attributes: QueueAttributes
     manager: ManagerAttributes
-    numbers: Iterator[int]
 
     def run(self) -> PutOutcome:
         plans = self._plan()
@@ -37,8 +37,8 @@ class Putting(Generic[Q, U]):
         self._check_room(plans, freed=earlier is not None)
         unit = self._unit(len(plans))
         if earlier is not None:
-            self.verb.step(self.queue, earlier, Event.BACK_OUT)
-        self.verb.arrive(self.queue, [message for plan in plans for message in plan.arriving], unit)
+            happen(self.verb, self.queue, earlier, Event.BACK_OUT)
+        arrive(self.verb, self.queue, [message for plan in plans for message in plan.arriving], unit)
         return outcome
 
     def _plan(self) -> Sequence[Planned]:
@@ -49,17 +49,17 @@ class Putting(Generic[Q, U]):
             in_unit=self.request.in_unit,
             unit_open=self.handle.connection.unit is not None,
             now=self.verb.now,
-            new_number=self.numbers.__next__,
+            new_number=self.verb.numbers.__next__,
         )
         return plan_puts(self.request.messages, self.request.options, self.request.state, circumstances)
 
     # --- repeated puts (A-3, A-22)
 
-    def _earlier_copy(self) -> Row | None:
+    def _earlier_copy(self) -> QueuedMessage | None:
         uid = self.request.options.uid
         return None if uid is None else self.queue.by_uid(uid)
 
-    def _replaces(self, earlier: Row, plans: Sequence[Planned]) -> bool:
+    def _replaces(self, earlier: QueuedMessage, plans: Sequence[Planned]) -> bool:
         """Whether this put takes the place of a hidden copy; a copy that has been seen stands.
 
         Raises: DuplicateMessage, it is not said to be a repeat; WrongState, a unit of work holds the copy.
@@ -75,7 +75,7 @@ class Putting(Generic[Q, U]):
             self.verb.refuse(self.queue, plans[0].arriving[0])
             name = self.queue.attributes.name
             raise DuplicateMessage(f"{options.uid} is on {name} already; a repeat says resend", uid=options.uid)
-        if to is not None and earlier.unit is not None and earlier.unit.kind != "confirm":
+        if to is not None and earlier.unit is not None and self.verb.unit(earlier.unit).kind != "confirm":
             raise WrongState(f"{options.uid} was put in a unit of work", uid=options.uid)
         return to is not None
 
@@ -100,15 +100,17 @@ class Putting(Generic[Q, U]):
                 )
             depth += len(plan.arriving)
 
-    def _unit(self, calls: int) -> U | None:
+    def _unit(self, calls: int) -> UnitRow | None:
         if self.request.in_unit and calls:
             return self.verb.enlist(self.handle.connection, calls, self.manager.max_uncommitted)
         if self.request.options.confirm_id:
-            return self.verb.confirm_unit(self.handle, self.queue, self.request.options.confirm_id)
+            return self.verb.confirm_unit(
+                self.handle.connection.program, self.queue, self.request.options.confirm_id
+            )
         return None
 
 
-def _as_stored(row: Row, result: PutResult) -> PutResult:
+def _as_stored(row: QueuedMessage, result: PutResult) -> PutResult:
     """What a repeated put is told that changes nothing: the ids and numbers of the copy that stands."""
     message = row.message
     return result._replace(

@@ -1,10 +1,10 @@
-"""One get or browse request in one transaction: find, judge, do; as often as it asks. For every store."""
+"""One get or browse request in one verb: find, judge, do; as often as it asks."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Generic, NamedTuple
+from typing import NamedTuple
 
 from ..attributes import ManagerAttributes, QueueAttributes
 from ..errors import InorderError, NoMessageUnderCursor, OrderSelfBlocked, QueueCondition, Reason, UnitTooLarge
@@ -12,11 +12,15 @@ from ..message import ANY_GROUP, ANY_SEGMENT, EarlierPending, Message
 from ..rules import gets
 from ..rules.gets import Verdict
 from ..rules.grouping import GroupState, Wanted, is_head, wanted
-from ..rules.lifecycle import Event, State
+from ..rules.lifecycle import Event, Presented, State
 from ..rules.ordering import UNSET, Cursor, Decision, Pending, blocks_itself, read_order
-from .base import GetOutcome, GetRequest
-from .rows import Entered, Reader, Row, as_got, available, lock_presented
-from .shelf import Handle, Q, Transaction, U
+from . import entering
+from .entering import Entry
+from .queued import NEVER, QueuedMessage, Reader, as_got, available, presented
+from .records import GetOutcome, GetRequest
+from .settling import happen
+from .tables import MarkRow, UnitRow
+from .verb import LocalQueue, OpenHandle, Verb
 
 
 class Found(NamedTuple):
@@ -28,15 +32,18 @@ class Found(NamedTuple):
     """
 
     wanted: Wanted
-    rows: Sequence[Row]
+    rows: Sequence[QueuedMessage]
     earlier: Sequence[Pending] = ()
     withheld: Pending | None = None
     pending: Pending | None = None
     blockers: Sequence[Sequence[Pending]] = ()
 
 
-class Reading(Generic[Q, U]):
+class Reading:
     """A get request, and where it meets the queue.
+
+    Args:
+        waits: the call will wait if it is given nothing.
 
     Attributes:
         in_its_way: after a strict call that was given nothing: for each level at which it waits, the connections
@@ -45,14 +52,17 @@ class Reading(Generic[Q, U]):
 
     def __init__(
         self,
-        verb: Transaction[Q, U],
-        handle: Handle[U],
-        queue: Q,
+        verb: Verb,
+        handle: OpenHandle,
+        queue: LocalQueue,
         request: GetRequest,
         queue_attributes: QueueAttributes,
         manager: ManagerAttributes,
+        *,
+        waits: bool = False,
     ) -> None:
         self.verb, self.handle, self.queue, self.request, self.manager = verb, handle, queue, request, manager
+        self.waits = waits
         order = read_order(queue_attributes.read_order, request.options.read_order or handle.options.read_order)
         # An explicit choice of a message is outside the promise (B-17).
         self.strict = order == "strict" and not request.options.by_cursor
@@ -64,7 +74,12 @@ class Reading(Generic[Q, U]):
         options, queue = self.request.options, self.queue
         interval = self.manager.mark_interval
         in_unit = self.request.syncpoint or options.syncpoint_if_persistent
-        unit = self.handle.connection.unit if in_unit else self.verb.held_by(queue, options.confirm_id)
+        if in_unit:
+            unit = self.handle.connection.unit
+        else:
+            held_by = self.verb.held_by(queue, options.confirm_id) if options.confirm_id else None
+            unit = None if held_by is None else held_by.id
+        lock = queue.named_unit("lock", str(options.lock_id)) if options.lock_id else None
         return Reader(
             handle=self.handle.id,
             connection=self.handle.connection.id,
@@ -73,6 +88,7 @@ class Reading(Generic[Q, U]):
             mark_interval=math.inf if interval is None else interval,
             unit=unit,
             lock_id=options.lock_id,
+            lock=0 if lock is None else lock.id,
             unmarked=options.unmarked,
         )
 
@@ -129,20 +145,14 @@ class Reading(Generic[Q, U]):
         levels = found.blockers
         if self.strict and found.pending and found.wanted.member:
             levels = [[found.pending]]
-            if self.request.waits and blocks_itself(levels, self.handle.connection.id):
+            if self.waits and blocks_itself(levels, self.handle.connection.id):
                 raise OrderSelfBlocked("the next member is held by the call's own connection: commit or back out first")
         self.in_its_way = [frozenset(one.holder for one in level if one.holder is not None) for level in levels] or None
-        pending = found.withheld or found.pending
-        return outcome._replace(withheld=found.withheld, pending=pending, look_again_at=self._look_again_at())
+        return outcome._replace(withheld=found.withheld, pending=found.withheld or found.pending)
 
-    def _look_again_at(self) -> float | None:
-        if not self.request.options.wait:
-            return None
-        now, queue = self.verb.now, self.queue
-        times = [queue.next_delivery(now), queue.next_unmarking(self.reader), queue.next_lease_end(now)]
-        if self.strict:
-            times.append(queue.next_outcome(now))
-        return min((time for time in times if time is not None), default=None)
+    def look_again_at(self) -> float | None:
+        """After a call that was given nothing: when time alone may bring something."""
+        return self.verb.backend.look_again_at(self.queue, self.reader, strict=self.strict)
 
     # --- find
 
@@ -166,18 +176,18 @@ class Reading(Generic[Q, U]):
         earlier = queue.earlier(rows[0], looked_for, self.reader, after, logical=options.logical)
         return Found(looked_for, rows, earlier)
 
-    def _decide(self, looked_for: Wanted, cursor: Cursor) -> Decision[Row]:
+    def _decide(self, looked_for: Wanted, cursor: Cursor) -> Decision[QueuedMessage]:
         options = self.request.options
         above = cursor if options.browse else UNSET
         return self.queue.decide(looked_for, self.reader, above, logical=options.logical)
 
-    def _found_strictly(self, looked_for: Wanted, decision: Decision[Row]) -> Found:
-        rows: Sequence[Row] = ()
+    def _found_strictly(self, looked_for: Wanted, decision: Decision[QueuedMessage]) -> Found:
+        rows: Sequence[QueuedMessage] = ()
         if decision.row is not None:
             rows = self.queue.pieces(decision.row, looked_for, self.reader)
         return Found(looked_for, rows, (), decision.withheld, decision.pending, decision.blockers)
 
-    def _under_cursor(self, cursor: Cursor, looked_for: Wanted) -> Sequence[Row]:
+    def _under_cursor(self, cursor: Cursor, looked_for: Wanted) -> Sequence[QueuedMessage]:
         row = self.queue.row(cursor.number)
         if row is None or not available(row, self.reader):
             raise NoMessageUnderCursor(f"the browse cursor on {self.handle.name} stands on no message")
@@ -191,7 +201,9 @@ class Reading(Generic[Q, U]):
             return
         after = self.request.cursor.place if options.browse == "next" else None
         marked = self.queue.find(Wanted(match=options.match), self.reader._replace(unmarked=False), after)
-        if self.reader.co_op and marked and self.handle.id not in marked[0].handle_marks:
+        if self.reader.co_op and marked and not self.verb.backend.select(
+            MarkRow, message=marked[0].number, handle=self.handle.id
+        ):
             raise QueueCondition(
                 "the message of this token is marked by the cooperating set", reason=Reason.MSG_MARKED_BROWSE_CO_OP
             )
@@ -205,7 +217,7 @@ class Reading(Generic[Q, U]):
             self._check_group_fits(found.rows[0])
         most = self.request.options.buffer if len(found.rows) == 1 else None  # what is joined is cut when it is whole
         return gets.judge(
-            [as_got(row, self.verb.now) for row in self.queue.read(found.rows, most)],
+            [as_got(row, self.verb.now) for row in self.verb.backend.read(found.rows, most)],
             self.request.options,
             state,
             found.wanted,
@@ -213,11 +225,10 @@ class Reading(Generic[Q, U]):
             unit_open=self.handle.connection.unit is not None,
         )
 
-    def _check_group_fits(self, head: Row) -> None:
+    def _check_group_fits(self, head: QueuedMessage) -> None:
         """A group is taken whole or not at all: the unit must have room for all of it (R5.8)."""
-        unit = self.handle.connection.unit
-        used, limit = unit.calls if unit is not None else 0, self.manager.max_uncommitted
-        size = self.queue.gets_of_group(head.message.group_id)
+        used, limit = self.handle.connection.calls, self.manager.max_uncommitted
+        size = self.verb.backend.gets_of_group(self.queue.id, head.message.group_id)
         if used + size > limit:
             raise UnitTooLarge(
                 f"the group has {size:,} messages, a unit of work holds at most {limit:,} and has {used:,}",
@@ -226,7 +237,7 @@ class Reading(Generic[Q, U]):
 
     # --- do
 
-    def _do(self, cursor: Cursor, found: Found, verdict: Verdict, unit: U | None) -> Cursor:
+    def _do(self, cursor: Cursor, found: Found, verdict: Verdict, unit: UnitRow | None) -> Cursor:
         rows = found.rows[: verdict.takes]
         if self.request.options.browse:
             return self._browse(rows, cursor, heads=found.wanted.heads)
@@ -235,47 +246,52 @@ class Reading(Generic[Q, U]):
         self._note_group(found.rows[0], verdict.state, unit, logical=self.request.options.logical)
         return cursor
 
-    def _unit(self, verdict: Verdict | None) -> U | None:
+    def _unit(self, verdict: Verdict | None) -> UnitRow | None:
         """What comes to hold the message. Raises: UnitTooLarge 2024."""
         if verdict is None or not verdict.takes or self.request.options.browse:
             return None
         if verdict.in_unit:
             return self.verb.enlist(self.handle.connection, 1, self.manager.max_uncommitted)
         if self.request.options.confirm_id:
-            return self.verb.confirm_unit(self.handle, self.queue, self.request.options.confirm_id)
+            return self.verb.confirm_unit(
+                self.handle.connection.program, self.queue, self.request.options.confirm_id
+            )
         return None
 
-    def _take(self, row: Row, unit: U | None) -> None:
+    def _take(self, row: QueuedMessage, unit: UnitRow | None, **values: object) -> None:
         """A removing get: at once, or held; the handle's browse lock and marks end (R3.70, R3.74)."""
-        lock = lock_presented(row, self.reader)
-        if row.state is State.LOCKED and row.locked_by is not None:
-            self.verb.step(self.queue, row, Event.UNLOCK, lock=lock)
-            lock = lock_presented(row, self.reader)
-        self.verb.unmark_for_all(self.queue, row)
-        self.verb.step(self.queue, row, Event.GET if unit is None else Event.GET_HELD, unit, lock=lock)
+        lock = presented(row, self.reader)
+        if row.state is State.LOCKED and row.locked_handle is not None:
+            unlocked = happen(self.verb, self.queue, row, Event.UNLOCK, presents=lock)
+            assert unlocked is not None
+            row, lock = unlocked, presented(unlocked, self.reader)
+        self.verb.unmark(self.queue, row)
+        event = Event.GET if unit is None else Event.GET_HELD
+        happen(self.verb, self.queue, row, event, unit, presents=lock, co_op_marked_at=NEVER, **values)
 
-    def _note_group(self, first: Row, state: GroupState, unit: U | None, *, logical: bool) -> None:
+    def _note_group(self, first: QueuedMessage, state: GroupState, unit: UnitRow | None, *, logical: bool) -> None:
         """Who enters a group, or a message in segments, by a logical get is inside it until it goes elsewhere (B-45).
 
         With the last member the entry goes by itself, whoever takes it.
         """
         message = first.message
+        held = None if unit is None else unit.id
         open_unit = None if self.reader.application else self.handle.connection.unit
         if logical and is_head(message) and (state.group_open or state.message_open):
-            self.verb.leave(self.queue, self.reader.id, unit, open_unit)
-            undone_with = None if unit is None or unit.kind == "confirm" else unit  # an undo moves no handle
-            self.verb.enter(self.queue, self._entered(first), undone_with)
+            entering.leave(self.verb, self.queue, self.reader.id, held, open_unit)
+            undone_with = None if unit is None or unit.kind == "confirm" else unit.id  # an undo moves no handle
+            entering.enter(self.verb, self.queue, self.reader.id, message.group_id, self._entry(first), undone_with)
         else:  # it stands at this message now, so it is inside no group but this (R3.30)
             but = message.group_id if message.flags & (ANY_GROUP | ANY_SEGMENT) else None
-            self.verb.leave(self.queue, self.reader.id, unit, open_unit, but=but)
+            entering.leave(self.verb, self.queue, self.reader.id, held, open_unit, but=but)
 
-    def _entered(self, head: Row) -> Entered:
+    def _entry(self, head: QueuedMessage) -> Entry:
         connection = self.handle.connection
         by = self.reader.application or connection.program.name
         owner = None if self.reader.application else connection.id
-        return Entered(head.place, head.message.with_values(body=b""), self.reader.id, owner, by, self.verb.now)
+        return Entry(head.place, head.message.with_values(body=b""), owner, by, self.verb.now)
 
-    def _browse(self, rows: Sequence[Row], cursor: Cursor, *, heads: bool) -> Cursor:
+    def _browse(self, rows: Sequence[QueuedMessage], cursor: Cursor, *, heads: bool) -> Cursor:
         """The effects of a browse: the old lock goes, the new lock and marks come, the cursor moves."""
         options, handle, queue = self.request.options, self.handle, self.queue
         first = rows[0]
@@ -283,22 +299,43 @@ class Reading(Generic[Q, U]):
             rows = [row for row in (queue.row(row.number) for row in rows) if row is not None]
         for row in rows:
             if options.lock and row.state is State.UNLOCKED:
-                self.verb.lock_for(handle, queue, row)
+                row = self._lock(row)  # noqa: PLW2901 - what it is now
             if options.mark_handle:
-                self.verb.mark(queue, row, handle=handle.id)
+                self.verb.backend.save(MarkRow(row.number, handle.id))
             if options.unmark_handle:
-                self.verb.unmark(queue, row, handle=handle.id)
-            if options.mark_co_op:
-                self.verb.mark(queue, row, co_op=True)
+                self.verb.backend.remove_records(MarkRow, message=row.number, handle=handle.id)
+            if options.mark_co_op or options.unmark_co_op:
+                marked_at = self.verb.now if options.mark_co_op and not options.unmark_co_op else NEVER
+                self.verb.backend.write(row, row._replace(co_op_marked_at=marked_at))
             if options.unmark_co_op:
-                self.verb.unmark(queue, row, co_op=True)
+                self.verb.touch(queue)
         if options.browse == "cursor":
             return cursor
         return cursor.moved(first.place, first.number, logical=options.logical, head=heads, strict=self.strict)
+
+    def _lock(self, row: QueuedMessage) -> QueuedMessage:
+        """The browse locks the row for its handle (R3.69)."""
+        values = {"locked_handle": self.handle.id, "locked_at": self.verb.now}
+        locked = happen(self.verb, self.queue, row, Event.BROWSE_LOCK, **values)
+        assert locked is not None
+        self.handle.has_locked = True
+        return locked
 
     def _release_if_browse_moved(self) -> bool:
         """A browse that moves on, also one that finds nothing, frees the handle's lock (R3.70); whether it had one."""
         options = self.request.options
         if options.browse in ("first", "next") or (options.browse == "cursor" and not options.lock):
-            return self.verb.release(self.handle, self.queue)
+            return release(self.verb, self.handle, self.queue)
         return False
+
+
+def release(verb: Verb, handle: OpenHandle, queue: LocalQueue) -> bool:
+    """Frees the handle's browse lock; whether there was one (R3.71)."""
+    if not handle.has_locked:
+        return False
+    verb.restore.append(lambda: setattr(handle, "has_locked", True))
+    handle.has_locked = False
+    rows = verb.backend.rows(locked_handle=handle.id)
+    for row in rows:
+        happen(verb, queue, row, Event.UNLOCK, presents=Presented.RIGHT)
+    return bool(rows)

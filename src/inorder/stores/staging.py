@@ -1,101 +1,29 @@
-"""Staging, as far as every store does it alike: what callers bring is checked, completed and cut to length by columns.
+"""What the verbs about stagings mean: rows wait beside their queue, and are put all together, once for each key.
 
-Rows come as columns, and stay columns: a check looks at the types that occur and at the least and greatest value, or at
-each distinct value once. Only where that finds something wrong are the values looked at one by one, to say which row it
-is; only a body that is too long for its queue makes its row into several.
+What is staged stands under a unit of kind "staging", with its counts in a `StagingRow`; no queue knows of it. The put
+looks, checks everything, and then has the backend move the rows; the ledger notes the batch (spark 3).
 """
 
 from __future__ import annotations
 
-import itertools
-import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterator, Sequence
 
-from ..attributes import ManagerAttributes, QueueAttributes
-from ..errors import (
-    ArgumentError,
-    CallerError,
-    InorderError,
-    NotOpenFor,
-    PutInhibited,
-    Reason,
-    StagingGone,
-    bad_argument,
-    unknown_name,
-)
-from ..message import (
-    ANY_GROUP,
-    ANY_SEGMENT,
-    FLAGS_MAX,
-    LAST_SEGMENT,
-    NO_ID,
-    NUMBER_MAX,
-    REPLY_NEEDED,
-    Message,
-    MessageType,
-    is_storable,
-    stored_flags,
-)
-from ..rules import policy
-from ..rules.puts import APPLICATION_TYPE_UNIX, NO_ACCOUNTING, Program, make_id
-from ..rules.segmentation import split
-from .base_staging import STAGED_COLUMNS, LedgerKey, Staged, StageRequest
-from .shelf import Handle
+from ..attributes import QueueAttributes
+from ..errors import NotOpenFor, PutInhibited, Reason, StagingGone, UnitExists, bad_argument
+from ..message import is_storable
+from ..rules.ordering import Moment, draws_number
+from ..rules.staged_columns import Columns, check_columns, complete
+from ..rules.staging import check_room
+from . import points
+from .records import LEDGER_BATCHES_MAX, LedgerKey, Settled, Staged, StageRequest
+from .settling import discard
+from .tables import LedgerRow, StagingRow, UnitRow, UpTo
+from .verb import LocalQueue, OpenHandle, OpenStore, Verb
 
 LASTS_SECONDS_MAX = 1e9
-INTEGER_MAX = 2**63 - 1
-STORED_FLAGS = [stored_flags(flags) for flags in range(FLAGS_MAX + 1)]
-
-KEYS = ("group_key", "order_key")
-NUMBERS = frozenset("priority feedback encoding coded_character_set_id put_application_type sequence_number offset "
-                    "flags original_length".split())  # fmt: skip
-CODES = frozenset({"report", "message_type"})  # integers of which not all in a range are allowed
-TIMES = frozenset({"expiry", "delay", "put_at"})
-IDS = frozenset({"message_id", "correlation_id", "group_id", "accounting_token"})
-OWN_NUMBERS = ("group_id", "sequence_number", "offset", "flags")
-ALLOWED = {"group_id": "None", "sequence_number": "1", "offset": "0", "flags": "without groups and segments"}
-ANY_MEMBER = ANY_GROUP | ANY_SEGMENT
-EXACT_TYPES: Mapping[str, frozenset[type]] = {
-    name: frozenset({int}) if name in NUMBERS | CODES
-    else frozenset({int, float}) if name in TIMES
-    else frozenset({bytes}) if name in IDS | {"body"}
-    else frozenset({bool}) if name == "persistent"
-    else frozenset({str})
-    for name in STAGED_COLUMNS if name not in KEYS
-}  # fmt: skip
-
-Columns = dict[str, Sequence[Any]]
 
 
-# --- what the caller brings
-
-
-def check_request(request: StageRequest) -> Columns:
-    """The columns of a request as they are kept, but for defaults that the queue knows; those are None.
-
-    Raises: ArgumentError, naming the row from 0, the column, its value and what is allowed; CallerError 2027, 2253.
-    """
-    check_name("name", request.name)
-    count, lasts = request.count, request.lasts
-    if not isinstance(count, int) or isinstance(count, bool) or count < 0:
-        raise bad_argument("count", count, "the number of rows, 0 or more")
-    if isinstance(lasts, bool) or not isinstance(lasts, (int, float)) or not 0 < lasts <= LASTS_SECONDS_MAX:
-        raise bad_argument("lasts", lasts, f"seconds above 0, at most {LASTS_SECONDS_MAX:,.0f}")
-    for name, values in request.columns.items():
-        if name not in STAGED_COLUMNS:
-            raise unknown_name("column", name, STAGED_COLUMNS, Reason.ARGUMENT_ERROR)
-        if len(values) != count:
-            raise bad_argument(name, len(values), f"a column of {count:,} values")
-    if "body" not in request.columns:
-        raise bad_argument("columns", sorted(request.columns), "columns with the body among them")
-    columns: Columns = {
-        name: _checked_keys(name, values) if name in KEYS else _checked(name, values)
-        for name, values in request.columns.items()
-    }
-    _check_together(columns, count)
-    return columns
+# --- checks
 
 
 def check_name(argument: str, name: object) -> None:
@@ -104,345 +32,18 @@ def check_name(argument: str, name: object) -> None:
         raise bad_argument(argument, name, "a text that is not empty")
 
 
-def _checked(name: str, values: Sequence[Any]) -> Sequence[Any]:
-    """A column of the descriptor, or the body, as it is kept; None stays None."""
-    types = set(map(type, values))
-    given: Iterable[Any] = values
-    if type(None) in types:
-        if name == "body":
-            return _one_by_one(name, values)
-        types.discard(type(None))
-        given = [value for value in values if value is not None]
-    if not types:
-        return values
-    if not types <= EXACT_TYPES[name]:
-        return _one_by_one(name, values)
-    try:
-        return _alike(name, values, given, types)
-    except ArgumentError:
-        return _one_by_one(name, values)  # to say which row it is
+def check_request(request: StageRequest) -> Columns:
+    """The columns of a request as they are kept. Raises: ArgumentError; CallerError 2027, 2253."""
+    check_name("name", request.name)
+    count, lasts = request.count, request.lasts
+    if not isinstance(count, int) or isinstance(count, bool) or count < 0:
+        raise bad_argument("count", count, "the number of rows, 0 or more")
+    if isinstance(lasts, bool) or not isinstance(lasts, (int, float)) or not 0 < lasts <= LASTS_SECONDS_MAX:
+        raise bad_argument("lasts", lasts, f"seconds above 0, at most {LASTS_SECONDS_MAX:,.0f}")
+    return check_columns(request.columns, count)
 
 
-def _alike(name: str, values: Sequence[Any], given: Iterable[Any], types: set[type]) -> Sequence[Any]:
-    """The same, of values that are all of the right type.
-
-    Args:
-        given: the values that are not None.
-
-    Raises: ArgumentError, one is out of its range.
-    """
-    check = _check_of(name)
-    if name in ("body", "persistent"):
-        return values
-    if name in NUMBERS:
-        check(name, min(given))
-        check(name, max(given))
-        return values
-    if name in TIMES:
-        return _times(name, values, given, types)
-    if name in IDS:
-        return _ids(name, values, given)
-    as_kept = {value: check(name, value) for value in set(given)}
-    if all(kept is value or kept == value for value, kept in as_kept.items()):
-        return values
-    return [None if value is None else as_kept[value] for value in values]
-
-
-def _times(name: str, values: Sequence[Any], given: Iterable[Any], types: set[type]) -> Sequence[Any]:
-    check = _check_of(name)
-    finite = [value for value in given if value != math.inf] if name == "expiry" else given
-    if any(map(math.isnan, finite)):
-        raise bad_argument(name, math.nan, "a number")
-    if finite:
-        check(name, min(finite))
-        check(name, max(finite))
-    return [None if value is None else float(value) for value in values] if int in types else values
-
-
-def _ids(name: str, values: Sequence[Any], given: Iterable[Any]) -> Sequence[Any]:
-    """Ids have their full length; one that is none is None."""
-    none = NO_ACCOUNTING if name == "accounting_token" else NO_ID
-    lengths = set(map(len, given))
-    if max(lengths) > len(none):
-        raise bad_argument(name, max(lengths), f"at most {len(none)} bytes")
-    if lengths != {len(none)}:
-        values = [None if value is None else value.ljust(len(none), b"\0") for value in values]
-    return [None if value == none else value for value in values] if none in values else values
-
-
-def _one_by_one(name: str, values: Sequence[Any]) -> list[Any]:
-    """Each value as it is kept. Raises: ArgumentError, with the row of the first that is wrong."""
-    check, kept = _check_of(name), []
-    none = {"accounting_token": NO_ACCOUNTING}.get(name, NO_ID) if name in IDS else None
-    for row, value in enumerate(values):
-        with_row = value if value is None and name != "body" else _in_row(row, check, name, value)
-        kept.append(None if none is not None and with_row == none else with_row)
-    return kept
-
-
-def _check_of(name: str) -> Callable[[str, Any], Any]:
-    check = Message.FIELDS[name].check
-    assert check is not None, name
-    return check
-
-
-def _in_row(row: int, call: Callable[..., Any], *values: Any, **named: Any) -> Any:
-    """What the call returns; an error that it raises names the row."""
-    try:
-        return call(*values, **named)
-    except InorderError as error:
-        error.args = (f"row {row:,}: {error.args[0]}", *error.args[1:])
-        error.data["row"] = row
-        raise
-
-
-def _checked_keys(name: str, values: Sequence[Any]) -> Sequence[Any]:
-    types = set(map(type, values)) - {type(None)}
-    if types <= {int, float, str, bytes}:
-        numbers = [value for value in values if isinstance(value, (int, float))] if types & {int, float} else []
-        texts = "".join(value for value in values if isinstance(value, str)) if str in types else ""
-        is_number = not numbers or not any(map(math.isnan, numbers))
-        if is_number and all(abs(n) <= INTEGER_MAX for n in numbers if type(n) is int) and is_storable(texts):
-            return values
-    for row, value in enumerate(values):
-        good = value is None or (isinstance(value, (int, float, str, bytes)) and not isinstance(value, bool))
-        good = good and not (isinstance(value, float) and math.isnan(value))
-        good = good and not (isinstance(value, int) and abs(value) > INTEGER_MAX)
-        if not good or (isinstance(value, str) and not is_storable(value)):
-            allowed = "an int of 64 bits, a float, a str, bytes, or None"
-            _in_row(row, _refuse, name, value, allowed)
-    return values
-
-
-def _refuse(name: str, value: object, allowed: str, reason: Reason = Reason.ARGUMENT_ERROR) -> None:
-    raise bad_argument(name, value, allowed, reason)
-
-
-# --- what no column can tell alone
-
-
-def _check_together(columns: Columns, count: int) -> None:
-    """What the fields of one message must agree in, where columns are there that could disagree."""
-    nothing = [None] * count
-
-    def column(name: str) -> Sequence[Any]:
-        return columns.get(name, nothing)
-
-    suspects: set[int] = set()
-    if MessageType.REQUEST in column("message_type") or any(r and r & REPLY_NEEDED for r in column("report")):
-        asked = zip(column("message_type"), column("report"), column("reply_to_queue"), strict=True)
-        suspects |= {
-            row
-            for row, (kind, report, reply_to) in enumerate(asked)
-            if not reply_to and (kind == MessageType.REQUEST or (report and report & REPLY_NEEDED))
-        }
-    lengths = column("original_length")
-    suspects |= {row for row, length in enumerate(lengths) if length is not None and length != -1}
-    for row in sorted(suspects):
-        fields = {name: values[row] for name, values in columns.items() if name not in (*KEYS, "body")}
-        _in_row(row, Message, columns["body"][row], **{name: v for name, v in fields.items() if v is not None})
-    if any(column("flags")):
-        _check_segments(columns["flags"], column("offset"), columns["body"])
-    if "group_key" in columns and not columns.keys().isdisjoint(OWN_NUMBERS):
-        _check_keyed(column)
-
-
-def _check_segments(flags: Sequence[Any], offsets: Sequence[Any], bodies: Sequence[bytes]) -> None:
-    """Only the last segment of a logical message may be empty, and its end has a number (R2.19, R2.12)."""
-    for row, (flag, offset, body) in enumerate(zip(flags, offsets, bodies, strict=True)):
-        if not flag or not flag & ANY_SEGMENT:
-            continue
-        if not body and not flag & LAST_SEGMENT:
-            raise CallerError(
-                f"row {row:,}: only the last segment of a message may be empty",
-                reason=Reason.SEGMENT_LENGTH_ZERO,
-                argument="body",
-                row=row,
-            )
-        if offset and offset + len(body) > NUMBER_MAX:
-            allowed = f"with the segment's {len(body):,} bytes at most {NUMBER_MAX:,}"
-            _in_row(row, _refuse, "offset", offset, allowed, Reason.OFFSET_ERROR)
-
-
-def _check_keyed(column: Callable[[str], Sequence[Any]]) -> None:
-    """A member of a group that is made at the settle brings no numbers of its own."""
-    rows = zip(*(column(name) for name in ("group_key", *OWN_NUMBERS)), strict=True)
-    for row, (key, *values) in enumerate(rows):
-        if key is None:
-            continue
-        group_id, number, offset, flags = values
-        wrong = (group_id is not None, number not in (None, 1), bool(offset), bool(flags and flags & ANY_MEMBER))
-        if any(wrong):
-            name = OWN_NUMBERS[wrong.index(True)]
-            _in_row(row, _refuse, name, values[wrong.index(True)], f"{ALLOWED[name]} where there is a group_key")
-
-
-# --- what the queue adds
-
-
-@dataclass(slots=True, kw_only=True)
-class Batch:
-    """A request ready to be written: a value in each column for each message.
-
-    Attributes:
-        numbers: the messages' own; their ids are made from them.
-        wholes: for each message which row, of this request, is the first of its logical message.
-        columns: as `STAGED_COLUMNS`; of ids None is none, of expiry unlimited.
-        given: rows as the caller counts.
-        has_keys, has_order, has_numbers: whether any row has a group key, an order key, a group id of its own.
-    """
-
-    numbers: Sequence[int]
-    wholes: Sequence[int]
-    columns: Columns
-    given: int
-    size: int
-    has_keys: bool
-    has_order: bool
-    has_numbers: bool
-
-
-def complete(
-    columns: Columns,
-    count: int,
-    queue: QueueAttributes,
-    manager: ManagerAttributes,
-    program: Program,
-    now: float,
-    numbers: Iterator[int],
-) -> Batch:
-    """Checked columns with the defaults of queue, queue manager and program, cut to the length that the queue takes.
-
-    Args:
-        queue: with an alias's defaults where the handle is open through one.
-        now: seconds since 1970: when messages were put that do not say.
-        numbers: numbers that never return.
-
-    Raises: ArgumentError 2048, persistent on a temporary queue; MessageTooBig 2030, 2031.
-    """
-    full = _with_defaults(columns, count, queue, manager, program, now)
-    has_keys, has_order = any(k is not None for k in full["group_key"]), any(k is not None for k in full["order_key"])
-    if True in full["persistent"] and queue.definition_type == "temporary_dynamic":
-        row = list(full["persistent"]).index(True)
-        allowed = f"False: {queue.name} is a temporary dynamic queue"
-        _in_row(row, _refuse, "persistent", True, allowed, Reason.PERSISTENT_NOT_ALLOWED)
-    bodies = full["body"]
-    lengths = list(map(len, bodies))
-    limit = min(queue.max_length, manager.max_length)
-    wholes: Sequence[int] = range(count)
-    if count and max(lengths) > limit:
-        full, wholes = _cut(full, lengths, limit, queue, manager)
-    ids = list(itertools.islice(numbers, len(wholes)))
-    has_numbers = _number(full, wholes, ids, manager.name)
-    return Batch(
-        numbers=ids,
-        wholes=wholes,
-        columns=full,
-        given=count,
-        size=sum(lengths),
-        has_keys=has_keys,
-        has_order=has_order,
-        has_numbers=has_numbers,
-    )
-
-
-def _with_defaults(
-    columns: Columns, count: int, queue: QueueAttributes, manager: ManagerAttributes, program: Program, now: float
-) -> Columns:
-    defaults: dict[str, Any] = {name: Message.FIELDS[name].default for name in STAGED_COLUMNS if name not in KEYS}
-    defaults |= dict.fromkeys((*IDS, *KEYS))
-    defaults |= {
-        "expiry": math.inf if queue.expiry is None else queue.expiry,
-        "priority": queue.default_priority,
-        "persistent": queue.default_persistence,
-        "user_identifier": program.user,
-        "put_application_type": APPLICATION_TYPE_UNIX,
-        "put_application_name": program.name,
-        "put_at": now,
-    }
-    full = {name: _filled(columns.get(name), default, count) for name, default in defaults.items()}
-    ccsid = manager.coded_character_set_id
-    full["coded_character_set_id"] = _replaced(full["coded_character_set_id"], 0, ccsid)
-    full["expiry"] = _replaced(full["expiry"], math.inf, None)
-    return full
-
-
-def _filled(values: Sequence[Any] | None, default: Any, count: int) -> Sequence[Any]:
-    if values is None:
-        return [default] * count
-    return values if default is None else _replaced(values, None, default)
-
-
-def _replaced(values: Sequence[Any], old: Any, new: Any) -> Sequence[Any]:
-    return [new if value == old else value for value in values] if old in values else values
-
-
-def _cut(
-    full: Columns, lengths: Sequence[int], limit: int, queue: QueueAttributes, manager: ManagerAttributes
-) -> tuple[Columns, list[int]]:
-    """Rows with bodies above the limit as several, and for each row its first piece."""
-    reason = Reason.MSG_TOO_BIG_FOR_Q if queue.max_length <= manager.max_length else Reason.MSG_TOO_BIG_FOR_Q_MGR
-    sources: list[int] = []
-    wholes: list[int] = []
-    pieces: dict[int, tuple[int, int, int, int]] = {}  # of a row: where its body begins and ends, its flags, its offset
-    for row, length in enumerate(lengths):
-        first = len(sources)
-        if length <= limit:
-            sources.append(row)
-            wholes.append(first)
-            continue
-        message = _whole(full, row, length)
-        for piece in _in_row(row, split, message, limit, reason):
-            pieces[len(sources)] = piece.start, piece.end, piece.flags, message.offset + piece.start
-            sources.append(row)
-            wholes.append(first)
-    taken: dict[str, list[Any]] = {name: [values[row] for row in sources] for name, values in full.items()}
-    for row, (start, end, flags, offset) in pieces.items():
-        taken["body"][row] = taken["body"][row][start:end]
-        taken["flags"][row], taken["offset"][row] = flags, offset
-    assert policy.PIECES_KEEP_GIVEN_MESSAGE_ID, "the column is taken for each piece"
-    return dict(taken), wholes
-
-
-def _whole(full: Columns, row: int, length: int) -> Message:
-    """What the split looks at."""
-    flags = full["flags"][row]
-    return Message().with_values(
-        body=full["body"][row],
-        length=length,
-        format=full["format"][row],
-        encoding=full["encoding"][row],
-        flags=flags,
-        offset=full["offset"][row] if flags & ANY_SEGMENT else 0,
-    )
-
-
-def _number(full: Columns, wholes: Sequence[int], ids: Sequence[int], name: str) -> bool:
-    """What identifies a message in its group, as a put without logical order has it (P8 to P12).
-
-    Returns: whether any has a group id of the caller's.
-    """
-    flags = full["flags"]
-    if not any(flags):
-        full["group_id"] = [None] * len(flags)
-        full["sequence_number"] = [1] * len(flags)
-        full["offset"] = [0] * len(flags)
-        return False
-    groups = [group if flag else None for group, flag in zip(full["group_id"], flags, strict=True)]
-    has_numbers = any(group is not None for group in groups)
-    full["group_id"] = [
-        make_id(name, ids[whole]) if group is None and flag and key is None else group
-        for group, flag, key, whole in zip(groups, flags, full["group_key"], wholes, strict=True)
-    ]
-    numbers = zip(full["sequence_number"], flags, strict=True)
-    full["sequence_number"] = [number if flag & ANY_GROUP else 1 for number, flag in numbers]
-    offsets = zip(full["offset"], flags, strict=True)
-    full["offset"] = [offset if flag & ANY_SEGMENT else 0 for offset, flag in offsets]
-    full["flags"] = [STORED_FLAGS[flag] for flag in flags]
-    return has_numbers
-
-
-def check_handle(handle: Handle[Any], queue: QueueAttributes, resolved: QueueAttributes) -> None:
+def _check_handle(handle: OpenHandle, queue: QueueAttributes, resolved: QueueAttributes) -> None:
     """Whether a handle may stage; whether its queue takes puts is asked when they are put.
 
     Raises: NotOpenFor 2039; PutInhibited 2051, the alias takes none.
@@ -451,9 +52,6 @@ def check_handle(handle: Handle[Any], queue: QueueAttributes, resolved: QueueAtt
         raise NotOpenFor(f"this handle of {handle.name} is not open for output", reason=Reason.NOT_OPEN_FOR_OUTPUT)
     if queue.put_allowed and not resolved.put_allowed:
         raise PutInhibited(f"puts to {handle.name} are inhibited", queue=handle.name)
-
-
-# --- settling
 
 
 def check_settle(key: LedgerKey, stagings: Sequence[Staged]) -> None:
@@ -475,27 +73,179 @@ def check_key(key: LedgerKey) -> None:
             raise bad_argument(part, value, "a text")
 
 
-def check_there(staged: Staged, found: int | None) -> None:
-    """Whether a staging is there, with all its rows: `found`, None if it is missing or its time is over.
+# --- staging
 
-    Raises: StagingGone.
-    """
-    if found is None:
-        raise StagingGone(
-            f"staging {staged.name!r} is not there: it was undone, settled, its time is over, or its queue is gone; "
-            "write the batch once more",
-            staging=staged.name,
+
+def found(verb: Verb, name: str) -> tuple[UnitRow, StagingRow] | None:
+    """What stands under a name; its time may be over."""
+    units = verb.backend.select(UnitRow, kind="staging", name=name)
+    if not units:
+        return None
+    (staging,) = verb.backend.select(StagingRow, unit=units[0].id)
+    return units[0], staging
+
+
+def stage(
+    verb: Verb,
+    handle: OpenHandle,
+    queue: LocalQueue,
+    resolved: QueueAttributes,
+    request: StageRequest,
+    columns: Columns,
+) -> None:
+    """Adds rows to a staging, or begins it, and says how long it lasts now."""
+    _check_handle(handle, queue.attributes, resolved)
+    known = found(verb, request.name)
+    if known is not None and known[1].expires_at <= verb.now:
+        drop(verb, known[1])
+        known = None
+    if known is not None and known[0].queue != queue.id:
+        raise UnitExists(f"{request.name!r} stages for another queue", unit=request.name)
+    program = handle.connection.program
+    batch = complete(columns, request.count, resolved, verb.manager, program, verb.now, verb.numbers)
+    if known is None:
+        unit = verb.begin_unit(program, "staging", request.name, queue.id)
+        before = StagingRow(unit.id, verb.now, 0, 0, 0, 0, 0, 0)
+    else:
+        before = known[1]
+    verb.backend.stage(before.unit, before.messages, batch)
+    verb.backend.save(
+        StagingRow(
+            before.unit,
+            verb.now + request.lasts,
+            before.given + batch.given,
+            before.messages + len(batch.numbers),
+            before.size + batch.size,
+            before.has_keys or batch.has_keys,
+            before.has_order or batch.has_order,
+            before.has_numbers or batch.has_numbers,
         )
-    if found != staged.count:
-        raise StagingGone(
-            f"staging {staged.name!r} has {found:,} rows, not {staged.count:,}; write the batch once more",
-            staging=staged.name,
-            found=found,
-            count=staged.count,
-        )
+    )
+    verb.durable = True
 
 
-def check_put_allowed(queue: QueueAttributes) -> None:
-    """Raises: PutInhibited 2051."""
-    if not queue.put_allowed:
-        raise PutInhibited(f"puts to {queue.name} are inhibited", queue=queue.name)
+def drop(verb: Verb, staging: StagingRow) -> None:
+    """A staging goes, with what is staged."""
+    _end(verb, staging, drops=True)
+    verb.durable = True
+
+
+def _end(verb: Verb, staging: StagingRow, *, drops: bool) -> None:
+    verb.backend.end_staging(staging, drops=drops)
+    verb.backend.remove_records(StagingRow, unit=staging.unit)
+    verb.end_unit(staging.unit)
+
+
+def is_any_over(store: OpenStore) -> bool:
+    """Whether the time of some staging is over."""
+    with store.verb(writes=False) as verb:
+        return bool(verb.backend.select(StagingRow, expires_at=UpTo(verb.now)))
+
+
+def drop_one_that_is_over(verb: Verb) -> None:
+    """Drops a staging whose time is over."""
+    for staging in verb.backend.select(StagingRow, expires_at=UpTo(verb.now))[:1]:
+        drop(verb, staging)
+
+
+# --- settling
+
+
+def noted_at(verb: Verb, queue: LocalQueue, key: LedgerKey) -> float | None:
+    """When this was settled on a queue; None: not, or long ago."""
+    noted = verb.backend.select(LedgerRow, queue=queue.id, **key._asdict()) if key.batch else []
+    return noted[0].committed_at if noted else None
+
+
+class Settling:
+    """One settle in one verb: look, check everything, then write."""
+
+    def __init__(self, verb: Verb, key: LedgerKey, stagings: Sequence[Staged]) -> None:
+        self._verb, self._key, self._stagings = verb, key, stagings
+        known = ((one.name, found(verb, one.name)) for one in stagings)
+        self._found = {name: one for name, one in known if one is not None}
+
+    def run(self) -> Settled:
+        """Raises: StagingGone, PutInhibited 2051, QueueFull 2053, InconsistentCall; nothing has changed then."""
+        verb = self._verb
+        queues = {_queue(unit): verb.queue(_queue(unit)) for unit, _ in self._chosen()}
+        noted = {number for number, queue in queues.items() if noted_at(verb, queue, self._key) is not None}
+        if not self._found or noted != queues.keys():
+            self._check_there(noted)
+        put = {
+            number: [staging for unit, staging in self._chosen() if unit.queue == number]
+            for number in queues
+            if number not in noted
+        }
+        for number, stagings in put.items():
+            self._check(queues[number], stagings)
+        messages = sum(self._put(queues[number], stagings) for number, stagings in put.items())
+        points.reached("settled-staging")
+        for unit, staging in self._found.values():
+            _end(verb, staging, drops=_queue(unit) in noted)
+        for number, stagings in put.items():
+            self._note(number, sum(one.messages for one in stagings))
+        verb.durable = True
+        return Settled(bool(queues) and noted == queues.keys(), messages)
+
+    def _chosen(self) -> Iterator[tuple[UnitRow, StagingRow]]:
+        """Those that are there, in the order of the call."""
+        return (self._found[one.name] for one in self._stagings if one.name in self._found)
+
+    def _check_there(self, noted: set[int]) -> None:
+        """Each staging is there, with all its rows. Raises: StagingGone."""
+        for one in self._stagings:
+            known = self._found.get(one.name)
+            if known is not None and _queue(known[0]) in noted:
+                continue
+            if known is None or known[1].expires_at <= self._verb.now:
+                raise StagingGone(
+                    f"staging {one.name!r} is not there: it was undone, settled, its time is over, or its queue is "
+                    "gone; write the batch once more",
+                    staging=one.name,
+                )
+            if (given := known[1].given) != one.count:
+                raise StagingGone(
+                    f"staging {one.name!r} has {given:,} rows, not {one.count:,}; write the batch once more",
+                    staging=one.name,
+                    found=given,
+                    count=one.count,
+                )
+
+    def _check(self, queue: LocalQueue, stagings: Sequence[StagingRow]) -> None:
+        if not queue.attributes.put_allowed:
+            raise PutInhibited(f"puts to {queue.attributes.name} are inhibited", queue=queue.attributes.name)
+        discard(self._verb, queue)
+        check_room(queue.attributes, queue.depth, sum(one.given for one in stagings))
+        if any(one.has_numbers for one in stagings):
+            self._verb.backend.check_staged(stagings)
+
+    def _put(self, queue: LocalQueue, stagings: Sequence[StagingRow]) -> int:
+        """The put of everything that is staged for one queue; of how many messages."""
+        verb, total = self._verb, sum(one.messages for one in stagings)
+        if not total:
+            return 0
+        own = draws_number(queue.attributes.order, Moment.PUT)
+        first = queue.draw_number(total if own else 1)
+        put = verb.backend.put_staged(queue, stagings, first, verb.now, own=own, tells=verb.is_watched)
+        queue.count(total)
+        queue.arrived += total
+        change = verb.touch(queue)
+        change.put.extend(put)
+        change.visible.extend(put)
+        return total
+
+    def _note(self, queue: int, messages: int) -> None:
+        if not self._key.batch:
+            return
+        backend, key = self._verb.backend, self._key
+        backend.save(LedgerRow(next(self._verb.numbers), queue, *key, messages, self._verb.now))
+        if key.query:  # a streaming query repeats its latest batches at most
+            alike = backend.select(LedgerRow, queue=queue, application=key.application, query=key.query)
+            for old in alike[:-LEDGER_BATCHES_MAX]:
+                backend.remove_records(LedgerRow, id=old.id)
+
+
+def _queue(unit: UnitRow) -> int:
+    assert unit.queue is not None
+    return unit.queue

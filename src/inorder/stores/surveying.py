@@ -1,4 +1,4 @@
-"""What a survey means: what a browse would show next, level by level, cut into stretches; for every store."""
+"""What a survey means: what a browse would show next, level by level, cut into stretches."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple
 from ..message import Place
 from ..rules.grouping import Wanted
 from ..rules.ordering import UNSET, Cursor
-from .claims import Stretch
+from .records import Stretch
 
 
 class Shown(NamedTuple):

@@ -10,8 +10,7 @@ from ..manager import QueueManager
 from ..message import NO_ID, Message
 from ..options import GetOptions, OpenOptions
 from ..rules.ordering import UNSET, Cursor
-from ..stores.base_staging import LedgerKey
-from ..stores.claims import BULK_COLUMNS, BulkRow, Slice
+from ..stores.records import BULK_COLUMNS, BulkRow, LedgerKey, Slice
 from .actors import FOR_BROWSE, READ_ORDERS, Actor, Outcome, Table, number, one_of
 from .language import Step
 

@@ -137,7 +137,7 @@ def _operator(stage: Stage, step: Step) -> Outcome:
 
 
 def _call(stage: Stage, name: str, call: Call, act: Callable[[], Outcome]) -> Outcome:
-    room = stage.operator.room
+    room = stage.store.waiting
 
     def run() -> None:
         try:
@@ -173,7 +173,7 @@ def _read(stage: Stage, name: str, call: Call) -> Outcome:
 
 def _settle(stage: Stage) -> None:
     """Blocks until every call under way has ended or is asleep."""
-    room = stage.operator.room
+    room = stage.store.waiting
     room.watch_until(
         lambda: all(call.outcome is not None or room.is_asleep(call.owner) for call in stage.calls.values())
     )

@@ -12,13 +12,16 @@ from typing import Protocol
 from ..clock import Clock
 from ..errors import bad_argument
 from ..manager import QueueManager, connect
-from ..stores.base import Store
 from ..stores.memory import MemoryStore
+from ..stores.protocol import LocalStore
+from ..stores.waiting import WaitingRoom
 from .clock import ManualClock
 
 
-class RestartableStore(Store, Protocol):
-    """A store that a test can restart."""
+class RestartableStore(LocalStore, Protocol):
+    """A store that a test can restart, and of which it can watch who waits."""
+
+    waiting: WaitingRoom
 
     def restart(self) -> None:
         """Loses every connection and starts the queue manager again."""

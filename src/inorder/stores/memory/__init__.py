@@ -1,7 +1,27 @@
-"""The memory store: the specification that other stores must agree with."""
+"""The memory store: the specification. `backend.py` keeps the rows; all verbs are those of every store."""
 
 from __future__ import annotations
 
-from .store import MemoryStore
+from ...clock import Clock, SystemClock
+from ...errors import IN_MEMORY
+from .. import connections
+from ..store import QueueStore, new_manager
+from .backend import MemoryBackend
+from .host import MemoryHost
+
+
+class MemoryStore(QueueStore):
+    """A store in this process's memory; gone with the process.
+
+    Args:
+        name: the queue manager's name; it is part of generated ids.
+        clock: where the time comes from.
+    """
+
+    def __init__(self, name: str = "INORDER", clock: Clock | None = None) -> None:
+        backend = MemoryBackend(new_manager(name), name)
+        super().__init__(backend, MemoryHost(backend), IN_MEMORY, name, clock or SystemClock())
+        connections.begin(self)
+
 
 __all__ = ["MemoryStore"]

@@ -1,45 +1,55 @@
-"""Whether a queue in memory is sound: what must be true of its rows, in the words of `stores/sqlite/checks.sql`."""
+"""Whether what is in memory is sound: what must be true of its rows, in the words of `stores/sqlite/checks.sql`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from ...rules.lifecycle import State
-from ..rows import HELD, LOCKS, Row, is_away
-from .queue import MemoryQueue
+from ..queued import HELD, LOCKS, QueuedMessage
+from ..tables import DefinitionRow, UnitRow
+
+if TYPE_CHECKING:
+    from .backend import MemoryBackend
 
 
-def problems(queue: MemoryQueue) -> list[str]:
-    """Everything that is wrong, in words; empty if the queue is sound."""
-    name, rows = queue.attributes.name, queue.all_rows()
-    found = [f"queue {name}: {text}" for text in _of_counts(queue, rows)]
-    return found + [f"queue {name}, message {row.number}: {text}" for row in rows for text in _of_row(queue, row)]
+def problems(backend: MemoryBackend) -> list[str]:
+    """Everything that is wrong, in words; empty if all is sound."""
+    names = {row.id: row.name for row in backend.select(DefinitionRow) if row.type == "local"}
+    units = {unit.id for unit in backend.select(UnitRow)}
+    found: list[str] = []
+    for queue, name in names.items():
+        rows = backend.of_queue(queue)
+        found += [f"queue {name}: {text}" for text in _of_counts(backend, queue, rows)]
+        found += [f"queue {name}, message {row.number}: {text}" for row in rows for text in _of_row(row, units)]
+    return found
 
 
-def _of_counts(queue: MemoryQueue, rows: list[Row]) -> Iterator[str]:
-    away = sum(is_away(row) for row in rows)
-    if queue.away != away:
-        yield f"{queue.away} messages are noted as got in units of work, there are {away}"
-    if queue.arrived < len(rows):
-        yield f"{len(rows)} messages are there, {queue.arrived} have arrived"
-    places = [row.place for row in queue.placed_rows()]
+def _of_counts(backend: MemoryBackend, queue: int, rows: list[QueuedMessage]) -> Iterator[str]:
+    (counts,) = backend.overview(0.0, queue)
+    there = sum(not row.away for row in rows)
+    if counts.depth != there:
+        yield f"its depth is {counts.depth}, {there} messages are there"
+    if counts.arrived < len(rows):
+        yield f"{len(rows)} messages are there, {counts.arrived} have arrived"
+    places = [row.place for row in rows if row.placed]
     if places != sorted(set(places)):
         yield "the places are not in order, or one is taken twice"
     highest = max((place.number for place in places), default=0)
-    if highest > queue.counter:
-        yield f"number {highest} has been drawn, the counter says {queue.counter}"
+    if highest > counts.numbered:
+        yield f"number {highest} has been drawn, the counter says {counts.numbered}"
 
 
-def _of_row(queue: MemoryQueue, row: Row) -> Iterator[str]:
+def _of_row(row: QueuedMessage, units: set[int]) -> Iterator[str]:
     if row.state is State.ABSENT:
         yield "it is gone, and is there"
     if not row.placed and row.state is not State.PUT_UNCONFIRMED:
         yield f"it is in state {row.state.value} and has no place"
     if (row.unit is not None) != (row.state in HELD):
         yield f"it is in state {row.state.value}, and is {'' if row.unit else 'not '}held by a unit"
-    if (row.lock is not None or row.locked_by is not None) != (row.state in LOCKS):
-        yield f"it is in state {row.state.value}, and is {'' if row.lock or row.locked_by else 'not '}locked"
-    if row.lock is not None and row.locked_by is not None:
+    if (row.lock is not None or row.locked_handle is not None) != (row.state in LOCKS):
+        yield f"it is in state {row.state.value}, and is {'' if row.lock or row.locked_handle else 'not '}locked"
+    if row.lock is not None and row.locked_handle is not None:
         yield "it is locked twice"
-    if row.lock is not None and queue.locks.get(row.lock.lock_id) is not row.lock.unit:
-        yield f"lock id {row.lock.lock_id} locks it, and is not known"
+    for holder in {row.unit, row.lock} - {None} - units:
+        yield f"unit {holder} holds it, and is not known"

@@ -1,7 +1,57 @@
-"""The SQLite store: a file that any number of processes and threads use at once."""
+"""The store in a file: any number of processes have it open, and what it promises is on disk when a verb returns."""
 
 from __future__ import annotations
 
-from .store import SqliteStore
+import os
+
+from ...clock import Clock, SystemClock
+from .. import connections
+from ..sql.backend import SqlBackend
+from ..store import QueueStore, new_manager
+from .database import Database
+from .engine import SqliteEngine
+from .host import SqliteHost
+from .statements import SCHEMA, VERSION
+from .watch import Seen, Watch
+
+
+class SqliteStore(QueueStore):
+    """A store in a file, as this process has it open. All connections of the process share it.
+
+    Args:
+        path: the file; it is made if it is missing.
+        name: of the queue manager, if the store is made; it is part of generated ids.
+        clock: where the time comes from.
+        keeps_log: the log is never copied into the file; for tests of what a loss of power leaves.
+        shortcuts: plain requests go the short way; the other way gives the same answers.
+
+    Raises: what `Database` raises: StoreForeign, StoreNewer, StoreError.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        name: str = "INORDER",
+        clock: Clock | None = None,
+        *,
+        keeps_log: bool = False,
+        shortcuts: bool = True,
+    ) -> None:
+        manager = new_manager(name).replace("'", "''")
+        schema = f"{SCHEMA}\nINSERT INTO manager (id, attributes) VALUES (1, '{manager}');\n"
+        self.database = Database(path, schema=schema, version=VERSION)
+        try:
+            seen = Seen()
+            backend = SqlBackend(SqliteEngine(self.database, seen), name, shortcuts=shortcuts)
+            host = SqliteHost(self.database, seen, keeps_log=keeps_log)
+            super().__init__(backend, host, str(self.database.path), name, clock or SystemClock())
+            self.shortcuts = backend.shortcuts
+            host.watch = Watch(self, self.database, seen)
+            connections.begin(self)
+            backend.codec.name_after(self.name)
+        except BaseException:
+            self.database.close()
+            raise
+
 
 __all__ = ["SqliteStore"]

@@ -17,13 +17,13 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
 import apsw
 
 from ...errors import StoreError, bad_argument
-from ..base import Progress
 from .coordination import identity_of, opening_error
 from .database import Database
 from .faults import told_as_ours
@@ -34,7 +34,7 @@ STEP_PAGES: Final = 1_024  # 4 MiB between two calls of `progress`
 TAKEN = "the path of a file that is not there yet, unless replace is said"
 
 
-def back_up(store: Database, path: str | os.PathLike[str], *, replace: bool, progress: Progress | None) -> None:
+def back_up(store: Database, path: str | os.PathLike[str], *, replace: bool, progress: Callable[[int, int], object] | None) -> None:
     """Copy a store to another file; what was committed before the call is in it.
 
     Args:
@@ -77,7 +77,7 @@ def _refuse_unfit(target: Path, store: Path, *, replace: bool) -> None:
             )
 
 
-def _copy(source: apsw.Connection, name: str, target: Path, progress: Progress | None) -> None:
+def _copy(source: apsw.Connection, name: str, target: Path, progress: Callable[[int, int], object] | None) -> None:
     with told_as_ours(target), contextlib.closing(_new(name)) as copy, copy.backup("main", source, "main") as steps:
         while not steps.step(STEP_PAGES):
             _tell(steps, source, progress)
@@ -91,7 +91,7 @@ def _new(name: str) -> apsw.Connection:
     return connection
 
 
-def _tell(steps: apsw.Backup, source: apsw.Connection, progress: Progress | None) -> None:
+def _tell(steps: apsw.Backup, source: apsw.Connection, progress: Callable[[int, int], object] | None) -> None:
     if progress is not None:
         page = int(source.execute("PRAGMA page_size").get)
         progress((steps.page_count - steps.remaining) * page, steps.page_count * page)

@@ -2,35 +2,29 @@
 
 from __future__ import annotations
 
-from ..base_operating import CheckProgress
-from .home import Home
+from .database import Database
 from .statements import checks
-from .verb import Verb
 
 FILE = ("PRAGMA integrity_check", "PRAGMA foreign_key_check")
 
 
-def problems(home: Home, progress: CheckProgress | None = None) -> list[str]:
-    """Everything that is wrong, in words; empty if the store is sound.
+def statements_of_checks() -> list[str]:
+    """The parts of a check; each brings a sentence for every place where something is wrong."""
+    return [*FILE, *checks().values()]
 
-    It reads the whole file, on one state of it: others may work meanwhile, other threads of this process wait.
 
-    Args:
-        progress: called with the statements that are done and all there are, before each and at the end. What it
-            raises ends the check.
+def problems_of(database: Database, sql: str) -> list[str]:
+    """Everything that is wrong by one of these, in words; others may work meanwhile.
 
-    Raises: StoreDamaged, if the file is too damaged to be read; what `Database.reading` raises.
+    Raises: StoreDamaged, the file is too damaged to be read; what `Database.reading` raises.
     """
-    statements = [*FILE, *checks().values()]
-    found: list[str] = []
-    with Verb(home, writes=False, though_stopped=True) as verb:
-        for number, sql in enumerate(statements):
-            if progress is not None:
-                progress(number, len(statements))
-            found += [text for row in verb.execute(sql) if (text := _said(*row)) != "ok"]
-    if progress is not None:
-        progress(len(statements), len(statements))
-    return found
+    with database.reading():
+        return [text for row in database.connection.execute(sql) if (text := _said(*row)) != "ok"]
+
+
+def problems(database: Database) -> list[str]:
+    """Everything that is wrong; empty if the store is sound. For tests and the proof tools."""
+    return [text for sql in statements_of_checks() for text in problems_of(database, sql)]
 
 
 def _said(text: str, row: object = None, parent: object = None, _: object = None) -> str:

@@ -153,8 +153,3 @@ FROM entered e WHERE reader IS NULL AND NOT EXISTS (
 UNION ALL
 SELECT format('message %d: handle %d has marked it, and is closed', message, handle) FROM mark
 WHERE handle NOT IN (SELECT id FROM handle);
-
--- name: waits
--- Only who waits has others in its way (B-31).
-SELECT format('connection %d: it does not wait, and has others in its way', connection) FROM edge
-WHERE connection NOT IN (SELECT connection FROM wait) GROUP BY connection;

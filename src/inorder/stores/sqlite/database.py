@@ -18,7 +18,7 @@ import ctypes
 import os
 import threading
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -34,11 +34,11 @@ from ...errors import (
     StoreForeign,
     forked,
 )
+from .. import points
 from .coordination import TURN, attach, detach, forget_all, identity_of, opening_error
 from .faults import PASSING, store_error, told_as_ours
 from .log import Log
 from .opening import APPLICATION_ID, OBJECTS, refuse_other_schema, refuse_other_version, refuse_unfit
-from .points import reached
 
 BUSY_MS: Final = 1_000  # how long SQLite waits in one go; between, a signal handler gets its turn
 CACHE_KIB: Final = 8_192
@@ -76,13 +76,11 @@ class Database:
     def __init__(self, path: str | os.PathLike[str], *, schema: str, version: int) -> None:
         self.path = Path(path).resolve()
         self._name = str(self.path)
-        self.ticket = 0
         self._schema, self._version = schema, version
-        self._changed: set[int] = set()
         self._owners: set[int] = set()
         self._refusal: type[InorderError] | None = None
         self._in_use = threading.RLock()
-        self._inside = self._writes = self._reserves = False
+        self._inside = self._writes = False
         self.has_happened = False  # of a commit that raised an error: it was made all the same
         self._connection: apsw.Connection | None = None
         with _opening:
@@ -206,7 +204,7 @@ class Database:
             self._refuse_replaced()
             if writes:
                 _patiently(connection, "BEGIN IMMEDIATE")
-                reached("begun")
+                points.reached("begun")
             else:
                 _patiently(connection, "BEGIN")
                 # BEGIN alone fixes no state yet: the first statement does, and that is the one to wait.
@@ -216,8 +214,12 @@ class Database:
             raise
         return connection
 
-    def commit(self) -> None:
-        """End the transaction: all of it has happened, and others are told of what `note_change` noted.
+    def commit(self, changed: Iterable[int] = (), *, reserves: bool = False) -> int:
+        """End the transaction: all of it has happened, and others are told that these slots changed, from 0 on.
+
+        Args:
+            reserves: it reserves numbers, none of which may be told before it is on disk.
+        Returns: what `sync` is asked for.
 
         Raises: StoreFull, StoreDamaged, StoreError: nothing of it has happened, and the database can be used.
         """
@@ -225,11 +227,12 @@ class Database:
         try:
             if self._writes:
                 shared.before_commit()
-                reached("written")
+                points.reached("written")
                 _patiently(connection, "COMMIT")
-                self.ticket = shared.after_commit(self._changed, reserves=self._reserves)
-                reached("committed")
+                ticket = shared.after_commit(changed, reserves=reserves)
+                points.reached("committed")
             else:
+                ticket = 0
                 connection.execute("COMMIT")
         except BaseException as error:
             # Ctrl-C during COMMIT is raised when it is over: then it has happened, and stays so.
@@ -237,6 +240,7 @@ class Database:
             self.abort(error)
             raise
         self._leave()
+        return ticket
 
     def abort(self, error: BaseException) -> None:
         """End the transaction because of this error: nothing of it has happened.
@@ -254,8 +258,6 @@ class Database:
         self._raise_ours(error)
 
     def _leave(self) -> None:
-        self._changed.clear()
-        self._reserves = False
         self._inside = False
         if self._writes:
             self._coordination.give(TURN)
@@ -325,13 +327,13 @@ class Database:
         To be called outside the caller's lock and outside a transaction: others are to go on meanwhile.
 
         Args:
-            ticket: what `ticket` was after the commit.
+            ticket: what `commit` returned.
         Raises: StoreError, if a sync failed, now or earlier: what is on disk is unknown then.
         """
         self._refuse_unusable()
-        reached("before-sync")
+        points.reached("before-sync")
         self._log.sync(ticket)
-        reached("synced")
+        points.reached("synced")
 
     @property
     def may_have_lost(self) -> bool:
@@ -347,14 +349,6 @@ class Database:
         self._log.tidy()
 
     # ---- what the processes tell each other
-
-    def note_change(self, slot: int) -> None:
-        """Inside `writing`: tell everyone, once it is committed, that this slot changed; slot: 0 or more."""
-        self._changed.add(slot)
-
-    def note_reservation(self) -> None:
-        """Inside `writing`: the transaction reserves numbers, none of which may be told before it is on disk."""
-        self._reserves = True
 
     @property
     def is_reservation_open(self) -> bool:

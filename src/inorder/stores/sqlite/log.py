@@ -34,9 +34,9 @@ from pathlib import Path
 import apsw
 
 from ...errors import StoreError
+from .. import points
 from .coordination import TIDYING, TURN, Coordination
 from .faults import PASSING, told_as_ours
-from .points import reached
 
 if sys.platform == "darwin":
     import fcntl
@@ -122,7 +122,7 @@ class Log:
             return
         self._tidy_at = self._pages + LONG_PAGES // 4  # if it fails: not again at each commit
         try:
-            reached("checkpoint")
+            points.reached("checkpoint")
             with told_as_ours(self._database):
                 rest = self._checkpoint()
                 if rest:

@@ -1,6 +1,6 @@
--- The statements of the store, by name, each with its reason. What stands in {braces} is filled in: {columns} by the
--- columns of a row, narrow (shelf.py) or whole (codec.py), {joins} and {chosen} by what a call chooses from (its match,
--- and marks that it passes over).
+-- The statements of the store, by name, each with its reason. What stands in {braces} is filled in: {narrow}, {whole},
+-- {got}, {preview} and {bare} by the columns of a row (sql/codec.py), {joins}, {chosen} and {head} by what a call chooses
+-- from (sql/selection.py), {which} by one number or many. Small records (tables.py) need no statements here.
 
 -- ===== the beginning of every transaction about a queue
 
@@ -13,7 +13,7 @@ SELECT
     (SELECT min(expires_at) FROM message WHERE queue = ?1 AND expires_at IS NOT NULL AND NOT away AND claimed IS NULL),
     (SELECT min(due_at) FROM message WHERE queue = ?1 AND due_at IS NOT NULL),
     (SELECT min(lease_ends_at) FROM unit WHERE queue = ?1 AND lease_ends_at IS NOT NULL),
-    EXISTS (SELECT 1 FROM edge WHERE queue = ?1),
+    EXISTS (SELECT 1 FROM wait WHERE queue = ?1 AND levels IS NOT NULL),
     EXISTS (SELECT 1 FROM mark),
     EXISTS (SELECT 1 FROM entered WHERE queue = ?1),
     (SELECT revision FROM manager)
@@ -23,12 +23,8 @@ FROM tally WHERE queue = ?1;
 -- The counter of numbers that name things, for verbs that make some.
 SELECT counter, reserved FROM tally WHERE queue = 0;
 
--- name: drawn
--- What the verb drew of the numbers that name things, once, at its end.
-UPDATE tally SET counter = ?2, reserved = ?3 WHERE queue = ?1;
-
 -- name: counted
--- A queue's counter and depth, and how many have arrived, once for a transaction.
+-- A counter and a depth, and how many have arrived, once for a transaction; row 0 counts the numbers that name things.
 UPDATE tally SET counter = ?2, reserved = ?3, depth = depth + ?4, arrived = arrived + ?5 WHERE queue = ?1;
 
 -- ===== messages arrive
@@ -48,48 +44,48 @@ INSERT INTO content VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?
 
 -- name: available
 -- Steps into message_place, one for each kind of head, merged: a page is read in order, nothing is sorted.
-SELECT {columns} FROM message m INDEXED BY message_place {joins}
+SELECT {narrow} FROM message m INDEXED BY message_place {joins}
 WHERE m.queue = :queue AND m.head = {head} AND m.available
     AND (m.rank, m.number, m.ordinal) > (:rank, :number, :ordinal){chosen};
 
 -- name: available by message id
 -- For those who name a message id that a program made; ids made here lead to the number.
-SELECT {columns} FROM message m INDEXED BY message_message_id {joins}
+SELECT {narrow} FROM message m INDEXED BY message_message_id {joins}
 WHERE m.queue = :queue AND m.message_id = :wanted AND m.available
     AND (m.rank, m.number, m.ordinal) > (:rank, :number, :ordinal){chosen};
 
 -- name: available by correlation id
 -- For those who name a correlation id: replies, mostly.
-SELECT {columns} FROM message m INDEXED BY message_correlation_id {joins}
+SELECT {narrow} FROM message m INDEXED BY message_correlation_id {joins}
 WHERE m.queue = :queue AND m.correlation_id = :wanted AND m.available
     AND (m.rank, m.number, m.ordinal) > (:rank, :number, :ordinal){chosen};
 
 -- name: available by own priority
 -- For those who name a priority: what has it and does not stand at it, for the queue is in order of arrival, say.
-SELECT {columns} FROM message m INDEXED BY message_own_priority {joins}
+SELECT {narrow} FROM message m INDEXED BY message_own_priority {joins}
 WHERE m.queue = :queue AND m.priority = :wanted AND m.priority <> -m.rank AND m.available
     AND (m.rank, m.number, m.ordinal) > (:rank, :number, :ordinal){chosen};
 
 -- name: by unique id
 -- For those who name a unique id: one made here is the number itself, one that a program brought has an index. Whether
 -- it is available, or held by whom, is in what is chosen.
-SELECT {columns} FROM message m {joins}
+SELECT {narrow} FROM message m {joins}
 WHERE m.id = :own_uid AND m.queue = :queue AND m.uid_number IS NULL
     AND (m.rank, m.number, m.ordinal) > (:rank, :number, :ordinal){chosen}
 UNION ALL
-SELECT {columns} FROM message m INDEXED BY message_uid {joins}
+SELECT {narrow} FROM message m INDEXED BY message_uid {joins}
 WHERE m.queue = :queue AND m.uid_number = :uid_number AND m.uid_origin = :uid_origin
     AND (m.rank, m.number, m.ordinal) > (:rank, :number, :ordinal){chosen};
 
 -- name: available by number
 -- For those who name a token, or a message id that was made here: both are the number.
-SELECT {columns} FROM message m {joins}
+SELECT {narrow} FROM message m {joins}
 WHERE m.id = :wanted AND m.queue = :queue AND m.available
     AND (m.rank, m.number, m.ordinal) > (:rank, :number, :ordinal){chosen};
 
 -- name: held
 -- What one holder keeps from others, in order: a strict reader wants the first, its own lock's reader all.
-SELECT {columns} FROM message m INDEXED BY message_held {joins}
+SELECT {narrow} FROM message m INDEXED BY message_held {joins}
 WHERE m.queue = :queue AND m.holder = :wanted AND m.head = {head}
     AND (m.rank, m.number, m.ordinal) > (:rank, :number, :ordinal){chosen};
 
@@ -105,17 +101,87 @@ SELECT min(rank) FROM message INDEXED BY message_place WHERE queue = ?1 AND head
 -- The same among what one holder keeps.
 SELECT min(rank) FROM message INDEXED BY message_held WHERE queue = ?1 AND holder = ?2 AND head = ?3 AND rank > ?4;
 
--- name: member
--- The next member of a group for a reader inside it: its numbers lead to it, however large the group.
-SELECT {columns} FROM message m INDEXED BY message_member {joins}
-WHERE m.queue = :queue AND m.group_id = :group AND m.sequence_number = :sequence AND m."offset" = :start
-    AND m.number IS NOT NULL{chosen}
-ORDER BY m.rank, m.number, m.ordinal;
+-- ===== rows by what keeps them together; the first :most of them
 
--- name: members
--- A whole group: to see whether it is complete, or what of it is pending.
-SELECT {columns} FROM message m INDEXED BY message_member
-WHERE m.queue = ? AND m.group_id = ? AND m.number IS NOT NULL;
+-- name: rows by queue, number
+-- The message under a browse cursor, by the number that the cursor keeps.
+SELECT {narrow} FROM message m
+WHERE m.id = :number AND m.queue = :queue
+ORDER BY m.id LIMIT :most;
+
+-- name: rows by queue, uid
+-- A unique id made here is the number itself; one that a program brought has an index.
+SELECT {narrow} FROM message m WHERE m.id = :own AND m.queue = :queue AND m.uid_number IS NULL
+UNION ALL
+SELECT {narrow} FROM message m INDEXED BY message_uid
+WHERE m.queue = :queue AND m.uid_number = :number AND m.uid_origin = :origin LIMIT :most;
+
+-- name: rows by unit
+-- What a unit holds, as it came.
+SELECT {narrow} FROM message m INDEXED BY message_unit
+WHERE m.unit = :unit
+ORDER BY m.id LIMIT :most;
+
+-- name: rows by queue, group_id
+-- A group: to see whether it is complete, or what of it is pending.
+SELECT {narrow} FROM message m INDEXED BY message_member
+WHERE m.queue = :queue AND m.group_id = :group_id AND m.number IS NOT NULL
+ORDER BY m.rank, m.number, m.ordinal LIMIT :most;
+
+-- name: rows by queue, everything_of
+-- A group, also what has no place yet: to say what is missing.
+SELECT {narrow} FROM message m INDEXED BY message_member
+WHERE m.queue = :queue AND m.group_id = :everything_of
+ORDER BY m.rank, m.number, m.ordinal LIMIT :most;
+
+-- name: rows by queue, member
+-- The next member of a group for a reader inside it: its numbers lead to it, however large the group.
+SELECT {narrow} FROM message m INDEXED BY message_member
+WHERE m.queue = :queue AND m.group_id = :group AND m.sequence_number = :sequence AND m."offset" = :start
+    AND m.number IS NOT NULL
+ORDER BY m.rank, m.number, m.ordinal LIMIT :most;
+
+-- name: rows by queue, group_id, unit, first
+-- What a unit holds of a group, from a member on.
+SELECT {narrow} FROM message m INDEXED BY message_member
+WHERE m.queue = :queue AND m.group_id = :group_id AND m.sequence_number >= :first AND m.unit = :unit
+ORDER BY m.sequence_number, m."offset" LIMIT :most;
+
+-- name: rows by lock
+-- What a lock id locks, and what was got under it: for its release, its end, and who asks for the unique ids (A-19).
+SELECT {narrow} FROM message m INDEXED BY message_lock
+WHERE m.lock = :lock
+ORDER BY m.rank, m.number, m.ordinal LIMIT :most;
+
+-- name: rows by queue, lock_confirm
+-- What a confirm id was given for at a browse and lock: its undo unlocks it (A-16).
+SELECT {narrow} FROM message m INDEXED BY message_lock_confirm
+WHERE m.queue = :queue AND m.lock_confirm = :lock_confirm
+ORDER BY m.rank, m.number, m.ordinal LIMIT :most;
+
+-- name: rows by locked_handle
+-- A browse that moves on frees what it locked before (R3.70).
+SELECT {narrow} FROM message m INDEXED BY message_locked_handle
+WHERE m.locked_handle = :locked_handle
+ORDER BY m.rank, m.number, m.ordinal LIMIT :most;
+
+-- name: rows by queue, forgotten
+-- What a restart had lost and a back out returned: it goes.
+SELECT {narrow} FROM message m INDEXED BY message_forgotten
+WHERE m.queue = :queue AND m.forgotten AND m.state = 2
+ORDER BY m.rank, m.number, m.ordinal LIMIT :most;
+
+-- name: rows by queue, volatile
+-- What a start discards, unless a named unit has it (R1.5, R5.11).
+SELECT {narrow} FROM message m INDEXED BY message_nonpersistent
+WHERE m.queue = :queue AND NOT m.persistent
+ORDER BY m.rank, m.number, m.ordinal LIMIT :most;
+
+-- name: rows by queue, co_op_marked
+-- The marks of a cooperating set end with the last of it.
+SELECT {narrow} FROM message m INDEXED BY message_co_op
+WHERE m.queue = :queue AND m.co_op_marked_at IS NOT NULL
+ORDER BY m.rank, m.number, m.ordinal LIMIT :most;
 
 -- name: shapes of group
 -- How many gets take a group: by logical messages, or by pieces where they cannot be joined.
@@ -123,39 +189,21 @@ SELECT count(DISTINCT sequence_number), count(*), count(DISTINCT (c.coded_charac
 FROM message m INDEXED BY message_member JOIN content c ON c.id = m.id
 WHERE m.queue = ? AND m.group_id = ?;
 
--- name: row
--- The message under a browse cursor, by the number that the cursor keeps.
-SELECT {columns} FROM message m WHERE m.id = ? AND m.queue = ?;
-
--- name: row by unique id
--- A unique id made here is the number itself; one that a program brought has an index.
-SELECT {columns} FROM message m WHERE m.id = ? AND m.queue = ? AND m.uid_number IS NULL
-UNION ALL
-SELECT {columns} FROM message m INDEXED BY message_uid
-WHERE m.queue = ? AND m.uid_number = ? AND m.uid_origin = ?;
-
--- name: held by unit
--- An undo of a confirm id with locks goes row by row, in the order of the puts.
-SELECT {columns} FROM message m INDEXED BY message_unit WHERE m.unit = ? ORDER BY m.id;
-
--- name: locked with
--- What a confirm id was given for at a browse and lock: its undo unlocks it (A-16).
-SELECT {columns} FROM message m INDEXED BY message_lock_confirm WHERE m.queue = ? AND m.lock_confirm = ?;
-
--- name: locked under
--- What a lock id locks, and what was got under it: for its release, its end, and who asks for the unique ids (A-19).
-SELECT {columns} FROM message m INDEXED BY message_lock WHERE m.lock = ?;
-
 -- name: read
--- The whole of one message, for the call that returns it, or with only the beginning of its body.
-SELECT {columns}
+-- The whole of one message, for the call that returns it.
+SELECT {whole}
+FROM message m JOIN content c ON c.id = m.id WHERE m.id = ?1;
+
+-- name: read apart
+-- The same with a body that was read apart: the beginning of a long one.
+SELECT {bare}
 FROM message m JOIN content c ON c.id = m.id WHERE m.id = ?1;
 
 -- ===== plain gets: many at a time
 
 -- name: take
 -- The first messages of all that are available, with their contents; the columns as `Codec.got` takes them.
-SELECT {columns}
+SELECT {got}
 FROM (
     SELECT * FROM message INDEXED BY message_place WHERE queue = ?1 AND head = 2 AND available
     UNION ALL
@@ -167,7 +215,7 @@ FROM (
 
 -- name: take group
 -- A group's available members in logical order, with their contents.
-SELECT {columns}
+SELECT {got}
 FROM message m INDEXED BY message_member CROSS JOIN content c ON c.id = m.id
 WHERE m.queue = ?1 AND m.group_id = ?2 AND m.available
 ORDER BY m.sequence_number, m."offset", m.rank, m.number, m.ordinal;
@@ -182,11 +230,6 @@ ORDER BY m.sequence_number, m."offset", m.rank, m.number, m.ordinal;
 -- A whole group is got at once, however large.
 UPDATE message INDEXED BY message_member SET state = ?3, unit = ?4, away = 1, co_op_marked_at = NULL
 WHERE queue = ?1 AND group_id = ?2 AND available;
-
--- name: read taken
--- A message that a unit has got, with its content.
-SELECT {columns}
-FROM message m CROSS JOIN content c ON c.id = m.id WHERE m.id = ?1 AND m.unit = ?2;
 
 -- name: hold
 -- Plain gets in a unit of work.
@@ -226,22 +269,11 @@ SELECT min(due_at) FROM message WHERE queue = ? AND due_at > ? AND number IS NOT
 -- When a waiter looks again because a lock id ends by itself (A-19).
 SELECT min(lease_ends_at) FROM unit INDEXED BY unit_lease WHERE queue = ? AND lease_ends_at > ?;
 
--- name: leases over
--- Lock ids that end by themselves (A-19).
-SELECT id FROM unit INDEXED BY unit_lease WHERE queue = ? AND lease_ends_at <= ? ORDER BY lease_ends_at;
-
 -- name: next unmarking
 -- When an unmarked browse looks again because a cooperative mark ends by itself (R3.74).
 SELECT min(co_op_marked_at) FROM message WHERE queue = ? AND co_op_marked_at > ? AND number IS NOT NULL;
 
--- ===== single steps
-
--- name: step
--- Everything that an event can change, for one message; places and contents stay.
-UPDATE message SET
-    state = ?, unit = ?, away = ?, locked_handle = ?, locked_at = ?, lock = ?, lock_confirm = ?, visible_at = ?,
-    backouts = ?
-WHERE id = ? AND state = ?;
+-- ===== messages leave
 
 -- name: remove
 -- Messages leave for good.
@@ -251,81 +283,14 @@ DELETE FROM message WHERE id {which} AND state = ?2;
 -- And their contents with them, or in a step afterwards.
 DELETE FROM content WHERE id {which};
 
--- name: give place
--- A single message is confirmed and gets its place now (A-26).
-UPDATE message SET number = ?, ordinal = ? WHERE id = ? AND state = 1 AND number IS NULL;
-
--- name: mark
--- A handle's browse mark (R3.72); a second one is no other.
-INSERT OR IGNORE INTO mark VALUES (?, ?);
-
--- name: unmark
--- The handle takes its mark off.
-DELETE FROM mark WHERE message = ? AND handle = ?;
-
--- name: mark for all
--- The mark of the cooperating set, or its end: it is one, with its time (R3.74).
-UPDATE message SET co_op_marked_at = ? WHERE id = ?;
-
--- name: unmark for all
--- Who gets a message ends all marks on it.
-DELETE FROM mark WHERE message = ?;
-
--- name: mark last
--- The pieces put last become the last of their group while nobody sees them.
-UPDATE message SET flags = ? WHERE id = ? AND state = 1;
-
--- name: put in unit
--- The pieces of the logical message, or of some, that a handle's unit has put last.
-SELECT {columns} FROM message m INDEXED BY message_member
-WHERE m.queue = ? AND m.group_id = ? AND m.sequence_number BETWEEN ? AND ? AND m.unit = ? AND m.state = 1
-ORDER BY m.sequence_number, m."offset";
-
 -- ===== units
-
--- name: begin unit
--- At the first message of a unit: an empty unit of work has no row.
-INSERT INTO unit VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?);
-
--- name: unit
--- Who holds a message, for the rules and the errors.
-SELECT id, kind, name, connection, user, program, started_at FROM unit WHERE id = ?;
-
--- name: unit of connection
--- What is backed out when its connection ends.
-SELECT id, kind, name, connection, user, program, started_at FROM unit WHERE connection = ? AND kind = 'session';
-
--- name: prepared unit
--- Anyone may settle it by its name (R5.10).
-SELECT id, kind, name, connection, user, program, started_at FROM unit WHERE name = ? AND kind = 'prepared';
-
--- name: named unit
--- A confirm id or lock id, on its queue (A-15).
-SELECT id, kind, name, connection, user, program, started_at FROM unit
-WHERE queue = ? AND kind = ? AND name = ?;
-
--- name: end unit
--- It is settled: edges to it are void, for its number never returns.
-DELETE FROM unit WHERE id = ?;
-
--- name: prepare unit
--- From here on it outlives its connection (R5.10).
-UPDATE unit SET kind = 'prepared', name = ?, connection = NULL WHERE id = ?;
-
--- name: end idle
--- A confirm id or lock id that holds nothing is forgotten.
-DELETE FROM unit WHERE id = ?1 AND kind IN ('confirm', 'lock')
-    AND NOT EXISTS (SELECT 1 FROM message WHERE unit = ?1) AND NOT EXISTS (SELECT 1 FROM message WHERE lock = ?1);
 
 -- name: shares
 -- What a unit holds, counted: by queue and state.
 SELECT
-    queue, state, away, count(*), sum(length), max(expires_at IS NOT NULL), max(forgotten), max(persistent)
+    queue, state, away, count(*), sum(length), max(expires_at IS NOT NULL), max(forgotten), max(persistent),
+    sum(number IS NULL)
 FROM message INDEXED BY message_unit WHERE unit = ? GROUP BY queue, state, away;
-
--- name: unnumbered
--- On which queues the settling of a unit draws a number.
-SELECT DISTINCT queue FROM message INDEXED BY message_unit WHERE unit = ? AND number IS NULL;
 
 -- name: number unit
 -- One number for all that a unit puts on a queue; put order within (B-5).
@@ -360,29 +325,10 @@ INSERT INTO leftover SELECT id FROM message INDEXED BY message_unit WHERE unit =
 -- What a commit removes for good, or a back out makes unput: one statement for a unit of any size.
 DELETE FROM message WHERE unit = ? AND queue = ? AND state = ?;
 
--- name: expired puts of unit
--- Puts whose time was over before anybody could see them are discarded, and told as such.
-SELECT 1 FROM message INDEXED BY message_unit
-WHERE unit = ? AND queue = ? AND state = 1 AND expires_at <= ? LIMIT 1;
-
--- name: any locked with
--- Without locks an undo of a confirm id is the back out of a unit, at once.
-SELECT 1 FROM message INDEXED BY message_lock_confirm WHERE queue = ? AND lock_confirm = ? LIMIT 1;
-
 -- name: locks of unit
 -- Lock ids that may lock nothing when the unit is settled.
 SELECT DISTINCT lock FROM message INDEXED BY message_unit
 WHERE unit = ? AND queue = ? AND state = ? AND lock IS NOT NULL;
-
--- name: visible of unit
--- For listeners alone, who are told of no body.
-SELECT {columns}
-FROM message m INDEXED BY message_unit JOIN content c ON c.id = m.id
-WHERE m.unit = ? AND m.queue = ? AND m.state = 1 ORDER BY m.id;
-
--- name: forgotten of queue
--- What a restart had lost and a back out returned: it goes.
-SELECT id FROM message INDEXED BY message_forgotten WHERE queue = ? AND forgotten AND state = 2;
 
 -- name: leave content
 -- Contents for later; of a unit see above.
@@ -398,67 +344,106 @@ DELETE FROM leftover WHERE id {which};
 
 -- ===== groups that readers are inside (B-45)
 
--- name: entered
--- Groups that others are inside hold strict readers back.
-SELECT reader, entry FROM entered WHERE queue = ? ORDER BY group_id, id;
-
 -- name: next taker
--- Steps from unit to unit among those that have got members of a group, however many, but for those whose time is over.
+-- Steps from unit to unit among those that have got members of a group, however many; with a time, but for members whose
+-- time is over.
 SELECT min(unit) FROM message INDEXED BY message_taken_member
 WHERE queue = ?1 AND group_id = ?2 AND unit > ?3 AND state >= 4
-    AND (expires_at IS NULL OR expires_at > ?4 OR claimed IS NOT NULL);
-
--- name: enter
--- A reader enters.
-INSERT INTO entered (queue, group_id, reader, entered_in, entry) VALUES (?, ?, ?, ?, ?);
-
--- name: leave
--- A reader is inside one group at a time (R3.30); in a unit it leaves the others when that is committed.
-UPDATE entered SET left_in = ?3, reader = CASE WHEN ?3 IS NOT NULL THEN reader END
-WHERE queue = ?1 AND reader = ?2 AND left_in IS NULL AND group_id IS NOT ?4;
-
--- name: leave with unit
--- A group of which the reader's open unit of work holds a member is left when that is committed (C-12).
-UPDATE entered SET left_in = ?3
-WHERE queue = ?1 AND reader = ?2 AND left_in IS NULL AND group_id IS NOT ?4 AND EXISTS (
-    SELECT 1 FROM message INDEXED BY message_taken_member
-    WHERE queue = ?1 AND group_id = entered.group_id AND unit = ?3 AND state >= 4
-);
-
--- name: leave all
--- The handle is gone, or its program wants out.
-UPDATE entered SET reader = NULL WHERE queue = ? AND reader = ?;
+    AND (?4 IS NULL OR expires_at IS NULL OR expires_at > ?4 OR claimed IS NOT NULL);
 
 -- name: end group
 -- The last member has expired before anybody could see it. (With any other the trigger end_goes does it.)
 UPDATE entered SET reader = NULL WHERE queue = ? AND group_id = ?;
 
--- name: commit entries
--- Who left a group in the unit has left it.
-UPDATE entered SET
-    reader = CASE WHEN left_in IS NOT ?2 THEN reader END, left_in = nullif(left_in, ?2),
-    entered_in = nullif(entered_in, ?2)
-WHERE queue = ?1 AND ?2 IN (left_in, entered_in);
+-- ===== queues that go
 
--- name: back out entries
--- Who entered a group in the unit has not.
-DELETE FROM entered WHERE queue = ? AND entered_in = ?;
+-- name: leave contents of queue
+-- All that goes with a queue; its contents are removed afterwards, in steps.
+INSERT INTO leftover
+SELECT id FROM message INDEXED BY message_place WHERE queue = ?1 AND available
+UNION ALL SELECT id FROM message INDEXED BY message_held WHERE queue = ?1 AND holder IS NOT NULL
+UNION ALL SELECT id FROM message INDEXED BY message_unit WHERE unit IS NOT NULL AND queue = ?1 AND number IS NULL;
 
--- name: return readers
--- Who left a group in the unit is inside as before.
-UPDATE entered SET left_in = NULL WHERE queue = ? AND left_in = ?;
-
--- name: keep entries
--- The unit is prepared, for handles that is a commit: who has entered in it is inside (R5.10, B-19).
-UPDATE entered SET entered_in = NULL WHERE queue = ? AND entered_in = ?;
-
--- name: commit entries of idle
--- A confirm id that holds nothing any more has been confirmed.
-UPDATE entered SET reader = NULL, left_in = NULL WHERE left_in = ?1 AND NOT EXISTS (SELECT 1 FROM unit WHERE id = ?1);
-
--- name: forget entries
--- Where nobody is inside, and no unit holds a member, the group holds nobody back.
-DELETE FROM entered WHERE queue = ?1 AND reader IS NULL AND NOT EXISTS (
-    SELECT 1 FROM message INDEXED BY message_taken_member
-    WHERE queue = ?1 AND group_id = entered.group_id AND state >= 4
+-- name: remove messages of queue
+-- The narrow rows go at once.
+DELETE FROM message WHERE id IN (
+    SELECT id FROM message INDEXED BY message_place WHERE queue = ?1 AND available
+    UNION ALL SELECT id FROM message INDEXED BY message_held WHERE queue = ?1 AND holder IS NOT NULL
+    UNION ALL SELECT id FROM message INDEXED BY message_unit WHERE unit IS NOT NULL AND queue = ?1 AND number IS NULL
 );
+
+-- ===== what an operator sees
+
+-- name: first member
+-- Where a group stands in logical order: at the first of its members that is there.
+SELECT m.sequence_number, m."offset", m.rank, m.number, m.ordinal FROM message m INDEXED BY message_member
+WHERE m.queue = :queue AND m.group_id = :group AND m.number IS NOT NULL AND m.flags & 30
+    AND (m.expires_at IS NULL OR m.expires_at > :now OR m.away OR m.claimed IS NOT NULL)
+ORDER BY m.sequence_number, m."offset", m.rank, m.number, m.ordinal LIMIT 1;
+
+-- name: units that put
+-- Those of which messages may have no place yet: without the prepared ones where a prepare draws the number.
+SELECT id FROM unit WHERE kind = 'session' OR (kind = 'prepared' AND ?2) OR (kind = 'confirm' AND queue = ?1);
+
+-- name: put at
+-- When the oldest of some was put.
+SELECT min(c.put_at) FROM json_each(?1) AS j CROSS JOIN content c ON c.id = j.value;
+
+-- name: members in order
+-- A page of a group, in logical order, behind one of its members.
+SELECT {narrow} FROM message m INDEXED BY message_member {joins}
+WHERE m.queue = :queue AND m.group_id = :group AND m.number IS NOT NULL AND m.flags & 30
+    AND (m.sequence_number, m."offset", m.rank, m.number, m.ordinal) > (:sequence, :start, :rank, :number, :ordinal){chosen}
+ORDER BY m.sequence_number, m."offset", m.rank, m.number, m.ordinal LIMIT :limit;
+
+-- name: unplaced of unit
+-- What a unit has put and what has no place yet, as it came.
+SELECT {narrow} FROM message m INDEXED BY message_unit {joins}
+WHERE m.unit = :unit AND m.queue = :queue AND m.state = 1 AND m.id > :after AND m.number IS NULL{chosen}
+ORDER BY m.id LIMIT :limit;
+
+-- name: previews
+-- The descriptors of a page, with the bodies that are short; what is longer is read apart, and in part.
+SELECT {preview} FROM json_each(?1) AS j CROSS JOIN message m ON m.id = j.value CROSS JOIN content c ON c.id = m.id;
+
+-- name: tallies
+-- All queues, with what is counted of each.
+SELECT queue, depth, arrived, counter FROM tally WHERE queue > 0 AND queue = coalesce(?1, queue);
+
+-- name: held by units
+-- What units hold, counted over the index, with the oldest of each.
+SELECT queue, state, count(*), min(id) FROM message AS held INDEXED BY message_unit
+WHERE unit IS NOT NULL GROUP BY unit, queue, state;
+
+-- name: locked by handles
+-- What browses have locked, and nobody has got.
+SELECT queue, count(*), min(id) FROM message AS held INDEXED BY message_locked_handle
+WHERE locked_handle IS NOT NULL AND state = 3 GROUP BY locked_handle;
+
+-- name: locked by ids
+-- The same of lock ids.
+SELECT queue, count(*), min(id) FROM message AS held INDEXED BY message_lock
+WHERE lock IS NOT NULL AND state = 3 GROUP BY lock;
+
+-- name: delayed
+-- What nobody may read yet.
+SELECT count(*) FROM message INDEXED BY message_due WHERE queue = ? AND due_at > ? AND state = 2;
+
+-- name: first of next rank
+-- Steps from level to level among what is available: the first of each.
+SELECT rank, number, ordinal, id FROM message INDEXED BY message_place
+WHERE queue = ?1 AND head = ?2 AND rank > ?3 AND available ORDER BY rank, number, ordinal LIMIT 1;
+
+-- name: first delayed of next rank
+-- The same among what is delayed, or was and has not been looked at since.
+SELECT rank, number, ordinal, id FROM message INDEXED BY message_held
+WHERE queue = ?1 AND holder = 0 AND head = ?2 AND rank > ?3 ORDER BY rank, number, ordinal LIMIT 1;
+
+-- name: pending
+-- What is pending on a queue, for its operator.
+SELECT {narrow} FROM message m INDEXED BY message_held WHERE m.queue = ? AND m.holder IS NOT NULL;
+
+-- name: withheld
+-- Available messages behind the first pending one of their level.
+SELECT count(*) FROM message INDEXED BY message_place
+WHERE queue = ? AND head = ? AND available AND rank = ? AND (number, ordinal) > (?, ?);

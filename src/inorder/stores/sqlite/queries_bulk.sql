@@ -2,22 +2,6 @@
 
 -- ===== stagings (spark 3)
 
--- name: staging
--- What stands under a name, and for which queue; its time may be over.
-SELECT u.id, u.queue, s.expires_at, s.given, s.messages, s.size, s.has_keys, s.has_order, s.has_numbers
-FROM unit u JOIN staging s ON s.unit = u.id WHERE u.name = ? AND u.kind = 'staging';
-
--- name: begin staging
--- With its unit, empty.
-INSERT INTO staging VALUES (?, ?, 0, 0, 0, 0, 0, 0);
-
--- name: count staged
--- Each request adds to it, and says anew how long it lasts.
-UPDATE staging SET
-    expires_at = ?2, given = given + ?3, messages = messages + ?4, size = size + ?5, has_keys = has_keys OR ?6,
-    has_order = has_order OR ?7, has_numbers = has_numbers OR ?8
-WHERE unit = ?1;
-
 -- name: stage
 -- One narrow row for each message; its content goes where it stays, as with a put.
 INSERT INTO staged VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
@@ -104,7 +88,7 @@ LIMIT 1;
 
 -- name: visible of stagings
 -- For listeners alone, who are told of no body.
-SELECT {columns}
+SELECT {bodiless}
 FROM json_each(:units) AS chosen CROSS JOIN staged ON staged.unit = chosen.value
     CROSS JOIN message m ON m.id = staged.id CROSS JOIN content c ON c.id = m.id
 ORDER BY m.number, m.ordinal;
@@ -113,10 +97,6 @@ ORDER BY m.number, m.ordinal;
 -- They are put, or dropped.
 DELETE FROM staged WHERE unit = ?;
 
--- name: end staging
--- With its unit.
-DELETE FROM staging WHERE unit = ?;
-
 -- name: remove contents of staging
 -- Of a small one that is dropped at once.
 DELETE FROM content WHERE id IN (SELECT id FROM staged WHERE unit = ?);
@@ -124,30 +104,3 @@ DELETE FROM content WHERE id IN (SELECT id FROM staged WHERE unit = ?);
 -- name: leave contents of staging
 -- Of a large one later, in steps.
 INSERT INTO leftover SELECT id FROM staged WHERE unit = ?;
-
--- name: expired staging
--- Housekeeping drops one at a time.
-SELECT unit, messages, size FROM staging WHERE expires_at <= ? ORDER BY expires_at LIMIT 1;
-
--- name: stagings of queue
--- They go with it.
-SELECT s.unit, s.messages, s.size FROM unit u JOIN staging s ON s.unit = u.id
-WHERE u.queue = ? AND u.kind = 'staging';
-
--- name: in ledger
--- Whether a batch has been put on a queue, and when.
-SELECT committed_at FROM ledger WHERE queue = ? AND application = ? AND query = ? AND batch = ?;
-
--- name: enter in ledger
--- In the transaction that puts it.
-INSERT INTO ledger (queue, application, query, batch, messages, committed_at) VALUES (?, ?, ?, ?, ?, ?);
-
--- name: trim ledger
--- A streaming query repeats its latest batches at most.
-DELETE FROM ledger WHERE id <= (
-    SELECT id FROM ledger WHERE queue = ?1 AND application = ?2 AND query = ?3 ORDER BY id DESC LIMIT 1 OFFSET ?4
-) AND queue = ?1 AND application = ?2 AND query = ?3;
-
--- name: forget ledger of queue
--- It goes with the queue.
-DELETE FROM ledger WHERE queue = ?;

@@ -1,40 +1,6 @@
 -- Statements for reading in bulk: claims and surveys. What stands in {braces} is filled in from fragments_claims.sql
 -- (claims.py): {chosen} by what is next on one level, {columns} by the columns of a row that is read in bulk.
 
--- ===== accounts of applications, and their claims
-
--- name: account
--- Where an application stands on a queue.
-SELECT user, program, epoch, settled, delivered, state FROM account WHERE queue = ? AND application = ?;
-
--- name: keep account
--- Whatever a call has changed of it.
-INSERT OR REPLACE INTO account VALUES (?, ?, ?, ?, ?, ?, ?, ?);
-
--- name: accounts
--- For an operator.
-SELECT d.name, a.queue, a.application FROM account a JOIN definition d ON d.id = a.queue ORDER BY d.name, a.application;
-
--- name: open claim
--- An application has at most one.
-SELECT number, unit, messages, size, state, planned FROM claim WHERE queue = ? AND application = ?;
-
--- name: keep claim
--- When it is taken, and when it is planned.
-INSERT OR REPLACE INTO claim VALUES (?, ?, ?, ?, ?, ?, ?, ?);
-
--- name: end claim
--- It is confirmed, or released.
-DELETE FROM claim WHERE unit = ?;
-
--- name: end claims of queue
--- They end with their queue.
-DELETE FROM claim WHERE queue = ?;
-
--- name: end accounts of queue
--- And what was known of their applications.
-DELETE FROM account WHERE queue = ?;
-
 -- ===== what is next on one level
 
 -- name: odd groups
@@ -109,10 +75,6 @@ DELETE FROM mark WHERE message IN (SELECT id FROM message INDEXED BY message_cla
 -- name: claimed
 -- How much a claim has taken.
 SELECT count(*), coalesce(sum(length), 0) FROM message INDEXED BY message_claimed WHERE unit = ? AND claimed > 0;
-
--- name: place in claim
--- One message is taken by itself: its position.
-UPDATE message SET claimed = ? WHERE id = ? AND state = 4;
 
 -- name: spans
 -- Where the groups of a claim begin and end in it: it is not cut inside one.

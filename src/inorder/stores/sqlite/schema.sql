@@ -1,4 +1,4 @@
--- The tables of a store, version 3. Each invariant that the rules promise is a CHECK or a unique index here too.
+-- The tables of a store, version 4. Each invariant that the rules promise is a CHECK or a unique index here too.
 --
 -- Numbers that name things (messages, units, connections, handles, lock ids) come from one counter, `tally` row 0,
 -- and never return. Times are seconds since 1970. References are not enforced at each statement; `inorder` checks
@@ -31,6 +31,16 @@ CREATE TABLE tally (
     arrived INTEGER NOT NULL DEFAULT 0 CHECK (arrived >= depth), -- messages ever put here
     CHECK (counter <= reserved)
 ) STRICT;
+
+CREATE TRIGGER queue_comes AFTER INSERT ON definition WHEN NEW.type = 'local'
+BEGIN
+    INSERT INTO tally (queue) VALUES (NEW.id);
+END;
+
+CREATE TRIGGER queue_goes AFTER DELETE ON definition WHEN OLD.type = 'local'
+BEGIN
+    DELETE FROM tally WHERE queue = OLD.id;
+END;
 
 -- Who has the store open. A process whose number nobody's file lock holds is dead.
 CREATE TABLE process (
@@ -299,25 +309,16 @@ BEGIN
 END;
 
 -- Calls that wait, and for whom: for each level at which a strict one waits, the connections in its way (B-31).
--- Edges are true of the queue as it was: whoever changes the queue removes them, and the waiter looks again.
+-- Those are true of the queue as it was: whoever changes the queue removes them, and the waiter looks again.
 CREATE TABLE wait (
     connection INTEGER PRIMARY KEY REFERENCES connection,
     queue INTEGER NOT NULL,
     pending TEXT CHECK (json_valid(pending)),                    -- what it waits for, by its last look
-    withheld INTEGER NOT NULL CHECK (withheld IN (0, 1))         -- something stands behind that
+    withheld INTEGER NOT NULL CHECK (withheld IN (0, 1)),        -- something stands behind that
+    levels TEXT CHECK (json_valid(levels))
 ) STRICT;
 
 CREATE INDEX wait_queue ON wait (queue);
-
-CREATE TABLE edge (
-    connection INTEGER NOT NULL REFERENCES connection,
-    queue INTEGER NOT NULL,
-    level INTEGER NOT NULL,
-    holder INTEGER NOT NULL,              -- a connection; 0: nobody in particular stands in its way at this level
-    PRIMARY KEY (connection, level, holder)
-) STRICT, WITHOUT ROWID;
-
-CREATE INDEX edge_queue ON edge (queue);
 
 -- How much of each group is available, and where it ends: from this follows `head` of where it begins. A hint, which
 -- never says that something is missing when nothing is: who takes a group checks.

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from importlib.resources import files
-from typing import NamedTuple
+
+from ..sql.codec import GOT_COLUMNS, NARROW_COLUMNS, stored_columns
 
 SCHEMA = files(__package__).joinpath("schema.sql").read_text(encoding="utf-8")
-VERSION = 3
+VERSION = 4
 
 
 def _named(file: str) -> dict[str, str]:
@@ -16,8 +17,7 @@ def _named(file: str) -> dict[str, str]:
     return {name: text.strip() for name, text in found}
 
 
-_FILES = ("queries.sql", "queries_owners.sql", "queries_claims.sql", "queries_bulk.sql", "queries_operating.sql")
-_STATEMENTS = {name: text for file in _FILES for name, text in _named(file).items()}
+_FILES = ("queries.sql", "queries_claims.sql", "queries_bulk.sql")
 _FRAGMENTS = _named("fragments_claims.sql")
 
 
@@ -26,37 +26,65 @@ def _plain(text: str) -> str:
     return " ".join(re.sub(r"--[^\n]*", "", text).strip().rstrip(";").split())
 
 
-def fragment(name: str, **parts: str) -> str:
-    """A part of statements, by its name."""
-    return _filled(_plain(_FRAGMENTS[name]), parts)
-
-
 def _filled(text: str, parts: dict[str, str]) -> str:
+    """A text with parts in place of what stands in it as {part}."""
     for part, replacement in parts.items():
         text = text.replace(f"{{{part}}}", replacement)
     return text
 
 
-def statement(name: str, **parts: str) -> str:
-    """A statement by its name, without its comments; `parts` replace what stands in it as {part}."""
-    return " ".join(_filled(_plain(_STATEMENTS[name]), parts).split())
+def _fragment(name: str, **parts: str) -> str:
+    return _filled(_plain(_FRAGMENTS[name]), parts)
 
 
-class ById(NamedTuple):
-    """A statement about messages that are given by their numbers: one, or an array of them."""
-
-    one: str
-    many: str
-
-
-def by_id(name: str) -> ById:
-    """Such a statement by its name."""
-    return ById(statement(name, which="= ?1"), statement(name, which="IN carray(?1)"))
+COLUMNS = {
+    "narrow": NARROW_COLUMNS,
+    "whole": stored_columns(),
+    "bare": stored_columns("?2"),
+    "bodiless": stored_columns("X''"),
+    "preview": stored_columns("CASE WHEN m.length <= ?2 THEN c.body END"),
+    "got": GOT_COLUMNS,
+}
+RUNNING, HEAD = _fragment("running"), _fragment("head", among="")
+OF_MESSAGES = {"chosen": _fragment("messages"), "running": RUNNING}
+OF_GROUPS = {"chosen": _fragment("groups"), "running": RUNNING}
+READ = {"columns": _fragment("columns", delivery="0"), "head": HEAD}
+PARTS = {
+    "claim messages": OF_MESSAGES,
+    "claim groups": OF_GROUPS,
+    "odd groups": OF_GROUPS,
+    "read claimed": {
+        "columns": _fragment("columns", delivery="m.claimed"),
+        "head": _fragment("head", among="AND unit = m.unit"),
+    },
+    "read messages": READ,
+    "read single": READ,
+    "read group": READ,
+}
 
 
 def statements() -> dict[str, str]:
-    """All of them, as they stand in the file: for tests and benchmarks."""
-    return dict(_STATEMENTS)
+    """All of them, as they stand in the files."""
+    return {name: text for file in _FILES for name, text in _named(file).items()}
+
+
+def _made() -> dict[str, str]:
+    """All of them, without comments and with their parts; of some there are two kinds."""
+    made: dict[str, str] = {}
+    for name, text in statements().items():
+        plain = _plain(text)
+        if name in ("anything next", "stretches"):
+            made[f"{name} of messages"] = _filled(plain, OF_MESSAGES)
+            made[f"{name} of groups"] = _filled(plain, OF_GROUPS)
+        elif "{which}" in plain:
+            made[name] = plain.replace("{which}", "= ?1")
+            made[f"{name} many"] = plain.replace("{which}", "IN carray(?1)")
+        else:
+            made[name] = " ".join(_filled(_filled(plain, PARTS.get(name, {})), COLUMNS).split())
+    return {name: " ".join(text.split()) for name, text in made.items()}
+
+
+STATEMENTS = _made()
 
 
 def checks() -> dict[str, str]:

@@ -12,8 +12,10 @@ import threading
 import time
 import weakref
 
-from . import owners
-from .home import Home, Seen
+from ..changes import Change
+from ..connections import bury_dead
+from ..verb import OpenStore
+from .database import Database
 
 log = logging.getLogger("inorder.stores")
 
@@ -22,24 +24,66 @@ BURY_SECONDS = 1.0
 JOIN_SECONDS = 5.0
 
 
+class Seen:
+    """The queues on which calls of this process wait, with the state of each that they have seen."""
+
+    def __init__(self) -> None:
+        self._seen: dict[int, tuple[str, int]] = {}
+        self._lock = threading.Lock()
+        self.waiting = 0  # calls
+
+    def looked(self, queue: int, name: str, seen: int) -> None:
+        """A call has looked at a queue, at this state of it, and waits for another one.
+
+        While other calls wait, what they have seen stands: should it be older, they are still to be told.
+        """
+        with self._lock:
+            if self.waiting <= 1 or queue not in self._seen:
+                self._seen[queue] = name, seen
+
+    def own(self, queue: int, seen: int) -> None:
+        """This process has changed the queue: its waiters are told already."""
+        if not self._seen:
+            return
+        with self._lock:
+            if queue in self._seen:
+                self._seen[queue] = self._seen[queue][0], seen
+
+    def changed(self, database: Database) -> list[str]:
+        """The queues that are in another state than was seen; that one counts as seen now."""
+        with self._lock:
+            found = []
+            for queue, (name, before) in self._seen.items():
+                seen = database.seen(queue)
+                if seen != before:
+                    self._seen[queue] = name, seen
+                    found.append(name)
+            return found
+
+    def names(self) -> list[str]:
+        with self._lock:
+            return [name for name, _ in self._seen.values()]
+
+
 class Watch:
     """The thread. It does not keep the store alive."""
 
-    def __init__(self, home: Home) -> None:
+    def __init__(self, store: OpenStore, database: Database, seen: Seen) -> None:
         self.wanted = threading.Event()
-        self.home = weakref.ref(home, lambda _: self.wanted.set())  # the thread sees that it has gone, and ends
+        self.store = weakref.ref(store, lambda _: self.wanted.set())  # the thread sees that it has gone, and ends
+        self.database, self.seen = database, seen
         self.ended = False
         self._any = 0
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
 
-    def attend(self, seen: Seen, *, waits: bool) -> None:
+    def attend(self, *, waits: bool) -> None:
         """One more call waits, or one less."""
         with self._lock:
-            seen.waiting += 1 if waits else -1
+            self.seen.waiting += 1 if waits else -1
             if self.ended:
                 return
-            if not seen.waiting:
+            if not self.seen.waiting:
                 self.wanted.clear()
                 return
             self.wanted.set()
@@ -56,32 +100,30 @@ class Watch:
         if thread is not None and thread is not threading.current_thread():
             thread.join(JOIN_SECONDS)
 
-    def look(self, home: Home) -> None:
-        """Tells of what others have changed since the last look."""
-        now = home.database.seen_any()
+    def look(self, store: OpenStore) -> None:
+        """Reports what others have changed since the last look."""
+        now = self.database.seen_any()
         if now == self._any:
             return
         self._any = now
-        for name in home.seen.changed(home.database):
-            home.tell_of(name)
+        store.changes.report([Change(name) for name in self.seen.changed(self.database)])
 
 
 def _run(watch: Watch) -> None:
     bury_at = time.monotonic() + BURY_SECONDS
     while True:
         watch.wanted.wait()
-        home = watch.home()
-        if home is None or watch.ended:
+        store = watch.store()
+        if store is None or watch.ended:
             return
         try:
-            watch.look(home)
+            watch.look(store)
             if time.monotonic() >= bury_at:
                 bury_at = time.monotonic() + BURY_SECONDS
-                owners.bury_dead(home)
+                bury_dead(store)
         except Exception:
             log.exception("the store cannot be watched; waiting calls look for themselves, and meet the error")
-            for name in home.seen.names():
-                home.tell_of(name)
+            store.changes.report([Change(name) for name in watch.seen.names()])
             time.sleep(BURY_SECONDS)
-        del home
+        del store
         time.sleep(LOOK_SECONDS)

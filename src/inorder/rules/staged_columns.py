@@ -1,0 +1,453 @@
+"""Rows that come as columns: checked, completed and cut to length, as a put does it message by message.
+
+Rows come as columns, and stay columns: a check looks at the types that occur and at the least and greatest value, or at
+each distinct value once. Only where that finds something wrong are the values looked at one by one, to say which row it
+is; only a body that is too long for its queue makes its row into several.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..attributes import ManagerAttributes, QueueAttributes
+from ..errors import (
+    ArgumentError,
+    CallerError,
+    InorderError,
+    Reason,
+    bad_argument,
+    unknown_name,
+)
+from ..message import (
+    ANY_GROUP,
+    ANY_SEGMENT,
+    FLAGS_MAX,
+    LAST_SEGMENT,
+    NO_ID,
+    NUMBER_MAX,
+    REPLY_NEEDED,
+    Message,
+    MessageType,
+    is_storable,
+    stored_flags,
+)
+from . import policy
+from .grouping import NOTHING_OPEN, put_row
+from .puts import NO_ACCOUNTING, Program, default_context, defaults, make_id
+from .segmentation import split
+
+STAGED_COLUMNS = (
+    "report",
+    "message_type",
+    "expiry",
+    "feedback",
+    "encoding",
+    "coded_character_set_id",
+    "format",
+    "priority",
+    "persistent",
+    "message_id",
+    "correlation_id",
+    "reply_to_queue",
+    "reply_to_queue_manager",
+    "user_identifier",
+    "accounting_token",
+    "application_identity_data",
+    "put_application_type",
+    "put_application_name",
+    "put_at",
+    "application_origin_data",
+    "group_id",
+    "sequence_number",
+    "flags",
+    "original_length",
+    "offset",
+    "delay",
+    "body",
+    "group_key",
+    "order_key",
+)
+INTEGER_MAX = 2**63 - 1
+STORED_FLAGS = [stored_flags(flags) for flags in range(FLAGS_MAX + 1)]
+PUT_ROWS = [put_row(NOTHING_OPEN, flags, logical=False) for flags in range(FLAGS_MAX + 1)]
+
+KEYS = ("group_key", "order_key")
+NUMBERS = frozenset("priority feedback encoding coded_character_set_id put_application_type sequence_number offset "
+                    "flags original_length".split())  # fmt: skip
+CODES = frozenset({"report", "message_type"})  # integers of which not all in a range are allowed
+TIMES = frozenset({"expiry", "delay", "put_at"})
+IDS = frozenset({"message_id", "correlation_id", "group_id", "accounting_token"})
+OWN_NUMBERS = ("group_id", "sequence_number", "offset", "flags")
+ALLOWED = {"group_id": "None", "sequence_number": "1", "offset": "0", "flags": "without groups and segments"}
+ANY_MEMBER = ANY_GROUP | ANY_SEGMENT
+EXACT_TYPES: Mapping[str, frozenset[type]] = {
+    name: frozenset({int}) if name in NUMBERS | CODES
+    else frozenset({int, float}) if name in TIMES
+    else frozenset({bytes}) if name in IDS | {"body"}
+    else frozenset({bool}) if name == "persistent"
+    else frozenset({str})
+    for name in STAGED_COLUMNS if name not in KEYS
+}  # fmt: skip
+
+Columns = dict[str, Sequence[Any]]
+
+
+# --- what the caller brings
+
+
+def check_columns(given: Mapping[str, Sequence[Any]], count: int) -> Columns:
+    """Columns as they are kept, but for defaults that the queue knows; those are None.
+
+    Raises: ArgumentError, naming the row from 0, the column, its value and what is allowed; CallerError 2027, 2253.
+    """
+    for name, values in given.items():
+        if name not in STAGED_COLUMNS:
+            raise unknown_name("column", name, STAGED_COLUMNS, Reason.ARGUMENT_ERROR)
+        if len(values) != count:
+            raise bad_argument(name, len(values), f"a column of {count:,} values")
+    if "body" not in given:
+        raise bad_argument("columns", sorted(given), "columns with the body among them")
+    columns: Columns = {
+        name: _checked_keys(name, values) if name in KEYS else _checked(name, values) for name, values in given.items()
+    }
+    _check_together(columns, count)
+    return columns
+
+
+def _checked(name: str, values: Sequence[Any]) -> Sequence[Any]:
+    """A column of the descriptor, or the body, as it is kept; None stays None."""
+    types = set(map(type, values))
+    given: Iterable[Any] = values
+    if type(None) in types:
+        if name == "body":
+            return _one_by_one(name, values)
+        types.discard(type(None))
+        given = [value for value in values if value is not None]
+    if not types:
+        return values
+    if not types <= EXACT_TYPES[name]:
+        return _one_by_one(name, values)
+    try:
+        return _alike(name, values, given, types)
+    except ArgumentError:
+        return _one_by_one(name, values)  # to say which row it is
+
+
+def _alike(name: str, values: Sequence[Any], given: Iterable[Any], types: set[type]) -> Sequence[Any]:
+    """The same, of values that are all of the right type.
+
+    Args:
+        given: the values that are not None.
+
+    Raises: ArgumentError, one is out of its range.
+    """
+    check = _check_of(name)
+    if name in ("body", "persistent"):
+        return values
+    if name in NUMBERS:
+        check(name, min(given))
+        check(name, max(given))
+        return values
+    if name in TIMES:
+        return _times(name, values, given, types)
+    if name in IDS:
+        return _ids(name, values, given)
+    as_kept = {value: check(name, value) for value in set(given)}
+    if all(kept is value or kept == value for value, kept in as_kept.items()):
+        return values
+    return [None if value is None else as_kept[value] for value in values]
+
+
+def _times(name: str, values: Sequence[Any], given: Iterable[Any], types: set[type]) -> Sequence[Any]:
+    check = _check_of(name)
+    finite = [value for value in given if value != math.inf] if name == "expiry" else given
+    if any(map(math.isnan, finite)):
+        raise bad_argument(name, math.nan, "a number")
+    if finite:
+        check(name, min(finite))
+        check(name, max(finite))
+    return [None if value is None else float(value) for value in values] if int in types else values
+
+
+def _ids(name: str, values: Sequence[Any], given: Iterable[Any]) -> Sequence[Any]:
+    """Ids have their full length; one that is none is None."""
+    none = NO_ACCOUNTING if name == "accounting_token" else NO_ID
+    lengths = set(map(len, given))
+    if max(lengths) > len(none):
+        raise bad_argument(name, max(lengths), f"at most {len(none)} bytes")
+    if lengths != {len(none)}:
+        values = [None if value is None else value.ljust(len(none), b"\0") for value in values]
+    return [None if value == none else value for value in values] if none in values else values
+
+
+def _one_by_one(name: str, values: Sequence[Any]) -> list[Any]:
+    """Each value as it is kept. Raises: ArgumentError, with the row of the first that is wrong."""
+    check, kept = _check_of(name), []
+    none = {"accounting_token": NO_ACCOUNTING}.get(name, NO_ID) if name in IDS else None
+    for row, value in enumerate(values):
+        with_row = value if value is None and name != "body" else _in_row(row, check, name, value)
+        kept.append(None if none is not None and with_row == none else with_row)
+    return kept
+
+
+def _check_of(name: str) -> Callable[[str, Any], Any]:
+    check = Message.FIELDS[name].check
+    assert check is not None, name
+    return check
+
+
+def _in_row(row: int, call: Callable[..., Any], *values: Any, **named: Any) -> Any:
+    """What the call returns; an error that it raises names the row."""
+    try:
+        return call(*values, **named)
+    except InorderError as error:
+        error.args = (f"row {row:,}: {error.args[0]}", *error.args[1:])
+        error.data["row"] = row
+        raise
+
+
+def _checked_keys(name: str, values: Sequence[Any]) -> Sequence[Any]:
+    types = set(map(type, values)) - {type(None)}
+    if types <= {int, float, str, bytes}:
+        numbers = [value for value in values if isinstance(value, (int, float))] if types & {int, float} else []
+        texts = "".join(value for value in values if isinstance(value, str)) if str in types else ""
+        is_number = not numbers or not any(map(math.isnan, numbers))
+        if is_number and all(abs(n) <= INTEGER_MAX for n in numbers if type(n) is int) and is_storable(texts):
+            return values
+    for row, value in enumerate(values):
+        good = value is None or (isinstance(value, (int, float, str, bytes)) and not isinstance(value, bool))
+        good = good and not (isinstance(value, float) and math.isnan(value))
+        good = good and not (isinstance(value, int) and abs(value) > INTEGER_MAX)
+        if not good or (isinstance(value, str) and not is_storable(value)):
+            allowed = "an int of 64 bits, a float, a str, bytes, or None"
+            _in_row(row, _refuse, name, value, allowed)
+    return values
+
+
+def _refuse(name: str, value: object, allowed: str, reason: Reason = Reason.ARGUMENT_ERROR) -> None:
+    raise bad_argument(name, value, allowed, reason)
+
+
+# --- what no column can tell alone
+
+
+def _check_together(columns: Columns, count: int) -> None:
+    """What the fields of one message must agree in, where columns are there that could disagree."""
+    nothing = [None] * count
+
+    def column(name: str) -> Sequence[Any]:
+        return columns.get(name, nothing)
+
+    suspects: set[int] = set()
+    if MessageType.REQUEST in column("message_type") or any(r and r & REPLY_NEEDED for r in column("report")):
+        asked = zip(column("message_type"), column("report"), column("reply_to_queue"), strict=True)
+        suspects |= {
+            row
+            for row, (kind, report, reply_to) in enumerate(asked)
+            if not reply_to and (kind == MessageType.REQUEST or (report and report & REPLY_NEEDED))
+        }
+    lengths = column("original_length")
+    suspects |= {row for row, length in enumerate(lengths) if length is not None and length != -1}
+    for row in sorted(suspects):
+        fields = {name: values[row] for name, values in columns.items() if name not in (*KEYS, "body")}
+        _in_row(row, Message, columns["body"][row], **{name: v for name, v in fields.items() if v is not None})
+    if any(column("flags")):
+        _check_segments(columns["flags"], column("offset"), columns["body"])
+    if "group_key" in columns and not columns.keys().isdisjoint(OWN_NUMBERS):
+        _check_keyed(column)
+
+
+def _check_segments(flags: Sequence[Any], offsets: Sequence[Any], bodies: Sequence[bytes]) -> None:
+    """Only the last segment of a logical message may be empty, and its end has a number (R2.19, R2.12)."""
+    for row, (flag, offset, body) in enumerate(zip(flags, offsets, bodies, strict=True)):
+        if not flag or not flag & ANY_SEGMENT:
+            continue
+        if not body and not flag & LAST_SEGMENT:
+            raise CallerError(
+                f"row {row:,}: only the last segment of a message may be empty",
+                reason=Reason.SEGMENT_LENGTH_ZERO,
+                argument="body",
+                row=row,
+            )
+        if offset and offset + len(body) > NUMBER_MAX:
+            allowed = f"with the segment's {len(body):,} bytes at most {NUMBER_MAX:,}"
+            _in_row(row, _refuse, "offset", offset, allowed, Reason.OFFSET_ERROR)
+
+
+def _check_keyed(column: Callable[[str], Sequence[Any]]) -> None:
+    """A member of a group that is made at the settle brings no numbers of its own."""
+    rows = zip(*(column(name) for name in ("group_key", *OWN_NUMBERS)), strict=True)
+    for row, (key, *values) in enumerate(rows):
+        if key is None:
+            continue
+        group_id, number, offset, flags = values
+        wrong = (group_id is not None, number not in (None, 1), bool(offset), bool(flags and flags & ANY_MEMBER))
+        if any(wrong):
+            name = OWN_NUMBERS[wrong.index(True)]
+            _in_row(row, _refuse, name, values[wrong.index(True)], f"{ALLOWED[name]} where there is a group_key")
+
+
+# --- what the queue adds
+
+
+@dataclass(slots=True, kw_only=True)
+class Batch:
+    """A request ready to be written: a value in each column for each message.
+
+    Attributes:
+        numbers: the messages' own; their ids are made from them.
+        wholes: for each message which row, of this request, is the first of its logical message.
+        columns: as `STAGED_COLUMNS`; of ids None is none, of expiry unlimited.
+        given: rows as the caller counts.
+        has_keys, has_order, has_numbers: whether any row has a group key, an order key, a group id of its own.
+    """
+
+    numbers: Sequence[int]
+    wholes: Sequence[int]
+    columns: Columns
+    given: int
+    size: int
+    has_keys: bool
+    has_order: bool
+    has_numbers: bool
+
+
+def complete(
+    columns: Columns,
+    count: int,
+    queue: QueueAttributes,
+    manager: ManagerAttributes,
+    program: Program,
+    now: float,
+    numbers: Iterator[int],
+) -> Batch:
+    """Checked columns with the defaults of queue, queue manager and program, cut to the length that the queue takes.
+
+    Args:
+        queue: with an alias's defaults where the handle is open through one.
+        now: seconds since 1970: when messages were put that do not say.
+        numbers: numbers that never return.
+
+    Raises: ArgumentError 2048, persistent on a temporary queue; MessageTooBig 2030, 2031.
+    """
+    full = _with_defaults(columns, count, queue, manager, program, now)
+    has_keys, has_order = any(k is not None for k in full["group_key"]), any(k is not None for k in full["order_key"])
+    if True in full["persistent"] and queue.definition_type == "temporary_dynamic":
+        row = list(full["persistent"]).index(True)
+        allowed = f"False: {queue.name} is a temporary dynamic queue"
+        _in_row(row, _refuse, "persistent", True, allowed, Reason.PERSISTENT_NOT_ALLOWED)
+    bodies = full["body"]
+    lengths = list(map(len, bodies))
+    limit = min(queue.max_length, manager.max_length)
+    wholes: Sequence[int] = range(count)
+    if count and max(lengths) > limit:
+        full, wholes = _cut(full, lengths, limit, queue, manager)
+    ids = list(itertools.islice(numbers, len(wholes)))
+    has_numbers = _number(full, wholes, ids, manager.name)
+    return Batch(
+        numbers=ids,
+        wholes=wholes,
+        columns=full,
+        given=count,
+        size=sum(lengths),
+        has_keys=has_keys,
+        has_order=has_order,
+        has_numbers=has_numbers,
+    )
+
+
+def _with_defaults(
+    columns: Columns, count: int, queue: QueueAttributes, manager: ManagerAttributes, program: Program, now: float
+) -> Columns:
+    usual = defaults(queue, manager)
+    values: dict[str, Any] = {name: Message.FIELDS[name].default for name in STAGED_COLUMNS if name not in KEYS}
+    values |= default_context(program, now) | dict.fromkeys((*IDS, *KEYS))
+    values |= {"priority": usual.priority, "persistent": usual.persistent}
+    values |= {"expiry": math.inf if usual.expiry is None else usual.expiry}
+    full = {name: _filled(columns.get(name), default, count) for name, default in values.items()}
+    ccsid = usual.coded_character_set_id
+    full["coded_character_set_id"] = _replaced(full["coded_character_set_id"], 0, ccsid)
+    full["expiry"] = _replaced(full["expiry"], math.inf, None)
+    return full
+
+
+def _filled(values: Sequence[Any] | None, default: Any, count: int) -> Sequence[Any]:
+    if values is None:
+        return [default] * count
+    return values if default is None else _replaced(values, None, default)
+
+
+def _replaced(values: Sequence[Any], old: Any, new: Any) -> Sequence[Any]:
+    return [new if value == old else value for value in values] if old in values else values
+
+
+def _cut(
+    full: Columns, lengths: Sequence[int], limit: int, queue: QueueAttributes, manager: ManagerAttributes
+) -> tuple[Columns, list[int]]:
+    """Rows with bodies above the limit as several, and for each row its first piece."""
+    reason = Reason.MSG_TOO_BIG_FOR_Q if queue.max_length <= manager.max_length else Reason.MSG_TOO_BIG_FOR_Q_MGR
+    sources: list[int] = []
+    wholes: list[int] = []
+    pieces: dict[int, tuple[int, int, int, int]] = {}  # of a row: where its body begins and ends, its flags, its offset
+    for row, length in enumerate(lengths):
+        first = len(sources)
+        if length <= limit:
+            sources.append(row)
+            wholes.append(first)
+            continue
+        message = _whole(full, row, length)
+        for piece in _in_row(row, split, message, limit, reason):
+            pieces[len(sources)] = piece.start, piece.end, piece.flags, message.offset + piece.start
+            sources.append(row)
+            wholes.append(first)
+    taken: dict[str, list[Any]] = {name: [values[row] for row in sources] for name, values in full.items()}
+    for row, (start, end, flags, offset) in pieces.items():
+        taken["body"][row] = taken["body"][row][start:end]
+        taken["flags"][row], taken["offset"][row] = flags, offset
+    assert policy.PIECES_KEEP_GIVEN_MESSAGE_ID, "the column is taken for each piece"
+    return dict(taken), wholes
+
+
+def _whole(full: Columns, row: int, length: int) -> Message:
+    """What the split looks at."""
+    flags = full["flags"][row]
+    return Message().with_values(
+        body=full["body"][row],
+        length=length,
+        format=full["format"][row],
+        encoding=full["encoding"][row],
+        flags=flags,
+        offset=full["offset"][row] if flags & ANY_SEGMENT else 0,
+    )
+
+
+def _number(full: Columns, wholes: Sequence[int], ids: Sequence[int], name: str) -> bool:
+    """What identifies a message in its group, by the table of puts without logical order (`grouping.PUT_TABLE`).
+
+    Returns: whether any has a group id of the caller's.
+    """
+    flags = full["flags"]
+    if not any(flags):  # nothing to number: nearly always
+        assert PUT_ROWS[0][7:] == ("none", "one", "zero")
+        full["group_id"], full["offset"] = [None] * len(flags), [0] * len(flags)
+        full["sequence_number"] = [1] * len(flags)
+        return False
+    rows = [PUT_ROWS[flag] for flag in flags]
+    groups = [
+        None if row.group_id == "none" else group for row, group in zip(rows, full["group_id"], strict=True)
+    ]
+    has_numbers = any(group is not None for group in groups)
+    full["group_id"] = [
+        make_id(name, ids[whole]) if group is None and row.group_id != "none" and key is None else group
+        for row, group, key, whole in zip(rows, groups, full["group_key"], wholes, strict=True)
+    ]
+    numbers = zip(full["sequence_number"], rows, strict=True)
+    full["sequence_number"] = [number if row.sequence_number == "field" else 1 for number, row in numbers]
+    offsets = zip(full["offset"], rows, strict=True)
+    full["offset"] = [offset if row.offset == "field" else 0 for offset, row in offsets]
+    full["flags"] = [STORED_FLAGS[flag] for flag in flags]
+    return has_numbers

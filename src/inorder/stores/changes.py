@@ -1,0 +1,130 @@
+"""The stream of what happens at a store, for those in this process who listen: in the order in which it happened.
+
+A verb appends what it changed while it holds the store's lock, so that this stands in the order of the verbs. It is
+handed out after the verb has let go of the lock, so that a listener may call the store. One thread hands out at a
+time; another that comes meanwhile, or a listener whose own call brings changes, leaves them to that one.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from ..message import Message
+from ..rules.puts import Program
+
+log = logging.getLogger("inorder.stores")
+
+
+@dataclass(slots=True)
+class Change:
+    """What a verb did to one queue.
+
+    Args:
+        put: messages put by this verb, visible or not.
+        visible: messages that everyone can see from now on; their bodies may be missing.
+        expired: messages discarded because their time was over.
+        duplicates: messages refused because their unique id is on the queue.
+        discarded: how many expired; also if nobody looks at messages.
+    """
+
+    queue: str
+    put: list[Message] = field(default_factory=list)
+    visible: list[Message] = field(default_factory=list)
+    expired: list[Message] = field(default_factory=list)
+    duplicates: list[Message] = field(default_factory=list)
+    discarded: int = 0
+
+    def copy(self) -> Change:
+        """The same as it is now."""
+        put, visible, expired, duplicates = map(list, (self.put, self.visible, self.expired, self.duplicates))
+        return Change(self.queue, put, visible, expired, duplicates, self.discarded)
+
+
+@dataclass(frozen=True, slots=True)
+class Death:
+    """A connection was backed out because its process died."""
+
+    program: Program
+
+
+Happened = Change | Death
+Listener = Callable[[Happened], object]
+
+
+def always() -> bool:
+    """For listeners that are always there."""
+    return True
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Subscription:
+    """A listener, and what it wants now.
+
+    Args:
+        heeds: whether it looks at changes at all; if nobody does, those alone need be reported in which messages were
+            discarded.
+        wants: whether it looks at the messages of a change; if nobody does, a change may name its queue alone.
+    """
+
+    listener: Listener
+    heeds: Callable[[], bool]
+    wants: Callable[[], bool]
+
+
+class Changes:
+    """The stream of one store in this process."""
+
+    def __init__(self) -> None:
+        self._subscriptions: list[Subscription] = []
+        self._waiting: deque[Happened] = deque()
+        self._handing_out = threading.Lock()
+
+    def subscribe(
+        self, listener: Listener, *, heeds: Callable[[], bool] = always, wants: Callable[[], bool] | None = None
+    ) -> None:
+        """Calls `listener` with each `Change` and `Death`, outside of transactions and locks.
+
+        By one thread at a time, of this process. What it raises is logged, and reaches no caller of a verb.
+        """
+        self._subscriptions.append(Subscription(listener, heeds, wants or (lambda: False)))
+
+    @property
+    def is_heard(self) -> bool:
+        """Whether anybody looks at changes now."""
+        return any(one.heeds() for one in self._subscriptions)
+
+    @property
+    def is_watched(self) -> bool:
+        """Whether anybody looks at messages now."""
+        return any(one.wants() for one in self._subscriptions)
+
+    def add(self, happened: Iterable[Happened]) -> None:
+        """These happened; the caller holds the lock under which they did."""
+        self._waiting.extend(happened)
+
+    def hand_out(self) -> None:
+        """Reports what has been added."""
+        # Asked again after each turn: a change may come when the last look is over and the turn is not.
+        while self._waiting and self._handing_out.acquire(blocking=False):
+            try:
+                while self._waiting:
+                    _report(self._subscriptions, self._waiting.popleft())
+            finally:
+                self._handing_out.release()
+
+    def report(self, happened: Sequence[Happened]) -> None:
+        """Adds, and hands out; outside of locks and transactions."""
+        self.add(happened)
+        self.hand_out()
+
+
+def _report(subscriptions: Sequence[Subscription], happened: Happened) -> None:
+    for one in list(subscriptions):
+        try:
+            one.listener(happened)
+        except Exception:
+            log.exception("a listener failed; what it was told of has happened")

@@ -1,0 +1,276 @@
+"""Who has the store open: processes, their connections and handles, and what is done when they are gone.
+
+A process is known to the operating system as long as it lives (`backend.Host`). Whoever finds one dead backs out its
+units of work, frees its browse locks and closes its handles (B-32, B-48); named units stay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from ..errors import InorderError
+from ..options import OpenOptions
+from ..rules.lifecycle import Event, Presented
+from ..rules.puts import Program
+from . import entering, points
+from .catalog import Catalog
+from .changes import Death
+from .queued import NEVER
+from .records import Opened
+from .settling import happen, settle
+from .tables import (
+    AccountRow,
+    ClaimRow,
+    ConnectionRow,
+    EnteredRow,
+    HandleRow,
+    LedgerRow,
+    ManagerRow,
+    MarkRow,
+    ProcessRow,
+    StagingRow,
+    UnitRow,
+    WaitRow,
+)
+from .verb import LocalQueue, OpenConnection, OpenHandle, OpenStore, Verb
+
+T = TypeVar("T")
+
+
+# --- processes
+
+
+def begin(store: OpenStore) -> None:
+    """This process has the store open from now on; if nobody else has, that is a start of the queue manager."""
+    with store.verb(though_stopped=True) as verb:
+        store.name = Catalog(verb).manager.name
+        is_start, run = store.host.run()
+        if is_start:
+            _note_run(verb, run)
+        store.process = next(verb.numbers)
+        verb.backend.save(ProcessRow(store.process))
+        store.host.own(store.process)
+        if is_start:
+            start(verb)
+    if not is_start:
+        bury_dead(store)
+
+
+def end(store: OpenStore) -> None:
+    """This process has the store open no more."""
+    with store.verb(though_stopped=True) as verb:
+        for owner in list(store.connections):
+            abandon(verb, owner)
+        verb.backend.remove_records(ProcessRow, id=store.process)
+
+
+def _note_run(verb: Verb, run: str) -> None:
+    """If the machine has lost power, numbers that were given away and not synced are passed over (B-2)."""
+    (manager,) = verb.backend.select(ManagerRow)
+    if not run or run != manager.boot:
+        verb.skip_reserved()
+        verb.backend.save(manager._replace(boot=run))
+
+
+def start(verb: Verb) -> None:
+    """What a start of the queue manager does: whoever was connected is dead, non-persistent messages go (R1.5, R5.11).
+
+    Unless their queue keeps them or a named unit holds them: then they go if it is undone.
+    """
+    store = verb.store
+    for connection in verb.backend.select(ConnectionRow):
+        abandon(verb, connection.id)
+    for process in verb.backend.select(ProcessRow):
+        if process.id != store.process:
+            verb.backend.remove_records(ProcessRow, id=process.id)
+    for queue in local_queues(verb):
+        verb.touch(queue)
+        if queue.attributes.nonpersistent_class == "high":
+            continue
+        for row in verb.backend.rows(queue=queue.id, volatile=True):
+            if row.unit is not None or row.lock is not None:
+                verb.backend.write(row, row._replace(forgotten=True))
+            else:
+                verb.backend.remove([row], row.state)
+                queue.count(-1)
+
+
+def local_queues(verb: Verb) -> list[LocalQueue]:
+    """All of them."""
+    known = verb.store.definitions.current(verb.backend)
+    return [verb.queue(row.id) for row in known.rows.values() if row.type == "local"]
+
+
+def bury_dead(store: OpenStore) -> bool:
+    """Ends the connections of processes that are dead, whose leftovers are ours then; whether there were any."""
+    with store.verb(writes=False, though_stopped=True) as verb:
+        others = [one.id for one in verb.backend.select(ProcessRow) if one.id != store.process]
+    dead = [number for number in others if not store.host.is_alive(number)]
+    for process in dead:
+        with store.verb(though_stopped=True) as verb:
+            connections = verb.backend.select(ConnectionRow, process=process)
+            for one in connections:
+                abandon(verb, one.id)
+                points.reached("reaping")
+            verb.backend.remove_records(ProcessRow, id=process)
+        store.changes.report([Death(Program(one.user, one.program)) for one in connections])
+    return bool(dead)
+
+
+def unless_dead(store: OpenStore, call: Callable[[], T], *errors: type[InorderError]) -> T:
+    """Before it says that somebody is in the way, a call sees whether they live."""
+    try:
+        return call()
+    except errors:
+        if not bury_dead(store):
+            raise
+    return call()
+
+
+# --- connections
+
+
+def connect(verb: Verb, program: Program) -> int:
+    """A new connection of this process."""
+    store, connection = verb.store, OpenConnection(next(verb.numbers), program)
+    verb.backend.save(ConnectionRow(connection.id, store.process, program.user, program.name))
+    store.connections[connection.id] = connection
+    verb.restore.append(lambda: store.connections.pop(connection.id))
+    return connection.id
+
+
+def abandon(verb: Verb, owner: int) -> None:
+    """A connection ends, of this process or of a dead one: its unit is backed out, its handles are closed."""
+    for unit in verb.backend.select(UnitRow, connection=owner, kind="session"):
+        settle(verb, unit, "back_out")
+    for handle in verb.backend.select(HandleRow, connection=owner):
+        _end_handle(verb, handle)
+    verb.backend.remove_records(WaitRow, connection=owner)
+    verb.backend.remove_records(ConnectionRow, id=owner)
+    _forget(verb, verb.store.connections, owner)
+
+
+def _forget(verb: Verb, kept: dict[int, T], number: int) -> None:
+    """This process keeps it no more, if the verb succeeds."""
+    if number in kept:
+        one = kept.pop(number)
+        verb.restore.append(lambda: kept.__setitem__(number, one))
+
+
+# --- handles
+
+
+def open_handle(
+    verb: Verb, connection: OpenConnection, name: str, options: OpenOptions, dynamic_name: str
+) -> Opened:
+    """Opens a queue (R4.1 to R4.4)."""
+    store, catalog = verb.store, Catalog(verb)
+    limit = catalog.manager.max_handles
+    found = catalog.to_open(name, options, dynamic_name, open_already=connection.handles, handles_max=limit)
+    handle = OpenHandle(
+        id=next(verb.numbers),
+        connection=connection,
+        queue=catalog.number(found.queue),
+        queue_name=found.queue,
+        name=found.name,
+        options=options,
+        exclusive=found.exclusive,
+    )
+    verb.backend.save(_row(handle, options, made_temporary=found.made_temporary))
+    store.handles[handle.id] = handle
+    verb.restore.append(lambda: store.handles.pop(handle.id))
+    _count(verb, connection, 1)
+    return Opened(handle.id, found.name, found.queue, options, handle.queue)
+
+
+def _row(handle: OpenHandle, options: OpenOptions, *, made_temporary: bool) -> HandleRow:
+    return HandleRow(
+        handle.id,
+        handle.connection.id,
+        handle.queue,
+        handle.name,
+        options.input is not None,
+        options.output,
+        options.co_op,
+        handle.exclusive,
+        made_temporary,
+    )
+
+
+def _count(verb: Verb, connection: OpenConnection, more: int) -> None:
+    before = connection.handles
+    verb.restore.append(lambda: setattr(connection, "handles", before))
+    connection.handles += more
+
+
+def extend_handle(verb: Verb, handle: OpenHandle, options: OpenOptions) -> Opened:
+    """Opens a handle for more than before."""
+    queue, before = verb.queue_of(handle), (handle.options, handle.exclusive)
+
+    def restore() -> None:
+        handle.options, handle.exclusive = before
+
+    verb.restore.append(restore)
+    if options.input and not handle.options.input:
+        handle.exclusive = Catalog(verb).is_exclusive(queue.attributes, options, handle.id)
+    handle.options = options
+    (row,) = verb.backend.select(HandleRow, id=handle.id)
+    verb.backend.save(_row(handle, options, made_temporary=bool(row.made_temporary)))
+    return Opened(handle.id, handle.name, handle.queue_name, options, handle.queue)
+
+
+def close_handle(verb: Verb, handle: OpenHandle) -> None:
+    """Closes a handle of this process."""
+    for row in verb.backend.select(HandleRow, id=handle.id):
+        _end_handle(verb, row)
+
+
+def _end_handle(verb: Verb, handle: HandleRow) -> None:
+    """With a handle go its locks and marks, the last of the cooperating set's, and its temporary queue."""
+    if (connection := verb.store.connections.get(handle.connection)) is not None:
+        _count(verb, connection, -1)
+    _forget(verb, verb.store.handles, handle.id)
+    if verb.backend.state(handle.queue) is not None:
+        queue = verb.queue(handle.queue)
+        _end_holds(verb, handle, queue)
+        if handle.made_temporary:
+            vanish(verb, queue)
+    verb.backend.remove_records(MarkRow, handle=handle.id)  # also on a queue that was deleted under the handle
+    verb.backend.remove_records(HandleRow, id=handle.id)
+
+
+def _end_holds(verb: Verb, handle: HandleRow, queue: LocalQueue) -> None:
+    """What a handle keeps from others on its queue."""
+    for row in verb.backend.rows(locked_handle=handle.id):
+        happen(verb, queue, row, Event.UNLOCK, presents=Presented.RIGHT)
+    entering.leave_all(verb, queue, handle.id)
+    if handle.co_op and not any(one.id != handle.id for one in verb.backend.select(HandleRow, queue=queue.id, co_op=1)):
+        for row in verb.backend.rows(queue=queue.id, co_op_marked=True):
+            verb.backend.write(row, row._replace(co_op_marked_at=NEVER))
+
+
+# --- queues that go
+
+
+def vanish(verb: Verb, queue: LocalQueue) -> None:
+    """A queue goes, with all that is on it."""
+    clear(verb, queue)
+    for kind in (ClaimRow, AccountRow, LedgerRow, EnteredRow):
+        verb.backend.remove_records(kind, queue=queue.id)
+    for unit in verb.backend.select(UnitRow, queue=queue.id):
+        for staging in verb.backend.select(StagingRow, unit=unit.id):
+            verb.backend.end_staging(staging, drops=True)
+        verb.end_unit(unit.id)
+    Catalog(verb).remove(queue.attributes.name)
+    verb.forget_queue(queue)
+
+
+def clear(verb: Verb, queue: LocalQueue) -> int:
+    """All messages of a queue go, in whatever state, with the lock ids that hold them; how many were in its depth."""
+    verb.touch(queue)
+    verb.backend.clear(queue.id)
+    verb.backend.remove_records(UnitRow, queue=queue.id, kind="lock")
+    removed = queue.depth
+    queue.count(-removed)
+    return removed

@@ -1,0 +1,458 @@
+"""Rows and transactions in this process's memory, and the naive search that is the specification.
+
+Everything is in dictionaries of values that never change themselves; each change of a dictionary is noted, so that it
+can be taken back. The search walks over the messages of a queue in the order of their places and asks the rules about
+each. `_Index` holds what could be found by looking at everything, and is made anew from that after a failure.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from bisect import bisect_left, bisect_right, insort
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+from ...message import NO_ID, Message, Place
+from ...rules.grouping import Wanted, is_end
+from ...rules.lifecycle import State, becomes_visible
+from ...rules.ordering import UNSET, Cursor, Decision, Pending, Standing, decide, rank
+from ..backend import Expired, QueueState, SearchedQueue, Share, Tally
+from ..queued import (
+    GOT,
+    LOCKS,
+    NEVER,
+    NO_PLACE,
+    QueuedMessage,
+    Reader,
+    first_of_places,
+    in_order,
+    is_marked,
+    numbers,
+)
+from ..tables import KEY_LENGTHS, DefinitionRow, EnteredRow, ManagerRow, MarkRow, UnitRow, UpTo, WaitRow
+from .bulk import MemoryBulk
+
+T = TypeVar("T")
+_NOTHING: Any = object()
+
+
+class _Counters(NamedTuple):
+    """Of a queue; see `backend.Tally`."""
+
+    counter: int = 0
+    reserved: int = 0
+    depth: int = 0
+    arrived: int = 0
+
+
+class _Index:
+    """What is where: places in order, and by what else messages are looked for."""
+
+    def __init__(self, rows: Iterable[QueuedMessage]) -> None:
+        self.placed: dict[int, list[tuple[Place, int]]] = defaultdict(list)
+        self.by: dict[tuple[Any, ...], dict[int, None]] = defaultdict(dict)
+        for row in rows:
+            self.add(row)
+
+    @staticmethod
+    def _keys(row: QueuedMessage) -> Iterator[tuple[Any, ...]]:
+        yield "queue", row.queue
+        yield "uid", row.queue, row.message.uid
+        if row.message.group_id != NO_ID:
+            yield "group_id", row.queue, row.message.group_id
+        if row.unit is not None:
+            yield "unit", row.unit
+        if row.lock is not None:
+            yield "lock", row.lock
+        if row.expires_at < math.inf:
+            yield "expiring", row.queue
+
+    def add(self, row: QueuedMessage) -> None:
+        if row.placed:
+            insort(self.placed[row.queue], (row.place, row.number))
+        for key in self._keys(row):
+            self.by[key][row.number] = None
+
+    def discard(self, row: QueuedMessage) -> None:
+        if row.placed:
+            places = self.placed[row.queue]
+            del places[bisect_left(places, (row.place, row.number))]
+        for key in self._keys(row):
+            del self.by[key][row.number]
+
+    def numbers(self, *key: Any) -> list[int]:
+        return list(self.by.get(key, ()))
+
+
+class MemoryBackend(MemoryBulk):
+    """All rows of a store that is gone with its process.
+
+    Args:
+        manager: the attributes of the queue manager; `name` is its name, which is part of ids.
+    """
+
+    def __init__(self, manager: str, name: str) -> None:
+        super().__init__(name)
+        self.has_happened = self.has_leftovers = False
+        self._records: dict[type[Any], dict[tuple[Any, ...], Any]] = {kind: {} for kind in KEY_LENGTHS}
+        self._messages: dict[int, QueuedMessage] = {}
+        self._counters: dict[int, _Counters] = {0: _Counters()}
+        self._steps: list[tuple[dict[Any, Any], Any, Any]] = []  # dictionary, key, and what was there before
+        self._kept = 0
+        self._index: _Index | None = None
+        self._put(self._records[ManagerRow], (1,), ManagerRow(1, manager, 1, ""))
+
+    # --- transactions
+
+    def begin(self, *, writes: bool) -> None:
+        self._steps.clear()
+        self._kept = 0
+
+    def keep(self, tallies: Sequence[Tally]) -> None:
+        self._count(tallies)
+        self._kept = len(self._steps)
+
+    def commit(self, tallies: Sequence[Tally], changed: Iterable[int], *, reserves: bool) -> int:
+        self._count(tallies)
+        return 0
+
+    def abort(self, error: BaseException, *, keeps: bool = False) -> bool:
+        kept = self._kept if keeps else 0
+        while len(self._steps) > kept:
+            table, key, before = self._steps.pop()
+            if before is _NOTHING:
+                del table[key]
+            else:
+                table[key] = before
+        self._index = None
+        return kept > 0
+
+    def _put(self, table: dict[Any, Any], key: Any, value: Any) -> None:
+        """The one way in which something changes."""
+        before = table.get(key, _NOTHING)
+        self._steps.append((table, key, before))
+        if table is self._messages and self._index is not None:
+            if before is not _NOTHING:
+                self._index.discard(before)
+            if value is not _NOTHING:
+                self._index.add(value)
+        if value is _NOTHING:
+            del table[key]
+        else:
+            table[key] = value
+
+    def _count(self, tallies: Sequence[Tally]) -> None:
+        for queue, counter, reserved, added, arrived in tallies:
+            if (known := self._counters.get(queue)) is not None:
+                counted = _Counters(counter, reserved, known.depth + added, known.arrived + arrived)
+                self._put(self._counters, queue, counted)
+
+    # --- small records
+
+    def select(self, kind: type[T], /, **where: Any) -> list[T]:
+        table = self._records[kind]
+        return [record for _, record in sorted(table.items()) if _has(record, where)]
+
+    def save(self, record: Any) -> None:
+        kind = type(record)
+        key = record[: KEY_LENGTHS[kind]]
+        if kind is DefinitionRow and record.type == "local" and record.id not in self._counters:
+            self._put(self._counters, record.id, _Counters())
+        self._put(self._records[kind], key, record)
+
+    def remove_records(self, kind: type[Any], /, **where: Any) -> int:
+        table = self._records[kind]
+        gone = [key for key, record in table.items() if _has(record, where)]
+        for key in gone:
+            self._put(table, key, _NOTHING)
+            if kind is DefinitionRow and key[0] in self._counters:
+                self._put(self._counters, key[0], _NOTHING)
+        return len(gone)
+
+    def state(self, queue: int) -> QueueState | None:
+        if queue not in self._counters:
+            return None
+        counter, reserved, depth, _ = self._counters[queue]
+        (manager,) = self._records[ManagerRow].values()
+        expiring = [self._messages[number] for number in self.index.numbers("expiring", queue)]
+        units = self._records[UnitRow].values()
+        leases = [one.lease_ends_at for one in units if one.queue == queue and one.lease_ends_at is not None]
+        return QueueState(
+            counter,
+            reserved,
+            depth,
+            next_expiry=min((row.expires_at for row in expiring if not row.is_kept), default=None),
+            next_due=None,  # what is due is read from its time on, and needs no change
+            next_lease_end=min(leases, default=None),
+            has_edges=any(one.queue == queue and one.levels is not None for one in self._records[WaitRow].values()),
+            has_marks=bool(self._records[MarkRow]),
+            has_entered=any(one.queue == queue for one in self._records[EnteredRow].values()),
+            revision=manager.revision,
+        )
+
+    # --- finding messages
+
+    @property
+    def index(self) -> _Index:
+        if self._index is None:
+            self._index = _Index(self._messages.values())
+        return self._index
+
+    def of_queue(self, queue: int) -> list[QueuedMessage]:
+        """Everything on a queue: in order of place, and behind that what has none, as it came."""
+        rows = [self._messages[number] for number in sorted(self.index.numbers("queue", queue))]
+        return sorted(rows, key=lambda row: (not row.placed, row.place))
+
+    def rows(self, most: int | None = None, /, **where: Any) -> Sequence[QueuedMessage]:
+        queue = where.pop("queue", None)
+        group_id = where.get("group_id") or where.get("everything_of") or where.get("member", (None,))[0]
+        if "number" in where:
+            numbers_ = [where["number"]] if where["number"] in self._messages else []
+        elif "uid" in where:
+            numbers_ = self.index.numbers("uid", queue, where["uid"])
+        elif group_id is not None:
+            numbers_ = self.index.numbers("group_id", queue, group_id)
+        elif "unit" in where or "lock" in where:
+            numbers_ = self.index.numbers(*where.popitem())
+        else:
+            numbers_ = list(self._messages)
+        found = (self._messages[number] for number in sorted(numbers_))
+        rows = [row for row in found if (queue is None or row.queue == queue) and _is(row, where)]
+        if "unit" in where:
+            rows.sort(key=lambda row: (row.message.sequence_number, row.message.offset))
+        elif where or queue is not None:
+            rows.sort(key=lambda row: (not row.placed, row.place))
+        if "group_id" in where and "unit" not in where:
+            rows = [row for row in rows if row.placed]
+        return rows[:most]
+
+    def read(self, rows: Sequence[QueuedMessage], most: int | None = None) -> Sequence[QueuedMessage]:
+        return rows
+
+    def candidates(
+        self, queue: SearchedQueue, wanted: Wanted, reader: Reader, after: Place | None
+    ) -> Iterable[QueuedMessage]:
+        if wanted.member is not None:
+            rows: Iterable[QueuedMessage] = self.rows(queue=queue.id, member=wanted.member)
+        else:
+            rows = self._behind(queue.id, after)
+        return (row for row in rows if self._chosen(row, wanted, reader))
+
+    def _behind(self, queue: int, after: Place | None) -> Iterator[QueuedMessage]:
+        places = self.index.placed[queue]
+        start = 0 if after is None else bisect_right(places, (after, math.inf))
+        return (self._messages[number] for _, number in itertools.islice(places, start, None))
+
+    def _chosen(self, row: QueuedMessage, wanted: Wanted, reader: Reader) -> bool:
+        """The match, and the marks that the call passes over."""
+        if not wanted.match.accepts(row.message):
+            return False
+        return not reader.unmarked or not is_marked(row, reader, self._handles_that_marked(row))
+
+    def _handles_that_marked(self, row: QueuedMessage) -> list[int]:
+        return [handle for message, handle in self._records[MarkRow] if message == row.number]
+
+    def decide(
+        self, queue: SearchedQueue, wanted: Wanted, reader: Reader, cursor: Cursor, *, logical: bool
+    ) -> Decision[QueuedMessage]:
+        return decide(self.standings(queue, wanted, reader, cursor, logical=logical))
+
+    def standings(
+        self, queue: SearchedQueue, wanted: Wanted, reader: Reader, cursor: Cursor, *, logical: bool
+    ) -> Iterator[Standing[QueuedMessage]]:
+        """What takes part in a strict decision, in order of place."""
+        rows = (row for row in self._behind(queue.id, None) if not cursor.has_shown(row.place))
+        judged = (queue.judge(row, wanted, reader, logical=logical) for row in rows if self._chosen(row, wanted, reader))
+        standings = (standing for standing in judged if standing is not None)
+        others = queue.entered_by_others(wanted, reader) if logical else []
+        return in_order(standings, (one for one in others if not cursor.has_shown(one.place)))
+
+    def earlier(
+        self,
+        queue: SearchedQueue,
+        before: QueuedMessage | None,
+        wanted: Wanted,
+        reader: Reader,
+        after: Place | None,
+        *,
+        logical: bool,
+    ) -> Sequence[Pending]:
+        return first_of_places(
+            one.pending
+            for one in self.standings(queue, wanted, reader, UNSET, logical=logical)
+            if (after is None or one.place > after)
+            and (before is None or (one.place.rank == before.place.rank and one.place < before.place))
+        )
+
+    def look_again_at(self, queue: SearchedQueue, reader: Reader, *, strict: bool) -> float | None:
+        now, placed = reader.now, list(self._behind(queue.id, None))
+        times = [row.due_at for row in placed if strict or row.state is State.UNLOCKED]
+        times += [row.co_op_marked_at + reader.mark_interval for row in placed]
+        times += [row.expires_at for row in placed if strict]
+        times += [one.lease_ends_at for one in self.select(UnitRow, queue=queue.id) if one.lease_ends_at is not None]
+        return min((time for time in times if now < time < math.inf), default=None)
+
+    def takers(self, queue: int, group_id: bytes, now: float | None) -> Sequence[int]:
+        got = [row for row in self.rows(queue=queue, everything_of=group_id) if row.state in GOT]
+        return sorted(
+            {row.unit for row in got if row.unit and (now is None or row.expires_at > now or row.claimed)}
+        )
+
+    def gets_of_group(self, queue: int, group_id: bytes) -> int:
+        if group_id == NO_ID:
+            return 1
+        messages = [row.message for row in self.rows(queue=queue, everything_of=group_id)]
+        alike = len({(one.coded_character_set_id, one.encoding) for one in messages}) <= 1
+        return len({one.sequence_number for one in messages} if alike else messages) or 1
+
+    # --- changing messages
+
+    def arrive(
+        self,
+        queue: SearchedQueue,
+        messages: Sequence[Message],
+        state: State,
+        first_number: int | None,
+        unit: int | None,
+        now: float,
+    ) -> None:
+        for number, message in enumerate(messages, first_number or 0):
+            level = rank(queue.attributes, message)
+            place = NO_PLACE if first_number is None else Place(level, number, 0)
+            self._arrive(queue.id, message, level, state, place, unit, now)
+
+    def _arrive(
+        self, queue: int, message: Message, level: int, state: State, place: Place, unit: int | None, now: float
+    ) -> None:
+        number = int.from_bytes(message.token, "big")
+        row = QueuedMessage(
+            message,
+            number,
+            queue,
+            level,
+            state,
+            place,
+            visible_at=NEVER if unit else now,
+            expires_at=now + (math.inf if message.expiry is None else message.expiry),
+            due_at=now + message.delay if message.delay else NEVER,
+            unit=unit,
+        )
+        self._put(self._messages, number, row)
+
+    def write(self, before: QueuedMessage, after: QueuedMessage) -> None:
+        now = self._messages[before.number]
+        assert now.state is before.state, (now, before)
+        changed = {
+            name: new for name, old, new in zip(now._fields, before, after, strict=True) if new is not old and new != old
+        }
+        self._put(self._messages, before.number, now._replace(**changed))
+
+    def remove(self, rows: Sequence[QueuedMessage], before: State) -> None:
+        for row in rows:
+            assert self._messages[row.number].state is before, (self._messages[row.number], before)
+            self._remove(row)
+
+    def _remove(self, row: QueuedMessage, *, expires: bool = False) -> None:
+        self._put(self._messages, row.number, _NOTHING)
+        if is_end(row.message) and (expires or row.state is not State.PUT_UNCONFIRMED):  # else it is still to come
+            for one in self.select(EnteredRow, queue=row.queue, group_id=row.message.group_id):
+                self.save(one._replace(reader=None))
+
+    def clear(self, queue: int) -> None:
+        for row in self.of_queue(queue):
+            self._remove(row)
+
+    def expire(self, queue: int, now: float, most: int, *, tells: bool) -> Expired:
+        rows = [self._messages[number] for number in self.index.numbers("expiring", queue)]
+        over = [row for row in rows if row.expires_at <= now and not row.is_kept]
+        gone = sorted(over, key=lambda row: (row.expires_at, row.number))[:most]
+        for row in gone:
+            self._remove(row, expires=True)
+        units = [unit for row in gone for unit in (row.unit, row.lock) if unit is not None]
+        return Expired(len(gone), units, [row.message for row in gone])
+
+    def shares(self, unit: int) -> Sequence[Share]:
+        def share(row: QueuedMessage) -> tuple[int, State, bool]:
+            return row.queue, row.state, row.away
+
+        rows = sorted(self.rows(unit=unit), key=share)
+        return [
+            Share(
+                *key,
+                messages=len(same),
+                size=sum(row.message.length for row in same),
+                expires=any(row.expires_at < math.inf for row in same),
+                forgotten=any(row.forgotten for row in same),
+                persistent=any(row.message.persistent for row in same),
+                unplaced=sum(not row.placed for row in same),
+            )
+            for key, group in itertools.groupby(rows, key=share)
+            for same in [list(group)]
+        ]
+
+    def move(self, unit: int, share: Share, after: State, now: float, backouts: int) -> Sequence[int]:
+        idle = []
+        for row in self.rows(unit=unit):
+            if (row.queue, row.state, row.away) != share[:3]:
+                continue
+            if after is State.ABSENT:
+                self._remove(row)
+                if row.state in LOCKS and row.lock is not None:
+                    idle.append(row.lock)
+                continue
+            shows = becomes_visible(row.state, after)
+            changed = row._replace(
+                state=after,
+                unit=None,
+                away=False,
+                claimed=0,
+                backouts=row.backouts + backouts,
+                visible_at=now if shows else row.visible_at,
+                forgotten=row.forgotten and not shows,
+            )
+            self._put(self._messages, row.number, changed)
+        return idle
+
+    def number_unit(self, unit: int, queue: int, number: int) -> None:
+        rows = [row for row in self.rows(unit=unit) if row.queue == queue and not row.placed]
+        for ordinal, row in enumerate(rows):
+            self._put(self._messages, row.number, row._replace(place=Place(row.rank, number, ordinal)))
+
+
+def _has(record: Any, where: dict[str, Any]) -> bool:
+    """Whether a record has these values."""
+    for name, wanted in where.items():
+        value = getattr(record, name)
+        if isinstance(wanted, UpTo):
+            if value is None or value > wanted.value:
+                return False
+        elif value != wanted or isinstance(value, str) is not isinstance(wanted, str):
+            return False
+    return True
+
+
+def _is(row: QueuedMessage, where: dict[str, Any]) -> bool:
+    """Whether a message is one that is looked for; see `backend.Backend.rows`."""
+    message = row.message
+    values: dict[str, Any] = {
+        "number": row.number,
+        "uid": message.uid,
+        "unit": row.unit,
+        "group_id": message.group_id,
+        "everything_of": message.group_id,
+        "member": numbers(message) if row.placed else None,
+        "lock": row.lock,
+        "lock_confirm": row.lock_confirm,
+        "locked_handle": row.locked_handle,
+        "forgotten": row.forgotten and row.state is State.UNLOCKED,
+        "volatile": not message.persistent,
+        "co_op_marked": row.co_op_marked_at > NEVER,
+    }
+    return all(
+        message.sequence_number >= wanted if name == "first" else values[name] == wanted for name, wanted in where.items()
+    )
+
+
+

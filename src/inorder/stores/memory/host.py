@@ -1,0 +1,60 @@
+"""What a process with a store in its memory is to others: nobody else is there."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+
+from ...errors import CallerError, Reason
+from . import checking
+from .backend import MemoryBackend
+
+
+class MemoryHost:
+    """One process, and no medium."""
+
+    def __init__(self, backend: MemoryBackend) -> None:
+        self.stopped = self.is_closed = False
+        self._backend = backend
+
+    def own(self, process: int) -> None:
+        """It lives as long as the store."""
+
+    def is_alive(self, process: int) -> bool:
+        return True
+
+    def process_of(self, process: int) -> int | None:
+        return os.getpid()
+
+    def run(self) -> tuple[bool, str]:
+        return True, "memory"
+
+    def is_reservation_open(self) -> bool:
+        return False
+
+    def attend(self, *, waits: bool) -> None:
+        """Nobody else is there to change anything."""
+
+    def looked(self, queue: int, name: str) -> None:
+        """As with `attend`."""
+
+    def sync(self, ticket: int) -> None:
+        """There is no disk."""
+
+    def after(self) -> None:
+        """Nothing is left to do."""
+
+    def check(self, part: int | None) -> tuple[list[str], int]:
+        return ([] if part is None else checking.problems(self._backend)), 1
+
+    def backup(
+        self, path: str | os.PathLike[str], *, replace: bool, progress: Callable[[int, int], object] | None
+    ) -> None:
+        raise CallerError(
+            "a queue manager in memory cannot be backed up: connect to a file for one that can",
+            reason=Reason.FUNCTION_NOT_SUPPORTED,
+        )
+
+    def close(self) -> None:
+        """What is in memory goes with the object."""
+        self.is_closed = True

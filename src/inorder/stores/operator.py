@@ -1,0 +1,204 @@
+"""The verbs of operators, once for all backends: what lies where and why, who holds it and who waits, what is wrong."""
+
+from __future__ import annotations
+
+from abc import ABC
+from collections.abc import Iterator, Mapping, Sequence
+
+from ..attributes import QueueAttributes
+from ..rules.gaps import Gaps, gaps, member_of
+from ..rules.puts import Program
+from .catalog import Catalog
+from .connections import bury_dead
+from .looking import group_of, holder_of, logical_key, pending_from_text, sight_of
+from .queued import GOT
+from .records import LockView, LookRequest, QueueView, Sight, Unit, Wait
+from .tables import ConnectionRow, HandleRow, StagingRow, UnitRow, WaitRow
+from .telemetry import event
+from .verb import LocalQueue, OpenStore, Verb
+
+
+class OperatorVerbs(OpenStore, ABC):
+    """The part of a store for its operator; `protocol.Store` says what the verbs guarantee."""
+
+    # --- what lies on a queue
+
+    @event("look", ["messages"], ["queue", "order"], measured=lambda found, _: [len(found)],
+           about=lambda _, request: [request.queue, request.order])  # fmt: skip
+    def look(self, request: LookRequest) -> Sequence[Sight]:
+        bury_dead(self)
+        with self.verb(writes=False) as verb:
+            queue = Catalog(verb).local(request.queue)
+            unit = None if request.unit is None else _number_of(verb, queue, request.unit)
+            found = verb.backend.listing(queue, request, unit, verb.now)
+            owners = _Owners(verb)
+            return [
+                sight_of(row, position, verb.now, holder_of(row, verb.unit, verb.whose_handle, owners))
+                for position, row in found
+            ]
+
+    @event("gaps", keys=["queue"], about=lambda _, queue, __: [queue])
+    def gaps(self, queue: str, group_id: bytes) -> Gaps:
+        with self.verb(writes=False) as verb:
+            rows = verb.backend.rows(queue=Catalog(verb).local(queue).id, everything_of=group_id)
+            there = [row for row in rows if group_of(row.message) == group_id]
+            there = [row for row in there if row.expires_at > verb.now or row.is_kept]
+            there.sort(key=lambda row: (*logical_key(row)[:2], not row.placed, row.place, row.number))
+            return gaps(member_of(row.message) for row in there)
+
+    @event("overview", ["queues"], measured=lambda found: [len(found)])
+    def overview(self) -> list[QueueView]:
+        bury_dead(self)
+        with self.verb(writes=False) as verb:
+            known = verb.store.definitions.current(verb.backend)
+            names = {row.id: (name, row.created_at) for name, row in known.rows.items()}
+            opens, waits = verb.backend.select(HandleRow), verb.backend.select(WaitRow)
+            views = []
+            for one in verb.backend.overview(verb.now):
+                name, created_at = names[one.queue]
+                handles = [handle for handle in opens if handle.queue == one.queue]
+                views.append(
+                    QueueView(
+                        name=name,
+                        created_at=created_at,
+                        depth=one.depth,
+                        arrived=one.arrived,
+                        numbered=one.numbered,
+                        puts=one.puts,
+                        gets=one.gets,
+                        locked=one.locked,
+                        delayed=one.delayed,
+                        oldest_put_at=one.oldest_put_at,
+                        open_input_count=sum(handle.input for handle in handles),
+                        open_output_count=sum(handle.output for handle in handles),
+                        waiters=sum(wait.queue == one.queue for wait in waits),
+                    )
+                )
+            return sorted(views, key=lambda view: view.name)
+
+    # --- who holds, and who waits
+
+    @event("units")
+    def units(self) -> list[Unit]:
+        bury_dead(self)
+        with self.verb(writes=False) as verb:
+            owners, known = _Owners(verb), verb.store.definitions.current(verb.backend).by_number
+            units = sorted(verb.backend.select(UnitRow), key=lambda unit: (unit.started_at, unit.id))
+            return [_unit(verb, unit, owners, {number: one.name for number, one in known.items()}) for unit in units]
+
+    @event("waits", ["waits"], measured=lambda found: [len(found)])
+    def waits(self) -> list[Wait]:
+        bury_dead(self)
+        with self.verb(writes=False) as verb:
+            owners, known = _Owners(verb), verb.store.definitions.current(verb.backend).by_number
+            return [
+                Wait(
+                    queue=known[one.queue].name,
+                    connection=one.connection,
+                    program=owners(one.connection)[0],
+                    process=owners(one.connection)[1],
+                    pending=None if one.pending is None else pending_from_text(one.pending),
+                    withheld=bool(one.withheld),
+                )
+                for one in verb.backend.select(WaitRow)
+                if one.queue in known
+            ]
+
+    @event("locks", ["locks"], measured=lambda found: [len(found)])
+    def locks(self) -> list[LockView]:
+        bury_dead(self)
+        with self.verb(writes=False) as verb:
+            known = verb.store.definitions.current(verb.backend).by_number
+            found = [*_handle_locks(verb, known), *_lock_ids(verb, known)]
+        return sorted(found, key=lambda one: (one.since, one.queue))
+
+    # --- whether all is sound
+
+    @event("check", ["problems"], measured=lambda found, _: [len(found[0])])
+    def check(self, part: int | None) -> tuple[list[str], int]:
+        return self.host.check(part)
+
+
+class _Owners:
+    """To whom connections belong, asked once for each: their programs, and the ids of their processes."""
+
+    def __init__(self, verb: Verb) -> None:
+        self._verb = verb
+        self._known: dict[int, tuple[Program, int | None]] = {}
+
+    def __call__(self, connection: int) -> tuple[Program, int | None]:
+        if connection not in self._known:
+            (one,) = self._verb.backend.select(ConnectionRow, id=connection)
+            process = self._verb.store.host.process_of(one.process)
+            self._known[connection] = Program(one.user, one.program), process
+        return self._known[connection]
+
+
+def _number_of(verb: Verb, queue: LocalQueue, unit: Unit) -> int:
+    """The number of a unit that an operator has seen; 0 if it is over, or lives on another queue."""
+    if unit.kind == "session":
+        found = verb.backend.select(UnitRow, kind="session", connection=unit.connection)
+    elif unit.kind == "prepared":
+        found = verb.backend.select(UnitRow, kind="prepared", name=unit.name)
+    else:
+        found = verb.backend.select(UnitRow, queue=queue.id, kind=unit.kind, name=unit.name)
+    return found[0].id if found else 0
+
+
+def _unit(verb: Verb, unit: UnitRow, owners: _Owners, names: dict[int, str]) -> Unit:
+    """A unit as an operator sees it."""
+    shares = verb.backend.shares(unit.id)
+    queues = {names[share.queue] for share in shares} if unit.queue is None else {names[unit.queue]}
+    staged = sum(one.messages for one in _stagings(verb, unit))
+    return Unit(
+        kind=unit.kind,
+        name=unit.name,
+        queue="" if unit.queue is None else names[unit.queue],
+        program=unit.by,
+        started_at=unit.started_at,
+        puts=staged + sum(share.messages for share in shares if share.state not in GOT),
+        gets=sum(share.messages for share in shares if share.state in GOT),
+        locks=len(verb.backend.rows(lock=unit.id)) if unit.kind == "lock" else 0,
+        connection=unit.connection,
+        process=None if unit.connection is None else owners(unit.connection)[1],
+        queues=tuple(sorted(queues)),
+    )
+
+
+def _stagings(verb: Verb, unit: UnitRow) -> Sequence[StagingRow]:
+    return verb.backend.select(StagingRow, unit=unit.id) if unit.kind == "staging" else ()
+
+
+def _handle_locks(verb: Verb, known: Mapping[int, QueueAttributes]) -> Iterator[LockView]:
+    owners = _Owners(verb)
+    for handle in verb.backend.select(HandleRow):
+        rows = verb.backend.rows(locked_handle=handle.id)
+        if rows:
+            program, process = owners(handle.connection)
+            yield LockView(
+                kind="handle",
+                queue=known[handle.queue].name,
+                lock_id=None,
+                program=program,
+                connection=handle.connection,
+                process=process,
+                since=min(row.locked_at or 0.0 for row in rows),
+                messages=len(rows),
+            )
+
+
+def _lock_ids(verb: Verb, known: Mapping[int, QueueAttributes]) -> Iterator[LockView]:
+    for unit in verb.backend.select(UnitRow, kind="lock"):
+        assert unit.queue is not None
+        yield LockView(
+            kind="lock",
+            queue=known[unit.queue].name,
+            lock_id=int(unit.name),
+            program=unit.by,
+            connection=None,
+            process=None,
+            since=unit.started_at,
+            messages=len(verb.backend.rows(lock=unit.id)),
+            lease_ends_at=unit.lease_ends_at,
+        )
+

@@ -1,0 +1,615 @@
+"""What goes into a verb of a store, and what comes out of it: values only."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+from ..message import NO_ID, Message, Place, UniqueId
+from ..options import EVERYTHING, GetOptions, Match, OpenOptions, PutOptions
+from ..rules.grouping import GroupState
+from ..rules.lifecycle import Event
+from ..rules.ordering import Cursor, Pending
+from ..rules.puts import Program, PutResult
+from .tables import UnitKind
+
+Outcome = Literal["commit", "back_out"]
+
+
+# --- handles, puts and gets
+
+
+class Opened(NamedTuple):
+    """An open handle.
+
+    Args:
+        handle: its id.
+        name: the queue as opened; a model gives a new one.
+        queue: the local queue that this is or stands for: the one whose changes matter.
+        incarnation: names that queue since it was created: a browse token of another one is not taken (B-41).
+    """
+
+    handle: int
+    name: str
+    queue: str
+    options: OpenOptions
+    incarnation: int
+
+
+class PutRequest(NamedTuple):
+    """Messages to put through one handle, in this order, all or none."""
+
+    handle: int
+    messages: Sequence[Message]
+    options: PutOptions
+    state: GroupState
+    in_unit: bool
+
+
+class PutOutcome(NamedTuple):
+    """What was put, and where the handle stands now."""
+
+    results: list[PutResult]
+    state: GroupState
+
+
+class GetRequest(NamedTuple):
+    """Gets or browses through one handle, as if called one after another.
+
+    Args:
+        most: how many messages at most; the answer ends before the first that cannot be had, and after the
+            first that has a warning.
+        one_group: end after the message that ends its group.
+    """
+
+    handle: int
+    options: GetOptions
+    state: GroupState
+    cursor: Cursor
+    syncpoint: bool
+    most: int = 1
+    one_group: bool = False
+
+
+class Rest(NamedTuple):
+    """What a unit of work has got of a large group, and nobody has read yet; to be read before the unit is settled.
+
+    Args:
+        unit: what holds it.
+        messages: how many.
+        group_id, sequence_number, offset: of the message behind which it is.
+        got_at: when it was got; seconds since 1970.
+    """
+
+    unit: int
+    messages: int
+    group_id: bytes
+    sequence_number: int
+    offset: int
+    got_at: float
+
+
+class GetOutcome(NamedTuple):
+    """What was got, and where the handle stands now.
+
+    Args:
+        rest: of a large group that was got whole: what is still to be read.
+        before_unit: where the handle stood before the first message that the unit of work took, if any did.
+        withheld: of a strict call that was given nothing: what withholds the first message (B-11).
+        pending: of a strict call that was given nothing: the first pending message, withholding or not (B-26).
+    """
+
+    messages: Sequence[Message]
+    state: GroupState
+    cursor: Cursor
+    before_unit: GroupState | None = None
+    rest: Rest | None = None
+    withheld: Pending | None = None
+    pending: Pending | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LockRequest:
+    """A browse and lock of everything that matches now (A-12, A-13).
+
+    Args:
+        most: so many messages at most, the first in queue order; None: all.
+        lease: seconds after which the lock id ends by itself; None: never (A-19).
+    """
+
+    handle: int
+    match: Match
+    confirm_id: int
+    most: int | None = None
+    lease: float | None = None
+
+
+class Locked(NamedTuple):
+    """What a browse and lock locked, under which lock id."""
+
+    messages: list[Message]
+    lock_id: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OneMessage:
+    """A confirmed call about one message: confirm put, confirm get, unlock, delete (A-10, A-12).
+
+    Args:
+        lock_id: the lock presented; 0: none.
+        confirm_id: if given it must be the one that holds the message (A-11); 0: any.
+    """
+
+    handle: int
+    event: Event
+    uid: UniqueId
+    lock_id: int = 0
+    confirm_id: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OrderView:
+    """What an operator asks of a queue that strict readers read (B-33).
+
+    Args:
+        unresolved_puts: puts that have a number and are not committed.
+        pending_out: messages got, locked, or not to be read yet.
+        oldest_put, oldest_out: the one of each that has been pending longest; None if there is none.
+        withheld: available messages behind a pending one of their level.
+        strict_waiters: calls that wait for their turn.
+    """
+
+    unresolved_puts: int
+    oldest_put: Pending | None
+    pending_out: int
+    oldest_out: Pending | None
+    withheld: int
+    strict_waiters: int
+
+
+# --- claims and surveys
+
+BULK_COLUMNS: Sequence[str] = (
+    "rank number ordinal group_rank group_number group_ordinal delivery report message_type expiry feedback encoding "
+    "coded_character_set_id format priority persistent message_id correlation_id reply_to_queue "
+    "reply_to_queue_manager user_identifier accounting_token application_identity_data put_application_type "
+    "put_application_name put_at application_origin_data group_id sequence_number offset flags original_length body "
+    "length backout_count uid_origin uid_number"
+).split()
+"""The columns of a row that is read in bulk, in this order.
+
+The place; the place of the head of its group (its own if it is in none; None if the head is not on the queue, or of a
+claim: not in the claim, so that it reads the same each time); `delivery`, its position in what is read; then the fields
+of `Message`. None stands for an unlimited expiry, and for no correlation id,
+group id or accounting token.
+"""
+
+BulkRow = tuple[Any, ...]
+PAGE_ROWS, PAGE_BYTES = 8192, 8 * 2**20  # rows and bytes of bodies that are read at once
+
+
+class Claimer(NamedTuple):
+    """One start of an application's reader of a queue.
+
+    Args:
+        handle: open for input.
+        epoch: as `begin_claims` gave it; calls with an older one than the last are refused.
+    """
+
+    handle: int
+    application: str
+    epoch: int
+
+
+class ClaimStart(NamedTuple):
+    """Where a reader begins.
+
+    Args:
+        settled: the last claim that is over; 0: none is.
+        horizon: the highest number drawn on the queue so far.
+    """
+
+    epoch: int
+    settled: int
+    horizon: int
+
+
+class ClaimRequest(NamedTuple):
+    """The next claim.
+
+    Args:
+        start: claims up to this one are done; the one that is open is confirmed first.
+        options: `read_order`; in physical order nothing else; with `logical` also `complete` (the pieces of a logical
+            message are taken together) and `all_messages` (whole groups only).
+        most, most_bytes: so many messages, and bytes of bodies, at most; at least one message is taken. With
+            `all_messages` a group that is larger is taken whole.
+        horizon: nothing above this number is taken; None: there is no such bound.
+    """
+
+    claimer: Claimer
+    start: int
+    options: GetOptions
+    most: int
+    most_bytes: int
+    horizon: int | None = None
+
+
+class Claim(NamedTuple):
+    """A claim that is open.
+
+    Args:
+        number: 1, 2, 3 ...; a released one's number does not return.
+        messages, size: how many, and how many bytes of bodies.
+        delivered: messages of all claims that were confirmed before it.
+        planned: the reader has begun to work on it.
+        started_at: seconds since 1970.
+    """
+
+    number: int
+    messages: int
+    size: int
+    delivered: int
+    planned: bool
+    started_at: float
+
+
+class Claims(NamedTuple):
+    """What an operator sees of one application's claims on one queue.
+
+    Args:
+        program: who started last.
+        delivered: messages of confirmed claims.
+        open: the claim that holds messages now, if one does.
+    """
+
+    queue: str
+    application: str
+    program: Program
+    epoch: int
+    settled: int
+    delivered: int
+    open: Claim | None
+
+
+class Slice(NamedTuple):
+    """A part of a claim: positions `first` to `last`, counted from 1; `delivered` messages came before the claim."""
+
+    claim: int
+    first: int
+    last: int
+    delivered: int
+
+
+class SurveyRequest(NamedTuple):
+    """What a browse would show next.
+
+    Args:
+        handle: open for browse.
+        options: `read_order`; with `logical` whole groups only.
+        cursor: where the browse stands; only a strict one's levels are looked at.
+        most, most_bytes: as in `ClaimRequest`.
+        slices: in about how many stretches.
+        horizon: nothing above this number is shown.
+    """
+
+    handle: int
+    options: GetOptions
+    cursor: Cursor
+    most: int
+    most_bytes: int
+    slices: int
+    horizon: int | None = None
+
+
+class Stretch(NamedTuple):
+    """Messages of one level that follow each other, or groups by their heads.
+
+    Args:
+        first, last: number and ordinal of the first and the last message or head.
+        messages: how many, members of groups counted.
+    """
+
+    logical: bool
+    rank: int
+    first: tuple[int, int]
+    last: tuple[int, int]
+    messages: int
+
+
+class Survey(NamedTuple):
+    """What was there.
+
+    Args:
+        cursor: where a strict browse stands when it has shown all of it.
+        stretches: in order.
+        horizon: the highest number drawn on the queue so far.
+    """
+
+    cursor: Cursor
+    messages: int
+    stretches: Sequence[Stretch]
+    horizon: int
+
+
+# --- stagings
+
+LEDGER_BATCHES_MAX = 1000  # of one streaming query on one queue; older ones are forgotten
+
+
+class StageRequest(NamedTuple):
+    """Rows to stage under a name; what is staged under one name goes to one queue.
+
+    Args:
+        handle: opened for output.
+        name: of the staging, unique in the store; it begins with the first request.
+        count: rows in this request, 0 or more.
+        columns: by names out of `rules.staged_columns.STAGED_COLUMNS`, each with `count` values. A column that is missing, and None in any
+            but `body`, is the put's default; `body` must be there. As context the caller's columns stand, as in a put
+            that sets all context. `group_key` and `order_key`: int of 64 bits, float, str or bytes; None: in no group,
+            and first in the order.
+        lasts: seconds from now until the staging expires, above 0; each request says it anew.
+    """
+
+    handle: int
+    name: str
+    count: int  # type: ignore[assignment]  # a method of tuples that nobody misses
+    columns: Mapping[str, Sequence[Any]]
+    lasts: float
+
+
+class Staged(NamedTuple):
+    """A staging as its writer knows it: its name, and how many rows it staged in all."""
+
+    name: str
+    count: int  # type: ignore[assignment]  # a method of tuples that nobody misses
+
+
+class LedgerKey(NamedTuple):
+    """Names a batch for ever, on each queue.
+
+    Args:
+        application: who writes.
+        query: of a streaming query; empty for a transaction of an application (a load).
+        batch: the number of the batch, or the name of the transaction; empty: the settle is not noted.
+    """
+
+    application: str
+    query: str
+    batch: str
+
+
+class Settled(NamedTuple):
+    """What a settle did.
+
+    Args:
+        already: the ledger had the key, for every queue concerned: the stagings were dropped.
+        messages: put by this call; a body that was split counts as its segments.
+    """
+
+    already: bool
+    messages: int
+
+
+# --- what operators see
+
+
+ListingOrder = Literal["physical", "logical"]
+
+SightState = Literal["available", "delayed", "put", "got", "locked", "claimed"]
+
+HolderKind = Literal["session", "prepared", "confirm", "lock", "claim", "handle"]
+
+LockKind = Literal["handle", "lock"]
+
+
+WITH_HEAD, WITHOUT_HEAD, UNPLACED = range(3)  # stages of a listing
+NOWHERE = Place(0, 0, 0)
+
+
+class Position(NamedTuple):
+    """Where a message stands in a listing; smaller is earlier.
+
+    Args:
+        stage: WITH_HEAD, in physical order everything that has a place; WITHOUT_HEAD, groups whose first message is
+            not there; UNPLACED, what has no place yet.
+        anchor: in logical order, the place of the group's first member that is there; else the message's own.
+        group_id: of the group that stands there, in logical order.
+        number: of what has no place: its number among all messages.
+    """
+
+    stage: int
+    anchor: Place = NOWHERE
+    group_id: bytes = NO_ID
+    sequence_number: int = 0
+    offset: int = 0
+    place: Place = NOWHERE
+    number: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unit:
+    """A unit that is not settled: what an operator sees of it.
+
+    Args:
+        kind: a connection's own unit of work ("session"), "prepared", "confirm" (a confirm id), "lock", "claim" or
+            "staging".
+        name: of a prepared unit or a staging; the id of a confirm or lock unit; the application and number of a claim;
+            empty for a connection's own.
+        queue: of a confirm or lock unit: the queue on which the id lives (A-15); of a claim: what it reads; of a
+            staging: what it is for; else empty.
+        program: who began it.
+        started_at: seconds since 1970.
+        puts, gets, locks: messages that it holds.
+        connection: of a session unit: the number of its connection, which ends it; else None.
+        process: of a session unit: the id of the process that has that connection; None if it cannot be told.
+        queues: the queues on which it holds something, by name.
+    """
+
+    kind: UnitKind
+    name: str
+    queue: str
+    program: Program
+    started_at: float
+    puts: int
+    gets: int
+    locks: int
+    connection: int | None = None
+    process: int | None = None
+    queues: tuple[str, ...] = ()
+
+
+class Holder(NamedTuple):
+    """Who keeps a message from others.
+
+    Args:
+        kind: as of a `Unit`, or "handle": a browse lock.
+        name: as of a `Unit`; empty for a handle.
+        since: when the unit began, or the lock; seconds since 1970.
+        connection, process: of a session unit or a handle; see `Unit`.
+    """
+
+    kind: HolderKind
+    name: str
+    program: Program
+    since: float
+    connection: int | None = None
+    process: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sight:
+    """A message on a queue, as an operator sees it.
+
+    Args:
+        position: where it stands in the listing; a listing may go on behind it.
+        state: "available"; "delayed", not to be read before `due_at`; "put" and "got" in a unit that is not settled;
+            "locked" by a browse; "claimed" by a reader in bulk.
+        holder: who put, got, locked or claimed it; None if it is available or delayed.
+        message: as a browse shows it; its body is cut to the preview, `message.length` is that of the whole body.
+        visible_since: when everyone could see it first, seconds since 1970; None: nobody could yet.
+        due_at: of a delayed message; else None.
+    """
+
+    position: Position
+    state: SightState
+    holder: Holder | None
+    message: Message
+    visible_since: float | None
+    due_at: float | None
+
+    @property
+    def place(self) -> Place | None:
+        """Where it sits on the queue; None: its number is not drawn yet (B-5)."""
+        return self.message.place
+
+    @property
+    def length(self) -> int:
+        """Of the whole body, in bytes."""
+        return self.message.length
+
+    @property
+    def put_at(self) -> float:
+        """When it was put, as its descriptor says; seconds since 1970."""
+        return self.message.put_at
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LookRequest:
+    """One page of a listing.
+
+    Args:
+        after: the listing goes on behind this; None: from its beginning.
+        most: so many messages at most.
+        preview: so many bytes of each body.
+        unit: only what this unit holds; None: everything.
+        numbered_after: only what has been given a higher number on the queue; None: everything. In physical order.
+    """
+
+    queue: str
+    order: ListingOrder
+    after: Position | None
+    most: int
+    preview: int
+    match: Match = EVERYTHING
+    unit: Unit | None = None
+    numbered_after: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wait:
+    """A call that waits for messages.
+
+    Args:
+        queue: on which it waits.
+        connection, program, process: whose call it is; see `Unit`.
+        pending: of a strict call: the message that it waits for, by its last look: of which kind, by whom it is held,
+            since when, and where; None: for no message in particular.
+        withheld: there are messages that it would be given were it not for the pending one (B-11).
+    """
+
+    queue: str
+    connection: int
+    program: Program
+    process: int | None
+    pending: Pending | None
+    withheld: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LockView:
+    """What locks messages of a queue.
+
+    Args:
+        kind: "handle", a browse lock of an open handle (3.10), which ends with it; "lock", a lock id (A-12).
+        lock_id: None for a handle.
+        connection, process: whose handle it is; None for a lock id.
+        since: seconds since 1970.
+        messages: how many it locks, those that were got under it included.
+        lease_ends_at: of a lock id with a lease: when it ends by itself, seconds since 1970; else None.
+    """
+
+    kind: LockKind
+    queue: str
+    lock_id: int | None
+    program: Program
+    connection: int | None
+    process: int | None
+    since: float
+    messages: int
+    lease_ends_at: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueView:
+    """A queue at one moment, for those who look again and again; what has expired and lies there still is counted.
+
+    Args:
+        created_at: another queue of this name has another.
+        depth: as in `QueueStatus`.
+        arrived: messages that have ever been put on it, in units too, also those that were backed out later. So between
+            two looks the growth of `arrived` less the growth of `depth` is how many have left it, less those that
+            came back.
+        numbered: the highest number drawn so far, for `LookRequest.numbered_after`.
+        puts, gets: messages put and got in units that are not settled, claims included.
+        locked: messages locked, and not got.
+        delayed: messages not to be read yet.
+        oldest_put_at: when the oldest message was put: of all that are held the first that came, of all that are
+            available the first of each priority. None: there is none.
+        open_input_count, open_output_count: handles.
+        waiters: calls that wait.
+    """
+
+    name: str
+    created_at: float
+    depth: int
+    arrived: int
+    numbered: int
+    puts: int
+    gets: int
+    locked: int
+    delayed: int
+    oldest_put_at: float | None
+    open_input_count: int
+    open_output_count: int
+    waiters: int

@@ -1,0 +1,302 @@
+"""What happens to messages by an event: one of them, or all that a unit holds; commit, back out, prepare, expiry.
+
+A row's state changes here by an event and the life-cycle table, or because the row goes with its queue or at a
+restart; nothing else changes it. What happens to many rows at once (a unit that is settled) is one move for each state,
+to the state that the same table names.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from ..errors import InconsistentCall, Reason, UnitExists, UnitNotFound, WrongState
+from ..message import LAST_IN_GROUP, Message, Place, stored_flags
+from ..rules.grouping import GroupState
+from ..rules.lifecycle import Answer, Event, Presented, State, adds_backout, becomes_visible, step
+from ..rules.ordering import Moment, draws_number
+from . import entering
+from .backend import Share
+from .queued import GOT, HELD, LOCKS, QueuedMessage
+from .records import Outcome
+from .tables import UnitRow, UpTo
+from .verb import LocalQueue, OpenConnection, OpenHandle, Verb
+
+DISCARD_STEP = 1000  # expired messages discarded at once
+ALL = 2**62
+PUT = State.PUT_UNCONFIRMED
+
+
+# --- messages arrive
+
+
+def arrive(verb: Verb, queue: LocalQueue, messages: Sequence[Message], unit: UnitRow | None) -> None:
+    """Messages that were planned come to the queue, held by the unit if there is one."""
+    state = step(State.ABSENT, Event.PUT if unit is None else Event.PUT_HELD).to
+    assert state is not None
+    first = None
+    if draws_number(queue.attributes.order, Moment.COMMIT if unit is None else Moment.PUT):
+        first = queue.draw_number(len(messages))
+    verb.backend.arrive(queue, messages, state, first, None if unit is None else unit.id, verb.now)
+    queue.count(len(messages))
+    queue.arrived += len(messages)
+    queue.changed = True
+    change = verb.touch(queue)
+    if unit is None:
+        verb.durable |= any(message.persistent for message in messages)
+    else:
+        verb.durable |= unit.kind == "confirm"
+    if verb.is_watched:
+        change.put.extend(messages)
+        if becomes_visible(State.ABSENT, state):
+            change.visible.extend(messages)
+
+
+def give_number(verb: Verb, queue: LocalQueue, row: QueuedMessage) -> QueuedMessage:
+    """A single message is confirmed: if it has no number yet it is drawn now (A-26, B-53b)."""
+    if row.placed:
+        return row
+    placed = row._replace(place=Place(row.rank, queue.draw_number(), 0))
+    verb.backend.write(row, placed)
+    return placed
+
+
+# --- single steps
+
+
+def happen(
+    verb: Verb,
+    queue: LocalQueue,
+    row: QueuedMessage,
+    event: Event,
+    unit: UnitRow | None = None,
+    *,
+    presents: Presented = Presented.NONE,
+    **values: object,
+) -> QueuedMessage | None:
+    """One event, which the table must allow, happens to one row; what it is then, None: it has gone.
+
+    Args:
+        unit: what comes to hold the row, if the event is a held one.
+        presents: which lock the caller presents.
+        values: what comes with the event: the lock of a browse.
+    """
+    before, (answer, after) = row.state, step(row.state, event, presents)
+    assert answer is Answer.DONE, (before, event, answer)
+    if after is None:
+        return row
+    _promise(verb, row, event, unit)
+    _note_idle(verb, row, after)
+    change = verb.touch(queue)
+    if becomes_visible(before, after) and verb.is_watched:
+        change.visible.append(verb.backend.read([row])[0].message)
+    is_lost = after is State.UNLOCKED and row.forgotten and not becomes_visible(before, after)
+    if after is State.ABSENT or is_lost:  # what a restart had lost does not return
+        queue.count(row.away - 1)
+        verb.backend.remove([row], before)
+        return None
+    changed = _changed(verb, row, before, after, unit)._replace(**values)
+    queue.count(row.away - changed.away)
+    verb.backend.write(row, changed)
+    return changed
+
+
+def _changed(
+    verb: Verb, row: QueuedMessage, before: State, after: State, unit: UnitRow | None
+) -> QueuedMessage:
+    """The row in its new state."""
+    held = row.unit if after in HELD and unit is None else None if unit is None else unit.id
+    is_away = row.away if unit is None else unit.kind in ("session", "prepared")
+    shows = becomes_visible(before, after)
+    locked = after in LOCKS
+    return row._replace(
+        state=after,
+        unit=held,
+        away=is_away and after in GOT,
+        claimed=row.claimed if held is not None else 0,
+        visible_at=verb.now if shows else row.visible_at,
+        forgotten=row.forgotten and not shows,
+        backouts=row.backouts + adds_backout(before, after),
+        locked_handle=row.locked_handle if locked else None,
+        locked_at=row.locked_at if locked else None,
+        lock=row.lock if locked else None,
+        lock_confirm=row.lock_confirm if locked else 0,
+    )
+
+
+def _note_idle(verb: Verb, row: QueuedMessage, after: State) -> None:
+    if after not in HELD and row.unit is not None and verb.unit(row.unit).kind == "confirm":
+        verb.idle.add(row.unit)
+    if after not in LOCKS and row.lock is not None:
+        verb.idle.add(row.lock)
+
+
+def _promise(verb: Verb, row: QueuedMessage, event: Event, unit: UnitRow | None) -> None:
+    """Removals of persistent messages, and all that named units do, are on disk when the call returns."""
+    if event is Event.GET:
+        verb.durable |= bool(row.message.persistent) or row.lock is not None
+    elif event is Event.GET_HELD and unit is not None:
+        verb.durable |= unit.kind != "session"
+
+
+# --- time
+
+
+def tidied(verb: Verb, handle: OpenHandle) -> LocalQueue:
+    """The handle's queue; see `tidy`."""
+    return tidy(verb, handle.queue, handle.queue_name, handle.name)
+
+
+def tidy(verb: Verb, number: int, name: str, opened_as: str) -> LocalQueue:
+    """A queue without what has expired and locks that are over, and with what is due: a step of its own.
+
+    It stays if the verb fails. Raises: QueueDeleted 2052.
+    """
+    queue = verb.queue(number, name, opened_as)
+    if not queue.has_work(verb.now):
+        return queue
+    discard(verb, queue)
+    end_leases(verb, queue)
+    verb.keep()
+    return verb.queue(number, name, opened_as)
+
+
+def discard(verb: Verb, queue: LocalQueue, limit: int | None = None) -> int:
+    """Discards what has expired; how many (R6.2). What is due can be read from then on."""
+    _, _, _, expiry, due, *_ = queue.state
+    if min(ALL if expiry is None else expiry, ALL if due is None else due) > verb.now:
+        return 0
+    assert all(step(state, Event.EXPIRE).to is State.ABSENT for state in State if state), "all expire alike"
+    total, room = 0, math.inf if limit is None else limit
+    while room > total:
+        most = int(min(DISCARD_STEP, room - total))
+        gone = verb.backend.expire(queue.id, verb.now, most, tells=verb.is_watched)
+        verb.idle.update(gone.units)
+        queue.count(-gone.count)
+        total += gone.count
+        if gone.messages:
+            verb.touch(queue).expired.extend(gone.messages)
+        if gone.count < most:
+            break
+    if total:
+        verb.touch(queue).discarded += total
+        verb.has_discarded = True
+    return total
+
+
+def end_leases(verb: Verb, queue: LocalQueue) -> int:
+    """Lock ids whose lease is over end: what they lock is unlocked, and gets that were made go on (A-19)."""
+    if queue.state.next_lease_end is None or queue.state.next_lease_end > verb.now:
+        return 0
+    over = verb.backend.select(UnitRow, queue=queue.id, lease_ends_at=UpTo(verb.now))
+    for unit in over:
+        for row in verb.backend.rows(lock=unit.id):
+            happen(verb, queue, row, Event.END_LEASE)
+    return len(over)
+
+
+# --- whole units
+
+
+def settle(verb: Verb, unit: UnitRow, outcome: Outcome) -> None:
+    """Confirms or backs out everything that the unit holds, and ends it (R5.2, R5.3)."""
+    shares = verb.backend.shares(unit.id)
+    if outcome == "commit":
+        number(verb, unit, shares, Moment.COMMIT)
+    expiring = {one.queue for one in shares if one.state is State.PUT_UNCONFIRMED and one.expires}
+    if any(discard(verb, verb.queue(queue)) for queue in expiring):  # over before anybody could see it
+        shares = verb.backend.shares(unit.id)
+    for queue in {one.queue for one in shares}:
+        entering.settle(verb, verb.queue(queue), unit.id, outcome)
+    event = Event.CONFIRM if outcome == "commit" else Event.BACK_OUT
+    for share in shares:
+        queue = verb.queue(share.queue)
+        change = verb.touch(queue)
+        verb.durable |= bool(outcome == "commit" and share.persistent)
+        answer, after = step(share.state, event)
+        assert answer is Answer.DONE and after is not None, (share.state, event, answer)
+        if becomes_visible(share.state, after) and verb.is_watched:
+            change.visible.extend(_puts(verb, unit, queue))
+        verb.idle.update(verb.backend.move(unit.id, share, after, verb.now, int(adds_backout(share.state, after))))
+        queue.count(share.away * share.messages - (share.messages if after is State.ABSENT else 0))
+        if share.forgotten and after is State.UNLOCKED and not becomes_visible(share.state, after):
+            _remove_forgotten(verb, queue)
+    verb.end_unit(unit.id)
+
+
+def number(verb: Verb, unit: UnitRow, shares: Sequence[Share], moment: Moment) -> None:
+    """Draws one number for the unit on each queue whose rule says now; put order within (B-5)."""
+    for one in shares:
+        queue = verb.queue(one.queue)
+        if one.unplaced and draws_number(queue.attributes.order, moment):
+            verb.backend.number_unit(unit.id, queue.id, queue.draw_number())
+
+
+def _puts(verb: Verb, unit: UnitRow, queue: LocalQueue) -> list[Message]:
+    """What the unit has put on a queue, without bodies."""
+    rows = [row for row in verb.backend.rows(unit=unit.id) if row.queue == queue.id and row.state is PUT]
+    return [row.message for row in verb.backend.read(rows, 0)]
+
+
+def _remove_forgotten(verb: Verb, queue: LocalQueue) -> None:
+    """What a restart had lost does not return."""
+    rows = verb.backend.rows(queue=queue.id, forgotten=True)
+    verb.backend.remove(rows, State.UNLOCKED)
+    queue.count(-len(rows))
+
+
+def prepare(verb: Verb, connection: OpenConnection, name: str) -> None:
+    """Gives the connection's unit a name; it then outlives the connection (R5.10)."""
+    if verb.backend.select(UnitRow, kind="prepared", name=name):
+        raise UnitExists(f"a unit named {name!r} is already prepared", unit=name)
+    if connection.unit is None:
+        raise UnitNotFound("the connection has no unit of work to prepare", unit=name)
+    unit = verb.unit(connection.unit)
+    shares = verb.backend.shares(unit.id)
+    number(verb, unit, shares, Moment.PREPARE)
+    verb.backend.save(unit._replace(kind="prepared", name=name, connection=None))
+    for share in shares:
+        queue = verb.queue(share.queue)
+        verb.touch(queue)
+        entering.settle(verb, queue, unit.id, "prepare")
+    verb.leave_unit(connection)
+    verb.durable = True
+
+
+# --- what a handle has put of a group
+
+
+def end_group(verb: Verb, handle: OpenHandle, state: GroupState) -> GroupState:
+    """Marks what the handle put last, all pieces of that message, as last in group."""
+    if state.message_open:
+        raise InconsistentCall("the last message of the group lacks its last segment", reason=Reason.INCOMPLETE_MSG)
+    if not state.group_open:
+        raise WrongState("the handle has no group open")
+    queue = verb.queue_of(handle)
+    pieces = _put_in_unit(verb, handle, queue, state, first=state.sequence_number)
+    if sum(row.message.length for row in pieces) != state.offset + state.length or not pieces:
+        raise WrongState("the last message of the group is committed already: put the last one with last=True")
+    for row in pieces:
+        flags = stored_flags(row.message.flags | LAST_IN_GROUP)
+        verb.backend.write(row, row._replace(message=row.message.with_values(flags=flags)))
+    verb.touch(queue)
+    return state._replace(flags=stored_flags(state.flags | LAST_IN_GROUP))
+
+
+def withdraw(verb: Verb, handle: OpenHandle, state: GroupState, *, whole_group: bool) -> None:
+    """Takes back what the handle's unit has put so far of the logical message, or of the group (R2.26)."""
+    if not (state.group_open if whole_group else state.message_open):
+        raise WrongState("the handle has nothing open that could be withdrawn")
+    queue = verb.queue_of(handle)
+    for row in _put_in_unit(verb, handle, queue, state, first=1 if whole_group else state.sequence_number):
+        happen(verb, queue, row, Event.BACK_OUT)
+
+
+def _put_in_unit(
+    verb: Verb, handle: OpenHandle, queue: LocalQueue, state: GroupState, *, first: int
+) -> Sequence[QueuedMessage]:
+    """What the handle's unit has put of the group in `state`, from this sequence number up to that one's."""
+    if handle.connection.unit is None:
+        return ()
+    rows = verb.backend.rows(queue=queue.id, group_id=state.group_id, unit=handle.connection.unit, first=first)
+    return [row for row in rows if row.message.sequence_number <= state.sequence_number]

@@ -1,0 +1,1 @@
+"""What every SQL database shares: rows and transactions by statements, which each database has in files of its own."""

@@ -1,0 +1,225 @@
+"""Rows and transactions in an SQL database: what changes, by statements for one message or for many at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from ...message import Message, Place
+from ...rules.lifecycle import State, becomes_visible
+from ..backend import Expired, QueueState, SearchedQueue, Share, Tally
+from ..queued import LOCKS, NEVER, NO_PLACE, QueuedMessage
+from .bulk import SqlBulk
+from .codec import STATES, Codec, content_columns
+from .engine import Engine
+from .leftovers import STEP_CONTENTS, fits_one_step
+from .listing import SqlListings
+from .records import SqlRecords
+from .search import SqlSearch
+from .shortcuts import Shortcuts
+from .staged import SqlStagings
+
+
+class SqlBackend(SqlRecords, SqlBulk, SqlListings, SqlStagings):
+    """All rows of a store in a database.
+
+    Args:
+        name: of the queue manager, which is part of ids; `codec` knows it.
+        shortcuts: whether plain requests take fewer statements, and undisputed choices are taken at once.
+    """
+
+    def __init__(self, engine: Engine, name: str, *, shortcuts: bool = True) -> None:
+        self.engine, self.sql, self.codec = engine, engine.sql, Codec(name)
+        self.shortcuts = Shortcuts(self) if shortcuts else None
+        self.has_leftovers = True  # somebody may have died before removing some
+        self._kept = False
+        self._removed = self._removed_bytes = 0  # contents, one by one
+
+    # --- transactions
+
+    @property
+    def has_happened(self) -> bool:
+        return self.engine.has_happened
+
+    def begin(self, *, writes: bool) -> None:
+        self.engine.begin(writes=writes)
+        self._kept = False
+        self._removed = self._removed_bytes = 0
+
+    def keep(self, tallies: Sequence[Tally]) -> None:
+        self._count(tallies)
+        self.engine.execute("SAVEPOINT kept")
+        self._kept = True
+
+    def commit(self, tallies: Sequence[Tally], changed: Iterable[int], *, reserves: bool) -> int:
+        try:
+            self._count(tallies)
+        except BaseException as error:
+            self.engine.abort(error)
+            raise
+        return self.engine.commit(changed, reserves=reserves)
+
+    def abort(self, error: BaseException, *, keeps: bool = False) -> bool:
+        if keeps and self._kept:
+            try:
+                self.engine.execute("ROLLBACK TO kept")
+            except BaseException as another:
+                self.engine.abort(another)
+                raise
+            return True
+        self.engine.abort(error)
+        return False
+
+    def _count(self, tallies: Sequence[Tally]) -> None:
+        for tally in tallies:
+            self.engine.execute(self.sql["counted"], tally)
+
+    def state(self, queue: int) -> QueueState | None:
+        if not queue:
+            counter, reserved = next(self.engine.execute(self.sql["draw"]))
+            return QueueState(counter, reserved, 0, None, None, None, 0, 0, 0, 0)
+        row = next(self.engine.execute(self.sql["here"], (queue,)), None)
+        return None if row is None else QueueState._make(row)
+
+    # --- guarded changes
+
+    def change(self, sql: str, values: Any, expected: int = 1) -> None:
+        """A statement that changes so many rows, each in the state that it names."""
+        self.engine.execute(sql, values)
+        if (changed := self.engine.changes()) != expected:
+            raise AssertionError(f"{changed} rows were in the state that was expected, of {expected}: {sql}")
+
+    def change_each(self, name: str, numbers: Sequence[int], *values: Any) -> None:
+        """The same for messages that are given by their numbers."""
+        if len(numbers) == 1:
+            self.change(self.sql[name], (numbers[0], *values))
+        elif numbers:
+            self.change(self.sql[f"{name} many"], (self.engine.array(numbers), *values), len(numbers))
+
+    def execute_each(self, name: str, numbers: Sequence[int]) -> None:
+        """A statement about contents, of messages that are given by their numbers."""
+        if len(numbers) == 1:
+            self.engine.execute(self.sql[name], (numbers[0],))
+        elif numbers:
+            self.engine.execute(self.sql[f"{name} many"], (self.engine.array(numbers),))
+
+    def remove_contents(self, numbers: Sequence[int], size: int) -> None:
+        """Of messages that are gone: at once, or later if that would be too much for one transaction."""
+        self._removed += len(numbers)
+        self._removed_bytes += size
+        at_once = fits_one_step(self._removed, self._removed_bytes)
+        self.execute_each("remove content" if at_once else "leave content", numbers)
+        self.has_leftovers |= not at_once
+
+    # --- messages
+
+    def arrive(
+        self,
+        queue: SearchedQueue,
+        messages: Sequence[Message],
+        state: State,
+        first_number: int | None,
+        unit: int | None,
+        now: float,
+    ) -> None:
+        arrival, attributes, number = self.codec.arrival, queue.attributes, queue.id
+        if len(messages) == 1:
+            row = arrival(messages[0], number, attributes, state, first_number, unit, now)
+            self.engine.execute(self.sql["arrive"], row)
+            self.engine.execute(self.sql["arrive content"], content_columns(messages[0].row, row[0]))
+            return
+        places = [None if first_number is None else first_number + nth for nth in range(len(messages))]
+        rows = [
+            arrival(message, number, attributes, state, place, unit, now)
+            for message, place in zip(messages, places, strict=True)
+        ]
+        contents = [content_columns(message.row, row[0]) for message, row in zip(messages, rows, strict=True)]
+        self.engine.execute_many(self.sql["arrive"], rows)
+        self.engine.execute_many(self.sql["arrive content"], contents)
+
+    def write(self, before: QueuedMessage, after: QueuedMessage) -> None:
+        columns: dict[str, Any] = {}
+        for name, old, new in zip(before._fields, before, after, strict=True):
+            if old is not new and old != new:
+                columns |= _kept_as(name, new)
+        if columns:
+            setting = ", ".join(f"{name} = ?" for name in columns)
+            values = (*columns.values(), before.number, before.state)
+            self.change(f"UPDATE message SET {setting} WHERE id = ? AND state = ?", values)
+
+    def remove(self, rows: Sequence[QueuedMessage], before: State) -> None:
+        numbers = [row.number for row in rows]
+        self.change_each("remove", numbers, before)
+        self.remove_contents(numbers, sum(row.message.length for row in rows))
+
+    def clear(self, queue: int) -> None:
+        self.engine.execute(self.sql["leave contents of queue"], (queue,))
+        self.engine.execute(self.sql["remove messages of queue"], (queue,))
+        self.has_leftovers = True
+
+    def expire(self, queue: int, now: float, most: int, *, tells: bool) -> Expired:
+        execute, some = self.engine.execute, (queue, now, most)
+        messages: list[Message] = []
+        if tells:
+            ids = execute(self.sql["expired"], some).fetchall()
+            messages = [self.codec.full(next(execute(self.sql["read"], one))) for one in ids]
+        gone = execute(self.sql["remove expired"], some).fetchall()
+        self.remove_contents([number for number, *_ in gone], sum(length for _, length, *_ in gone))
+        ended = [(queue, group_id) for *_, group_id in gone if group_id is not None]
+        if ended:
+            self.engine.execute_many(self.sql["end group"], ended)
+        execute(self.sql["ripen"], (queue, now))
+        return Expired(len(gone), [held for _, _, *by, _ in gone for held in by if held is not None], messages)
+
+    # --- units
+
+    def shares(self, unit: int) -> Sequence[Share]:
+        found = self.engine.execute(self.sql["shares"], (unit,))
+        return [Share(queue, STATES[state], *counts) for queue, state, *counts in found]
+
+    def move(self, unit: int, share: Share, after: State, now: float, backouts: int) -> Sequence[int]:
+        execute, held = self.engine.execute, (unit, share.queue, share.state)
+        idle: list[int] = []
+        if after is State.ABSENT:
+            if share.state in LOCKS:
+                idle = [lock for (lock,) in execute(self.sql["locks of unit"], held)]
+            at_once = fits_one_step(share.messages, share.size)
+            execute(self.sql["remove contents of unit" if at_once else "leave contents of unit"], held)
+            self.has_leftovers |= not at_once
+            self.change(self.sql["remove of unit"], held, share.messages)
+        elif becomes_visible(share.state, after):
+            self.change(self.sql["show puts"], (unit, share.queue, after, now), share.messages)
+        else:
+            self.change(self.sql["return gets"], (*held, after, backouts), share.messages)
+        return idle
+
+    def number_unit(self, unit: int, queue: int, number: int) -> None:
+        self.engine.execute(self.sql["number unit"], (unit, queue, number))
+
+    def sweep(self) -> bool:
+        step: list[int] = []
+        removed = 0
+        some = self.engine.execute(self.sql["some leftovers"], (STEP_CONTENTS,)).fetchall()
+        for number, size in some:
+            removed += size
+            if not fits_one_step(len(step) + 1, removed):
+                break
+            step.append(number)
+        self.execute_each("remove content", step)
+        self.change_each("forget leftovers", step)
+        self.has_leftovers = len(step) == STEP_CONTENTS or len(step) < len(some)
+        return self.has_leftovers
+
+
+def _kept_as(name: str, value: Any) -> dict[str, Any]:
+    """A field of a message on a queue as columns of `message`."""
+    if name == "place":
+        assert isinstance(value, Place) and value != NO_PLACE, value
+        return {"number": value.number, "ordinal": value.ordinal}
+    if name == "message":
+        return {"flags": value.flags}
+    if name in ("visible_at", "co_op_marked_at"):
+        return {name: None if value == NEVER else value}
+    if name == "lock_confirm":
+        return {name: str(value) if value else None}
+    return {name: value or None if name == "claimed" else value}

@@ -1,0 +1,37 @@
+"""What the shared SQL code asks of a database."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Protocol
+
+
+class Engine(Protocol):
+    """A connection to a database, with its statements.
+
+    Attributes:
+        sql: the statements, by name; what stands in them as {joins}, {chosen} and {head} is filled in with `selection`.
+        execute, execute_many: of a statement and its values.
+        changes: how many rows the last statement changed.
+    """
+
+    sql: Mapping[str, str]
+    execute: Callable[..., Any]
+    execute_many: Callable[..., Any]
+    changes: Callable[[], int]
+
+    has_happened: bool
+
+    def begin(self, *, writes: bool) -> None: ...
+
+    def commit(self, changed: Iterable[int], *, reserves: bool) -> int: ...
+
+    def abort(self, error: BaseException) -> None: ...
+
+    def array(self, numbers: Sequence[int]) -> Any:
+        """Numbers as one value, for statements that say `{which}`."""
+        ...
+
+    def beginning(self, number: int, size: int) -> bytes:
+        """The first bytes of a body; the others are not read."""
+        ...

@@ -1,0 +1,278 @@
+"""What operators see, from an SQL database: listings in pages, merged from the indexes in the order asked for; counts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from heapq import merge
+from itertools import islice, takewhile
+from typing import Any
+
+from ...message import NO_ID, Place
+from ...rules.grouping import Wanted
+from ...rules.lifecycle import State
+from ...rules.ordering import PRIORITY_MAX, Moment, draws_number
+from ..backend import Counts, SearchedQueue
+from ..looking import NUMBERED, group_of, physical_position, unplaced_position
+from ..queued import QueuedMessage, onlooker, place_of
+from ..records import UNPLACED, WITH_HEAD, WITHOUT_HEAD, LookRequest, OrderView, Position
+from .search import PAGES, START, SqlSearch
+from .selection import ALL_HEADS, HEADS, Heads, Selection, filled
+
+READ_WHOLE_MAX = 2048  # bytes: a body up to this is read at once, of a longer one only its beginning
+NO_END = 2**62
+THERE = " AND (m.expires_at IS NULL OR m.expires_at > :now OR m.away OR m.claimed IS NOT NULL)"
+IS_FIRST = (
+    " AND m.id = (SELECT f.id FROM message f INDEXED BY message_member WHERE f.queue = m.queue"
+    " AND f.group_id = m.group_id AND f.number IS NOT NULL AND f.flags & 30"
+    " AND (f.expires_at IS NULL OR f.expires_at > :now OR f.away OR f.claimed IS NOT NULL)"
+    ' ORDER BY f.sequence_number, f."offset", f.rank, f.number, f.ordinal LIMIT 1)'
+)
+
+Found = tuple[Position, QueuedMessage]
+
+
+class SqlListings(SqlSearch):
+    """The part of a backend that operators use."""
+
+    def listing(
+        self, queue: SearchedQueue, request: LookRequest, unit: int | None, now: float
+    ) -> Sequence[tuple[Position, QueuedMessage]]:
+        found = list(islice(Listing(self, queue, request, unit, now).rows(), request.most))
+        at_once = max(request.preview, READ_WHOLE_MAX)
+        numbers = json.dumps([row.number for _, row in found])
+        shown = []
+        for (position, row), columns in zip(
+            found, self.engine.execute(self.sql["previews"], (numbers, at_once)), strict=True
+        ):
+            message = self.codec.full(columns)
+            long = message.length > at_once
+            body = self.engine.beginning(row.number, request.preview) if long else message.body[: request.preview]
+            shown.append((position, row._replace(message=message.with_values(body=body))))
+        return shown
+
+    # --- all queues at one moment
+
+    def overview(self, now: float, queue: int | None = None) -> Sequence[Counts]:
+        held: dict[int, _Held] = {}
+        for number, state, count, oldest in self.engine.execute(self.sql["held by units"]):
+            held.setdefault(number, _Held()).add("puts" if state == State.PUT_UNCONFIRMED else "gets", count, oldest)
+        for name in ("locked by handles", "locked by ids"):
+            for number, count, oldest in self.engine.execute(self.sql[name]):
+                held.setdefault(number, _Held()).add("locked", count, oldest)
+        found = self.engine.execute(self.sql["tallies"], (queue,)).fetchall()
+        return [self._counts(*columns, held.get(columns[0], _Held()), now) for columns in found]
+
+    def _counts(self, queue: int, depth: int, arrived: int, numbered: int, held: _Held, now: float) -> Counts:
+        delayed = self.value(self.sql["delayed"], queue, now)
+        oldest = self._oldest_put_at(queue, held)
+        return Counts(queue, depth, arrived, numbered, *held.counts(), delayed, oldest)
+
+    def _oldest_put_at(self, queue: int, held: _Held) -> float | None:
+        """By the number the oldest of what is held, by the place the first of each level of what is not."""
+        firsts: dict[int, tuple[Place, int]] = {}
+        for name in ("first of next rank", "first delayed of next rank"):
+            for head in ALL_HEADS:
+                for place, number in self._firsts(self.sql[name], queue, head):
+                    firsts[place.rank] = min(firsts.get(place.rank, (place, number)), (place, number))
+        oldest = [*([min(held.oldest)] if held.oldest else []), *(number for _, number in firsts.values())]
+        put_at: float | None = self.value(self.sql["put at"], json.dumps(oldest)) if oldest else None
+        return put_at
+
+    def _firsts(self, sql: str, queue: int, head: int) -> Iterator[tuple[Place, int]]:
+        rank = -PRIORITY_MAX - 1
+        while (row := next(self.engine.execute(sql, (queue, head, rank)), None)) is not None:
+            rank = row[0]
+            yield Place(*row[:3]), row[3]
+
+    def order_view(self, queue: SearchedQueue, now: float) -> OrderView:
+        rows = [self.codec.row(columns) for columns in self.engine.execute(self.sql["pending"], (queue.id,))]
+        held = [(row, queue.pending_of(row, onlooker(now))) for row in rows if row.expires_at > now]
+        puts = [one for row, one in held if one is not None and row.state is State.PUT_UNCONFIRMED]
+        others = [one for row, one in held if one is not None and row.state is not State.PUT_UNCONFIRMED]
+        first: dict[int, Place] = {}
+        for one in sorted([*puts, *others], key=lambda one: one.place):
+            first.setdefault(one.place.rank, one.place)
+        withheld = (
+            self.value(self.sql["withheld"], queue.id, head, *place) for place in first.values() for head in ALL_HEADS
+        )
+        return OrderView(
+            unresolved_puts=len(puts),
+            oldest_put=min(puts, key=lambda one: (one.since, one.place), default=None),
+            pending_out=len(others),
+            oldest_out=min(others, key=lambda one: (one.since, one.place), default=None),
+            withheld=sum(withheld),
+            strict_waiters=0,
+        )
+
+
+@dataclass(slots=True)
+class _Held:
+    """What is held of one queue."""
+
+    puts: int = 0
+    gets: int = 0
+    locked: int = 0
+    oldest: list[int] = field(default_factory=list)
+
+    def add(self, kind: str, count: int, oldest: int) -> None:
+        setattr(self, kind, getattr(self, kind) + count)
+        self.oldest.append(oldest)
+
+    def counts(self) -> tuple[int, int, int]:
+        return self.puts, self.gets, self.locked
+
+
+class Listing:
+    """What a request asks for, as a stream of rows with their positions."""
+
+    def __init__(
+        self, backend: SqlListings, queue: SearchedQueue, request: LookRequest, unit: int | None, now: float
+    ) -> None:
+        self.backend, self.queue, self.request, self.unit = backend, queue, request, unit
+        narrowed = backend.selection(Wanted(match=request.match), onlooker(now))
+        self.joins = narrowed.joins
+        self.values = {**narrowed.values, "now": now}
+        self.filter = narrowed.condition
+        if unit is not None:
+            self.filter += " AND (m.unit = :held_by OR (m.lock = :held_by AND m.unit IS NULL))"
+            self.values["held_by"] = self.unit
+        # Of what a match for one group cannot show anything, nothing is looked at.
+        self.of_group = " AND m.group_id IS :group_id" if "group_id" in request.match.fields else ""
+
+    def _chosen(self, condition: str) -> Selection:
+        return Selection(self.joins, condition, self.values)
+
+    def rows(self) -> Iterator[Found]:
+        """From behind the request's position on."""
+        after = self.request.after
+        stage = WITH_HEAD if after is None else after.stage
+        if self.request.order == "physical":
+            if stage == WITH_HEAD:
+                yield from self._physical(START if after is None else after.place)
+        elif stage <= WITHOUT_HEAD:
+            yield from self._logical(after or Position(WITH_HEAD, START))
+        if self.request.numbered_after is None:
+            yield from self._unplaced(0 if after is None or stage < UNPLACED else after.number)
+
+    # --- physical order
+
+    def _physical(self, after: Place) -> Iterator[Found]:
+        chosen, newer = self._chosen(THERE + self.filter), self.request.numbered_after
+        if self.unit is not None:
+            rows = self._of_unit(after, chosen)
+        else:
+            rows = self._placed(after, chosen) if newer is None else self._newer(after, chosen, newer)
+        return ((physical_position(row), row) for row in rows if newer is None or row.place.number > newer)
+
+    def _placed(self, after: Place, chosen: Selection, heads: Heads = ALL_HEADS) -> Iterator[QueuedMessage]:
+        """All that has a place, in order: what is available and what each holder has."""
+        streams = [self.backend.held(self.queue.id, holder, after, chosen, heads) for holder in self.backend.holders(self.queue.id)]
+        return merge(*streams, self.backend.open(self.queue.id, after, chosen, heads), key=place_of)
+
+    def _of_unit(self, after: Place, chosen: Selection) -> Iterator[QueuedMessage]:
+        """What the unit holds that has a place: gets and locks, and puts."""
+        assert self.unit is not None
+        holders = [2 * self.unit, 2 * self.unit + 1]
+        return merge(*(self.backend.held(self.queue.id, holder, after, chosen) for holder in holders), key=place_of)
+
+    def _newer(self, after: Place, chosen: Selection, number: int) -> Iterator[QueuedMessage]:
+        """What has a higher number, level by level."""
+        for rank in self.backend.ranks(self.queue.id, self.backend.holders(self.queue.id)):
+            start = max(after, Place(rank, number, NO_END))
+            if start.rank == rank:
+                yield from takewhile(_is_at(rank), self._placed(start, chosen))
+
+    # --- logical order
+
+    def _logical(self, after: Position) -> Iterator[Found]:
+        if after.group_id != NO_ID and self._stands(after.group_id) == (after.stage, after.anchor):
+            yield from self._group(after)
+        if after.stage == WITH_HEAD:
+            yield from self._with_heads(after.anchor)
+        yield from self._without_heads(after.anchor if after.stage == WITHOUT_HEAD else START)
+
+    def _with_heads(self, after: Place) -> Iterator[Found]:
+        """Groups that have their first message, and what is in none."""
+        chosen = self._chosen(f"{THERE}{self.of_group} AND (m.flags & {NUMBERED} OR (1{self.filter}))")
+        for row in self._placed(after, chosen, HEADS):
+            group_id = group_of(row.message)
+            if group_id == NO_ID:
+                yield Position(WITH_HEAD, row.place, NO_ID, 1, 0, row.place), row
+            elif self._stands(group_id) == (WITH_HEAD, row.place):
+                yield from self._group(Position(WITH_HEAD, row.place, group_id))
+
+    def _without_heads(self, after: Place) -> Iterator[Found]:
+        chosen = self._chosen(f"{THERE}{self.of_group}{IS_FIRST}")
+        for row in self._placed(after, chosen, (0,)):
+            yield from self._group(Position(WITHOUT_HEAD, row.place, row.message.group_id))
+
+    def _stands(self, group_id: bytes) -> tuple[int, Place] | None:
+        """The stage and the anchor of a group."""
+        values = {"queue": self.queue.id, "group": group_id, "now": self.values["now"]}
+        found = next(self.backend.engine.execute(self.backend.sql["first member"], values), None)
+        if found is None:
+            return None
+        return (WITH_HEAD if found[:2] == (1, 0) else WITHOUT_HEAD), Place(*found[2:])
+
+    def _group(self, after: Position) -> Iterator[Found]:
+        """The members of a group that stands at the anchor, behind one of them; a page at a time."""
+        sql = filled(self.backend.sql["members in order"], self._chosen(THERE + self.filter))
+        stage, anchor, group_id = after[:3]
+
+        def page(last: QueuedMessage | None, size: int) -> Iterable[Any]:
+            sequence, offset, place = (
+                (after.sequence_number, after.offset, after.place)
+                if last is None
+                else (last.message.sequence_number, last.message.offset, last.place)
+            )
+            values = {"queue": self.queue.id, "group": group_id, "sequence": sequence, "start": offset, "limit": size}
+            return self.backend.engine.execute(sql, self.values | values | place._asdict())  # type: ignore[no-any-return]
+
+        for row in self._paged(page):
+            message = row.message
+            yield Position(stage, anchor, group_id, message.sequence_number, message.offset, row.place), row
+
+    # --- what has no place yet
+
+    def _unplaced(self, after: int) -> Iterator[Found]:
+        order = self.queue.attributes.order
+        if draws_number(order, Moment.PUT):
+            return
+        if self.unit is None:
+            asked = self.queue.id, not draws_number(order, Moment.PREPARE)
+            units = [number for (number,) in self.backend.engine.execute(self.backend.sql["units that put"], asked)]
+        else:
+            units = [self.unit]
+        streams = [self._unplaced_of(unit, after) for unit in units]
+        for row in merge(*streams, key=_number):
+            yield unplaced_position(row), row
+
+    def _unplaced_of(self, unit: int, after: int) -> Iterator[QueuedMessage]:
+        sql = filled(self.backend.sql["unplaced of unit"], self._chosen(THERE + self.filter))
+
+        def page(last: QueuedMessage | None, size: int) -> Iterable[Any]:
+            values = {"queue": self.queue.id, "unit": unit, "after": after if last is None else last.number}
+            return self.backend.engine.execute(sql, self.values | values | {"limit": size})  # type: ignore[no-any-return]
+
+        return self._paged(page)
+
+    def _paged(self, page: Callable[[QueuedMessage | None, int], Iterable[Any]]) -> Iterator[QueuedMessage]:
+        """The rows of a statement, each page behind the last row of the one before: first few, then more."""
+        last, count = None, 0
+        while True:
+            size = PAGES[min(count + 1, len(PAGES) - 1)]
+            found = [self.backend.codec.row(columns) for columns in page(last, size)]
+            yield from found
+            if len(found) < size:
+                return
+            last, count = found[-1], count + 1
+
+
+def _number(row: QueuedMessage) -> int:
+    return row.number
+
+
+def _is_at(rank: int) -> Callable[[QueuedMessage], bool]:
+    return lambda row: row.place.rank == rank

@@ -1,0 +1,75 @@
+"""The small records as tables: statements made of the kinds and their fields, which are a closed set."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, TypeVar
+
+from ..tables import KEY_LENGTHS, UpTo
+from .engine import Engine
+
+T = TypeVar("T")
+
+
+def table_of(kind: type[Any]) -> str:
+    """The name of the table for a kind of record."""
+    return kind.__name__.removesuffix("Row").lower()
+
+
+@functools.lru_cache(maxsize=256)
+def _condition(where: tuple[tuple[str, str], ...]) -> str:
+    return " AND ".join(f"{name} {how}" for name, how in where) or "true"
+
+
+@functools.lru_cache(maxsize=64)
+def _selecting(kind: type[Any]) -> tuple[str, str]:
+    fields = kind._fields
+    return f"SELECT {', '.join(fields)} FROM {table_of(kind)} WHERE ", f" ORDER BY {', '.join(fields[: KEY_LENGTHS[kind]])}"
+
+
+@functools.lru_cache(maxsize=64)
+def _saving(kind: type[Any]) -> str:
+    fields, length = kind._fields, KEY_LENGTHS[kind]
+    changes = ", ".join(f"{name} = excluded.{name}" for name in fields[length:])
+    return (
+        f"INSERT INTO {table_of(kind)} ({', '.join(fields)}) VALUES ({', '.join('?' * len(fields))}) "
+        f"ON CONFLICT ({', '.join(fields[:length])}) DO {f'UPDATE SET {changes}' if changes else 'NOTHING'}"
+    )
+
+
+class SqlRecords:
+    """The part of a backend that keeps small records."""
+
+    engine: Engine
+
+    def select(self, kind: type[T], /, **where: Any) -> list[T]:
+        condition, values = _where(where)
+        before, after = _selecting(kind)
+        make = kind._make  # type: ignore[attr-defined]
+        return [make(row) for row in self.engine.execute(before + condition + after, values)]
+
+    def save(self, record: Any) -> None:
+        self.engine.execute(_saving(type(record)), record)
+
+    def remove_records(self, kind: type[Any], /, **where: Any) -> int:
+        condition, values = _where(where)
+        self.engine.execute(f"DELETE FROM {table_of(kind)} WHERE {condition}", values)
+        return self.engine.changes()
+
+
+def _where(where: dict[str, Any]) -> tuple[str, list[Any]]:
+    """A condition, and its values; the kind of a unit is written out, so that partial indexes are found."""
+    how, values = [], []
+    for name, value in where.items():
+        if value is None:
+            how.append((name, "IS NULL"))
+        elif isinstance(value, UpTo):
+            how.append((name, "<= ?"))
+            values.append(value.value)
+        elif name == "kind":
+            assert value.isalpha(), value
+            how.append((name, f"= '{value}'"))
+        else:
+            how.append((name, "= ?"))
+            values.append(value)
+    return _condition(tuple(how)), values

@@ -1,0 +1,394 @@
+"""The search in an SQL database: by index.
+
+The database narrows what is looked at and brings it in order; the rules decide about each row that comes, as they do
+in the memory backend. Rows come in small pages, so that no statement stays open while the transaction goes on.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from heapq import merge
+from itertools import islice, takewhile
+from typing import TYPE_CHECKING, Any
+
+from ...message import NO_ID, Place, UniqueId
+from ...options import Match
+from ...rules.grouping import Wanted
+from ...rules.ordering import PRIORITY_MAX, UNSET, Cursor, Decision, Pending, Standing, decide_levels
+from ..backend import SearchedQueue
+from ..queued import QueuedMessage, Reader, first_of_places, in_order, place_of
+from .codec import NARROW, NULLS, Codec
+from .engine import Engine
+from .selection import (
+    ALL_HEADS,
+    CONTENT_JOIN,
+    EVERYTHING,
+    HEADS,
+    HELD_BY,
+    OPEN,
+    UID_CONDITION,
+    UNFINISHED,
+    WHOLE,
+    Heads,
+    Selection,
+    ordered,
+)
+
+if TYPE_CHECKING:
+    from .shortcuts import Shortcuts
+
+PAGES = (1, 64, 1024)  # rows asked for at once: first few, then more
+START = Place(-PRIORITY_MAX - 1, 0, 0)  # before every place
+UNFINISHED_MAX = 100  # so many unfinished groups before a withheld one are looked at for who holds them
+
+
+class SqlSearch:
+    """The part of a backend that finds messages."""
+
+    engine: Engine
+    sql: Mapping[str, str]
+    codec: Codec
+    shortcuts: Shortcuts | None
+
+    def value(self, sql: str, *values: Any) -> Any:
+        """The one value of a statement; None if there is no row."""
+        row = next(self.engine.execute(sql, values), None)
+        return None if row is None else row[0]
+
+    # --- what the database selects
+
+    def selection(self, wanted: Wanted, reader: Reader) -> Selection:
+        if not (wanted.match or wanted.joins or reader.unmarked):
+            return EVERYTHING
+        return self._narrowed(wanted, reader)
+
+    def _narrowed(self, wanted: Wanted, reader: Reader) -> Selection:
+        joins, conditions, values = "", [], dict[str, Any]()
+        for name, value in wanted.match.fields.items():
+            values[name] = value
+            if name == "message_id":
+                conditions.append("(m.message_id = :message_id OR (m.message_id IS NULL AND m.id IS :own_id))")
+                values["own_id"] = self.codec.number_in(value)
+            elif name == "token":
+                conditions.append("m.id = :token")
+                values[name] = _as_number(value)
+            elif name == "uid":
+                conditions.append(UID_CONDITION)
+                values |= self._uid_values(values.pop("uid"))
+            else:
+                table = "m" if name in NARROW else "c"
+                joins = joins or ("" if name in NARROW else CONTENT_JOIN)
+                conditions.append(f'{table}."{name}" IS :{name}')
+                values[name] = None if value == NULLS.get(name) else value
+        if wanted.joins:
+            conditions.append('m."offset" = 0')
+        if reader.unmarked:
+            conditions.append("NOT EXISTS (SELECT 1 FROM mark WHERE message = m.id AND handle = :reader)")
+            values["reader"] = reader.handle
+            if reader.co_op:
+                conditions.append("(m.co_op_marked_at IS NULL OR :now >= m.co_op_marked_at + :interval)")
+                values |= {"now": reader.now, "interval": reader.mark_interval}
+        return Selection(joins, "".join(f" AND {one}" for one in conditions), values, "uid" in wanted.match.fields)
+
+    def _uid_values(self, uid: UniqueId) -> dict[str, Any]:
+        """A unique id for statements; one made here may be the number of its message."""
+        own = uid.number if uid.origin == self.codec.name else 0
+        return {"own_uid": own, "uid_number": uid.number, "uid_origin": uid.origin}
+
+    # --- rows
+
+    def rows(self, most: int | None = None, /, **where: Any) -> Sequence[QueuedMessage]:
+        sql = self.sql[f"rows by {', '.join(where)}"]
+        values = {**where, "most": -1 if most is None else most}
+        if "uid" in where:
+            uid: UniqueId = values.pop("uid")
+            number = uid.number if 0 < uid.number < 2**63 else 0
+            values |= {"own": number if uid.origin == self.codec.name else 0, "number": number, "origin": uid.origin}
+        elif "member" in where:
+            values["group"], values["sequence"], values["start"] = values.pop("member")
+        elif "lock_confirm" in where:
+            values["lock_confirm"] = str(where["lock_confirm"])
+        row = self.codec.row
+        return [row(columns) for columns in self.engine.execute(sql, values)]
+
+    def read(self, rows: Sequence[QueuedMessage], most: int | None = None) -> Sequence[QueuedMessage]:
+        full, execute = self.codec.full, self.engine.execute
+        found = []
+        for row in rows:
+            if most is None or row.message.length <= most:
+                columns = next(execute(self.sql["read"], (row.number,)))
+            else:
+                columns = next(execute(self.sql["read apart"], (row.number, self.engine.beginning(row.number, most))))
+            found.append(row._replace(message=full(columns)))
+        return found
+
+    def paged(
+        self, queue: int, sql: str, chosen: Selection, after: Place, wanted: object = None
+    ) -> Iterator[QueuedMessage]:
+        """The rows of a statement about places, in order, behind a place; a page at a time."""
+        page, row = 0, self.codec.row
+        values = {**chosen.values, "queue": queue}
+        if wanted is not None:
+            values["wanted"] = wanted
+        while True:
+            values["limit"] = size = PAGES[min(page, len(PAGES) - 1)]
+            values["rank"], values["number"], values["ordinal"] = after
+            found = [row(columns) for columns in self.engine.execute(sql, values)]
+            yield from found
+            if len(found) < size:
+                return
+            after, page = found[-1].place, page + 1
+
+    # --- streams: rows in order of place, from the database
+
+    def _available(
+        self, queue: SearchedQueue, wanted: Wanted, reader: Reader, after: Place | None, heads: Heads
+    ) -> Iterator[QueuedMessage]:
+        """What this reader can be given, in order, as far as the database can tell."""
+        chosen = self.selection(wanted, reader)
+        streams = self._available_streams(queue, wanted, reader, after or START, heads, chosen)
+        return streams[0] if len(streams) == 1 else merge(*streams, key=place_of)
+
+    def _available_streams(
+        self, queue: SearchedQueue, wanted: Wanted, reader: Reader, after: Place, heads: Heads, chosen: Selection
+    ) -> list[Iterator[QueuedMessage]]:
+        if reader.lock_id:
+            return [self.held(queue.id, 2 * reader.lock, after, chosen, heads)] if reader.lock else []
+        streams = self._open_streams(queue.id, wanted.match, after, heads, chosen)
+        if queue.has_locked(reader.handle):
+            streams.append(self.held(queue.id, -reader.handle, after, chosen, heads))
+        return streams
+
+    def _open_streams(
+        self, queue: int, match: Match, after: Place, heads: Heads, chosen: Selection
+    ) -> list[Iterator[QueuedMessage]]:
+        """Unlocked messages, by the index that knows most of what is looked for."""
+        fields = match.fields
+
+        def by(name: str, wanted: object) -> Iterator[QueuedMessage]:
+            return self.paged(queue, ordered(self.sql[f"available by {name}"], chosen), chosen, after, wanted)
+
+        if chosen.one:
+            return [self.open(queue, after, chosen, heads)]
+        if "token" in fields:
+            return [by("number", _as_number(fields["token"]))]
+        if "message_id" in fields:
+            own = self.codec.number_in(fields["message_id"])
+            streams = [by("message id", fields["message_id"])]
+            return streams if own is None else [*streams, by("number", own)]
+        if "correlation_id" in fields:
+            return [by("correlation id", fields["correlation_id"])]
+        if "priority" in fields:  # what stands at its own priority is one stretch of the order
+            priority = fields["priority"]
+            at_level = chosen.such(" AND m.rank <= :level", level=-priority)
+            start = max(after, Place(-priority, 0, -1))
+            return [self.open(queue, start, at_level, heads), by("own priority", priority)]
+        return [self.open(queue, after, chosen, heads)]
+
+    def held(
+        self, queue: int, holder: int, after: Place, chosen: Selection, heads: Heads = ALL_HEADS
+    ) -> Iterator[QueuedMessage]:
+        """What one holder keeps from others, in order."""
+        if chosen.one:
+            one = chosen.such(HELD_BY)
+            return self.paged(queue, ordered(self.sql["by unique id"], one), chosen, after, holder)
+        return self.paged(queue, ordered(self.sql["held"], chosen, heads), chosen, after, holder)
+
+    def open(self, queue: int, after: Place, chosen: Selection, heads: Heads) -> Iterator[QueuedMessage]:
+        """What nobody holds and everybody can read, in order."""
+        if chosen.one:
+            return self.paged(queue, ordered(self.sql["by unique id"], chosen.such(OPEN)), chosen, after)
+        return self.paged(queue, ordered(self.sql["available"], chosen, heads), chosen, after)
+
+    def holders(self, queue: int) -> list[int]:
+        """Everyone who keeps messages from others: a step in the index for each."""
+        return list(self._steps("next holder", queue, start=-(2**62)))
+
+    def _steps(self, name: str, *where: Any, start: int) -> Iterator[int]:
+        sql, found = self.sql[name], self.value(self.sql[name], *where, start)
+        while found is not None:
+            yield found
+            found = self.value(sql, *where, found)
+
+    # --- the relaxed search
+
+    def candidates(
+        self, queue: SearchedQueue, wanted: Wanted, reader: Reader, after: Place | None
+    ) -> Iterable[QueuedMessage]:
+        if wanted.member is None:
+            return self._available(queue, wanted, reader, after, _heads(queue, wanted, reader))
+        rows = self.rows(queue=queue.id, member=wanted.member)
+        if not (wanted.match or reader.unmarked):
+            return rows
+        chosen = self.selection(wanted, reader)
+        numbers = {row.number for row in self._chosen_of(queue.id, rows, chosen)}
+        return [row for row in rows if row.number in numbers]
+
+    def _chosen_of(self, queue: int, rows: Sequence[QueuedMessage], chosen: Selection) -> Iterator[QueuedMessage]:
+        """Of these rows those that a call chooses from."""
+        for row in rows:
+            sql = ordered(self.sql["available by number"].replace(" AND m.available", ""), chosen)
+            yield from self.paged(queue, sql, chosen, START, row.number)
+
+    # --- the strict decision
+
+    def decide(
+        self, queue: SearchedQueue, wanted: Wanted, reader: Reader, cursor: Cursor, *, logical: bool
+    ) -> Decision[QueuedMessage]:
+        holders = self.holders(queue.id)
+        others = queue.entered_by_others(wanted, reader) if logical else []
+        chosen = self.selection(wanted, reader)
+        if self.shortcuts is not None and cursor == UNSET and not others:
+            heads = HEADS if wanted.heads else ALL_HEADS
+            rows = self._available(queue, wanted, reader, None, heads)
+            row = self.shortcuts.undisputed(queue, rows, wanted, reader, holders, chosen, heads)
+            if row is not None:
+                return Decision(row)
+        levels = (
+            self._level(queue, rank, wanted, reader, cursor, holders, others, chosen, logical=logical)
+            for rank in self.ranks(queue.id, holders, others)
+        )
+        return decide_levels(levels)
+
+    def first_pending(
+        self, queue: SearchedQueue, rank: int, wanted: Wanted, reader: Reader, cursor: Cursor, *, logical: bool
+    ) -> Place | None:
+        """Where the first pending message of a level stands, or unfinished group: no strict reader gets past it."""
+        after = next((shown for level, shown in cursor.levels if level == rank), Place(rank, 0, -1))
+        heads = HEADS if wanted.heads else ALL_HEADS
+        streams = [self.held(queue.id, holder, after, EVERYTHING, heads) for holder in self.holders(queue.id)]
+        if _heads(queue, wanted, reader) == WHOLE:
+            streams += self._available_streams(queue, wanted, reader, after, UNFINISHED, EVERYTHING)
+        places = []
+        if logical:  # where a first message has come back it can be taken: the group is blocked behind it
+            others = (one.place for one in queue.entered_by_others(wanted, reader) if one.place.rank == rank)
+            places = [place._replace(ordinal=place.ordinal + 1) for place in others if not cursor.has_shown(place)]
+        for stream in streams:
+            for row in takewhile(lambda row: row.place.rank == rank, stream):
+                standing = queue.judge(row, wanted, reader, logical=logical)
+                if standing is not None and standing.pending is not None and not standing.pending.own:
+                    if not cursor.has_shown(row.place):
+                        places.append(row.place)
+                    break
+        return min(places, default=None)
+
+    def ranks(
+        self, queue: int, holders: Sequence[int] = (), others: Sequence[Standing[QueuedMessage]] = ()
+    ) -> list[int]:
+        """The levels on which something is available, or with one of these."""
+        found = {one.place.rank for one in others}
+        for head in ALL_HEADS:
+            found.update(self._steps("next available rank", queue, head, start=-PRIORITY_MAX - 1))
+            for holder in holders:
+                found.update(self._steps("next held rank", queue, holder, head, start=-PRIORITY_MAX - 1))
+        return sorted(found)
+
+    def _level(
+        self,
+        queue: SearchedQueue,
+        rank: int,
+        wanted: Wanted,
+        reader: Reader,
+        cursor: Cursor,
+        holders: Sequence[int],
+        others: Sequence[Standing[QueuedMessage]],
+        chosen: Selection,
+        *,
+        logical: bool,
+    ) -> Iterator[Standing[QueuedMessage]]:
+        """What takes part in the decision on one level, in order; of each holder only the first."""
+        after = next((shown for level, shown in cursor.levels if level == rank), Place(rank, 0, -1))
+
+        def judged(rows: Iterable[QueuedMessage]) -> Iterator[Standing[QueuedMessage]]:
+            for row in rows:
+                if row.place.rank != rank:
+                    return
+                standing = queue.judge(row, wanted, reader, logical=logical)
+                if standing is not None:
+                    yield standing
+
+        heads = HEADS if wanted.heads else ALL_HEADS
+        streams: list[Iterable[Standing[QueuedMessage]]] = []
+        heads_available = _heads(queue, wanted, reader)
+        if heads_available == WHOLE:
+            unfinished = self._available_streams(queue, wanted, reader, after, UNFINISHED, chosen)
+            streams += [islice(judged(stream), UNFINISHED_MAX) for stream in unfinished]
+        streams += [
+            judged(one) for one in self._available_streams(queue, wanted, reader, after, heads_available, chosen)
+        ]
+        for holder in holders:
+            if not is_own(holder, reader):
+                streams.append(islice(judged(self.held(queue.id, holder, after, chosen, heads)), 1))
+        streams.append([one for one in others if one.place.rank == rank and not cursor.has_shown(one.place)])
+        return in_order(*streams)
+
+    def earlier(
+        self,
+        queue: SearchedQueue,
+        before: QueuedMessage | None,
+        wanted: Wanted,
+        reader: Reader,
+        after: Place | None,
+        *,
+        logical: bool,
+    ) -> Sequence[Pending]:
+        start = after or START
+        if before is not None:
+            start = max(start, Place(before.place.rank, 0, -1))
+        chosen = self.selection(wanted, reader)
+        heads = HEADS if wanted.heads else ALL_HEADS
+        streams = [self.held(queue.id, holder, start, chosen, heads) for holder in self.holders(queue.id)]
+        if wanted.needs != "nothing":  # what is incomplete
+            streams += self._available_streams(queue, wanted, reader, start, heads, chosen)
+        others = queue.entered_by_others(wanted, reader) if logical else []
+        judged = (queue.judge(row, wanted, reader, logical=logical) for row in merge(*streams, key=place_of))
+        standings = in_order((one for one in judged if one is not None), others)
+        reached = takewhile(lambda one: before is None or one.place < before.place, standings)
+        return first_of_places(one.pending for one in reached if one.place > start)
+
+    # --- groups, and time
+
+    def takers(self, queue: int, group_id: bytes, now: float | None) -> Sequence[int]:
+        found, number = [], self.value(self.sql["next taker"], queue, group_id, 0, now)
+        while number is not None:
+            found.append(number)
+            number = self.value(self.sql["next taker"], queue, group_id, number, now)
+        return found
+
+    def gets_of_group(self, queue: int, group_id: bytes) -> int:
+        if group_id == NO_ID:
+            return 1
+        logical, every, alike = next(self.engine.execute(self.sql["shapes of group"], (queue, group_id)))
+        return (logical if alike <= 1 else every) or 1
+
+    def look_again_at(self, queue: SearchedQueue, reader: Reader, *, strict: bool) -> float | None:
+        names = ["next delivery", "next lease end", *(["next expiry", "next due"] if strict else [])]
+        times = [self.value(self.sql[name], queue.id, reader.now) for name in names]
+        if reader.mark_interval < math.inf:
+            marked = self.value(self.sql["next unmarking"], queue.id, reader.now - reader.mark_interval)
+            times.append(None if marked is None else marked + reader.mark_interval)
+        return min((time for time in times if time is not None), default=None)
+
+
+def _heads(queue: SearchedQueue, wanted: Wanted, reader: Reader) -> Heads:
+    """Where it can stand. A group of which the reader's own lock holds something is whole for it alone."""
+    if not wanted.heads:
+        return ALL_HEADS
+    holds_locks = reader.lock_id or queue.has_locked(reader.handle)
+    return WHOLE if wanted.needs == "group" and not holds_locks else HEADS
+
+
+def is_own(holder: int, reader: Reader) -> bool:
+    """Whether what this holder keeps never blocks the call: it got or locked it itself (B-21)."""
+    if holder == -reader.handle:
+        return not reader.lock_id
+    if reader.lock_id:
+        return holder > 0 and holder == 2 * reader.lock
+    return reader.unit is not None and holder == 2 * reader.unit
+
+
+def _as_number(token: bytes) -> int:
+    """The number in a token; one that no message has if it is too large for any."""
+    number = int.from_bytes(token, "big")
+    return number if number < 2**63 else 0

@@ -1,0 +1,268 @@
+"""All shortcuts: plain requests in fewer statements, with the same answers as the rules give.
+
+A request is *plain* (`Shortcuts.get`, `Shortcuts.claim`) if it takes what is first, whatever it is: no match, no locks,
+no marks, nobody inside a group, nothing that is to be joined. As many messages as are asked for come in one statement
+and go in one. A *plain group* is a complete group without segments, taken whole in a unit of work. Whatever is not plain
+goes the long way, message by message (`stores.reading`, `stores.claiming`). A backend without shortcuts gives the same
+answers.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from ...attributes import QueueAttributes
+from ...message import ANY_GROUP, ANY_SEGMENT, LAST_IN_GROUP, Message, Place
+from ...options import DEFAULT_GET, GetOptions
+from ...rules.grouping import NOTHING_OPEN, GroupState, Wanted, state_after
+from ...rules.lifecycle import Event, State, step
+from ...rules.ordering import UNSET, read_order
+from ..backend import SearchedQueue
+from ..claiming import Claiming, Taken
+from ..queued import QueuedMessage, Reader
+from ..records import GetOutcome, GetRequest, Rest
+from ..tables import MarkRow
+from ..verb import LocalQueue, OpenHandle, Verb
+from .bulk import NO_END, Levels
+from .search import START, is_own
+from .selection import EVERYTHING, Heads, Selection, ordered
+
+if TYPE_CHECKING:
+    from .backend import SqlBackend
+
+PAGE_MESSAGES: Final = 256  # of a large group: so much is given at once
+PAGE_BYTES: Final = 1 << 20
+PLAIN_GROUP = GetOptions(logical=True, complete=True, all_messages=True)
+# Options that change nothing of how a message is found or taken.
+HARMLESS = frozenset({"wait", "syncpoint", "read_order"})
+COMPARED = tuple(name for name in GetOptions.__slots__ if name not in HARMLESS)
+_, AFTER_HELD_GET = step(State.UNLOCKED, Event.GET_HELD)
+BODY = 27  # in the columns of "take"
+FLAGS, PERSISTENT, GROUP, SEQUENCE = (
+    Message.FIELDS[name].index for name in ("flags", "persistent", "group_id", "sequence_number")
+)
+
+
+class Shortcuts:
+    """The shortcuts of a backend; see `stores.bulk.Shortcuts`."""
+
+    def __init__(self, backend: SqlBackend) -> None:
+        self._backend, self._sql = backend, backend.sql
+
+    # --- what is plain
+
+    def get(
+        self, verb: Verb, handle: OpenHandle, queue: LocalQueue, request: GetRequest, attributes: QueueAttributes
+    ) -> GetOutcome | None:
+        options, state = request.options, queue.state
+        if handle.has_locked or state.has_marks or state.has_entered or options.browse or options.match:
+            return None
+        order = read_order(attributes.read_order, options.read_order or handle.options.read_order)
+        if order == "notify":
+            return None
+        unit = handle.connection.unit if request.syncpoint else None
+        if order == "strict" and any(unit is None or one != 2 * unit for one in self._backend.holders(queue.id)):
+            return None  # something is pending: the rules decide
+        room = verb.manager.max_uncommitted - (0 if unit is None else handle.connection.calls)
+        if _is(options, DEFAULT_GET) and not request.one_group:
+            return self._take_first(verb, handle, queue, request, room)
+        if _is(options, PLAIN_GROUP) and request.one_group and request.syncpoint:
+            return self._take_group(verb, handle, queue, request, room, strict=order == "strict")
+        return None
+
+    def claim(self, claiming: Claiming) -> Taken | None:
+        options, state, wants = claiming.request.options, claiming.account.state, claiming.wants
+        if claiming.handle.has_locked or (options.logical and not options.all_messages):
+            return None
+        if state.group_open or state.message_open:
+            return None
+        levels = Levels(self._backend, claiming.queue, claiming.reader, UNSET, logical=options.logical,
+                        strict=claiming.strict, most=wants.most)  # fmt: skip
+        ranges = list(levels)
+        return None if levels.unusual else self._claim(claiming, levels, ranges)
+
+    def undisputed(
+        self,
+        queue: SearchedQueue,
+        rows: Iterable[QueuedMessage],
+        wanted: Wanted,
+        reader: Reader,
+        holders: Sequence[int],
+        chosen: Selection,
+        heads: Heads,
+    ) -> QueuedMessage | None:
+        """The first of these rows, if nothing before it on its level is pending: then it is what a strict call gets."""
+        row = next((row for row in rows if queue.selects(row, wanted, reader)), None)
+        if row is None or row.expires_at <= reader.now or not queue.has_what_it_needs(row, wanted, reader):
+            return None
+        level = Place(row.place.rank, 0, -1)
+        for holder in holders:
+            if not is_own(holder, reader):
+                first = next(self._backend.held(queue.id, holder, level, chosen, heads), None)
+                if first is not None and first.place < row.place:
+                    return None
+        return row
+
+    # --- gets
+
+    def _take_first(
+        self, verb: Verb, handle: OpenHandle, queue: LocalQueue, request: GetRequest, room: int
+    ) -> GetOutcome | None:
+        if request.state.logical and (request.state.group_open or request.state.message_open):
+            return None  # it is warned that it leaves a group
+        count = min(request.most, room) if request.syncpoint else request.most
+        if count < 1:
+            return None
+        got, now = self._backend.codec.got, verb.now
+        found = self._backend.engine.execute(self._sql["take"], (queue.id, count)).fetchall()
+        if not found:
+            return None
+        messages = [got(columns, now) for columns in found]
+        if any(message.row[FLAGS] & ANY_GROUP for message in messages):
+            return None  # who is inside a group is to be noted
+        self._go(verb, handle, queue, [columns[0] for columns in found], messages, in_unit=request.syncpoint)
+        state = state_after(messages[-1], in_unit=request.syncpoint, logical=False)
+        return _outcome(request, messages, state)
+
+    def _take_group(
+        self, verb: Verb, handle: OpenHandle, queue: LocalQueue, request: GetRequest, room: int, *, strict: bool
+    ) -> GetOutcome | None:
+        """A small group in one statement, a large one by its numbers, to be read when the caller goes through it."""
+        if request.state.group_open or request.state.message_open:
+            return None
+        head = self._first_whole(queue, strict=strict)
+        if head is None:
+            return None
+        flags, group_id = head.message.flags, head.message.group_id
+        if flags & ANY_SEGMENT or not flags & ANY_GROUP:
+            return None
+        found, is_all = self._beginning(queue, group_id)
+        got, now = self._backend.codec.got, verb.now
+        messages = [got(columns, now) for columns in found]
+        if not is_all:
+            return self._take_large_group(verb, handle, queue, request, messages, room)
+        if len(messages) > room or not _are_a_group((one.row[SEQUENCE], one.row[FLAGS]) for one in messages):
+            return None
+        self._go(verb, handle, queue, [columns[0] for columns in found], messages, in_unit=True)
+        return _outcome(request, messages, state_after(messages[-1], in_unit=True, logical=True))
+
+    def _first_whole(self, queue: LocalQueue, *, strict: bool) -> QueuedMessage | None:
+        """The first head of which nothing seems to be missing; strictly, only if no unfinished one is before it."""
+        whole = self._first_head(queue, (2,))
+        if whole is None or not strict:
+            return whole
+        first = self._first_head(queue, (1, 2))
+        return whole if first is not None and first.number == whole.number else None
+
+    def _first_head(self, queue: LocalQueue, heads: Heads) -> QueuedMessage | None:
+        sql = ordered(self._sql["available"], EVERYTHING, heads)
+        return next(self._backend.paged(queue.id, sql, EVERYTHING, START), None)
+
+    def _beginning(self, queue: LocalQueue, group_id: bytes) -> tuple[list[tuple[Any, ...]], bool]:
+        """The first members with their contents, a page at most, and whether they are all."""
+        found, size = [], 0
+        members = self._backend.engine.execute(self._sql["take group"], (queue.id, group_id))
+        for columns in members:
+            size += len(columns[BODY])
+            if found and (len(found) == PAGE_MESSAGES or size > PAGE_BYTES):
+                members.close()
+                return found, False
+            found.append(columns)
+        return found, True
+
+    def _take_large_group(
+        self, verb: Verb, handle: OpenHandle, queue: LocalQueue, request: GetRequest, page: list[Message], room: int
+    ) -> GetOutcome | None:
+        group_id, numbers = page[0].group_id, array("q")
+
+        def noted() -> Iterator[tuple[int, int]]:
+            for number, _, sequence_number, flags in self._backend.engine.execute(
+                self._sql["numbers of group"], (queue.id, group_id)
+            ):
+                numbers.append(number)
+                yield sequence_number, flags
+
+        if not _are_a_group(noted()) or len(numbers) > room:
+            return None
+        unit = verb.enlist(handle.connection, len(numbers), 2**62)
+        held = queue.id, group_id, AFTER_HELD_GET, unit.id
+        self._backend.change(self._sql["hold group"], held, len(numbers))
+        queue.count(-len(numbers))
+        verb.touch(queue)
+        (last,) = self._backend.read(self._backend.rows(queue=queue.id, number=numbers[-1]), 0)
+        rest = Rest(unit.id, len(numbers) - len(page), group_id, page[-1].sequence_number, 0, verb.now)
+        outcome = _outcome(request, page, state_after(last.message, in_unit=True, logical=True))
+        return outcome._replace(rest=rest)
+
+    def _go(
+        self,
+        verb: Verb,
+        handle: OpenHandle,
+        queue: LocalQueue,
+        numbers: Sequence[int],
+        messages: Sequence[Message],
+        *,
+        in_unit: bool,
+    ) -> None:
+        """The messages leave: at once, or when the unit of work is committed."""
+        if in_unit:
+            unit = verb.enlist(handle.connection, len(numbers), 2**62)
+            self._backend.change_each("hold", numbers, State.UNLOCKED, AFTER_HELD_GET, unit.id)
+        else:
+            self._backend.change_each("remove", numbers, State.UNLOCKED)
+            self._backend.execute_each("remove content", numbers)
+            verb.durable |= any(message.row[PERSISTENT] for message in messages)
+        queue.count(-len(numbers))
+        verb.touch(queue)
+
+    # --- claims
+
+    def _claim(self, claiming: Claiming, levels: Levels, ranges: Sequence[Any]) -> Taken:
+        """What a claim of plain messages, or of whole groups, takes."""
+        engine, wants, verb, queue = self._backend.engine, claiming.wants, claiming.verb, claiming.queue
+        kind = "groups" if claiming.request.options.logical else "messages"
+        messages = size = 0
+        for one in ranges:
+            if not levels.has_more(one):
+                continue
+            if messages < wants.most:
+                values = levels.values(one, wants.most - messages) | {
+                    "state": AFTER_HELD_GET,
+                    "unit": claiming.unit.id,
+                    "base": messages,
+                    "most_bytes": wants.most_bytes - size,
+                    "weighs": wants.most_bytes < NO_END,
+                    "first": not messages,
+                }
+                engine.execute(self._sql[f"claim {kind}"], values)
+                messages, size = next(engine.execute(self._sql["claimed"], (claiming.unit.id,)))
+            if levels.has_more(one):
+                break
+        if messages:
+            verb.touch(queue)
+            if queue.state.has_marks:
+                for row in self._backend.rows(unit=claiming.unit.id):
+                    self._backend.remove_records(MarkRow, message=row.number)
+        return Taken(messages, size, NOTHING_OPEN)
+
+
+def _is(options: GetOptions, plain: GetOptions) -> bool:
+    return options is plain or all(getattr(options, name) == getattr(plain, name) for name in COMPARED)
+
+
+def _are_a_group(members: Iterable[tuple[int, int]]) -> bool:
+    """Whether these sequence numbers and flags are those of messages 1 to n, the last the only one that says so, none
+    a segment."""
+    number, ended = 0, False
+    for number, (sequence_number, flags) in enumerate(members, 1):
+        if ended or sequence_number != number or flags & ANY_SEGMENT:
+            return False
+        ended = bool(flags & LAST_IN_GROUP)
+    return ended
+
+
+def _outcome(request: GetRequest, messages: Sequence[Message], state: GroupState) -> GetOutcome:
+    before = request.state if request.syncpoint else None
+    return GetOutcome(messages, state, request.cursor, before)

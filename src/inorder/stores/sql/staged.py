@@ -1,0 +1,116 @@
+"""Staged rows in an SQL database: contents are written once, where they stay; the put moves narrow rows at once (spark 3).
+
+What is staged stands in `staged`, under its unit; nothing that searches a queue looks there.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from ...message import Message
+from ...rules.lifecycle import Event, State, step
+from ...rules.puts import make_id
+from ...rules.staged_columns import Batch, Columns
+from ...rules.staging import check_next, rank_range
+from ..backend import SearchedQueue
+from ..tables import StagingRow
+from .codec import Codec
+from .engine import Engine
+from .leftovers import fits_one_step
+
+ID_PREFIX_LENGTH = 16
+CONTENTS = (
+    "report", "message_type", "expiry", "feedback", "encoding", "coded_character_set_id", "format", "reply_to_queue",
+    "reply_to_queue_manager", "user_identifier", "accounting_token", "application_identity_data",
+    "put_application_type", "put_application_name", "put_at", "application_origin_data", "delay", "body",
+)  # fmt: skip
+
+
+class SqlStagings:
+    """The part of a backend that keeps what is staged."""
+
+    engine: Engine
+    sql: Mapping[str, str]
+    codec: Codec
+    has_leftovers: bool
+
+    def stage(self, unit: int, first: int, batch: Batch) -> None:
+        if batch.numbers:
+            contents = zip(batch.numbers, *(batch.columns[name] for name in CONTENTS), strict=True)
+            self.engine.execute_many(self.sql["arrive content"], contents)
+            self.engine.execute_many(self.sql["stage"], _staged(unit, first, batch.numbers, batch.wholes, batch.columns))
+
+    def check_staged(self, stagings: Sequence[StagingRow]) -> None:
+        wrong = next(self.engine.execute(self.sql["first wrong number"], {"units": _units(stagings)}), None)
+        if wrong is not None:
+            group_id, *before, sequence_number, offset = wrong
+            check_next(group_id, tuple(before), sequence_number, offset)
+
+    def put_staged(
+        self, queue: SearchedQueue, stagings: Sequence[StagingRow], first: int, now: float, *, own: bool, tells: bool
+    ) -> Sequence[Message]:
+        values = rank_range(queue.attributes)._asdict() | {
+            "queue": queue.id,
+            "state": step(State.ABSENT, Event.PUT).to,
+            "now": now,
+            "own": int(own),
+            "number": first,
+            "ordinal": 0,
+        }
+        units = {"units": _units(stagings)}
+        if any(one.has_keys for one in stagings):
+            prefix = make_id(self.codec.name, 0)[:ID_PREFIX_LENGTH]
+            self.engine.execute(self.sql["put staged in groups"], values | units | {"prefix": prefix})
+        elif any(one.has_order for one in stagings):
+            self.engine.execute(self.sql["put staged in order"], values | units)
+        else:
+            before = 0
+            for one in stagings:  # as they lie
+                turn = {"number": first + before} if own else {"ordinal": before}
+                self.engine.execute(self.sql["put staged"], {**values, **turn, "unit": one.unit})
+                before += one.messages
+        if not tells:
+            return ()
+        return [self.codec.full(columns) for columns in self.engine.execute(self.sql["visible of stagings"], units)]
+
+    def end_staging(self, staging: StagingRow, *, drops: bool) -> None:
+        if drops:
+            at_once = fits_one_step(staging.messages, staging.size)
+            name = "remove contents of staging" if at_once else "leave contents of staging"
+            self.engine.execute(self.sql[name], (staging.unit,))
+            self.has_leftovers |= not at_once
+        self.engine.execute(self.sql["remove staged"], (staging.unit,))
+
+
+def _staged(
+    unit: int, first: int, numbers: Sequence[int], wholes: Sequence[int], columns: Columns
+) -> Iterator[tuple[Any, ...]]:
+    """The values for `staged`."""
+    return zip(
+        itertools.repeat(unit, len(wholes)),
+        range(first, first + len(wholes)),
+        range(first, first + len(wholes)) if isinstance(wholes, range) else [first + whole for whole in wholes],
+        numbers,
+        columns["priority"],
+        columns["persistent"],
+        columns["message_id"],
+        columns["correlation_id"],
+        columns["expiry"],
+        columns["delay"],
+        columns["group_id"],
+        columns["sequence_number"],
+        columns["offset"],
+        list(map(len, columns["body"])),
+        columns["flags"],
+        columns["original_length"],
+        columns["group_key"],
+        columns["order_key"],
+        strict=True,
+    )
+
+
+def _units(stagings: Sequence[StagingRow]) -> str:
+    return json.dumps([one.unit for one in stagings])

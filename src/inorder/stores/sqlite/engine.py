@@ -1,0 +1,59 @@
+"""The engine of an SQLite file: its connection, and its statements."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import apsw
+
+from .database import Database
+from .statements import STATEMENTS
+from .watch import Seen
+
+
+class SqliteEngine:
+    """See `sql.engine.Engine`.
+
+    Args:
+        seen: what calls of this process that wait have seen of the queues.
+    """
+
+    sql = STATEMENTS
+
+    def __init__(self, database: Database, seen: Seen) -> None:
+        self._database, self._seen = database, seen
+        self._connection: apsw.Connection | None = None
+
+    @property
+    def has_happened(self) -> bool:
+        return self._database.has_happened
+
+    def begin(self, *, writes: bool) -> None:
+        connection = self._database.begin(writes=writes)
+        if connection is not self._connection:  # the first one, or after a fork
+            self._connection = connection
+            self.execute, self.execute_many = connection.execute, connection.executemany
+            self.changes = connection.changes
+
+    def commit(self, changed: Iterable[int], *, reserves: bool) -> int:
+        database = self._database
+        ticket = database.commit(changed, reserves=reserves)
+        for queue in changed:
+            self._seen.own(queue, database.seen(queue))
+        return ticket
+
+    def abort(self, error: BaseException) -> None:
+        self._database.abort(error)
+
+    def array(self, numbers: Sequence[int]) -> Any:
+        return apsw.carray(array("q", numbers))
+
+    def beginning(self, number: int, size: int) -> bytes:
+        assert self._connection is not None
+        body = self._connection.blob_open("main", "content", "body", number, False)
+        try:
+            return body.read(size)
+        finally:
+            body.close()

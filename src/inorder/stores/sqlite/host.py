@@ -1,0 +1,96 @@
+"""What a process with a store in a file is to others: an owner with a lock, one who notices changes, and who syncs."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from ...errors import StoreError
+from .backup import back_up
+from .checking import problems_of, statements_of_checks
+from .database import Database
+from .watch import Seen, Watch
+
+log = logging.getLogger("inorder.stores")
+
+
+class SqliteHost:
+    """See `backend.Host`.
+
+    Args:
+        keeps_log: the log is never copied into the file; for tests of what a loss of power leaves.
+    """
+
+    def __init__(self, database: Database, seen: Seen, *, keeps_log: bool) -> None:
+        self.database, self.seen, self._keeps_log = database, seen, keeps_log
+        self.watch: Watch | None = None
+
+    @property
+    def stopped(self) -> bool:
+        return self.database.stopped
+
+    @stopped.setter
+    def stopped(self, value: bool) -> None:
+        self.database.stopped = value
+
+    @property
+    def is_closed(self) -> bool:
+        return self.database.is_closed
+
+    def own(self, process: int) -> None:
+        self.database.hold_owner(process)
+
+    def is_alive(self, process: int) -> bool:
+        return self.database.is_alive(process)
+
+    def process_of(self, process: int) -> int | None:
+        return self.database.process_of(process)
+
+    def run(self) -> tuple[bool, str]:
+        is_first = not self.database.any_owner_alive()
+        return is_first, "" if self.database.may_have_lost else _boot()
+
+    def is_reservation_open(self) -> bool:
+        return self.database.is_reservation_open
+
+    def attend(self, *, waits: bool) -> None:
+        assert self.watch is not None
+        self.watch.attend(waits=waits)
+
+    def looked(self, queue: int, name: str) -> None:
+        self.seen.looked(queue, name, self.database.seen(queue))
+
+    def sync(self, ticket: int) -> None:
+        self.database.sync(ticket)
+
+    def after(self) -> None:
+        if self._keeps_log:
+            return
+        try:
+            self.database.tidy_log()
+        except StoreError:  # the verb has happened, and says so: the caller would do it once more
+            log.exception("the log could not be copied into the database; it grows until it can be")
+
+    def check(self, part: int | None) -> tuple[list[str], int]:
+        statements = statements_of_checks()
+        return ([] if part is None else problems_of(self.database, statements[part])), len(statements)
+
+    def backup(
+        self, path: str | os.PathLike[str], *, replace: bool, progress: Callable[[int, int], object] | None
+    ) -> None:
+        back_up(self.database, path, replace=replace, progress=progress)
+
+    def close(self) -> None:
+        if self.watch is not None:
+            self.watch.end()
+        self.database.close()
+
+
+def _boot() -> str:
+    """Names the run of this machine; empty where the machine does not say."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    except OSError:
+        return ""

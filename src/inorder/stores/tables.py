@@ -1,0 +1,224 @@
+"""The small records that a backend keeps beside the messages: one kind for each table, plain values only.
+
+`Backend.select`, `save` and `remove_records` work on all of them alike, by the names of their fields; a backend that
+is a database has a table for each kind (`unit` for `UnitRow`) and a column for each field. The first
+fields, as many as `KEY_LENGTHS` says, are the key. What changes with every message is not here: a queue's counters
+(`backend.QueueState`) and the messages themselves (`queued.QueuedMessage`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, Literal, NamedTuple
+
+from ..rules.puts import Program
+
+UnitKind = Literal["session", "prepared", "confirm", "lock", "claim", "staging"]
+ReaderId = int | str  # a handle by its number, an application that claims by its name
+
+
+class ManagerRow(NamedTuple):
+    """The queue manager itself; there is one.
+
+    Args:
+        attributes: as JSON.
+        revision: grows with every change of a definition: what processes keep of definitions is old then.
+        boot: the run of the machine in which the store was started last.
+    """
+
+    id: int
+    attributes: str
+    revision: int
+    boot: str
+
+
+class DefinitionRow(NamedTuple):
+    """A queue, an alias or a model. The id names it since it was created: another one of its name has another (B-41)."""
+
+    id: int
+    name: str
+    type: str
+    attributes: str
+    created_at: float
+    altered_at: float
+
+
+class ProcessRow(NamedTuple):
+    """Who has the store open."""
+
+    id: int
+
+
+class ConnectionRow(NamedTuple):
+    """A connection of a process."""
+
+    id: int
+    process: int
+    user: str
+    program: str
+
+
+class HandleRow(NamedTuple):
+    """An open queue, of any process; `name` is the queue as opened, itself or an alias of it."""
+
+    id: int
+    connection: int
+    queue: int
+    name: str
+    input: int
+    output: int
+    co_op: int
+    exclusive: int
+    made_temporary: int
+
+
+class UnitRow(NamedTuple):
+    """Whatever will later be confirmed or undone. A session unit goes with its connection, the others outlive it.
+
+    Args:
+        queue: of a confirm id, lock id, claim or staging: where it lives.
+        connection: of a session unit: whose unit of work it is; None: anyone may settle it.
+        lease_ends_at: of a lock id with a lease: it ends by itself then (A-19).
+    """
+
+    id: int
+    kind: UnitKind
+    name: str
+    queue: int | None
+    connection: int | None
+    user: str
+    program: str
+    started_at: float
+    lease_ends_at: float | None = None
+
+    @property
+    def by(self) -> Program:
+        """Who began it."""
+        return Program(self.user, self.program)
+
+
+class MarkRow(NamedTuple):
+    """A handle's browse mark on a message (3.11)."""
+
+    message: int
+    handle: int
+
+
+class EnteredRow(NamedTuple):
+    """A group, or a message in segments, that a reader has entered and not finished (B-45).
+
+    It goes with its reader, unless a unit that is not settled holds a member: then it stays for that unit.
+
+    Args:
+        reader: who is inside; None: nobody any more.
+        entered_in: the unit whose back out takes the entry back.
+        left_in: the unit in which the reader went elsewhere: it has left when that is committed.
+        entry: where its first message stood, that message, and whose the reader is, as JSON.
+    """
+
+    id: int
+    queue: int
+    group_id: bytes
+    reader: ReaderId | None
+    entered_in: int | None
+    left_in: int | None
+    entry: str
+
+
+class WaitRow(NamedTuple):
+    """A call that waits (B-31).
+
+    Args:
+        pending: what it waits for, by its last look, as JSON; `withheld`: something stands behind that.
+        levels: for each level at which a strict call waits the connections in its way, as JSON. True of the queue as it
+            was: whoever changes the queue sets it to None, and the waiter looks again.
+    """
+
+    connection: int
+    queue: int
+    pending: str | None
+    withheld: int
+    levels: str | None
+
+
+class AccountRow(NamedTuple):
+    """An application that reads a queue by claims: its last start, and how far it has come (`rules.claims`).
+
+    Args:
+        state: where its reader stands in a group, as JSON.
+    """
+
+    queue: int
+    application: str
+    user: str
+    program: str
+    epoch: int
+    settled: int
+    delivered: int
+    state: str
+
+
+class ClaimRow(NamedTuple):
+    """The one claim that an application has open; `state`: where its reader stands when it is confirmed."""
+
+    unit: int
+    queue: int
+    application: str
+    number: int
+    messages: int
+    size: int
+    state: str
+    planned: int
+
+
+class StagingRow(NamedTuple):
+    """What was staged under the name of a unit, counted, and until when it is kept.
+
+    Args:
+        given: rows as the caller counts; `messages`: a body that was split is several; `size`: bytes of bodies.
+        has_keys, has_order, has_numbers: some rows have a group key, an order key, a group id that the caller gave.
+    """
+
+    unit: int
+    expires_at: float
+    given: int
+    messages: int
+    size: int
+    has_keys: int
+    has_order: int
+    has_numbers: int
+
+
+class LedgerRow(NamedTuple):
+    """What was settled on a queue, so that a batch that comes once more is put once."""
+
+    id: int
+    queue: int
+    application: str
+    query: str
+    batch: str
+    messages: int
+    committed_at: float
+
+
+KEY_LENGTHS: Final[Mapping[type[Any], int]] = {
+    ManagerRow: 1,
+    DefinitionRow: 1,
+    ProcessRow: 1,
+    ConnectionRow: 1,
+    HandleRow: 1,
+    UnitRow: 1,
+    MarkRow: 2,
+    EnteredRow: 1,
+    WaitRow: 1,
+    AccountRow: 2,
+    ClaimRow: 1,
+    StagingRow: 1,
+    LedgerRow: 1,
+}
+
+
+class UpTo(NamedTuple):
+    """In a selection: the field has a value, and none above this one."""
+
+    value: float

@@ -1,0 +1,199 @@
+"""Waiting: who is woken by a change, in which order, and when a wait is over.
+
+All calls of this process that wait on one store meet in its `WaitingRoom`. A waiter looks once when it comes; then it
+sleeps until something changes on its queue, until time alone may have changed something (a delayed message is
+due), or until its deadline. After a change the waiters of the queue look one after another, in the order in
+which they deserve to be served (R3.27):
+
+    removers that name a message or correlation id, then other removers, then browsers
+
+and within a class in the order in which they came, though nobody should rely on that. A browse with lock counts
+as a remover. Each look is one atomic verb of the store, so a message goes to one remover only, and whoever finds
+nothing sleeps again. Times are inclusive, and the last look comes before the deadline counts.
+
+Changes may come faster than looks. So the waiters of a queue look in rounds: whoever has looked in this round
+looks again only when all others with a reason have, a deadline among them. A change that finds all asleep begins
+a new round.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from time import perf_counter
+
+from ..clock import Clock
+from ..errors import ConnectionBroken
+from ..options import GetOptions
+from .backend import Host
+from .changes import Change, Changes, Happened
+from .telemetry import Telemetry
+
+Look = Callable[[], tuple[bool, float | None]]
+"""One look: whether it found something, and when to look again though nothing has changed."""
+
+
+@dataclass(slots=True, eq=False)
+class Waiter:
+    """A call that waits.
+
+    Attributes:
+        changed: something that it has not looked at has happened on its queue.
+        looked: it has looked in this round, and found nothing.
+    """
+
+    owner: int
+    queue: str
+    rank: int
+    deadline: float
+    changed: bool = True  # before the first look it has seen nothing
+    again_at: float = math.inf
+    looking: bool = False
+    looked: bool = False
+    dismissed: bool = False
+
+
+def rank_of(options: GetOptions) -> int:
+    """Who is served first; smaller is earlier (R3.27)."""
+    if options.browse and not options.lock:
+        return 2
+    return 0 if options.match.specific else 1
+
+
+class WaitingRoom:
+    """Where the calls of this process that wait on one store are held and woken."""
+
+    def __init__(self, changes: Changes, host: Host, clock: Clock, telemetry: Telemetry) -> None:
+        self._host, self._clock, self._telemetry = host, clock, telemetry
+        self._condition = threading.Condition()
+        self._waiters: list[Waiter] = []
+        changes.subscribe(self._happened, heeds=lambda: bool(self._waiters))  # who comes now looks first
+        clock.watch(self._time_jumped)
+
+    def wait(self, owner: int, queue: str, options: GetOptions, look: Look) -> None:
+        """Looks until there is something or the wait of `options` is over.
+
+        Raises: whatever a look raises; ConnectionBroken 2009 if the wait was dismissed.
+        """
+        about = {"queue": queue, "browse": options.browse is not None}
+        self._telemetry.report("wait_began", {}, about)
+        began, found = perf_counter(), False
+        try:
+            found = self._wait(owner, queue, options, look)
+        finally:
+            ended = {"seconds": perf_counter() - began}
+            self._telemetry.report("wait_ended", ended, {**about, "found": found})
+
+    def _wait(self, owner: int, queue: str, options: GetOptions, look: Look) -> bool:
+        deadline = self._clock.now() + (options.wait or 0)
+        waiter = Waiter(owner, queue, rank_of(options), deadline)
+        self._host.attend(waits=True)
+        try:
+            with self._condition:
+                self._waiters.append(waiter)
+                self._waiters.sort(key=lambda one: one.rank)  # stable: first come first within a rank
+                try:
+                    return self._serve(waiter, look)
+                finally:
+                    self._waiters.remove(waiter)
+                    self._condition.notify_all()
+        finally:
+            self._host.attend(waits=False)
+
+    def _serve(self, waiter: Waiter, look: Look) -> bool:
+        while True:
+            self._sleep_until_turn(waiter)
+            now = self._clock.now()
+            found, again_at = self._look(waiter, look)
+            if found:
+                return True
+            waiter.again_at = math.inf if again_at is None else again_at
+            if waiter.deadline <= now:
+                return False
+
+    def _sleep_until_turn(self, waiter: Waiter) -> None:
+        while not waiter.dismissed:
+            has_reason = self._has_reason(waiter)
+            if has_reason and self._is_next(waiter):
+                return
+            # With a reason it is only not its turn: the end of every look wakes it.
+            until = math.inf if has_reason else min(waiter.deadline, waiter.again_at)
+            self._clock.pause(self._condition, None if until == math.inf else until)
+        raise ConnectionBroken("the connection was ended while this call waited")
+
+    def _is_next(self, waiter: Waiter) -> bool:
+        """Whether nobody looks, and it is the first by round, rank and arrival of those that have a reason."""
+        if len(self._waiters) == 1:
+            return True
+        others = self._on(waiter.queue)
+        ready = (one for one in others if one is waiter or self._has_reason(one))
+        return not any(one.looking for one in others) and min(ready, key=lambda one: one.looked) is waiter
+
+    def _on(self, queue: str) -> list[Waiter]:
+        return [one for one in self._waiters if one.queue == queue]
+
+    def _has_reason(self, waiter: Waiter) -> bool:
+        return waiter.changed or min(waiter.deadline, waiter.again_at) <= self._clock.now()
+
+    def _look(self, waiter: Waiter, look: Look) -> tuple[bool, float | None]:
+        if waiter.looked:  # all others with a reason have looked too
+            self._begin_round(waiter.queue)
+        waiter.changed, waiter.looking, waiter.looked = False, True, True
+        self._condition.release()
+        try:
+            return look()
+        finally:
+            self._condition.acquire()
+            waiter.looking = False
+            self._condition.notify_all()
+
+    def _begin_round(self, queue: str) -> None:
+        for waiter in self._on(queue):
+            waiter.looked = False
+
+    # --- what wakes
+
+    def _happened(self, happened: Happened) -> None:
+        if not isinstance(happened, Change):
+            return
+        with self._condition:
+            waiters = self._on(happened.queue)
+            if not any(one.looking or self._has_reason(one) for one in waiters):
+                self._begin_round(happened.queue)
+            for waiter in waiters:
+                waiter.changed = True
+            self._condition.notify_all()
+
+    def _time_jumped(self) -> None:
+        with self._condition:
+            for waiter in self._waiters:
+                waiter.changed, waiter.looked = True, False
+            self._condition.notify_all()
+
+    def dismiss(self, owner: int) -> None:
+        """Ends the wait of a connection that is ended from outside."""
+        with self._condition:
+            for waiter in self._waiters:
+                waiter.dismissed |= waiter.owner == owner
+            self._condition.notify_all()
+
+    # --- who watches the room
+
+    def is_asleep(self, owner: int) -> bool:
+        """Whether this connection has a call that waits and has nothing left to look at."""
+        return any(
+            one.owner == owner and not one.looking and not one.dismissed and not self._has_reason(one)
+            for one in self._waiters
+        )
+
+    def watch_until(self, holds: Callable[[], bool]) -> None:
+        """Blocks until `holds()`, which is asked whenever anything happens in the room."""
+        with self._condition:
+            self._condition.wait_for(holds)
+
+    def poke(self) -> None:
+        """Something happened that a watcher may wait for."""
+        with self._condition:
+            self._condition.notify_all()
