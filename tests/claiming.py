@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from inorder import Flags, QueueManager
@@ -11,7 +11,7 @@ from inorder.options import GetOptions, OpenOptions
 from inorder.rules.ordering import UNSET, Cursor
 from inorder.rules.puts import Program
 from inorder.stores.protocol import Store
-from inorder.stores.records import BULK_COLUMNS, Claim, Claimer, ClaimRequest, Slice, SurveyRequest
+from inorder.stores.records import BULK_COLUMNS, BulkRow, Claim, Claimer, ClaimRequest, Slice, Stretch, SurveyRequest
 from inorder.testing.stores import RestartableStore
 
 ALL = 10**9
@@ -47,7 +47,7 @@ class Application:
 
     def rows(self, upto: int, slices: int = 1) -> list[tuple[Any, ...]]:
         parts = self.plan(upto - 1, upto, slices)
-        return [row for part in parts for page in self.store.read_claim(self.claimer, part) for row in page]
+        return [row for part in parts for page in claim_pages(self.store, self.claimer, part) for row in page]
 
     def settle(self, upto: int) -> int:
         return self.store.settle_claims(self.claimer, upto)
@@ -60,11 +60,29 @@ class Application:
         rows = [
             row
             for one in survey.stretches
-            for page in self.store.read_stretch(self.claimer.handle, one)
+            for page in stretch_pages(self.store, self.claimer.handle, one)
             for row in page
         ]
         assert len(rows) == survey.messages == sum(one.messages for one in survey.stretches)
         return survey.cursor, [row[BODY] for row in rows]
+
+
+def claim_pages(store: Store, claimer: Claimer, part: Slice) -> Iterator[list[BulkRow]]:
+    """A slice of a claim, a page at a time."""
+    first = part.first
+    while first <= part.last:
+        page = store.read_claim(claimer, part, first)
+        yield page
+        first += len(page)
+
+
+def stretch_pages(store: Store, handle: int, stretch: Stretch) -> Iterator[list[BulkRow]]:
+    """A stretch, a page at a time."""
+    after: tuple[Any, ...] | None = ()
+    while after is not None:
+        page, after = store.read_stretch(handle, stretch, after)
+        if page:
+            yield page
 
 
 def store_of(qm: QueueManager) -> RestartableStore:

@@ -3,33 +3,16 @@
 from __future__ import annotations
 
 import multiprocessing
-import os
-import signal
-import sys
-from collections.abc import Callable
 from multiprocessing.process import BaseProcess
 from typing import Any
 
-from inorder.stores import sqlite
-from inorder.stores.points import POINTS
+from tools.proof import crash_points
 
 LIMIT_SECONDS = 60.0
 
 # One list for all: there is one server, and it imports what the last one asked for.
 SERVER = multiprocessing.get_context("forkserver")
 SERVER.set_forkserver_preload(["tests.stepping", "tests.sqlite.inside", "tests.claiming", "tests.staged"])
-
-
-def reach(step: Callable[[str], None]) -> None:
-    """In this process each point of the store is told to `step`: every module has the function under its own name."""
-    for name, module in list(sys.modules.items()):
-        if name.startswith(sqlite.__name__) and hasattr(module, "reached"):
-            setattr(module, "reached", step)  # noqa: B010 - a name that the module has imported
-
-
-def die() -> None:
-    """Kills this process, by which nothing is tidied up."""
-    os.kill(os.getpid(), signal.SIGKILL)
 
 
 def run(code: str, *arguments: str, kill_at: str = "") -> int:
@@ -52,19 +35,6 @@ def run(code: str, *arguments: str, kill_at: str = "") -> int:
 def _live(code: str, arguments: tuple[str, ...], kill_at: str) -> None:
     """In the new process."""
     if kill_at:
-        reach(_killing(*kill_at.split(":")))
+        crash_points.reach(crash_points.kill_at(kill_at))
     names: dict[str, Any] = {"arguments": arguments}
     exec(code, names)
-
-
-def _killing(point: str, nth: str) -> Callable[[str], None]:
-    assert point in POINTS, point
-    left = int(nth)
-
-    def step(name: str) -> None:
-        nonlocal left
-        left -= name == point
-        if not left:
-            die()
-
-    return step

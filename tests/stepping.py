@@ -1,6 +1,6 @@
 """Runs a program step by step: it is killed with SIGKILL at its n-th step, wherever that is in the program.
 
-A step is a call of the queue manager that has returned, or a point inside the store's transactions (`points.py`).
+A step is a call of the queue manager that has returned, or a point inside the store's verbs (`points.py`).
 Between two steps a program does nothing that another process could see. Nothing of this is in the program: it is run as
 it is, in a process forked from a server that has imported the package and opened no store.
 """
@@ -17,7 +17,8 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tests.forked import SERVER, die, reach
+from tests.forked import SERVER
+from tools.proof.crash_points import die, reach
 
 from inorder import Queue, QueueManager, UnitOfWork
 from inorder.stores.points import POINTS

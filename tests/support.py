@@ -15,6 +15,8 @@ from inorder import QueueManager, Reason, connect
 from inorder.clock import Clock, SystemClock
 from inorder.errors import ArgumentError, InorderError, NoMessageAvailable
 from inorder.stores.protocol import Store
+from inorder.stores.records import GetOutcome, GetRequest
+from inorder.stores.waiting import WaitingRoom
 from inorder.testing import ManualClock
 from inorder.testing.stores import RestartableStore, make_store
 
@@ -84,7 +86,7 @@ class Call(Generic[T]):
             self._error = error
         self.done = True
         if self.watcher is not None:
-            self.watcher.room.poke()
+            room_of(self.watcher).poke()
 
     def result(self) -> T:
         """What the call returned; raises what it raised."""
@@ -124,12 +126,25 @@ class Call(Generic[T]):
         assert not self.done, f"the call ended: {self._results} {self._error!r}"
 
 
+def room_of(manager: QueueManager) -> WaitingRoom:
+    """Where calls of this process wait for the store of a connection."""
+    room: WaitingRoom = manager._services.store.waiting  # type: ignore[attr-defined]
+    return room
+
+
+def looks_once(qm: QueueManager, request: GetRequest) -> tuple[GetOutcome, float | None]:
+    """One look of a call that would wait, and when it looks again though nothing has changed."""
+    store = qm._services.store  # type: ignore[attr-defined]
+    found: tuple[GetOutcome, float | None] = store._look(request, waits=True)
+    return found
+
+
 def all_settle(calls: Sequence[tuple[Call[Any], QueueManager]]) -> None:
     """Returns when at one moment each call, made on that connection, has ended or waits with nothing to look at."""
     for call, manager in calls:
         call.watcher = manager
     if not all(call.done for call, _ in calls):
-        room = calls[0][1].room
+        room = room_of(calls[0][1])
 
         def at_rest() -> bool:
             return all(call.done or room.is_asleep(manager.owner) for call, manager in calls)

@@ -18,8 +18,10 @@ from tests.claiming import (
     STRICT,
     STRICT_GROUPS,
     Application,
+    claim_pages,
     interleaved,
     store_of,
+    stretch_pages,
 )
 
 from inorder import CheckpointLost, CheckpointTooOld, Fenced, Flags, NotFound, OptionsError, QueueManager
@@ -134,7 +136,7 @@ def test_an_older_epoch_is_fenced_everywhere(qm: QueueManager) -> None:
         lambda: old.claim(0),
         lambda: old.plan(0, 1),
         lambda: old.settle(1),
-        lambda: next(store_of(qm).read_claim(old.claimer, part)),
+        lambda: next(claim_pages(store_of(qm), old.claimer, part)),
     ):
         with pytest.raises(Fenced, match="epoch 2, this reader has 1"):
             call()
@@ -349,7 +351,7 @@ def test_slices_are_the_same_each_time_and_never_cut_a_group(qm: QueueManager) -
     assert parts == app.plan(0, 1, slices=4)
     assert [one[1:3] for one in parts] == [(1, 10), (11, 20), (21, 30)]
     groups = [
-        {row[BULK_COLUMNS.index("group_id")] for page in store_of(qm).read_claim(app.claimer, part) for row in page}
+        {row[BULK_COLUMNS.index("group_id")] for page in claim_pages(store_of(qm), app.claimer, part) for row in page}
         for part in parts
     ]
     assert sum(map(len, groups)) == len(set.union(*groups)) == 12
@@ -409,19 +411,19 @@ def test_a_group_with_a_member_above_the_horizon_is_in_no_survey(qm: QueueManage
 
 def test_pages_end_by_rows_and_by_bytes(qm: QueueManager, monkeypatch: pytest.MonkeyPatch) -> None:
     put_all(qm, [b"aaaa", b"bb", b"c", b"d", b"e", b"f"])
-    for store in ("memory", "sqlite"):
-        monkeypatch.setattr(f"inorder.stores.{store}.claims.PAGE_ROWS", 3)
-        monkeypatch.setattr(f"inorder.stores.{store}.claims.PAGE_BYTES", 5)
+    for store in ("memory", "sql"):
+        monkeypatch.setattr(f"inorder.stores.{store}.bulk.PAGE_ROWS", 3)
+        monkeypatch.setattr(f"inorder.stores.{store}.bulk.PAGE_BYTES", 5)
     app = Application(store_of(qm))
     handle = app.claimer.handle
     (stretch,) = store_of(qm).survey(SurveyRequest(handle, PHYSICAL, UNSET, ALL, ALL, 1)).stretches
-    assert [len(page) for page in store_of(qm).read_stretch(handle, stretch)] == [1, 3, 2]
+    assert [len(page) for page in stretch_pages(store_of(qm), handle, stretch)] == [1, 3, 2]
     app.claim(0)
     (part,) = app.plan(0, 1)
-    assert [len(page) for page in store_of(qm).read_claim(app.claimer, part)] == [1, 3, 2]
+    assert [len(page) for page in claim_pages(store_of(qm), app.claimer, part)] == [1, 3, 2]
     for first, last in [(0, 1), (1, 7), (7, 9)]:
         with pytest.raises(ArgumentError, match="positions from 1 to 6"):
-            list(store_of(qm).read_claim(app.claimer, part._replace(first=first, last=last)))
+            list(claim_pages(store_of(qm), app.claimer, part._replace(first=first, last=last)))
 
 
 def test_a_stretch_shows_what_is_there_when_it_is_read(qm: QueueManager, clock: ManualClock) -> None:
@@ -434,7 +436,7 @@ def test_a_stretch_shows_what_is_there_when_it_is_read(qm: QueueManager, clock: 
     store_of(qm).get(GetRequest(handle, options, NOTHING_OPEN, UNSET, syncpoint=False))
     clock.advance(5)
     (stretch,) = survey.stretches
-    rows = [row for page in store_of(qm).read_stretch(handle, stretch) for row in page]
+    rows = [row for page in stretch_pages(store_of(qm), handle, stretch) for row in page]
     assert [(row[DELIVERY], row[BODY]) for row in rows] == [(1, b"a"), (2, b"z")]
 
 
@@ -443,10 +445,10 @@ def test_of_a_group_that_goes_between_two_pages_no_other_is_cut(
     qm: QueueManager, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     groups = interleaved(qm, {b"x": 3, b"y": 3})
-    monkeypatch.setattr("inorder.stores.sqlite.claims.PAGE_ROWS", 2)
+    monkeypatch.setattr("inorder.stores.sql.bulk.PAGE_ROWS", 2)
     app = Application(store_of(qm))
     survey = store_of(qm).survey(SurveyRequest(app.claimer.handle, GROUPS, UNSET, ALL, ALL, 1))
-    pages = store_of(qm).read_stretch(app.claimer.handle, survey.stretches[0])
+    pages = stretch_pages(store_of(qm), app.claimer.handle, survey.stretches[0])
     shown = [row[BODY] for row in next(pages)]
     qm.get("Q", logical=True)
     shown += [row[BODY] for page in pages for row in page]
@@ -461,10 +463,10 @@ def test_a_group_that_only_looks_whole_is_in_no_stretch_behind_large_groups(
     for number, flags in [(1, Flags.IN_GROUP), (1, Flags.IN_GROUP), (3, Flags.IN_GROUP | Flags.LAST_IN_GROUP)]:
         qm.put("Q", b"y", group_id=b"y".ljust(24), sequence_number=number, flags=flags)
     groups |= interleaved(qm, {b"z": 2})
-    monkeypatch.setattr("inorder.stores.sqlite.claims.HEADS_AT_ONCE", 2)
+    monkeypatch.setattr("inorder.stores.sql.bulk.HEADS_AT_ONCE", 2)
     app = Application(store_of(qm))
     stretch = Stretch(logical=True, rank=0, first=(1, 0), last=(99, 0), messages=5)
-    pages = store_of(qm).read_stretch(app.claimer.handle, stretch)
+    pages = stretch_pages(store_of(qm), app.claimer.handle, stretch)
     assert [row[BODY] for page in pages for row in page] == [*groups[b"x"], *groups[b"z"]]
 
 

@@ -6,6 +6,7 @@ import logging
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 
 import pytest
 from tests.support import LIMIT_SECONDS, Call, bodies, told
@@ -14,14 +15,23 @@ import inorder.events
 from inorder import Arrival, GetInhibited, MatchError, Message, QueueManager, connect
 from inorder.errors import ArgumentError
 from inorder.message import IN_GROUP, LAST_IN_GROUP
-from inorder.stores.changes import Change
+from inorder.stores.changes import Change, Happened
 from inorder.testing import ManualClock
 from inorder.testing.stores import RestartableStore
 
 
-def wants() -> bool:
-    """An observer looks at messages."""
-    return True
+def subscribe(store: RestartableStore, listener: Callable[[Change], object], *, wants: bool = True) -> None:
+    """Has a listener told of changes of the store.
+
+    Args:
+        wants: it looks at their messages.
+    """
+
+    def of_changes(happened: Happened) -> None:
+        if isinstance(happened, Change):
+            listener(happened)
+
+    store.changes.subscribe(of_changes, wants=lambda: wants)
 
 
 @pytest.mark.parametrize("bad", [5, None, {"priority": 1}, "match"])
@@ -39,25 +49,25 @@ def test_what_cannot_be_called_is_refused(qm: QueueManager) -> None:
         qm.hook("put", None)  # type: ignore[arg-type]
 
 
-# ---- observers of a store
+# ---- listeners to the changes of a store
 
 
-def test_what_an_observer_raises_reaches_nobody(
+def test_what_an_listener_raises_reaches_nobody(
     store: RestartableStore, qm: QueueManager, caplog: pytest.LogCaptureFixture
 ) -> None:
     def fail(change: Change) -> None:
         raise ZeroDivisionError
 
     seen: list[Change] = []
-    store.observe(fail, wants)
-    store.observe(seen.append, wants)
+    subscribe(store, fail)
+    subscribe(store, seen.append)
     with caplog.at_level(logging.ERROR, "inorder.stores"):
         assert qm.put("Q", b"1").warning is None
     assert [message.body for change in seen for message in change.visible] == [b"1"]
-    assert "observer" in caplog.text
+    assert "a listener failed" in caplog.text
 
 
-def test_observers_are_told_in_the_order_of_the_verbs(store: RestartableStore, qm: QueueManager) -> None:
+def test_listeners_are_told_in_the_order_of_the_verbs(store: RestartableStore, qm: QueueManager) -> None:
     seen: list[bytes] = []
     held, gate = threading.Event(), threading.Event()
 
@@ -68,7 +78,7 @@ def test_observers_are_told_in_the_order_of_the_verbs(store: RestartableStore, q
                 gate.wait(LIMIT_SECONDS)
             seen.append(message.body)
 
-    store.observe(note, wants)
+    subscribe(store, note)
     other = qm.connect()
     first = Call(lambda: other.put("Q", b"1"))
     assert held.wait(LIMIT_SECONDS)
@@ -80,7 +90,7 @@ def test_observers_are_told_in_the_order_of_the_verbs(store: RestartableStore, q
     assert seen == [b"1", b"2", b"3"] == bodies(qm)
 
 
-def test_an_observer_that_calls_the_store_is_told_of_that_afterwards(store: RestartableStore, qm: QueueManager) -> None:
+def test_an_listener_that_calls_the_store_is_told_of_that_afterwards(store: RestartableStore, qm: QueueManager) -> None:
     qm.create_queue("R")
     other = qm.connect()
     seen: list[str] = []
@@ -90,14 +100,14 @@ def test_an_observer_that_calls_the_store_is_told_of_that_afterwards(store: Rest
             other.put("R", b"x")
         seen.extend(change.queue for _ in change.visible)
 
-    store.observe(pass_on, wants)
+    subscribe(store, pass_on)
     qm.put("Q", b"1")
     assert seen == ["Q", "R"]
 
 
 def test_many_threads_lose_no_change(store: RestartableStore, qm: QueueManager) -> None:
     seen: list[bytes] = []
-    store.observe(lambda change: seen.extend(message.body for message in change.visible), wants)
+    subscribe(store, lambda change: seen.extend(message.body for message in change.visible))
 
     def put(number: int) -> None:
         with qm.connect() as own:
@@ -202,7 +212,7 @@ def test_r6_3_what_expired_before_its_commit_was_never_visible(
     if how == "prepare":
         qm.prepare("U")
     clock.advance(10)
-    store.observe(changes.append, lambda: True)
+    subscribe(store, changes.append)
     if how == "prepare":
         qm.settle("U", "commit")
     else:
@@ -218,20 +228,20 @@ def test_r6_2_what_has_expired_is_gone_though_the_call_that_found_it_is_refused(
     qm.put("Q", b"old", expiry=10)
     qm.alter_queue("Q", get_allowed=False)
     clock.advance(10)
-    store.observe(changes.append, lambda: True)
+    subscribe(store, changes.append)
     with pytest.raises(GetInhibited):
         qm.get("Q")
     assert [message.body for change in changes for message in change.expired] == [b"old"]
 
 
 @pytest.mark.parametrize("size", [1, 2, 300])
-def test_an_observer_is_told_of_gets(store: RestartableStore, qm: QueueManager, size: int) -> None:
+def test_an_listener_is_told_of_gets(store: RestartableStore, qm: QueueManager, size: int) -> None:
     """Of one message, of a group, of one so large that the SQLite store brings it in pages."""
     changes: list[Change] = []
     flags = [IN_GROUP] * (size - 1) + [LAST_IN_GROUP]
     with qm.unit_of_work(), qm.open("Q", output=True) as handle:
         handle.put_many([Message(b"x", flags=flag if size > 1 else 0) for flag in flags], logical=True)
-    store.observe(changes.append)
+    subscribe(store, changes.append, wants=False)
     if size == 1:
         qm.get("Q")
     else:

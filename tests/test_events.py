@@ -12,7 +12,7 @@ from tests.support import LIMIT_SECONDS, Call, bodies, told
 
 from inorder import Arrival, Match, Message, QueueManager, connect
 from inorder.message import IN_GROUP
-from inorder.stores.changes import Change
+from inorder.stores.changes import Change, Happened
 from inorder.testing import ManualClock
 from inorder.testing.stores import RestartableStore
 
@@ -261,12 +261,12 @@ def test_events_of_several_threads_are_told_in_the_order_in_which_they_happened(
     """A thread that is held up between its put and its telling is not overtaken."""
     held_up, go_on = threading.Event(), threading.Event()
 
-    def hold_up(change: Change) -> None:
-        if [message.body for message in change.put] == [b"1"]:
+    def hold_up(change: Happened) -> None:
+        if isinstance(change, Change) and [message.body for message in change.put] == [b"1"]:
             held_up.set()
             go_on.wait(HELD_UP_SECONDS_MAX)
 
-    store.observe(hold_up)
+    store.changes.subscribe(hold_up, wants=lambda: True)
     with connect(store) as qm:
         qm.create_queue("Q")
         heard = Heard(qm)

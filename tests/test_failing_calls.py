@@ -15,6 +15,7 @@ from unittest import mock
 
 import pytest
 from inorder.stores.memory.transaction import MemoryTransaction
+from inorder.stores.sqlite.transaction import SqliteTransaction
 from tests.support import Stores, told
 
 from inorder import (
@@ -30,7 +31,6 @@ from inorder import (
 )
 from inorder.bulk import ClaimReader
 from inorder.message import NO_ID
-from inorder.stores.sqlite.transaction import SqliteTransaction
 from inorder.testing import STORES, ManualClock
 
 G = b"G".ljust(24, b"\0")

@@ -6,7 +6,7 @@ import math
 from typing import Any, Literal
 
 import pytest
-from tests.support import Call, all_settle
+from tests.support import Call, all_settle, looks_once
 
 from inorder import GetOptions, Match, OpenOptions, QueueManager, UniqueId, connect
 from inorder.errors import ArgumentError, MatchError, NotFound
@@ -79,10 +79,10 @@ def test_a_lease_that_matches_nothing_leaves_nothing(qm: QueueManager) -> None:
 def looks_again_at(qm: QueueManager, options: GetOptions) -> float | None:
     """When the store wants a call to look again that is given nothing and would wait."""
     handle = qm._store.open(qm.owner, "Q", OpenOptions(input="shared")).handle
-    request = GetRequest(handle, options, NOTHING_OPEN, UNSET, syncpoint=False, waits=True)
-    outcome = qm._store.get(request)
+    request = GetRequest(handle, options, NOTHING_OPEN, UNSET, syncpoint=False)
+    outcome, again_at = looks_once(qm, request)
     assert outcome.messages == []
-    return outcome.look_again_at
+    return again_at
 
 
 @pytest.mark.parametrize("read_order", ["relaxed", "strict"])

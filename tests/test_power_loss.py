@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from tools.proof.power import SIDECARS, Cut, Recording, check_cut, check_cuts, frame_ends, log_of, record
 
-from inorder.stores.sqlite import owners
+from inorder.stores.verb import Verb
 
 SEED = int(os.environ.get("INORDER_CRASH_SEED", random.SystemRandom().getrandbits(32)))
 LONG = "INORDER_LONG" in os.environ
@@ -32,14 +32,14 @@ def test_a_cut_log_keeps_what_was_promised_before_the_cut(tmp_path: Path) -> Non
 def test_numbers_that_come_again_after_a_cut_are_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sidecar: bytes
 ) -> None:
-    """The cuts do try what `owners` does against it (B-2): without that they find it."""
+    """The cuts do try what a start does against it (B-2): without that they find it."""
     recording = record(tmp_path, seed=3, steps=40)
     told = [cut for cut in map(Cut, recording.ends) if any("uids" in line for line in recording.lost_at(cut.length))]
     cuts = [cut._replace(sidecar=sidecar) for cut in random.Random(1).sample(told, 10)]
     for name in ("found", "missed"):
         (tmp_path / name).mkdir()
     assert check_cuts(recording, cuts, tmp_path / "missed") == []
-    monkeypatch.setattr(owners, "_skip_what_may_be_lost", lambda _store, _verb: None)
+    monkeypatch.setattr(Verb, "skip_reserved", lambda _verb: None)
     assert "uid-repeated" in {finding.kind for finding in check_cuts(recording, cuts, tmp_path / "found")}
 
 

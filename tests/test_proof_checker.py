@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from inorder.stores.sqlite.points import VARIABLE
 from tests.rehearsal import rehearse
+from tools.proof import crash_points
 from tools.proof.acts import Finding, Reading
 from tools.proof.checker import check_round
 from tools.proof.history import Call, History, calls_of, read_folder, read_lines
@@ -230,9 +230,9 @@ def test_damage_anywhere_in_a_body_shows() -> None:
     assert text_of(b"").startswith("?")
 
 
-def run_to(points: str, asked: str | None) -> int:
-    code = f"from inorder.stores.sqlite.points import reached\nfor point in {points!r}.split(): reached(point)"
-    environment = dict(os.environ) | ({VARIABLE: asked} if asked else {})
+def run_to(came: str, asked: str | None) -> int:
+    code = f"from inorder.stores import points\nfor point in {came!r}.split(): points.reached and points.reached(point)"
+    environment = crash_points.environment(asked) if asked else None
     return subprocess.run([sys.executable, "-c", code], env=environment, check=False, capture_output=True).returncode
 
 

@@ -316,8 +316,7 @@ def test_an_empty_batch_is_not_noted(writer: Writer) -> None:
 def test_of_a_streaming_query_the_newest_batches_are_kept(
     writer: Writer, monkeypatch: pytest.MonkeyPatch, query: str, oldest: int
 ) -> None:
-    for store in ("memory", "sqlite"):
-        monkeypatch.setattr(f"inorder.stores.{store}.staging.LEDGER_BATCHES_MAX", 3)
+    monkeypatch.setattr("inorder.stores.staging.LEDGER_BATCHES_MAX", 3)
     writer.put([], key=LedgerKey("app", "other", "x"))
     for batch in range(8):
         writer.put([], key=key(batch, query))

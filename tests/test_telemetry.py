@@ -5,31 +5,46 @@ from __future__ import annotations
 import logging
 import re
 import threading
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from types import FunctionType
 from typing import Any
 
 import pytest
-from inorder.telemetry import OTHERS
-from inorder.telemetry_verbs import PAGED, SILENT, VERBS
 from tests.sqlite.programs import Program, child, path
 from tests.sqlite.programs import qm as file_manager
 from tests.support import Call, bodies, waiting
 
-from inorder import Match, NoMessageAvailable, QueueManager, StoreEvent, connect
+from inorder import Match, Message, NoMessageAvailable, QueueManager, StoreEvent, connect
 from inorder.bulk import BulkBrowser, ClaimReader, Stager
-from inorder.errors import ArgumentError, CallerError, OrderPending, QueueFull
+from inorder.errors import ArgumentError, CallerError, OrderPending, QueueFull, StoreError
 from inorder.events import HOOKS, Arrival
+from inorder.message import IN_GROUP, LAST_IN_GROUP
 from inorder.options import FOREVER
-from inorder.stores.protocol import Store
+from inorder.stores import telemetry
+from inorder.stores.changes import Changes
+from inorder.stores.memory import bulk as memory_bulk
+from inorder.stores.protocol import LocalStore
 from inorder.stores.records import LedgerKey
-from inorder.stores.telemetry import CALL_KEYS, COMMON_KEYS, PREFIX
+from inorder.stores.sql import bulk as sql_bulk
+from inorder.stores.telemetry import CALL_KEYS, COMMON_KEYS, EVENTS, PREFIX, Telemetry, event
 from inorder.testing import ManualClock
 from inorder.testing.stores import RestartableStore
 
 __all__ = ["child", "file_manager", "path"]
 
 PAGE = Path(__file__).parents[1] / "docs/reference/events.md"
+
+
+# Verbs of which no event has the name, each with the reason.
+SILENT = {
+    "has_unit": "it looks at this process's memory only",
+    "wait": "it has events of its own when it begins and ends, and an `inorder.get` for each look",
+    "close_store": "the last connection has ended, and with it all observations",
+}
+CALLS = {name: fields for name, fields in EVENTS.items() if fields.is_call}
+OTHERS = {name: fields for name, fields in EVENTS.items() if not fields.is_call}
 
 
 class Heard(list[StoreEvent]):
@@ -54,7 +69,7 @@ def heard(qm: QueueManager) -> Heard:
 
 def verbs_of_store() -> set[str]:
     """Every method of the protocol, those of its parts too."""
-    parts = [part for part in Store.__mro__ if part.__module__.startswith("inorder.stores")]
+    parts = [part for part in LocalStore.__mro__ if part.__module__.startswith("inorder.stores")]
     return {
         name
         for part in parts
@@ -63,11 +78,11 @@ def verbs_of_store() -> set[str]:
     }
 
 
-def test_every_verb_of_the_store_is_in_the_table_once() -> None:
-    assert {"put", "claim", "stage"} <= verbs_of_store()
-    assert not VERBS.keys() & SILENT.keys()
-    assert VERBS.keys() | SILENT.keys() == verbs_of_store()
-    assert VERBS.keys() >= PAGED
+def test_every_verb_of_the_store_has_an_event_of_its_name_or_a_reason_for_none() -> None:
+    assert {"put", "claim", "stage", "look", "backup"} <= verbs_of_store()
+    assert not CALLS.keys() & SILENT.keys()
+    assert CALLS.keys() | SILENT.keys() == verbs_of_store()
+    assert OTHERS.keys() == {"wait_began", "wait_ended", "expired", "dead_connection"}
 
 
 def rows_of(heading: str) -> dict[str, list[set[str]]]:
@@ -81,8 +96,8 @@ def rows_of(heading: str) -> dict[str, list[set[str]]]:
 
 def test_the_page_lists_every_event_of_a_verb_with_its_measurements_and_keys() -> None:
     told = rows_of("Calls")
-    assert told.keys() == {PREFIX + name for name in VERBS}
-    for name, verb in VERBS.items():
+    assert told.keys() == {PREFIX + name for name in CALLS}
+    for name, verb in CALLS.items():
         measurements, keys = told[PREFIX + name][:2]
         assert (measurements, keys) == (set(verb.measurements), set(verb.keys)), name
 
@@ -90,21 +105,24 @@ def test_the_page_lists_every_event_of_a_verb_with_its_measurements_and_keys() -
 def test_the_page_lists_every_other_event() -> None:
     told = rows_of("Waits, and what the store does by itself")
     assert told.keys() == {PREFIX + name for name in OTHERS}
-    for name, (measurements, keys) in OTHERS.items():
+    for name, (measurements, keys, _) in OTHERS.items():
         assert told[PREFIX + name][:2] == [set(measurements), set(keys)], name
 
 
 def test_the_page_explains_every_measurement_and_key() -> None:
-    measurements = {one for verb in VERBS.values() for one in verb.measurements} | {"seconds"}
-    keys = {one for verb in VERBS.values() for one in verb.keys} | {
-        one for _, named in OTHERS.values() for one in named
-    }
+    measurements = {one for fields in EVENTS.values() for one in fields.measurements} | {"seconds"}
+    keys = {one for fields in EVENTS.values() for one in fields.keys}
     assert rows_of("Measurements").keys() == measurements
     assert rows_of("Keys").keys() == keys | {*COMMON_KEYS, *CALL_KEYS}
 
 
-def test_the_page_lists_the_silent_verbs_hooks_and_the_fields_of_an_arrival() -> None:
-    assert rows_of("Calls without an event").keys() == set(SILENT)
+def test_the_page_lists_the_silent_verbs_with_their_reasons() -> None:
+    section = PAGE.read_text(encoding="utf-8").partition("\n## Calls without an event\n")[2].partition("\n## ")[0]
+    rows = [line.strip("| ").split(" | ") for line in section.splitlines() if line.startswith("| `")]
+    assert {row[0].strip("`"): row[1] for row in rows} == SILENT
+
+
+def test_the_page_lists_hooks_and_the_fields_of_an_arrival() -> None:
     assert rows_of("Hooks").keys() == set(HOOKS)
     assert rows_of("Listeners").keys() == set(Arrival.__dataclass_fields__)
 
@@ -137,18 +155,66 @@ def test_every_event_has_exactly_what_the_table_says(
 ) -> None:
     everything(qm, tmp_path, clock)
     told = {event.name.removeprefix(PREFIX) for event in heard}
-    assert VERBS.keys() - told == {"stop"}
-    for event in heard:
-        name = event.name.removeprefix(PREFIX)
-        if name in OTHERS:
-            measurements, keys = map(set, OTHERS[name])
-            assert event.metadata.keys() == keys | {*COMMON_KEYS}, event
-        else:
-            measurements, keys = {"seconds", *VERBS[name].measurements}, {*VERBS[name].keys, *COMMON_KEYS, *CALL_KEYS}
-            assert event.metadata.keys() == keys, event
-        if event.metadata.get("completion") == "failed":
-            measurements = {"seconds"}
-        assert event.measurements.keys() == measurements, event
+    not_told = {"stop"} if is_in_file(qm) else {"stop", "read_rest"}  # memory gives large groups whole
+    assert CALLS.keys() - told == not_told
+    for one in heard:
+        check(one)
+
+
+def test_every_event_of_a_call_that_fails_has_exactly_what_the_table_says(
+    store: Any, qm: QueueManager, tmp_path: Path, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each call is made once more while nothing can be read or written."""
+    made: dict[str, Callable[[], object]] = {"stop": store.stop}
+    with monkeypatch.context() as recorded:
+        for name in CALLS:
+            recorded.setattr(store, name, recorder(name, getattr(store, name), made))
+        everything(qm, tmp_path, clock)
+    qm.put("Q", b"1", syncpoint=True)
+    made["settle"] = lambda: store.settle(qm.owner, "commit")
+    heard = Heard()
+    qm.observe(heard.append)
+    with monkeypatch.context() as broken:
+        broken.setattr(store.backend, "begin", fail)
+        for name in ("check", "backup"):
+            broken.setattr(store.host, name, fail)
+        for name, again in made.items():
+            with pytest.raises(StoreError):
+                again()
+            assert heard[-1].name == PREFIX + name
+    assert CALLS.keys() - made.keys() == (set() if is_in_file(qm) else {"read_rest"})
+    for one in heard:
+        check(one)
+        assert one.metadata.items() >= {"completion": "failed", "error": "StoreError"}.items()
+
+
+def fail(*_: object, **__: object) -> None:
+    raise StoreError("nothing can be read or written")
+
+
+def recorder(name: str, verb: Callable[..., object], made: dict[str, Callable[[], object]]) -> Callable[..., object]:
+    """The verb, which can be made again as it was made here."""
+
+    def call(*given: object, **named: object) -> object:
+        made[name] = partial(verb, *given, **named)
+        return verb(*given, **named)
+
+    return call
+
+
+def is_in_file(qm: QueueManager) -> bool:
+    store: Any = qm._store
+    return bool(store.path != ":memory:")
+
+
+def check(told: StoreEvent) -> None:
+    """The event has the fields that the table says, no more and no fewer."""
+    measurements, keys, is_call = EVENTS[told.name.removeprefix(PREFIX)]
+    assert told.metadata.keys() == {*keys, *COMMON_KEYS, *(CALL_KEYS if is_call else ())}, told
+    if told.metadata.get("completion") == "failed":
+        assert told.measurements.keys() == {"seconds"}, told
+    else:
+        assert told.measurements.keys() == {*measurements, *(("seconds",) if is_call else ())}, told
 
 
 def everything(qm: QueueManager, folder: Path, clock: ManualClock) -> None:
@@ -164,6 +230,7 @@ def everything(qm: QueueManager, folder: Path, clock: ManualClock) -> None:
     with qm.unit_of_work(), qm.group("Q") as group:
         group.put(b"1")
         group.put(b"2")
+    large_group(qm)
     handle = qm.open("Q", output=True, browse=True)
     handle.put(b"3", logical=True, syncpoint=True, flags=8)
     handle.withdraw(handle.put_state, whole_group=True)
@@ -181,12 +248,21 @@ def everything(qm: QueueManager, folder: Path, clock: ManualClock) -> None:
     assert isinstance(call.error(), NoMessageAvailable)
     in_bulk(qm)
     qm.discard_expired()
-    if qm._store.path != ":memory:":
+    if is_in_file(qm):
         qm.backup(folder / "copy.db")
     else:
         with pytest.raises(CallerError):
             qm.backup(folder / "copy.db")
     other.close()
+
+
+def large_group(qm: QueueManager, size: int = 600) -> list[bytes]:
+    """Puts a group and gets it whole, at some pages at once; its bodies."""
+    qm.create_queue("GROUPS")
+    with qm.unit_of_work(), qm.open("GROUPS", output=True) as handle:
+        flags = [IN_GROUP] * (size - 1) + [LAST_IN_GROUP]
+        handle.put_many([Message(b"12", flags=flag) for flag in flags], logical=True)
+    return [message.body for message in qm.get_group("GROUPS")]
 
 
 def confirmed(qm: QueueManager) -> None:
@@ -250,15 +326,17 @@ def test_a_call_that_fails_is_told_with_its_reason(qm: QueueManager, heard: Hear
 def test_an_error_that_is_not_ours_is_told_by_its_class(
     qm: QueueManager, heard: Heard, store: RestartableStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(request: object) -> None:
+    def fail() -> float:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(store, "put", fail)
-    with pytest.raises(ZeroDivisionError):
-        qm.put("Q", b"1")
-    assert (
-        heard.last("put").metadata.items() >= {"reason_name": "UNEXPECTED_ERROR", "error": "ZeroDivisionError"}.items()
-    )
+    qm.put("Q", b"1")
+    with monkeypatch.context() as broken:
+        broken.setattr(store.clock, "now", fail)
+        with pytest.raises(ZeroDivisionError):
+            qm.put("Q", b"2")
+    failed = heard.last("put")
+    assert failed.measurements.keys() == {"seconds"}
+    assert failed.metadata.items() >= {"reason_name": "UNEXPECTED_ERROR", "error": "ZeroDivisionError"}.items()
 
 
 def test_the_queue_of_an_event_is_the_local_one_behind_an_alias(qm: QueueManager, heard: Heard) -> None:
@@ -276,16 +354,18 @@ def test_a_browse_is_told_as_one(qm: QueueManager, heard: Heard) -> None:
     ]
 
 
-def test_nothing_is_kept_of_handles_that_are_gone(qm: QueueManager) -> None:
-    seam: Any = qm._store
-    before = dict(seam._queue_by_handle), dict(seam._owner_by_handle)
+def test_nothing_is_kept_of_handles_that_are_gone(store: Any, qm: QueueManager) -> None:
+    """Of a handle its queue is known, for events too."""
+    before = dict(store.handles), dict(store.connections)
     with qm.connect() as other:
+        known = dict(store.handles), dict(store.connections)
+        assert known[1].keys() > before[1].keys()
         other.open("Q", output=True).close()
-        assert (seam._queue_by_handle, seam._owner_by_handle) == before
+        assert (store.handles, store.connections) == known
         other.open("Q", output=True)
         other.put("Q", b"1")
-        assert seam._queue_by_handle.keys() > before[0].keys()
-    assert (seam._queue_by_handle, seam._owner_by_handle) == before
+        assert store.handles.keys() > before[0].keys()
+    assert (store.handles, store.connections) == before
 
 
 def test_a_strict_get_that_is_withheld_says_so(qm: QueueManager, heard: Heard) -> None:
@@ -299,18 +379,52 @@ def test_a_strict_get_that_is_withheld_says_so(qm: QueueManager, heard: Heard) -
     assert heard.last("get").measurements["messages"] == 0
 
 
-def test_each_page_of_a_bulk_read_is_one_event(qm: QueueManager, heard: Heard) -> None:
-    qm.put_many("Q", [b"12", b"3"])
+def test_each_page_of_a_claim_is_one_event(qm: QueueManager, heard: Heard, monkeypatch: pytest.MonkeyPatch) -> None:
+    of_pages(monkeypatch, 2)
+    qm.put_many("Q", [b"12", b"3", b"4567"])
     with qm.open("Q", input="as_queue") as handle:
         reader = ClaimReader(handle, "app")
         reader.begin()
         claim = reader.claim(0)
         assert claim is not None
         [part] = reader.plan(0, claim.number)
+        assert heard.named("read_claim") == []
         list(reader.read(part))
-    [page] = heard.named("read_claim")
-    assert page.measurements.items() >= {"messages": 2, "bytes": 3}.items()
-    assert page.metadata.items() >= {"queue": "Q", "application": "app", "unit": "claim"}.items()
+    assert sizes(heard.named("read_claim")) == [(2, 3), (1, 4)]
+    for page in heard.named("read_claim"):
+        assert page.metadata.items() >= {"queue": "Q", "application": "app", "unit": "claim"}.items()
+
+
+def test_each_page_of_a_stretch_is_one_event(qm: QueueManager, heard: Heard, monkeypatch: pytest.MonkeyPatch) -> None:
+    of_pages(monkeypatch, 2)
+    qm.put_many("Q", [b"12", b"3", b"4567"])
+    with qm.open("Q", browse=True) as handle:
+        browser = BulkBrowser(handle)
+        [stretch] = browser.survey().stretches
+        assert heard.named("read_stretch") == []
+        list(browser.read(stretch))
+    assert sizes(heard.named("read_stretch")) == [(2, 3), (1, 4)]
+    assert {page.metadata["queue"] for page in heard.named("read_stretch")} == {"Q"}
+
+
+def test_each_page_of_a_large_group_is_one_event(file_manager: QueueManager) -> None:
+    heard = Heard()
+    file_manager.observe(heard.append)
+    assert large_group(file_manager, 600) == [b"12"] * 600
+    pages = [*heard.named("get"), *heard.named("read_rest")]
+    assert len(heard.named("get")) == 1
+    assert sizes(pages) == [(256, 512), (256, 512), (88, 176)]
+    assert {page.metadata["queue"] for page in pages} == {"GROUPS"}
+
+
+def of_pages(monkeypatch: pytest.MonkeyPatch, rows: int) -> None:
+    """Pages of bulk reads have so many rows, in every store."""
+    for module in (memory_bulk, sql_bulk):
+        monkeypatch.setattr(module, "PAGE_ROWS", rows)
+
+
+def sizes(pages: list[StoreEvent]) -> list[tuple[float, float]]:
+    return [(page.measurements["messages"], page.measurements["bytes"]) for page in pages]
 
 
 # ---- waits, and what the store does by itself
@@ -388,18 +502,23 @@ def test_what_an_observer_raises_is_logged_and_changes_nothing(
 
 
 def test_an_event_that_cannot_be_made_is_logged_and_changes_nothing(
-    qm: QueueManager,
-    heard: Heard,
-    store: RestartableStore,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(store, "undo", lambda handle, confirm_id: "no number")
+    monkeypatch.setattr(telemetry, "EVENTS", {})
+
+    class Odd:
+        telemetry = Telemetry(Changes(), lambda: {"store": "odd", "manager": "ODD"})
+
+        @event("undo", ["messages"], measured=lambda answer: [len(answer)])
+        def undo(self) -> object:
+            return 5
+
+    told, odd = Heard(), Odd()
+    odd.telemetry.observe(told.append)
     with caplog.at_level(logging.ERROR, "inorder.telemetry"):
-        answer: object = qm.undo("Q", 1)
-    assert answer == "no number"
-    assert "could not be made" in caplog.text
-    assert not heard.named("undo")
+        assert odd.undo() == 5
+    assert "the event of undo could not be made" in caplog.text
+    assert told == []
 
 
 def test_calls_of_an_observer_report_nothing(qm: QueueManager) -> None:

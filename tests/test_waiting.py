@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import partial
 
 import pytest
-from tests.support import Call, Stores, bodies, waiting
+from tests.support import Call, Stores, bodies, room_of, waiting
 
 from inorder import FOREVER, GetInhibited, Match, NoMessageAvailable, QueueManager, connect
 from inorder.clock import SLEEP_SECONDS_MAX, SystemClock
@@ -89,7 +89,7 @@ def test_a_specific_waiter_does_not_stand_in_the_way_of_others(qm: QueueManager)
 
 def one_done(qm: QueueManager, waiters: list[Waiter]) -> Waiter:
     """The one whose call has ended; the others sleep."""
-    Call(lambda: qm.room.watch_until(lambda: any(one.call.done for one in waiters))).result()
+    Call(lambda: room_of(qm).watch_until(lambda: any(one.call.done for one in waiters))).result()
     [done] = [one for one in waiters if one.call.done]
     for one in waiters:
         if one is not done:

@@ -5,11 +5,9 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import pytest
-from inorder.waiting import Room
-from tests.support import LIMIT_SECONDS, Call, Stores, waiting
+from tests.support import LIMIT_SECONDS, Call, Stores, room_of, waiting
 
 from inorder import FOREVER, GetOptions, Match, NoMessageAvailable, QueueManager, connect
 from inorder.errors import ConnectionBroken, InorderError, OrderDeadlock
@@ -17,37 +15,44 @@ from inorder.options import OpenOptions
 from inorder.rules.grouping import NOTHING_OPEN
 from inorder.rules.ordering import UNSET
 from inorder.rules.puts import Program
-from inorder.stores.records import GetOutcome, GetRequest
-from inorder.stores.telemetry import Telemetry
+from inorder.stores.records import GetRequest
 from inorder.stores.waiting import Look
 from inorder.testing import ManualClock
 from inorder.testing.stores import RestartableStore
 
 
 class Holds:
-    """What is done before a verb of the store, where a test wants to look at what others do meanwhile."""
+    """What is done before a look of a call that waits, where a test wants to see what others do meanwhile."""
 
     def __init__(self) -> None:
-        self.at_get: Callable[[], None] = lambda: None
-        self.at_disconnect: Callable[[], None] = lambda: None
+        self.at_look: Callable[[], None] = lambda: None
 
 
 @pytest.fixture
 def holds(store: RestartableStore, monkeypatch: pytest.MonkeyPatch) -> Iterator[Holds]:
-    holds, get, disconnect = Holds(), store.get, store.disconnect
+    holds, wait = Holds(), store.waiting.wait
 
-    def held_get(request: GetRequest) -> GetOutcome:
-        holds.at_get()
-        return get(request)
+    def held_wait(owner: int, queue: str, options: GetOptions, look: Look) -> None:
+        def held_look() -> tuple[bool, float | None]:
+            holds.at_look()
+            return look()
 
-    def held_disconnect(owner: int) -> None:
-        holds.at_disconnect()
-        disconnect(owner)
+        wait(owner, queue, options, held_look)
 
-    monkeypatch.setattr(store, "get", held_get)
-    monkeypatch.setattr(store, "disconnect", held_disconnect)
+    monkeypatch.setattr(store.waiting, "wait", held_wait)
     yield holds
-    holds.at_get = holds.at_disconnect = lambda: None
+    holds.at_look = lambda: None
+
+
+class Hold:
+    """Something that whoever comes to it waits at: `reached` says that somebody came, `gate` lets all go on."""
+
+    def __init__(self) -> None:
+        self.reached, self.gate = threading.Event(), threading.Event()
+
+    def __call__(self) -> None:
+        self.reached.set()
+        self.gate.wait(LIMIT_SECONDS)
 
 
 def quietly(call: Callable[[], object]) -> Callable[[], object]:
@@ -65,15 +70,15 @@ def quietly(call: Callable[[], object]) -> Callable[[], object]:
 # ---- turns
 
 
-def change_at_each_look(qm: QueueManager, looks: list[str], name: str) -> Callable[[], Look[str]]:
-    """A look that finds nothing while the queue changes under it; the fifth in a row finds something."""
+def change_at_each_look(qm: QueueManager, looks: list[str], name: str) -> Look:
+    """A look that finds nothing while the queue changes under it, until both together have looked often enough."""
 
-    def look() -> Look[str]:
+    def look() -> tuple[bool, float | None]:
         looks.append(name)
         if len(looks) > 20:
-            return Look("found")
+            return True, None
         qm.connect().put("Q", b"another")
-        return Look()
+        return False, None
 
     return look
 
@@ -81,12 +86,12 @@ def change_at_each_look(qm: QueueManager, looks: list[str], name: str) -> Callab
 def test_a_waiter_in_front_that_always_has_a_reason_lets_those_behind_look(
     store: RestartableStore, qm: QueueManager
 ) -> None:
-    room, looks, gate = Room(store, Telemetry(store)), list[str](), threading.Event()
+    room, looks, gate = store.waiting, list[str](), threading.Event()
     first = GetOptions(wait=FOREVER, match=Match(message_id=b"never"))
     in_front, behind = connect(store), connect(store)
     front = change_at_each_look(qm, looks, "front")
 
-    def held() -> Look[str]:
+    def held() -> tuple[bool, float | None]:
         gate.wait(LIMIT_SECONDS)
         return front()
 
@@ -98,7 +103,9 @@ def test_a_waiter_in_front_that_always_has_a_reason_lets_those_behind_look(
     while len(room._waiters) < 2:
         time.sleep(0.001)
     gate.set()
-    assert (one.result(), other.result()) == ("found", "found")
+    one.result()
+    other.result()
+    assert len(looks) > 20
     assert looks[:6] == ["front", "behind", "front", "behind", "front", "behind"]
 
 
@@ -144,22 +151,16 @@ def test_a_waiter_whose_turn_has_not_come_sleeps(store: RestartableStore, holds:
     specific, general = qm.connect(), qm.connect()
     first = waiting(specific, quietly(lambda: specific.get("Q", match=Match(message_id=b"never"), wait=FOREVER)))
     second = waiting(general, quietly(lambda: general.get("Q", wait=5)))
-    looking, gate = threading.Event(), threading.Event()
-
-    def hold() -> None:
-        looking.set()
-        gate.wait(LIMIT_SECONDS)
-
-    holds.at_get = hold
+    holds.at_look = hold = Hold()
     qm.put("Q", b"1", correlation_id=b"c")
-    assert looking.wait(LIMIT_SECONDS)
+    assert hold.reached.wait(LIMIT_SECONDS)
     assert isinstance(store.clock, ManualClock)
     store.clock.advance(6)  # the second one has its deadline, and a reason, but not its turn
     before = time.process_time()
     time.sleep(0.3)
     spent = time.process_time() - before
-    holds.at_get = lambda: None
-    gate.set()
+    holds.at_look = lambda: None
+    hold.gate.set()
     assert second.result()
     assert spent < 0.15
     assert not first.done
@@ -168,28 +169,52 @@ def test_a_waiter_whose_turn_has_not_come_sleeps(store: RestartableStore, holds:
 # ---- the end of a connection
 
 
+def wait_on_store(
+    store: RestartableStore, manager: QueueManager, options: GetOptions, *, queue: str = "Q", syncpoint: bool = False
+) -> Callable[[], list[bytes]]:
+    """A call that waits, of whatever thread, past what the connection itself checks; its result are the bodies."""
+    handle = store.open(manager.owner, queue, OpenOptions(input="shared")).handle
+    request = GetRequest(handle=handle, options=options, state=NOTHING_OPEN, cursor=UNSET, syncpoint=syncpoint)
+    return lambda: [message.body for message in store.wait(request).messages]
+
+
 def test_a_call_that_comes_to_wait_while_its_connection_ends_is_told(
-    store: RestartableStore, holds: Holds, qm: QueueManager
+    store: RestartableStore, qm: QueueManager, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    other = qm.connect()
-    ending, gate = threading.Event(), threading.Event()
+    other, hold, disconnect, room = qm.connect(), Hold(), store.disconnect, room_of(qm)
 
-    def hold() -> None:
-        ending.set()
-        gate.wait(LIMIT_SECONDS)
+    def held_disconnect(owner: int) -> None:
+        hold()
+        disconnect(owner)
 
-    holds.at_disconnect = hold
-    room = qm.room
-    options = GetOptions(wait=FOREVER)
-    handle = other.open("Q")
+    monkeypatch.setattr(store, "disconnect", held_disconnect)
+    coming = wait_on_store(store, other, GetOptions(wait=FOREVER))
     end = Call(other.abandon)
-    assert ending.wait(LIMIT_SECONDS)
-    # As `Queue.get` does; its own check of the connection came before the end.
-    wait = Call(lambda: room.wait(other.owner, "Q", options, lambda: handle._look(options, 1, False)))
+    assert hold.reached.wait(LIMIT_SECONDS)
+    wait = Call(coming)
     Call(lambda: room.watch_until(lambda: room.is_asleep(other.owner))).result()
-    gate.set()
+    hold.gate.set()
     end.result()
     assert isinstance(wait.error(), ConnectionBroken)
+
+
+def test_a_call_that_comes_to_wait_when_the_waiting_ones_were_dismissed_is_told_too(
+    store: RestartableStore, qm: QueueManager, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other, hold, dismiss = qm.connect(), Hold(), store.waiting.dismiss
+
+    def dismiss_and_hold(owner: int) -> None:
+        dismiss(owner)
+        hold()
+
+    monkeypatch.setattr(store.waiting, "dismiss", dismiss_and_hold)
+    coming = wait_on_store(store, other, GetOptions(wait=FOREVER))
+    end = Call(other.abandon)
+    assert hold.reached.wait(LIMIT_SECONDS)
+    with pytest.raises(ConnectionBroken):
+        coming()
+    hold.gate.set()
+    end.result()
 
 
 # ---- what the room keeps
@@ -197,7 +222,7 @@ def test_a_call_that_comes_to_wait_while_its_connection_ends_is_told(
 
 def test_the_room_keeps_nothing_of_queues_on_which_nobody_waits(qm: QueueManager) -> None:
     def kept() -> int:
-        return sum(len(value) for value in vars(qm.room).values() if isinstance(value, dict | list | set))
+        return sum(len(value) for value in vars(room_of(qm)).values() if isinstance(value, dict | list | set))
 
     before = kept()
     qm.create_model("M")
@@ -207,62 +232,69 @@ def test_the_room_keeps_nothing_of_queues_on_which_nobody_waits(qm: QueueManager
     assert kept() == before
 
 
-def test_connections_to_one_store_object_meet_in_one_room(store: Any, qm: QueueManager) -> None:
+def test_connections_to_one_store_object_meet_in_one_room(store: RestartableStore, qm: QueueManager) -> None:
     other = connect(store)
-    assert other.room is qm.room
-    count = len(store.teller._observers)
+    assert room_of(other) is room_of(qm)
+    count = len(store.changes._subscriptions)
     for _ in range(5):
         connect(store).close()
-    assert len(store.teller._observers) == count
+    assert len(store.changes._subscriptions) == count
     wait = waiting(other, lambda: other.get("Q", wait=FOREVER).body)
     qm.put("Q", b"1")
     assert wait.result() == b"1"
 
 
 def test_two_stores_do_not_share(stores: Stores, store: RestartableStore, qm: QueueManager) -> None:
-    assert connect().room is not qm.room
-    assert connect(stores.make()).room is not qm.room
+    assert room_of(connect()) is not room_of(qm)
+    assert room_of(connect(stores.make())) is not room_of(qm)
     assert store.connect(Program("u", "p")) > 0
 
 
 # ---- when a call that waits looks again by itself; the clock of the tables lets every waiter look
 
 
-def look(
-    qm: QueueManager,
-    options: GetOptions,
-    *,
-    queue: str = "Q",
-    opened: OpenOptions = OpenOptions(input="shared"),  # noqa: B008 - a value
-    syncpoint: bool = False,
-) -> GetOutcome:
-    """What the store answers a call that would wait: its first look."""
-    handle = qm._store.open(qm.owner, queue, opened).handle
-    return qm._store.get(
-        GetRequest(handle=handle, options=options, state=NOTHING_OPEN, cursor=UNSET, syncpoint=syncpoint, waits=True)
-    )
+@pytest.fixture
+def alarms(clock: ManualClock, monkeypatch: pytest.MonkeyPatch) -> list[float | None]:
+    """Until when those who wait sleep, if nothing happens."""
+    told, pause = list[float | None](), clock.pause
+
+    def note(condition: threading.Condition, until: float | None) -> None:
+        told.append(until)
+        pause(condition, until)
+
+    monkeypatch.setattr(clock, "pause", note)
+    return told
 
 
-def test_a_wait_looks_again_when_a_delay_ends(qm: QueueManager, clock: ManualClock) -> None:
+def test_a_wait_looks_again_when_a_delay_ends(qm: QueueManager, clock: ManualClock, alarms: list[float | None]) -> None:
     """R3.27, and the rule of delivery times."""
     qm.put("Q", b"1", delay=9)
     qm.put("Q", b"2", delay=5)
-    assert look(qm, GetOptions(wait=60)).look_again_at == clock.now() + 5
+    other = qm.connect()
+    call = waiting(other, lambda: other.get("Q", wait=60).body)
+    assert alarms == [clock.now() + 5]
+    clock.advance(5)
+    assert call.result() == b"2"
 
 
-def test_a_browse_for_unmarked_messages_looks_again_when_a_mark_ends(qm: QueueManager, clock: ManualClock) -> None:
+def test_a_browse_for_unmarked_messages_looks_again_when_a_mark_ends(
+    qm: QueueManager, clock: ManualClock, alarms: list[float | None]
+) -> None:
     """R3.74: the interval of the queue manager is 5 seconds."""
     qm.put("Q", b"1")
-    set_of = OpenOptions(browse=True, co_op=True)
-    with qm.open("Q", browse=True, co_op=True) as handle:
+    other = qm.connect()
+    with qm.open("Q", browse=True, co_op=True) as handle, other.open("Q", browse=True, co_op=True) as one_more:
         handle.browse_first(mark_co_op=True)
         clock.advance(2)
-        outcome = look(qm, GetOptions(browse="first", unmarked=True, wait=60), opened=set_of)
-        assert outcome.messages == []
-        assert outcome.look_again_at == clock.now() + 3
+        call = waiting(other, lambda: one_more.browse_first(unmarked=True, wait=60).body)
+        assert alarms == [clock.now() + 3]
+        clock.advance(3)
+        assert call.result() == b"1"
 
 
-def test_b31_who_waits_for_nobody_any_more_is_in_no_circle_before_it_looks_again(qm: QueueManager) -> None:
+def test_b31_who_waits_for_nobody_any_more_is_in_no_circle_before_it_looks_again(
+    store: RestartableStore, qm: QueueManager, holds: Holds
+) -> None:
     """One waits for two, who commits, and asks for what one holds: one need only look."""
     qm.create_queue("R")
     for queue in ("Q", "R"):
@@ -271,9 +303,18 @@ def test_b31_who_waits_for_nobody_any_more_is_in_no_circle_before_it_looks_again
     one, two = qm.connect(), qm.connect()
     one.get("R", syncpoint=True)
     two.get("Q", syncpoint=True)
-    assert look(one, strictly, syncpoint=True).messages == []
+    first = waiting(one, wait_on_store(store, one, strictly, syncpoint=True))
+    asks = wait_on_store(store, two, strictly, queue="R", syncpoint=True)
     with pytest.raises(OrderDeadlock):
-        look(two, strictly, queue="R", syncpoint=True)
+        asks()
+    holds.at_look = hold = Hold()
     two.commit()
+    assert hold.reached.wait(LIMIT_SECONDS)
+    holds.at_look = lambda: None
     two.put("Q", b"3", syncpoint=True)
-    assert look(two, strictly, queue="R", syncpoint=True).messages == []
+    second = waiting(two, asks)
+    assert not first.done
+    hold.gate.set()
+    assert first.result() == [b"2"]
+    one.back_out()
+    assert second.result() == [b"1"]

@@ -75,10 +75,7 @@ class Hub:
         self._calls: Calls | None = None
         self._thread: threading.Thread | None = None
 
-        def is_told() -> bool:
-            return self._calls is not None
-
-        changes.subscribe(self._happened, heeds=is_told, wants=is_told)
+        self._subscription = changes.subscribe(self._happened)
 
     def listen(self, queue: str, listener: Listener, match: Match = EVERYTHING) -> Registration:
         """Raises: MatchError, `match` is no `Match`; ArgumentError, `listener` cannot be called."""
@@ -107,6 +104,7 @@ class Hub:
     def _start(self) -> None:
         calls: Calls = queues.SimpleQueue()
         self._calls = calls
+        self._subscription.turn(heeds=True, wants=True)
         self._thread = threading.Thread(target=_run, args=(calls,), name="inorder events", daemon=True)
         self._thread.start()
         # The thread does not keep the hub: it ends with it, where no connection was closed.
@@ -128,6 +126,7 @@ class Hub:
         with self._lock:
             thread, self._thread, self._registered = self._thread, None, []
             self._calls = None
+            self._subscription.turn(heeds=False)
             if thread is not None:
                 self._no_more()
         return thread

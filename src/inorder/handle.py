@@ -54,6 +54,7 @@ from .stores.records import GetOutcome, GetRequest, PutRequest
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
+_tuple = tuple.__new__  # makes a named tuple without the call in between, where each put makes one
 NOT_OPEN = 0
 USES: Mapping[Use, tuple[OpenOptions, Reason]] = {  # what a handle must be open for, and what it is told if it is not
     "input": (OpenOptions(input="as_queue"), Reason.NOT_OPEN_FOR_INPUT),
@@ -156,7 +157,7 @@ class Queue(ConfirmedCalls):
             in_unit = self._session.in_unit(options.syncpoint) and not (options.confirm_id or options.uid)
             if in_unit:
                 self._session.join_unit()
-            outcome = self._store.put(PutRequest(self._handle, messages, options, state, in_unit))
+            outcome = self._store.put(_tuple(PutRequest, (self._handle, messages, options, state, in_unit)))
             self._puts.advance(outcome.state, before_unit=state if in_unit else None)
             return outcome.results
 

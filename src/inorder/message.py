@@ -365,10 +365,7 @@ class Message:
         _set_row(message, row)
         return message
 
-    @property
-    def row(self) -> Row:
-        """All values, in the order of `FIELDS`: for rules and stores."""
-        return self._row
+    row = property(operator.attrgetter("_row"), doc="All values, in the order of `FIELDS`: for rules and stores.")
 
     def replace(self, **fields: Any) -> Message:
         """A copy with other values, checked as in the constructor; `body` may be among them."""

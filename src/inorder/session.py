@@ -256,20 +256,23 @@ class Session:
     def check(self) -> None:
         """Raises: ForkedConnection; ConnectionClosed 2018."""
         if self._process != os.getpid():
-            raise forked(self.store.path)
+            raise forked(self.services.store.path)
         if self.closed:
             raise ConnectionClosed("the connection is closed")
 
     def __enter__(self) -> None:
         """Begins a call. Raises: as `check`; CallInProgress 2219."""
-        self.check()
+        if self._ended or self.services.is_over or self._process != os.getpid():
+            self.check()
         if not self._in_progress.acquire(False):
             raise CallInProgress(
                 "another thread has a call in progress on this connection: give each thread its own with qm.connect()"
             )
         try:
-            self.services.reap()
-            self._back_out_if_given_up()
+            if not self.services.forgotten.empty():
+                self.services.reap()
+            if self._must_back_out:
+                self._back_out_if_given_up()
         except BaseException:
             self._in_progress.release()
             raise

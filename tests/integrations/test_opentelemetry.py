@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from inorder.telemetry_verbs import VERBS
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
@@ -20,6 +19,7 @@ from opentelemetry.trace import SpanKind, StatusCode
 
 from inorder import QueueFull, QueueManager
 from inorder.integrations.opentelemetry import OPERATIONS, SCHEMA_URL, instrument
+from inorder.stores.telemetry import EVENTS
 
 
 class Watched:
@@ -133,6 +133,6 @@ def test_durations_and_messages_are_measured(qm: QueueManager, watched: Watched)
 def test_other_calls_are_no_messaging_operations(qm: QueueManager, watched: Watched) -> None:
     qm.depth("Q")
     assert watched.spans == []
-    assert {name.removeprefix("inorder.") for name in OPERATIONS} <= VERBS.keys()
+    assert {name.removeprefix("inorder.") for name in OPERATIONS} <= EVENTS.keys()
     known = {one.value for one in messaging.MessagingOperationTypeValues}
     assert {operation.type for operation in OPERATIONS.values()} <= known

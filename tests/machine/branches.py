@@ -14,16 +14,18 @@ from contextlib import contextmanager
 from typing import Any
 from unittest import mock
 
-from inorder.stores.shelf import Shelf
 from tests.machine.pairs import Failed, Outcome
 
 from inorder import Message, PutResult, Reason
 from inorder.message import ANY_GROUP, ANY_SEGMENT, SEGMENTATION_ALLOWED
 from inorder.rules import gets, grouping, lifecycle, ordering, segmentation
 from inorder.rules.grouping import GroupState
-from inorder.rules.lifecycle import Event, Lock, State
+from inorder.rules.lifecycle import Event, Presented, State
 from inorder.rules.ordering import Decision, Kind
-from inorder.stores import confirmed, rows
+from inorder.stores import confirming, entering, queued, settling
+from inorder.stores.backend import Expired
+from inorder.stores.memory.backend import MemoryBackend
+from inorder.stores.verb import LocalQueue
 
 Branch = tuple[str, str]
 
@@ -74,7 +76,10 @@ class Branches:
     def watched(self) -> Iterator[None]:
         """Counts what the rules are asked and answer."""
         notes = self._notes()
-        with mock.patch.multiple(Shelf, judge=self._judging(), decide_member=self._deciding_member()):
+        with (
+            mock.patch.multiple(LocalQueue, judge=self._judging(), _decide_member=self._deciding_member()),
+            mock.patch.object(MemoryBackend, "expire", self._expiring()),
+        ):
             replaced = {original: _replaced(original, self._watch(original, note)) for original, note in notes.items()}
             try:
                 yield
@@ -96,6 +101,7 @@ class Branches:
         """For each function of the rules, how an answer of it is counted."""
         return {
             lifecycle.step: self._step,
+            settling.arrive: self._arrive,
             grouping.number_put: self._number_put,
             grouping.wanted: self._wanted,
             grouping.has_what_it_needs: self._needs,
@@ -106,26 +112,49 @@ class Branches:
             segmentation.join: lambda joined, *_: self.note("join", "one" if joined.used == 1 else "several"),
             segmentation.split: lambda *_: self.note("split", "done"),
             gets.within_group: lambda *_: self.note("whole group", "further message"),
-            rows.pending_of: self._pending_of,
-            rows.pending_entered: lambda *_: self.note("strict", "an entered group stands there"),
-            rows.is_marked: lambda result, *_: self.note("marks", "marked" if result else "unmarked"),
-            confirmed._undoing: lambda event, *_: self.note("undo", "nothing" if event is None else event.name),
+            queued.pending_of: self._pending_of,
+            entering._pending: self._if_so("strict", "an entered group stands there"),
+            queued.is_marked: lambda result, *_: self.note("marks", "marked" if result else "unmarked"),
+            confirming._undoing: lambda event, *_: self.note("undo", "nothing" if event is None else event.name),
             lifecycle.adds_backout: self._if_so("back out", "counted"),
-            rows.lock_presented: self._lock_presented,
+            queued.presented: self._presented,
         }
 
     def _if_so(self, group: str, name: str) -> Callable[..., None]:
-        def note(result: bool, *_: Any) -> None:
+        def note(result: object, *_: Any) -> None:
             if result:
                 self.note(group, name)
 
         return note
 
     def _draws(self, result: bool, order: str, moment: ordering.Moment) -> None:
-        self.note("number", f"order {order} at {moment.value}: {'drawn' if result else 'not yet'}")
+        self.note("number", f"order {order} at {moment.name.lower()}: {'drawn' if result else 'not yet'}")
 
-    def _step(self, result: lifecycle.Step, state: State, event: Event, lock: Lock = Lock.NONE) -> None:
-        self.note("cell", cell_name(event, state, result))
+    def _step(
+        self, result: lifecycle.Step, state: State, event: Event, presents: Presented = Presented.NONE
+    ) -> None:
+        if event is not Event.EXPIRE:  # of which the table is asked beforehand, for all states: see `_expiring`
+            self.note("cell", cell_name(event, state, result))
+
+    def _arrive(self, _: None, __: Any, ___: Any, messages: Any, unit: Any) -> None:
+        event = Event.PUT if unit is None else Event.PUT_HELD
+        if messages:
+            self.note("cell", cell_name(event, State.ABSENT, lifecycle.step(State.ABSENT, event)))
+
+    def _expiring(self) -> Callable[..., Expired]:
+        expire = MemoryBackend.expire
+
+        def expiring(one: MemoryBackend, queue: int, now: float, most: int, *, tells: bool) -> Expired:
+            before = one.of_queue(queue)
+            result = expire(one, queue, now, most, tells=tells)
+            if self._counting and result.total:
+                left = {row.number for row in one.of_queue(queue)}
+                for row in before:
+                    if row.number not in left:
+                        self.note("cell", cell_name(Event.EXPIRE, row.state, lifecycle.step(row.state, Event.EXPIRE)))
+            return result
+
+        return expiring
 
     def _number_put(self, _: Any, state: GroupState, message: Message, *, logical: bool, new_id: Any) -> None:
         flags = message.flags
@@ -146,22 +175,22 @@ class Branches:
         if needs != "nothing":
             self.note("needs", f"{needs}: {'there' if result else 'missing'}")
 
-    def _lock_presented(self, result: Lock, row: Any, reader: Any) -> None:
+    def _presented(self, result: Presented, row: Any, reader: Any) -> None:
         if reader.lock_id:
             self.note("lock id", f"presented: {result.name.lower()}")
 
     # --- strict reading
 
-    def _pending_of(self, result: Any, row: Any, reader: Any) -> None:
+    def _pending_of(self, result: Any, *_: Any) -> None:
         if result is not None:
             self.note("pending", result.kind.name)
             if result.own:
                 self.note("strict", "passed over: the call's own unit got it")
 
     def _judging(self) -> Callable[..., Any]:
-        judge = Shelf.judge
+        judge = LocalQueue.judge
 
-        def judging(one: Shelf, row: Any, wanted: Any, reader: Any, *, logical: bool) -> Any:
+        def judging(one: LocalQueue, row: Any, wanted: Any, reader: Any, *, logical: bool) -> Any:
             result = judge(one, row, wanted, reader, logical=logical)
             if self._counting and result is None:
                 self.note("strict", "does not take part")
@@ -173,9 +202,9 @@ class Branches:
         return judging
 
     def _deciding_member(self) -> Callable[..., Any]:
-        decide = Shelf.decide_member
+        decide = LocalQueue._decide_member
 
-        def deciding(one: Shelf, wanted: Any, reader: Any) -> Any:
+        def deciding(one: LocalQueue, wanted: Any, reader: Any) -> Any:
             result = decide(one, wanted, reader)
             if self._counting:
                 kind = result.pending.kind.value if result.pending else "taken"

@@ -6,23 +6,27 @@ uses the same modules and stays sound.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+import math
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from types import TracebackType
 from typing import Any
 from unittest import mock
 
-from inorder.stores.memory.queue import MemoryQueue
-from inorder.stores.rows import Row
-
 from inorder.clock import Clock
+from inorder.message import NO_ID
 from inorder.rules import grouping, ordering
 from inorder.rules.lifecycle import Answer, Event, State, Step
 from inorder.rules.ordering import Decision, Kind, Moment
-from inorder.stores import confirmed, putting, reading, rows, shelf
+from inorder.stores import confirming, entering, putting, reading, settling, verb
+from inorder.stores import store as verbs
+from inorder.stores.backend import Expired
 from inorder.stores.catalog import Catalog
-from inorder.stores.memory import MemoryStore, queue, transaction
-from inorder.stores.memory import store as memory_store
+from inorder.stores.memory import MemoryStore, backend
+from inorder.stores.memory.backend import MemoryBackend
+from inorder.stores.queued import QueuedMessage
+from inorder.stores.tables import UnitRow
+from inorder.stores.verb import LocalQueue, VerbLock
 
 NUMBERS_BURNT = 1000
 
@@ -32,8 +36,9 @@ class OtherNumbers(MemoryStore):
 
     def __init__(self, clock: Clock) -> None:
         super().__init__(name="TEST", clock=clock)
-        for _ in range(NUMBERS_BURNT):
-            next(self._numbers)
+        with self.verb() as burning:
+            for _ in range(NUMBERS_BURNT):
+                next(burning.numbers)
 
 
 class Fault:
@@ -47,31 +52,46 @@ class Fault:
 
     def store(self, clock: Clock) -> MemoryStore:
         """A store that has it."""
-        fault = self
+        store = OtherNumbers(clock)
+        store.lock = _FaultyLock(store.path, self)
+        return store
 
-        class Faulty(OtherNumbers):
-            @contextmanager
-            def _verb(self, *, though_stopped: bool = False) -> Iterator[Any]:
-                with super()._verb(though_stopped=though_stopped) as verb, fault.planted():
-                    yield verb
 
-        return Faulty(clock)
+class _FaultyLock(VerbLock):
+    """A fault is planted as long as a verb holds the lock of its store."""
+
+    def __init__(self, path: str, fault: Fault) -> None:
+        super().__init__(path)
+        self._fault = fault
+        self._planted: Any = None
+
+    def __enter__(self) -> None:
+        super().__enter__()
+        self._planted = self._fault.planted()
+        self._planted.__enter__()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._planted.__exit__(None, None, None)
+        super().__exit__(kind, error, trace)
 
 
 def _without(kind: Kind) -> Callable[[Any], Any]:
     """A strict decision that does not mind what is pending for this reason."""
 
-    def wrong(decide: Callable[[Any], Decision[Row]]) -> Any:
+    def wrong(decide: Callable[[Any], Decision[QueuedMessage]]) -> Any:
         return lambda standings: decide(one for one in standings if one.pending is None or one.pending.kind is not kind)
 
     return wrong
 
 
-def _expires_late(_: Any) -> Any:
-    def expired(one: MemoryQueue, now: float) -> list[Row]:
-        return [row for row in one.all_rows() if row.expires_at < now and not rows.is_away(row)]
+def _expires_late(expire: Any) -> Any:
+    def wrong(one: MemoryBackend, queue: int, now: float, most: int, *, tells: bool) -> Expired:
+        result: Expired = expire(one, queue, math.nextafter(now, -math.inf), most, tells=tells)
+        return result
 
-    return expired
+    return wrong
 
 
 def _segments_are_always_there(needs: Any) -> Any:
@@ -82,7 +102,7 @@ def _segments_are_always_there(needs: Any) -> Any:
 
 
 def _forgets_locks(undoing: Any) -> Any:
-    def wrong(row: Row, unit: Any, confirm_id: int) -> Event | None:
+    def wrong(row: QueuedMessage, unit: UnitRow | None, confirm_id: int) -> Event | None:
         event = undoing(row, unit, confirm_id)
         return {Event.UNDO_BOTH: Event.BACK_OUT, Event.UNDO_LOCK: None}.get(event, event)
 
@@ -98,22 +118,50 @@ def _resend_replaces_what_was_seen(step: Any) -> Any:
     return wrong
 
 
+def _stays_in_the_depth(happen: Any) -> Any:
+    def wrong(one: Any, queue: LocalQueue, row: QueuedMessage, event: Event, *given: Any, **values: Any) -> Any:
+        added = queue.added
+        result = happen(one, queue, row, event, *given, **values)
+        queue.added = added if event is Event.GET_HELD else queue.added
+        return result
+
+    return wrong
+
+
+def _of_groups_too(remove: Any) -> Any:
+    """Who takes the last member away leaves the others inside."""
+
+    def wrong(one: MemoryBackend, row: QueuedMessage, **how: Any) -> None:
+        remove(one, row._replace(message=row.message.with_values(group_id=NO_ID)), **how)
+
+    return wrong
+
+
+def _backwards(number_unit: Any) -> Any:
+    def wrong(one: MemoryBackend, unit: int, queue: int, number: int) -> None:
+        rows = one.rows
+        with mock.patch.object(one, "rows", lambda *given, **where: rows(*given, **where)[::-1]):
+            number_unit(one, unit, queue, number)
+
+    return wrong
+
+
 FAULTS: Mapping[str, Fault] = {
-    "a strict reader does not mind locked messages": Fault(queue, "decide", _without(Kind.LOCKED)),
-    "a strict reader does not mind delayed messages": Fault(queue, "decide", _without(Kind.DELAYED)),
-    "a strict reader does not mind prepared units": Fault(queue, "decide", _without(Kind.IN_DOUBT)),
+    "a strict reader does not mind locked messages": Fault(backend, "decide", _without(Kind.LOCKED)),
+    "a strict reader does not mind delayed messages": Fault(backend, "decide", _without(Kind.DELAYED)),
+    "a strict reader does not mind prepared units": Fault(backend, "decide", _without(Kind.IN_DOUBT)),
     "a strict reader does not mind groups that others are inside": Fault(
-        MemoryQueue, "entered_by_others", lambda _: lambda *_: []
+        LocalQueue, "entered_by_others", lambda _: lambda *_: []
     ),
     "what the call's own unit got blocks it": Fault(
-        shelf, "pending_of", lambda right: lambda *given: (one := right(*given)) and one._replace(own=False)
+        verb, "pending_of", lambda right: lambda *given: (one := right(*given)) and one._replace(own=False)
     ),
     "nobody waits for himself": Fault(reading, "blocks_itself", lambda _: lambda *_: False),
-    "nobody is deadlocked": Fault(memory_store, "is_deadlocked", lambda _: lambda *_: False),
-    "the backout count is not raised": Fault(transaction, "adds_backout", lambda _: lambda *_: 0),
-    "an undo forgets locks": Fault(confirmed, "_undoing", _forgets_locks),
-    "what expires now is still counted": Fault(MemoryQueue, "expired", _expires_late),
-    "a segment that is missing is not missed": Fault(shelf, "has_what_it_needs", _segments_are_always_there),
+    "nobody is deadlocked": Fault(verbs, "is_deadlocked", lambda _: lambda *_: False),
+    "the backout count is not raised": Fault(settling, "adds_backout", lambda _: lambda *_: 0),
+    "an undo forgets locks": Fault(confirming, "_undoing", _forgets_locks),
+    "what expires now is still counted": Fault(MemoryBackend, "expire", _expires_late),
+    "a segment that is missing is not missed": Fault(verb, "has_what_it_needs", _segments_are_always_there),
     "a group is complete when its head is there": Fault(
         grouping.Members, "group_is_complete", lambda _: lambda one: bool(one.logical_message(1))
     ),
@@ -121,10 +169,10 @@ FAULTS: Mapping[str, Fault] = {
         grouping.Members, "logical_message", lambda right: lambda one, number: right(one, number)[:1]
     ),
     "priority counts on a fifo queue": Fault(
-        transaction, "rank", lambda right: lambda queue, message: right(replace(queue, delivery="priority"), message)
+        backend, "rank", lambda right: lambda queue, message: right(replace(queue, delivery="priority"), message)
     ),
     "with prepare order the commit draws the number": Fault(
-        transaction,
+        settling,
         "draws_number",
         lambda right: lambda order, moment: moment is not Moment.PREPARE and right(order, moment),
     ),
@@ -133,11 +181,19 @@ FAULTS: Mapping[str, Fault] = {
         ordering.Cursor, "has_shown", lambda _: lambda one, place: one.place is not None and place <= one.place
     ),
     "marks do not end": Fault(
-        queue, "is_marked", lambda _: lambda row, reader: bool(row.handle_marks) or row.co_op_marked_at > 0
+        backend, "is_marked", lambda _: lambda row, reader, handles: bool(handles) or row.co_op_marked_at > 0
     ),
-    "a confirm id need not be the right one": Fault(confirmed, "_check_confirm", lambda _: lambda *_: None),
-    "a closed handle stays inside its group": Fault(MemoryQueue, "leave_all", lambda _: lambda *_: False),
-    "a lease has no end": Fault(transaction.MemoryTransaction, "end_leases", lambda _: lambda *_: 0),
-    "gets stay in the depth": Fault(transaction, "count_away", lambda _: lambda *_: None),
+    "a confirm id need not be the right one": Fault(confirming, "_check_confirm", lambda _: lambda *_: None),
+    "a closed handle stays inside its group": Fault(entering, "leave_all", lambda _: lambda *_: None),
+    "a lease has no end": Fault(settling, "end_leases", lambda _: lambda *_: 0),
+    "gets stay in the depth": Fault(reading, "happen", _stays_in_the_depth),
+    "who takes the last of a group leaves others inside": Fault(MemoryBackend, "_remove", _of_groups_too),
+    "a unit that is backed out has entered its groups all the same": Fault(
+        entering, "settle", lambda _: lambda *_: None
+    ),
+    "a commit numbers what was put last first": Fault(MemoryBackend, "number_unit", _backwards),
+    "what is delayed can be read at once": Fault(
+        verb, "available", lambda right: lambda row, reader: right(row._replace(due_at=0.0), reader)
+    ),
     "a stranger may open what is open exclusively": Fault(Catalog, "is_exclusive", lambda _: lambda *_: False),
 }

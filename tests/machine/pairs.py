@@ -16,7 +16,7 @@ from inorder import InorderError, Message, Registration, UniqueId, Unit
 from inorder.handle import Queue
 from inorder.rules.browse_token import Resumed, decode
 from inorder.rules.ordering import Cursor, Pending
-from inorder.stores.records import Locked, Position
+from inorder.stores.records import Locked, LockView, Position
 
 GENERATED_ID = b"AMQ "
 GENERATED_NAMES = ("AMQ.", "DYN.")
@@ -171,7 +171,7 @@ class Pairs:
         name = back.get(unit.name, unit.name) if side == RIGHT and unit.kind == "lock" else unit.name
         return unit.started_at, unit.kind, unit.queue, name, unit.program.name, unit.puts, unit.gets
 
-    def _lock_key(self, lock: Lock, side: int) -> tuple[Any, ...]:
+    def _lock_key(self, lock: LockView, side: int) -> tuple[Any, ...]:
         back = self._known.get("lock", ({}, {}))[RIGHT]
         lock_id = back.get(lock.lock_id, lock.lock_id) if side == RIGHT else lock.lock_id
         return lock.since, lock.queue, lock.kind, lock_id or 0, lock.connection or 0
@@ -186,7 +186,7 @@ class Pairs:
 
 
 # Of these, those of one moment stand in any order.
-_ANY_ORDER: Mapping[type[Any], Any] = {Unit: Pairs._unit_key, Lock: Pairs._lock_key}
+_ANY_ORDER: Mapping[type[Any], Any] = {Unit: Pairs._unit_key, LockView: Pairs._lock_key}
 
 # The first line that fits both sides compares them.
 _COMPARISONS: Mapping[Any, Any] = {

@@ -169,7 +169,7 @@ class Side:
 
     def problems(self) -> list[str]:
         """What is wrong with the tables of a store that has some."""
-        return checking.problems(self.store) if isinstance(self.store, SqliteStore) else []
+        return checking.problems(self.store.database) if isinstance(self.store, SqliteStore) else []
 
     # --- the end
 

@@ -9,7 +9,7 @@ from inorder.rules.lifecycle import (
     TABLE,
     Answer,
     Event,
-    Lock,
+    Presented,
     State,
     adds_backout,
     becomes_visible,
@@ -50,11 +50,11 @@ expiry time reached         none    -    0    0    0    0    0
 restart                     none    -    =    =    =    =    =
 """
 NAMES = dict(zip("0 PU U L GU BGU".split(), State, strict=True))
-LOCKS = {"none": Lock.NONE, "right": Lock.RIGHT, "other": Lock.OTHER}
+LOCKS = {"none": Presented.NONE, "right": Presented.RIGHT, "other": Presented.OTHER}
 ANSWERS = {"-": {Answer.UNSEEN}, "i": {Answer.IGNORED}, "w": {Answer.IGNORED_WARNING}, "E": set(REFUSALS)}
 
 
-def specified_cells() -> list[tuple[Event, Lock, State, str]]:
+def specified_cells() -> list[tuple[Event, Presented, State, str]]:
     cells = []
     for line in SPECIFIED.strip().splitlines()[1:]:
         *event, lock, c0, c1, c2, c3, c4, c5 = line.split()
@@ -65,7 +65,7 @@ def specified_cells() -> list[tuple[Event, Lock, State, str]]:
 
 
 @pytest.mark.parametrize(("event", "lock", "state", "cell"), specified_cells())
-def test_the_table_is_the_specification(event: Event, lock: Lock, state: State, cell: str) -> None:
+def test_the_table_is_the_specification(event: Event, lock: Presented, state: State, cell: str) -> None:
     answer, to = step(state, event, lock)
     if cell in NAMES:
         assert (answer, to) == (Answer.DONE, NAMES[cell])

@@ -23,10 +23,14 @@ from inorder.stores.sqlite.database import Database
 def opened(path):
     return Database(path, schema={SCHEMA!r}, version={VERSION})
 
-def write(database, text="x" * 1000, count=1):
-    for _ in range(count):
-        with database.writing():
-            database.connection.execute("INSERT INTO note (text) VALUES (?)", (text,))
+def write(database, text="x" * 1000):
+    database.begin(writes=True)
+    try:
+        database.connection.execute("INSERT INTO note (text) VALUES (?)", (text,))
+    except BaseException as error:
+        database.abort(error)
+        raise
+    return database.commit()
 
 def count(database):
     with database.reading():

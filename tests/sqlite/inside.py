@@ -9,9 +9,11 @@ from collections.abc import Callable
 from multiprocessing.connection import Connection
 from typing import Any, NoReturn
 
+from tests.support import room_of
+
 import inorder
 from inorder.errors import InorderError
-from inorder.stores.sqlite import store, watch
+from inorder.stores.sqlite import watch
 
 LIMIT_SECONDS = 25.0
 
@@ -61,13 +63,13 @@ class Waiting:
         self._call, self._manager = call, manager
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
-        room = manager.room
+        room = room_of(manager)
         room.watch_until(lambda: self.said is not None or room.is_asleep(manager.owner))
         assert self.said is None, self.said
 
     def _run(self) -> None:
         self.said = body_or_error(self._call)
-        self._manager.room.poke()
+        room_of(self._manager).poke()
 
     def end(self) -> object:
         """What it brought; None if it still waits."""
@@ -104,4 +106,4 @@ def left_behind() -> int:
     return child
 
 
-__all__ = ["Waiting", "body_or_error", "error_of", "forked", "left_behind", "serve", "store", "watch"]
+__all__ = ["Waiting", "body_or_error", "error_of", "forked", "left_behind", "room_of", "serve", "watch"]

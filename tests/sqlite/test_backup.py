@@ -93,7 +93,7 @@ def test_what_was_acknowledged_before_is_in_the_copy_and_units_are_whole(path: P
                 check_database(copy)
                 with inorder.connect(copy) as copied:
                     assert copied.units() == [], "whoever was connected is not there"
-                    assert problems(copied._store) == []  # type: ignore[arg-type]
+                    assert problems(copied._store.database) == []  # type: ignore[attr-defined]
                     found = names(list(copied.browse("UNITS")))
                     wholes = [f"{unit}.{member}" for unit in range(len(found) // MEMBERS) for member in range(MEMBERS)]
                     assert found == wholes

@@ -59,9 +59,9 @@ def plant(store: SqliteStore, *statements: str) -> None:
 
 
 def test_a_sound_store_has_no_problems(store: SqliteStore, qm: QueueManager) -> None:
-    assert problems(store) == []
+    assert problems(store.database) == []
     qm.commit()
-    assert problems(store) == []
+    assert problems(store.database) == []
 
 
 def test_a_queue_that_goes_leaves_nothing_of_those_who_read_it(store: SqliteStore) -> None:
@@ -76,7 +76,7 @@ def test_a_queue_that_goes_leaves_nothing_of_those_who_read_it(store: SqliteStor
         reader.browse_first(lock=True)
         made.close()
         reader.close()
-        assert problems(store) == []
+        assert problems(store.database) == []
 
 
 FAULTS = {
@@ -126,8 +126,11 @@ FAULTS = {
         "group 41: nobody is inside or holds a member",
     ),
     "readers, marks": (f"INSERT INTO mark VALUES ({A_MESSAGE}, 999)", "handle 999 has marked it, and is closed"),
-    "waits": (f"INSERT INTO edge VALUES (1, {A_QUEUE}, 0, 1)", "does not wait"),
     "references": ("DELETE FROM unit WHERE kind = 'session'", "what it refers to in unit is missing"),
+    "references, waits": (
+        f"INSERT INTO wait VALUES (999, {A_QUEUE}, NULL, 0, '[]')",
+        "what it refers to in connection is missing",
+    ),
     "a CHECK": ("UPDATE message SET state = 9 WHERE state = 2", "CHECK constraint failed in message"),
 }
 
@@ -136,7 +139,7 @@ FAULTS = {
 def test_a_planted_fault_is_named(store: SqliteStore, qm: QueueManager, fault: str) -> None:
     planted, expected = FAULTS[fault]
     plant(store, planted)
-    found = problems(store)
+    found = problems(store.database)
     assert any(expected in one for one in found), found
 
 

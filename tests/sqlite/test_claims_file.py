@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from tests import forked
-from tests.claiming import GROUPS, PHYSICAL, STRICT, Application
+from tests.claiming import GROUPS, PHYSICAL, STRICT, Application, claim_pages
 from tests.support import bodies
 
 import inorder
@@ -72,8 +72,8 @@ def test_a_call_that_changes_nothing_writes_nothing(filled: QueueManager, store:
 
 
 def next_number(store: SqliteStore) -> int:
-    with store.verb(writes=False) as verb:
-        number: int = verb.value("SELECT counter FROM tally WHERE queue = 0")
+    with store.verb(writes=False):
+        number: int = store.backend.value("SELECT counter FROM tally WHERE queue = 0")
         return number
 
 
@@ -110,7 +110,7 @@ def test_a_backup_has_the_open_claim(filled: QueueManager, store: SqliteStore, t
         assert again.bodies(1) == [MESSAGES[2], MESSAGES[1]]
         with pytest.raises(CheckpointLost, match="the store was put back to an older state"):
             again.claim(2)
-        assert problems(copy) == []
+        assert problems(copy.database) == []
     finally:
         copy.close_store()
 
@@ -167,12 +167,13 @@ def seen(path: Path) -> tuple[object, ...]:
     store = SqliteStore(path)
     try:
         qm = inorder.connect(store, program="next")
-        assert problems(store) == []
+        assert problems(store.database) == []
         (account,) = qm.claims()
         one = account.open
         held = None if one is None else (one.number, one.messages, one.planned)
         if one is not None:
-            pages = store.read_claim(Application(store).claimer, Slice(one.number, 1, one.messages, one.delivered))
+            part = Slice(one.number, 1, one.messages, one.delivered)
+            pages = claim_pages(store, Application(store).claimer, part)
             assert sum(map(len, pages)) == one.messages
         backouts = [message.backout_count for message in qm.browse("Q")]
         return bodies(qm), backouts, qm.depth("Q"), held, account.settled, account.delivered, len(qm.units())
@@ -205,7 +206,7 @@ def test_a_strict_claim_backs_out_the_dead_that_are_in_its_way(
         assert run_child(path, DEAD) == -signal.SIGKILL
         app.claim(number, STRICT, most=1)
         assert app.bodies(number + 1) == [MESSAGES[2 + number]]
-    assert problems(store) == []
+    assert problems(store.database) == []
 
 
 @pytest.mark.parametrize("act", [act for act in ACTS if act != "begin"])

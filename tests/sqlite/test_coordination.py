@@ -15,6 +15,7 @@ from tests.sqlite.children import SCHEMA, VERSION, Child
 from tests.support import Call
 
 from inorder.errors import StoreError
+from inorder.stores import points
 from inorder.stores.sqlite import coordination
 from inorder.stores.sqlite.coordination import TURN, Coordination, attach, detach
 from inorder.stores.sqlite.database import Database
@@ -220,19 +221,23 @@ def test_who_is_covered_goes_when_the_round_ends_though_the_next_one_has_begun(d
 def test_a_change_is_seen_by_every_process_after_its_commit(database: Database, path: Path) -> None:
     with Child(path) as child:
         before = database.seen(3), database.seen(4), database.seen_any()
-        child.run("w = database.writing(); w.__enter__(); database.note_change(3)")
+        child.run("database.begin(writes=True)")
         assert (database.seen(3), database.seen(4), database.seen_any()) == before
-        child.run("w.__exit__(None, None, None)")
+        child.run("database.commit([3])")
         assert database.seen(3) > before[0]
         assert database.seen(4) == before[1]
         assert database.seen_any() > before[2]
 
 
-def test_a_change_that_was_rolled_back_is_not_told(database: Database) -> None:
-    before = database.seen(3), database.seen_any()
-    with suppress(ZeroDivisionError), database.writing():
-        database.note_change(3)
+def test_a_change_that_was_rolled_back_is_not_told(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_point: str) -> None:
         raise ZeroDivisionError
+
+    before = database.seen(3), database.seen_any()
+    database.begin(writes=True)
+    with monkeypatch.context() as patched, pytest.raises(ZeroDivisionError):
+        patched.setattr(points, "reached", fail)  # the commit fails before it has happened
+        database.commit([3])
     with database.writing():
         pass
     assert (database.seen(3), database.seen_any()) == before
@@ -257,8 +262,8 @@ def test_what_a_process_killed_at_its_commit_could_not_tell_is_told_by_the_next(
 
 
 def test_slots_are_folded(database: Database) -> None:
-    with database.writing():
-        database.note_change(coordination.SLOTS + 5)
+    database.begin(writes=True)
+    database.commit([coordination.SLOTS + 5])
     assert database.seen(5) == database.seen(coordination.SLOTS + 5) == 1
 
 
@@ -275,7 +280,7 @@ def test_stopped_is_shared_and_can_be_cleared(database: Database, path: Path) ->
 
 def test_who_opens_first_starts_the_words_anew(path: Path) -> None:
     with Child(path) as child:
-        child.run("write(database); database.sync(database.ticket); database.stopped = True")
+        child.run("database.sync(write(database)); database.stopped = True")
         child.kill()
     database = Database(path, schema=SCHEMA, version=VERSION)
     assert not database.stopped

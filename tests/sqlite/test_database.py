@@ -44,9 +44,15 @@ def opened(path: Path) -> Database:
     return Database(path, schema=SCHEMA, version=VERSION)
 
 
-def write(database: Database, text: str = "text") -> None:
-    with database.writing():
+def write(database: Database, text: str = "text") -> int:
+    """The ticket with which the write is synced."""
+    database.begin(writes=True)
+    try:
         database.connection.execute("INSERT INTO note (text) VALUES (?)", (text,))
+    except BaseException as error:
+        database.abort(error)
+        raise
+    return database.commit()
 
 
 def count(database: Database) -> int:
@@ -70,13 +76,12 @@ def test_what_is_written_is_there_for_all_and_after_opening_again(database: Data
 
 
 def test_an_exception_undoes_the_whole_transaction(database: Database) -> None:
-    write(database)
-    ticket = database.ticket
+    ticket = write(database)
     with suppress(ZeroDivisionError), database.writing():
         database.connection.execute("DELETE FROM note")
         raise ZeroDivisionError
     assert count(database) == 1
-    assert database.ticket == ticket
+    assert write(database) == ticket + 1
 
 
 def test_a_read_sees_one_state_from_its_begin_on(database: Database, path: Path) -> None:
@@ -102,12 +107,10 @@ def test_a_wrong_statement_is_our_own_fault_and_told_as_it_is(database: Database
 
 
 def test_tickets_grow_over_all_processes(database: Database, path: Path) -> None:
-    write(database)
+    assert write(database) == 1
     with Child(path) as child:
-        child.run("write(database)")
-        assert child.ask("database.ticket") == database.ticket + 1
-    write(database)
-    assert database.ticket == 3
+        assert child.ask("write(database)") == 2
+    assert write(database) == 3
 
 
 def test_a_writer_that_is_killed_has_written_nothing(database: Database, path: Path) -> None:
@@ -227,24 +230,22 @@ def test_a_closed_database_says_so(database: Database) -> None:
 
 
 def test_a_commit_does_not_sync_and_a_sync_does_once(database: Database, syncs: list[int]) -> None:
-    write(database)
+    ticket = write(database)
     assert not syncs
-    database.sync(database.ticket)
-    database.sync(database.ticket)
+    database.sync(ticket)
+    database.sync(ticket)
     assert len(syncs) == 1
 
 
 def test_the_sync_is_of_the_log(database: Database, path: Path, syncs: list[int]) -> None:
-    write(database)
-    database.sync(database.ticket)
+    database.sync(write(database))
     assert os.fstat(syncs[0]).st_ino == Path(f"{path}-wal").stat().st_ino
 
 
 def test_a_sync_covers_what_others_committed_before(database: Database, path: Path, syncs: list[int]) -> None:
     with Child(path) as child:
-        child.run("write(database); other = database.ticket")
-        write(database)
-        database.sync(database.ticket)
+        child.run("other = write(database)")
+        database.sync(write(database))
         child.run("log.sync_data = None; database.sync(other)")  # would fail if it synced
 
 
@@ -276,32 +277,30 @@ def test_a_sync_that_failed_is_not_tried_again(database: Database, path: Path, m
     def fail(descriptor: int) -> None:
         raise OSError(5, "Input/output error")
 
-    write(database)
+    ticket = write(database)
     with monkeypatch.context() as patched:
         patched.setattr(log_module, "sync_data", fail)
         with pytest.raises(StoreError, match="could not be synced to disk: Input/output error"):
-            database.sync(database.ticket)
+            database.sync(ticket)
     with pytest.raises(StoreError, match="an earlier sync to disk failed"):
-        database.sync(database.ticket)
+        database.sync(ticket)
     database.close()
     again = opened(path)
-    write(again)
-    again.sync(again.ticket)
+    again.sync(write(again))
     again.close()
 
 
 def test_a_log_that_was_removed_is_an_error_not_a_promise(database: Database, path: Path) -> None:
-    write(database)
+    ticket = write(database)
     Path(f"{path}-wal").unlink()
     with pytest.raises(StoreError, match=r"orders.db-wal could not be synced"):
-        database.sync(database.ticket)
+        database.sync(ticket)
 
 
 def test_a_log_made_anew_is_the_one_that_is_synced(path: Path, syncs: list[int]) -> None:
     for _ in range(2):
         database = opened(path)
-        write(database)
-        database.sync(database.ticket)
+        database.sync(write(database))
         assert os.fstat(syncs[-1]).st_ino == Path(f"{path}-wal").stat().st_ino
         database.close()
         assert not Path(f"{path}-wal").exists()
@@ -329,7 +328,7 @@ def test_the_log_stays_short_while_eight_processes_write(path: Path) -> None:
         for child in each:
             child.begin(
                 f"for _ in range({commits}):\n"
-                "    write(database); database.sync(database.ticket); database.tidy_log()\n"
+                "    database.sync(write(database)); database.tidy_log()\n"
                 "    lengths.append(os.stat(wal).st_size)\n"
                 "answer = max(lengths)\n"
             )

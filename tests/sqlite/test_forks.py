@@ -63,24 +63,24 @@ CALLS = (
 @pytest.mark.parametrize("call", CALLS)
 def test_a_child_is_refused_the_parents_database(parent: Child, call: str) -> None:
     assert parent.ask(f"forked(lambda: error_of(lambda: {call}))") == "ForkedConnection"
-    parent.run("write(database); database.sync(database.ticket)")
+    parent.run("database.sync(write(database))")
     assert parent.ask("count(database)") == 2
 
 
 def test_a_child_may_close_what_it_cannot_use(parent: Child) -> None:
     assert parent.ask("forked(database.close)") is None
-    parent.run("write(database); database.sync(database.ticket)")
+    parent.run("database.sync(write(database))")
 
 
 def test_a_child_opens_the_same_store_anew_and_both_go_on(parent: Child) -> None:
     parent.run(
         "def act():\n"
         "    own = opened(database.path)\n"
-        "    write(own); own.sync(own.ticket); own.hold_owner(9)\n"
-        "    return count(own), own.ticket\n"
+        "    ticket = write(own); own.sync(ticket); own.hold_owner(9)\n"
+        "    return count(own), ticket\n"
     )
     assert parent.ask("forked(act)") == (2, 2)
-    parent.run("write(database); database.sync(database.ticket)")
+    parent.run("database.sync(write(database))")
     assert parent.ask("count(database), database.is_alive(9)") == (3, False)
 
 
@@ -105,7 +105,7 @@ def test_what_a_child_writes_survives_a_parent_that_closes_first(parent: Child, 
         "    write(own)\n"
         "    os.write(end, b'.')\n"
         "    os.read(read_end, 1)\n"
-        "    write(own); own.sync(own.ticket); own.hold_owner(3)\n"
+        "    own.sync(write(own)); own.hold_owner(3)\n"
         "    os.write(end, b'.')\n"
         "    os._exit(0)\n"
     )
@@ -144,7 +144,7 @@ def test_a_fork_among_checkpoints_and_syncs_of_many_threads(parent: Child) -> No
         "log.LONG_PAGES = 5; database._log.note_length(0); stop = []; lock = threading.Lock()\n"
         "def work():\n"
         "    while not stop:\n"
-        "        with lock: write(database); ticket = database.ticket\n"
+        "        with lock: ticket = write(database)\n"
         "        database.sync(ticket); database.tidy_log()\n"
         "threads = [threading.Thread(target=work) for _ in range(3)]\n"
         "for thread in threads: thread.start()\n"

@@ -12,7 +12,7 @@ import inorder
 from inorder import QueueManager
 from inorder.errors import ConnectionBroken, NoMessageAvailable, OrderPending, UnitNotFound
 from inorder.message import IN_GROUP, LAST_IN_GROUP
-from inorder.stores.sqlite.taken_group import PAGE_BYTES, PAGE_MESSAGES
+from inorder.stores.sql.shortcuts import PAGE_BYTES, PAGE_MESSAGES
 
 SIZES = (PAGE_MESSAGES - 1, PAGE_MESSAGES, PAGE_MESSAGES + 1, 2 * PAGE_MESSAGES + 3)
 

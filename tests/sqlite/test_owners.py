@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
@@ -11,7 +10,7 @@ from pathlib import Path
 
 import apsw
 import pytest
-from inorder.stores.sqlite.points import VARIABLE
+from tools.proof import crash_points
 
 import inorder
 from inorder.errors import OrderPending
@@ -58,7 +57,7 @@ def test_what_a_dead_process_left_to_be_removed_is_removed_by_whoever_finds_it_d
         qm.create_queue("Q")
         qm.put_many("Q", [b"x"] * 10)
         killed = subprocess.run(
-            [sys.executable, "-c", LARGE_UNIT, path], env=os.environ | {VARIABLE: "settled:2"}, check=False
+            [sys.executable, "-c", LARGE_UNIT, path], env=crash_points.environment("settled:2"), check=False
         )
         assert killed.returncode == -signal.SIGKILL
         assert database.execute("SELECT count(*) FROM leftover").get == 8

@@ -219,7 +219,8 @@ ENDS = {
         "    try: own.get('Q', wait=60, match=inorder.Match(correlation_id=b'none'))\n"
         "    except inorder.InorderError: pass\n"
         "threading.Thread(target=wait, daemon=True).start()\n"
-        "own.room.watch_until(lambda: own.room.is_asleep(own.owner))"
+        "room = own._services.store.waiting\n"
+        "room.watch_until(lambda: room.is_asleep(own.owner))"
     ),
     "with an iterator left open": "messages = qm.browse('Q'); next(messages)",
 }

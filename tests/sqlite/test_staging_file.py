@@ -14,7 +14,8 @@ from tests.support import bodies
 import inorder
 from inorder.housekeeping import tidy
 from inorder.stores.records import Settled
-from inorder.stores.sqlite import SqliteStore, leftovers
+from inorder.stores.sql import leftovers
+from inorder.stores.sqlite import SqliteStore
 from inorder.stores.sqlite import log as sync_log
 from inorder.stores.sqlite.checking import problems
 from inorder.testing import ManualClock
@@ -41,14 +42,14 @@ def writer(path: Path, clock: ManualClock) -> Iterator[Writer]:
 
 def rows_in(writer: Writer, table: str) -> int:
     assert isinstance(writer.store, SqliteStore)
-    with writer.store.verb(writes=False) as verb:
-        count: int = verb.value(f"SELECT count(*) FROM {table}")
+    with writer.store.verb(writes=False):
+        count: int = writer.store.backend.value(f"SELECT count(*) FROM {table}")
         return count
 
 
 def is_sound(writer: Writer) -> bool:
     assert isinstance(writer.store, SqliteStore)
-    assert problems(writer.store) == []
+    assert problems(writer.store.database) == []
     return True
 
 

@@ -11,7 +11,8 @@ import pytest
 import inorder
 from inorder import QueueManager
 from inorder.errors import OrderUnsupported, StoreFull
-from inorder.stores.sqlite import SqliteStore, calls
+from inorder.stores.sql.backend import SqlBackend
+from inorder.stores.sqlite import SqliteStore
 from inorder.stores.sqlite.checking import problems
 
 
@@ -52,7 +53,7 @@ def test_a_unit_whose_first_call_failed_leaves_no_number_behind(qm: QueueManager
     qm.put("Q", b"z2", confirm_id=7)
     assert [unit.kind for unit in qm.units()] == ["confirm"]
     assert qm.confirm_put("Q", first.uid) is None
-    assert problems(file) == []
+    assert problems(file.database) == []
 
 
 @pytest.mark.parametrize("call", ["put", "commit"])
@@ -70,7 +71,7 @@ def test_what_was_committed_when_ctrl_c_came_is_committed(
     qm.commit()
     assert [message.body for message in qm.browse("Q", read_order="strict")] == [b"a", b"b"]
     assert qm.units() == []
-    assert problems(file) == []
+    assert problems(file.database) == []
 
 
 def test_a_commit_whose_contents_cannot_be_removed_yet_has_happened(
@@ -83,7 +84,7 @@ def test_a_commit_whose_contents_cannot_be_removed_yet_has_happened(
         raise StoreFull("the disk is full")
 
     with monkeypatch.context() as trouble:
-        trouble.setattr(calls, "remove_some", full)
+        trouble.setattr(SqlBackend, "sweep", full)
         qm.commit()
     assert (qm.depth("Q"), qm.units()) == (0, [])
     qm.discard_expired()
@@ -114,4 +115,4 @@ def test_marks_on_a_queue_that_was_deleted_under_its_handles_go_with_them(qm: Qu
     marker.browse_first(mark_handle=True)
     maker.close()
     marker.close()
-    assert problems(file) == []
+    assert problems(file.database) == []

@@ -9,8 +9,8 @@ import apsw
 import pytest
 
 import inorder
+from inorder.stores import points
 from inorder.stores.sqlite import SqliteStore, log
-from inorder.stores.sqlite.transaction import SqliteTransaction
 
 
 def test_a_log_that_cannot_be_shortened_fails_no_call(
@@ -38,13 +38,14 @@ def test_what_was_defined_in_a_transaction_that_failed_is_not_known(
 ) -> None:
     """Nor is it taken for what another process has defined since, under the same revision."""
 
-    def fail(self: SqliteTransaction) -> None:
-        raise ZeroDivisionError
+    def fail(point: str) -> None:
+        if point == "written":
+            raise ZeroDivisionError
 
     path = tmp_path / "orders.db"
     with inorder.connect(SqliteStore(path)) as qm, inorder.connect(SqliteStore(path)) as other:
         with monkeypatch.context() as patched:
-            patched.setattr(SqliteTransaction, "finish", fail)
+            patched.setattr(points, "reached", fail)
             with pytest.raises(ZeroDivisionError):
                 qm.create_queue("Q")
         other.create_queue("R")

@@ -3,7 +3,7 @@
     python -m tools.proof.crash --kills 3000 --seconds 1800
 
 In a round some workers run at once, each in several lives, and every life ends with a kill: at a random moment, or at
-a named point inside the store's transactions (`inorder.stores.sqlite.points`). While one is dead the others go on, and
+a named point inside the store's transactions (`inorder.stores.points`). While one is dead the others go on, and
 notice. When all are dead the observer opens the store, as after a restart, and the checker judges the round. A store
 lives for some rounds. The plan follows from the seed; when a kill falls is the machine's.
 """
@@ -11,7 +11,6 @@ lives for some rounds. The plan follows from the seed; when a kill falls is the 
 from __future__ import annotations
 
 import argparse
-import os
 import random
 import select
 import shutil
@@ -27,11 +26,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from inorder.stores.sqlite.points import VARIABLE
-
 from inorder.stores.points import POINTS as ALL_POINTS
 
 from .acts import Finding
+from . import crash_points
 from .checker import OBSERVER, ROUNDS, STORE, check_round, check_store, run_observer, told
 from .history import read_folder
 from .order import Known
@@ -99,7 +97,7 @@ def lives_of(chance: random.Random, round_name: str, workers: int, lives: int) -
 
 def live(store: Path, round_folder: Path, life: Life) -> tuple[str, list[Finding]]:
     """Runs one life to its violent end; where it was killed, and what it complained of before that."""
-    environment = dict(os.environ) | ({VARIABLE: f"{life.point}:{life.nth}"} if life.point else {})
+    environment = crash_points.environment(f"{life.point}:{life.nth}") if life.point else None
     history, complaint = round_folder / f"{life.name}.jsonl", round_folder / f"{life.name}.err"
     asked = ["-m", "tools.proof.worker", store, history, "--seed", life.seed, "--steps", STEPS_MAX]
     with complaint.open("wb") as stderr:

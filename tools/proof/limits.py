@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from inorder.stores.sqlite import leftovers, log, transaction
+from inorder.stores import verb
+from inorder.stores.sql import leftovers
+from inorder.stores.sqlite import log
 
 
 def make_small() -> None:
     """For the stores that this process opens from now on."""
-    transaction.RESERVE = 20
+    verb.RESERVE = 20
     leftovers.STEP_CONTENTS = 2
     log.LONG_PAGES = 200

@@ -34,9 +34,8 @@ from unittest import mock
 
 import inorder
 from inorder import InorderError, QueueManager
-from inorder.stores.sqlite import log, owners
+from inorder.stores.sqlite import SqliteStore, host, log
 from inorder.stores.sqlite.coordination import LENGTH
-from inorder.stores.sqlite.store import SqliteStore
 
 from .acts import Finding
 from .checker import STORE, check_round, check_store, told
@@ -183,7 +182,7 @@ def check_cut(recording: Recording, cut: Cut, folder: Path) -> list[Finding]:
     log_of(store).write_bytes(recording.log[: cut.length] + cut.torn)
     if cut.sidecar:
         sidecar_of(store).write_bytes(cut.sidecar)
-    run_of_machine = mock.patch.object(owners, "_boot", return_value=BOOT) if cut.sidecar else nullcontext()
+    run_of_machine = mock.patch.object(host, "_boot", return_value=BOOT) if cut.sidecar else nullcontext()
     try:
         with run_of_machine, inorder.connect(str(store), program="observer") as qm:
             observe(qm, History(history), random.Random(0), "observer", draws=DRAWS)

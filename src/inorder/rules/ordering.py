@@ -49,22 +49,21 @@ PRIORITY_MAX = 9
 GROUP_INDEX_RANK_MIN = 2
 
 
-class Moment(enum.Enum):
-    """When a unit's messages on a queue can be given their number."""
+class Moment(enum.IntEnum):
+    """When a unit's messages on a queue can be given their number; each moment includes those before it."""
 
-    PUT = "put"
-    PREPARE = "prepare"
-    COMMIT = "commit"
+    PUT = 0
+    PREPARE = 1
+    COMMIT = 2
 
 
 # Which moment draws the number. A one-phase commit is also the prepare; a put outside a unit is also the commit.
 DRAWS: Mapping[str, Moment] = {"put": Moment.PUT, "prepare": Moment.PREPARE, "commit": Moment.COMMIT}
-_REACHED = {Moment.PUT: 0, Moment.PREPARE: 1, Moment.COMMIT: 2}
 
 
 def draws_number(order: str, moment: Moment) -> bool:
     """Whether messages that have no number yet are given one at `moment` under this order rule (B-5)."""
-    return _REACHED[moment] >= _REACHED[DRAWS[order]]
+    return moment >= DRAWS[order]
 
 
 def is_head_of_group(message: Message) -> bool:

@@ -109,7 +109,8 @@ class Defaults(NamedTuple):
 
 def defaults(queue: QueueAttributes, manager: ManagerAttributes) -> Defaults:
     """The defaults of messages that come to a queue: put, or staged (1.2, R1.5)."""
-    return Defaults(queue.default_priority, queue.default_persistence, queue.expiry, manager.coded_character_set_id)
+    values = queue.default_priority, queue.default_persistence, queue.expiry, manager.coded_character_set_id
+    return _tuple(Defaults, values)
 
 
 def plan_put(message: Message, options: PutOptions, state: GroupState, at: PutCircumstances) -> Planned:
@@ -169,7 +170,8 @@ class PutPlan:
             given_id = given[MESSAGE_ID] != NO_ID and not self._options.new_message_id
             arriving = _pieces(whole, at, self._limit, given_id=given_id)
         new_state = NOTHING_OPEN if is_single else state_after(whole, in_unit=at.in_unit, logical=logical)
-        warning = warning or _priority_warning(row[PRIORITY])
+        if row[PRIORITY] > PRIORITY_MAX:  # it is accepted, counts as the maximum, and is told (R1.4)
+            warning = warning or Reason.PRIORITY_EXCEEDS_MAXIMUM
         told = (row[MESSAGE_ID], row[CORRELATION_ID], *numbers, given[FLAGS], row[UID], warning)
         return _tuple(Planned, (arriving, _tuple(PutResult, told), new_state))
 
@@ -192,7 +194,8 @@ class PutPlan:
         if options.new_correlation_id:
             row[CORRELATION_ID] = self._new_id()
         row[NUMBERS] = numbers
-        row[FLAGS] = stored_flags(row[FLAGS])
+        if row[FLAGS]:
+            row[FLAGS] = stored_flags(row[FLAGS])
         row[PERSISTENT] = persistent
         usual = self._defaults
         if row[PRIORITY] is None:
@@ -245,11 +248,6 @@ def _check_segment(message: Message) -> None:
             reason=Reason.SEGMENT_LENGTH_ZERO,
             argument="body",
         )
-
-
-def _priority_warning(priority: int) -> Reason | None:
-    """A priority above the maximum is accepted, counts as the maximum, and is told (R1.4)."""
-    return Reason.PRIORITY_EXCEEDS_MAXIMUM if priority > PRIORITY_MAX else None
 
 
 def _context(context: Context, program: Program, now: float) -> tuple[slice, Row]:

@@ -437,9 +437,7 @@ def _number(full: Columns, wholes: Sequence[int], ids: Sequence[int], name: str)
         full["sequence_number"] = [1] * len(flags)
         return False
     rows = [PUT_ROWS[flag] for flag in flags]
-    groups = [
-        None if row.group_id == "none" else group for row, group in zip(rows, full["group_id"], strict=True)
-    ]
+    groups = [None if row.group_id == "none" else group for row, group in zip(rows, full["group_id"], strict=True)]
     has_numbers = any(group is not None for group in groups)
     full["group_id"] = [
         make_id(name, ids[whole]) if group is None and row.group_id != "none" and key is None else group

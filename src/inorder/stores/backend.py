@@ -79,7 +79,7 @@ class Share(NamedTuple):
 class Expired(NamedTuple):
     """What a backend has discarded: how many, the units that held or locked some, the messages where asked for."""
 
-    count: int
+    total: int
     units: Sequence[int]
     messages: Sequence[Message]
 
@@ -144,8 +144,11 @@ class SearchedQueue(Protocol):
 class Backend(Protocol):
     """Rows and transactions."""
 
-    has_happened: bool
-    """Of a commit that raised an error: it was made all the same."""
+    @property
+    def has_happened(self) -> bool:
+        """Of a commit that raised an error: it was made all the same."""
+        ...
+
     has_leftovers: bool
     """There may be contents of messages that are gone; see `sweep`."""
 
@@ -286,6 +289,10 @@ class Backend(Protocol):
         """
         ...
 
+    def is_idle(self, unit: int) -> bool:
+        """Whether a unit holds and locks nothing; a step, however much another one does."""
+        ...
+
     def shares(self, unit: int) -> Sequence[Share]:
         """What a unit holds, counted."""
         ...
@@ -368,7 +375,11 @@ class Host(Protocol):
 
     stopped: bool
     """The queue manager was stopped, for all processes."""
-    is_closed: bool
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether `close` was called, or this process was forked from the one that opened it."""
+        ...
 
     def own(self, process: int) -> None:
         """From now on this process lives as that owner: until `close`, or death."""
@@ -411,11 +422,12 @@ class Host(Protocol):
         """What is wrong in one part of the store, in words, and how many parts there are; None: those alone."""
         ...
 
-    def backup(self, path: str | os.PathLike[str], *, replace: bool, progress: Callable[[int, int], object] | None) -> None:
+    def backup(
+        self, path: str | os.PathLike[str], *, replace: bool, progress: Callable[[int, int], object] | None
+    ) -> None:
         """Copies the store as it is at one instant, while others go on."""
         ...
 
     def close(self) -> None:
         """Lets go of the medium. Harmless when repeated."""
         ...
-

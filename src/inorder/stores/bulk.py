@@ -226,7 +226,8 @@ class BulkVerbs(OpenStore, ABC):
             handle = self.handle(request.handle)
             queue = verb.queue_of(handle)
             staging.stage(verb, handle, queue, self._attributes(verb, handle, queue), request, columns)
-        points.reached("staged")
+        if points.reached:
+            points.reached("staged")
         self._sweep()
 
     @event(
@@ -253,8 +254,8 @@ class BulkVerbs(OpenStore, ABC):
             staging.check_name("names", name)
         with self.verb() as verb:
             found = [one for name in dict.fromkeys(names) if (one := staging.found(verb, name)) is not None]
-            for _, one in found:
-                staging.drop(verb, one)
+            for _, known in found:
+                staging.drop(verb, known)
         self._sweep()
         return len(found)
 

@@ -35,12 +35,12 @@ class Contents(NamedTuple):
 
     Args:
         any: messages in any state.
-        unsettled: messages in units of work, or under confirm ids.
+        unsettled: how many messages are in units of work, or under confirm ids.
         uncommitted_puts: puts that are not committed.
     """
 
     any: bool
-    unsettled: bool
+    unsettled: int
     uncommitted_puts: bool
 
 
@@ -295,7 +295,7 @@ class Catalog:
 def contents(verb: Verb, queue: LocalQueue) -> Contents:
     """What lies on a queue."""
     counts = next(one for one in verb.backend.overview(verb.now, queue.id))
-    return Contents(queue.depth + counts.gets > 0, counts.puts + counts.gets > 0, counts.puts > 0)
+    return Contents(queue.depth + counts.gets > 0, counts.puts + counts.gets, counts.puts > 0)
 
 
 def _wrong_base(alias: QueueAttributes) -> WrongQueueType:

@@ -55,52 +55,53 @@ Happened = Change | Death
 Listener = Callable[[Happened], object]
 
 
-def always() -> bool:
-    """For listeners that are always there."""
-    return True
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class Subscription:
-    """A listener, and what it wants now.
+    """A listener, and what it wants now."""
 
-    Args:
-        heeds: whether it looks at changes at all; if nobody does, those alone need be reported in which messages were
-            discarded.
-        wants: whether it looks at the messages of a change; if nobody does, a change may name its queue alone.
-    """
+    def __init__(self, changes: Changes, listener: Listener) -> None:
+        self._changes, self.listener = changes, listener
+        self.heeds = self.wants = False
 
-    listener: Listener
-    heeds: Callable[[], bool]
-    wants: Callable[[], bool]
+    def turn(self, *, heeds: bool, wants: bool = False) -> None:
+        """From now on it looks at changes, or not.
+
+        Args:
+            heeds: it looks at changes at all; if nobody does, those alone need be reported in which messages were
+                discarded.
+            wants: it looks at the messages of a change; if nobody does, a change may name its queue alone.
+        """
+        self.heeds, self.wants = heeds, wants
+        self._changes.weigh()
 
 
 class Changes:
-    """The stream of one store in this process."""
+    """The stream of one store in this process.
+
+    Attributes:
+        is_heard: somebody looks at changes now.
+        is_watched: somebody looks at messages now.
+    """
 
     def __init__(self) -> None:
+        self.is_heard = self.is_watched = False
         self._subscriptions: list[Subscription] = []
         self._waiting: deque[Happened] = deque()
         self._handing_out = threading.Lock()
 
-    def subscribe(
-        self, listener: Listener, *, heeds: Callable[[], bool] = always, wants: Callable[[], bool] | None = None
-    ) -> None:
+    def subscribe(self, listener: Listener) -> Subscription:
         """Calls `listener` with each `Change` and `Death`, outside of transactions and locks.
 
-        By one thread at a time, of this process. What it raises is logged, and reaches no caller of a verb.
+        By one thread at a time, of this process. What it raises is logged, and reaches no caller of a verb. At first it
+        heeds nothing: see `Subscription.turn`.
         """
-        self._subscriptions.append(Subscription(listener, heeds, wants or (lambda: False)))
+        subscription = Subscription(self, listener)
+        self._subscriptions.append(subscription)
+        return subscription
 
-    @property
-    def is_heard(self) -> bool:
-        """Whether anybody looks at changes now."""
-        return any(one.heeds() for one in self._subscriptions)
-
-    @property
-    def is_watched(self) -> bool:
-        """Whether anybody looks at messages now."""
-        return any(one.wants() for one in self._subscriptions)
+    def weigh(self) -> None:
+        """A subscription wants something else than before."""
+        self.is_heard = any(one.heeds for one in self._subscriptions)
+        self.is_watched = any(one.wants for one in self._subscriptions)
 
     def add(self, happened: Iterable[Happened]) -> None:
         """These happened; the caller holds the lock under which they did."""

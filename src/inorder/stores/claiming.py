@@ -270,9 +270,7 @@ def confirm(verb: Verb, queue: LocalQueue, account: Account) -> int:
     return done.messages
 
 
-def plan_claims(
-    verb: Verb, queue: LocalQueue, claimer: Claimer, after: int, upto: int, most: int
-) -> Sequence[Slice]:
+def plan_claims(verb: Verb, queue: LocalQueue, claimer: Claimer, after: int, upto: int, most: int) -> Sequence[Slice]:
     """The slices of the open claim: `Store.plan_claims`."""
     account = live_account(verb, queue, claimer)
     if not rules.plan(account.record, after, upto, account.application):

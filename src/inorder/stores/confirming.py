@@ -26,8 +26,8 @@ def browse_and_lock(verb: Verb, handle: OpenHandle, queue: LocalQueue, request: 
     ends_at = None if request.lease is None else verb.now + request.lease
     unit = verb.begin_unit(handle.connection.program, "lock", str(lock_id), queue.id, lease_ends_at=ends_at)
     verb.idle.add(unit.id)  # if nothing matches
-    verb.durable = True
     found = list(islice(queue.find_all(Wanted(match=request.match), reader), request.most))
+    verb.durable |= bool(found)
     messages: list[Message] = []
     for row in verb.backend.read(found):
         taken: QueuedMessage | None = row
@@ -94,9 +94,7 @@ def undo(verb: Verb, queue: LocalQueue, confirm_id: int) -> int:
     return len(rows)
 
 
-def _undone(
-    verb: Verb, queue: LocalQueue, unit: UnitRow | None, confirm_id: int
-) -> list[tuple[QueuedMessage, Event]]:
+def _undone(verb: Verb, queue: LocalQueue, unit: UnitRow | None, confirm_id: int) -> list[tuple[QueuedMessage, Event]]:
     """What stands under a confirm id, in queue order, and behind it what has no place; with what its undo does."""
     held = () if unit is None else verb.backend.rows(unit=unit.id)
     locked = verb.backend.rows(queue=queue.id, lock_confirm=confirm_id)

@@ -112,7 +112,8 @@ def bury_dead(store: OpenStore) -> bool:
             connections = verb.backend.select(ConnectionRow, process=process)
             for one in connections:
                 abandon(verb, one.id)
-                points.reached("reaping")
+                if points.reached:
+                    points.reached("reaping")
             verb.backend.remove_records(ProcessRow, id=process)
         store.changes.report([Death(Program(one.user, one.program)) for one in connections])
     return bool(dead)
@@ -161,9 +162,7 @@ def _forget(verb: Verb, kept: dict[int, T], number: int) -> None:
 # --- handles
 
 
-def open_handle(
-    verb: Verb, connection: OpenConnection, name: str, options: OpenOptions, dynamic_name: str
-) -> Opened:
+def open_handle(verb: Verb, connection: OpenConnection, name: str, options: OpenOptions, dynamic_name: str) -> Opened:
     """Opens a queue (R4.1 to R4.4)."""
     store, catalog = verb.store, Catalog(verb)
     limit = catalog.manager.max_handles

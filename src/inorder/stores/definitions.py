@@ -25,7 +25,7 @@ class Definitions:
     """The definitions as this process read them last; read again when their revision is another one."""
 
     def __init__(self) -> None:
-        self._revision = NO_REVISION
+        self.revision = NO_REVISION
         self.manager = ManagerAttributes()
         self.by_name: dict[str, QueueAttributes] = {}
         self.rows: dict[str, DefinitionRow] = {}
@@ -34,8 +34,8 @@ class Definitions:
 
     def check(self, backend: Backend, revision: int) -> None:
         """Reads what has changed since this process read it."""
-        if revision != self._revision:
-            self._load(backend)
+        if revision != self.revision:
+            self.load(backend)
 
     def current(self, backend: Backend) -> Definitions:
         """The definitions as they are in this transaction."""
@@ -45,14 +45,15 @@ class Definitions:
 
     def forget(self) -> None:
         """What was read may have been of a transaction that was taken back."""
-        self._revision = NO_REVISION
+        self.revision = NO_REVISION
 
     def number(self, name: str) -> int:
         return self.rows[name].id
 
-    def _load(self, backend: Backend) -> None:
+    def load(self, backend: Backend) -> None:
+        """Reads all of them."""
         (manager,) = backend.select(ManagerRow)
-        self._revision = manager.revision
+        self.revision = manager.revision
         self.manager = _read(ManagerAttributes, MANAGER_ATTRIBUTES, manager.attributes)
         known, self._known = self._known, {}
         self.by_name, self.rows, self.by_number = {}, {}, {}

@@ -79,7 +79,13 @@ def enter(verb: Verb, queue: LocalQueue, reader: ReaderId, group_id: bytes, entr
 
 
 def leave(
-    verb: Verb, queue: LocalQueue, reader: ReaderId, unit: int | None, open_unit: int | None, *, but: bytes | None = None
+    verb: Verb,
+    queue: LocalQueue,
+    reader: ReaderId,
+    unit: int | None,
+    open_unit: int | None,
+    *,
+    but: bytes | None = None,
 ) -> None:
     """The reader is inside no group any more, or none but one (R3.30); in a unit, when that is committed.
 

@@ -201,4 +201,3 @@ def _lock_ids(verb: Verb, known: Mapping[int, QueueAttributes]) -> Iterator[Lock
             messages=len(verb.backend.rows(lock=unit.id)),
             lease_ends_at=unit.lease_ends_at,
         )
-

@@ -15,6 +15,8 @@ from .settling import arrive, happen
 from .tables import UnitRow
 from .verb import LocalQueue, OpenHandle, Verb
 
+_tuple = tuple.__new__  # makes a named tuple without the call in between: each put makes some
+
 
 @dataclass(slots=True)
 class Putting:
@@ -28,28 +30,38 @@ class Putting:
     manager: ManagerAttributes
 
     def run(self) -> PutOutcome:
+        options, queue = self.request.options, self.queue
         plans = self._plan()
-        outcome = PutOutcome([plan.result for plan in plans], plans[-1].state if plans else self.request.state)
-        earlier = self._earlier_copy()
-        if earlier is not None and not self._replaces(earlier, plans):
-            return PutOutcome([_as_stored(earlier, outcome.results[0])], self.request.state)  # it is where it should be
-        self._check_one_piece(plans)
+        results = [plan.result for plan in plans]
+        outcome = _tuple(PutOutcome, (results, plans[-1].state if plans else self.request.state))
+        earlier = None
+        if options.uid is not None or options.confirm_id:
+            earlier = self._earlier_copy()
+            if earlier is not None and not self._replaces(earlier, plans):
+                return PutOutcome([_as_stored(earlier, results[0])], self.request.state)  # it is where it should be
+            self._check_one_piece(plans)
         self._check_room(plans, freed=earlier is not None)
-        unit = self._unit(len(plans))
+        unit = None
+        if self.request.in_unit or options.confirm_id:
+            unit = self._unit(len(plans))
         if earlier is not None:
-            happen(self.verb, self.queue, earlier, Event.BACK_OUT)
-        arrive(self.verb, self.queue, [message for plan in plans for message in plan.arriving], unit)
+            happen(self.verb, queue, earlier, Event.BACK_OUT)
+        arrive(self.verb, queue, [message for plan in plans for message in plan.arriving], unit)
         return outcome
 
     def _plan(self) -> Sequence[Planned]:
-        circumstances = PutCircumstances(
-            queue=self.queue_attributes,
-            manager=self.manager,
-            program=self.handle.connection.program,
-            in_unit=self.request.in_unit,
-            unit_open=self.handle.connection.unit is not None,
-            now=self.verb.now,
-            new_number=self.verb.numbers.__next__,
+        connection = self.handle.connection
+        circumstances = _tuple(
+            PutCircumstances,
+            (
+                self.queue_attributes,
+                self.manager,
+                connection.program,
+                self.request.in_unit,
+                connection.unit is not None,
+                self.verb.now,
+                self.verb.numbers.__next__,
+            ),
         )
         return plan_puts(self.request.messages, self.request.options, self.request.state, circumstances)
 
@@ -90,7 +102,7 @@ class Putting:
     def _check_room(self, plans: Sequence[Planned], *, freed: bool) -> None:
         """Each put must find the queue below its limit; the pieces it is split into may pass it (R4.7, R2.27)."""
         queue = self.queue
-        depth = queue.depth - freed
+        depth = queue.state.depth + queue.added - freed
         for plan in plans:
             if depth >= queue.attributes.max_depth:
                 raise QueueFull(
@@ -104,9 +116,7 @@ class Putting:
         if self.request.in_unit and calls:
             return self.verb.enlist(self.handle.connection, calls, self.manager.max_uncommitted)
         if self.request.options.confirm_id:
-            return self.verb.confirm_unit(
-                self.handle.connection.program, self.queue, self.request.options.confirm_id
-            )
+            return self.verb.confirm_unit(self.handle.connection.program, self.queue, self.request.options.confirm_id)
         return None
 
 

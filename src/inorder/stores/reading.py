@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..attributes import ManagerAttributes, QueueAttributes
 from ..errors import InorderError, NoMessageUnderCursor, OrderSelfBlocked, QueueCondition, Reason, UnitTooLarge
@@ -201,8 +201,10 @@ class Reading:
             return
         after = self.request.cursor.place if options.browse == "next" else None
         marked = self.queue.find(Wanted(match=options.match), self.reader._replace(unmarked=False), after)
-        if self.reader.co_op and marked and not self.verb.backend.select(
-            MarkRow, message=marked[0].number, handle=self.handle.id
+        if (
+            self.reader.co_op
+            and marked
+            and not self.verb.backend.select(MarkRow, message=marked[0].number, handle=self.handle.id)
         ):
             raise QueueCondition(
                 "the message of this token is marked by the cooperating set", reason=Reason.MSG_MARKED_BROWSE_CO_OP
@@ -253,12 +255,10 @@ class Reading:
         if verdict.in_unit:
             return self.verb.enlist(self.handle.connection, 1, self.manager.max_uncommitted)
         if self.request.options.confirm_id:
-            return self.verb.confirm_unit(
-                self.handle.connection.program, self.queue, self.request.options.confirm_id
-            )
+            return self.verb.confirm_unit(self.handle.connection.program, self.queue, self.request.options.confirm_id)
         return None
 
-    def _take(self, row: QueuedMessage, unit: UnitRow | None, **values: object) -> None:
+    def _take(self, row: QueuedMessage, unit: UnitRow | None, **values: Any) -> None:
         """A removing get: at once, or held; the handle's browse lock and marks end (R3.70, R3.74)."""
         lock = presented(row, self.reader)
         if row.state is State.LOCKED and row.locked_handle is not None:
@@ -315,8 +315,8 @@ class Reading:
 
     def _lock(self, row: QueuedMessage) -> QueuedMessage:
         """The browse locks the row for its handle (R3.69)."""
-        values = {"locked_handle": self.handle.id, "locked_at": self.verb.now}
-        locked = happen(self.verb, self.queue, row, Event.BROWSE_LOCK, **values)
+        since = self.verb.now
+        locked = happen(self.verb, self.queue, row, Event.BROWSE_LOCK, locked_handle=self.handle.id, locked_at=since)
         assert locked is not None
         self.handle.has_locked = True
         return locked

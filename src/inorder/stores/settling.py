@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 from ..errors import InconsistentCall, Reason, UnitExists, UnitNotFound, WrongState
 from ..message import LAST_IN_GROUP, Message, Place, stored_flags
@@ -24,6 +25,8 @@ from .verb import LocalQueue, OpenConnection, OpenHandle, Verb
 
 DISCARD_STEP = 1000  # expired messages discarded at once
 ALL = 2**62
+PERSISTENT = Message.FIELDS["persistent"].index
+AFTER_PUT, AFTER_HELD_PUT = step(State.ABSENT, Event.PUT).to, step(State.ABSENT, Event.PUT_HELD).to
 PUT = State.PUT_UNCONFIRMED
 
 
@@ -32,21 +35,21 @@ PUT = State.PUT_UNCONFIRMED
 
 def arrive(verb: Verb, queue: LocalQueue, messages: Sequence[Message], unit: UnitRow | None) -> None:
     """Messages that were planned come to the queue, held by the unit if there is one."""
-    state = step(State.ABSENT, Event.PUT if unit is None else Event.PUT_HELD).to
+    state = AFTER_PUT if unit is None else AFTER_HELD_PUT
     assert state is not None
-    first = None
+    first, total = None, len(messages)
     if draws_number(queue.attributes.order, Moment.COMMIT if unit is None else Moment.PUT):
-        first = queue.draw_number(len(messages))
+        first = queue.draw_number(total)
     verb.backend.arrive(queue, messages, state, first, None if unit is None else unit.id, verb.now)
-    queue.count(len(messages))
-    queue.arrived += len(messages)
+    queue.added += total
+    queue.arrived += total
     queue.changed = True
     change = verb.touch(queue)
-    if unit is None:
-        verb.durable |= any(message.persistent for message in messages)
-    else:
+    if unit is not None:
         verb.durable |= unit.kind == "confirm"
-    if verb.is_watched:
+    elif not verb.durable:
+        verb.durable = True in [message.row[PERSISTENT] for message in messages]
+    if verb.store.changes.is_watched:
         change.put.extend(messages)
         if becomes_visible(State.ABSENT, state):
             change.visible.extend(messages)
@@ -72,7 +75,7 @@ def happen(
     unit: UnitRow | None = None,
     *,
     presents: Presented = Presented.NONE,
-    **values: object,
+    **values: Any,
 ) -> QueuedMessage | None:
     """One event, which the table must allow, happens to one row; what it is then, None: it has gone.
 
@@ -88,7 +91,7 @@ def happen(
     _promise(verb, row, event, unit)
     _note_idle(verb, row, after)
     change = verb.touch(queue)
-    if becomes_visible(before, after) and verb.is_watched:
+    if becomes_visible(before, after) and verb.store.changes.is_watched:
         change.visible.append(verb.backend.read([row])[0].message)
     is_lost = after is State.UNLOCKED and row.forgotten and not becomes_visible(before, after)
     if after is State.ABSENT or is_lost:  # what a restart had lost does not return
@@ -101,9 +104,7 @@ def happen(
     return changed
 
 
-def _changed(
-    verb: Verb, row: QueuedMessage, before: State, after: State, unit: UnitRow | None
-) -> QueuedMessage:
+def _changed(verb: Verb, row: QueuedMessage, before: State, after: State, unit: UnitRow | None) -> QueuedMessage:
     """The row in its new state."""
     held = row.unit if after in HELD and unit is None else None if unit is None else unit.id
     is_away = row.away if unit is None else unit.kind in ("session", "prepared")
@@ -144,21 +145,19 @@ def _promise(verb: Verb, row: QueuedMessage, event: Event, unit: UnitRow | None)
 
 def tidied(verb: Verb, handle: OpenHandle) -> LocalQueue:
     """The handle's queue; see `tidy`."""
-    return tidy(verb, handle.queue, handle.queue_name, handle.name)
+    queue = verb.queue(handle.queue, handle.queue_name, handle.name)
+    return tidy(verb, queue) if queue.has_work(verb.now) else queue
 
 
-def tidy(verb: Verb, number: int, name: str, opened_as: str) -> LocalQueue:
+def tidy(verb: Verb, queue: LocalQueue) -> LocalQueue:
     """A queue without what has expired and locks that are over, and with what is due: a step of its own.
 
-    It stays if the verb fails. Raises: QueueDeleted 2052.
+    It stays if the verb fails.
     """
-    queue = verb.queue(number, name, opened_as)
-    if not queue.has_work(verb.now):
-        return queue
     discard(verb, queue)
     end_leases(verb, queue)
     verb.keep()
-    return verb.queue(number, name, opened_as)
+    return verb.queue(queue.id)
 
 
 def discard(verb: Verb, queue: LocalQueue, limit: int | None = None) -> int:
@@ -170,13 +169,13 @@ def discard(verb: Verb, queue: LocalQueue, limit: int | None = None) -> int:
     total, room = 0, math.inf if limit is None else limit
     while room > total:
         most = int(min(DISCARD_STEP, room - total))
-        gone = verb.backend.expire(queue.id, verb.now, most, tells=verb.is_watched)
+        gone = verb.backend.expire(queue.id, verb.now, most, tells=verb.store.changes.is_watched)
         verb.idle.update(gone.units)
-        queue.count(-gone.count)
-        total += gone.count
+        queue.count(-gone.total)
+        total += gone.total
         if gone.messages:
             verb.touch(queue).expired.extend(gone.messages)
-        if gone.count < most:
+        if gone.total < most:
             break
     if total:
         verb.touch(queue).discarded += total
@@ -204,10 +203,10 @@ def settle(verb: Verb, unit: UnitRow, outcome: Outcome) -> None:
     if outcome == "commit":
         number(verb, unit, shares, Moment.COMMIT)
     expiring = {one.queue for one in shares if one.state is State.PUT_UNCONFIRMED and one.expires}
-    if any(discard(verb, verb.queue(queue)) for queue in expiring):  # over before anybody could see it
+    if any(discard(verb, verb.queue(one)) for one in expiring):  # over before anybody could see it
         shares = verb.backend.shares(unit.id)
-    for queue in {one.queue for one in shares}:
-        entering.settle(verb, verb.queue(queue), unit.id, outcome)
+    for number_ in {one.queue for one in shares}:
+        entering.settle(verb, verb.queue(number_), unit.id, outcome)
     event = Event.CONFIRM if outcome == "commit" else Event.BACK_OUT
     for share in shares:
         queue = verb.queue(share.queue)
@@ -215,7 +214,7 @@ def settle(verb: Verb, unit: UnitRow, outcome: Outcome) -> None:
         verb.durable |= bool(outcome == "commit" and share.persistent)
         answer, after = step(share.state, event)
         assert answer is Answer.DONE and after is not None, (share.state, event, answer)
-        if becomes_visible(share.state, after) and verb.is_watched:
+        if becomes_visible(share.state, after) and verb.store.changes.is_watched:
             change.visible.extend(_puts(verb, unit, queue))
         verb.idle.update(verb.backend.move(unit.id, share, after, verb.now, int(adds_backout(share.state, after))))
         queue.count(share.away * share.messages - (share.messages if after is State.ABSENT else 0))

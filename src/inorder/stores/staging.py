@@ -180,7 +180,8 @@ class Settling:
         for number, stagings in put.items():
             self._check(queues[number], stagings)
         messages = sum(self._put(queues[number], stagings) for number, stagings in put.items())
-        points.reached("settled-staging")
+        if points.reached:
+            points.reached("settled-staging")
         for unit, staging in self._found.values():
             _end(verb, staging, drops=_queue(unit) in noted)
         for number, stagings in put.items():
@@ -227,7 +228,7 @@ class Settling:
             return 0
         own = draws_number(queue.attributes.order, Moment.PUT)
         first = queue.draw_number(total if own else 1)
-        put = verb.backend.put_staged(queue, stagings, first, verb.now, own=own, tells=verb.is_watched)
+        put = verb.backend.put_staged(queue, stagings, first, verb.now, own=own, tells=verb.store.changes.is_watched)
         queue.count(total)
         queue.arrived += total
         change = verb.touch(queue)

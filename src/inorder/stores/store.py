@@ -245,7 +245,9 @@ class QueueStore(BulkVerbs, OperatorVerbs, OpenStore):
         with self.verb(writes=False) as verb:
             return Catalog(verb).definition(name)
 
-    @event("status", ["depth"], ["queue"], measured=lambda found, _: [found.current_depth], about=lambda _, name: [name])
+    @event(
+        "status", ["depth"], ["queue"], measured=lambda found, _: [found.current_depth], about=lambda _, name: [name]
+    )
     def status(self, name: str) -> QueueStatus:
         bury_dead(self)
         with self.verb() as verb:
@@ -285,18 +287,18 @@ class QueueStore(BulkVerbs, OperatorVerbs, OpenStore):
         about=lambda _, request: [_unit_of(request, in_unit=request.in_unit)],
     )
     def put(self, request: PutRequest) -> PutOutcome:
-        try:
-            return self._put(request)
-        except (QueueFull, DuplicateMessage, WrongState):
-            if not bury_dead(self):
-                raise
-        return self._put(request)
-
-    def _put(self, request: PutRequest) -> PutOutcome:
-        with Verb(self) as verb:
-            handle = self.handle(request.handle)
-            queue = tidied(verb, handle)
-            return Putting(verb, handle, queue, request, self._attributes(verb, handle, queue), verb.manager).run()
+        while True:
+            try:
+                with Verb(self) as verb:
+                    handle = self.handle(request.handle)
+                    queue = tidied(verb, handle)
+                    attributes = queue.attributes
+                    if handle.name != attributes.name:
+                        attributes = self._attributes(verb, handle, queue)
+                    return Putting(verb, handle, queue, request, attributes, self.definitions.manager).run()
+            except (QueueFull, DuplicateMessage, WrongState):
+                if not bury_dead(self):
+                    raise
 
     @event("end_group", handle=_first)
     def end_group(self, handle: int, state: GroupState) -> GroupState:
@@ -434,7 +436,9 @@ class QueueStore(BulkVerbs, OperatorVerbs, OpenStore):
                     "the unit of work that took this group has ended: read the whole group before you settle the unit"
                 )
             first = rest.sequence_number + 1
-            rows = self.backend.rows(REST_MESSAGES, queue=one.queue, group_id=rest.group_id, unit=rest.unit, first=first)
+            rows = self.backend.rows(
+                REST_MESSAGES, queue=one.queue, group_id=rest.group_id, unit=rest.unit, first=first
+            )
             rows = rows[: page_end((row.message.length for row in rows), REST_MESSAGES, REST_BYTES)]
             messages = [as_got(row, rest.got_at) for row in self.backend.read(rows)]
         if len(messages) >= rest.messages:
@@ -534,7 +538,7 @@ class QueueStore(BulkVerbs, OperatorVerbs, OpenStore):
         bury_dead(self)
         with self.verb() as verb:
             local = Catalog(verb).local(queue)
-            found = settling.tidy(verb, local.id, local.attributes.name, queue)
+            found = settling.tidy(verb, local) if local.has_work(verb.now) else local
             view = self.backend.order_view(found, verb.now)
             return replace(view, strict_waiters=len(self.backend.select(WaitRow, queue=found.id)))
 
@@ -626,7 +630,8 @@ class QueueStore(BulkVerbs, OperatorVerbs, OpenStore):
         """The contents of a large unit that was settled go a step at a time, so that others come between."""
         try:
             while self.backend.has_leftovers:
-                points.reached("settled")
+                if points.reached:
+                    points.reached("settled")
                 with self.verb(though_stopped=True):
                     self.backend.sweep()
         except StoreError:  # the call has happened, and says so: the caller would do it once more

@@ -90,7 +90,7 @@ class Telemetry:
         self._telling = threading.local()
         self._make_common, self._common = common, dict[str, object]()
         self.observations: tuple[Observation, ...] = ()
-        changes.subscribe(self._happened, heeds=lambda: False)  # but for what was discarded, and deaths
+        changes.subscribe(self._happened)  # it heeds nothing but what was discarded, and deaths
 
     def observe(self, observer: StoreObserver) -> Observation:
         """Raises: ArgumentError, `observer` cannot be called."""
@@ -195,7 +195,7 @@ def event(
                 except Exception:
                     log.exception("the event of %s could not be made; the call is as it was", name)
                 else:
-                    telemetry.report(name, values, metadata | how)
+                    telemetry.report(name, values, {**metadata, **how})
             return answer
 
         return cast(F, call)

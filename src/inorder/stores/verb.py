@@ -36,6 +36,7 @@ from .tables import ConnectionRow, HandleRow, MarkRow, UnitKind, UnitRow, WaitRo
 
 log = logging.getLogger("inorder.stores")
 
+_tally = tuple.__new__
 RESERVE = 1000  # numbers reserved at once: so many may be skipped after the machine has lost power
 
 
@@ -160,7 +161,18 @@ class LocalQueue:
         has_entries: readers are inside groups.
     """
 
-    __slots__ = ("added", "arrived", "attributes", "backend", "changed", "counter", "has_entries", "id", "state", "verb")
+    __slots__ = (
+        "added",
+        "arrived",
+        "attributes",
+        "backend",
+        "changed",
+        "counter",
+        "has_entries",
+        "id",
+        "state",
+        "verb",
+    )
 
     def __init__(self, verb: Verb, number: int, attributes: QueueAttributes, state: QueueState) -> None:
         self.verb, self.backend, self.id, self.attributes, self.state = verb, verb.backend, number, attributes, state
@@ -431,8 +443,9 @@ class Verb:
         if self._changes or self._refused:
             store = self.store
             if store.changes.is_heard or self.has_discarded or self._refused:
-                changes = [*self._changes.values(), *self._refused]
-                store.changes.add(sorted(changes, key=lambda change: change.queue))
+                changes: list[Change] = [*self._changes.values(), *self._refused]
+                changes.sort(key=lambda change: change.queue)
+                store.changes.add(changes)
 
     # --- queues and numbers
 
@@ -444,7 +457,8 @@ class Verb:
             if state is None:
                 raise QueueDeleted(f"{name} has been deleted", queue=opened_as or name)
             definitions = self.store.definitions
-            definitions.check(self.backend, state.revision)
+            if definitions.revision != state.revision:
+                definitions.load(self.backend)
             queue = self._queues[number] = LocalQueue(self, number, definitions.by_number[number], state)
         return queue
 
@@ -485,11 +499,6 @@ class Verb:
             change = self._changes[queue.id] = Change(queue.attributes.name)
         return change
 
-    @property
-    def is_watched(self) -> bool:
-        """Whether anybody looks at the messages of changes."""
-        return self.store.changes.is_watched
-
     def refuse(self, queue: LocalQueue, message: Message) -> None:
         """The verb is about to fail for a message whose unique id is on the queue: listeners hear of it all the same."""
         self._refused.append(Change(queue.attributes.name, duplicates=[message]))
@@ -500,9 +509,10 @@ class Verb:
         self._kept = {number: change.copy() for number, change in self._changes.items()}
         self._numbers, self._queues = None, {}
 
-    def _finish(self) -> list[Tally]:
+    def _finish(self) -> Sequence[Tally]:
         """The last writes of the verb; the counters as they are then."""
-        self.forget_idle()
+        if self.idle:
+            self.forget_idle()
         for number in self._changes:
             queue = self._queues.get(number)
             if queue is None:
@@ -511,15 +521,13 @@ class Verb:
                 self._forget_edges(number)
             if queue.has_entries:
                 entering.forget(self, queue)
-        tallies = [
-            Tally(one.id, one.counter, self._reserve(one.counter, one.state.reserved), one.added, one.arrived)
-            for one in self._queues.values()
-            if one.changed
-        ]
+        tallies = []
         if self._numbers is not None:
-            used = next(self._numbers) - 1
-            tallies.append(Tally(0, used, self._reserve(used, self._reserved), 0, 0))
-        return tallies
+            tallies.append((0, next(self._numbers) - 1, self._reserved, 0, 0))
+        for one in self._queues.values():
+            if one.changed:
+                tallies.append((one.id, one.counter, one.state.reserved, one.added, one.arrived))
+        return self._reserve(tallies) if tallies else ()
 
     def forget_queue(self, queue: LocalQueue) -> None:
         """The queue is gone: nothing of it is written at the end."""
@@ -531,13 +539,17 @@ class Verb:
             if one.levels is not None and one.connection != self.waiter:
                 self.backend.save(one._replace(levels=None))
 
-    def _reserve(self, counter: int, reserved: int) -> int:
+    def _reserve(self, tallies: Sequence[tuple[int, int, int, int, int]]) -> list[Tally]:
         """Numbers are promised not to return before they are given away (B-2)."""
-        if counter <= reserved:
-            self.durable |= self.store.host.is_reservation_open()  # who made it may have died before its sync
-            return reserved
-        self.durable = self._reserves = True
-        return counter + RESERVE
+        found, reserves = [], False
+        for queue, counter, reserved, added, arrived in tallies:
+            if counter > reserved:
+                reserved, reserves = counter + RESERVE, True  # noqa: PLW2901 - more of them now
+            found.append(_tally(Tally, (queue, counter, reserved, added, arrived)))
+        self._reserves |= reserves
+        # Who made a reservation may have died before its sync.
+        self.durable = self.durable or reserves or self.store.host.is_reservation_open()
+        return found
 
     # --- units, and who holds
 
@@ -606,7 +618,7 @@ class Verb:
     def forget_idle(self) -> None:
         """A confirm id or lock id that holds nothing is forgotten: used again it begins anew."""
         for number in self.idle:
-            if not self.backend.rows(1, unit=number) and not self.backend.rows(1, lock=number):
+            if self.backend.is_idle(number):
                 for unit in self.backend.select(UnitRow, id=number):
                     if unit.kind in ("confirm", "lock"):
                         self.end_unit(number)

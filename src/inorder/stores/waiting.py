@@ -69,7 +69,7 @@ class WaitingRoom:
         self._host, self._clock, self._telemetry = host, clock, telemetry
         self._condition = threading.Condition()
         self._waiters: list[Waiter] = []
-        changes.subscribe(self._happened, heeds=lambda: bool(self._waiters))  # who comes now looks first
+        self._subscription = changes.subscribe(self._happened)
         clock.watch(self._time_jumped)
 
     def wait(self, owner: int, queue: str, options: GetOptions, look: Look) -> None:
@@ -93,11 +93,13 @@ class WaitingRoom:
         try:
             with self._condition:
                 self._waiters.append(waiter)
+                self._subscription.turn(heeds=True)  # who comes now looks first
                 self._waiters.sort(key=lambda one: one.rank)  # stable: first come first within a rank
                 try:
                     return self._serve(waiter, look)
                 finally:
                     self._waiters.remove(waiter)
+                    self._subscription.turn(heeds=bool(self._waiters))
                     self._condition.notify_all()
         finally:
             self._host.attend(waits=False)

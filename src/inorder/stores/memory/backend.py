@@ -264,7 +264,9 @@ class MemoryBackend(MemoryBulk):
     ) -> Iterator[Standing[QueuedMessage]]:
         """What takes part in a strict decision, in order of place."""
         rows = (row for row in self._behind(queue.id, None) if not cursor.has_shown(row.place))
-        judged = (queue.judge(row, wanted, reader, logical=logical) for row in rows if self._chosen(row, wanted, reader))
+        judged = (
+            queue.judge(row, wanted, reader, logical=logical) for row in rows if self._chosen(row, wanted, reader)
+        )
         standings = (standing for standing in judged if standing is not None)
         others = queue.entered_by_others(wanted, reader) if logical else []
         return in_order(standings, (one for one in others if not cursor.has_shown(one.place)))
@@ -296,9 +298,7 @@ class MemoryBackend(MemoryBulk):
 
     def takers(self, queue: int, group_id: bytes, now: float | None) -> Sequence[int]:
         got = [row for row in self.rows(queue=queue, everything_of=group_id) if row.state in GOT]
-        return sorted(
-            {row.unit for row in got if row.unit and (now is None or row.expires_at > now or row.claimed)}
-        )
+        return sorted({row.unit for row in got if row.unit and (now is None or row.expires_at > now or row.claimed)})
 
     def gets_of_group(self, queue: int, group_id: bytes) -> int:
         if group_id == NO_ID:
@@ -344,8 +344,10 @@ class MemoryBackend(MemoryBulk):
     def write(self, before: QueuedMessage, after: QueuedMessage) -> None:
         now = self._messages[before.number]
         assert now.state is before.state, (now, before)
-        changed = {
-            name: new for name, old, new in zip(now._fields, before, after, strict=True) if new is not old and new != old
+        changed: dict[str, Any] = {
+            name: new
+            for name, old, new in zip(now._fields, before, after, strict=True)
+            if new is not old and new != old
         }
         self._put(self._messages, before.number, now._replace(**changed))
 
@@ -372,6 +374,9 @@ class MemoryBackend(MemoryBulk):
             self._remove(row, expires=True)
         units = [unit for row in gone for unit in (row.unit, row.lock) if unit is not None]
         return Expired(len(gone), units, [row.message for row in gone])
+
+    def is_idle(self, unit: int) -> bool:
+        return not self.index.numbers("unit", unit) and not self.index.numbers("lock", unit)
 
     def shares(self, unit: int) -> Sequence[Share]:
         def share(row: QueuedMessage) -> tuple[int, State, bool]:
@@ -451,8 +456,6 @@ def _is(row: QueuedMessage, where: dict[str, Any]) -> bool:
         "co_op_marked": row.co_op_marked_at > NEVER,
     }
     return all(
-        message.sequence_number >= wanted if name == "first" else values[name] == wanted for name, wanted in where.items()
+        message.sequence_number >= wanted if name == "first" else values[name] == wanted
+        for name, wanted in where.items()
     )
-
-
-

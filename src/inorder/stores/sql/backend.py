@@ -20,6 +20,9 @@ from .shortcuts import Shortcuts
 from .staged import SqlStagings
 
 
+_state = tuple.__new__  # without the call in between: each verb makes one
+
+
 class SqlBackend(SqlRecords, SqlBulk, SqlListings, SqlStagings):
     """All rows of a store in a database.
 
@@ -47,13 +50,15 @@ class SqlBackend(SqlRecords, SqlBulk, SqlListings, SqlStagings):
         self._removed = self._removed_bytes = 0
 
     def keep(self, tallies: Sequence[Tally]) -> None:
-        self._count(tallies)
+        for tally in tallies:
+            self.engine.execute(self.sql["counted"], tally)
         self.engine.execute("SAVEPOINT kept")
         self._kept = True
 
     def commit(self, tallies: Sequence[Tally], changed: Iterable[int], *, reserves: bool) -> int:
         try:
-            self._count(tallies)
+            for tally in tallies:
+                self.engine.execute(self.sql["counted"], tally)
         except BaseException as error:
             self.engine.abort(error)
             raise
@@ -70,16 +75,12 @@ class SqlBackend(SqlRecords, SqlBulk, SqlListings, SqlStagings):
         self.engine.abort(error)
         return False
 
-    def _count(self, tallies: Sequence[Tally]) -> None:
-        for tally in tallies:
-            self.engine.execute(self.sql["counted"], tally)
-
     def state(self, queue: int) -> QueueState | None:
         if not queue:
             counter, reserved = next(self.engine.execute(self.sql["draw"]))
-            return QueueState(counter, reserved, 0, None, None, None, 0, 0, 0, 0)
+            return _state(QueueState, (counter, reserved, 0, None, None, None, 0, 0, 0, 0))
         row = next(self.engine.execute(self.sql["here"], (queue,)), None)
-        return None if row is None else QueueState._make(row)
+        return None if row is None else _state(QueueState, row)
 
     # --- guarded changes
 
@@ -172,6 +173,9 @@ class SqlBackend(SqlRecords, SqlBulk, SqlListings, SqlStagings):
         return Expired(len(gone), [held for _, _, *by, _ in gone for held in by if held is not None], messages)
 
     # --- units
+
+    def is_idle(self, unit: int) -> bool:
+        return bool(self.value(self.sql["is idle"], unit))
 
     def shares(self, unit: int) -> Sequence[Share]:
         found = self.engine.execute(self.sql["shares"], (unit,))

@@ -50,7 +50,15 @@ class Levels:
     """
 
     def __init__(
-        self, backend: SqlBulk, queue: SearchedQueue, reader: Reader, cursor: Cursor, *, logical: bool, strict: bool, most: int
+        self,
+        backend: SqlBulk,
+        queue: SearchedQueue,
+        reader: Reader,
+        cursor: Cursor,
+        *,
+        logical: bool,
+        strict: bool,
+        most: int,
     ) -> None:
         self.backend, self.queue, self.reader, self.cursor = backend, queue, reader, cursor
         self.logical, self.strict = logical, strict
@@ -64,7 +72,9 @@ class Levels:
             after = (0, -1) if shown is None else (shown.number, shown.ordinal)
             stop: Place | None = None
             if self.strict:
-                stop = self.backend.first_pending(self.queue, rank, self._wanted, self.reader, self.cursor, logical=self.logical)
+                stop = self.backend.first_pending(
+                    self.queue, rank, self._wanted, self.reader, self.cursor, logical=self.logical
+                )
             found = Range(rank, after, (NO_END, 0) if stop is None else (stop.number, stop.ordinal))
             if self.logical:
                 found = self.without_odd(found)

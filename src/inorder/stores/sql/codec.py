@@ -11,7 +11,7 @@ from typing import Any
 
 from ...message import ANY_GROUP, NO_ID, Message, Place, UniqueId
 from ...rules.lifecycle import State
-from ...rules.ordering import rank
+from ...rules.ordering import effective_priority
 from ...rules.puts import NO_ACCOUNTING, make_id
 from ..queued import NEVER, NO_PLACE, QueuedMessage
 
@@ -47,14 +47,6 @@ NARROW_COLUMNS = (
 )
 STATES = tuple(State)
 GOT_COLUMNS = f"{stored_columns()}, m.expires_at, m.backouts, m.rank, m.number, m.ordinal"  # for `Codec.got`
-
-
-def head_of(message: Message) -> int:
-    """The column `head` of a message that arrives: where a group begins something is missing until it is seen."""
-    row = message.row
-    if row[_SEQUENCE] != 1 or row[_OFFSET]:
-        return 0
-    return 1 if row[_FLAGS] & ANY_GROUP else 2
 
 
 def content_columns(row: tuple[Any, ...], number: int) -> tuple[Any, ...]:
@@ -94,7 +86,7 @@ class Codec:
         unit: int | None,
         now: float,
     ) -> tuple[Any, ...]:
-        """The values for `message` of one that arrives."""
+        """The values for `message` of one that arrives; where a group begins something is missing until it is seen."""
         row = message.row
         (_, _, expiry, _, _, _, _, priority, persistent, message_id, correlation_id, _, _, _, _, _, _, _, _, _,
          group_id, sequence_number, offset, flags, original_length, delay, _, length, _, token, uid,
@@ -106,9 +98,9 @@ class Codec:
             number,
             queue,
             state,
-            rank(attributes, message),
+            -effective_priority(attributes, message),
             place_number,
-            head_of(message),
+            0 if sequence_number != 1 or offset else 1 if flags & ANY_GROUP else 2,
             None if group_id == NO_ID else group_id,
             sequence_number,
             offset,

@@ -20,7 +20,8 @@ class Engine(Protocol):
     execute_many: Callable[..., Any]
     changes: Callable[[], int]
 
-    has_happened: bool
+    @property
+    def has_happened(self) -> bool: ...
 
     def begin(self, *, writes: bool) -> None: ...
 

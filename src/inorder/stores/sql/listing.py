@@ -62,9 +62,10 @@ class SqlListings(SqlSearch):
             for number, count, oldest in self.engine.execute(self.sql[name]):
                 held.setdefault(number, _Held()).add("locked", count, oldest)
         found = self.engine.execute(self.sql["tallies"], (queue,)).fetchall()
-        return [self._counts(*columns, held.get(columns[0], _Held()), now) for columns in found]
+        return [self._counts(columns, held.get(columns[0], _Held()), now) for columns in found]
 
-    def _counts(self, queue: int, depth: int, arrived: int, numbered: int, held: _Held, now: float) -> Counts:
+    def _counts(self, columns: tuple[int, ...], held: _Held, now: float) -> Counts:
+        queue, depth, arrived, numbered = columns
         delayed = self.value(self.sql["delayed"], queue, now)
         oldest = self._oldest_put_at(queue, held)
         return Counts(queue, depth, arrived, numbered, *held.counts(), delayed, oldest)
@@ -168,7 +169,10 @@ class Listing:
 
     def _placed(self, after: Place, chosen: Selection, heads: Heads = ALL_HEADS) -> Iterator[QueuedMessage]:
         """All that has a place, in order: what is available and what each holder has."""
-        streams = [self.backend.held(self.queue.id, holder, after, chosen, heads) for holder in self.backend.holders(self.queue.id)]
+        streams = [
+            self.backend.held(self.queue.id, holder, after, chosen, heads)
+            for holder in self.backend.holders(self.queue.id)
+        ]
         return merge(*streams, self.backend.open(self.queue.id, after, chosen, heads), key=place_of)
 
     def _of_unit(self, after: Place, chosen: Selection) -> Iterator[QueuedMessage]:

@@ -22,13 +22,16 @@ def _condition(where: tuple[tuple[str, str], ...]) -> str:
 
 
 @functools.lru_cache(maxsize=64)
-def _selecting(kind: type[Any]) -> tuple[str, str]:
+def _selecting(kind: Any) -> tuple[str, str]:
     fields = kind._fields
-    return f"SELECT {', '.join(fields)} FROM {table_of(kind)} WHERE ", f" ORDER BY {', '.join(fields[: KEY_LENGTHS[kind]])}"
+    return (
+        f"SELECT {', '.join(fields)} FROM {table_of(kind)} WHERE ",
+        f" ORDER BY {', '.join(fields[: KEY_LENGTHS[kind]])}",
+    )
 
 
 @functools.lru_cache(maxsize=64)
-def _saving(kind: type[Any]) -> str:
+def _saving(kind: Any) -> str:
     fields, length = kind._fields, KEY_LENGTHS[kind]
     changes = ", ".join(f"{name} = excluded.{name}" for name in fields[length:])
     return (
@@ -44,12 +47,14 @@ class SqlRecords:
 
     def select(self, kind: type[T], /, **where: Any) -> list[T]:
         condition, values = _where(where)
-        before, after = _selecting(kind)
-        make = kind._make  # type: ignore[attr-defined]
+        row: Any = kind
+        before, after = _selecting(row)
+        make = row._make
         return [make(row) for row in self.engine.execute(before + condition + after, values)]
 
     def save(self, record: Any) -> None:
-        self.engine.execute(_saving(type(record)), record)
+        kind: Any = type(record)
+        self.engine.execute(_saving(kind), record)
 
     def remove_records(self, kind: type[Any], /, **where: Any) -> int:
         condition, values = _where(where)

@@ -162,7 +162,8 @@ class Shortcuts:
 
     def _beginning(self, queue: LocalQueue, group_id: bytes) -> tuple[list[tuple[Any, ...]], bool]:
         """The first members with their contents, a page at most, and whether they are all."""
-        found, size = [], 0
+        found: list[tuple[Any, ...]] = []
+        size = 0
         members = self._backend.engine.execute(self._sql["take group"], (queue.id, group_id))
         for columns in members:
             size += len(columns[BODY])

@@ -41,7 +41,9 @@ class SqlStagings:
         if batch.numbers:
             contents = zip(batch.numbers, *(batch.columns[name] for name in CONTENTS), strict=True)
             self.engine.execute_many(self.sql["arrive content"], contents)
-            self.engine.execute_many(self.sql["stage"], _staged(unit, first, batch.numbers, batch.wholes, batch.columns))
+            self.engine.execute_many(
+                self.sql["stage"], _staged(unit, first, batch.numbers, batch.wholes, batch.columns)
+            )
 
     def check_staged(self, stagings: Sequence[StagingRow]) -> None:
         wrong = next(self.engine.execute(self.sql["first wrong number"], {"units": _units(stagings)}), None)

@@ -34,7 +34,9 @@ STEP_PAGES: Final = 1_024  # 4 MiB between two calls of `progress`
 TAKEN = "the path of a file that is not there yet, unless replace is said"
 
 
-def back_up(store: Database, path: str | os.PathLike[str], *, replace: bool, progress: Callable[[int, int], object] | None) -> None:
+def back_up(
+    store: Database, path: str | os.PathLike[str], *, replace: bool, progress: Callable[[int, int], object] | None
+) -> None:
     """Copy a store to another file; what was committed before the call is in it.
 
     Args:

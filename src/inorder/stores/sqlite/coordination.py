@@ -69,7 +69,7 @@ class Coordination:
         try:
             self._allocate(mode)
             self._map = mmap.mmap(self._descriptor, LENGTH)
-            self._words = memoryview(self._map).cast("Q")
+            self.words = memoryview(self._map).cast("Q")
             self._enter()
         except BaseException:
             os.close(self._descriptor)
@@ -78,8 +78,7 @@ class Coordination:
         self.identity = (status.st_dev, status.st_ino)
         self._owners: set[int] = set()
         self._threads = {TURN: threading.Lock(), TIDYING: threading.Lock()}
-        self._syncing = False
-        self._sync_ended = threading.Condition()
+        self._leader = threading.Lock()
 
     def _allocate(self, mode: int) -> None:
         # Written, not only made longer: a page without a place on a full disk would kill whoever touches it.
@@ -95,12 +94,12 @@ class Coordination:
         # After a crash of the machine the words may be older than the log, or be nonsense. Who is first starts anew;
         # changing the lock from exclusive to shared leaves no moment without one.
         if self._try(PRESENCE):
-            self._words[:] = memoryview(bytes(LENGTH)).cast("Q")
+            self.words[:] = memoryview(bytes(LENGTH)).cast("Q")
         fcntl.lockf(self._descriptor, fcntl.LOCK_SH, 1, PRESENCE)
 
     def close(self) -> None:
         """Drop the mapping, the descriptor, and with them all locks of this process on the sidecar."""
-        self._words.release()
+        self.words.release()
         self._map.close()
         os.close(self._descriptor)
 
@@ -149,8 +148,11 @@ class Coordination:
         """Wait for a lock: TURN or TIDYING."""
         self._threads[at].acquire()
         try:
-            self._wait(at)
-            if at == TURN and self._words[UNANNOUNCED]:
+            try:
+                fcntl.lockf(self._descriptor, fcntl.LOCK_EX, 1, at)
+            except OSError:
+                self._wait(at)
+            if at == TURN and self.words[UNANNOUNCED]:
                 self._announce_lost()
         except BaseException:
             self._threads[at].release()
@@ -170,7 +172,7 @@ class Coordination:
 
     def give(self, at: int) -> None:
         """Give a lock back."""
-        self._free(at)
+        fcntl.lockf(self._descriptor, fcntl.LOCK_UN, 1, at)
         self._threads[at].release()
 
     def _free(self, at: int) -> None:
@@ -181,11 +183,11 @@ class Coordination:
     @property
     def committed(self) -> int:
         """The number of the last commit that was announced."""
-        return self._words[COMMITTED]
+        return self.words[COMMITTED]
 
     def before_commit(self) -> None:
         """Inside the turn: should this process die now, the next one tells what it could not."""
-        self._words[UNANNOUNCED] = 1
+        self.words[UNANNOUNCED] = 1
 
     def after_commit(self, slots: Iterable[int], *, reserves: bool = False) -> int:
         """Inside the turn: number the commit and tell the slots that it changed.
@@ -195,7 +197,7 @@ class Coordination:
 
         Returns: the commit's number.
         """
-        words = self._words
+        words = self.words
         number = words[COMMITTED] + 1
         words[COMMITTED] = number
         if reserves:
@@ -212,31 +214,31 @@ class Coordination:
     @property
     def is_reservation_open(self) -> bool:
         """Whether numbers are reserved by a commit that is not on disk yet, of whoever, alive or dead."""
-        return self._words[SYNCED] < self._words[RESERVED]
+        return self.words[SYNCED] < self.words[RESERVED]
 
     def no_commit(self) -> None:
         """Inside the turn: the commit failed, and nothing has changed."""
-        self._words[UNANNOUNCED] = 0
+        self.words[UNANNOUNCED] = 0
 
     def _announce_lost(self) -> None:
         # Somebody died around a commit. What it changed is not known, so everything counts as changed.
-        self._words[LOST] += 1
+        self.words[LOST] += 1
         self.after_commit(())
 
     def seen(self, slot: int) -> int:
         """A number that grows when something of this slot changes; slots may share one."""
-        return self._words[SLOTS_AT + slot % SLOTS] + self._words[LOST]
+        return self.words[SLOTS_AT + slot % SLOTS] + self.words[LOST]
 
     def seen_any(self) -> int:
         """A number that grows when anything changes that was announced with a slot."""
-        return self._words[CHANGES] + self._words[LOST]
+        return self.words[CHANGES] + self.words[LOST]
 
     # ---- what is on disk, in rounds
 
     @property
     def synced(self) -> int:
         """Commits up to this number are on disk."""
-        return self._words[SYNCED]
+        return self.words[SYNCED]
 
     def sync(self, number: int, act: Callable[[], None]) -> None:
         """Return when the commit of this number is on disk; one of all who wait acts for all.
@@ -247,18 +249,10 @@ class Coordination:
             number: of the commit.
             act: brings to disk what was committed before it began. If it raises, nothing counts as on disk.
         """
-        while self._words[SYNCED] < number:
-            with self._sync_ended:
-                if self._syncing:
-                    self._sync_ended.wait()
-                    continue
-                self._syncing = True
-            try:
-                self._sync_in_rounds(number, act)
-            finally:
-                with self._sync_ended:
-                    self._syncing = False
-                    self._sync_ended.notify_all()
+        while self.words[SYNCED] < number:
+            with self._leader:
+                if self.words[SYNCED] < number:
+                    self._sync_in_rounds(number, act)
 
     def _sync_in_rounds(self, number: int, act: Callable[[], None]) -> None:
         """Wait for the round that covers the commit, or lead it.
@@ -269,7 +263,7 @@ class Coordination:
         go at once: behind one lock for all rounds, those covered would wait for the next leader as well. A leader that
         dies frees its byte; its round covered nobody, and those who waited look again.
         """
-        words = self._words
+        words = self.words
         while words[SYNCED] < number:
             present = words[ROUND]
             if number <= words[SYNCING]:
@@ -293,7 +287,7 @@ class Coordination:
         self._free(_round(round_number))
 
     def _lead(self, round_number: int, number: int, act: Callable[[], None]) -> None:
-        words = self._words
+        words = self.words
         if words[SYNCED] < number:
             words[SYNCING] = words[COMMITTED]
             words[ROUND] = round_number
@@ -303,22 +297,22 @@ class Coordination:
     @property
     def sync_failed(self) -> bool:
         """Whether a sync failed since the first process opened the store."""
-        return bool(self._words[SYNC_FAILED])
+        return bool(self.words[SYNC_FAILED])
 
     def fail_sync(self) -> None:
         """In a round: what the disk holds is unknown from here on."""
-        self._words[SYNC_FAILED] = 1
+        self.words[SYNC_FAILED] = 1
 
     # ---- the queue manager
 
     @property
     def stopped(self) -> bool:
         """Whether the queue manager was stopped."""
-        return bool(self._words[STOPPED])
+        return bool(self.words[STOPPED])
 
     @stopped.setter
     def stopped(self, value: bool) -> None:
-        self._words[STOPPED] = int(value)
+        self.words[STOPPED] = int(value)
 
     # ---- owners
 

@@ -35,7 +35,7 @@ from ...errors import (
     forked,
 )
 from .. import points
-from .coordination import TURN, attach, detach, forget_all, identity_of, opening_error
+from .coordination import STOPPED, TURN, attach, detach, forget_all, identity_of, opening_error
 from .faults import PASSING, store_error, told_as_ours
 from .log import Log
 from .opening import APPLICATION_ID, OBJECTS, refuse_other_schema, refuse_other_version, refuse_unfit
@@ -130,12 +130,8 @@ class Database:
 
     def _connect_for_use(self) -> apsw.Connection:
         connection = self._connect(CACHE_KIB)
-        connection.set_wal_hook(self._note_log)
+        connection.set_wal_hook(self._log.note_length)
         return connection
-
-    def _note_log(self, connection: apsw.Connection, name: str, pages: int) -> int:
-        self._log.note_length(pages)
-        return apsw.SQLITE_OK
 
     def _connect_for_checkpoints(self) -> apsw.Connection:
         return self._connect(CHECKPOINT_CACHE_KIB)
@@ -177,7 +173,8 @@ class Database:
 
         Raises: ConnectionClosed; ForkedConnection, in a child made by fork.
         """
-        self._refuse_unusable()
+        if self._refusal is not None:
+            self._refuse_unusable()
         if self._connection is None:
             with told_as_ours(self.path):
                 self._connection = self._connect_for_use()
@@ -203,8 +200,12 @@ class Database:
         try:
             self._refuse_replaced()
             if writes:
-                _patiently(connection, "BEGIN IMMEDIATE")
-                points.reached("begun")
+                try:
+                    connection.execute("BEGIN IMMEDIATE")
+                except PASSING:
+                    _patiently(connection, "BEGIN IMMEDIATE")
+                if points.reached:
+                    points.reached("begun")
             else:
                 _patiently(connection, "BEGIN")
                 # BEGIN alone fixes no state yet: the first statement does, and that is the one to wait.
@@ -223,14 +224,20 @@ class Database:
 
         Raises: StoreFull, StoreDamaged, StoreError: nothing of it has happened, and the database can be used.
         """
-        connection, shared = self.connection, self._coordination
+        connection, shared = self._connection, self._coordination
+        assert connection is not None
         try:
             if self._writes:
                 shared.before_commit()
-                points.reached("written")
-                _patiently(connection, "COMMIT")
+                if points.reached:
+                    points.reached("written")
+                try:
+                    connection.execute("COMMIT")
+                except PASSING:
+                    _patiently(connection, "COMMIT")
                 ticket = shared.after_commit(changed, reserves=reserves)
-                points.reached("committed")
+                if points.reached:
+                    points.reached("committed")
             else:
                 ticket = 0
                 connection.execute("COMMIT")
@@ -330,22 +337,31 @@ class Database:
             ticket: what `commit` returned.
         Raises: StoreError, if a sync failed, now or earlier: what is on disk is unknown then.
         """
-        self._refuse_unusable()
-        points.reached("before-sync")
+        if self._refusal is not None:
+            self._refuse_unusable()
+        if points.reached:
+            points.reached("before-sync")
         self._log.sync(ticket)
-        points.reached("synced")
+        if points.reached:
+            points.reached("synced")
 
     @property
     def may_have_lost(self) -> bool:
         """Whether what was not synced may be missing: nobody noted that the file was open since it was copied here."""
         return self._coordination.is_new
 
+    @property
+    def log_is_long(self) -> bool:
+        """Whether `tidy_log` has something to do."""
+        return self._log.is_long
+
     def tidy_log(self) -> None:
         """Shorten the log if it is long and nobody else is doing so; to be called like `sync`, after it.
 
         Raises: StoreFull, StoreDamaged, StoreError. No commit is harmed; the log stays as it was.
         """
-        self._refuse_unusable()
+        if self._refusal is not None:
+            self._refuse_unusable()
         self._log.tidy()
 
     # ---- what the processes tell each other
@@ -361,23 +377,27 @@ class Database:
         To wait for a change: ask, look, and wait until the answer differs. Cheap, without a system call. Slots are
         folded into 1,024, so that it may also differ without a change of this one.
         """
-        self._refuse_unusable()
+        if self._refusal is not None:
+            self._refuse_unusable()
         return self._coordination.seen(slot)
 
     def seen_any(self) -> int:
         """A number that is another one once anything was changed that was noted with a slot."""
-        self._refuse_unusable()
+        if self._refusal is not None:
+            self._refuse_unusable()
         return self._coordination.seen_any()
 
     @property
     def stopped(self) -> bool:
         """Whether the queue manager was stopped, for all processes; False again when all have closed the store."""
-        self._refuse_unusable()
-        return self._coordination.stopped
+        if self._refusal is not None:
+            self._refuse_unusable()
+        return bool(self._coordination.words[STOPPED])
 
     @stopped.setter
     def stopped(self, value: bool) -> None:
-        self._refuse_unusable()
+        if self._refusal is not None:
+            self._refuse_unusable()
         self._coordination.stopped = value
 
     # ---- owners
@@ -388,29 +408,34 @@ class Database:
         Args:
             number: 0 to 2**61, never given to two owners.
         """
-        self._refuse_unusable()
+        if self._refusal is not None:
+            self._refuse_unusable()
         self._coordination.hold_owner(number)
         self._owners.add(number)
 
     def release_owner(self, number: int) -> None:
         """Be dead as that owner."""
-        self._refuse_unusable()
+        if self._refusal is not None:
+            self._refuse_unusable()
         self._owners.remove(number)
         self._coordination.release_owner(number)
 
     def is_alive(self, number: int) -> bool:
         """Whether that owner lives, here or in another process; asked of the operating system, no clock in it."""
-        self._refuse_unusable()
+        if self._refusal is not None:
+            self._refuse_unusable()
         return self._coordination.is_alive(number)
 
     def process_of(self, number: int) -> int | None:
         """The id of the process that lives as that owner; None if none does, or it is not known here."""
-        self._refuse_unusable()
+        if self._refusal is not None:
+            self._refuse_unusable()
         return self._coordination.process_of(number)
 
     def any_owner_alive(self) -> bool:
         """Whether any owner lives, here or in another process."""
-        self._refuse_unusable()
+        if self._refusal is not None:
+            self._refuse_unusable()
         return self._coordination.any_owner_alive()
 
     # ---- closing, and forks
@@ -422,7 +447,8 @@ class Database:
 
     def again(self) -> Database:
         """The same file, opened once more: for a long reading transaction beside those of this one."""
-        self._refuse_unusable()
+        if self._refusal is not None:
+            self._refuse_unusable()
         return Database(self.path, schema=self._schema, version=self._version)
 
     def close(self) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import apsw
@@ -20,11 +20,13 @@ class SqliteEngine:
         seen: what calls of this process that wait have seen of the queues.
     """
 
-    sql = STATEMENTS
-
     def __init__(self, database: Database, seen: Seen) -> None:
         self._database, self._seen = database, seen
+        self.sql: Mapping[str, str] = STATEMENTS
         self._connection: apsw.Connection | None = None
+        self.execute: Callable[..., Any]
+        self.execute_many: Callable[..., Any]
+        self.changes: Callable[[], int]
 
     @property
     def has_happened(self) -> bool:
@@ -40,8 +42,9 @@ class SqliteEngine:
     def commit(self, changed: Iterable[int], *, reserves: bool) -> int:
         database = self._database
         ticket = database.commit(changed, reserves=reserves)
-        for queue in changed:
-            self._seen.own(queue, database.seen(queue))
+        if self._seen.queues:
+            for queue in changed:
+                self._seen.own(queue, database.seen(queue))
         return ticket
 
     def abort(self, error: BaseException) -> None:

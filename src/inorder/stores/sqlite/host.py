@@ -66,7 +66,7 @@ class SqliteHost:
         self.database.sync(ticket)
 
     def after(self) -> None:
-        if self._keeps_log:
+        if self._keeps_log or not self.database.log_is_long:
             return
         try:
             self.database.tidy_log()

@@ -64,6 +64,7 @@ class Log:
         self._checkpointing = threading.RLock()
         self._pages = 0
         self._tidy_at = LONG_PAGES
+        self.is_long = False
 
     # ---- sync
 
@@ -72,8 +73,7 @@ class Log:
 
         Raises: StoreError, if a sync failed, now or earlier.
         """
-        if self._coordination.synced < number:
-            self._coordination.sync(number, self._sync_file)
+        self._coordination.sync(number, self._sync_file)
 
     def _sync_file(self) -> None:
         if self._coordination.sync_failed:
@@ -106,11 +106,13 @@ class Log:
 
     # ---- tidy
 
-    def note_length(self, pages: int) -> None:
-        """Remember how long the log was at the last commit of this process."""
+    def note_length(self, connection: apsw.Connection, name: str, pages: int) -> int:
+        """Remember how long the log is after a commit of this process; for SQLite, which calls it there."""
         self._pages = pages
         if pages < LONG_PAGES:
             self._tidy_at = LONG_PAGES
+        self.is_long = pages >= self._tidy_at
+        return apsw.SQLITE_OK
 
     def tidy(self) -> None:
         """Checkpoint if the log is long and nobody else is at it.
@@ -122,7 +124,8 @@ class Log:
             return
         self._tidy_at = self._pages + LONG_PAGES // 4  # if it fails: not again at each commit
         try:
-            points.reached("checkpoint")
+            if points.reached:
+                points.reached("checkpoint")
             with told_as_ours(self._database):
                 rest = self._checkpoint()
                 if rest:

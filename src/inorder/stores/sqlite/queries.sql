@@ -285,6 +285,11 @@ DELETE FROM content WHERE id {which};
 
 -- ===== units
 
+-- name: is idle
+-- A confirm id or lock id that holds nothing is forgotten; the first message of many says that it does.
+SELECT NOT EXISTS (SELECT 1 FROM message INDEXED BY message_unit WHERE unit = ?1)
+    AND NOT EXISTS (SELECT 1 FROM message INDEXED BY message_lock WHERE lock = ?1);
+
 -- name: shares
 -- What a unit holds, counted: by queue and state.
 SELECT

@@ -28,7 +28,7 @@ class Seen:
     """The queues on which calls of this process wait, with the state of each that they have seen."""
 
     def __init__(self) -> None:
-        self._seen: dict[int, tuple[str, int]] = {}
+        self.queues: dict[int, tuple[str, int]] = {}
         self._lock = threading.Lock()
         self.waiting = 0  # calls
 
@@ -38,31 +38,29 @@ class Seen:
         While other calls wait, what they have seen stands: should it be older, they are still to be told.
         """
         with self._lock:
-            if self.waiting <= 1 or queue not in self._seen:
-                self._seen[queue] = name, seen
+            if self.waiting <= 1 or queue not in self.queues:
+                self.queues[queue] = name, seen
 
     def own(self, queue: int, seen: int) -> None:
         """This process has changed the queue: its waiters are told already."""
-        if not self._seen:
-            return
         with self._lock:
-            if queue in self._seen:
-                self._seen[queue] = self._seen[queue][0], seen
+            if queue in self.queues:
+                self.queues[queue] = self.queues[queue][0], seen
 
     def changed(self, database: Database) -> list[str]:
         """The queues that are in another state than was seen; that one counts as seen now."""
         with self._lock:
             found = []
-            for queue, (name, before) in self._seen.items():
+            for queue, (name, before) in self.queues.items():
                 seen = database.seen(queue)
                 if seen != before:
-                    self._seen[queue] = name, seen
+                    self.queues[queue] = name, seen
                     found.append(name)
             return found
 
     def names(self) -> list[str]:
         with self._lock:
-            return [name for name, _ in self._seen.values()]
+            return [name for name, _ in self.queues.values()]
 
 
 class Watch:

@@ -1,0 +1,58 @@
+"""Kills a process at a named point inside the stores' verbs (`inorder.stores.points`).
+
+In a process of one's own: `reach(kill_at("committed:3"))`. A process that is started with a command line is given
+`environment("committed:3")`: Python then imports `sitecustomize.py`, beside this file, before the program.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+from inorder.stores import points
+
+VARIABLE = "PROOF_KILL_AT"
+
+
+def reach(step: Callable[[str], object]) -> None:
+    """In this process each point that a store comes to is told to `step`."""
+    points.reached = step
+
+
+def die() -> None:
+    """Kills this process, by which nothing is tidied up."""
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def kill_at(asked: str) -> Callable[[str], None]:
+    """A step for `reach` that kills at "POINT:NTH": when that point is reached for the nth time.
+
+    Raises: ValueError, there is no such point, or nobody comes to it that often.
+    """
+    point, _, nth = asked.partition(":")
+    if point not in points.POINTS or not nth.isdecimal() or int(nth) < 1:
+        raise ValueError(f"{asked!r}: say POINT:NTH, with one of the points {', '.join(points.POINTS)}")
+    left = int(nth)
+
+    def step(name: str) -> None:
+        nonlocal left
+        assert name in points.POINTS, name
+        left -= name == point
+        if not left:
+            die()
+
+    return step
+
+
+def environment(asked: str) -> dict[str, str]:
+    """For a process that is to be killed there: as the environment of this one."""
+    path = [str(Path(__file__).parent), *filter(None, [os.environ.get("PYTHONPATH")])]
+    return os.environ | {VARIABLE: asked, "PYTHONPATH": os.pathsep.join(path)}
+
+
+def install() -> None:
+    """Does in this process what its environment asks for."""
+    if asked := os.environ.get(VARIABLE):
+        reach(kill_at(asked))

@@ -1,0 +1,20 @@
+"""Imported by Python when it starts, if this folder is on PYTHONPATH (see `crash_points.environment`)."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from pathlib import Path
+
+HERE = Path(__file__).parent
+sys.path.remove(str(HERE))  # what lies beside this file is imported as a part of its package
+sys.path.append(str(HERE.parents[1]))
+
+try:
+    from tools.proof import crash_points
+
+    crash_points.install()
+except Exception:  # noqa: BLE001 - Python would go on without it
+    traceback.print_exc()
+    os._exit(1)
