@@ -1,6 +1,7 @@
 """What every test has at hand: a store of each kind, and Hypothesis profiles.
 
 The fixtures `store` and `qm` are there once for each entry of `STORES`: a test that uses them holds for all stores.
+On the store without shortcuts whatever runs is in the full gate alone.
 Hypothesis profiles: the everyday one repeats itself; so does the quick one, which `make test` asks for, with a quarter
 of the examples; INORDER_LONG=1 searches longer, at random.
 """
@@ -52,6 +53,17 @@ def quick_disk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         tempfile.tempdir = str(MEMORY_DISK)
     yield
     tempfile.tempdir = before
+
+
+LONG_WAY = "sqlite-long-way"
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        callspec = getattr(item, "callspec", None)
+        if callspec is not None and any(isinstance(one, str) and one == LONG_WAY for one in callspec.params.values()):
+            item.add_marker(pytest.mark.slow)
 
 
 @pytest.fixture(params=list(STORES))

@@ -43,7 +43,8 @@ DONE = [b"done: " + line for line in LINES]
 
 def environment(**more: str) -> dict[str, str]:
     """As the user has it, with this project in the path, and nothing kept back in a buffer when it is killed."""
-    return {**os.environ, "PYTHONPATH": str(ROOT / "src"), "PYTHONUNBUFFERED": "1", **more}
+    path = [str(ROOT / more.pop("PYTHONPATH", "")), str(ROOT / "src")]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(path), "PYTHONUNBUFFERED": "1", **more}
 
 
 def typed(command: str, folder: Path) -> str:

@@ -1,11 +1,12 @@
 """A call that fails has changed nothing, wherever in it the error comes.
 
-An error is planted at each point of a call at which a store notes a change, one after another, until the call succeeds.
-After each failure everything that anybody can see is as before; and the call succeeds afterwards.
+An error is planted at each change that a call makes of its store's backend, and at its commit, one after another, until
+the call succeeds. After each failure everything that anybody can see is as before; and the call succeeds afterwards.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -14,19 +15,20 @@ from typing import Any
 from unittest import mock
 
 import pytest
-from inorder.stores.memory.transaction import MemoryTransaction
-from inorder.stores.sqlite.transaction import SqliteTransaction
 from tests.support import Stores, told
 
 from inorder import (
     DuplicateMessage,
     Flags,
     GetOptions,
+    Match,
+    NoMessageAvailable,
     OrderPending,
     OrderSelfBlocked,
     OrderUnsupported,
     QueueFull,
     QueueManager,
+    StoreFull,
     connect,
 )
 from inorder.bulk import ClaimReader
@@ -34,31 +36,78 @@ from inorder.message import NO_ID
 from inorder.testing import STORES, ManualClock
 
 G = b"G".ljust(24, b"\0")
+NO_SUCH = Match(message_id=b"none")
 POINTS_MAX = 200
 
 
-class Planted(QueueFull):
+class Planted(StoreFull):
     """An error that no rule asks for."""
 
 
+# What a backend changes by; and where a backend is a database, each statement that writes is a change as well.
+CHANGES = (
+    "arrive", "write", "remove", "move", "number_unit", "expire", "clear", "save", "remove_records", "stage",
+    "put_staged", "end_staging",
+)  # fmt: skip
+WRITES = re.compile(r"\b(INSERT|UPDATE|DELETE)\b")
+
+
+class Changes:
+    """The changes that the verbs of a store make, by name; the one of this number, from 1 on, is an error."""
+
+    def __init__(self, store: Any, point: int) -> None:
+        self.made: list[str] = []
+        self._backend, self._point = store.backend, point
+
+    def note(self, name: str) -> None:
+        self.made.append(name)
+        if len(self.made) == self._point:
+            raise Planted(f"planted at {name}")
+
+    def failing(self, name: str, change: Callable[..., Any]) -> Callable[..., Any]:
+        def changing(*given: Any, **named: Any) -> Any:
+            self.note(name)
+            return change(*given, **named)
+
+        return changing
+
+    def committing(self, commit: Callable[..., Any]) -> Callable[..., Any]:
+        """A commit that fails has taken all back."""
+
+        def committed(tallies: Any, changed: Any, **named: Any) -> Any:
+            try:
+                self.note("commit")
+            except Planted as error:
+                self._backend.abort(error)
+                raise
+            return commit(tallies, changed, **named)
+
+        return committed
+
+    def writing(self, execute: Callable[..., Any]) -> Callable[..., Any]:
+        def executed(sql: str, *values: Any) -> Any:
+            if WRITES.search(sql):
+                self.note(sql)
+            return execute(sql, *values)
+
+        return executed
+
+
 @contextmanager
-def failing_at(point: int) -> Iterator[list[int]]:
-    """The change of this number, from 1 on, is an error; afterwards, how many there were."""
-    count = [0]
-
-    def planted(touch: Callable[..., Any]) -> Callable[..., Any]:
-        def counting(verb: Any, queue: Any) -> Any:
-            count[0] += 1
-            if count[0] == point:
-                raise Planted("planted")
-            return touch(verb, queue)
-
-        return counting
-
+def failing_at(store: Any, point: int) -> Iterator[Changes]:
+    """The change of this number is an error."""
+    backend, changes = store.backend, Changes(store, point)
     with ExitStack() as stack:
-        for kind in (MemoryTransaction, SqliteTransaction):
-            stack.enter_context(mock.patch.object(kind, "touch", planted(kind.touch)))
-        yield count
+        for name in CHANGES:
+            stack.enter_context(mock.patch.object(backend, name, changes.failing(name, getattr(backend, name))))
+        stack.enter_context(mock.patch.object(backend, "commit", changes.committing(backend.commit)))
+        for name in ("execute", "execute_many"):
+            if hasattr(backend, "engine"):
+                execute = changes.writing(getattr(backend.engine, name))
+                stack.enter_context(mock.patch.object(backend.engine, name, execute))
+        # Contents of what is gone are removed when the call has happened; nobody sees them.
+        stack.enter_context(mock.patch.object(store, "_sweep"))
+        yield changes
 
 
 def everything(world: SimpleNamespace) -> list[Any]:
@@ -88,6 +137,10 @@ def world(request: pytest.FixtureRequest) -> Iterator[SimpleNamespace]:
                 a.put("Q", body.encode(), group_id=G if in_group else NO_ID, flags=flags,
                       sequence_number=int(body[1]) if in_group else 1, priority=0)  # fmt: skip
             a.put_many("R", [b"r1", b"r2", b"r3"])
+            for name in ("Q", "R"):  # opens it: what is planted comes in the call itself
+                a.browse_and_lock(name, NO_SUCH)
+                with pytest.raises(NoMessageAvailable):
+                    a.get(name, match=NO_SUCH)
             yield SimpleNamespace(a=a, b=b, watcher=watcher, clock=clock, queue=a.open("Q"), store=store)
 
 
@@ -172,17 +225,18 @@ CALLS: dict[str, tuple[Callable[[SimpleNamespace], object], Callable[[SimpleName
 def test_an_error_anywhere_in_a_call_leaves_everything_as_it_was(name: str, world: SimpleNamespace) -> None:
     begin, call = CALLS[name]
     begin(world)
-    before = everything(world)
+    before, made = everything(world), []
     for point in range(1, POINTS_MAX):
-        with failing_at(point) as count:
+        with failing_at(world.store, point) as changes:
             try:
                 call(world)
             except Planted:
-                pass
+                assert changes.made[:-1] == made, "the call did not come as far in the same way"
+                made = changes.made
             else:
-                assert count[0] == point - 1, "an error was swallowed"
+                assert changes.made == made, "an error was swallowed"
                 break
-        assert everything(world) == before, f"the {point}. change was not taken back"
+        assert everything(world) == before, f"not taken back: {changes.made}"
     assert point > 1, "the call changes nothing"
     assert everything(world) != before
 

@@ -1,4 +1,4 @@
-"""Imports go down the layers only, without cycles, and the rules stay pure.
+"""Imports go down the layers only, without cycles, and what is pure stays so.
 
 The checks read the syntax trees of the files under `src/inorder`; nothing is imported. Each returns a list of
 complaints, and a complaint says what to do. The last tests feed the checks small texts that must be refused.
@@ -25,8 +25,7 @@ LAYERS = (
     ("rules",),
     ("clock",),
     ("stores",),
-    ("telemetry_verbs", "telemetry"),
-    ("events", "waiting", "housekeeping", "callers"),
+    ("events", "housekeeping", "callers"),
     ("session", "unit_of_work"),
     ("keywords", "browsing", "confirming"),
     ("handle",),
@@ -39,7 +38,31 @@ LAYERS = (
 )
 LAYER_OF = {name: number for number, names in enumerate(LAYERS) for name in names}
 
-# What a rule must not touch: clocks, randomness, files, the network, other threads and processes.
+# The same inside `stores`: from the words over the verbs to the stores that are made of them. What is imported for its
+# type alone may stand later.
+STORES = (
+    ("tables", "points", "changes"),
+    ("queued", "records"),
+    ("surveying", "looking", "telemetry"),
+    ("protocol", "backend"),
+    ("definitions", "waiting"),
+    ("entering",),
+    ("queue", "process"),
+    ("verb",),
+    ("settling", "catalog"),
+    ("connections", "confirming", "putting", "reading", "staging"),
+    ("claiming", "operator"),
+    ("bulk",),
+    ("store",),
+    ("memory", "sql"),
+    ("sqlite",),
+)
+STORE_LAYER_OF = {name: number for number, names in enumerate(STORES) for name in names}
+APART = {("memory", "sql"), ("sql", "memory"), ("sqlite", "memory")}  # they know nothing of each other
+
+# Pure: the rules, and the words of the stores.
+PURE = ("inorder.rules", *(f"inorder.stores.{name}" for name in "tables queued records surveying looking".split()))
+# What they must not touch: clocks, randomness, files, the network, other threads and processes.
 IMPURE = frozenset(
     "asyncio datetime io logging multiprocessing os pathlib random secrets shutil signal socket sqlite3 "
     "subprocess tempfile threading time uuid".split()
@@ -71,17 +94,23 @@ class Module:
         return LAYER_OF[self.part]
 
     @property
+    def store_part(self) -> str | None:
+        """As `part`, of a file inside `stores`; "" for the package itself."""
+        return store_part_of(self.name)
+
+    @property
     def package(self) -> str:
         return self.name if self.is_package else self.name.rpartition(".")[0]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Import:
-    """One imported module, and where."""
+    """One imported module, and where; `for_types`: only who checks types follows it."""
 
     target: str
     line: int
     in_function: bool
+    for_types: bool
 
 
 def read_module(path: Path) -> Module:
@@ -92,17 +121,20 @@ def read_module(path: Path) -> Module:
 
 
 def imports_of(module: Module, known: frozenset[str]) -> Iterator[Import]:
-    """Every import statement, also those under TYPE_CHECKING: a type is a dependency like any other."""
-    for node, in_function in walk(module.tree, in_function=False):
+    """Every import statement, also those under TYPE_CHECKING."""
+    for node, in_function, for_types in walk(module.tree):
         for target in targets_of(node, module, known):
-            yield Import(target=target, line=getattr(node, "lineno", 0), in_function=in_function)
+            line = getattr(node, "lineno", 0)
+            yield Import(target=target, line=line, in_function=in_function, for_types=for_types)
 
 
-def walk(node: ast.AST, *, in_function: bool) -> Iterator[tuple[ast.AST, bool]]:
-    yield node, in_function
+def walk(node: ast.AST, *, in_function: bool = False, for_types: bool = False) -> Iterator[tuple[ast.AST, bool, bool]]:
+    """Every node below, whether it stands inside a function, and whether under TYPE_CHECKING."""
+    yield node, in_function, for_types
     inside = in_function or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+    types = for_types or (isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING")
     for child in ast.iter_child_nodes(node):
-        yield from walk(child, in_function=inside)
+        yield from walk(child, in_function=inside, for_types=types)
 
 
 def targets_of(node: ast.AST, module: Module, known: frozenset[str]) -> Iterator[str]:
@@ -155,6 +187,40 @@ def part_of(target: str) -> str:
     return part if part in LAYER_OF else ""
 
 
+def store_part_of(target: str) -> str | None:
+    """The name under `inorder.stores` that decides the layer there; None: it is not of the stores."""
+    _, part, *names = [*target.split("."), "", ""]
+    return names[0] if target.startswith("inorder.stores") and part == "stores" else None
+
+
+def misplaced_files_of_stores(modules: Iterable[Module]) -> list[str]:
+    return [
+        f"{module.name} has no layer. Give {module.store_part!r} its place in STORES, tests/test_layers.py."
+        for module in modules
+        if module.store_part and module.store_part not in STORE_LAYER_OF
+    ]
+
+
+def imports_against_the_layers_of_stores(modules: Iterable[Module]) -> list[str]:
+    modules = list(modules)
+    known = frozenset(module.name for module in modules)
+    return [
+        f"{module.name}, line {found.line}: imports {found.target}, which lies in a later layer of the stores, or is "
+        "of another store. Move what both need into an earlier file, or pass it in as an argument."
+        for module in modules
+        if module.store_part
+        for found in imports_of(module, known)
+        if not found.for_types and not is_earlier(module.store_part, store_part_of(found.target))
+    ]
+
+
+def is_earlier(part: str, imported: str | None) -> bool:
+    """Whether a file in this part of the stores may import that part."""
+    if not imported or (part, imported) in APART:
+        return not imported
+    return STORE_LAYER_OF.get(imported, -1) <= STORE_LAYER_OF[part]
+
+
 def imports_inside_functions(modules: Iterable[Module]) -> list[str]:
     modules = list(modules)
     known = frozenset(module.name for module in modules)
@@ -186,7 +252,11 @@ def import_cycles(modules: Iterable[Module]) -> list[str]:
     modules = list(modules)
     known = frozenset(module.name for module in modules)
     graph = {
-        module.name: {found.target for found in imports_of(module, known) if is_ours(found.target)}
+        module.name: {
+            found.target
+            for found in imports_of(module, known)
+            if is_ours(found.target) and not (found.for_types and is_between_stores(module, found))
+        }
         for module in modules
     }
     try:
@@ -196,20 +266,24 @@ def import_cycles(modules: Iterable[Module]) -> list[str]:
     return []
 
 
-def impure_rules(modules: Iterable[Module]) -> list[str]:
-    return [complaint for module in modules if module.part == "rules" for complaint in impurities(module)]
+def is_between_stores(module: Module, found: Import) -> bool:
+    return module.store_part is not None and store_part_of(found.target) is not None
+
+
+def impure_files(modules: Iterable[Module]) -> list[str]:
+    return [complaint for module in modules if module.name.startswith(PURE) for complaint in impurities(module)]
 
 
 def impurities(module: Module) -> Iterator[str]:
     for found in imports_of(module, frozenset()):
         if found.target.partition(".")[0] in IMPURE:
             yield (
-                f"{module.name}, line {found.line}: a rule imports {found.target}. Rules have no I/O, "
-                "clock or randomness: let the caller pass the value in."
+                f"{module.name}, line {found.line}: imports {found.target}. Rules, and the words of the "
+                "stores, have no I/O, clock or randomness: let the caller pass the value in."
             )
-    for node, _ in walk(module.tree, in_function=False):
+    for node, _, _ in walk(module.tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in IMPURE_CALLS:
-            yield f"{module.name}, line {node.lineno}: a rule calls {node.func.id}(). Its caller may."
+            yield f"{module.name}, line {node.lineno}: calls {node.func.id}(). Its caller may."
 
 
 @pytest.fixture(scope="module")
@@ -230,6 +304,12 @@ def test_a_file_imports_only_from_its_own_layer_and_those_above(modules: list[Mo
     complain(imports_against_the_layers(module for module in modules if module.part in LAYER_OF))
 
 
+def test_inside_the_stores_too(modules: list[Module]) -> None:
+    complain(misplaced_files_of_stores(modules))
+    complain(imports_against_the_layers_of_stores(modules))
+    assert STORE_LAYER_OF.keys() <= {module.store_part for module in modules}, "STORES names what is gone"
+
+
 def test_no_import_of_ours_hides_inside_a_function(modules: list[Module]) -> None:
     complain(imports_inside_functions(modules))
 
@@ -242,8 +322,8 @@ def test_imports_make_no_cycle(modules: list[Module]) -> None:
     complain(import_cycles(modules))
 
 
-def test_rules_touch_neither_io_nor_clock_nor_randomness(modules: list[Module]) -> None:
-    complain(impure_rules(modules))
+def test_rules_and_words_touch_neither_io_nor_clock_nor_randomness(modules: list[Module]) -> None:
+    complain(impure_files(modules))
 
 
 # The checks themselves: each must refuse what it is there to refuse.
@@ -316,15 +396,68 @@ def test_the_check_accepts_the_command_that_shows_them(name: str, text: str) -> 
 
 def test_the_check_finds_a_cycle_in_one_layer() -> None:
     pair = [
-        module_of("inorder.handle", "from . import waiting"),
-        module_of("inorder.waiting", "import inorder.handle"),
+        module_of("inorder.handle", "from . import browsing"),
+        module_of("inorder.browsing", "import inorder.handle"),
     ]
     assert import_cycles(pair)
+
+
+def test_the_check_finds_a_cycle_of_types_but_in_the_stores() -> None:
+    types = "if TYPE_CHECKING:\n    from . import {}"
+    assert import_cycles(
+        [
+            module_of("inorder.handle", types.format("browsing")),
+            module_of("inorder.browsing", "import inorder.handle"),
+        ]
+    )
+    pair = [
+        module_of("inorder.stores.entering", types.format("verb")),
+        module_of("inorder.stores.verb", "from . import entering"),
+    ]
+    assert not import_cycles(pair)
+    assert not imports_against_the_layers_of_stores(pair)
+
+
+STORE_FILES = [
+    module_of(f"inorder.stores.{name}", "") for name in ("tables", "verb", "store", "memory.bulk", "sql.bulk", "sqlite")
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("inorder.stores.tables", "from .verb import Verb"),
+        ("inorder.stores.verb", "from . import store"),
+        ("inorder.stores.store", "from .memory.bulk import MemoryBulk"),
+        ("inorder.stores.sql.records", "from ..memory import bulk"),
+        ("inorder.stores.sql.records", "from ..sqlite import SqliteStore"),
+        ("inorder.stores.memory.host", "from ..sql.bulk import SqlBulk"),
+        ("inorder.stores.sqlite.host", "import inorder.stores.memory.bulk"),
+    ],
+)
+def test_the_check_refuses_an_import_from_a_later_layer_of_the_stores(name: str, text: str) -> None:
+    assert imports_against_the_layers_of_stores([*STORE_FILES, module_of(name, text)])
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("inorder.stores.verb", "from .tables import UnitRow\nfrom ..errors import Reason"),
+        ("inorder.stores.sqlite.host", "from ..sql.bulk import SqlBulk\nfrom .. import store"),
+    ],
+)
+def test_the_check_accepts_an_import_from_an_earlier_layer_of_the_stores(name: str, text: str) -> None:
+    assert not imports_against_the_layers_of_stores([*STORE_FILES, module_of(name, text)])
+
+
+def test_the_check_refuses_an_unknown_file_of_the_stores() -> None:
+    assert misplaced_files_of_stores([module_of("inorder.stores.helpers", "")])
 
 
 @pytest.mark.parametrize(
     "text",
     ["import time", "from os import path", "import os.path", "def read():\n    import random", "open('x')"],
 )
-def test_the_check_refuses_an_impure_rule(text: str) -> None:
-    assert impure_rules([module_of("inorder.rules.ordering", text)])
+@pytest.mark.parametrize("name", ["inorder.rules.ordering", "inorder.stores.queued"])
+def test_the_check_refuses_an_impure_rule_or_word(name: str, text: str) -> None:
+    assert impure_files([module_of(name, text)])

@@ -22,7 +22,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 SOURCE = Path("src/inorder")
-STORES = ("memory", "sqlite")
+STORES = {"stores/sql/": "sqlite", "stores/sqlite/": "sqlite"}  # of these files; all others by the fastest
+FASTEST = "memory"
 LISTS = tuple(Path(__file__).with_name(f"mutants_{topic}.txt") for topic in ("rules", "lives"))
 
 RULE = re.compile(r"[A-Z]{0,2}-?\d+(\.\d+)?")
@@ -47,7 +48,7 @@ class Mutant(ABC):
     @property
     def store(self) -> str:
         """The store that shows what is broken: of what all stores share the memory store, which is the fastest."""
-        return next((store for store in STORES if self.file.startswith(f"stores/{store}/")), STORES[0])
+        return next((store for folder, store in STORES.items() if self.file.startswith(folder)), FASTEST)
 
     @property
     @abstractmethod

@@ -39,65 +39,63 @@ BROKEN = (
     "stores/**/*.py",
     "stores/sqlite/*.sql",
     "mqsc/*.py",
-    *(f"{name}.py" for name in "session handle groups waiting unit_of_work bulk browsing".split()),
+    *(f"{name}.py" for name in "session handle groups unit_of_work bulk browsing".split()),
 )
 PLUMBING = """
-    stores/lock.py
-    stores/sqlite/backup.py stores/sqlite/coordination.py stores/sqlite/database.py stores/sqlite/faults.py
-    stores/sqlite/home.py stores/sqlite/leftovers.py stores/sqlite/log.py stores/sqlite/opening.py
-    stores/sqlite/points.py stores/sqlite/statements.py stores/sqlite/watch.py
+    stores/points.py stores/sql/engine.py stores/sql/leftovers.py
+    stores/sqlite/backup.py stores/sqlite/coordination.py stores/sqlite/database.py stores/sqlite/engine.py
+    stores/sqlite/faults.py stores/sqlite/host.py stores/sqlite/log.py stores/sqlite/opening.py
+    stores/sqlite/statements.py stores/sqlite/watch.py
 """.split()
 
 # The unit tests that mirror a file: those of the first line that its path begins with.
 CLAIMS = "tests/test_claims.py tests/rules/test_claims.py"
 STAGING = "tests/test_staging.py tests/test_staging_outside.py tests/test_staging_values.py"
 LOOKING = "tests/test_looking.py tests/test_clear.py"
-OWNERS = "tests/sqlite/test_owners.py tests/sqlite/test_processes_owners.py"
+CONNECTIONS = "tests/test_connections.py tests/test_session.py"
 STORE = "tests/test_stores_agree.py tests/test_confirmed.py tests/test_units.py tests/test_gets.py"
 GROUPS = "tests/test_groups.py tests/test_streams.py"
+STRICT = "tests/test_strict.py tests/test_gets.py tests/test_marks.py"
 WAITING = "tests/test_waiting.py tests/test_waiting_turns.py"
 JUDGES = {
     "mqsc/": "tests/mqsc/test_reading.py tests/mqsc/test_running.py",
     "session": "tests/test_session.py tests/test_units.py tests/test_connections.py tests/test_failing_calls.py",
     "handle": "tests/test_handle.py tests/test_puts.py tests/test_gets.py tests/test_streams.py tests/test_browsing.py",
     "groups": "tests/test_groups.py tests/test_stream_groups.py",
-    "waiting": WAITING,
     "unit_of_work": "tests/test_units.py tests/test_session.py",
     "bulk": f"tests/test_bulk.py {CLAIMS}",
     "browsing": "tests/test_browsing.py",
+    "stores/waiting": WAITING,
+    "stores/telemetry": "tests/test_telemetry.py",
+    "stores/changes": "tests/test_event_delivery.py tests/test_events.py",
     "stores/claiming": CLAIMS,
-    "stores/claims": CLAIMS,
     "stores/surveying": CLAIMS,
     "stores/staging": STAGING,
-    "stores/base_staging": STAGING,
+    "stores/bulk": f"{CLAIMS} {STAGING}",
     "stores/putting": "tests/test_puts.py tests/test_failing_calls.py",
     "stores/looking": LOOKING,
+    "stores/operator": LOOKING,
     "stores/catalog": "tests/test_manager.py tests/test_dynamic_queues.py",
-    "stores/confirmed": "tests/test_confirmed.py tests/test_failing_calls.py",
-    "stores/reading": f"tests/test_strict.py tests/test_gets.py tests/test_marks.py {WAITING}",
-    "stores/memory/claims": f"{CLAIMS} tests/test_claims_agree.py",
-    "stores/memory/staging": f"{STAGING} tests/test_staging_agrees.py",
+    "stores/definitions": "tests/test_manager.py tests/test_dynamic_queues.py",
+    "stores/connections": f"{CONNECTIONS} tests/sqlite/test_owners.py tests/sqlite/test_processes_owners.py",
+    "stores/confirming": "tests/test_confirmed.py tests/test_leases.py tests/test_failing_calls.py",
+    "stores/reading": f"{STRICT} {WAITING}",
+    "stores/entering": f"tests/test_strict.py {GROUPS}",
+    "stores/queue": f"{STRICT} {GROUPS}",
+    "stores/verb": "tests/sqlite/test_verb.py tests/sqlite/test_trouble_in_calls.py",
+    "stores/store": f"{STORE} {GROUPS} tests/test_failing_calls.py",
+    "stores/memory/bulk": f"{CLAIMS} tests/test_claims_agree.py {STAGING} tests/test_staging_agrees.py",
     "stores/memory/checking": "tests/test_checking_memory.py",
-    "stores/memory/operating": LOOKING,
-    "stores/sqlite/claims": f"{CLAIMS} tests/sqlite/test_claims_file.py",
+    "stores/sql/bulk": f"{CLAIMS} tests/sqlite/test_claims_file.py",
+    "stores/sql/staged": f"{STAGING} tests/sqlite/test_staging_file.py",
+    "stores/sql/listing": f"{LOOKING} tests/sqlite/test_processes_views.py tests/sqlite/test_processes_strict.py",
+    "stores/sql/shortcuts": f"{STORE} {GROUPS} tests/test_strict.py tests/sqlite/test_large_groups.py",
+    "stores/sql/search": f"{STORE} {STRICT} {GROUPS}",
     "stores/sqlite/queries_claims": f"{CLAIMS} tests/sqlite/test_claims_file.py",
     "stores/sqlite/fragments_claims": f"{CLAIMS} tests/sqlite/test_claims_file.py",
-    "stores/sqlite/stag": f"{STAGING} tests/sqlite/test_staging_file.py",
     "stores/sqlite/queries_bulk": f"{STAGING} tests/sqlite/test_staging_file.py",
+    "stores/sqlite/queries.sql": f"{STORE} {GROUPS} {LOOKING}",
     "stores/sqlite/check": "tests/sqlite/test_checking.py",
-    "stores/sqlite/owners": f"{OWNERS} tests/test_connections.py",
-    "stores/sqlite/queries_owners": OWNERS,
-    "stores/sqlite/looking": f"{LOOKING} tests/sqlite/test_processes_views.py tests/sqlite/test_processes_strict.py",
-    "stores/sqlite/operating": f"{LOOKING} tests/sqlite/test_processes_views.py",
-    "stores/sqlite/queries_operating": f"{LOOKING} tests/sqlite/test_processes_views.py",
-    "stores/sqlite/views": f"{LOOKING} tests/sqlite/test_processes_views.py",
-    "stores/sqlite/catalog": "tests/test_manager.py tests/test_dynamic_queues.py",
-    "stores/sqlite/tak": f"{STORE} tests/sqlite/test_large_groups.py",
-    "stores/sqlite/verb": "tests/sqlite/test_verb.py tests/sqlite/test_trouble_in_calls.py",
-    "stores/sqlite/queries.sql": f"{STORE} {GROUPS}",
-    "stores/sqlite/store": f"{STORE} {GROUPS} tests/test_failing_calls.py",
-    "stores/memory/store": f"{STORE} {GROUPS} tests/test_failing_calls.py",
-    "stores/sqlite/": f"{STORE} tests/test_failing_calls.py",
     "stores/": f"{STORE} tests/test_failing_calls.py",
 }
 WITHOUT_TABLES = ("mqsc/", "stores/memory/checking", "stores/sqlite/check")  # no table says anything of these

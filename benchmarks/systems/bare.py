@@ -18,10 +18,10 @@ import apsw
 
 from benchmarks.harness import Cannot
 from benchmarks.systems import BODY, System
-from inorder.stores.sqlite.codec import GOT_COLUMNS
-from inorder.stores.sqlite.selection import EVERYTHING, ordered
-from inorder.stores.sqlite.shelf import AVAILABLE
-from inorder.stores.sqlite.statements import SCHEMA, by_id, statement
+from inorder.stores.sql.records import SqlRecords
+from inorder.stores.sql.selection import EVERYTHING, ordered
+from inorder.stores.sqlite.statements import SCHEMA, STATEMENTS
+from inorder.stores.tables import UnitRow
 
 BARE = "bare SQLite"
 BUSY_MS = 60_000
@@ -32,15 +32,41 @@ RESERVED = 2**40
 IN_GROUP, LAST_IN_GROUP = 8, 24
 START = {"queue": QUEUE, "rank": -10, "number": 0, "ordinal": 0, "limit": 1}
 
-HERE, DRAW, DRAWN, COUNTED = (statement(name) for name in ("here", "draw", "drawn", "counted"))
-ARRIVE, ARRIVE_CONTENT = statement("arrive"), statement("arrive content")
-TAKE, TAKE_GROUP = statement("take", columns=GOT_COLUMNS), statement("take group", columns=GOT_COLUMNS)
-HOLD = by_id("hold").one
-REMOVE, REMOVE_CONTENT = by_id("remove").one, by_id("remove content").one
-FIRST_WHOLE = ordered(AVAILABLE, EVERYTHING, (2,))
-BEGIN_UNIT, SHARES, END_UNIT = statement("begin unit"), statement("shares"), statement("end unit")
-UNNUMBERED, SHOW_PUTS = statement("unnumbered"), statement("show puts")
-REMOVE_CONTENTS_OF_UNIT, REMOVE_OF_UNIT = statement("remove contents of unit"), statement("remove of unit")
+HERE, DRAW, COUNTED = STATEMENTS["here"], STATEMENTS["draw"], STATEMENTS["counted"]
+ARRIVE, ARRIVE_CONTENT = STATEMENTS["arrive"], STATEMENTS["arrive content"]
+TAKE, TAKE_GROUP, HOLD = STATEMENTS["take"], STATEMENTS["take group"], STATEMENTS["hold"]
+REMOVE, REMOVE_CONTENT = STATEMENTS["remove"], STATEMENTS["remove content"]
+FIRST_WHOLE = ordered(STATEMENTS["available"], EVERYTHING, (2,))
+SHARES, SHOW_PUTS = STATEMENTS["shares"], STATEMENTS["show puts"]
+REMOVE_CONTENTS_OF_UNIT, REMOVE_OF_UNIT = STATEMENTS["remove contents of unit"], STATEMENTS["remove of unit"]
+
+
+class Noted(SqlRecords):
+    """What the store sends for a small record, noted and not sent."""
+
+    def __init__(self) -> None:
+        self.engine: Any = self
+        self.sql = ""
+
+    def execute(self, sql: str, values: object) -> list[tuple[Any, ...]]:
+        self.sql = sql
+        return []
+
+    def changes(self) -> int:
+        return 0
+
+
+def sent(call: Callable[[SqlRecords], object]) -> str:
+    """The statement that a call sends."""
+    noted = Noted()
+    call(noted)
+    return noted.sql
+
+
+SESSION = UnitRow(0, "session", "", None, 0, "bench", "bench", 0.0)
+BEGIN_UNIT = sent(lambda records: records.save(SESSION))
+FIND_UNIT = sent(lambda records: records.select(UnitRow, id=0))
+END_UNIT = sent(lambda records: records.remove_records(UnitRow, id=0))
 
 
 class Bare(System):
@@ -65,7 +91,6 @@ class Bare(System):
             self._execute(SCHEMA).fetchall()
             self._execute("INSERT INTO manager (id, attributes) VALUES (1, '{}')")
             self._execute("INSERT INTO definition VALUES (?, 'BENCH', 'local', '{}', 0, 0)", (QUEUE,))
-            self._execute("INSERT INTO tally (queue, reserved) VALUES (?, ?)", (QUEUE, RESERVED))
             self._execute("UPDATE tally SET reserved = ?", (RESERVED,))
         self._execute("COMMIT")
         self._log = os.open(f"{path}-wal", os.O_RDWR)
@@ -178,8 +203,8 @@ class Bare(System):
         else:
             self._many(ARRIVE, rows)
             self._many(ARRIVE_CONTENT, contents)
+        self._execute(COUNTED, (0, number + len(rows), RESERVED, 0, 0))
         self._execute(COUNTED, (QUEUE, counter + len(rows), RESERVED, len(rows), len(rows)))
-        self._execute(DRAWN, (0, number + len(rows), RESERVED))
 
     def _claim(self, sql: str, *values: int) -> int:
         """Gets in a new unit of work: by this statement, or without one a whole group."""
@@ -193,15 +218,15 @@ class Bare(System):
             ((number, _),) = self._execute(DRAW).fetchall()
             unit = int(number) + 1
             # A connection has one unit; here each is another's, so that none must be looked up.
-            self._execute(BEGIN_UNIT, (unit, "session", "", None, unit, "bench", "bench", time.time(), None))
+            self._execute(BEGIN_UNIT, SESSION._replace(id=unit, connection=unit, started_at=time.time()))
             self._many(HOLD, [(one, UNLOCKED, GET_UNCONFIRMED, unit) for (one,) in ids])
+            self._execute(COUNTED, (0, unit, RESERVED, 0, 0))
             self._execute(COUNTED, (QUEUE, counter, RESERVED, -len(ids), 0))
-            self._execute(DRAWN, (0, unit, RESERVED))
         return unit
 
     def _settle(self, unit: int) -> None:
         with self._transaction():
-            self._execute(UNNUMBERED, (unit,)).fetchall()
+            self._execute(FIND_UNIT, (unit,)).fetchall()
             shares = self._execute(SHARES, (unit,)).fetchall()
             for queue, state, *_ in shares:
                 self._here()

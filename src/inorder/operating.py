@@ -167,7 +167,7 @@ class OperatorCalls:
     def check(self, progress: Progress | None = None) -> list[str]:
         """Everything that is wrong with the store, in words; empty: it is sound.
 
-        It reads everything, each part on one state of it. Others may work meanwhile; other threads of this process wait.
+        It reads everything, each part on one state of it. Others may work between two parts.
 
         Args:
             progress: called with the parts that are done and all there are. What it raises ends the check.

@@ -25,7 +25,7 @@ from inorder.rules.ordering import Decision, Kind
 from inorder.stores import confirming, entering, queued, settling
 from inorder.stores.backend import Expired
 from inorder.stores.memory.backend import MemoryBackend
-from inorder.stores.verb import LocalQueue
+from inorder.stores.queue import LocalQueue
 
 Branch = tuple[str, str]
 
@@ -130,9 +130,7 @@ class Branches:
     def _draws(self, result: bool, order: str, moment: ordering.Moment) -> None:
         self.note("number", f"order {order} at {moment.name.lower()}: {'drawn' if result else 'not yet'}")
 
-    def _step(
-        self, result: lifecycle.Step, state: State, event: Event, presents: Presented = Presented.NONE
-    ) -> None:
+    def _step(self, result: lifecycle.Step, state: State, event: Event, presents: Presented = Presented.NONE) -> None:
         if event is not Event.EXPIRE:  # of which the table is asked beforehand, for all states: see `_expiring`
             self.note("cell", cell_name(event, state, result))
 

@@ -18,15 +18,16 @@ from inorder.message import NO_ID
 from inorder.rules import grouping, ordering
 from inorder.rules.lifecycle import Answer, Event, State, Step
 from inorder.rules.ordering import Decision, Kind, Moment
-from inorder.stores import confirming, entering, putting, reading, settling, verb
-from inorder.stores import store as verbs
+from inorder.stores import confirming, entering, putting, queue, reading, settling, waits
 from inorder.stores.backend import Expired
 from inorder.stores.catalog import Catalog
 from inorder.stores.memory import MemoryStore, backend
 from inorder.stores.memory.backend import MemoryBackend
+from inorder.stores.process import VerbLock
+from inorder.stores.queue import LocalQueue
 from inorder.stores.queued import QueuedMessage
 from inorder.stores.tables import UnitRow
-from inorder.stores.verb import LocalQueue, VerbLock
+from inorder.stores.verb import Verb
 
 NUMBERS_BURNT = 1000
 
@@ -36,7 +37,7 @@ class OtherNumbers(MemoryStore):
 
     def __init__(self, clock: Clock) -> None:
         super().__init__(name="TEST", clock=clock)
-        with self.verb() as burning:
+        with Verb(self) as burning:
             for _ in range(NUMBERS_BURNT):
                 next(burning.numbers)
 
@@ -154,14 +155,14 @@ FAULTS: Mapping[str, Fault] = {
         LocalQueue, "entered_by_others", lambda _: lambda *_: []
     ),
     "what the call's own unit got blocks it": Fault(
-        verb, "pending_of", lambda right: lambda *given: (one := right(*given)) and one._replace(own=False)
+        queue, "pending_of", lambda right: lambda *given: (one := right(*given)) and one._replace(own=False)
     ),
     "nobody waits for himself": Fault(reading, "blocks_itself", lambda _: lambda *_: False),
-    "nobody is deadlocked": Fault(verbs, "is_deadlocked", lambda _: lambda *_: False),
+    "nobody is deadlocked": Fault(waits, "is_deadlocked", lambda _: lambda *_: False),
     "the backout count is not raised": Fault(settling, "adds_backout", lambda _: lambda *_: 0),
     "an undo forgets locks": Fault(confirming, "_undoing", _forgets_locks),
     "what expires now is still counted": Fault(MemoryBackend, "expire", _expires_late),
-    "a segment that is missing is not missed": Fault(verb, "has_what_it_needs", _segments_are_always_there),
+    "a segment that is missing is not missed": Fault(queue, "has_what_it_needs", _segments_are_always_there),
     "a group is complete when its head is there": Fault(
         grouping.Members, "group_is_complete", lambda _: lambda one: bool(one.logical_message(1))
     ),
@@ -193,7 +194,7 @@ FAULTS: Mapping[str, Fault] = {
     ),
     "a commit numbers what was put last first": Fault(MemoryBackend, "number_unit", _backwards),
     "what is delayed can be read at once": Fault(
-        verb, "available", lambda right: lambda row, reader: right(row._replace(due_at=0.0), reader)
+        queue, "available", lambda right: lambda row, reader: right(row._replace(due_at=0.0), reader)
     ),
     "a stranger may open what is open exclusively": Fault(Catalog, "is_exclusive", lambda _: lambda *_: False),
 }

@@ -43,7 +43,7 @@ def test_effective_priority_at_arrival(
 )
 def test_the_order_rule_says_when_the_number_is_drawn(order: str, drawn_at: str) -> None:
     assert {moment for moment in Moment if draws_number(order, moment)} == {
-        Moment(moment) for moment in drawn_at.split()
+        Moment[moment.upper()] for moment in drawn_at.split()
     }
 
 

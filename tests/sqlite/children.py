@@ -32,6 +32,10 @@ def write(database, text="x" * 1000):
         raise
     return database.commit()
 
+def tidy_at(database, pages):
+    log.LONG_PAGES = pages
+    database._log.note_length(database.connection, "main", 0)
+
 def count(database):
     with database.reading():
         return database.connection.execute("SELECT count(*) FROM note").get

@@ -72,9 +72,10 @@ def test_a_call_that_changes_nothing_writes_nothing(filled: QueueManager, store:
 
 
 def next_number(store: SqliteStore) -> int:
-    with store.verb(writes=False):
-        number: int = store.backend.value("SELECT counter FROM tally WHERE queue = 0")
-        return number
+    with store.database.reading():
+        number = store.database.connection.execute("SELECT counter FROM tally WHERE queue = 0").get
+    assert isinstance(number, int)
+    return number
 
 
 def test_every_act_is_on_disk_when_it_returns(

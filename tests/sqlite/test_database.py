@@ -309,11 +309,16 @@ def test_a_log_made_anew_is_the_one_that_is_synced(path: Path, syncs: list[int])
 # ---- the log's length
 
 
+def tidy_at(database: Database, pages: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So many pages are long for a log."""
+    monkeypatch.setattr(log_module, "LONG_PAGES", pages)
+    database._log.note_length(database.connection, "main", 0)
+
+
 def test_the_log_is_started_anew_when_it_is_long(
     database: Database, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(log_module, "LONG_PAGES", 20)
-    database._log.note_length(0)
+    tidy_at(database, 20, monkeypatch)
     for _ in range(200):
         write(database)
         database.tidy_log()
@@ -324,7 +329,7 @@ def test_the_log_stays_short_while_eight_processes_write(path: Path) -> None:
     commits = 300
     with children(path, 8) as each:
         for child in each:
-            child.run(f"log.LONG_PAGES = 100; database._log.note_length(0); wal = {str(path)!r} + '-wal'; lengths = []")
+            child.run(f"tidy_at(database, 100); wal = {str(path)!r} + '-wal'; lengths = []")
         for child in each:
             child.begin(
                 f"for _ in range({commits}):\n"
@@ -342,8 +347,7 @@ def test_the_log_stays_short_while_eight_processes_write(path: Path) -> None:
 def test_a_reader_that_stays_keeps_the_log_but_nobody_waits(
     database: Database, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(log_module, "LONG_PAGES", 20)
-    database._log.note_length(0)
+    tidy_at(database, 20, monkeypatch)
     with Child(path) as child:
         child.run("r = database.reading(); r.__enter__()")
         for _ in range(100):
@@ -358,8 +362,7 @@ def test_a_reader_that_stays_keeps_the_log_but_nobody_waits(
 
 
 def test_only_one_tidies(database: Database, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(log_module, "LONG_PAGES", 1)
-    database._log.note_length(0)
+    tidy_at(database, 1, monkeypatch)
     with Child(path) as child:
         child.run("database._coordination.take(coordination.TIDYING)")
         write(database)

@@ -141,7 +141,7 @@ def test_a_child_forked_inside_a_transaction_cannot_open_the_file(parent: Child)
 
 def test_a_fork_among_checkpoints_and_syncs_of_many_threads(parent: Child) -> None:
     parent.run(
-        "log.LONG_PAGES = 5; database._log.note_length(0); stop = []; lock = threading.Lock()\n"
+        "tidy_at(database, 5); stop = []; lock = threading.Lock()\n"
         "def work():\n"
         "    while not stop:\n"
         "        with lock: ticket = write(database)\n"

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Literal
 
 import pytest
+from tests.claiming import store_of
 
 import inorder
 from inorder import QueueManager
-from inorder.errors import ConnectionBroken, NoMessageAvailable, OrderPending, UnitNotFound
+from inorder.errors import (
+    ConnectionBroken,
+    ConnectionClosed,
+    InorderError,
+    NoMessageAvailable,
+    OrderPending,
+    UnitNotFound,
+)
 from inorder.message import IN_GROUP, LAST_IN_GROUP
 from inorder.stores.sql.shortcuts import PAGE_BYTES, PAGE_MESSAGES
 
@@ -83,15 +91,23 @@ def test_to_read_on_after_the_unit_was_settled_is_an_error(qm: QueueManager, end
         next(members)
 
 
-def test_to_read_on_after_the_connection_was_lost_is_an_error(qm: QueueManager) -> None:
+ENDS: dict[type[InorderError], Callable[[QueueManager], None]] = {
+    ConnectionClosed: lambda other: other.abandon(),
+    ConnectionBroken: lambda other: store_of(other).disconnect(other.owner),
+}
+
+
+@pytest.mark.parametrize("error", ENDS)
+def test_to_read_on_after_the_connection_has_ended_is_an_error(qm: QueueManager, error: type[InorderError]) -> None:
     put_group(qm, SIZES[-1])
     other = qm.connect()
     members = other.get_group("Q")
     next(members)
-    other.abandon()
-    with pytest.raises(ConnectionBroken):
+    ENDS[error](other)
+    with pytest.raises(error):
         list(members)
     assert qm.depth("Q") == SIZES[-1]
+    other.abandon()
 
 
 def test_a_strict_reader_takes_no_large_group_from_behind_an_unfinished_one(qm: QueueManager) -> None:

@@ -2,75 +2,87 @@
 
 from __future__ import annotations
 
+import ast
 import re
+from collections.abc import Callable, Iterator, Mapping
+from itertools import product
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import apsw
 import pytest
 
-from inorder.stores.sqlite import claims, selection, shelf
-from inorder.stores.sqlite.statements import SCHEMA, statement, statements
+from inorder import stores
+from inorder.stores import sql, tables
+from inorder.stores.records import LedgerKey
+from inorder.stores.sql import selection
+from inorder.stores.sql.records import SqlRecords
+from inorder.stores.sqlite.statements import SCHEMA, STATEMENTS, statements
+from inorder.stores.tables import (
+    AccountRow,
+    ClaimRow,
+    ConnectionRow,
+    DefinitionRow,
+    EnteredRow,
+    HandleRow,
+    LedgerRow,
+    ManagerRow,
+    MarkRow,
+    ProcessRow,
+    StagingRow,
+    UnitRow,
+    UpTo,
+    WaitRow,
+)
 
-SOURCE = Path(shelf.__file__).parent
+VERBS = Path(stores.__path__[0])
+SQL = Path(sql.__path__[0])
 
 # What may be read as a whole: it is small, or the statement is about all of it.
 WHOLE = {
     "manager": "one row",
-    "definition": "definitions are few",
-    "process": "processes are few",
-    "connection": "connections are few",
-    "unit": "an operator asks for all of them",
-    "edge": "waits of strict readers are few",
     "leftover": "any of them will do",
     "mark": "only whether there is any",
-    "tally": "one row for each queue",
-    "gone": "rows of the statement itself",
-    "place": "rows of the statement itself",
+    "carray": "numbers that are given",
     "m": "rows of the statement itself",
     "CONSTANT": "no table at all",
-    "chosen": "the stagings that one settle names",
+    "chosen": "the stagings that one settle names, or rows of the statement itself",
+    "place": "rows of the statement itself",
     "h": "rows of the statement itself",
     "c": "rows of the statement itself",
     "head": "rows of the statement itself",
-    "sized": "rows of the statement itself",
     "running": "rows of the statement itself",
     "member": "rows of the statement itself",
-    "piece": "rows of the statement itself",
-    "j": "rows of the statement itself",
-    "locked": "rows of the statement itself",
-    "held": "what is held, over an index, for an operator",
-    "w": "calls that wait are few",
-    "json_each": "rows of the statement itself",
-    "d": "definitions, for an operator",
-    "account": "applications are few",
-    "a": "applications are few",
-    "u": "units, for an operator who asks for all of them",
+    "j": "numbers that are given",
+    "json_each": "numbers that are given",
 }
+# Statements that scan an index that has nothing but what they are about.
+INDEXES = {"units that put": {"unit_session", "unit_prepared"}}
 # Statements that sort: what they sort is small, or they are not on the way of a put or get.
 SORTS = {
+    "rows by unit": "all that one unit holds, row by row: an undo of a confirm id that has locks as well",
+    "rows by queue, group_id": "one group, to see whether it is complete",
+    "rows by queue, everything_of": "one group, for an operator",
+    "rows by lock": "all that one lock id locks, row by row",
+    "rows by queue, lock_confirm": "all that one call has locked, row by row",
+    "rows by locked_handle": "what one browse has locked",
+    "rows by queue, forgotten": "once after a restart, when a prepared unit is backed out",
+    "rows by queue, volatile": "once when a store is opened",
+    "rows by queue, co_op_marked": "when the last of a cooperating set closes",
     "shapes of group": "once for a group that is taken whole",
-    "held by unit": "an undo of a confirm id that has locks as well",
     "shares": "one row for each queue and state, over an index",
-    "unnumbered": "queues of one unit",
     "locks of unit": "once when a unit is settled",
     "number unit": "the numbering itself",
-    "visible of unit": "for listeners alone",
-    "units": "for an operator",
-    "put in unit": "pieces of one message",
-    "queues with expired": "housekeeping",
-    "queues of unit": "queues of one unit",
     "put staged in order": "what is put at once, in an order of its own",
     "put staged in groups": "the numbering of groups itself",
     "first wrong number": "the numbers of groups that callers made",
     "visible of stagings": "for listeners alone",
-    "take group": "members with the same numbers, which are rare",
     "odd groups": "members of the groups of one claim or survey, over an index",
     "claim groups": "what a claim takes",
     "claim messages": "what a claim takes: running sums",
-    "stretches": "what a survey shows: running sums",
+    "stretches of messages": "what a survey shows: running sums",
+    "stretches of groups": "what a survey shows: running sums",
     "spans": "the groups of one claim",
-    "accounts": "for an operator",
-    "shape of group": "members with the same numbers, which are rare",
 }
 
 
@@ -82,52 +94,75 @@ def connection() -> apsw.Connection:
     return connection
 
 
-def plan(connection: apsw.Connection, sql: str) -> list[str]:
-    names = set(re.findall(r":(\w+)", sql))
-    numbered = [int(number) for number in re.findall(r"\?(\d+)", sql)]
-    values = dict.fromkeys(names, 1) if names else (1,) * (max(numbered) if numbered else sql.count("?"))
-    return [str(row[3]) for row in connection.execute(f"EXPLAIN QUERY PLAN {sql}", values)]
+def plan(connection: apsw.Connection, text: str) -> list[str]:
+    names = set(re.findall(r":(\w+)", text))
+    numbered = [int(number) for number in re.findall(r"\?(\d+)", text)]
+    values = dict.fromkeys(names, 1) if names else (1,) * (max(numbered) if numbered else text.count("?"))
+    return [str(row[3]) for row in connection.execute(f"EXPLAIN QUERY PLAN {text}", values)]
 
 
 def complaints(name: str, steps: list[str]) -> list[str]:
     scans = [step for step in steps if (found := re.match(r"SCAN (\w+)", step)) and found[1] not in WHOLE]
     sorts = [step for step in steps if "TEMP B-TREE" in step and name not in SORTS]
-    return scans + sorts
+    return [step for step in scans if step.split()[-1] not in INDEXES.get(name, ())] + sorts
 
 
-BULK = {"running": claims.RUNNING, "columns": claims.ROW, "head": claims.HEAD}
-WHOLE_TEXT = {  # what stands for the braces, where it is not what the search puts there
-    name: BULK | {"chosen": claims.GROUPS} for name in "odd groups, claim groups, anything next, stretches".split(", ")
-} | {
-    name: BULK | {"chosen": claims.MESSAGES}
-    for name in "claim messages, read claimed, read messages, read single, read group".split(", ")
-}
+# --- statements by name
 
 
-@pytest.mark.parametrize("name", sorted(statements()))
+@pytest.mark.parametrize("name", sorted(STATEMENTS))
 def test_a_statement_goes_by_index(name: str, connection: apsw.Connection) -> None:
-    ordinary = {
-        "columns": shelf.NARROW_COLUMNS,
-        "joins": "",
-        "chosen": "",
-        "head": "2",
-        "body": "c.body",
-        "which": "= ?1",
-    }
-    sql = statement(name, **WHOLE_TEXT.get(name, ordinary))
-    assert complaints(name, plan(connection, sql)) == [], f"give {name!r} in queries.sql an index, or say here why not"
+    text = selection.filled(STATEMENTS[name], selection.EVERYTHING).replace("{head}", "2")
+    assert "{" not in text
+    assert complaints(name, plan(connection, text)) == [], f"give {name!r} an index, or say here why not"
 
 
 @pytest.mark.parametrize("name", sorted(statements()))
-def test_a_statement_says_why_it_is_there_and_is_sent(name: str) -> None:
+def test_a_statement_says_why_it_is_there(name: str) -> None:
     assert statements()[name].startswith("-- "), f"say in a comment why {name!r} is needed"
-    users = [
-        path
-        for path in SOURCE.glob("*.py")
-        if re.search(rf'(statement|by_id)\("{name}"', path.read_text(encoding="utf-8"))
-    ]
-    assert users, f"nobody sends {name!r}: remove it"
 
+
+def trees(folder: Path) -> Iterator[ast.Module]:
+    """The modules of a folder and below, but for the backend that has no SQL."""
+    for path in sorted(folder.rglob("*.py")):
+        if "memory" not in path.relative_to(folder).parts:
+            yield ast.parse(path.read_text(encoding="utf-8"))
+
+
+def row_selections() -> set[str]:
+    """By what the package asks for rows of messages, as `rows` names its statements."""
+    return {
+        ", ".join(word.arg or "" for word in node.keywords)
+        for tree in trees(VERBS)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr == "rows"
+        and node.keywords
+    }
+
+
+def sent() -> set[str]:
+    """The names that modules of `sql` say; where a part of a name is put in, every text that they know is tried."""
+    nodes = [node for tree in trees(SQL) for node in ast.walk(tree)]
+    words = {node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)}
+    made = [
+        [[part.value] if isinstance(part, ast.Constant) else sorted(words | row_selections()) for part in node.values]
+        for node in nodes
+        if isinstance(node, ast.JoinedStr) and len(node.values) == 2
+    ]
+    return words | {"".join(map(str, parts)) for one in made for parts in product(*one)}
+
+
+def test_every_statement_is_sent() -> None:
+    assert STATEMENTS.keys() - sent() == set(), "nobody sends these: remove them"
+
+
+def test_every_selection_of_rows_has_a_statement() -> None:
+    assert {f"rows by {one}" for one in row_selections()} <= STATEMENTS.keys()
+
+
+# --- the search
 
 CHOICES = {
     "anything": selection.EVERYTHING,
@@ -142,11 +177,26 @@ CHOICES = {
 def test_the_search_steps_through_the_index_and_merges(
     of: str, choice: str, heads: tuple[int, ...], connection: apsw.Connection
 ) -> None:
-    text = {"available": shelf.AVAILABLE, "held": shelf.HELD}[of]
-    steps = plan(connection, selection.ordered(text, CHOICES[choice], heads))
+    steps = plan(connection, selection.ordered(STATEMENTS[of], CHOICES[choice], heads))
     assert complaints("", steps) == []
     index = {"available": "message_place", "held": "message_held"}[of]
     assert sum(index in step for step in steps) == len(heads), "one step into the index for each kind of head"
+
+
+NAMED = {
+    "available by message id": "message_message_id (queue=? AND message_id=? AND (rank,number,ordinal)>(?,?,?))",
+    "available by correlation id": (
+        "message_correlation_id (queue=? AND correlation_id=? AND (rank,number,ordinal)>(?,?,?))"
+    ),
+    "available by own priority": "message_own_priority (queue=? AND priority=? AND (rank,number,ordinal)>(?,?,?))",
+    "available by number": "INTEGER PRIMARY KEY (rowid=?)",
+}
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_a_search_for_what_is_named_is_a_step(name: str, connection: apsw.Connection) -> None:
+    (step,) = plan(connection, selection.ordered(STATEMENTS[name], selection.EVERYTHING))
+    assert NAMED[name] in step
 
 
 AT_LEVEL = selection.Selection("", ' AND m."priority" IS :priority', {}).such(" AND m.rank <= :level", level=0)
@@ -157,20 +207,175 @@ ONE = selection.Selection("", f" AND {selection.UID_CONDITION}", {}, one=True)
 def test_a_match_on_priority_steps_to_its_level_and_ends_behind_it(
     heads: tuple[int, ...], connection: apsw.Connection
 ) -> None:
-    steps = plan(connection, selection.ordered(shelf.AVAILABLE, AT_LEVEL, heads))
+    steps = plan(connection, selection.ordered(STATEMENTS["available"], AT_LEVEL, heads))
     assert complaints("", steps) == []
     bounds = "message_place (queue=? AND head=? AND (rank,number,ordinal)>(?,?,?) AND rank<?)"
     assert sum(bounds in step for step in steps) == len(heads)
-    (step,) = plan(connection, selection.ordered(shelf.BY_OWN_PRIORITY, selection.EVERYTHING))
-    assert "message_own_priority (queue=? AND priority=? AND (rank,number,ordinal)>(?,?,?))" in step
 
 
 @pytest.mark.parametrize("such", [selection.OPEN, selection.HELD_BY])
 def test_a_match_on_a_unique_id_is_a_step_whoever_holds_the_message(such: str, connection: apsw.Connection) -> None:
-    steps = plan(connection, selection.ordered(shelf.BY_UID, ONE.such(such)))
+    steps = plan(connection, selection.ordered(STATEMENTS["by unique id"], ONE.such(such)))
     assert complaints("", steps) == []
     searches = [step for step in steps if step.startswith("SEARCH")]
     assert ["PRIMARY KEY" in searches[0], "message_uid" in searches[1], len(searches)] == [True, True, 2]
+
+
+# --- small records
+
+
+class Asked(NamedTuple):
+    """A selection of records; `where`: each field with how it is compared: "=", "IS NULL", "<=", or a kind of unit."""
+
+    verb: str
+    kind: str
+    where: frozenset[tuple[str, str]]
+
+    def __str__(self) -> str:
+        return f"{self.verb} {self.kind} by {', '.join(sorted(' '.join(one) for one in self.where)) or 'nothing'}"
+
+
+def asked(verb: str, kind: type[Any], /, **where: str) -> Asked:
+    return Asked(verb, kind.__name__, frozenset(where.items()))
+
+
+ALL: dict[str, str] = {}
+ID = {"id": "="}
+UNIT_KINDS = ("confirm", "lock", "claim")  # of which one is named by its queue and its name
+SELECTED: Mapping[type[Any], list[dict[str, str]]] = {
+    ManagerRow: [ALL],
+    DefinitionRow: [ALL],
+    ProcessRow: [ALL],
+    ConnectionRow: [ALL, ID, {"process": "="}],
+    HandleRow: [ALL, ID, {"queue": "="}, {"name": "="}, {"connection": "="}, {"queue": "=", "co_op": "="}],
+    UnitRow: [
+        ALL,
+        ID,
+        {"queue": "="},
+        {"queue": "=", "lease_ends_at": "<="},
+        {"kind": "session", "connection": "="},
+        {"kind": "prepared", "name": "="},
+        {"kind": "staging", "name": "="},
+        {"kind": "lock"},
+        *({"queue": "=", "kind": kind, "name": "="} for kind in UNIT_KINDS),
+    ],
+    MarkRow: [{"message": "=", "handle": "="}],
+    EnteredRow: [{"queue": "="}, {"queue": "=", "reader": "="}, {"queue": "=", "reader": "IS NULL"}, {"left_in": "="}],
+    WaitRow: [ALL, {"queue": "="}],
+    AccountRow: [ALL, {"queue": "=", "application": "="}],
+    ClaimRow: [{"queue": "=", "application": "="}],
+    StagingRow: [{"unit": "="}, {"expires_at": "<="}],
+    LedgerRow: [
+        {"queue": "=", "application": "=", "query": "="},
+        {"queue": "=", "application": "=", "query": "=", "batch": "="},
+    ],
+}
+REMOVED: Mapping[type[Any], list[dict[str, str]]] = {
+    DefinitionRow: [ID],
+    ProcessRow: [ID],
+    ConnectionRow: [ID],
+    HandleRow: [ID],
+    UnitRow: [ID, {"queue": "=", "kind": "lock"}],
+    MarkRow: [{"message": "="}, {"handle": "="}, {"message": "=", "handle": "="}],
+    EnteredRow: [ID, {"queue": "="}],
+    WaitRow: [{"connection": "="}],
+    AccountRow: [{"queue": "="}],
+    ClaimRow: [{"unit": "="}, {"queue": "="}],
+    StagingRow: [{"unit": "="}],
+    LedgerRow: [ID, {"queue": "="}],
+}
+LISTED = {
+    asked(verb, kind, **where): kind
+    for verb, listed in (("select", SELECTED), ("remove_records", REMOVED))
+    for kind, wheres in listed.items()
+    for where in wheres
+}
+# Selections that scan: all of a kind is asked for, or an operator asks.
+SCANS = {
+    **{asked("select", kind): "all of them" for kind, wheres in SELECTED.items() if ALL in wheres},
+    asked("select", UnitRow, kind="lock"): "an operator asks for all lock ids",
+}
+# What is put in the order of its keys afterwards is small: what stands under one queue, or is over.
+SORTED_RECORDS = {
+    asked("select", UnitRow, queue="="): "the end of a queue",
+    asked("select", EnteredRow, queue="="): "groups that readers are inside",
+    asked("select", EnteredRow, queue="=", reader="IS NULL"): "groups that readers have left",
+}
+
+
+class Planning:
+    """An engine that runs nothing, and tells the plans of what it was sent."""
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        self._connection = connection
+        self.steps: list[str] = []
+
+    def execute(self, text: str, values: Any) -> Iterator[Any]:
+        self.steps += [str(row[3]) for row in self._connection.execute(f"EXPLAIN QUERY PLAN {text}", tuple(values))]
+        return iter(())
+
+    def changes(self) -> int:
+        return 0
+
+
+def value_for(field: str, how: str) -> Any:
+    if field == "kind":
+        return how
+    return {"=": 1, "IS NULL": None, "<=": UpTo(1.0)}[how]
+
+
+@pytest.mark.parametrize("one", sorted(LISTED, key=str), ids=str)
+def test_a_selection_of_records_goes_by_index(one: Asked, connection: apsw.Connection) -> None:
+    records, engine = SqlRecords(), Planning(connection)
+    records.engine = engine  # type: ignore[assignment]
+    call: Callable[..., object] = getattr(records, one.verb)
+    call(LISTED[one], **{field: value_for(field, how) for field, how in one.where})
+    assert engine.steps
+    scans = [step for step in engine.steps if step.startswith("SCAN")]
+    sorts = [step for step in engine.steps if "TEMP B-TREE" in step]
+    assert bool(scans) == (one in SCANS), engine.steps
+    assert bool(sorts) == (one in SORTED_RECORDS), engine.steps
+
+
+def how_compared(field: str, value: ast.expr) -> list[str]:
+    """How a field is compared with what stands in a call."""
+    if field == "kind":
+        return [str(value.value)] if isinstance(value, ast.Constant) else list(UNIT_KINDS)
+    if isinstance(value, ast.Constant) and value.value is None:
+        return ["IS NULL"]
+    return ["<="] if isinstance(value, ast.Call) and ast.unparse(value.func) == UpTo.__name__ else ["="]
+
+
+def asked_by_the_package() -> Iterator[Asked]:
+    """Every selection of records in the package, as it stands there."""
+    for tree in trees(VERBS):
+        nodes = list(ast.walk(tree))
+        each = {
+            node.target.id: [ast.unparse(one) for one in node.iter.elts]
+            for node in nodes
+            if isinstance(node, ast.For) and isinstance(node.target, ast.Name) and isinstance(node.iter, ast.Tuple)
+        }
+        for node in nodes:
+            if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.args):
+                continue
+            if node.func.attr in ("select", "remove_records"):
+                kind = ast.unparse(node.args[0])
+                for name in each.get(kind, [kind]):
+                    yield from selections(node.func.attr, name, node.keywords)
+
+
+def selections(verb: str, kind: str, words: list[ast.keyword]) -> Iterator[Asked]:
+    assert hasattr(tables, kind), kind
+    fields = {word.arg: how_compared(word.arg, word.value) for word in words if word.arg is not None}
+    if len(fields) < len(words):
+        assert kind == LedgerRow.__name__, "only the key of a batch is given as a whole"
+        fields |= dict.fromkeys(LedgerKey._fields, ["="])
+    for how in product(*fields.values()):
+        yield Asked(verb, kind, frozenset(zip(fields, how, strict=True)))
+
+
+def test_every_selection_of_records_in_the_package_is_listed() -> None:
+    assert set(asked_by_the_package()) == LISTED.keys()
 
 
 def test_a_scan_and_a_sort_are_noticed(connection: apsw.Connection) -> None:

@@ -42,9 +42,11 @@ def writer(path: Path, clock: ManualClock) -> Iterator[Writer]:
 
 def rows_in(writer: Writer, table: str) -> int:
     assert isinstance(writer.store, SqliteStore)
-    with writer.store.verb(writes=False):
-        count: int = writer.store.backend.value(f"SELECT count(*) FROM {table}")
-        return count
+    database = writer.store.database
+    with database.reading():
+        count = database.connection.execute(f"SELECT count(*) FROM {table}").get
+    assert isinstance(count, int)
+    return count
 
 
 def is_sound(writer: Writer) -> bool:

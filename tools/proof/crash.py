@@ -28,8 +28,8 @@ from typing import NamedTuple
 
 from inorder.stores.points import POINTS as ALL_POINTS
 
-from .acts import Finding
 from . import crash_points
+from .acts import Finding
 from .checker import OBSERVER, ROUNDS, STORE, check_round, check_store, run_observer, told
 from .history import read_folder
 from .order import Known

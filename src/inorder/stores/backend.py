@@ -63,7 +63,7 @@ class Tally(NamedTuple):
 
 
 class Share(NamedTuple):
-    """What a unit holds on one queue in one state, counted; `expires`: some has an expiry time; `unplaced`: no place."""
+    """What a unit holds on one queue in one state, counted; `expires`: some of it does; `unplaced`: has no place."""
 
     queue: int
     state: State
@@ -108,37 +108,29 @@ class SearchedQueue(Protocol):
     @property
     def depth(self) -> int:
         """How many messages it has now."""
-        ...
 
     def selects(self, row: QueuedMessage, wanted: Wanted, reader: Reader) -> bool:
         """Whether the call chooses from this message, beside its match and marks, be it available or not (B-13)."""
-        ...
 
     def has_what_it_needs(self, row: QueuedMessage, wanted: Wanted, reader: Reader) -> bool:
         """Whether the group or logical message that begins here is complete for the reader, if it must be."""
-        ...
 
     def judge(
         self, row: QueuedMessage, wanted: Wanted, reader: Reader, *, logical: bool
     ) -> Standing[QueuedMessage] | None:
         """Whether a message takes part in a strict decision, and whether it is pending (B-13, B-44)."""
-        ...
 
     def pending_of(self, row: QueuedMessage, reader: Reader) -> Pending | None:
         """Why this reader cannot be given the row yet; None if it can."""
-        ...
 
     def entered_by_others(self, wanted: Wanted, reader: Reader) -> list[Standing[QueuedMessage]]:
         """Groups that the call would choose were nobody else inside them, in order of place (B-45)."""
-        ...
 
     def unit(self, number: int) -> UnitRow:
         """A unit by its number."""
-        ...
 
     def has_locked(self, handle: int) -> bool:
         """Whether a handle of this process has browsed something with lock."""
-        ...
 
 
 class Backend(Protocol):
@@ -147,7 +139,6 @@ class Backend(Protocol):
     @property
     def has_happened(self) -> bool:
         """Of a commit that raised an error: it was made all the same."""
-        ...
 
     has_leftovers: bool
     """There may be contents of messages that are gone; see `sweep`."""
@@ -156,11 +147,9 @@ class Backend(Protocol):
 
     def begin(self, *, writes: bool) -> None:
         """Begins one; a writing one waits for its turn. Raises: StoreError and its kinds; none has begun then."""
-        ...
 
     def keep(self, tallies: Sequence[Tally]) -> None:
         """What was done so far is a step of its own: it stays, even if the transaction is taken back."""
-        ...
 
     def commit(self, tallies: Sequence[Tally], changed: Iterable[int], *, reserves: bool) -> int:
         """All of it has happened, counters included, and others are told that these queues changed.
@@ -170,7 +159,6 @@ class Backend(Protocol):
         Returns: a ticket, for `Host.sync`.
         Raises: StoreFull, StoreDamaged, StoreError: nothing has happened.
         """
-        ...
 
     def abort(self, error: BaseException, *, keeps: bool = False) -> bool:
         """Nothing of it has happened; if it `keeps` them, but for the steps of their own before it.
@@ -179,53 +167,45 @@ class Backend(Protocol):
 
         Raises: StoreFull, StoreDamaged, StoreError, where the error is the database's.
         """
-        ...
 
     # --- small records
 
     def select(self, kind: type[T], /, **where: Any) -> list[T]:
         """The records with these values, by their keys; `UpTo(x)`: a value is there, and none above x."""
-        ...
 
     def save(self, record: Any) -> None:
         """Writes a record: a new one, or instead of the one with its key."""
-        ...
 
     def remove_records(self, kind: type[Any], /, **where: Any) -> int:
         """Removes records with these values; how many."""
-        ...
 
     def state(self, queue: int) -> QueueState | None:
         """A queue as it is now; None: there is none. Queue 0 counts the numbers that name things."""
-        ...
 
     # --- finding messages
 
     def rows(self, most: int | None = None, /, **where: Any) -> Sequence[QueuedMessage]:
-        """Messages by what keeps them together, the first so many.
+        """Messages by what keeps them together, the first so many, in order of place if nothing else is said.
 
-        By `number` and `queue`; `queue` and `uid`; `unit`, as they came to it; `queue`, `group_id`: those with a place,
-        by place; `queue`, `group_id`, `unit`, `first`: what the unit has put of it from this sequence number on, in the
-        order of the group; `queue` and `member`, `rules.grouping.Numbers`; `lock`; `queue`, `lock_confirm`; `locked_handle`; `queue` and True in `forgotten` (and
-        unlocked), `volatile` (not persistent) or `co_op_marked`.
+        `queue`, `number`: that one. `queue`, `uid`. `unit`: what it holds, as it came. `queue`, `group_id`: what of the
+        group has a place. `queue`, `everything_of`: all of a group. `queue`, `group_id`, `unit`, `first`: what the unit
+        holds of the group from this sequence number on, in the order of the group. `queue`, `member`: those with these
+        `rules.grouping.Numbers`. `lock`. `queue`, `lock_confirm`. `locked_handle`. `queue` and True in `forgotten` (and
+        unlocked), `volatile` (not persistent), or `co_op_marked`.
         """
-        ...
 
     def read(self, rows: Sequence[QueuedMessage], most: int | None = None) -> Sequence[QueuedMessage]:
         """The same with their whole messages: the others have what a search needs. `most`: so much of each body."""
-        ...
 
     def candidates(
         self, queue: SearchedQueue, wanted: Wanted, reader: Reader, after: Place | None
     ) -> Iterable[QueuedMessage]:
         """What is behind a place and may suit, in order; marks and the match have been heeded, the rest may not."""
-        ...
 
     def decide(
         self, queue: SearchedQueue, wanted: Wanted, reader: Reader, cursor: Cursor, *, logical: bool
     ) -> Decision[QueuedMessage]:
         """The strict decision over everything that matches, in order of place (B-11)."""
-        ...
 
     def earlier(
         self,
@@ -238,23 +218,19 @@ class Backend(Protocol):
         logical: bool,
     ) -> Sequence[Pending]:
         """What would withhold a strict call, for a notify call: before a row on its level, or behind `after` (B-16)."""
-        ...
 
     def look_again_at(self, queue: SearchedQueue, reader: Reader, *, strict: bool) -> float | None:
         """When time alone may bring the call something: a delivery, the end of a lease or of a cooperative mark; to a
         strict one also the end of a delay or of a life (B-28, R3.74, A-19)."""
-        ...
 
     def takers(self, queue: int, group_id: bytes, now: float | None) -> Sequence[int]:
         """The units that have got a member of a group, as they began; `now`: but for members whose time is over."""
-        ...
 
     def gets_of_group(self, queue: int, group_id: bytes) -> int:
         """How many gets take the whole group; a message in no group takes one.
 
         One for each logical message; where pieces differ in character set or encoding, up to one for each piece.
         """
-        ...
 
     # --- changing messages
 
@@ -268,73 +244,58 @@ class Backend(Protocol):
         now: float,
     ) -> None:
         """Messages come to the queue, with a number each from the first one on, or without a place."""
-        ...
 
     def write(self, before: QueuedMessage, after: QueuedMessage) -> None:
         """Whatever has changed of one row, which is in the state that it had before; of its message the flags alone."""
-        ...
 
     def remove(self, rows: Sequence[QueuedMessage], before: State) -> None:
         """Rows that are in this state go for good, with their contents."""
-        ...
 
     def clear(self, queue: int) -> None:
         """Everything on a queue goes, in whatever state."""
-        ...
 
     def expire(self, queue: int, now: float, most: int, *, tells: bool) -> Expired:
         """Discards so many of the messages whose time is over, those first that have been over longest (R6.2).
 
         What is due can be read from now on.
         """
-        ...
 
     def is_idle(self, unit: int) -> bool:
         """Whether a unit holds and locks nothing; a step, however much another one does."""
-        ...
 
     def shares(self, unit: int) -> Sequence[Share]:
         """What a unit holds, counted."""
-        ...
 
     def move(self, unit: int, share: Share, after: State, now: float, backouts: int) -> Sequence[int]:
         """All of a share comes to another state; the units of lock ids that may have lost something by it."""
-        ...
 
     def number_unit(self, unit: int, queue: int, number: int) -> None:
         """What the unit has put and what has no place yet is given this number, in the order of the puts (B-5)."""
-        ...
 
     # --- in bulk
 
     def spans(self, unit: int) -> Sequence[tuple[int, int]]:
         """The first and last position of each group in a claim."""
-        ...
 
     def claim_page(self, unit: UnitRow, first: int, last: int) -> list[BulkRow]:
         """The rows of a claim at these positions, or as many of the first of them as make a page."""
-        ...
 
     def survey(
         self, queue: SearchedQueue, reader: Reader, cursor: Cursor, most: int, most_bytes: int, slices: int,
         *, logical: bool, strict: bool,
     ) -> list[Cut]:  # fmt: skip
         """What a browse would show next, level by level, cut into about so many slices."""
-        ...
 
     def stretch_page(
         self, queue: SearchedQueue, reader: Reader, stretch: Stretch, after: tuple[Any, ...]
     ) -> tuple[list[BulkRow], tuple[Any, ...] | None]:
         """A page of a stretch behind where the one before ended, and where it ends; None: with the stretch."""
-        ...
 
     def stage(self, unit: int, first: int, batch: Batch) -> None:
         """Rows are written beside the queues, from this turn on in their staging."""
-        ...
 
     def check_staged(self, stagings: Sequence[StagingRow]) -> None:
         """Raises: InconsistentCall, the numbers of a group of the caller's own have a gap or a repeat."""
-        ...
 
     def put_staged(
         self, queue: SearchedQueue, stagings: Sequence[StagingRow], first: int, now: float, *, own: bool, tells: bool
@@ -343,31 +304,25 @@ class Backend(Protocol):
 
         Returns: those messages, if somebody is told of them.
         """
-        ...
 
     def end_staging(self, staging: StagingRow, *, drops: bool) -> None:
         """A staging's rows go, with what was staged if it drops that."""
-        ...
 
     # --- for operators
 
     def listing(
         self, queue: SearchedQueue, request: LookRequest, unit: int | None, now: float
     ) -> Sequence[tuple[Position, QueuedMessage]]:
-        """A page of a listing, with the beginnings of bodies; `unit`: the number of the one asked for, 0 if it is over."""
-        ...
+        """A page of a listing, with the beginnings of bodies; `unit`: of the one asked for, 0: it is over."""
 
     def overview(self, now: float, queue: int | None = None) -> Sequence[Counts]:
         """All queues at one moment, or one."""
-        ...
 
     def order_view(self, queue: SearchedQueue, now: float) -> OrderView:
         """What is pending on a queue, but for what waits (B-33)."""
-        ...
 
     def sweep(self) -> bool:
         """Removes some contents whose messages are gone; whether there are more."""
-        ...
 
 
 class Host(Protocol):
@@ -379,55 +334,42 @@ class Host(Protocol):
     @property
     def is_closed(self) -> bool:
         """Whether `close` was called, or this process was forked from the one that opened it."""
-        ...
 
     def own(self, process: int) -> None:
         """From now on this process lives as that owner: until `close`, or death."""
-        ...
 
     def is_alive(self, process: int) -> bool:
         """Whether that owner lives, here or elsewhere; never asked of a clock (B-32)."""
-        ...
 
     def process_of(self, process: int) -> int | None:
         """The operating system's number of the process that lives as that owner, if it is known here."""
-        ...
 
     def run(self) -> tuple[bool, str]:
         """Whether anybody has the store open, and which run of the machine this is: "" if what was not synced may be
         lost, or the machine does not say."""
-        ...
 
     def is_reservation_open(self) -> bool:
         """Whether numbers drawn now may be of a reservation that is not on disk yet."""
-        ...
 
     def attend(self, *, waits: bool) -> None:
         """A call of this process begins, or ends, to wait: what others change is reported meanwhile."""
-        ...
 
     def looked(self, queue: int, name: str) -> None:
         """Inside a verb: a call has looked at a queue as it is now, and waits until it is otherwise."""
-        ...
 
     def sync(self, ticket: int) -> None:
         """Returns when this commit, and with it all before it, is on disk. Raises: StoreError."""
-        ...
 
     def after(self) -> None:
         """A verb that writes is over, its locks are free: what is left to do for the medium can be done."""
-        ...
 
     def check(self, part: int | None) -> tuple[list[str], int]:
         """What is wrong in one part of the store, in words, and how many parts there are; None: those alone."""
-        ...
 
     def backup(
         self, path: str | os.PathLike[str], *, replace: bool, progress: Callable[[int, int], object] | None
     ) -> None:
         """Copies the store as it is at one instant, while others go on."""
-        ...
 
     def close(self) -> None:
         """Lets go of the medium. Harmless when repeated."""
-        ...

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, Protocol
 
 from ..attributes import QueueAttributes
 from ..errors import QueueFull
 from ..rules.ordering import read_order
+from ..rules.staged_columns import Columns
 from . import claiming, points, staging
-from .catalog import Catalog
+from .catalog import Catalog, get_allowed
 from .claiming import Claiming, Taken
-from .connections import bury_dead, unless_dead
+from .connections import bury_dead, in_verb, sweep
+from .process import OpenHandle, OpenStore
+from .queue import LocalQueue
 from .queued import Reader
 from .reading import release
 from .records import (
@@ -36,13 +38,21 @@ from .records import (
 )
 from .settling import tidied
 from .surveying import moved, stretches
+from .tables import StagingRow, UpTo
 from .telemetry import event
-from .verb import LocalQueue, OpenHandle, OpenStore, Verb
+from .verb import Verb
 
 LENGTH = BULK_COLUMNS.index("length")
 NOBODY = 0  # no handle: what a lock of its own holds is not read in bulk
 
 Behind = tuple[Any, ...]
+
+
+# --- what events say
+
+
+def _first(handle: int, *_: Any) -> int:
+    return handle
 
 
 def _of_claimer(claimer: Claimer, *_: Any) -> int:
@@ -57,8 +67,12 @@ def _by_name(_: object, queue: str, application: str, *__: Any) -> list[object]:
     return [queue, application, "claim"]
 
 
-def _size(rows: Sequence[BulkRow]) -> int:
-    return sum(row[LENGTH] for row in rows)
+def _answer(answer: int, *_: Any) -> list[int]:
+    return [answer]
+
+
+def _page(rows: Sequence[BulkRow], *_: Any) -> list[int]:
+    return [len(rows), sum(row[LENGTH] for row in rows)]
 
 
 class Shortcuts(Protocol):
@@ -78,33 +92,27 @@ class Shortcuts(Protocol):
         ...
 
 
-class BulkVerbs(OpenStore, ABC):
-    """The part of a store for programs that keep a checkpoint of their own; `protocol.Store` says what they guarantee."""
+class BulkVerbs(OpenStore):
+    """The part of a store for programs that keep a checkpoint of their own.
+
+    Attributes:
+        shortcuts: what the backend does for plain requests; None: all goes the long way.
+    """
 
     shortcuts: Shortcuts | None
 
-    @abstractmethod
-    def _attributes(self, verb: Verb, handle: OpenHandle, queue: LocalQueue) -> QueueAttributes: ...
-
-    @abstractmethod
-    def _check_get_allowed(self, verb: Verb, handle: OpenHandle, queue: LocalQueue) -> QueueAttributes: ...
-
-    @abstractmethod
-    def _sweep(self) -> None: ...
-
     # --- claims
 
-    @event("begin_claims", keys=["application", "unit"], handle=lambda handle, _: handle,
-           about=lambda _, __, application: [application, "claim"])  # fmt: skip
-    def begin_claims(self, handle: int, application: str) -> ClaimStart:
-        with self.verb() as verb:
-            one = self.handle(handle)
-            return claiming.begin_claims(verb, verb.queue_of(one), one.connection.program, application)
+    @event("begin_claims", keys="application unit", handle=_first, about=lambda _, __, name: [name, "claim"])
+    @in_verb()
+    def begin_claims(self, verb: Verb, handle: int, application: str) -> ClaimStart:
+        one = self.handle(handle)
+        return claiming.begin_claims(verb, verb.queue_of(one), one.connection.program, application)
 
     @event(
         "claim",
-        ["messages", "bytes"],
-        ["application", "unit"],
+        "messages bytes",
+        "application unit",
         handle=lambda request: request.claimer.handle,
         measured=lambda claim, _: [claim.messages, claim.size] if claim else [0, 0],
         about=lambda _, request: [request.claimer.application, "claim"],
@@ -113,163 +121,176 @@ class BulkVerbs(OpenStore, ABC):
         claim = self._claim(request)
         if claim is None and bury_dead(self):
             claim = self._claim(request)
-        self._sweep()
+        sweep(self)
         return claim
 
-    def _claim(self, request: ClaimRequest) -> Claim | None:
-        with self.verb() as verb:
-            handle = self.handle(request.claimer.handle)
-            queue = tidied(verb, handle)
-            resolved = self._check_get_allowed(verb, handle, queue)
-            account, again = claiming.to_take(verb, queue, request)
-            if again is not None:
-                return again
-            reading = Claiming(verb, handle, queue, request, resolved, verb.manager, account)
-            taken = None if self.shortcuts is None else self.shortcuts.claim(reading)
-            return claiming.taken(reading, reading.run_claim() if taken is None else taken)
+    @in_verb()
+    def _claim(self, verb: Verb, request: ClaimRequest) -> Claim | None:
+        handle = self.handle(request.claimer.handle)
+        queue = tidied(verb, handle)
+        resolved = get_allowed(verb, handle, queue)
+        account, again = claiming.to_take(verb, queue, request)
+        if again is not None:
+            return again
+        reading = Claiming(verb, handle, queue, request, resolved, verb.manager, account)
+        taken = None if self.shortcuts is None else self.shortcuts.claim(reading)
+        return claiming.taken(reading, reading.run_claim() if taken is None else taken)
 
-    @event("plan_claims", keys=["application", "unit"], handle=_of_claimer, about=_by_claimer)
-    def plan_claims(self, claimer: Claimer, after: int, upto: int, slices: int) -> Sequence[Slice]:
-        with self.verb() as verb:
-            queue = verb.queue_of(self.handle(claimer.handle))
-            return claiming.plan_claims(verb, queue, claimer, after, upto, slices)
+    @event("plan_claims", keys="application unit", handle=_of_claimer, about=_by_claimer)
+    @in_verb()
+    def plan_claims(self, verb: Verb, claimer: Claimer, after: int, upto: int, slices: int) -> Sequence[Slice]:
+        return claiming.plan_claims(verb, self._queue_of(verb, claimer), claimer, after, upto, slices)
 
-    @event("read_claim", ["messages", "bytes"], ["application", "unit"], handle=_of_claimer,
-           measured=lambda page, *_: [len(page), _size(page)], about=_by_claimer)  # fmt: skip
-    def read_claim(self, claimer: Claimer, part: Slice, first: int) -> list[BulkRow]:
-        with self.verb(writes=False) as verb:
-            return claiming.read_page(verb, verb.queue_of(self.handle(claimer.handle)), claimer, part, first)
+    @event("read_claim", "messages bytes", "application unit", handle=_of_claimer, measured=_page, about=_by_claimer)
+    @in_verb(writes=False)
+    def read_claim(self, verb: Verb, claimer: Claimer, part: Slice, first: int) -> list[BulkRow]:
+        return claiming.read_page(verb, self._queue_of(verb, claimer), claimer, part, first)
 
-    @event("settle_claims", ["messages"], ["application", "unit"], handle=_of_claimer,
-           measured=lambda count, *_: [count], about=_by_claimer)  # fmt: skip
-    def settle_claims(self, claimer: Claimer, upto: int) -> int:
-        with self.verb() as verb:
-            settled = claiming.settle_claims(verb, verb.queue_of(self.handle(claimer.handle)), claimer, upto)
-        self._sweep()
-        return settled
+    @event("settle_claims", "messages", "application unit", handle=_of_claimer, measured=_answer, about=_by_claimer)
+    @in_verb(sweeps=True)
+    def settle_claims(self, verb: Verb, claimer: Claimer, upto: int) -> int:
+        return claiming.settle_claims(verb, self._queue_of(verb, claimer), claimer, upto)
 
-    @event("finish_claims", ["messages"], ["queue", "application", "unit"], measured=lambda count, *_: [count],
-           about=_by_name)  # fmt: skip
-    def finish_claims(self, queue: str, application: str, upto: int) -> int:
-        with self.verb() as verb:
-            finished = claiming.finish_claims(verb, Catalog(verb).local(queue), application, upto)
-        self._sweep()
-        return finished
+    def _queue_of(self, verb: Verb, claimer: Claimer) -> LocalQueue:
+        return verb.queue_of(self.handle(claimer.handle))
 
-    @event("release_claims", ["messages"], ["queue", "application", "unit"], measured=lambda count, *_: [count],
-           about=_by_name)  # fmt: skip
-    def release_claims(self, queue: str, application: str) -> int:
-        with self.verb() as verb:
-            return claiming.release_claims(verb, Catalog(verb).local(queue), application)
+    @event("finish_claims", "messages", "queue application unit", measured=_answer, about=_by_name)
+    @in_verb(sweeps=True)
+    def finish_claims(self, verb: Verb, queue: str, application: str, upto: int) -> int:
+        return claiming.finish_claims(verb, Catalog(verb).local(queue), application, upto)
 
-    @event("leave_claimed_group", keys=["queue", "application", "unit", "acted"],
-           about=lambda acted, *given: [*_by_name(acted, *given), bool(acted)])  # fmt: skip
-    def leave_claimed_group(self, queue: str, application: str) -> bool:
-        with self.verb() as verb:
-            return claiming.leave_claimed_group(verb, Catalog(verb).local(queue), application)
+    @event("release_claims", "messages", "queue application unit", measured=_answer, about=_by_name)
+    @in_verb()
+    def release_claims(self, verb: Verb, queue: str, application: str) -> int:
+        return claiming.release_claims(verb, Catalog(verb).local(queue), application)
+
+    @event(
+        "leave_claimed_group",
+        keys="queue application unit acted",
+        about=lambda acted, *given: [*_by_name(acted, *given), bool(acted)],
+    )
+    @in_verb()
+    def leave_claimed_group(self, verb: Verb, queue: str, application: str) -> bool:
+        return claiming.leave_claimed_group(verb, Catalog(verb).local(queue), application)
 
     @event("claims")
-    def claims(self) -> Sequence[Claims]:
-        with self.verb(writes=False) as verb:
-            return claiming.claims(verb)
+    @in_verb(writes=False)
+    def claims(self, verb: Verb) -> Sequence[Claims]:
+        return claiming.claims(verb)
 
     # --- surveys
 
-    @event("survey", ["messages"], handle=lambda request: request.handle, measured=lambda found, _: [found.messages])
+    @event("survey", "messages", handle=lambda request: request.handle, measured=lambda found, _: [found.messages])
     def survey(self, request: SurveyRequest) -> Survey:
         claiming.check_options(request.options)
         claiming.check_limits(request.most, request.most_bytes)
-        bury_dead(self)
-        with self.verb() as verb:
-            handle = self.handle(request.handle)
-            queue = tidied(verb, handle)
-            resolved = self._check_get_allowed(verb, handle, queue)
-            release(verb, handle, queue)
-            asked = request.options.read_order or handle.options.read_order
-            strict, logical = read_order(resolved.read_order, asked) == "strict", request.options.logical
-            reader = _reader(handle.id, handle, verb)._replace(horizon=request.horizon)
-            limits = request.most, request.most_bytes, request.slices
-            cuts = verb.backend.survey(queue, reader, request.cursor, *limits, logical=logical, strict=strict)
-            shown = stretches(cuts, logical=logical)
-            return Survey(moved(request.cursor, cuts, logical=logical), sum(one.messages for one in cuts), shown,
-                          queue.counter)  # fmt: skip
+        return self._survey(request)
 
-    @event("read_stretch", ["messages", "bytes"], handle=lambda handle, *_: handle,
-           measured=lambda found, *_: [len(found[0]), _size(found[0])])  # fmt: skip
+    @in_verb(buries=True)
+    def _survey(self, verb: Verb, request: SurveyRequest) -> Survey:
+        handle = self.handle(request.handle)
+        queue = tidied(verb, handle)
+        resolved = get_allowed(verb, handle, queue)
+        release(verb, handle, queue)
+        asked = request.options.read_order or handle.options.read_order
+        strict, logical = read_order(resolved.read_order, asked) == "strict", request.options.logical
+        reader = _reader(handle.id, handle, verb)._replace(horizon=request.horizon)
+        limits = request.most, request.most_bytes, request.slices
+        cuts = verb.backend.survey(queue, reader, request.cursor, *limits, logical=logical, strict=strict)
+        cursor, total = moved(request.cursor, cuts, logical=logical), sum(one.messages for one in cuts)
+        return Survey(cursor, total, stretches(cuts, logical=logical), queue.counter)
+
+    @event("read_stretch", "messages bytes", handle=_first, measured=lambda found, *_: _page(found[0]))
     def read_stretch(self, handle: int, stretch: Stretch, after: Behind = ()) -> tuple[list[BulkRow], Behind | None]:
-        with self.verb(writes=False) as verb:
-            one = self.handle(handle)
-            queue = verb.queue_of(one)
-            has_work = queue.has_work(verb.now)
-        if has_work:
-            with self.verb() as verb:
-                tidied(verb, self.handle(handle))
-        with self.verb(writes=False) as verb:
-            one = self.handle(handle)
-            queue = verb.queue_of(one)
-            self._check_get_allowed(verb, one, queue)
-            return verb.backend.stretch_page(queue, _reader(NOBODY, one, verb), stretch, after)
+        if self._has_work(handle):
+            self._tidy(handle)
+        return self._read_stretch(handle, stretch, after)
+
+    @in_verb(writes=False)
+    def _has_work(self, verb: Verb, handle: int) -> bool:
+        return verb.queue_of(self.handle(handle)).has_work(verb.now)
+
+    @in_verb()
+    def _tidy(self, verb: Verb, handle: int) -> None:
+        tidied(verb, self.handle(handle))
+
+    @in_verb(writes=False)
+    def _read_stretch(
+        self, verb: Verb, handle: int, stretch: Stretch, after: Behind
+    ) -> tuple[list[BulkRow], Behind | None]:
+        one = self.handle(handle)
+        queue = verb.queue_of(one)
+        get_allowed(verb, one, queue)
+        return verb.backend.stretch_page(queue, _reader(NOBODY, one, verb), stretch, after)
 
     # --- stagings
 
     @event(
         "stage",
-        ["messages", "bytes"],
-        ["unit", "name"],
+        "messages bytes",
+        "unit name",
         handle=lambda request: request.handle,
         measured=lambda _, request: [request.count, sum(map(len, request.columns["body"]))],
         about=lambda _, request: ["staging", request.name],
     )
     def stage(self, request: StageRequest) -> None:
-        columns = staging.check_request(request)  # others may write meanwhile
-        with self.verb() as verb:
-            handle = self.handle(request.handle)
-            queue = verb.queue_of(handle)
-            staging.stage(verb, handle, queue, self._attributes(verb, handle, queue), request, columns)
+        self._stage(request, staging.check_request(request))  # others may write while it is checked
         if points.reached:
             points.reached("staged")
-        self._sweep()
+        sweep(self)
+
+    @in_verb()
+    def _stage(self, verb: Verb, request: StageRequest, columns: Columns) -> None:
+        handle = self.handle(request.handle)
+        staging.stage(verb, handle, verb.queue_of(handle), request, columns)
 
     @event(
         "settle_staging",
-        ["messages"],
-        ["unit", "application", "already"],
+        "messages",
+        "unit application already",
         measured=lambda settled, *_: [settled.messages],
         about=lambda settled, key, _: ["staging", key.application, settled is not None and settled.already],
     )
     def settle_staging(self, key: LedgerKey, stagings: Sequence[Staged]) -> Settled:
         staging.check_settle(key, stagings)
+        return self._settle_staging(key, stagings)
 
-        def once() -> Settled:
-            with self.verb() as verb:
-                return staging.Settling(verb, key, stagings).run()
+    @in_verb(unless_dead=(QueueFull,), sweeps=True)
+    def _settle_staging(self, verb: Verb, key: LedgerKey, stagings: Sequence[Staged]) -> Settled:
+        return staging.Settling(verb, key, stagings).run()
 
-        settled = unless_dead(self, once, QueueFull)
-        self._sweep()
-        return settled
-
-    @event("undo_staging", ["stagings"], ["unit"], measured=lambda count, _: [count], about=lambda *_: ["staging"])
+    @event("undo_staging", "stagings", "unit", measured=_answer, about=lambda *_: ["staging"])
     def undo_staging(self, names: Sequence[str]) -> int:
         for name in names:
             staging.check_name("names", name)
-        with self.verb() as verb:
-            found = [one for name in dict.fromkeys(names) if (one := staging.found(verb, name)) is not None]
-            for _, known in found:
-                staging.drop(verb, known)
-        self._sweep()
+        return self._undo_staging(names)
+
+    @in_verb(sweeps=True)
+    def _undo_staging(self, verb: Verb, names: Sequence[str]) -> int:
+        found = [one for name in dict.fromkeys(names) if (one := staging.found(verb, name)) is not None]
+        for _, known in found:
+            staging.drop(verb, known)
         return len(found)
 
     def _undo_expired_stagings(self) -> None:
         """Drops stagings whose time is over, a verb for each; contents of large ones go in steps."""
-        while staging.is_any_over(self):
-            with self.verb() as verb:
-                staging.drop_one_that_is_over(verb)
+        while self._is_staging_over():
+            self._drop_staging_that_is_over()
 
-    @event("in_ledger", keys=["queue", "application"], about=lambda _, queue, key: [queue, key.application])
-    def in_ledger(self, queue: str, key: LedgerKey) -> float | None:
+    @in_verb(writes=False)
+    def _is_staging_over(self, verb: Verb) -> bool:
+        return bool(verb.backend.select(StagingRow, expires_at=UpTo(verb.now)))
+
+    @in_verb()
+    def _drop_staging_that_is_over(self, verb: Verb) -> None:
+        for one in verb.backend.select(StagingRow, expires_at=UpTo(verb.now))[:1]:
+            staging.drop(verb, one)
+
+    @event("in_ledger", keys="queue application", about=lambda _, queue, key: [queue, key.application])
+    @in_verb(writes=False)
+    def in_ledger(self, verb: Verb, queue: str, key: LedgerKey) -> float | None:
         staging.check_key(key)
-        with self.verb(writes=False) as verb:
-            return staging.noted_at(verb, Catalog(verb).local(queue), key)
+        return staging.noted_at(verb, Catalog(verb).local(queue), key)
 
 
 def _reader(number: int, handle: OpenHandle, verb: Verb) -> Reader:

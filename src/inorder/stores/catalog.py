@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from ..attributes import ManagerAttributes, QueueAttributes
+from ..attributes import ManagerAttributes, QueueAttributes, QueueStatus
 from ..errors import (
     ArgumentError,
+    GetInhibited,
     ObjectExists,
     ObjectInUse,
     QueueCondition,
@@ -23,8 +24,10 @@ from ..errors import (
 from ..options import OpenOptions
 from ..rules.ordering import read_order
 from .definitions import as_text
+from .process import OpenHandle
+from .queue import LocalQueue
 from .tables import DefinitionRow, HandleRow, ManagerRow
-from .verb import LocalQueue, Verb
+from .verb import Verb
 
 DYNAMIC_NAME = re.compile(r"[A-Za-z0-9./_%]{0,33}\*|[A-Za-z0-9./_%]{1,48}")
 DEFAULT_PREFIX = "AMQ."
@@ -115,6 +118,18 @@ class Catalog:
         """The local queue that has the name, or for which it stands, as it lies there. Raises: as `resolve`."""
         found = self.resolve(name).name
         return self._verb.queue(self.number(found), found, name)
+
+    def status(self, queue: LocalQueue) -> QueueStatus:
+        """Depth and open counts of a queue (R4.6)."""
+        handles, row = self.opens(queue.attributes.name), self._known.rows[queue.attributes.name]
+        return QueueStatus(
+            current_depth=queue.depth,
+            open_input_count=sum(one.input for one in handles),
+            open_output_count=sum(one.output for one in handles),
+            uncommitted=contents(self._verb, queue).unsettled,
+            created_at=row.created_at,
+            altered_at=row.altered_at,
+        )
 
     # --- definitions
 
@@ -290,6 +305,16 @@ class Catalog:
         )
         self.create(attributes)
         return attributes
+
+
+def get_allowed(verb: Verb, handle: OpenHandle, queue: LocalQueue) -> QueueAttributes:
+    """The attributes that a get through this handle goes by. Raises: GetInhibited 2016."""
+    attributes = queue.attributes
+    if handle.name != attributes.name:
+        attributes = Catalog(verb).resolved(handle.name, attributes)
+    if not attributes.get_allowed:
+        raise GetInhibited(f"gets from {handle.name} are inhibited", queue=handle.name)
+    return attributes
 
 
 def contents(verb: Verb, queue: LocalQueue) -> Contents:

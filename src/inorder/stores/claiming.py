@@ -1,9 +1,9 @@
-"""What the verbs about claims mean: `rules.claims` applied to the records of an application, and claims that are taken."""
+"""What the verbs about claims mean: `rules.claims` applied to an application's records; and how claims are taken."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -17,12 +17,14 @@ from ..rules.grouping import NOTHING_OPEN, GroupState, state_after
 from ..rules.ordering import UNSET
 from ..rules.puts import Program
 from . import entering
+from .process import OpenHandle
+from .queue import LocalQueue
 from .queued import QueuedMessage, Reader, available
 from .reading import Reading
 from .records import BulkRow, Claim, Claimer, ClaimRequest, Claims, ClaimStart, GetRequest, Outcome, Slice
 from .settling import settle
 from .tables import AccountRow, ClaimRow, UnitRow
-from .verb import LocalQueue, OpenHandle, Verb
+from .verb import Verb
 
 APPLICATION_LENGTH_MAX = 256
 
@@ -367,13 +369,3 @@ def shown(account: Account) -> Claim | None:
     if one is None:
         return None
     return Claim(one.number, one.messages, one.size, account.delivered, one.planned, one.unit.started_at)
-
-
-def page_end(lengths: Iterable[int], rows_max: int, bytes_max: int) -> int:
-    """How many rows of these lengths make a page: at least one."""
-    count = size = 0
-    for length in lengths:
-        if count and (count >= rows_max or size + length > bytes_max):
-            break
-        count, size = count + 1, size + length
-    return count

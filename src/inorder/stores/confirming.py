@@ -9,11 +9,13 @@ from ..message import Message, UniqueId
 from ..rules.grouping import Wanted
 from ..rules.lifecycle import REFUSALS, Answer, Event, Presented, State, step
 from . import entering
+from .process import OpenHandle
+from .queue import LocalQueue
 from .queued import QueuedMessage, Reader, as_got
 from .records import Locked, LockRequest, OneMessage
 from .settling import give_number, happen, settle
 from .tables import UnitRow
-from .verb import LocalQueue, OpenHandle, Verb
+from .verb import Verb
 
 CONFIRMS = (Event.CONFIRM_PUT, Event.CONFIRM_GET)
 ERRORS = {Reason.LOCK_MISMATCH: LockMismatch, Reason.NOT_FOUND: NotFound, Reason.WRONG_STATE: WrongState}
@@ -82,6 +84,8 @@ def undo(verb: Verb, queue: LocalQueue, confirm_id: int) -> int:
     unit = verb.held_by(queue, confirm_id)
     if unit is not None and not verb.backend.rows(1, queue=queue.id, lock_confirm=confirm_id):
         held = sum(share.messages for share in verb.backend.shares(unit.id))
+        if not held:
+            raise _nothing_held(queue, confirm_id)
         settle(verb, unit, "back_out")  # without locks it is the back out of a unit, at once
         return held
     if unit is not None:

@@ -6,16 +6,20 @@ units of work, frees its browse locks and closes its handles (B-32, B-48); named
 
 from __future__ import annotations
 
+import functools
+import logging
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Concatenate, ParamSpec, TypeVar
 
-from ..errors import InorderError
+from ..errors import InorderError, StoreError
 from ..options import OpenOptions
 from ..rules.lifecycle import Event, Presented
 from ..rules.puts import Program
 from . import entering, points
 from .catalog import Catalog
 from .changes import Death
+from .process import OpenConnection, OpenHandle, OpenStore
+from .queue import LocalQueue
 from .queued import NEVER
 from .records import Opened
 from .settling import happen, settle
@@ -33,8 +37,12 @@ from .tables import (
     UnitRow,
     WaitRow,
 )
-from .verb import LocalQueue, OpenConnection, OpenHandle, OpenStore, Verb
+from .verb import Verb
 
+log = logging.getLogger("inorder.stores")
+
+P = ParamSpec("P")
+S = TypeVar("S", bound=OpenStore)
 T = TypeVar("T")
 
 
@@ -43,7 +51,7 @@ T = TypeVar("T")
 
 def begin(store: OpenStore) -> None:
     """This process has the store open from now on; if nobody else has, that is a start of the queue manager."""
-    with store.verb(though_stopped=True) as verb:
+    with Verb(store, though_stopped=True) as verb:
         store.name = Catalog(verb).manager.name
         is_start, run = store.host.run()
         if is_start:
@@ -59,7 +67,7 @@ def begin(store: OpenStore) -> None:
 
 def end(store: OpenStore) -> None:
     """This process has the store open no more."""
-    with store.verb(though_stopped=True) as verb:
+    with Verb(store, though_stopped=True) as verb:
         for owner in list(store.connections):
             abandon(verb, owner)
         verb.backend.remove_records(ProcessRow, id=store.process)
@@ -84,6 +92,7 @@ def start(verb: Verb) -> None:
     for process in verb.backend.select(ProcessRow):
         if process.id != store.process:
             verb.backend.remove_records(ProcessRow, id=process.id)
+    verb.backend.has_leftovers = True
     for queue in local_queues(verb):
         verb.touch(queue)
         if queue.attributes.nonpersistent_class == "high":
@@ -104,29 +113,70 @@ def local_queues(verb: Verb) -> list[LocalQueue]:
 
 def bury_dead(store: OpenStore) -> bool:
     """Ends the connections of processes that are dead, whose leftovers are ours then; whether there were any."""
-    with store.verb(writes=False, though_stopped=True) as verb:
+    with Verb(store, writes=False, though_stopped=True) as verb:
         others = [one.id for one in verb.backend.select(ProcessRow) if one.id != store.process]
     dead = [number for number in others if not store.host.is_alive(number)]
     for process in dead:
-        with store.verb(though_stopped=True) as verb:
+        with Verb(store, though_stopped=True) as verb:
             connections = verb.backend.select(ConnectionRow, process=process)
             for one in connections:
                 abandon(verb, one.id)
                 if points.reached:
                     points.reached("reaping")
             verb.backend.remove_records(ProcessRow, id=process)
+            verb.backend.has_leftovers = True
         store.changes.report([Death(Program(one.user, one.program)) for one in connections])
     return bool(dead)
 
 
-def unless_dead(store: OpenStore, call: Callable[[], T], *errors: type[InorderError]) -> T:
-    """Before it says that somebody is in the way, a call sees whether they live."""
+def sweep(store: OpenStore) -> None:
+    """The contents of a large unit that was settled go a step at a time, so that others come between."""
     try:
-        return call()
-    except errors:
-        if not bury_dead(store):
-            raise
-    return call()
+        while store.backend.has_leftovers:
+            if points.reached:
+                points.reached("settled")
+            with Verb(store, though_stopped=True):
+                store.backend.sweep()
+    except StoreError:  # the call has happened, and says so: the caller would do it once more
+        log.exception("contents of messages that are gone could not be removed; a later call will")
+
+
+def in_verb(
+    *,
+    writes: bool = True,
+    though_stopped: bool = False,
+    buries: bool = False,
+    unless_dead: tuple[type[InorderError], ...] = (),
+    sweeps: bool = False,
+) -> Callable[[Callable[Concatenate[S, Verb, P], T]], Callable[Concatenate[S, P], T]]:
+    """A method of a store whose body is one verb, which it is given.
+
+    Args:
+        buries: the dead are buried first.
+        unless_dead: before such an error says that somebody is in the way, the call sees whether they live.
+        sweeps: it may leave contents to be removed in steps.
+    """
+
+    def decorated(act: Callable[Concatenate[S, Verb, P], T]) -> Callable[Concatenate[S, P], T]:
+        @functools.wraps(act)
+        def call(store: S, /, *given: P.args, **by_name: P.kwargs) -> T:
+            if buries:
+                bury_dead(store)
+            while True:
+                try:
+                    with Verb(store, writes=writes, though_stopped=though_stopped) as verb:
+                        answer = act(store, verb, *given, **by_name)
+                    break
+                except unless_dead:
+                    if not bury_dead(store):
+                        raise
+            if sweeps:
+                sweep(store)
+            return answer
+
+        return call
+
+    return decorated
 
 
 # --- connections
@@ -260,6 +310,7 @@ def vanish(verb: Verb, queue: LocalQueue) -> None:
     for unit in verb.backend.select(UnitRow, queue=queue.id):
         for staging in verb.backend.select(StagingRow, unit=unit.id):
             verb.backend.end_staging(staging, drops=True)
+            verb.backend.remove_records(StagingRow, unit=unit.id)
         verb.end_unit(unit.id)
     Catalog(verb).remove(queue.attributes.name)
     verb.forget_queue(queue)

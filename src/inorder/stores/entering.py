@@ -12,7 +12,8 @@ from .queued import QueuedMessage, Reader, pending_under
 from .tables import EnteredRow, ReaderId
 
 if TYPE_CHECKING:
-    from .verb import LocalQueue, Verb
+    from .queue import LocalQueue
+    from .verb import Verb
 
 _NOTHING = Message().row
 _UID = Message.FIELDS["uid"].index

@@ -9,13 +9,15 @@ from ..attributes import QueueAttributes
 from ..rules.gaps import Gaps, gaps, member_of
 from ..rules.puts import Program
 from .catalog import Catalog
-from .connections import bury_dead
+from .connections import in_verb
 from .looking import group_of, holder_of, logical_key, pending_from_text, sight_of
+from .process import OpenStore
+from .queue import LocalQueue
 from .queued import GOT
 from .records import LockView, LookRequest, QueueView, Sight, Unit, Wait
 from .tables import ConnectionRow, HandleRow, StagingRow, UnitRow, WaitRow
 from .telemetry import event
-from .verb import LocalQueue, OpenStore, Verb
+from .verb import Verb
 
 
 class OperatorVerbs(OpenStore, ABC):
@@ -23,98 +25,98 @@ class OperatorVerbs(OpenStore, ABC):
 
     # --- what lies on a queue
 
-    @event("look", ["messages"], ["queue", "order"], measured=lambda found, _: [len(found)],
-           about=lambda _, request: [request.queue, request.order])  # fmt: skip
-    def look(self, request: LookRequest) -> Sequence[Sight]:
-        bury_dead(self)
-        with self.verb(writes=False) as verb:
-            queue = Catalog(verb).local(request.queue)
-            unit = None if request.unit is None else _number_of(verb, queue, request.unit)
-            found = verb.backend.listing(queue, request, unit, verb.now)
-            owners = _Owners(verb)
-            return [
-                sight_of(row, position, verb.now, holder_of(row, verb.unit, verb.whose_handle, owners))
-                for position, row in found
-            ]
+    @event(
+        "look",
+        "messages",
+        "queue order",
+        measured=lambda found, _: [len(found)],
+        about=lambda _, request: [request.queue, request.order],
+    )
+    @in_verb(writes=False, buries=True)
+    def look(self, verb: Verb, request: LookRequest) -> Sequence[Sight]:
+        queue = Catalog(verb).local(request.queue)
+        unit = None if request.unit is None else _number_of(verb, queue, request.unit)
+        found = verb.backend.listing(queue, request, unit, verb.now)
+        owners = _Owners(verb)
+        return [
+            sight_of(row, position, verb.now, holder_of(row, verb.unit, verb.whose_handle, owners))
+            for position, row in found
+        ]
 
-    @event("gaps", keys=["queue"], about=lambda _, queue, __: [queue])
-    def gaps(self, queue: str, group_id: bytes) -> Gaps:
-        with self.verb(writes=False) as verb:
-            rows = verb.backend.rows(queue=Catalog(verb).local(queue).id, everything_of=group_id)
-            there = [row for row in rows if group_of(row.message) == group_id]
-            there = [row for row in there if row.expires_at > verb.now or row.is_kept]
-            there.sort(key=lambda row: (*logical_key(row)[:2], not row.placed, row.place, row.number))
-            return gaps(member_of(row.message) for row in there)
+    @event("gaps", keys="queue", about=lambda _, queue, __: [queue])
+    @in_verb(writes=False)
+    def gaps(self, verb: Verb, queue: str, group_id: bytes) -> Gaps:
+        rows = verb.backend.rows(queue=Catalog(verb).local(queue).id, everything_of=group_id)
+        there = [row for row in rows if group_of(row.message) == group_id]
+        there = [row for row in there if row.expires_at > verb.now or row.is_kept]
+        there.sort(key=lambda row: (*logical_key(row)[:2], not row.placed, row.place, row.number))
+        return gaps(member_of(row.message) for row in there)
 
-    @event("overview", ["queues"], measured=lambda found: [len(found)])
-    def overview(self) -> list[QueueView]:
-        bury_dead(self)
-        with self.verb(writes=False) as verb:
-            known = verb.store.definitions.current(verb.backend)
-            names = {row.id: (name, row.created_at) for name, row in known.rows.items()}
-            opens, waits = verb.backend.select(HandleRow), verb.backend.select(WaitRow)
-            views = []
-            for one in verb.backend.overview(verb.now):
-                name, created_at = names[one.queue]
-                handles = [handle for handle in opens if handle.queue == one.queue]
-                views.append(
-                    QueueView(
-                        name=name,
-                        created_at=created_at,
-                        depth=one.depth,
-                        arrived=one.arrived,
-                        numbered=one.numbered,
-                        puts=one.puts,
-                        gets=one.gets,
-                        locked=one.locked,
-                        delayed=one.delayed,
-                        oldest_put_at=one.oldest_put_at,
-                        open_input_count=sum(handle.input for handle in handles),
-                        open_output_count=sum(handle.output for handle in handles),
-                        waiters=sum(wait.queue == one.queue for wait in waits),
-                    )
+    @event("overview", "queues", measured=lambda found: [len(found)])
+    @in_verb(writes=False, buries=True)
+    def overview(self, verb: Verb) -> list[QueueView]:
+        known = verb.store.definitions.current(verb.backend)
+        names = {row.id: (name, row.created_at) for name, row in known.rows.items()}
+        opens, waits = verb.backend.select(HandleRow), verb.backend.select(WaitRow)
+        views = []
+        for one in verb.backend.overview(verb.now):
+            name, created_at = names[one.queue]
+            handles = [handle for handle in opens if handle.queue == one.queue]
+            views.append(
+                QueueView(
+                    name=name,
+                    created_at=created_at,
+                    depth=one.depth,
+                    arrived=one.arrived,
+                    numbered=one.numbered,
+                    puts=one.puts,
+                    gets=one.gets,
+                    locked=one.locked,
+                    delayed=one.delayed,
+                    oldest_put_at=one.oldest_put_at,
+                    open_input_count=sum(handle.input for handle in handles),
+                    open_output_count=sum(handle.output for handle in handles),
+                    waiters=sum(wait.queue == one.queue for wait in waits),
                 )
-            return sorted(views, key=lambda view: view.name)
+            )
+        return sorted(views, key=lambda view: view.name)
 
     # --- who holds, and who waits
 
     @event("units")
-    def units(self) -> list[Unit]:
-        bury_dead(self)
-        with self.verb(writes=False) as verb:
-            owners, known = _Owners(verb), verb.store.definitions.current(verb.backend).by_number
-            units = sorted(verb.backend.select(UnitRow), key=lambda unit: (unit.started_at, unit.id))
-            return [_unit(verb, unit, owners, {number: one.name for number, one in known.items()}) for unit in units]
+    @in_verb(writes=False, buries=True)
+    def units(self, verb: Verb) -> list[Unit]:
+        owners, known = _Owners(verb), verb.store.definitions.current(verb.backend).by_number
+        units = sorted(verb.backend.select(UnitRow), key=lambda unit: (unit.started_at, unit.id))
+        return [_unit(verb, unit, owners, {number: one.name for number, one in known.items()}) for unit in units]
 
-    @event("waits", ["waits"], measured=lambda found: [len(found)])
-    def waits(self) -> list[Wait]:
-        bury_dead(self)
-        with self.verb(writes=False) as verb:
-            owners, known = _Owners(verb), verb.store.definitions.current(verb.backend).by_number
-            return [
-                Wait(
-                    queue=known[one.queue].name,
-                    connection=one.connection,
-                    program=owners(one.connection)[0],
-                    process=owners(one.connection)[1],
-                    pending=None if one.pending is None else pending_from_text(one.pending),
-                    withheld=bool(one.withheld),
-                )
-                for one in verb.backend.select(WaitRow)
-                if one.queue in known
-            ]
+    @event("waits", "waits", measured=lambda found: [len(found)])
+    @in_verb(writes=False, buries=True)
+    def waits(self, verb: Verb) -> list[Wait]:
+        owners, known = _Owners(verb), verb.store.definitions.current(verb.backend).by_number
+        return [
+            Wait(
+                queue=known[one.queue].name,
+                connection=one.connection,
+                program=owners(one.connection)[0],
+                process=owners(one.connection)[1],
+                pending=None if one.pending is None else pending_from_text(one.pending),
+                withheld=bool(one.withheld),
+            )
+            for one in verb.backend.select(WaitRow)
+            if one.queue in known
+        ]
 
-    @event("locks", ["locks"], measured=lambda found: [len(found)])
-    def locks(self) -> list[LockView]:
-        bury_dead(self)
-        with self.verb(writes=False) as verb:
-            known = verb.store.definitions.current(verb.backend).by_number
-            found = [*_handle_locks(verb, known), *_lock_ids(verb, known)]
+    @event("locks", "locks", measured=lambda found: [len(found)])
+    @in_verb(writes=False, buries=True)
+    def locks(self, verb: Verb) -> list[LockView]:
+        known = verb.store.definitions.current(verb.backend).by_number
+        found = [*_handle_locks(verb, known), *_lock_ids(verb, known)]
         return sorted(found, key=lambda one: (one.since, one.queue))
 
     # --- whether all is sound
 
-    @event("check", ["problems"], measured=lambda found, _: [len(found[0])])
+    @event("check", "problems", measured=lambda found, _: [len(found[0])])
     def check(self, part: int | None) -> tuple[list[str], int]:
         return self.host.check(part)
 

@@ -70,14 +70,12 @@ class Store(Protocol):
 
     def connect(self, program: Program) -> int:
         """Registers a connection and returns its number, the owner of handles and of a unit of work."""
-        ...
 
     def disconnect(self, owner: int) -> None:
         """Ends a connection: its unit of work is backed out, its locks and handles are freed.
 
         Also what happens, by whoever notices, to an owner that died. Harmless if it has ended already.
         """
-        ...
 
     def open(self, owner: int, queue: str, options: OpenOptions, *, dynamic_name: str = "*") -> Opened:
         """Opens a queue; a model queue makes a dynamic one (R4.1 to R4.4).
@@ -85,63 +83,50 @@ class Store(Protocol):
         Raises: UnknownQueue 2085, ObjectInUse 2042, WrongQueueType 2045, 2082, TooManyHandles 2017,
         ObjectExists 2100, ArgumentError 2011 bad dynamic name.
         """
-        ...
 
     def extend(self, handle: int, options: OpenOptions) -> Opened:
         """Opens a handle for more than before; refused like `open`, and then unchanged."""
-        ...
 
     def close(self, handle: int, *, delete: bool = False, purge: bool = False) -> None:
         """Closes a handle: its lock and marks go, a temporary dynamic queue that it made goes too (R4.3).
 
         Raises: QueueNotEmpty 2055, ObjectInUse 2042, WrongQueueType 2045; the handle then stays open.
         """
-        ...
 
     def check_handle(self, handle: int) -> None:
         """Raises: QueueDeleted 2052, the queue of this handle is gone."""
-        ...
 
     # --- queues
 
     def create_queue(self, attributes: QueueAttributes) -> None:
         """Defines a queue. Raises: ObjectExists 2100, WrongQueueType 2001 for an alias of an alias."""
-        ...
 
     def alter_queue(self, name: str, by: Literal["alter", "set"], changes: dict[str, Any]) -> None:
         """Changes attributes; messages on the queue keep their places (R4.10).
 
         Raises: ArgumentError; ObjectInUse 2042, a change of `order` while a put is unresolved (B-19).
         """
-        ...
 
     def delete_queue(self, name: str, *, purge: bool) -> None:
         """Deletes a queue. Raises: ObjectInUse 2042 while open, QueueNotEmpty 2055."""
-        ...
 
     def clear_queue(self, name: str) -> int:
         """Removes all messages of a local queue, locked ones too; how many. Raises: as `delete_queue`; 2001."""
-        ...
 
     def queues(self) -> list[QueueAttributes]:
         """All queues by name."""
-        ...
 
     def queue(self, name: str) -> QueueAttributes:
         """One queue's attributes. Raises: UnknownQueue 2085 with the nearest names."""
-        ...
 
     def status(self, name: str) -> QueueStatus:
         """Depth and open counts, after discarding what has expired (R4.6)."""
-        ...
 
     def manager(self) -> ManagerAttributes:
         """The queue manager's own attributes."""
-        ...
 
     def alter_manager(self, changes: dict[str, Any]) -> None:
         """Changes attributes of the queue manager."""
-        ...
 
     # --- messages
 
@@ -151,18 +136,15 @@ class Store(Protocol):
         A database inserts them in bulk: one row each, a place from the queue's counter, no read but the queue's
         own row. Raises: what `plan_put` raises; QueueFull 2053; UnitTooLarge 2024.
         """
-        ...
 
     def end_group(self, handle: int, state: GroupState) -> GroupState:
         """Marks what the handle put last, all pieces of that message, as last in group.
 
         Raises: InconsistentCall 2242, its last segment is missing; WrongState, it is committed already.
         """
-        ...
 
     def withdraw(self, handle: int, state: GroupState, *, whole_group: bool) -> None:
         """Takes back what the handle's unit has put so far of the logical message, or of the group (R2.26)."""
-        ...
 
     def get(self, request: GetRequest) -> GetOutcome:
         """Gets or browses (mq-semantics 3, `rules.gets`); an empty list if nothing suitable is available.
@@ -177,7 +159,6 @@ class Store(Protocol):
         group's completeness. Raises: what `wanted` and `judge` raise; GetInhibited 2016; NoMessageUnderCursor
         2034; CallerError 2246; UnitTooLarge 2024; OrderSelfBlocked, OrderDeadlock, OrderUnsupported.
         """
-        ...
 
     def wait(self, request: GetRequest) -> GetOutcome:
         """As `get`, but if it is given nothing it waits, `request.options.wait` seconds at most, and looks again.
@@ -186,22 +167,18 @@ class Store(Protocol):
         Raises: as `get`; OrderDeadlock, readers that wait for each other (B-31); ConnectionBroken 2009, the connection
         was ended meanwhile.
         """
-        ...
 
     def read_rest(self, handle: int, rest: Rest) -> tuple[list[Message], Rest | None]:
         """The next messages of a large group that a unit of work has got, and what is then left.
 
         Raises: UnitNotFound, the unit has been settled.
         """
-        ...
 
     def unlock(self, handle: int) -> bool:
         """Frees the handle's browse lock; whether there was one (R3.71)."""
-        ...
 
     def leave_group(self, handle: int) -> None:
         """The handle is inside no group that it gets any more (B-45); what units hold of one they go on holding."""
-        ...
 
     # --- confirmed calls; confirm ids and lock ids live per queue (A-15)
 
@@ -213,25 +190,21 @@ class Store(Protocol):
         and by `discard_expired`. A database keeps the end with the unit, under an index of those that have one, and
         asks for the first end where it asks for the first expiry.
         """
-        ...
 
     def one_message(self, request: OneMessage) -> Reason | None:
         """Confirms, unlocks or deletes one message, as table A.3 says; the warning NOT_FOUND if it is absent.
 
         Raises: NotFound, WrongState, LockMismatch, ConfirmIdMismatch; nothing has changed.
         """
-        ...
 
     def undo(self, handle: int, confirm_id: int) -> int:
         """Takes back what was put, got and locked under a confirm id (A-15 to A-17); of how many messages.
 
         Raises: NotFound, nothing is held under it.
         """
-        ...
 
     def release_lock(self, handle: int, lock_id: int) -> int:
         """The operator's undo of a lock id: its messages are unlocked (A-19). Raises: NotFound."""
-        ...
 
     def unique_ids(self, handle: int, confirm_id: int, lock_id: int) -> list[UniqueId]:
         """What stands under one of the two ids, the other being 0, in queue order, and behind it what has no place yet.
@@ -239,54 +212,44 @@ class Store(Protocol):
         Under a confirm id all that its undo would act on; under a lock id what it locks and what was got under it.
         Raises: NotFound, nothing does.
         """
-        ...
 
     # --- strict reading
 
     def order_view(self, queue: str) -> OrderView:
         """What is pending on a queue, and who waits (B-33)."""
-        ...
 
     # --- units of work
 
     def settle(self, owner: int, outcome: Outcome) -> bool:
         """Commits or backs out the connection's unit of work; whether there was one (R5.2, R5.3)."""
-        ...
 
     def prepare(self, owner: int, name: str) -> None:
         """Gives the connection's unit a name; it then outlives the connection (R5.10).
 
         Raises: UnitExists; UnitNotFound, the connection has no unit of work.
         """
-        ...
 
     def settle_prepared(self, name: str, outcome: Outcome) -> None:
         """Commits or backs out a prepared unit, from any connection. Raises: UnitNotFound."""
-        ...
 
     def units(self) -> list[Unit]:
         """All unsettled units, oldest first."""
-        ...
 
     def has_unit(self, owner: int) -> bool:
         """Whether the connection has a unit of work open."""
-        ...
 
     # --- time, and the end
 
     def discard_expired(self, limit: int) -> int:
         """Discards up to `limit` messages whose time is over; how many (R6.2). Leases that are over end, too (A-19)."""
-        ...
 
     def stop(self) -> None:
         """Takes no more calls: waiting ones and later ones end with 2162."""
-        ...
 
     # --- claims and surveys
 
     def begin_claims(self, handle: int, application: str) -> ClaimStart:
         """An application starts to read: it takes a higher epoch than all before it. On disk when it returns."""
-        ...
 
     def claim(self, request: ClaimRequest) -> Claim | None:
         """Confirms what is done, and takes the next messages under a new claim; None: there is nothing to take.
@@ -295,7 +258,6 @@ class Store(Protocol):
 
         Raises: Fenced, CheckpointTooOld, CheckpointLost (`rules.claims`), GetInhibited 2016, OrderUnsupported.
         """
-        ...
 
     def plan_claims(self, claimer: Claimer, after: int, upto: int, slices: int) -> Sequence[Slice]:
         """The reader begins to work on the claims behind `after` up to `upto`: into which slices they fall.
@@ -303,25 +265,21 @@ class Store(Protocol):
         They are cut nowhere inside a group, and the same each time for one number of slices.
         Raises: Fenced, CheckpointTooOld, CheckpointLost.
         """
-        ...
 
     def read_claim(self, claimer: Claimer, part: Slice, first: int) -> list[BulkRow]:
         """The rows of a slice from position `first` on, as many as make a page; nothing changes.
 
         Raises: Fenced; CheckpointTooOld, the claim is over.
         """
-        ...
 
     def settle_claims(self, claimer: Claimer, upto: int) -> int:
         """Confirms claims up to this one; how many messages went. Again: 0. Raises: Fenced, CheckpointLost."""
-        ...
 
     def finish_claims(self, queue: str, application: str, upto: int) -> int:
         """Confirms as `settle_claims`, in the name of a reader that has stopped for good.
 
         A reader that still runs is fenced. Raises: NotFound, the application never claimed anything here.
         """
-        ...
 
     def leave_claimed_group(self, queue: str, application: str) -> bool:
         """An application that has stopped for good is inside no group any more (B-45); whoever runs it is fenced.
@@ -330,18 +288,15 @@ class Store(Protocol):
 
         Raises: UnknownQueue 2085; NotFound, it never claimed anything there.
         """
-        ...
 
     def release_claims(self, queue: str, application: str) -> int:
         """Returns the messages of the open claim to their places; of how many. A reader that still runs is fenced.
 
         Raises: NotFound, the application never claimed anything here.
         """
-        ...
 
     def claims(self) -> Sequence[Claims]:
         """All applications' claims, by queue and application."""
-        ...
 
     def survey(self, request: SurveyRequest) -> Survey:
         """What a browse would show next, to be read with `read_stretch`.
@@ -349,7 +304,6 @@ class Store(Protocol):
         No message changes; the handle's browse lock ends, as with every browse that moves on (R3.70).
         Strictly, no level is shown beyond its first pending message (B-38, B-39).
         """
-        ...
 
     def read_stretch(
         self, handle: int, stretch: Stretch, after: tuple[Any, ...] = ()
@@ -363,7 +317,6 @@ class Store(Protocol):
 
         Raises: GetInhibited 2016.
         """
-        ...
 
     # --- stagings
 
@@ -378,7 +331,6 @@ class Store(Protocol):
         2030, 2031, headers are longer than the queue takes; UnitExists, the name is another queue's; PutInhibited
         2051, the alias through which it was opened.
         """
-        ...
 
     def settle_staging(self, key: LedgerKey, stagings: Sequence[Staged]) -> Settled:
         """Puts all that is staged under these names, all or nothing, perhaps on several queues; notes it in the ledger.
@@ -392,18 +344,15 @@ class Store(Protocol):
         time is over, or it has another count; PutInhibited 2051; QueueFull 2053; InconsistentCall, the numbers of a
         group of the caller's own have a gap or a repeat.
         """
-        ...
 
     def undo_staging(self, names: Sequence[str]) -> int:
         """Drops stagings; how many there were. Unknown names are passed over, so it may come twice."""
-        ...
 
     def in_ledger(self, queue: str, key: LedgerKey) -> float | None:
         """When this was settled on a queue, or the queue of an alias; None: not, or long ago.
 
         Of one streaming query the newest 1,000 batches are kept, transactions for ever. Raises: UnknownQueue 2085.
         """
-        ...
 
     # --- operators
 
@@ -417,22 +366,18 @@ class Store(Protocol):
         A database merges the available and the pending rows by their indexes, of each holder as many as are asked for;
         members of groups come by theirs. Raises: UnknownQueue 2085, WrongQueueType 2045.
         """
-        ...
 
     def gaps(self, queue: str, group_id: bytes) -> Gaps:
         """What is missing of a group, or of a message in segments, in whatever state the others are (`rules.gaps`).
 
         Raises: as `look`.
         """
-        ...
 
     def waits(self) -> list[Wait]:
         """The calls that wait, by connection (B-31, B-33)."""
-        ...
 
     def locks(self) -> list[LockView]:
         """What locks messages: handles and lock ids, the oldest first."""
-        ...
 
     def overview(self) -> list[QueueView]:
         """All local queues by name, at one moment.
@@ -440,14 +385,15 @@ class Store(Protocol):
         A database counts what is held or delayed by indexes, and what is available not at all: it costs the same at
         any depth.
         """
-        ...
 
     def check(self, part: int | None) -> tuple[list[str], int]:
-        """Everything that is wrong in one part of the store, from 0 on, in words, and how many parts there are; None: those alone.
+        """Everything that is wrong in one part of the store, from 0 on, in words, and how many parts there are.
+
+        Args:
+            part: None: nothing is checked, the parts are counted.
 
         Raises: StoreDamaged, too much is damaged for it to be read.
         """
-        ...
 
 
 class LocalStore(Store, Protocol):
@@ -469,8 +415,6 @@ class LocalStore(Store, Protocol):
         Raises: ArgumentError, a file is there and is not to be replaced; CallerError 2298, there is no file to
         copy; StoreError, StoreFull. At `path` there is then what was there before.
         """
-        ...
 
     def close_store(self) -> None:
         """Lets go of the medium; connections of this process that are left end. Harmless when repeated."""
-        ...

@@ -9,11 +9,13 @@ from ..attributes import ManagerAttributes, QueueAttributes
 from ..errors import DuplicateMessage, OptionsError, QueueFull, WrongState
 from ..rules.lifecycle import Answer, Event, step
 from ..rules.puts import Planned, PutCircumstances, PutResult, plan_puts
+from .process import OpenHandle
+from .queue import LocalQueue
 from .queued import QueuedMessage
 from .records import PutOutcome, PutRequest
 from .settling import arrive, happen
 from .tables import UnitRow
-from .verb import LocalQueue, OpenHandle, Verb
+from .verb import Verb
 
 _tuple = tuple.__new__  # makes a named tuple without the call in between: each put makes some
 

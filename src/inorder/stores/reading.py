@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from ..attributes import ManagerAttributes, QueueAttributes
-from ..errors import InorderError, NoMessageUnderCursor, OrderSelfBlocked, QueueCondition, Reason, UnitTooLarge
+from ..errors import (
+    InorderError,
+    NoMessageUnderCursor,
+    OrderSelfBlocked,
+    QueueCondition,
+    Reason,
+    UnitNotFound,
+    UnitTooLarge,
+)
 from ..message import ANY_GROUP, ANY_SEGMENT, EarlierPending, Message
 from ..rules import gets
 from ..rules.gets import Verdict
@@ -16,11 +24,15 @@ from ..rules.lifecycle import Event, Presented, State
 from ..rules.ordering import UNSET, Cursor, Decision, Pending, blocks_itself, read_order
 from . import entering
 from .entering import Entry
+from .process import OpenHandle
+from .queue import LocalQueue
 from .queued import NEVER, QueuedMessage, Reader, as_got, available, presented
-from .records import GetOutcome, GetRequest
+from .records import GetOutcome, GetRequest, Rest
 from .settling import happen
 from .tables import MarkRow, UnitRow
-from .verb import LocalQueue, OpenHandle, Verb
+from .verb import Verb
+
+REST_MESSAGES, REST_BYTES = 256, 1 << 20  # of a large group: so much is read at once
 
 
 class Found(NamedTuple):
@@ -339,3 +351,27 @@ def release(verb: Verb, handle: OpenHandle, queue: LocalQueue) -> bool:
     for row in rows:
         happen(verb, queue, row, Event.UNLOCK, presents=Presented.RIGHT)
     return bool(rows)
+
+
+def read_rest(verb: Verb, handle: OpenHandle, rest: Rest) -> tuple[list[Message], Rest | None]:
+    """The next page of a large group that a unit of work has got, and what is then left; see `Store.read_rest`."""
+    if handle.connection.unit != rest.unit:
+        raise UnitNotFound(
+            "the unit of work that took this group has ended: read the whole group before you settle the unit"
+        )
+    where = {"queue": handle.queue, "group_id": rest.group_id, "unit": rest.unit, "first": rest.sequence_number + 1}
+    rows = verb.backend.rows(REST_MESSAGES, **where)
+    rows = rows[: page_end((row.message.length for row in rows), REST_MESSAGES, REST_BYTES)]
+    messages = [as_got(row, rest.got_at) for row in verb.backend.read(rows)]
+    left = rest.messages - len(messages)
+    return messages, rest._replace(messages=left, sequence_number=messages[-1].sequence_number) if left else None
+
+
+def page_end(lengths: Iterable[int], rows_max: int, bytes_max: int) -> int:
+    """How many rows of these lengths make a page: at least one."""
+    count = size = 0
+    for length in lengths:
+        if count and (count >= rows_max or size + length > bytes_max):
+            break
+        count, size = count + 1, size + length
+    return count

@@ -78,7 +78,7 @@ class Rest(NamedTuple):
     Args:
         unit: what holds it.
         messages: how many.
-        group_id, sequence_number, offset: of the message behind which it is.
+        group_id, sequence_number: of the message behind which it is.
         got_at: when it was got; seconds since 1970.
     """
 
@@ -86,7 +86,6 @@ class Rest(NamedTuple):
     messages: int
     group_id: bytes
     sequence_number: int
-    offset: int
     got_at: float
 
 
@@ -344,10 +343,10 @@ class StageRequest(NamedTuple):
         handle: opened for output.
         name: of the staging, unique in the store; it begins with the first request.
         count: rows in this request, 0 or more.
-        columns: by names out of `rules.staged_columns.STAGED_COLUMNS`, each with `count` values. A column that is missing, and None in any
-            but `body`, is the put's default; `body` must be there. As context the caller's columns stand, as in a put
-            that sets all context. `group_key` and `order_key`: int of 64 bits, float, str or bytes; None: in no group,
-            and first in the order.
+        columns: by names out of `rules.staged_columns.STAGED_COLUMNS`, each with `count` values. A column that is
+            missing, and None in any but `body`, is the put's default; `body` must be there. As context the caller's
+            columns stand, as in a put that sets all context. `group_key` and `order_key`: int of 64 bits, float, str or
+            bytes; None: in no group, and first in the order.
         lasts: seconds from now until the staging expires, above 0; each request says it anew.
     """
 

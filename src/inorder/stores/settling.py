@@ -18,10 +18,12 @@ from ..rules.lifecycle import Answer, Event, Presented, State, adds_backout, bec
 from ..rules.ordering import Moment, draws_number
 from . import entering
 from .backend import Share
+from .process import OpenConnection, OpenHandle
+from .queue import LocalQueue
 from .queued import GOT, HELD, LOCKS, QueuedMessage
 from .records import Outcome
 from .tables import UnitRow, UpTo
-from .verb import LocalQueue, OpenConnection, OpenHandle, Verb
+from .verb import Verb
 
 DISCARD_STEP = 1000  # expired messages discarded at once
 ALL = 2**62
@@ -213,7 +215,8 @@ def settle(verb: Verb, unit: UnitRow, outcome: Outcome) -> None:
         change = verb.touch(queue)
         verb.durable |= bool(outcome == "commit" and share.persistent)
         answer, after = step(share.state, event)
-        assert answer is Answer.DONE and after is not None, (share.state, event, answer)
+        assert answer is Answer.DONE, (share.state, event, answer)
+        assert after is not None, (share.state, event)
         if becomes_visible(share.state, after) and verb.store.changes.is_watched:
             change.visible.extend(_puts(verb, unit, queue))
         verb.idle.update(verb.backend.move(unit.id, share, after, verb.now, int(adds_backout(share.state, after))))

@@ -15,10 +15,13 @@ from ..rules.ordering import Moment, draws_number
 from ..rules.staged_columns import Columns, check_columns, complete
 from ..rules.staging import check_room
 from . import points
+from .catalog import Catalog
+from .process import OpenHandle
+from .queue import LocalQueue
 from .records import LEDGER_BATCHES_MAX, LedgerKey, Settled, Staged, StageRequest
 from .settling import discard
-from .tables import LedgerRow, StagingRow, UnitRow, UpTo
-from .verb import LocalQueue, OpenHandle, OpenStore, Verb
+from .tables import LedgerRow, StagingRow, UnitRow
+from .verb import Verb
 
 LASTS_SECONDS_MAX = 1e9
 
@@ -89,11 +92,15 @@ def stage(
     verb: Verb,
     handle: OpenHandle,
     queue: LocalQueue,
-    resolved: QueueAttributes,
     request: StageRequest,
     columns: Columns,
 ) -> None:
     """Adds rows to a staging, or begins it, and says how long it lasts now."""
+    resolved = (
+        queue.attributes
+        if handle.name == queue.attributes.name
+        else Catalog(verb).resolved(handle.name, queue.attributes)
+    )
     _check_handle(handle, queue.attributes, resolved)
     known = found(verb, request.name)
     if known is not None and known[1].expires_at <= verb.now:
@@ -134,18 +141,6 @@ def _end(verb: Verb, staging: StagingRow, *, drops: bool) -> None:
     verb.backend.end_staging(staging, drops=drops)
     verb.backend.remove_records(StagingRow, unit=staging.unit)
     verb.end_unit(staging.unit)
-
-
-def is_any_over(store: OpenStore) -> bool:
-    """Whether the time of some staging is over."""
-    with store.verb(writes=False) as verb:
-        return bool(verb.backend.select(StagingRow, expires_at=UpTo(verb.now)))
-
-
-def drop_one_that_is_over(verb: Verb) -> None:
-    """Drops a staging whose time is over."""
-    for staging in verb.backend.select(StagingRow, expires_at=UpTo(verb.now))[:1]:
-        drop(verb, staging)
 
 
 # --- settling

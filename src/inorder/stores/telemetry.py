@@ -152,8 +152,8 @@ _DONE: Final[Mapping[str, object]] = {"completion": "ok", "reason": 0, "reason_n
 
 def event(
     name: str,
-    measurements: Sequence[str] = (),
-    keys: Sequence[str] = (),
+    measurements: str = "",
+    keys: str = "",
     *,
     handle: Callable[..., int] | None = None,
     measured: Callable[..., Sequence[float]] | None = None,
@@ -162,26 +162,28 @@ def event(
     """A verb reports an event of this name.
 
     Args:
+        measurements, keys: their names, with blanks between.
         handle: of the verb's arguments: the handle whose queue is the key "queue".
         measured: of the answer and the arguments: the values of the `measurements`, of a call that succeeded.
         about: of the answer, None if there is none, and the arguments: the values of the `keys`.
     """
-    EVENTS[name] = Fields(tuple(measurements), (*(("queue",) if handle else ()), *keys))
+    measures, named = measurements.split(), keys.split()
+    EVENTS[name] = Fields(tuple(measures), (*(("queue",) if handle else ()), *named))
 
     def decorated(verb: F) -> F:
         @functools.wraps(verb)
-        def call(store: Any, *given: Any, **named: Any) -> Any:
+        def call(store: Any, *given: Any, **by_name: Any) -> Any:
             telemetry: Telemetry = store.telemetry
             if not telemetry.observations or not telemetry.is_heard:
-                return verb(store, *given, **named)
+                return verb(store, *given, **by_name)
             metadata: dict[str, object] = {}
             if handle is not None:
-                one = store.handles.get(handle(*given, **named))
+                one = store.handles.get(handle(*given, **by_name))
                 metadata["queue"] = "" if one is None else one.queue_name
             began = perf_counter()
             how, answer, values = _DONE, None, dict[str, float]()
             try:
-                answer = verb(store, *given, **named)
+                answer = verb(store, *given, **by_name)
             except BaseException as error:
                 how = _failure(error)
                 raise
@@ -189,9 +191,9 @@ def event(
                 values["seconds"] = perf_counter() - began
                 try:
                     if measured is not None and how is _DONE:
-                        values |= zip(measurements, measured(answer, *given, **named), strict=True)
+                        values |= zip(measures, measured(answer, *given, **by_name), strict=True)
                     if about is not None:
-                        metadata |= zip(keys, about(answer, *given, **named), strict=True)
+                        metadata |= zip(named, about(answer, *given, **by_name), strict=True)
                 except Exception:
                     log.exception("the event of %s could not be made; the call is as it was", name)
                 else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import tempfile
 import weakref
 from collections.abc import Callable, Iterator, Mapping
@@ -32,16 +33,20 @@ def _memory(clock: Clock) -> RestartableStore:
     return MemoryStore(name="TEST", clock=clock)
 
 
-def _sqlite(clock: Clock) -> RestartableStore:
+def _sqlite(clock: Clock, *, shortcuts: bool = True) -> RestartableStore:
     from ..stores.sqlite import SqliteStore  # noqa: PLC0415 - who stays in memory does not load the database
 
     folder = tempfile.TemporaryDirectory(prefix="inorder-")
-    store = SqliteStore(Path(folder.name) / "store.db", name="TEST", clock=clock)
+    store = SqliteStore(Path(folder.name) / "store.db", name="TEST", clock=clock, shortcuts=shortcuts)
     weakref.finalize(store, folder.cleanup)
     return store
 
 
-STORES: Mapping[str, Callable[[Clock], RestartableStore]] = {"memory": _memory, "sqlite": _sqlite}
+STORES: Mapping[str, Callable[[Clock], RestartableStore]] = {
+    "memory": _memory,
+    "sqlite": _sqlite,
+    "sqlite-long-way": functools.partial(_sqlite, shortcuts=False),  # plain requests as all others, by the rules
+}
 
 
 def make_store(name: str, clock: Clock) -> RestartableStore:

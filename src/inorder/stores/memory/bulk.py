@@ -16,9 +16,9 @@ from ...rules.puts import NO_ACCOUNTING, make_id
 from ...rules.staged_columns import KEYS, STAGED_COLUMNS, Batch
 from ...rules.staging import StagedMessage, check_numbers, grouped, lined_up
 from ..backend import Counts, SearchedQueue
-from ..claiming import page_end
 from ..looking import group_of, logical_key, logical_position, physical_position, unplaced_position
 from ..queued import GOT, QueuedMessage, Reader, as_got, available, is_in_sight, onlooker, place_of
+from ..reading import page_end
 from ..records import (
     BULK_COLUMNS,
     PAGE_BYTES,
@@ -43,6 +43,7 @@ class MemoryBulk(ABC):
 
     _counters: dict[int, Any]
     _messages: dict[int, QueuedMessage]
+    has_leftovers: bool
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -93,7 +94,7 @@ class MemoryBulk(ABC):
     def _shown(
         self, queue: SearchedQueue, reader: Reader, cursor: Cursor, *, logical: bool, strict: bool
     ) -> Iterator[Shown]:
-        """What the browse would show, in order; strictly, of each level what stands before its first pending message."""
+        """What the browse would show, in order; strictly, of each level what is before its first pending message."""
         blocked: set[int] = set()
         for standing in self.standings(queue, looked_for(logical=logical), reader, cursor, logical=logical):
             level = standing.place.rank
@@ -233,6 +234,7 @@ class MemoryBulk(ABC):
         )
 
     def sweep(self) -> bool:
+        self.has_leftovers = False  # contents go with their messages
         return False
 
 

@@ -15,10 +15,8 @@ from .engine import Engine
 from .leftovers import STEP_CONTENTS, fits_one_step
 from .listing import SqlListings
 from .records import SqlRecords
-from .search import SqlSearch
 from .shortcuts import Shortcuts
 from .staged import SqlStagings
-
 
 _state = tuple.__new__  # without the call in between: each verb makes one
 
@@ -34,7 +32,7 @@ class SqlBackend(SqlRecords, SqlBulk, SqlListings, SqlStagings):
     def __init__(self, engine: Engine, name: str, *, shortcuts: bool = True) -> None:
         self.engine, self.sql, self.codec = engine, engine.sql, Codec(name)
         self.shortcuts = Shortcuts(self) if shortcuts else None
-        self.has_leftovers = True  # somebody may have died before removing some
+        self.has_leftovers = False
         self._kept = False
         self._removed = self._removed_bytes = 0  # contents, one by one
 

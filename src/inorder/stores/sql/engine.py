@@ -31,8 +31,6 @@ class Engine(Protocol):
 
     def array(self, numbers: Sequence[int]) -> Any:
         """Numbers as one value, for statements that say `{which}`."""
-        ...
 
     def beginning(self, number: int, size: int) -> bytes:
         """The first bytes of a body; the others are not read."""
-        ...

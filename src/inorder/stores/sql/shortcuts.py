@@ -21,10 +21,11 @@ from ...rules.lifecycle import Event, State, step
 from ...rules.ordering import UNSET, read_order
 from ..backend import SearchedQueue
 from ..claiming import Claiming, Taken
+from ..process import OpenHandle
+from ..queue import LocalQueue
 from ..queued import QueuedMessage, Reader
 from ..records import GetOutcome, GetRequest, Rest
-from ..tables import MarkRow
-from ..verb import LocalQueue, OpenHandle, Verb
+from ..verb import Verb
 from .bulk import NO_END, Levels
 from .search import START, is_own
 from .selection import EVERYTHING, Heads, Selection, ordered
@@ -193,7 +194,7 @@ class Shortcuts:
         queue.count(-len(numbers))
         verb.touch(queue)
         (last,) = self._backend.read(self._backend.rows(queue=queue.id, number=numbers[-1]), 0)
-        rest = Rest(unit.id, len(numbers) - len(page), group_id, page[-1].sequence_number, 0, verb.now)
+        rest = Rest(unit.id, len(numbers) - len(page), group_id, page[-1].sequence_number, verb.now)
         outcome = _outcome(request, page, state_after(last.message, in_unit=True, logical=True))
         return outcome._replace(rest=rest)
 
@@ -244,8 +245,7 @@ class Shortcuts:
         if messages:
             verb.touch(queue)
             if queue.state.has_marks:
-                for row in self._backend.rows(unit=claiming.unit.id):
-                    self._backend.remove_records(MarkRow, message=row.number)
+                engine.execute(self._sql["unmark claimed"], (claiming.unit.id,))
         return Taken(messages, size, NOTHING_OPEN)
 
 

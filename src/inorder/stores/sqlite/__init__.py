@@ -12,7 +12,7 @@ from .database import Database
 from .engine import SqliteEngine
 from .host import SqliteHost
 from .statements import SCHEMA, VERSION
-from .watch import Seen, Watch
+from .watch import WaitedQueues, Watch
 
 
 class SqliteStore(QueueStore):
@@ -41,7 +41,7 @@ class SqliteStore(QueueStore):
         schema = f"{SCHEMA}\nINSERT INTO manager (id, attributes) VALUES (1, '{manager}');\n"
         self.database = Database(path, schema=schema, version=VERSION)
         try:
-            seen = Seen()
+            seen = WaitedQueues()
             backend = SqlBackend(SqliteEngine(self.database, seen), name, shortcuts=shortcuts)
             host = SqliteHost(self.database, seen, keeps_log=keeps_log)
             super().__init__(backend, host, str(self.database.path), name, clock or SystemClock())

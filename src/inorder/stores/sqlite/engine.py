@@ -10,7 +10,7 @@ import apsw
 
 from .database import Database
 from .statements import STATEMENTS
-from .watch import Seen
+from .watch import WaitedQueues
 
 
 class SqliteEngine:
@@ -20,7 +20,7 @@ class SqliteEngine:
         seen: what calls of this process that wait have seen of the queues.
     """
 
-    def __init__(self, database: Database, seen: Seen) -> None:
+    def __init__(self, database: Database, seen: WaitedQueues) -> None:
         self._database, self._seen = database, seen
         self.sql: Mapping[str, str] = STATEMENTS
         self._connection: apsw.Connection | None = None

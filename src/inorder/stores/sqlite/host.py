@@ -11,7 +11,7 @@ from ...errors import StoreError
 from .backup import back_up
 from .checking import problems_of, statements_of_checks
 from .database import Database
-from .watch import Seen, Watch
+from .watch import WaitedQueues, Watch
 
 log = logging.getLogger("inorder.stores")
 
@@ -23,7 +23,7 @@ class SqliteHost:
         keeps_log: the log is never copied into the file; for tests of what a loss of power leaves.
     """
 
-    def __init__(self, database: Database, seen: Seen, *, keeps_log: bool) -> None:
+    def __init__(self, database: Database, seen: WaitedQueues, *, keeps_log: bool) -> None:
         self.database, self.seen, self._keeps_log = database, seen, keeps_log
         self.watch: Watch | None = None
 

@@ -388,7 +388,9 @@ ORDER BY m.sequence_number, m."offset", m.rank, m.number, m.ordinal LIMIT 1;
 
 -- name: units that put
 -- Those of which messages may have no place yet: without the prepared ones where a prepare draws the number.
-SELECT id FROM unit WHERE kind = 'session' OR (kind = 'prepared' AND ?2) OR (kind = 'confirm' AND queue = ?1);
+SELECT id FROM unit INDEXED BY unit_session WHERE kind = 'session'
+UNION ALL SELECT id FROM unit INDEXED BY unit_prepared WHERE kind = 'prepared' AND ?2
+UNION ALL SELECT id FROM unit INDEXED BY unit_named WHERE queue = ?1 AND kind = 'confirm';
 
 -- name: put at
 -- When the oldest of some was put.

@@ -14,7 +14,7 @@ import weakref
 
 from ..changes import Change
 from ..connections import bury_dead
-from ..verb import OpenStore
+from ..process import OpenStore
 from .database import Database
 
 log = logging.getLogger("inorder.stores")
@@ -24,7 +24,7 @@ BURY_SECONDS = 1.0
 JOIN_SECONDS = 5.0
 
 
-class Seen:
+class WaitedQueues:
     """The queues on which calls of this process wait, with the state of each that they have seen."""
 
     def __init__(self) -> None:
@@ -66,7 +66,7 @@ class Seen:
 class Watch:
     """The thread. It does not keep the store alive."""
 
-    def __init__(self, store: OpenStore, database: Database, seen: Seen) -> None:
+    def __init__(self, store: OpenStore, database: Database, seen: WaitedQueues) -> None:
         self.wanted = threading.Event()
         self.store = weakref.ref(store, lambda _: self.wanted.set())  # the thread sees that it has gone, and ends
         self.database, self.seen = database, seen

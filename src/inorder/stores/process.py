@@ -1,0 +1,119 @@
+"""What a process keeps of a store that it has open: connections, handles, definitions, and the lock of its verbs."""
+
+from __future__ import annotations
+
+import os
+import threading
+from dataclasses import dataclass
+from types import TracebackType
+
+from ..clock import Clock
+from ..errors import CallInProgress, ConnectionBroken, forked
+from ..options import OpenOptions
+from ..rules.puts import Program
+from .backend import Backend, Host
+from .changes import Changes
+from .definitions import Definitions
+
+
+@dataclass(slots=True, eq=False)
+class OpenConnection:
+    """A connection of this process.
+
+    Attributes:
+        unit: the number of its unit of work, if it has one (R5.1); `calls`: puts and gets made in it (R5.8).
+        waits: a record says that a call of it waits.
+        handles: how many it has open.
+    """
+
+    id: int
+    program: Program
+    unit: int | None = None
+    calls: int = 0
+    waits: bool = False
+    handles: int = 0
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class OpenHandle:
+    """An open queue of this process.
+
+    Attributes:
+        name: the queue as opened: itself, or an alias of it; `queue_name` is the local queue's, `queue` its number.
+        exclusive: no other handle may be open for input.
+        has_locked: it has browsed something with lock since it last let go of all.
+    """
+
+    id: int
+    connection: OpenConnection
+    queue: int
+    queue_name: str
+    name: str
+    options: OpenOptions
+    exclusive: bool
+    has_locked: bool = False
+
+
+class VerbLock:
+    """Held while a verb runs: one at a time in a process, and only in the process that opened the store.
+
+    Raises: ForkedConnection, in a child made by fork, which has a copy of no use; CallInProgress, a finalizer or
+    a signal handler made a call in the middle of a verb of its own thread. It is let in to be told so: a lock that
+    kept it out would hang for ever.
+    """
+
+    __slots__ = ("_lock", "_path", "_process", "held")
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._process = os.getpid()
+        self._lock = threading.RLock()
+        self.held = False
+
+    def __enter__(self) -> None:
+        if self._process != os.getpid():
+            raise forked(self._path)
+        self._lock.acquire()
+        if self.held:
+            self._lock.release()
+            raise CallInProgress("a call was made from inside another one, by a finalizer or a signal handler")
+        self.held = True
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.held = False
+        self._lock.release()
+
+
+class OpenStore:
+    """A store as this process has it open: the verbs are made of it.
+
+    Args:
+        path: the file that it is in, as an absolute path; ":memory:" if it is in none.
+        name: of the queue manager; it is part of generated ids.
+    """
+
+    def __init__(self, backend: Backend, host: Host, path: str, name: str, clock: Clock) -> None:
+        self.backend, self.host, self.path, self.name, self.clock = backend, host, path, name, clock
+        self.lock = VerbLock(path)
+        self.changes = Changes()
+        self.definitions = Definitions()
+        self.process = 0
+        self.connections: dict[int, OpenConnection] = {}
+        self.handles: dict[int, OpenHandle] = {}
+        self.is_closed = False
+
+    def connection(self, owner: int) -> OpenConnection:
+        if owner not in self.connections:
+            raise ConnectionBroken("the connection was lost: connect again")
+        return self.connections[owner]
+
+    def handle(self, handle: int) -> OpenHandle:
+        if handle not in self.handles:
+            raise ConnectionBroken("the connection of this handle was lost: connect again")
+        return self.handles[handle]
+
+    def session_of(self, unit: int) -> OpenConnection | None:
+        """The connection of this process whose unit of work this is."""
+        return next((one for one in self.connections.values() if one.unit == unit), None)

@@ -1,0 +1,274 @@
+"""The steps in bulk: applications that claim, surveys, stagings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from hypothesis import strategies as st
+from hypothesis.stateful import rule
+from tests.machine import choices
+from tests.machine.history import History
+from tests.machine.pairs import Returned, failed
+from tests.machine.side import Side
+
+from inorder import GetOptions, InorderError, Message, UniqueId
+from inorder.bulk import BULK_COLUMNS, BulkBrowser, BulkRow, ClaimReader, LedgerKey, Stager
+from inorder.bulk import Claim as ClaimTaken
+
+LASTS_SECONDS = 10.0
+
+
+@dataclass(slots=True)
+class Reader:
+    """An application that claims: through which handle, and the last claim that it knows of."""
+
+    handle: int
+    done: int = 0
+    horizon: int | None = None
+
+
+class Bulk(History):
+    """What a history knows besides: who claims, and what is staged.
+
+    Attributes:
+        readers: by the name of the application.
+        staged: rows by the name of the staging.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.readers: dict[str, Reader] = {}
+        self.staged: dict[str, int] = {}
+
+    # --- claims
+
+    def _reader(self, application: str, choice: int) -> Reader | None:
+        """The reader, begun anew where its handle is gone; None if it cannot be, or its connection waits."""
+        reader = self.readers.get(application)
+        if reader is None or reader.handle not in self.owners:
+            self.begin_claims(choice, application)
+            reader = self.readers.get(application)
+        return None if reader is None or self.owners.get(reader.handle) in (None, *self.left.calls) else reader
+
+    @rule(choice=choices.handles, application=choices.applications)
+    def begin_claims(self, choice: int, application: str) -> None:
+        """An application starts, for the first time or again."""
+        handle = self.handle(choice)
+        if handle is None:
+            return
+
+        def step(side: Side) -> Any:
+            reader = ClaimReader(side.handles[handle], application)
+            start = reader.begin()
+            side.readers[application] = reader
+            return start
+
+        begun = self.both(step)
+        if isinstance(begun, Returned):
+            self.branches.note("claim", "begun again" if begun.value.epoch > 1 else "begun")
+            self.readers[application] = Reader(handle, begun.value.settled, begun.value.horizon)
+
+    @rule(
+        choice=choices.handles,
+        application=choices.applications,
+        options=choices.bulk_options,
+        most=st.integers(1, 5),
+        most_bytes=st.sampled_from([4, 8, 1000]),
+        bounded=st.sampled_from([False, False, False, True]),
+        slices=st.integers(0, 3),
+    )
+    def claim(
+        self,
+        choice: int,
+        application: str,
+        options: Mapping[str, Any],
+        most: int = 5,
+        most_bytes: int = 1000,
+        bounded: bool = False,
+        slices: int = 2,
+    ) -> None:
+        """The claims so far are done, and the next one is taken; it is read in so many slices, or not yet if none."""
+        reader = self._reader(application, choice)
+        if reader is None:
+            return
+        done, horizon = reader.done, reader.horizon if bounded else None
+        limits: dict[str, Any] = {"most": most, "most_bytes": most_bytes, "horizon": horizon}
+
+        def step(side: Side) -> Any:
+            claiming = side.readers[application]
+            claim = claiming.claim(done, GetOptions(**options), **limits)
+            return claim, [] if claim is None or not slices else _rows_of_claim(claiming, claim.number, slices)
+
+        outcome = self.both(step)
+        claim = outcome.value[0] if isinstance(outcome, Returned) else None
+        if claim is not None:
+            reader.done = claim.number
+            self._note_claim(options, claim)
+        elif isinstance(outcome, Returned):
+            self.branches.note("claim", "nothing")
+
+    def _note_claim(self, options: Mapping[str, Any], claim: ClaimTaken) -> None:
+        order = "strictly " if options.get("read_order") == "strict" else ""
+        what = "whole groups" if options.get("all_messages") else "members" if options.get("logical") else "messages"
+        self.branches.note("claim", f"{order}{what}")
+        self.branches.note("claim", "planned" if claim.planned else "taken or given again")
+
+    @rule(
+        choice=choices.handles,
+        application=choices.applications,
+        behind=st.sampled_from([1, 1, 1, 0, 2]),
+        slices=st.integers(1, 4),
+    )
+    def plan_claims(self, choice: int, application: str, behind: int = 1, slices: int = 1) -> None:
+        """The last claim is read, for the first time or again; or one that is over, or is not there yet."""
+        if (reader := self._reader(application, choice)) is None:
+            return
+        done = reader.done
+        upto = max(0, done + 1 - behind)
+        self.both(lambda side: _rows_of_claim(side.readers[application], upto, slices, after=max(0, upto - 1)))
+
+    @rule(choice=choices.handles, application=choices.applications, back=st.sampled_from([0, 0, 0, 1, -1]))
+    def settle_claims(self, choice: int, application: str, back: int = 0) -> None:
+        if (reader := self._reader(application, choice)) is None:
+            return
+        upto = max(0, reader.done - back)
+        outcome = self.both(lambda side: side.readers[application].settle(upto))
+        if isinstance(outcome, Returned) and outcome.value:
+            self.branches.note("claim", "settled")
+
+    @rule(
+        name=choices.queues,
+        application=choices.applications,
+        how=st.sampled_from(["finish", "release", "release", "leave group"]),
+    )
+    def operate_on_claims(self, name: str, application: str, how: str) -> None:
+        """An operator ends what an application that has stopped has left."""
+        reader = self.readers.get(application)
+        upto = 0 if reader is None else reader.done
+
+        def step(side: Side) -> Any:
+            if how == "finish":
+                return side.operator.finish_claims(name, application, upto)
+            return (
+                side.operator.release_claims(name, application)
+                if how == "release"
+                else side.operator.leave_claimed_group(name, application)
+            )
+
+        outcome = self.both(step)
+        if isinstance(outcome, Returned) and outcome.value:
+            self.branches.note("claim", how)
+
+    # --- surveys
+
+    @rule(
+        choice=choices.handles,
+        options=choices.survey_options,
+        most=st.integers(1, 5),
+        most_bytes=st.sampled_from([4, 12, 1000]),
+        slices=st.integers(1, 4),
+    )
+    def survey(self, choice: int, options: Mapping[str, Any], most: int = 5, most_bytes: int = 1000, slices: int = 2) -> None:
+        """What a browse would show next, then what comes behind that, and all; each is read."""
+        chosen = GetOptions(**options)
+
+        def step(side: Side, queue: Any) -> Any:
+            browser = BulkBrowser(queue)
+            some = browser.survey(chosen, most=most, most_bytes=most_bytes, slices=slices)
+            found = [some, browser.survey(chosen, slices=slices)]
+            if options.get("read_order") == "strict":
+                found.append(browser.survey(chosen, cursor=some.cursor, slices=slices))
+            return [
+                (one.cursor, one.messages, one.horizon, _rows(page for part in one.stretches for page in browser.read(part)))
+                for one in found
+            ]
+
+        outcome = self.on_handle(choice, step)
+        if isinstance(outcome, Returned):
+            order = "strictly" if options.get("read_order") == "strict" else "relaxed"
+            what = "groups" if options.get("logical") else "messages"
+            self.branches.note("survey", f"{order}, {what}" if outcome.value[1][1] else "nothing")
+
+    # --- stagings
+
+    @rule(choice=choices.handles, name=choices.staging_names, rows=choices.staged_rows())
+    def stage(self, choice: int, name: str, rows: tuple[Sequence[int], Mapping[str, Sequence[Any]]]) -> None:
+        lengths, columns = rows
+        bodies = [self.body(length) for length in lengths]
+
+        def step(_: Side, queue: Any) -> Any:
+            try:
+                Stager(queue, name, lasts=LASTS_SECONDS).stage(len(bodies), {"body": bodies, **columns})
+            except InorderError as error:
+                return failed(error), str(error)  # it says which row it is
+            return None
+
+        outcome = self.on_handle(choice, step)
+        if isinstance(outcome, Returned) and outcome.value is None:
+            self.staged[name] = self.staged.get(name, 0) + len(bodies)
+            for column in ("group_key", "order_key", "group_id"):
+                if any(value is not None for value in columns.get(column, ())):
+                    self.branches.note("staging", f"with {column}")
+
+    @rule(names=choices.staging_orders, batch=st.integers(0, 30), query=st.sampled_from(["", "query"]), wrong=st.sampled_from([0] * 9 + [1]))
+    def settle_staging(self, names: Sequence[str], batch: int, query: str = "", wrong: int = 0) -> None:
+        """Of these names those that are staged are put; with a wrong count of the first, or one that is not there."""
+        from inorder.bulk import Staged
+
+        there = [name for name in names if name in self.staged] or list(names[:1])
+        stagings = [Staged(name, self.staged.get(name, 0) + (wrong if name == there[0] else 0)) for name in there]
+        key = LedgerKey("app", query, str(batch) if batch else "")
+
+        def step(side: Side) -> Any:
+            settled = side.operator.settle_staging(key, stagings)
+            return settled, [side.operator.in_ledger(name, key) for name in ("A", "B")]
+
+        outcome = self.both(step)
+        if isinstance(outcome, Returned):
+            self.branches.note("staging", "settled already" if outcome.value[0].already else "settled")
+            for name in there:
+                self.staged.pop(name, None)
+
+    @rule(names=st.lists(choices.staging_names, max_size=2))
+    def undo_staging(self, names: list[str]) -> None:
+        outcome = self.both(lambda side: side.operator.undo_staging(names))
+        if isinstance(outcome, Returned) and outcome.value:
+            self.branches.note("staging", "undone")
+        for name in names:
+            self.staged.pop(name, None)
+
+    @rule(choice=choices.handles, parts=st.lists(choices.staged_rows(), min_size=1, max_size=3), batch=st.integers(31, 60))
+    def stage_and_settle(self, choice: int, parts: list[tuple[Sequence[int], Mapping[str, Sequence[Any]]]], batch: int) -> None:
+        """A batch that several writers have written."""
+        names = [f"part {nth}" for nth in range(len(parts))]
+        self.undo_staging(names)
+        for name, rows in zip(names, parts, strict=True):
+            self.stage(choice, name, rows)
+        self.settle_staging(names, batch)
+
+    # --- looking around
+
+    def look_around(self) -> None:
+        super().look_around()
+        self.both(lambda side: side.operator.claims())
+
+
+def _rows_of_claim(reader: ClaimReader, upto: int, slices: int, after: int | None = None) -> list[Any]:
+    parts = reader.plan(upto - 1 if after is None else after, upto, slices)
+    return [parts, _rows(page for part in parts for page in reader.read(part))]
+
+
+def _rows(pages: Iterable[list[BulkRow]]) -> list[dict[str, Any]]:
+    """Rows by the names of their columns; pages may end elsewhere in another store."""
+    return [_row(row) for page in pages for row in page]
+
+
+def _row(row: BulkRow) -> dict[str, Any]:
+    columns: dict[str, Any] = dict(zip(BULK_COLUMNS, row, strict=True))
+    columns["uid"] = UniqueId(columns.pop("uid_origin"), columns.pop("uid_number"))
+    return columns
+
+
+__all__ = ["Bulk", "Message"]
