@@ -8,6 +8,7 @@ find a fault is shown in the full gate alone.
 from __future__ import annotations
 
 import os
+from typing import TypeVar
 from unittest import mock
 
 import pytest
@@ -17,8 +18,9 @@ from hypothesis.internal.conjecture.engine import ConjectureRunner
 from hypothesis.stateful import run_state_machine_as_test
 from tests.machine.branches import Branches, report
 from tests.machine.directed import PARTS
-from tests.machine.everything import Everything
+from tests.machine.everything import Everything, InBulk
 from tests.machine.faults import FAULTS, Fault, OtherNumbers
+from tests.machine.history import History
 from tests.machine.pairs import Differs
 from tests.machine.side import MakeStore
 from tests.machine.wanted import WANTED
@@ -33,16 +35,21 @@ RIGHT: dict[str, MakeStore] = {"other numbers": OtherNumbers}
 RIGHT |= {name: make for name, make in STORES.items() if name != "memory"}
 COMPARED = [name if name in STORES else pytest.param(name, marks=pytest.mark.slow) for name in RIGHT]
 
-
-def machine(right: MakeStore, reached: Branches) -> type[Everything]:
-    class Compared(Everything):
-        make = (STORES["memory"], right)
-        branches = reached
-
-    return Compared
+M = TypeVar("M", bound=History)
 
 
-def random_histories(right: MakeStore, reached: Branches, *phases: Phase, examples: int = EXAMPLES) -> None:
+def machine(right: MakeStore, reached: Branches, kind: type[M]) -> type[M]:
+    compared: type[M] = type("Compared", (kind,), {"make": (STORES["memory"], right), "branches": reached})
+    return compared
+
+
+def random_histories(
+    right: MakeStore,
+    reached: Branches,
+    *phases: Phase,
+    examples: int = EXAMPLES,
+    kind: type[History] = Everything,
+) -> None:
     """Raises: Differs, or what a store raises that it should not."""
     chosen = settings(
         max_examples=examples,
@@ -56,13 +63,13 @@ def random_histories(right: MakeStore, reached: Branches, *phases: Phase, exampl
         mock.patch.object(ConjectureRunner, "generate_mutations_from", create=True),
         mock.patch.object(engine, "MAX_SHRINKING_SECONDS", SHRINKING_SECONDS),
     ):
-        run_state_machine_as_test(machine(right, reached), settings=chosen)
+        run_state_machine_as_test(machine(right, reached, kind), settings=chosen)
 
 
 def directed_histories(right: MakeStore, reached: Branches) -> None:
     """What chance reaches late: see `tests.machine.directed`."""
     for part in PARTS:
-        history = machine(right, reached)()
+        history = machine(right, reached, Everything)()
         history.define(a={}, b={})
         for step in part(history):
             step()
@@ -76,7 +83,9 @@ def test_two_stores_agree_on_every_history(right: str) -> None:
     with directed.watched():
         directed_histories(RIGHT[right], directed)
     with random.watched():
-        random_histories(RIGHT[right], random, examples=EXAMPLES_IN_FILE if right in STORES else EXAMPLES)
+        examples = EXAMPLES_IN_FILE if right in STORES else EXAMPLES
+        random_histories(RIGHT[right], random, examples=examples)
+        random_histories(RIGHT[right], random, examples=examples, kind=InBulk)
     table = report(WANTED, directed=directed, random=random)
     print(f"memory and {right}: how often each branch was reached\n{table}")
     missing = set(directed.missing(WANTED)) & set(random.missing(WANTED))

@@ -12,27 +12,26 @@ from types import FunctionType
 from typing import Any
 
 import pytest
+from tests.heard import Heard, everything, gives_pages, heard, large_group
 from tests.sqlite.programs import Program, child, path
 from tests.sqlite.programs import qm as file_manager
 from tests.support import Call, bodies, waiting
 
-from inorder import Match, Message, NoMessageAvailable, QueueManager, StoreEvent, connect
-from inorder.bulk import BulkBrowser, ClaimReader, Stager
-from inorder.errors import ArgumentError, CallerError, OrderPending, QueueFull, StoreError
+from inorder import NoMessageAvailable, QueueManager, StoreEvent, connect
+from inorder.bulk import BulkBrowser, ClaimReader
+from inorder.errors import ArgumentError, OrderPending, QueueFull, StoreError
 from inorder.events import HOOKS, Arrival
-from inorder.message import IN_GROUP, LAST_IN_GROUP
 from inorder.options import FOREVER
 from inorder.stores import telemetry
 from inorder.stores.changes import Changes
 from inorder.stores.memory import bulk as memory_bulk
 from inorder.stores.protocol import LocalStore
-from inorder.stores.records import LedgerKey
 from inorder.stores.sql import bulk as sql_bulk
 from inorder.stores.telemetry import CALL_KEYS, COMMON_KEYS, EVENTS, PREFIX, Telemetry, event
 from inorder.testing import ManualClock
 from inorder.testing.stores import RestartableStore
 
-__all__ = ["child", "file_manager", "path"]
+__all__ = ["child", "file_manager", "heard", "path"]
 
 PAGE = Path(__file__).parents[1] / "docs/reference/events.md"
 
@@ -45,23 +44,6 @@ SILENT = {
 }
 CALLS = {name: fields for name, fields in EVENTS.items() if fields.is_call}
 OTHERS = {name: fields for name, fields in EVENTS.items() if not fields.is_call}
-
-
-class Heard(list[StoreEvent]):
-    """What an observer was told."""
-
-    def named(self, name: str) -> list[StoreEvent]:
-        return [event for event in self if event.name == PREFIX + name]
-
-    def last(self, name: str) -> StoreEvent:
-        return self.named(name)[-1]
-
-
-@pytest.fixture
-def heard(qm: QueueManager) -> Heard:
-    told = Heard()
-    qm.observe(told.append)
-    return told
 
 
 # ---- the table, and its page
@@ -155,7 +137,7 @@ def test_every_event_has_exactly_what_the_table_says(
 ) -> None:
     everything(qm, tmp_path, clock)
     told = {event.name.removeprefix(PREFIX) for event in heard}
-    not_told = {"stop"} if is_in_file(qm) else {"stop", "read_rest"}  # memory gives large groups whole
+    not_told = {"stop"} if gives_pages(qm) else {"stop", "read_rest"}
     assert CALLS.keys() - told == not_told
     for one in heard:
         check(one)
@@ -182,7 +164,7 @@ def test_every_event_of_a_call_that_fails_has_exactly_what_the_table_says(
             with pytest.raises(StoreError):
                 again()
             assert heard[-1].name == PREFIX + name
-    assert CALLS.keys() - made.keys() == (set() if is_in_file(qm) else {"read_rest"})
+    assert CALLS.keys() - made.keys() == (set() if gives_pages(qm) else {"read_rest"})
     for one in heard:
         check(one)
         assert one.metadata.items() >= {"completion": "failed", "error": "StoreError"}.items()
@@ -202,11 +184,6 @@ def recorder(name: str, verb: Callable[..., object], made: dict[str, Callable[[]
     return call
 
 
-def is_in_file(qm: QueueManager) -> bool:
-    store: Any = qm._store
-    return bool(store.path != ":memory:")
-
-
 def check(told: StoreEvent) -> None:
     """The event has the fields that the table says, no more and no fewer."""
     measurements, keys, is_call = EVENTS[told.name.removeprefix(PREFIX)]
@@ -215,92 +192,6 @@ def check(told: StoreEvent) -> None:
         assert told.measurements.keys() == {"seconds"}, told
     else:
         assert told.measurements.keys() == {*measurements, *(("seconds",) if is_call else ())}, told
-
-
-def everything(qm: QueueManager, folder: Path, clock: ManualClock) -> None:
-    """Calls every verb that one process can call, but `stop`."""
-    other = qm.connect()
-    qm.alter_queue("Q", description="altered")
-    qm.create_queue("GONE")
-    qm.clear_queue("GONE")
-    qm.delete_queue("GONE")
-    _ = qm.waits(), qm.locks(), qm.overview(), qm.check(), list(qm.look("Q")), qm.gaps("Q", b"none")
-    _ = qm.queues(), qm.units(), qm.depth("Q"), qm.order_view("Q"), qm.manager_attributes()
-    qm.alter_manager(max_handles=100)
-    with qm.unit_of_work(), qm.group("Q") as group:
-        group.put(b"1")
-        group.put(b"2")
-    large_group(qm)
-    handle = qm.open("Q", output=True, browse=True)
-    handle.put(b"3", logical=True, syncpoint=True, flags=8)
-    handle.withdraw(handle.put_state, whole_group=True)
-    qm.put("Q", b"4", syncpoint=True)
-    qm.prepare("named")
-    qm.settle("named", "back_out")
-    handle.browse_next(read_order="strict", lock=True)
-    handle.browse_token()
-    handle.unlock()
-    handle.attributes()
-    handle.close()
-    confirmed(qm)
-    call = waiting(qm, lambda: qm.get("Q", match=Match(message_id=b"none"), wait=1))
-    clock.advance(2)
-    assert isinstance(call.error(), NoMessageAvailable)
-    in_bulk(qm)
-    qm.discard_expired()
-    if is_in_file(qm):
-        qm.backup(folder / "copy.db")
-    else:
-        with pytest.raises(CallerError):
-            qm.backup(folder / "copy.db")
-    other.close()
-
-
-def large_group(qm: QueueManager, size: int = 600) -> list[bytes]:
-    """Puts a group and gets it whole, at some pages at once; its bodies."""
-    qm.create_queue("GROUPS")
-    with qm.unit_of_work(), qm.open("GROUPS", output=True) as handle:
-        flags = [IN_GROUP] * (size - 1) + [LAST_IN_GROUP]
-        handle.put_many([Message(b"12", flags=flag) for flag in flags], logical=True)
-    return [message.body for message in qm.get_group("GROUPS")]
-
-
-def confirmed(qm: QueueManager) -> None:
-    uid = qm.put("Q", b"5", confirm_id=7).uid
-    assert uid is not None
-    qm.confirm_put("Q", uid)
-    locked = qm.browse_and_lock("Q")
-    qm.unique_ids("Q", lock_id=locked.lock_id)
-    qm.release_lock("Q", locked.lock_id)
-    qm.get("Q", confirm_id=8)
-    qm.undo("Q", 8)
-
-
-def in_bulk(qm: QueueManager) -> None:
-    key = LedgerKey("loader", "", "1")
-    with qm.open("Q", output=True, input="as_queue", browse=True) as handle:
-        stager = Stager(handle, "staged", lasts=60)
-        stager.stage(2, {"body": [b"6", b"7"]})
-        qm.settle_staging(key, [stager.staged])
-        qm.in_ledger("Q", key)
-        qm.undo_staging(["nothing"])
-        browser = BulkBrowser(handle)
-        found = browser.survey()
-        for stretch in found.stretches:
-            list(browser.read(stretch))
-        reader = ClaimReader(handle, "app")
-        reader.begin()
-        claim = reader.claim(0, most=1)
-        assert claim is not None
-        for part in reader.plan(0, claim.number):
-            list(reader.read(part))
-        reader.settle(claim.number)
-        reader.claim(claim.number, most=1)
-        qm.release_claims("Q", "app")
-        qm.finish_claims("Q", "app", claim.number)
-        qm.leave_claimed_group("Q", "app")
-        handle.leave_group()
-        qm.claims()
 
 
 def test_whether_a_unit_was_there_and_how_it_ended(qm: QueueManager, heard: Heard) -> None:
@@ -509,7 +400,7 @@ def test_an_event_that_cannot_be_made_is_logged_and_changes_nothing(
     class Odd:
         telemetry = Telemetry(Changes(), lambda: {"store": "odd", "manager": "ODD"})
 
-        @event("undo", ["messages"], measured=lambda answer: [len(answer)])
+        @event("undo", "messages", measured=lambda answer: [len(answer)])
         def undo(self) -> object:
             return 5
 

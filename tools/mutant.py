@@ -22,8 +22,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 SOURCE = Path("src/inorder")
-STORES = {"stores/sql/": "sqlite", "stores/sqlite/": "sqlite"}  # of these files; all others by the fastest
-FASTEST = "memory"
+STORES = ("memory", "sqlite")
+IN_FILE = ("stores/sql/", "stores/sqlite/")  # what is broken here the store in a file shows
 LISTS = tuple(Path(__file__).with_name(f"mutants_{topic}.txt") for topic in ("rules", "lives"))
 
 RULE = re.compile(r"[A-Z]{0,2}-?\d+(\.\d+)?")
@@ -48,7 +48,7 @@ class Mutant(ABC):
     @property
     def store(self) -> str:
         """The store that shows what is broken: of what all stores share the memory store, which is the fastest."""
-        return next((store for folder, store in STORES.items() if self.file.startswith(folder)), FASTEST)
+        return STORES[self.file.startswith(IN_FILE)]
 
     @property
     @abstractmethod

@@ -13,11 +13,11 @@ from tests.machine.history import History
 from tests.machine.pairs import Returned, failed
 from tests.machine.side import Side
 
-from inorder import GetOptions, InorderError, Message, UniqueId
-from inorder.bulk import BULK_COLUMNS, BulkBrowser, BulkRow, ClaimReader, LedgerKey, Stager
-from inorder.bulk import Claim as ClaimTaken
+from inorder import GetOptions, InorderError, Reason, UniqueId
+from inorder.bulk import BULK_COLUMNS, BulkBrowser, BulkRow, Claim, ClaimReader, LedgerKey, Staged, Stager, Survey
 
 LASTS_SECONDS = 10.0
+Rows = tuple[Sequence[int], Mapping[str, Sequence[Any]]]
 
 
 @dataclass(slots=True)
@@ -78,6 +78,7 @@ class Bulk(History):
         most_bytes=st.sampled_from([4, 8, 1000]),
         bounded=st.sampled_from([False, False, False, True]),
         slices=st.integers(0, 3),
+        back=st.sampled_from([0, 0, 0, 0, 1, -1]),
     )
     def claim(
         self,
@@ -88,12 +89,16 @@ class Bulk(History):
         most_bytes: int = 1000,
         bounded: bool = False,
         slices: int = 2,
+        back: int = 0,
     ) -> None:
-        """The claims so far are done, and the next one is taken; it is read in so many slices, or not yet if none."""
+        """The claims so far are done, and the next one is taken; it is read in so many slices, or not yet if none.
+
+        Or the one before is asked for again, or one that nobody can know.
+        """
         reader = self._reader(application, choice)
         if reader is None:
             return
-        done, horizon = reader.done, reader.horizon if bounded else None
+        done, horizon = max(0, reader.done - back), reader.horizon if bounded else None
         limits: dict[str, Any] = {"most": most, "most_bytes": most_bytes, "horizon": horizon}
 
         def step(side: Side) -> Any:
@@ -104,16 +109,17 @@ class Bulk(History):
         outcome = self.both(step)
         claim = outcome.value[0] if isinstance(outcome, Returned) else None
         if claim is not None:
+            self._note_claim(options, again=claim.number == reader.done)
             reader.done = claim.number
-            self._note_claim(options, claim)
         elif isinstance(outcome, Returned):
             self.branches.note("claim", "nothing")
+        elif outcome.reason is Reason.FENCED:
+            del self.readers[application]  # its program would begin anew
 
-    def _note_claim(self, options: Mapping[str, Any], claim: ClaimTaken) -> None:
-        order = "strictly " if options.get("read_order") == "strict" else ""
+    def _note_claim(self, options: Mapping[str, Any], *, again: bool) -> None:
+        order = "strictly, " if options.get("read_order") == "strict" else ""
         what = "whole groups" if options.get("all_messages") else "members" if options.get("logical") else "messages"
-        self.branches.note("claim", f"{order}{what}")
-        self.branches.note("claim", "planned" if claim.planned else "taken or given again")
+        self.branches.note("claim", "given again" if again else f"{order}{what}")
 
     @rule(
         choice=choices.handles,
@@ -170,7 +176,9 @@ class Bulk(History):
         most_bytes=st.sampled_from([4, 12, 1000]),
         slices=st.integers(1, 4),
     )
-    def survey(self, choice: int, options: Mapping[str, Any], most: int = 5, most_bytes: int = 1000, slices: int = 2) -> None:
+    def survey(
+        self, choice: int, options: Mapping[str, Any], most: int = 5, most_bytes: int = 1000, slices: int = 2
+    ) -> None:
         """What a browse would show next, then what comes behind that, and all; each is read."""
         chosen = GetOptions(**options)
 
@@ -180,10 +188,7 @@ class Bulk(History):
             found = [some, browser.survey(chosen, slices=slices)]
             if options.get("read_order") == "strict":
                 found.append(browser.survey(chosen, cursor=some.cursor, slices=slices))
-            return [
-                (one.cursor, one.messages, one.horizon, _rows(page for part in one.stretches for page in browser.read(part)))
-                for one in found
-            ]
+            return [(one.cursor, one.messages, one.horizon, _rows_of_survey(browser, one)) for one in found]
 
         outcome = self.on_handle(choice, step)
         if isinstance(outcome, Returned):
@@ -194,7 +199,7 @@ class Bulk(History):
     # --- stagings
 
     @rule(choice=choices.handles, name=choices.staging_names, rows=choices.staged_rows())
-    def stage(self, choice: int, name: str, rows: tuple[Sequence[int], Mapping[str, Sequence[Any]]]) -> None:
+    def stage(self, choice: int, name: str, rows: Rows) -> None:
         lengths, columns = rows
         bodies = [self.body(length) for length in lengths]
 
@@ -212,11 +217,14 @@ class Bulk(History):
                 if any(value is not None for value in columns.get(column, ())):
                     self.branches.note("staging", f"with {column}")
 
-    @rule(names=choices.staging_orders, batch=st.integers(0, 30), query=st.sampled_from(["", "query"]), wrong=st.sampled_from([0] * 9 + [1]))
+    @rule(
+        names=choices.staging_orders,
+        batch=st.integers(0, 30),
+        query=st.sampled_from(["", "query"]),
+        wrong=st.sampled_from([0] * 9 + [1]),
+    )
     def settle_staging(self, names: Sequence[str], batch: int, query: str = "", wrong: int = 0) -> None:
         """Of these names those that are staged are put; with a wrong count of the first, or one that is not there."""
-        from inorder.bulk import Staged
-
         there = [name for name in names if name in self.staged] or list(names[:1])
         stagings = [Staged(name, self.staged.get(name, 0) + (wrong if name == there[0] else 0)) for name in there]
         key = LedgerKey("app", query, str(batch) if batch else "")
@@ -230,6 +238,8 @@ class Bulk(History):
             self.branches.note("staging", "settled already" if outcome.value[0].already else "settled")
             for name in there:
                 self.staged.pop(name, None)
+        elif outcome.reason is Reason.STAGING_GONE:  # a writer would begin anew
+            self.undo_staging(there)
 
     @rule(names=st.lists(choices.staging_names, max_size=2))
     def undo_staging(self, names: list[str]) -> None:
@@ -239,8 +249,10 @@ class Bulk(History):
         for name in names:
             self.staged.pop(name, None)
 
-    @rule(choice=choices.handles, parts=st.lists(choices.staged_rows(), min_size=1, max_size=3), batch=st.integers(31, 60))
-    def stage_and_settle(self, choice: int, parts: list[tuple[Sequence[int], Mapping[str, Sequence[Any]]]], batch: int) -> None:
+    @rule(
+        choice=choices.handles, parts=st.lists(choices.staged_rows(), min_size=1, max_size=3), batch=st.integers(31, 60)
+    )
+    def stage_and_settle(self, choice: int, parts: list[Rows], batch: int) -> None:
         """A batch that several writers have written."""
         names = [f"part {nth}" for nth in range(len(parts))]
         self.undo_staging(names)
@@ -249,6 +261,14 @@ class Bulk(History):
         self.settle_staging(names, batch)
 
     # --- looking around
+
+    def clear(self) -> None:
+        """Nobody holds a claim, and nothing is staged."""
+        self.undo_staging(list(self.staged))
+        for application in self.readers:
+            self.both(lambda side, name=application: side.operator.release_claims("A", name))  # type: ignore[misc]
+        self.readers.clear()
+        super().clear()
 
     def look_around(self) -> None:
         super().look_around()
@@ -260,6 +280,14 @@ def _rows_of_claim(reader: ClaimReader, upto: int, slices: int, after: int | Non
     return [parts, _rows(page for part in parts for page in reader.read(part))]
 
 
+def _rows_of_survey(browser: BulkBrowser, survey: Survey) -> list[dict[str, Any]]:
+    """Where one stretch ends and the next begins is the store's choice, and so is the position in a stretch."""
+    rows = _rows(page for part in survey.stretches for page in browser.read(part))
+    for row in rows:
+        del row["delivery"]
+    return rows
+
+
 def _rows(pages: Iterable[list[BulkRow]]) -> list[dict[str, Any]]:
     """Rows by the names of their columns; pages may end elsewhere in another store."""
     return [_row(row) for page in pages for row in page]
@@ -269,6 +297,3 @@ def _row(row: BulkRow) -> dict[str, Any]:
     columns: dict[str, Any] = dict(zip(BULK_COLUMNS, row, strict=True))
     columns["uid"] = UniqueId(columns.pop("uid_origin"), columns.pop("uid_number"))
     return columns
-
-
-__all__ = ["Bulk", "Message"]

@@ -205,3 +205,56 @@ opens = st.fixed_dictionaries(
         "read_order": st.sampled_from([None, None, None, "strict", "relaxed"]),
     }
 )
+
+# --- in bulk
+
+applications = st.sampled_from(["app", "app", "app", "other"])
+bulk_options = st.sampled_from(
+    [
+        {},
+        {"logical": True},
+        {"logical": True, "complete": True},
+        {"logical": True, "all_messages": True},
+        {"read_order": "strict"},
+        {"logical": True, "all_messages": True, "read_order": "strict"},
+    ]
+)
+survey_options = st.sampled_from(
+    [
+        {},
+        {"logical": True, "all_messages": True},
+        {"read_order": "strict"},
+        {"logical": True, "all_messages": True, "read_order": "strict"},
+    ]
+)
+staging_names = st.sampled_from(["one", "two", "three"])
+staging_orders = st.sampled_from([["one", "two", "three"], ["one", "two", "three"], ["two", "one"], ["three"]])
+_keys = st.one_of(
+    st.none(), st.integers(-2, 2), st.sampled_from([0.5, 1.0, -0.0, 2.0**53]), st.sampled_from(["", "a", "é", b"a"])
+)
+_staged: dict[str, Strategy] = {
+    "group_key": _keys,
+    "order_key": _keys,
+    "priority": st.one_of(st.none(), st.integers(0, 11)),
+    "expiry": st.sampled_from([None, 1.0, 5.0]),
+    "delay": st.sampled_from([None, 0.0, 5.0]),
+    "persistent": st.sampled_from([None, True, False]),
+}
+_staged_by_hand: dict[str, Strategy] = {
+    "group_id": st.sampled_from([None, b"g1", b"g2"]),
+    "sequence_number": st.integers(1, 4),
+    "offset": st.sampled_from([0, 16, 20]),
+    "flags": st.sampled_from([0, 1, 2, 6, 8, 10, 14, 16, 24]),
+}
+
+
+@st.composite
+def staged_rows(draw: st.DrawFn) -> tuple[list[int], dict[str, list[Any]]]:
+    """The lengths of some bodies, and some columns."""
+    count = draw(st.integers(0, 5))
+    chosen = {name: _staged[name] for name in sorted(draw(st.sets(st.sampled_from(sorted(_staged)))))}
+    if draw(st.booleans()):
+        chosen |= _staged_by_hand
+    lengths = st.sampled_from([0, 1, 16, 20, 40])
+    columns = {name: [draw(values) for _ in range(count)] for name, values in chosen.items()}
+    return [draw(lengths) for _ in range(count)], columns

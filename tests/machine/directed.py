@@ -6,9 +6,10 @@ then connections 0, 1 and 2 have one handle each, of queue A, and the handles ha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from itertools import product
+from typing import Any
 
 from tests.machine.everything import Everything
 from tests.machine.stories import FATES, HOLDS, MEMBER_HOLDS, ODDITIES, READINGS
@@ -16,6 +17,7 @@ from tests.machine.stories import FATES, HOLDS, MEMBER_HOLDS, ODDITIES, READINGS
 from inorder import Flags
 
 Step = Callable[[], object]
+Options = Mapping[str, Any]
 IN_GROUP, LAST_IN_GROUP, SEGMENT, LAST_SEGMENT = (
     Flags.IN_GROUP,
     Flags.LAST_IN_GROUP,
@@ -194,4 +196,85 @@ def definitions(one: Everything) -> Iterator[Step]:
     yield from (for_one_thing, limits, gone_or_inhibited, stopped)
 
 
-PARTS = (lives, flaws, readers, writers, definitions)
+def in_bulk(one: Everything) -> Iterator[Step]:
+    """Claims by two applications, surveys, and batches that are staged."""
+    strictly: Options = {"read_order": "strict"}
+    groups: Options = {"logical": True, "all_messages": True}
+
+    def fill() -> None:
+        one.put(choice=0, length=4, fields={}, options={})
+        one.write_group(number=0, name="A", count=3, last=True, wreck="")
+        one.put(choice=0, length=4, fields={"priority": 9}, options={})
+
+    for options in ({}, strictly, {"logical": True}, groups, {**groups, **strictly}):
+
+        def claims(options: Options = options) -> None:
+            fill()
+            for back in (0, 0, 1, 0):
+                one.claim(choice=1, application="app", options=options, most=2, slices=0 if back == 0 else 2, back=back)
+                one.claim(choice=2, application="other", options=options, most=1)
+            one.settle_claims(choice=1, application="app")
+
+        yield claims
+    for how in ("finish", "release", "leave group"):
+
+        def ended_by_an_operator(how: str = how) -> None:
+            fill()
+            for _ in range(2):
+                one.claim(choice=1, application="app", options={"logical": True}, most=2)
+            one.operate_on_claims(name="A", application="app", how=how)
+            one.claim(choice=1, application="app", options={})
+            one.begin_claims(choice=1, application="app")
+
+        yield ended_by_an_operator
+
+    def not_in_order() -> None:
+        fill()
+        for _ in range(2):
+            one.claim(choice=1, application="app", options={}, most=1)
+        for back in (2, -1):
+            one.claim(choice=1, application="app", options={}, back=back)
+        for behind in (0, 1, 2):
+            one.plan_claims(choice=1, application="app", behind=behind, slices=2)
+
+    yield not_in_order
+    for options in ({}, strictly, groups, {**groups, **strictly}):
+
+        def surveys(options: Options = options) -> None:
+            one.survey(choice=1, options=options)
+            fill()
+            one.survey(choice=1, options=options, most=2)
+
+        yield surveys
+    columns: tuple[Mapping[str, list[Any]], ...] = (
+        {},
+        {"group_key": [1, "a", 1, None]},
+        {"order_key": [2, 1, None, b"a"]},
+        {"group_key": [1, 1, 2, 2], "order_key": [2, 1, 2, 1], "priority": [0, 5, 9, None]},
+        {"group_id": [b"g1"] * 3 + [None], "sequence_number": [1, 2, 3, 1], "flags": [8, 8, 24, 0]},
+        {"group_id": [b"g1"] * 3 + [None], "sequence_number": [1, 3, 3, 1], "flags": [8, 8, 24, 0]},
+    )
+    for given, wrong in product(columns, (0, 1)):
+
+        def batch(given: Mapping[str, list[Any]] = given, wrong: int = wrong) -> None:
+            rows = ([4, 1, 0, 4], given)
+            for name in ("one", "two"):
+                one.stage(choice=0, name=name, rows=rows)
+            one.settle_staging(names=["one", "two"], batch=1, query="", wrong=wrong)
+            one.stage(choice=0, name="three", rows=rows)
+            one.settle_staging(names=["three"], batch=1, query="")
+            one.stage(choice=0, name="one", rows=rows)
+            one.undo_staging(["one", "three"])
+
+        yield batch
+
+    def over() -> None:
+        one.stage(choice=0, name="one", rows=([4], {}))
+        one.advance(seconds=10.0)
+        one.discard_expired(limit=1000)
+        one.settle_staging(names=["one"], batch=2)
+
+    yield over
+
+
+PARTS = (lives, flaws, readers, writers, definitions, in_bulk)

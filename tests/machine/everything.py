@@ -1,12 +1,13 @@
-"""The whole machine: every rule, and how often each is taken."""
+"""The whole machine, every rule, and how often each is taken; and a smaller one, for what comes in bulk."""
 
 from __future__ import annotations
 
+from tests.machine.bulk import Bulk
 from tests.machine.rules import Confirms, Definitions, Gets, Lives, Operator, Puts, Units
 from tests.machine.stories import Stories
 
 
-class Everything(Definitions, Puts, Gets, Confirms, Units, Operator, Lives, Stories):
+class Everything(Definitions, Puts, Gets, Confirms, Units, Operator, Lives, Stories, Bulk):
     """Every verb; what fills and empties queues comes oftener than the rest."""
 
     put_2 = put_3 = put_4 = Puts.put
@@ -27,3 +28,19 @@ class Everything(Definitions, Puts, Gets, Confirms, Units, Operator, Lives, Stor
     flawed_group_2 = flawed_group_3 = Stories.flawed_group
     next_member_2 = Stories.next_member_pending
     cross_2 = cross_3 = Stories.cross
+
+
+class InBulk(Definitions, Puts, Gets, Units, Lives, Bulk):
+    """Claims, surveys and stagings, among puts, gets and units."""
+
+    put_2 = put_3 = Puts.put
+    by_hand_2 = by_hand_3 = Puts.put_by_hand
+    settle_2 = Units.settle
+    advance_2 = Lives.advance
+    claim_2 = claim_3 = claim_4 = claim_5 = Bulk.claim
+    plan_2 = Bulk.plan_claims
+    settle_claims_2 = Bulk.settle_claims
+    survey_2 = survey_3 = Bulk.survey
+    stage_2 = Bulk.stage
+    stage_and_settle_2 = stage_and_settle_3 = Bulk.stage_and_settle
+    settle_staging_2 = Bulk.settle_staging

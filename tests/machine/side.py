@@ -10,6 +10,7 @@ from tests.machine.pairs import Outcome, Returned, failed
 from tests.support import LIMIT_SECONDS, Call, all_settle
 
 from inorder import Arrival, InorderError, Match, QueueManager, UnitOfWork, connect
+from inorder.bulk import ClaimReader
 from inorder.callers import Caller
 from inorder.clock import Clock
 from inorder.handle import Queue
@@ -41,6 +42,7 @@ class Side:
     Attributes:
         handles: by number.
         tokens: of strict browses, in the order in which they were taken.
+        readers: applications that claim, by name.
         calls: by connection: a call on a thread of its own that has come to wait.
         told: what listeners and hooks were told since the last look.
     """
@@ -55,6 +57,7 @@ class Side:
         self.handles: dict[int, Queue] = {}
         self.blocks: dict[int, UnitOfWork] = {}
         self.tokens: list[str] = []
+        self.readers: dict[str, ClaimReader] = {}
         self.calls: dict[int, Call[Any]] = {}
         self.told: list[tuple[Any, ...]] = []
         self._caught_up = threading.Event()

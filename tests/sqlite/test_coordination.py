@@ -6,7 +6,6 @@ import os
 import signal
 import threading
 from collections.abc import Iterator
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -235,9 +234,10 @@ def test_a_change_that_was_rolled_back_is_not_told(database: Database, monkeypat
 
     before = database.seen(3), database.seen_any()
     database.begin(writes=True)
-    with monkeypatch.context() as patched, pytest.raises(ZeroDivisionError):
-        patched.setattr(points, "reached", fail)  # the commit fails before it has happened
-        database.commit([3])
+    with monkeypatch.context() as patched:
+        patched.setattr(points, "reached", fail)
+        with pytest.raises(ZeroDivisionError):  # the commit fails before it has happened
+            database.commit([3])
     with database.writing():
         pass
     assert (database.seen(3), database.seen_any()) == before

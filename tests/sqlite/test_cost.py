@@ -1,24 +1,28 @@
-"""What a call costs does not depend on what lies in front of it: counted in steps of SQLite's machine, not in time.
+"""What a call costs, counted and not in time: in steps of SQLite's machine, and a put in calls of Python functions.
 
-Each case makes the same call twice, in front of few and of many messages that must not matter.
+Steps do not depend on what lies in front: each case makes the same call twice, in front of few and of many messages
+that must not matter.
 """
 
 from __future__ import annotations
 
 import contextlib
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import apsw
 import pytest
 
 import inorder
-from inorder import Flags, Match, Message, QueueManager
+from inorder import Flags, Match, Message, QueueManager, UniqueId
 from inorder.stores.sqlite import SqliteStore
 
 FEW, MANY = 20, 4000
 RATIO_MAX = 1.3
+PUT_CALLS_MAX = 100
 GROUP = b"G".ljust(24, b"\0")
 
 
@@ -177,19 +181,78 @@ def test_what_lies_in_front_costs_nothing(case: str, tmp_path: Path) -> None:
     assert many <= RATIO_MAX * few, f"{case}: {few:,} steps with {FEW}, {many:,} with {MANY:,}: see the query plans"
 
 
-def test_a_get_of_one_of_many_that_a_lock_id_locks_is_a_step(tmp_path: Path) -> None:
+def locked(qm: QueueManager, number: int) -> tuple[UniqueId, int]:
+    """That many messages that one lock id locks: the last one, and the lock id."""
+    singles(qm, number)
+    found = qm.browse_and_lock("Q")
+    assert found.messages[-1].uid is not None
+    return found.messages[-1].uid, found.lock_id
+
+
+def put_under_a_confirm_id(qm: QueueManager, number: int) -> tuple[UniqueId, int]:
+    """That many messages that one confirm id has put: the last one, and the confirm id."""
+    return qm.put_many("Q", [b"x"] * number, confirm_id=7)[-1].uid, 7
+
+
+def got_under_a_confirm_id(qm: QueueManager, number: int) -> tuple[UniqueId, int]:
+    """That many messages that one confirm id has got: the last one, and the confirm id."""
+    singles(qm, number)
+    uid = qm.get_many("Q", number, confirm_id=7)[-1].uid
+    assert uid is not None
+    return uid, 7
+
+
+Hold = Callable[[QueueManager, int], tuple[UniqueId, int]]
+OF_MANY: dict[str, tuple[Hold, Callable[[QueueManager, UniqueId, int], object]]] = {
+    "get with its lock id": (locked, lambda qm, uid, held: qm.get("Q", match=Match(uid=uid), lock_id=held)),
+    "unlock": (locked, lambda qm, uid, held: qm.unlock("Q", uid, lock_id=held)),
+    "delete": (locked, lambda qm, uid, held: qm.delete("Q", uid, lock_id=held)),
+    "confirm of a put": (put_under_a_confirm_id, lambda qm, uid, held: qm.confirm_put("Q", uid, confirm_id=held)),
+    "one put more": (put_under_a_confirm_id, lambda qm, _, held: qm.put("Q", b"x", confirm_id=held)),
+    "confirm of a get": (got_under_a_confirm_id, lambda qm, uid, held: qm.confirm_get("Q", uid, confirm_id=held)),
+}
+
+
+@pytest.mark.parametrize("case", OF_MANY)
+def test_one_of_many_that_one_id_holds_is_a_step(case: str, tmp_path: Path) -> None:
+    hold, call = OF_MANY[case]
     costs = []
     for number in (FEW, MANY):
         store = SqliteStore(tmp_path / f"{number}.db")
         with inorder.connect(store) as qm:
             qm.create_queue("Q")
-            singles(qm, number)
-            locked = qm.browse_and_lock("Q")
-            uid = locked.messages[-1].uid
-            assert uid is not None
+            uid, held = hold(qm, number)
             with counted(store) as steps:
-                assert qm.get("Q", match=Match(uid=uid), lock_id=locked.lock_id).uid == uid
+                call(qm, uid, held)
         store.close_store()
         costs.append(sum(steps))
     few, many = costs
-    assert many <= RATIO_MAX * few, f"{few:,} steps with {FEW}, {many:,} with {MANY:,}"
+    assert many <= RATIO_MAX * few, f"{case}: {few:,} steps with {FEW}, {many:,} with {MANY:,}"
+
+
+def calls_of(call: Callable[[], object]) -> int:
+    """How many calls of Python functions it makes, but for its own."""
+    calls = 0
+
+    def profiled(_frame: FrameType, event: str, _argument: object) -> None:
+        nonlocal calls
+        calls += event == "call"
+
+    before = sys.getprofile()
+    sys.setprofile(profiled)
+    try:
+        call()
+    finally:
+        sys.setprofile(before)
+    return calls - 1
+
+
+def test_a_plain_put_makes_few_calls(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "store.db")
+    with inorder.connect(store) as qm:
+        qm.create_queue("Q")
+        for _ in range(10):
+            qm.put("Q", b"x")
+        calls = min(calls_of(lambda: qm.put("Q", b"x")) for _ in range(3))
+    store.close_store()
+    assert calls <= PUT_CALLS_MAX

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Iterator, Mapping
-from itertools import product
+from itertools import chain, product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -131,15 +131,19 @@ def trees(folder: Path) -> Iterator[ast.Module]:
 
 def row_selections() -> set[str]:
     """By what the package asks for rows of messages, as `rows` names its statements."""
-    return {
-        ", ".join(word.arg or "" for word in node.keywords)
-        for tree in trees(VERBS)
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Attribute)
-        and node.func.attr == "rows"
-        and node.keywords
-    }
+    found = set()
+    for tree in trees(VERBS):
+        nodes = list(ast.walk(tree))
+        known = {
+            ast.unparse(node.targets[0]): [str(key.value) for key in node.value.keys if isinstance(key, ast.Constant)]
+            for node in nodes
+            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Dict)
+        }
+        for node in nodes:
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "rows":
+                words = [known[ast.unparse(word.value)] if word.arg is None else [word.arg] for word in node.keywords]
+                found.add(", ".join(chain.from_iterable(words)))
+    return found - {""}
 
 
 def sent() -> set[str]:
@@ -369,7 +373,7 @@ def selections(verb: str, kind: str, words: list[ast.keyword]) -> Iterator[Asked
     fields = {word.arg: how_compared(word.arg, word.value) for word in words if word.arg is not None}
     if len(fields) < len(words):
         assert kind == LedgerRow.__name__, "only the key of a batch is given as a whole"
-        fields |= dict.fromkeys(LedgerKey._fields, ["="])
+        fields |= {part: ["="] for part in LedgerKey._fields}
     for how in product(*fields.values()):
         yield Asked(verb, kind, frozenset(zip(fields, how, strict=True)))
 

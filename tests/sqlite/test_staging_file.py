@@ -122,6 +122,7 @@ def test_a_staging_and_the_ledger_are_there_when_the_store_is_opened_again(
 ) -> None:
     writer.put(letters("a"))
     writer.stage("one", letters("bcd"), group_key=[1, 1, 2], order_key=[3, 2, 1])
+    assert isinstance(writer.store, SqliteStore)
     writer.store.close_store()
     for again in reopened(writer, path, clock):
         assert is_sound(again)

@@ -8,7 +8,8 @@ import traceback
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-sys.path[:] = [path for path in sys.path if Path(path).resolve() != HERE]  # what lies beside this file is imported as a part of its package
+# What lies beside this file is imported as a part of its package.
+sys.path[:] = [path for path in sys.path if Path(path).resolve() != HERE]
 sys.path.append(str(HERE.parents[1]))
 
 try:

@@ -347,7 +347,8 @@ def leave_claimed_group(verb: Verb, queue: LocalQueue, application: str) -> bool
     account.state = NOTHING_OPEN
     if account.open is not None:
         account.open.state = NOTHING_OPEN
-    entering.leave_all(verb, queue, application)
+    if entering.leave_all(queue, application):
+        verb.touch(queue)
     keep(verb, queue, account)
     return any(state.group_open or state.message_open for state in states)
 

@@ -89,7 +89,7 @@ def undo(verb: Verb, queue: LocalQueue, confirm_id: int) -> int:
         settle(verb, unit, "back_out")  # without locks it is the back out of a unit, at once
         return held
     if unit is not None:
-        entering.settle(verb, queue, unit.id, "back_out")
+        entering.settle(queue, unit.id, "back_out")
     rows = _undone(verb, queue, unit, confirm_id)
     for row, event in rows:
         happen(verb, queue, row, event)

@@ -293,7 +293,8 @@ def _end_holds(verb: Verb, handle: HandleRow, queue: LocalQueue) -> None:
     """What a handle keeps from others on its queue."""
     for row in verb.backend.rows(locked_handle=handle.id):
         happen(verb, queue, row, Event.UNLOCK, presents=Presented.RIGHT)
-    entering.leave_all(verb, queue, handle.id)
+    if entering.leave_all(queue, handle.id):
+        verb.touch(queue)
     if handle.co_op and not any(one.id != handle.id for one in verb.backend.select(HandleRow, queue=queue.id, co_op=1)):
         for row in verb.backend.rows(queue=queue.id, co_op_marked=True):
             verb.backend.write(row, row._replace(co_op_marked_at=NEVER))

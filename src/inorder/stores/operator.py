@@ -39,7 +39,7 @@ class OperatorVerbs(OpenStore, ABC):
         found = verb.backend.listing(queue, request, unit, verb.now)
         owners = _Owners(verb)
         return [
-            sight_of(row, position, verb.now, holder_of(row, verb.unit, verb.whose_handle, owners))
+            sight_of(row, position, verb.now, holder_of(row, verb.unit, verb.holders.whose_handle, owners))
             for position, row in found
         ]
 

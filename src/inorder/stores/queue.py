@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from ..attributes import QueueAttributes
 from ..message import Place, UniqueId
 from ..rules.grouping import Members, Numbers, Wanted, has_what_it_needs, is_head
 from ..rules.ordering import Cursor, Decision, Kind, Pending, Standing
-from . import entering
-from .backend import QueueState
-from .queued import NO_PLACE, QueuedMessage, Reader, available, is_in_sight, pending_of
-from .tables import UnitKind, UnitRow
-
-if TYPE_CHECKING:
-    from .verb import Verb
+from .backend import Backend, QueueState
+from .entries import Entry, entry_of
+from .holders import Holders
+from .queued import NO_PLACE, QueuedMessage, Reader, available, is_in_sight, pending_of, pending_under
+from .tables import EnteredRow, UnitKind, UnitRow
 
 
 class LocalQueue:
@@ -34,13 +31,16 @@ class LocalQueue:
         "changed",
         "counter",
         "has_entries",
+        "holders",
         "id",
         "state",
-        "verb",
     )
 
-    def __init__(self, verb: Verb, number: int, attributes: QueueAttributes, state: QueueState) -> None:
-        self.verb, self.backend, self.id, self.attributes, self.state = verb, verb.backend, number, attributes, state
+    def __init__(
+        self, backend: Backend, holders: Holders, number: int, attributes: QueueAttributes, state: QueueState
+    ) -> None:
+        self.backend, self.holders = backend, holders
+        self.id, self.attributes, self.state = number, attributes, state
         self.counter = state.counter
         self.has_entries = bool(state.has_entered)
         self.added = self.arrived = 0
@@ -73,11 +73,10 @@ class LocalQueue:
         self.changed |= difference != 0
 
     def unit(self, number: int) -> UnitRow:
-        return self.verb.unit(number)
+        return self.holders.unit(number)
 
     def has_locked(self, handle: int) -> bool:
-        one = self.verb.store.handles.get(handle)
-        return one is not None and one.has_locked
+        return self.holders.has_locked(handle)
 
     # --- finding
 
@@ -157,7 +156,7 @@ class LocalQueue:
 
     def pending_of(self, row: QueuedMessage, reader: Reader) -> Pending | None:
         """Why this reader cannot be given the row yet; None if it can."""
-        return pending_of(row, reader, self.verb.unit, self.verb.whose_handle)
+        return pending_of(row, reader, self.holders.unit, self.holders.whose_handle)
 
     def judge(
         self, row: QueuedMessage, wanted: Wanted, reader: Reader, *, logical: bool
@@ -178,7 +177,22 @@ class LocalQueue:
         return Standing(row.place, row, pending)
 
     def entered_by_others(self, wanted: Wanted, reader: Reader) -> list[Standing[QueuedMessage]]:
-        return entering.held_back(self.verb, self, wanted, reader)
+        if not self.has_entries:
+            return []
+        found: list[Standing[QueuedMessage]] = []
+        for one in self.backend.select(EnteredRow, queue=self.id):
+            entry = entry_of(one.entry)
+            if wanted.match.accepts(entry.head):
+                found += [Standing(entry.place, None, pending) for pending in self._held_by(one, entry, reader)]
+        return sorted(found, key=lambda one: one.place)
+
+    def _held_by(self, one: EnteredRow, entry: Entry, reader: Reader) -> list[Pending]:
+        """Who holds this reader back at the place of a group that was entered."""
+        takers = self.backend.takers(self.id, one.group_id, reader.now)
+        found = [pending_under(self.unit(unit), Kind.OUT, entry.place) for unit in takers if unit != reader.unit]
+        if one.reader is not None and one.reader != reader.id:
+            found.append(Pending(Kind.OUT, entry.place, entry.connection, entry.by, entry.since))
+        return found
 
     def _pending_member(self, row: QueuedMessage, reader: Reader) -> Pending | None:
         """The first member of the row's group that somebody holds."""

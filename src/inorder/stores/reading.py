@@ -23,7 +23,7 @@ from ..rules.grouping import GroupState, Wanted, is_head, wanted
 from ..rules.lifecycle import Event, Presented, State
 from ..rules.ordering import UNSET, Cursor, Decision, Pending, blocks_itself, read_order
 from . import entering
-from .entering import Entry
+from .entries import Entry
 from .process import OpenHandle
 from .queue import LocalQueue
 from .queued import NEVER, QueuedMessage, Reader, as_got, available, presented
@@ -290,12 +290,14 @@ class Reading:
         held = None if unit is None else unit.id
         open_unit = None if self.reader.application else self.handle.connection.unit
         if logical and is_head(message) and (state.group_open or state.message_open):
-            entering.leave(self.verb, self.queue, self.reader.id, held, open_unit)
+            entering.leave(self.queue, self.reader.id, held, open_unit)
             undone_with = None if unit is None or unit.kind == "confirm" else unit.id  # an undo moves no handle
-            entering.enter(self.verb, self.queue, self.reader.id, message.group_id, self._entry(first), undone_with)
+            entering.enter(
+                self.queue, next(self.verb.numbers), self.reader.id, message.group_id, self._entry(first), undone_with
+            )
         else:  # it stands at this message now, so it is inside no group but this (R3.30)
             but = message.group_id if message.flags & (ANY_GROUP | ANY_SEGMENT) else None
-            entering.leave(self.verb, self.queue, self.reader.id, held, open_unit, but=but)
+            entering.leave(self.queue, self.reader.id, held, open_unit, but=but)
 
     def _entry(self, head: QueuedMessage) -> Entry:
         connection = self.handle.connection

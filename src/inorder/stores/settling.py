@@ -208,7 +208,7 @@ def settle(verb: Verb, unit: UnitRow, outcome: Outcome) -> None:
     if any(discard(verb, verb.queue(one)) for one in expiring):  # over before anybody could see it
         shares = verb.backend.shares(unit.id)
     for number_ in {one.queue for one in shares}:
-        entering.settle(verb, verb.queue(number_), unit.id, outcome)
+        entering.settle(verb.queue(number_), unit.id, outcome)
     event = Event.CONFIRM if outcome == "commit" else Event.BACK_OUT
     for share in shares:
         queue = verb.queue(share.queue)
@@ -260,7 +260,7 @@ def prepare(verb: Verb, connection: OpenConnection, name: str) -> None:
     for share in shares:
         queue = verb.queue(share.queue)
         verb.touch(queue)
-        entering.settle(verb, queue, unit.id, "prepare")
+        entering.settle(queue, unit.id, "prepare")
     verb.leave_unit(connection)
     verb.durable = True
 

@@ -370,7 +370,9 @@ class QueueStore(BulkVerbs, OperatorVerbs, OpenStore):
     @in_verb()
     def leave_group(self, verb: Verb, handle: int) -> None:
         one = self.handle(handle)
-        entering.leave_all(verb, verb.queue_of(one), one.id)
+        queue = verb.queue_of(one)
+        if entering.leave_all(queue, one.id):
+            verb.touch(queue)
 
     # --- confirmed calls
 

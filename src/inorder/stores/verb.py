@@ -13,10 +13,11 @@ from ..rules.puts import Program
 from . import entering
 from .backend import Tally
 from .changes import Change
+from .holders import Holders
 from .process import OpenConnection, OpenHandle, OpenStore
 from .queue import LocalQueue
 from .queued import QueuedMessage
-from .tables import ConnectionRow, HandleRow, MarkRow, UnitKind, UnitRow, WaitRow
+from .tables import MarkRow, UnitKind, UnitRow, WaitRow
 
 _tally = tuple.__new__
 RESERVE = 1000  # numbers reserved at once: so many may be skipped after the machine has lost power
@@ -48,7 +49,7 @@ class Verb:
         self._changes: dict[int, Change] = {}
         self._refused: list[Change] = []  # reported also if the verb fails
         self._kept: dict[int, Change] = {}  # what is reported if the verb fails after a step of its own
-        self._units: dict[int, UnitRow] = {}
+        self.holders = Holders(store.backend, store.handles)
         self._numbers: Iterator[int] | None = None
         self._reserved = 0
         self._reserves = False
@@ -140,7 +141,9 @@ class Verb:
             definitions = self.store.definitions
             if definitions.revision != state.revision:
                 definitions.load(self.backend)
-            queue = self._queues[number] = LocalQueue(self, number, definitions.by_number[number], state)
+            queue = self._queues[number] = LocalQueue(
+                self.backend, self.holders, number, definitions.by_number[number], state
+            )
         return queue
 
     def queue_of(self, handle: OpenHandle) -> LocalQueue:
@@ -201,7 +204,7 @@ class Verb:
             if queue.state.has_edges:
                 self._forget_edges(number)
             if queue.has_entries:
-                entering.forget(self, queue)
+                entering.forget(queue)
         tallies = []
         if self._numbers is not None:
             tallies.append((0, next(self._numbers) - 1, self._reserved, 0, 0))
@@ -236,11 +239,7 @@ class Verb:
 
     def unit(self, number: int) -> UnitRow:
         """A unit by its number."""
-        unit = self._units.get(number)
-        if unit is None:
-            (unit,) = self.backend.select(UnitRow, id=number)
-            self._units[number] = unit
-        return unit
+        return self.holders.unit(number)
 
     def begin_unit(
         self,
@@ -255,7 +254,7 @@ class Verb:
         number = next(self.numbers)
         unit = UnitRow(number, kind, name, queue, connection, program.user, program.name, self.now, lease_ends_at)
         self.backend.save(unit)
-        self._units[number] = unit
+        self.holders.units[number] = unit
         return unit
 
     def end_unit(self, number: int) -> None:
@@ -303,14 +302,8 @@ class Verb:
                 for unit in self.backend.select(UnitRow, id=number):
                     if unit.kind in ("confirm", "lock"):
                         self.end_unit(number)
-                        entering.commit_idle(self, number)
+                        entering.commit_idle(self.backend, number)
         self.idle.clear()
-
-    def whose_handle(self, handle: int) -> tuple[int, str]:
-        """The connection and the program of a handle, of any process."""
-        (found,) = self.backend.select(HandleRow, id=handle)
-        (connection,) = self.backend.select(ConnectionRow, id=found.connection)
-        return connection.id, connection.program
 
     def unmark(self, queue: LocalQueue, row: QueuedMessage) -> None:
         """A message that is got loses its handles' marks (R3.74)."""

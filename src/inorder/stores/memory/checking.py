@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from ...rules.lifecycle import State
 from ..queued import HELD, LOCKS, QueuedMessage
 from ..tables import DefinitionRow, UnitRow
-
-if TYPE_CHECKING:
-    from .backend import MemoryBackend
+from .backend import MemoryBackend
 
 
 def problems(backend: MemoryBackend) -> list[str]:

@@ -14,14 +14,13 @@ from .codec import STATES, Codec, content_columns
 from .engine import Engine
 from .leftovers import STEP_CONTENTS, fits_one_step
 from .listing import SqlListings
-from .records import SqlRecords
 from .shortcuts import Shortcuts
 from .staged import SqlStagings
 
 _state = tuple.__new__  # without the call in between: each verb makes one
 
 
-class SqlBackend(SqlRecords, SqlBulk, SqlListings, SqlStagings):
+class SqlBackend(SqlBulk, SqlListings, SqlStagings):
     """All rows of a store in a database.
 
     Args:
@@ -32,6 +31,7 @@ class SqlBackend(SqlRecords, SqlBulk, SqlListings, SqlStagings):
     def __init__(self, engine: Engine, name: str, *, shortcuts: bool = True) -> None:
         self.engine, self.sql, self.codec = engine, engine.sql, Codec(name)
         self.shortcuts = Shortcuts(self) if shortcuts else None
+        self.undisputed = None if self.shortcuts is None else self.shortcuts.undisputed
         self.has_leftovers = False
         self._kept = False
         self._removed = self._removed_bytes = 0  # contents, one by one
@@ -79,28 +79,6 @@ class SqlBackend(SqlRecords, SqlBulk, SqlListings, SqlStagings):
             return _state(QueueState, (counter, reserved, 0, None, None, None, 0, 0, 0, 0))
         row = next(self.engine.execute(self.sql["here"], (queue,)), None)
         return None if row is None else _state(QueueState, row)
-
-    # --- guarded changes
-
-    def change(self, sql: str, values: Any, expected: int = 1) -> None:
-        """A statement that changes so many rows, each in the state that it names."""
-        self.engine.execute(sql, values)
-        if (changed := self.engine.changes()) != expected:
-            raise AssertionError(f"{changed} rows were in the state that was expected, of {expected}: {sql}")
-
-    def change_each(self, name: str, numbers: Sequence[int], *values: Any) -> None:
-        """The same for messages that are given by their numbers."""
-        if len(numbers) == 1:
-            self.change(self.sql[name], (numbers[0], *values))
-        elif numbers:
-            self.change(self.sql[f"{name} many"], (self.engine.array(numbers), *values), len(numbers))
-
-    def execute_each(self, name: str, numbers: Sequence[int]) -> None:
-        """A statement about contents, of messages that are given by their numbers."""
-        if len(numbers) == 1:
-            self.engine.execute(self.sql[name], (numbers[0],))
-        elif numbers:
-            self.engine.execute(self.sql[f"{name} many"], (self.engine.array(numbers),))
 
     def remove_contents(self, numbers: Sequence[int], size: int) -> None:
         """Of messages that are gone: at once, or later if that would be too much for one transaction."""

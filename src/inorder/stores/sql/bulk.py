@@ -11,11 +11,11 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from ...message import ANY_GROUP, Place
-from ...rules.grouping import Members
+from ...message import Place
+from ...rules.grouping import Members, has_what_it_needs, is_head
 from ...rules.ordering import UNSET, Cursor
 from ..backend import SearchedQueue
-from ..queued import QueuedMessage, Reader, available, is_in_sight
+from ..queued import Reader, available, is_in_sight
 from ..records import BULK_COLUMNS, PAGE_BYTES, PAGE_ROWS, BulkRow, Stretch
 from ..surveying import Cut, looked_for
 from ..tables import UnitRow
@@ -113,14 +113,9 @@ class Levels:
             one = one._replace(excluded=[*one.excluded, *missing])
 
     def _is_whole(self, group_id: bytes) -> bool:
-        rows = [row for row in self.backend.rows(queue=self.queue.id, group_id=group_id) if self._can_be_read(row)]
-        members = Members(row.message for row in rows)
-        if any(row.message.flags & ANY_GROUP for row in rows):
-            return members.group_is_complete()
-        return bool(members.logical_message(1))
-
-    def _can_be_read(self, row: QueuedMessage) -> bool:
-        return available(row, self.reader) and is_in_sight(row, self.reader)
+        rows = self.backend.rows(queue=self.queue.id, group_id=group_id)
+        there = [row.message for row in rows if available(row, self.reader) and is_in_sight(row, self.reader)]
+        return any(is_head(one) and has_what_it_needs(one, "group", lambda _: Members(there)) for one in there)
 
     def has_more(self, one: Range) -> bool:
         """Whether there is anything in a range."""

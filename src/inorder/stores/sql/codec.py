@@ -174,7 +174,7 @@ class Codec:
         ))  # fmt: skip
 
     def got(self, columns: tuple[Any, ...], now: float) -> Message:
-        """A message as a get returns it (`rows.as_got`); `columns` as the statement `take` brings them."""
+        """A message as a get returns it (`queued.as_got`); `columns` as the statement `take` brings them."""
         (number, report, message_type, _, feedback, encoding, ccsid, format_, priority, persistent, message_id,
          correlation_id, reply_to, reply_to_manager, user, accounting, identity, put_type, put_name, put_at, origin,
          group_id, sequence_number, offset, flags, original_length, _, body, length, uid_origin,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
 from ..tables import KEY_LENGTHS, UpTo
@@ -41,9 +42,10 @@ def _saving(kind: Any) -> str:
 
 
 class SqlRecords:
-    """The part of a backend that keeps small records."""
+    """The part of a backend that keeps small records; and statements that know how many rows they change."""
 
     engine: Engine
+    sql: Mapping[str, str]
 
     def select(self, kind: type[T], /, **where: Any) -> list[T]:
         condition, values = _where(where)
@@ -62,6 +64,33 @@ class SqlRecords:
         condition, values = _where(where)
         self.engine.execute(f"DELETE FROM {table_of(kind)} WHERE {condition}", values)
         return self.engine.changes()
+
+    # --- guarded changes
+
+    def value(self, sql: str, *values: Any) -> Any:
+        """The one value of a statement; None if there is no row."""
+        row = next(self.engine.execute(sql, values), None)
+        return None if row is None else row[0]
+
+    def change(self, sql: str, values: Any, expected: int = 1) -> None:
+        """A statement that changes so many rows, each in the state that it names."""
+        self.engine.execute(sql, values)
+        if (changed := self.engine.changes()) != expected:
+            raise AssertionError(f"{changed} rows were in the state that was expected, of {expected}: {sql}")
+
+    def change_each(self, name: str, numbers: Sequence[int], *values: Any) -> None:
+        """The same for messages that are given by their numbers."""
+        if len(numbers) == 1:
+            self.change(self.sql[name], (numbers[0], *values))
+        elif numbers:
+            self.change(self.sql[f"{name} many"], (self.engine.array(numbers), *values), len(numbers))
+
+    def execute_each(self, name: str, numbers: Sequence[int]) -> None:
+        """A statement about contents, of messages that are given by their numbers."""
+        if len(numbers) == 1:
+            self.engine.execute(self.sql[name], (numbers[0],))
+        elif numbers:
+            self.engine.execute(self.sql[f"{name} many"], (self.engine.array(numbers),))
 
 
 def _where(where: dict[str, Any]) -> tuple[str, list[Any]]:

@@ -7,10 +7,10 @@ in the memory backend. Rows come in small pages, so that no statement stays open
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from heapq import merge
 from itertools import islice, takewhile
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...message import NO_ID, Place, UniqueId
 from ...options import Match
@@ -19,7 +19,7 @@ from ...rules.ordering import PRIORITY_MAX, UNSET, Cursor, Decision, Pending, St
 from ..backend import SearchedQueue
 from ..queued import QueuedMessage, Reader, first_of_places, in_order, place_of
 from .codec import NARROW, NULLS, Codec
-from .engine import Engine
+from .records import SqlRecords
 from .selection import (
     ALL_HEADS,
     CONTENT_JOIN,
@@ -35,26 +35,17 @@ from .selection import (
     ordered,
 )
 
-if TYPE_CHECKING:
-    from .shortcuts import Shortcuts
-
 PAGES = (1, 64, 1024)  # rows asked for at once: first few, then more
 START = Place(-PRIORITY_MAX - 1, 0, 0)  # before every place
 UNFINISHED_MAX = 100  # so many unfinished groups before a withheld one are looked at for who holds them
 
 
-class SqlSearch:
+class SqlSearch(SqlRecords):
     """The part of a backend that finds messages."""
 
-    engine: Engine
-    sql: Mapping[str, str]
     codec: Codec
-    shortcuts: Shortcuts | None
-
-    def value(self, sql: str, *values: Any) -> Any:
-        """The one value of a statement; None if there is no row."""
-        row = next(self.engine.execute(sql, values), None)
-        return None if row is None else row[0]
+    undisputed: Callable[..., QueuedMessage | None] | None
+    """Tried before a strict decision: a shortcut to what nothing stands in the way of."""
 
     # --- what the database selects
 
@@ -239,10 +230,10 @@ class SqlSearch:
         holders = self.holders(queue.id)
         others = queue.entered_by_others(wanted, reader) if logical else []
         chosen = self.selection(wanted, reader)
-        if self.shortcuts is not None and cursor == UNSET and not others:
+        if self.undisputed is not None and cursor == UNSET and not others:
             heads = HEADS if wanted.heads else ALL_HEADS
             rows = self._available(queue, wanted, reader, None, heads)
-            row = self.shortcuts.undisputed(queue, rows, wanted, reader, holders, chosen, heads)
+            row = self.undisputed(queue, rows, wanted, reader, holders, chosen, heads)
             if row is not None:
                 return Decision(row)
         levels = (

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from ...attributes import QueueAttributes
 from ...message import ANY_GROUP, ANY_SEGMENT, LAST_IN_GROUP, Message, Place
@@ -26,12 +26,9 @@ from ..queue import LocalQueue
 from ..queued import QueuedMessage, Reader
 from ..records import GetOutcome, GetRequest, Rest
 from ..verb import Verb
-from .bulk import NO_END, Levels
+from .bulk import NO_END, Levels, SqlBulk
 from .search import START, is_own
 from .selection import EVERYTHING, Heads, Selection, ordered
-
-if TYPE_CHECKING:
-    from .backend import SqlBackend
 
 PAGE_MESSAGES: Final = 256  # of a large group: so much is given at once
 PAGE_BYTES: Final = 1 << 20
@@ -49,7 +46,7 @@ FLAGS, PERSISTENT, GROUP, SEQUENCE = (
 class Shortcuts:
     """The shortcuts of a backend; see `stores.bulk.Shortcuts`."""
 
-    def __init__(self, backend: SqlBackend) -> None:
+    def __init__(self, backend: SqlBulk) -> None:
         self._backend, self._sql = backend, backend.sql
 
     # --- what is plain

@@ -57,7 +57,7 @@ LEFT JOIN message g ON g.id = (
 );
 
 -- name: columns
--- Rows in bulk: `claims.BULK_COLUMNS`, with what is not stored made from the number.
+-- Rows in bulk: `records.BULK_COLUMNS`, with what is not stored made from the number.
 m.rank, m.number, m.ordinal,
 CASE WHEN m.group_id IS NULL THEN m.rank ELSE g.rank END,
 CASE WHEN m.group_id IS NULL THEN m.number ELSE g.number END,

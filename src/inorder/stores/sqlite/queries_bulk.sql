@@ -87,8 +87,8 @@ WHERE before IS NOT NULL
 LIMIT 1;
 
 -- name: visible of stagings
--- For listeners alone, who are told of no body.
-SELECT {bodiless}
+-- For hooks and listeners alone; a hook has the whole message.
+SELECT {whole}
 FROM json_each(:units) AS chosen CROSS JOIN staged ON staged.unit = chosen.value
     CROSS JOIN message m ON m.id = staged.id CROSS JOIN content c ON c.id = m.id
 ORDER BY m.number, m.ordinal;

@@ -1,5 +1,5 @@
 -- Statements for reading in bulk: claims and surveys. What stands in {braces} is filled in from fragments_claims.sql
--- (claims.py): {chosen} by what is next on one level, {columns} by the columns of a row that is read in bulk.
+-- (statements.py): {chosen} by what is next on one level, {columns} by the columns of a row that is read in bulk.
 
 -- ===== what is next on one level
 

@@ -41,7 +41,6 @@ COLUMNS = {
     "narrow": NARROW_COLUMNS,
     "whole": stored_columns(),
     "bare": stored_columns("?2"),
-    "bodiless": stored_columns("X''"),
     "preview": stored_columns("CASE WHEN m.length <= ?2 THEN c.body END"),
     "got": GOT_COLUMNS,
 }

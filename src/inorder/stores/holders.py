@@ -1,0 +1,36 @@
+"""Who holds: units, handles and their connections by their numbers, in one transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from .backend import Backend
+from .process import OpenHandle
+from .tables import ConnectionRow, HandleRow, UnitRow
+
+
+class Holders:
+    """Units are asked for once; `handles` are those of this process."""
+
+    def __init__(self, backend: Backend, handles: Mapping[int, OpenHandle]) -> None:
+        self._backend, self._handles = backend, handles
+        self.units: dict[int, UnitRow] = {}
+
+    def unit(self, number: int) -> UnitRow:
+        """A unit by its number."""
+        unit = self.units.get(number)
+        if unit is None:
+            (unit,) = self._backend.select(UnitRow, id=number)
+            self.units[number] = unit
+        return unit
+
+    def whose_handle(self, handle: int) -> tuple[int, str]:
+        """The connection and the program of a handle, of any process."""
+        (found,) = self._backend.select(HandleRow, id=handle)
+        (connection,) = self._backend.select(ConnectionRow, id=found.connection)
+        return connection.id, connection.program
+
+    def has_locked(self, handle: int) -> bool:
+        """Whether a handle of this process has browsed something with lock."""
+        one = self._handles.get(handle)
+        return one is not None and one.has_locked

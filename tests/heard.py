@@ -1,0 +1,131 @@
+"""What observers are told, and a program that makes every call of a store that one process can make."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support import waiting
+
+from inorder import Match, Message, NoMessageAvailable, QueueManager, StoreEvent
+from inorder.bulk import BulkBrowser, ClaimReader, Stager
+from inorder.errors import CallerError
+from inorder.message import IN_GROUP, LAST_IN_GROUP
+from inorder.stores.records import LedgerKey
+from inorder.stores.telemetry import PREFIX
+from inorder.testing import ManualClock
+
+
+class Heard(list[StoreEvent]):
+    """What an observer was told."""
+
+    def named(self, name: str) -> list[StoreEvent]:
+        return [event for event in self if event.name == PREFIX + name]
+
+    def last(self, name: str) -> StoreEvent:
+        return self.named(name)[-1]
+
+
+@pytest.fixture
+def heard(qm: QueueManager) -> Heard:
+    told = Heard()
+    qm.observe(told.append)
+    return told
+
+
+def gives_pages(qm: QueueManager) -> bool:
+    """Whether a large group comes a page at a time; else it comes whole."""
+    store: Any = qm._store
+    return store.shortcuts is not None
+
+
+def is_in_file(qm: QueueManager) -> bool:
+    store: Any = qm._store
+    return bool(store.path != ":memory:")
+
+
+def everything(qm: QueueManager, folder: Path, clock: ManualClock) -> None:
+    """Calls every verb that one process can call, but `stop`."""
+    other = qm.connect()
+    qm.alter_queue("Q", description="altered")
+    qm.create_queue("GONE")
+    qm.clear_queue("GONE")
+    qm.delete_queue("GONE")
+    _ = qm.waits(), qm.locks(), qm.overview(), qm.check(), list(qm.look("Q")), qm.gaps("Q", b"none")
+    _ = qm.queues(), qm.units(), qm.depth("Q"), qm.order_view("Q"), qm.manager_attributes()
+    qm.alter_manager(max_handles=100)
+    with qm.unit_of_work(), qm.group("Q") as group:
+        group.put(b"1")
+        group.put(b"2")
+    large_group(qm)
+    handle = qm.open("Q", output=True, browse=True)
+    handle.put(b"3", logical=True, syncpoint=True, flags=8)
+    handle.withdraw(handle.put_state, whole_group=True)
+    qm.put("Q", b"4", syncpoint=True)
+    qm.prepare("named")
+    qm.settle("named", "back_out")
+    handle.browse_next(read_order="strict", lock=True)
+    handle.browse_token()
+    handle.unlock()
+    handle.attributes()
+    handle.close()
+    confirmed(qm)
+    call = waiting(qm, lambda: qm.get("Q", match=Match(message_id=b"none"), wait=1))
+    clock.advance(2)
+    assert isinstance(call.error(), NoMessageAvailable)
+    in_bulk(qm)
+    qm.discard_expired()
+    if is_in_file(qm):
+        qm.backup(folder / "copy.db")
+    else:
+        with pytest.raises(CallerError):
+            qm.backup(folder / "copy.db")
+    other.close()
+
+
+def large_group(qm: QueueManager, size: int = 600) -> list[bytes]:
+    """Puts a group and gets it whole, at some pages at once; its bodies."""
+    qm.create_queue("GROUPS")
+    with qm.unit_of_work(), qm.open("GROUPS", output=True) as handle:
+        flags = [IN_GROUP] * (size - 1) + [LAST_IN_GROUP]
+        handle.put_many([Message(b"12", flags=flag) for flag in flags], logical=True)
+    return [message.body for message in qm.get_group("GROUPS")]
+
+
+def confirmed(qm: QueueManager) -> None:
+    uid = qm.put("Q", b"5", confirm_id=7).uid
+    assert uid is not None
+    qm.confirm_put("Q", uid)
+    locked = qm.browse_and_lock("Q")
+    qm.unique_ids("Q", lock_id=locked.lock_id)
+    qm.release_lock("Q", locked.lock_id)
+    qm.get("Q", confirm_id=8)
+    qm.undo("Q", 8)
+
+
+def in_bulk(qm: QueueManager) -> None:
+    key = LedgerKey("loader", "", "1")
+    with qm.open("Q", output=True, input="as_queue", browse=True) as handle:
+        stager = Stager(handle, "staged", lasts=60)
+        stager.stage(2, {"body": [b"6", b"7"]})
+        qm.settle_staging(key, [stager.staged])
+        qm.in_ledger("Q", key)
+        qm.undo_staging(["nothing"])
+        browser = BulkBrowser(handle)
+        found = browser.survey()
+        for stretch in found.stretches:
+            list(browser.read(stretch))
+        reader = ClaimReader(handle, "app")
+        reader.begin()
+        claim = reader.claim(0, most=1)
+        assert claim is not None
+        for part in reader.plan(0, claim.number):
+            list(reader.read(part))
+        reader.settle(claim.number)
+        reader.claim(claim.number, most=1)
+        qm.release_claims("Q", "app")
+        qm.finish_claims("Q", "app", claim.number)
+        qm.leave_claimed_group("Q", "app")
+        handle.leave_group()
+        qm.claims()
