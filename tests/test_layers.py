@@ -42,15 +42,17 @@ LAYER_OF = {name: number for number, names in enumerate(LAYERS) for name in name
 # type alone may stand later.
 STORES = (
     ("tables", "points", "changes"),
-    ("queued", "records"),
+    ("queued", "records", "views"),
     ("surveying", "looking", "telemetry"),
     ("protocol", "backend"),
     ("definitions", "waiting"),
+    ("process", "entries"),
+    ("holders",),
+    ("queue",),
     ("entering",),
-    ("queue", "process"),
     ("verb",),
-    ("settling", "catalog"),
-    ("connections", "confirming", "putting", "reading", "staging"),
+    ("settling", "catalog", "waits"),
+    ("connections", "confirming", "putting", "reading", "staging", "waits"),
     ("claiming", "operator"),
     ("bulk",),
     ("store",),
@@ -61,7 +63,10 @@ STORE_LAYER_OF = {name: number for number, names in enumerate(STORES) for name i
 APART = {("memory", "sql"), ("sql", "memory"), ("sqlite", "memory")}  # they know nothing of each other
 
 # Pure: the rules, and the words of the stores.
-PURE = ("inorder.rules", *(f"inorder.stores.{name}" for name in "tables queued records surveying looking".split()))
+PURE = (
+    "inorder.rules",
+    *(f"inorder.stores.{name}" for name in "tables queued records views surveying looking".split()),
+)
 # What they must not touch: clocks, randomness, files, the network, other threads and processes.
 IMPURE = frozenset(
     "asyncio datetime io logging multiprocessing os pathlib random secrets shutil signal socket sqlite3 "

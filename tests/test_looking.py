@@ -15,7 +15,7 @@ from inorder.attributes import OrderRule
 from inorder.bulk import ClaimReader
 from inorder.operating import Sight
 from inorder.rules.gaps import NO_GAPS, Gaps
-from inorder.stores.records import ListingOrder
+from inorder.stores.views import ListingOrder
 from inorder.testing import ManualClock
 from inorder.testing.stores import RestartableStore
 

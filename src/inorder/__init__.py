@@ -65,8 +65,9 @@ from .manager import QueueManager, connect
 from .message import EarlierPending, Flags, Message, MessageType, Place, UniqueId
 from .options import FOREVER, GetOptions, Match, OpenOptions, PutOptions
 from .rules.puts import PutResult
-from .stores.records import Locked, OrderView, Unit
+from .stores.records import Locked
 from .stores.telemetry import Observation, StoreEvent
+from .stores.views import OrderView, Unit
 from .unit_of_work import UnitOfWork
 
 __version__ = "0.1.0.dev0"

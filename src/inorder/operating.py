@@ -16,19 +16,8 @@ from .options import EVERYTHING, WHOLE_MAX, Match, check_instance, check_switch,
 from .rules.gaps import Gaps
 from .session import Session
 from .stores.protocol import Store
-from .stores.records import (
-    Holder,
-    ListingOrder,
-    LockView,
-    LookRequest,
-    OrderView,
-    Outcome,
-    Position,
-    QueueView,
-    Sight,
-    Unit,
-    Wait,
-)
+from .stores.records import Outcome
+from .stores.views import Holder, ListingOrder, LockView, LookRequest, OrderView, Position, QueueView, Sight, Unit, Wait
 
 Progress = Callable[[int, int], object]  # done, and all there is
 

@@ -14,7 +14,7 @@ from tests.machine.pairs import Returned, failed
 from tests.machine.side import Side
 
 from inorder import GetOptions, InorderError, Reason, UniqueId
-from inorder.bulk import BULK_COLUMNS, BulkBrowser, BulkRow, Claim, ClaimReader, LedgerKey, Staged, Stager, Survey
+from inorder.bulk import BULK_COLUMNS, BulkBrowser, BulkRow, ClaimReader, LedgerKey, Staged, Stager, Survey
 
 LASTS_SECONDS = 10.0
 Rows = tuple[Sequence[int], Mapping[str, Sequence[Any]]]
@@ -82,6 +82,7 @@ class Bulk(History):
     )
     def claim(
         self,
+        *,
         choice: int,
         application: str,
         options: Mapping[str, Any],

@@ -196,30 +196,40 @@ def definitions(one: Everything) -> Iterator[Step]:
     yield from (for_one_thing, limits, gone_or_inhibited, stopped)
 
 
-def in_bulk(one: Everything) -> Iterator[Step]:
-    """Claims by two applications, surveys, and batches that are staged."""
-    strictly: Options = {"read_order": "strict"}
-    groups: Options = {"logical": True, "all_messages": True}
+STRICTLY: Options = {"read_order": "strict"}
+GROUPS: Options = {"logical": True, "all_messages": True}
+COLUMNS: tuple[Mapping[str, list[Any]], ...] = (
+    {},
+    {"group_key": [1, "a", 1, None]},
+    {"order_key": [2, 1, None, b"a"]},
+    {"group_key": [1, 1, 2, 2], "order_key": [2, 1, 2, 1], "priority": [0, 5, 9, None]},
+    {"group_id": [b"g1"] * 3 + [None], "sequence_number": [1, 2, 3, 1], "flags": [8, 8, 24, 0]},
+    {"group_id": [b"g1"] * 3 + [None], "sequence_number": [1, 3, 3, 1], "flags": [8, 8, 24, 0]},
+)
 
-    def fill() -> None:
-        one.put(choice=0, length=4, fields={}, options={})
-        one.write_group(number=0, name="A", count=3, last=True, wreck="")
-        one.put(choice=0, length=4, fields={"priority": 9}, options={})
 
-    for options in ({}, strictly, {"logical": True}, groups, {**groups, **strictly}):
+def _fill(one: Everything) -> None:
+    one.put(choice=0, length=4, fields={}, options={})
+    one.write_group(number=0, name="A", count=3, last=True, wreck="")
+    one.put(choice=0, length=4, fields={"priority": 9}, options={})
 
-        def claims(options: Options = options) -> None:
-            fill()
+
+def claims(one: Everything) -> Iterator[Step]:
+    """Claims by two applications, in order and not, and what operators do about them; surveys."""
+    for options in ({}, STRICTLY, {"logical": True}, GROUPS, {**GROUPS, **STRICTLY}):
+
+        def one_by_one(options: Options = options) -> None:
+            _fill(one)
             for back in (0, 0, 1, 0):
                 one.claim(choice=1, application="app", options=options, most=2, slices=0 if back == 0 else 2, back=back)
                 one.claim(choice=2, application="other", options=options, most=1)
             one.settle_claims(choice=1, application="app")
 
-        yield claims
+        yield one_by_one
     for how in ("finish", "release", "leave group"):
 
         def ended_by_an_operator(how: str = how) -> None:
-            fill()
+            _fill(one)
             for _ in range(2):
                 one.claim(choice=1, application="app", options={"logical": True}, most=2)
             one.operate_on_claims(name="A", application="app", how=how)
@@ -229,7 +239,7 @@ def in_bulk(one: Everything) -> Iterator[Step]:
         yield ended_by_an_operator
 
     def not_in_order() -> None:
-        fill()
+        _fill(one)
         for _ in range(2):
             one.claim(choice=1, application="app", options={}, most=1)
         for back in (2, -1):
@@ -238,31 +248,27 @@ def in_bulk(one: Everything) -> Iterator[Step]:
             one.plan_claims(choice=1, application="app", behind=behind, slices=2)
 
     yield not_in_order
-    for options in ({}, strictly, groups, {**groups, **strictly}):
+    for options in ({}, STRICTLY, GROUPS, {**GROUPS, **STRICTLY}):
 
         def surveys(options: Options = options) -> None:
             one.survey(choice=1, options=options)
-            fill()
+            _fill(one)
             one.survey(choice=1, options=options, most=2)
 
         yield surveys
-    columns: tuple[Mapping[str, list[Any]], ...] = (
-        {},
-        {"group_key": [1, "a", 1, None]},
-        {"order_key": [2, 1, None, b"a"]},
-        {"group_key": [1, 1, 2, 2], "order_key": [2, 1, 2, 1], "priority": [0, 5, 9, None]},
-        {"group_id": [b"g1"] * 3 + [None], "sequence_number": [1, 2, 3, 1], "flags": [8, 8, 24, 0]},
-        {"group_id": [b"g1"] * 3 + [None], "sequence_number": [1, 3, 3, 1], "flags": [8, 8, 24, 0]},
-    )
-    for given, wrong in product(columns, (0, 1)):
 
-        def batch(given: Mapping[str, list[Any]] = given, wrong: int = wrong) -> None:
+
+def stagings(one: Everything) -> Iterator[Step]:
+    """Batches of two writers, settled, settled again, undone, and over."""
+    for nth, (given, wrong) in enumerate(product(COLUMNS, (0, 1)), 1):
+
+        def batch(given: Mapping[str, list[Any]] = given, wrong: int = wrong, nth: int = nth) -> None:
             rows = ([4, 1, 0, 4], given)
             for name in ("one", "two"):
                 one.stage(choice=0, name=name, rows=rows)
-            one.settle_staging(names=["one", "two"], batch=1, query="", wrong=wrong)
+            one.settle_staging(names=["one", "two"], batch=nth, wrong=wrong)
             one.stage(choice=0, name="three", rows=rows)
-            one.settle_staging(names=["three"], batch=1, query="")
+            one.settle_staging(names=["three"], batch=nth)
             one.stage(choice=0, name="one", rows=rows)
             one.undo_staging(["one", "three"])
 
@@ -272,9 +278,9 @@ def in_bulk(one: Everything) -> Iterator[Step]:
         one.stage(choice=0, name="one", rows=([4], {}))
         one.advance(seconds=10.0)
         one.discard_expired(limit=1000)
-        one.settle_staging(names=["one"], batch=2)
+        one.settle_staging(names=["one"], batch=0)
 
     yield over
 
 
-PARTS = (lives, flaws, readers, writers, definitions, in_bulk)
+PARTS = (lives, flaws, readers, writers, definitions, claims, stagings)

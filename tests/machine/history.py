@@ -12,7 +12,7 @@ from tests.machine.side import OPERATOR, SENTINEL, Action, MakeStore, Side, list
 
 from inorder import Locked, Message, PutResult, UniqueId
 from inorder.handle import Queue
-from inorder.stores.records import ListingOrder
+from inorder.stores.views import ListingOrder
 from inorder.testing.stores import STORES
 
 ORDERS: tuple[ListingOrder, ...] = ("physical", "logical")

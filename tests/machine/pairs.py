@@ -16,7 +16,8 @@ from inorder import InorderError, Message, Registration, UniqueId, Unit
 from inorder.handle import Queue
 from inorder.rules.browse_token import Resumed, decode
 from inorder.rules.ordering import Cursor, Pending
-from inorder.stores.records import Locked, LockView, Position
+from inorder.stores.records import Locked
+from inorder.stores.views import LockView, Position
 
 GENERATED_ID = b"AMQ "
 GENERATED_NAMES = ("AMQ.", "DYN.")

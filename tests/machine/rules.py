@@ -16,7 +16,7 @@ from tests.machine.side import Failure, Side, listing
 
 from inorder import Flags, Queue, UnitOfWork, operating
 from inorder.rules.browse_token import decode
-from inorder.stores.records import ListingOrder
+from inorder.stores.views import ListingOrder
 
 MODELS = ("MODEL.T", "MODEL.P")
 outcomes = st.sampled_from(["commit", "commit", "back_out"])

@@ -15,8 +15,8 @@ from inorder.callers import Caller
 from inorder.clock import Clock
 from inorder.handle import Queue
 from inorder.stores.protocol import Store
-from inorder.stores.records import QueueView
 from inorder.stores.sqlite import SqliteStore, checking
+from inorder.stores.views import QueueView
 from inorder.testing import ManualClock
 from inorder.testing.stores import RestartableStore
 

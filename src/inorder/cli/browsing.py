@@ -12,7 +12,7 @@ import click
 from .. import Match, QueueManager
 from ..message import ANY_GROUP, ANY_SEGMENT, NUMBER_MAX
 from ..operating import Gaps, QueueView, Sight
-from ..stores.records import ListingOrder, SightState
+from ..stores.views import ListingOrder, SightState
 from .choosing import takes_match
 from .listing import Rows, record_of_sight
 from .output import count

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from ..message import ANY_GROUP, ANY_SEGMENT, LAST_IN_GROUP, LAST_SEGMENT, Message
 from ..operating import Gaps, Sight
-from ..stores.records import Holder, SightState
+from ..stores.views import Holder, SightState
 from .output import NARROW, plain, size, span, table, when
 from .records import record_of
 

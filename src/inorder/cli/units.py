@@ -11,7 +11,7 @@ from rich.table import Table
 
 from .. import QueueManager
 from ..errors import UnitNotFound, WrongState, nearest_names
-from ..stores.records import LockView, Sight, Unit
+from ..stores.views import LockView, Sight, Unit
 from .listing import Rows, record_of_sight
 from .output import count, span, when
 from .running import Group, Run, completions, queue_names, says_yes, takes_store

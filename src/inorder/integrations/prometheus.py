@@ -18,8 +18,8 @@ from prometheus_client.registry import Collector
 
 from ..errors import InorderError
 from ..manager import QueueManager
-from ..stores.records import QueueView
 from ..stores.telemetry import PREFIX, StoreEvent
+from ..stores.views import QueueView
 
 log = logging.getLogger("inorder.integrations")
 

@@ -22,9 +22,10 @@ from ..rules.lifecycle import State
 from ..rules.ordering import Cursor, Decision, Pending, Standing
 from ..rules.staged_columns import Batch
 from .queued import QueuedMessage, Reader
-from .records import BulkRow, LookRequest, OrderView, Position, Stretch
+from .records import BulkRow, Stretch
 from .surveying import Cut
 from .tables import StagingRow, UnitRow
+from .views import LookRequest, OrderView, Position
 
 T = TypeVar("T")
 

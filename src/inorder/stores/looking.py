@@ -11,8 +11,8 @@ from ..rules.lifecycle import State
 from ..rules.ordering import Kind, Pending
 from ..rules.puts import Program
 from .queued import NEVER, QueuedMessage, as_got
-from .records import UNPLACED, WITH_HEAD, WITHOUT_HEAD, Holder, Position, Sight, SightState
 from .tables import UnitRow
+from .views import UNPLACED, WITH_HEAD, WITHOUT_HEAD, Holder, Position, Sight, SightState
 
 NUMBERED = ANY_GROUP | ANY_SEGMENT
 

@@ -14,10 +14,10 @@ from .looking import group_of, holder_of, logical_key, pending_from_text, sight_
 from .process import OpenStore
 from .queue import LocalQueue
 from .queued import GOT
-from .records import LockView, LookRequest, QueueView, Sight, Unit, Wait
 from .tables import ConnectionRow, HandleRow, StagingRow, UnitRow, WaitRow
 from .telemetry import event
 from .verb import Verb
+from .views import LockView, LookRequest, QueueView, Sight, Unit, Wait
 
 
 class OperatorVerbs(OpenStore, ABC):

@@ -35,28 +35,22 @@ from .records import (
     LedgerKey,
     Locked,
     LockRequest,
-    LockView,
-    LookRequest,
     OneMessage,
     Opened,
-    OrderView,
     Outcome,
     PutOutcome,
     PutRequest,
-    QueueView,
     Rest,
     Settled,
-    Sight,
     Slice,
     Staged,
     StageRequest,
     Stretch,
     Survey,
     SurveyRequest,
-    Unit,
-    Wait,
 )
 from .telemetry import Telemetry
+from .views import LockView, LookRequest, OrderView, QueueView, Sight, Unit, Wait
 
 
 class Store(Protocol):

@@ -51,7 +51,6 @@ from .records import (
     LockRequest,
     OneMessage,
     Opened,
-    OrderView,
     Outcome,
     PutOutcome,
     PutRequest,
@@ -61,6 +60,7 @@ from .settling import tidied
 from .tables import UnitRow, WaitRow
 from .telemetry import Telemetry, event
 from .verb import Verb
+from .views import OrderView
 from .waiting import WaitingRoom
 from .waits import Looks, begin_wait, end_wait
 

@@ -10,7 +10,7 @@ from tests.spark.kills.processes import Driver
 from tests.spark.kills.world import PER_BATCH, TARGET, World, killed_at
 
 import inorder
-from inorder.stores.records import Unit
+from inorder.stores.views import Unit
 
 EXPIRY_SECONDS = 60.0
 REPEATS = 5 if "INORDER_LONG" in os.environ else 1

@@ -19,19 +19,10 @@ from ..backend import Counts, SearchedQueue
 from ..looking import group_of, logical_key, logical_position, physical_position, unplaced_position
 from ..queued import GOT, QueuedMessage, Reader, as_got, available, is_in_sight, onlooker, place_of
 from ..reading import page_end
-from ..records import (
-    BULK_COLUMNS,
-    PAGE_BYTES,
-    PAGE_ROWS,
-    BulkRow,
-    ListingOrder,
-    LookRequest,
-    OrderView,
-    Position,
-    Stretch,
-)
+from ..records import BULK_COLUMNS, PAGE_BYTES, PAGE_ROWS, BulkRow, Stretch
 from ..surveying import Cut, Shown, cut, looked_for, within
 from ..tables import StagingRow, UnitRow
+from ..views import ListingOrder, LookRequest, OrderView, Position
 
 LENGTH = BULK_COLUMNS.index("length")
 NONE = {"message_id": NO_ID, "correlation_id": NO_ID, "group_id": NO_ID, "accounting_token": NO_ACCOUNTING}

@@ -16,7 +16,7 @@ from ...rules.ordering import PRIORITY_MAX, Moment, draws_number
 from ..backend import Counts, SearchedQueue
 from ..looking import NUMBERED, group_of, physical_position, unplaced_position
 from ..queued import QueuedMessage, onlooker, place_of
-from ..records import UNPLACED, WITH_HEAD, WITHOUT_HEAD, LookRequest, OrderView, Position
+from ..views import UNPLACED, WITH_HEAD, WITHOUT_HEAD, LookRequest, OrderView, Position
 from .search import PAGES, START, SqlSearch
 from .selection import ALL_HEADS, HEADS, Heads, Selection, filled
 
