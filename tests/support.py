@@ -14,7 +14,7 @@ from hypothesis import settings
 from inorder import QueueManager, Reason, connect
 from inorder.clock import Clock, SystemClock
 from inorder.errors import ArgumentError, InorderError, NoMessageAvailable
-from inorder.stores.protocol import Store
+from inorder.stores.protocol import LocalStore
 from inorder.stores.records import GetOutcome, GetRequest
 from inorder.stores.waiting import WaitingRoom
 from inorder.testing import ManualClock
@@ -28,7 +28,7 @@ LIMIT_SECONDS = 20.0  # no test waits that long unless it fails
 memory_alone = pytest.mark.parametrize("kind", ["memory"], indirect=True)
 
 
-def close_store(store: Store) -> None:
+def close_store(store: LocalStore) -> None:
     """Stops a store, and closes its files if it has any."""
     store.stop()
     store.close_store()
@@ -128,13 +128,14 @@ class Call(Generic[T]):
 
 def room_of(manager: QueueManager) -> WaitingRoom:
     """Where calls of this process wait for the store of a connection."""
-    room: WaitingRoom = manager._services.store.waiting  # type: ignore[attr-defined]
+    store: Any = manager._services.store
+    room: WaitingRoom = store.waiting
     return room
 
 
 def looks_once(qm: QueueManager, request: GetRequest) -> tuple[GetOutcome, float | None]:
     """One look of a call that would wait, and when it looks again though nothing has changed."""
-    store = qm._services.store  # type: ignore[attr-defined]
+    store: Any = qm._services.store
     found: tuple[GetOutcome, float | None] = store._look(request, waits=True)
     return found
 

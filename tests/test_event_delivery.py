@@ -31,7 +31,7 @@ def subscribe(store: RestartableStore, listener: Callable[[Change], object], *, 
         if isinstance(happened, Change):
             listener(happened)
 
-    store.changes.subscribe(of_changes, wants=lambda: wants)
+    store.changes.subscribe(of_changes).turn(heeds=True, wants=wants)
 
 
 @pytest.mark.parametrize("bad", [5, None, {"priority": 1}, "match"])

@@ -266,7 +266,7 @@ def test_events_of_several_threads_are_told_in_the_order_in_which_they_happened(
             held_up.set()
             go_on.wait(HELD_UP_SECONDS_MAX)
 
-    store.changes.subscribe(hold_up, wants=lambda: True)
+    store.changes.subscribe(hold_up).turn(heeds=True, wants=True)
     with connect(store) as qm:
         qm.create_queue("Q")
         heard = Heard(qm)

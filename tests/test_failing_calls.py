@@ -225,7 +225,8 @@ CALLS: dict[str, tuple[Callable[[SimpleNamespace], object], Callable[[SimpleName
 def test_an_error_anywhere_in_a_call_leaves_everything_as_it_was(name: str, world: SimpleNamespace) -> None:
     begin, call = CALLS[name]
     begin(world)
-    before, made = everything(world), []
+    before = everything(world)
+    made: list[str] = []
     for point in range(1, POINTS_MAX):
         with failing_at(world.store, point) as changes:
             try:

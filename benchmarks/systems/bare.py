@@ -46,10 +46,10 @@ class Noted(SqlRecords):
 
     def __init__(self) -> None:
         self.engine: Any = self
-        self.sql = ""
+        self.text = ""
 
     def execute(self, sql: str, values: object) -> list[tuple[Any, ...]]:
-        self.sql = sql
+        self.text = sql
         return []
 
     def changes(self) -> int:
@@ -60,7 +60,7 @@ def sent(call: Callable[[SqlRecords], object]) -> str:
     """The statement that a call sends."""
     noted = Noted()
     call(noted)
-    return noted.sql
+    return noted.text
 
 
 SESSION = UnitRow(0, "session", "", None, 0, "bench", "bench", 0.0)

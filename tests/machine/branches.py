@@ -22,7 +22,7 @@ from inorder.rules import gets, grouping, lifecycle, ordering, segmentation
 from inorder.rules.grouping import GroupState
 from inorder.rules.lifecycle import Event, Presented, State
 from inorder.rules.ordering import Decision, Kind
-from inorder.stores import confirming, entering, queued, settling
+from inorder.stores import confirming, queued, settling
 from inorder.stores.backend import Expired
 from inorder.stores.memory.backend import MemoryBackend
 from inorder.stores.queue import LocalQueue
@@ -77,7 +77,12 @@ class Branches:
         """Counts what the rules are asked and answer."""
         notes = self._notes()
         with (
-            mock.patch.multiple(LocalQueue, judge=self._judging(), _decide_member=self._deciding_member()),
+            mock.patch.multiple(
+                LocalQueue,
+                judge=self._judging(),
+                entered_by_others=self._entered(),
+                _decide_member=self._deciding_member(),
+            ),
             mock.patch.object(MemoryBackend, "expire", self._expiring()),
         ):
             replaced = {original: _replaced(original, self._watch(original, note)) for original, note in notes.items()}
@@ -113,7 +118,6 @@ class Branches:
             segmentation.split: lambda *_: self.note("split", "done"),
             gets.within_group: lambda *_: self.note("whole group", "further message"),
             queued.pending_of: self._pending_of,
-            entering._pending: self._if_so("strict", "an entered group stands there"),
             queued.is_marked: lambda result, *_: self.note("marks", "marked" if result else "unmarked"),
             confirming._undoing: lambda event, *_: self.note("undo", "nothing" if event is None else event.name),
             lifecycle.adds_backout: self._if_so("back out", "counted"),
@@ -198,6 +202,17 @@ class Branches:
             return result
 
         return judging
+
+    def _entered(self) -> Callable[..., Any]:
+        entered = LocalQueue.entered_by_others
+
+        def finding(one: LocalQueue, wanted: Any, reader: Any) -> Any:
+            result = entered(one, wanted, reader)
+            if self._counting and result:
+                self.note("strict", "an entered group stands there")
+            return result
+
+        return finding
 
     def _deciding_member(self) -> Callable[..., Any]:
         decide = LocalQueue._decide_member

@@ -34,7 +34,9 @@ class InBulk(Definitions, Puts, Gets, Units, Lives, Bulk):
     """Claims, surveys and stagings, among puts, gets and units."""
 
     put_2 = put_3 = Puts.put
+    put_many_2 = put_many_3 = put_many_4 = Puts.put_many
     by_hand_2 = by_hand_3 = Puts.put_by_hand
+    write_group_2 = write_group_3 = Puts.write_group
     settle_2 = Units.settle
     advance_2 = Lives.advance
     claim_2 = claim_3 = claim_4 = claim_5 = Bulk.claim

@@ -29,8 +29,9 @@ CALL = (
 CALL_STEPS = (
     Say(0, 1, "put, get, settle ..."),
     Say(1, 2, "begin"),
-    Say(2, 3, "BEGIN IMMEDIATE"),
+    Say(2, 3, "begin"),
     Say(3, 4, "wait for the turn"),
+    Say(3, 3, "BEGIN IMMEDIATE"),
     Say(1, 1, "the rules decide"),
     Say(1, 2, "find, write: named statements"),
     Say(1, 2, "commit, with the counters of the queues"),

@@ -86,7 +86,7 @@ class Expired(NamedTuple):
 
 
 class Counts(NamedTuple):
-    """What is counted of a queue for those who look at all queues; see `records.QueueView`."""
+    """What is counted of a queue for those who look at all queues; see `views.QueueView`."""
 
     queue: int
     depth: int

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from ...message import Place
-from ...rules.grouping import Members, has_what_it_needs, is_head
+from ...rules.grouping import Members, has_what_it_needs
 from ...rules.ordering import UNSET, Cursor
 from ..backend import SearchedQueue
 from ..queued import Reader, available, is_in_sight
@@ -102,7 +102,7 @@ class Levels:
             odd = self.backend.engine.execute(self.backend.sql["odd groups"], values).fetchall()
             missing = []
             for head, group_id, number, ordinal in odd:
-                if self._is_whole(group_id):
+                if self._is_whole(head, group_id):
                     self.unusual = True
                 elif self.strict:
                     return one._replace(stop=min(one.stop, (number, ordinal)))
@@ -112,10 +112,12 @@ class Levels:
                 return one
             one = one._replace(excluded=[*one.excluded, *missing])
 
-    def _is_whole(self, group_id: bytes) -> bool:
+    def _is_whole(self, head: int, group_id: bytes) -> bool:
+        """Whether what begins with this head is whole; of several heads with one group id each is looked at."""
         rows = self.backend.rows(queue=self.queue.id, group_id=group_id)
-        there = [row.message for row in rows if available(row, self.reader) and is_in_sight(row, self.reader)]
-        return any(is_head(one) and has_what_it_needs(one, "group", lambda _: Members(there)) for one in there)
+        there = [row for row in rows if available(row, self.reader) and is_in_sight(row, self.reader)]
+        members = Members(row.message for row in there)
+        return any(row.number == head and has_what_it_needs(row.message, "group", lambda _: members) for row in there)
 
     def has_more(self, one: Range) -> bool:
         """Whether there is anything in a range."""
