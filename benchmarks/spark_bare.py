@@ -12,12 +12,12 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from inorder.spark.schema import CONTENT, DESCRIPTOR
+from inorder.stores.sql.codec import NARROW
 
 PARTITIONS, ROWS = 2, 8192
 NOT_STORED = frozenset("backout_count uid_origin uid_number length message_id put_at expiry".split())
 COLUMNS = [(name, kind) for name, kind in (*DESCRIPTOR, *CONTENT) if name not in NOT_STORED]
 SCHEMA = pa.schema([("id", pa.int64()), *COLUMNS])
-NARROW = frozenset("persistent correlation_id group_id sequence_number offset flags original_length".split())
 BARE = (
     "SELECT m.id, {columns} FROM message m CROSS JOIN content c ON c.id = m.id WHERE m.id BETWEEN ? AND ? ORDER BY m.id"
 )

@@ -35,6 +35,8 @@ from benchmarks.machine import file_system
 from benchmarks.systems.bare import Bare
 from benchmarks.systems.ours import Ours
 
+import inorder
+
 
 def entry(name: str, rates: Sequence[float], role: Role = "peer") -> Entry:
     return Entry(name=name, role=role, settings=f"settings of {name}", rounds=[{"rate": each} for each in rates])
@@ -199,3 +201,14 @@ def test_every_verb_works(system: type[Ours] | type[Bare], tmp_path: Path) -> No
 
 def test_the_file_system_is_told(tmp_path: Path) -> None:
     assert " on " in file_system(tmp_path)
+
+
+def test_the_bare_spark_source_reads_what_is_stored(tmp_path: Path) -> None:
+    bare = pytest.importorskip("benchmarks.spark_bare", reason="needs the extra inorder[spark]", exc_type=ImportError)
+    path = tmp_path / "q.db"
+    with inorder.connect(path) as qm:
+        qm.create_queue("Q")
+        qm.put_many("Q", [b"1", b"2", b"3"], priority=7)
+        reader = bare.BareReader({"path": str(path)})
+        rows = [row for part in reader.partitions() for page in reader.read(part) for row in page.to_pylist()]
+    assert [(row["body"], row["priority"]) for row in rows] == [(b"1", 7), (b"2", 7), (b"3", 7)]

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import pytest
 from tests.support import told
 
-from inorder import Flags, QueueManager
+from inorder import Flags, GetOptions, QueueManager
+from inorder.bulk import BulkBrowser, LedgerKey, Stager
 from inorder.errors import QueueDeleted
 from inorder.options import AskedOrder
 from inorder.testing import ManualClock, temporary_manager
@@ -115,3 +116,27 @@ def test_r3_70_a_browse_that_comes_back_to_its_locked_message_locks_it_again(qm:
         for _ in range(2):
             assert queue.browse_first(read_order="relaxed", lock=True) is not None
         assert qm.order_view("Q").pending_out == 1
+
+
+def test_r3_51_a_survey_shows_of_two_heads_with_one_group_id_the_one_that_is_whole(qm: QueueManager) -> None:
+    """A message in no group may have a group's id; the group, whose first place it takes, is not whole."""
+    qm.create_queue("Q")
+    qm.put("Q", b"alone", group_id=b"G", flags=Flags.SEGMENTATION_ALLOWED)
+    qm.put("Q", b"last", group_id=b"G", flags=Flags.LAST_IN_GROUP, sequence_number=1)
+    with qm.open("Q", browse=True) as queue:
+        survey = BulkBrowser(queue).survey(GetOptions(logical=True, all_messages=True))
+        shown = list(queue.browse(logical=True, all_messages=True, read_order="relaxed"))
+    assert [one.first for one in survey.stretches] == [one.last for one in survey.stretches] == [(1, 0)]
+    assert [one.body for one in shown] == [b"alone"]
+
+
+def test_a_hook_has_the_bodies_of_what_was_staged(qm: QueueManager) -> None:
+    qm.create_queue("Q")
+    heard: list[bytes] = []
+    qm.hook("put", lambda queue, message: heard.append(message.body) if queue == "Q" else None)
+    with qm.open("Q", output=True) as queue:
+        stager = Stager(queue, "one", lasts=60.0)
+        stager.stage(2, {"body": [b"a", b"b"]})
+    qm.settle_staging(LedgerKey("app", "", "1"), [stager.staged])
+    told(qm)
+    assert heard == [b"a", b"b"]

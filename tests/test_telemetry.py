@@ -34,6 +34,7 @@ from inorder.testing.stores import RestartableStore
 __all__ = ["child", "file_manager", "heard", "path"]
 
 PAGE = Path(__file__).parents[1] / "docs/reference/events.md"
+SOURCES = Path(__file__).parents[1] / "src/inorder/stores"
 
 
 # Verbs of which no event has the name, each with the reason.
@@ -65,6 +66,12 @@ def test_every_verb_of_the_store_has_an_event_of_its_name_or_a_reason_for_none()
     assert not CALLS.keys() & SILENT.keys()
     assert CALLS.keys() | SILENT.keys() == verbs_of_store()
     assert OTHERS.keys() == {"wait_began", "wait_ended", "expired", "dead_connection"}
+
+
+def test_no_two_verbs_report_under_one_name() -> None:
+    texts = [path.read_text(encoding="utf-8") for path in SOURCES.glob("*.py")]
+    told = [name for text in texts for name in re.findall(r'^ +@event\(\s*"(\w+)"', text, re.MULTILINE)]
+    assert sorted(told) == sorted(CALLS)
 
 
 def rows_of(heading: str) -> dict[str, list[set[str]]]:

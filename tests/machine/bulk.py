@@ -11,12 +11,22 @@ from hypothesis.stateful import rule
 from tests.machine import choices
 from tests.machine.history import History
 from tests.machine.pairs import Returned, failed
-from tests.machine.side import Side
+from tests.machine.side import Side, listing
 
-from inorder import GetOptions, InorderError, Reason, UniqueId
+from inorder import Flags, GetOptions, InorderError, Reason, UniqueId
 from inorder.bulk import BULK_COLUMNS, BulkBrowser, BulkRow, ClaimReader, LedgerKey, Staged, Stager, Survey
 
 LASTS_SECONDS = 10.0
+HOW_HELD: Mapping[str, Mapping[str, Any]] = {
+    "in unit": {"syncpoint": True},
+    "under id": {"confirm_id": 1},
+    "delayed": {"delay": 5.0},
+    "short": {"expiry": 5.0},
+    "fleeting": {"persistent": False},
+    "first": {"priority": 9},
+}
+HOLDS = (*HOW_HELD, "missing", "locked", "got", "marked", "")
+FATES = ("restart", "over", "settle", "finish", "release", "leave group", "survey", "nothing")
 Rows = tuple[Sequence[int], Mapping[str, Sequence[Any]]]
 
 
@@ -121,6 +131,67 @@ class Bulk(History):
         order = "strictly, " if options.get("read_order") == "strict" else ""
         what = "whole groups" if options.get("all_messages") else "members" if options.get("logical") else "messages"
         self.branches.note("claim", "given again" if again else f"{order}{what}")
+
+    @rule(
+        choice=choices.handles,
+        application=choices.applications,
+        sizes=st.lists(st.integers(1, 3), min_size=1, max_size=3),
+        hold=st.tuples(st.integers(0, 5), st.sampled_from(HOLDS)),
+        options=choices.bulk_options,
+        limits=st.fixed_dictionaries({"most": st.integers(1, 5), "most_bytes": st.sampled_from([4, 8, 1000])}),
+        fate=st.sampled_from(FATES),
+    )
+    def claim_what_is_put(
+        self,
+        *,
+        choice: int,
+        application: str,
+        sizes: list[int],
+        hold: tuple[int, str],
+        options: Mapping[str, Any],
+        limits: Mapping[str, int],
+        fate: str,
+    ) -> None:
+        """Groups and messages, one of them held or missing, are claimed; then something happens, and it goes on."""
+        for nth, (number, size) in enumerate((n, count) for count in sizes for n in range(1, count + 1)):
+            if number == 1:
+                self._bodies += 1
+                group_id = f"c{self._bodies}".encode()
+            flags = 0 if size == 1 else Flags.IN_GROUP if number < size else Flags.LAST_IN_GROUP
+            where = {"group_id": group_id, "sequence_number": number, "flags": flags} if size > 1 else {}
+            self._put_held(choice, where, hold[1] if nth == hold[0] else "")
+        self.claim(choice=choice, application=application, options=options, **limits)
+        if fate == "restart":
+            self.restart_store()
+        elif fate == "over":
+            self.both(lambda side: side.advance(5.0))
+        elif fate == "settle":
+            self.settle_claims(choice, application)
+        elif fate in ("finish", "release", "leave group"):
+            self.operate_on_claims("A", application, fate)
+        elif fate == "survey":
+            self.survey(choice, {**options, "all_messages": True} if options.get("logical") else options)
+        self.claim(choice=choice, application=application, options=options, **limits)
+
+    def _put_held(self, choice: int, where: Mapping[str, Any], hold: str) -> None:
+        if hold == "missing":
+            return
+        body, given = self.body(4), HOW_HELD.get(hold, {})
+        put = self.on_handle(choice, lambda _, queue: queue.put(body, **where, **given))
+        if isinstance(put, Returned) and hold in ("locked", "got", "marked"):
+            match = {"message_id": put.value.message_id}
+            name, other = self.left.handles[self.handle(choice) or 0].name, self.free(1)
+
+            def step(side: Side) -> Any:
+                qm, wanted = side.connections[other], side.match(match)
+                own = side.translate("queue", name)
+                if hold == "locked":
+                    return qm.browse_and_lock(own, wanted)
+                if hold == "got":
+                    return qm.get(own, syncpoint=True, match=wanted)
+                return listing(qm.browse(own, match=wanted, mark_co_op=True, read_order="relaxed"))
+
+            self.both(step)
 
     @rule(
         choice=choices.handles,

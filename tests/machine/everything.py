@@ -39,6 +39,7 @@ class InBulk(Definitions, Puts, Gets, Units, Lives, Bulk):
     write_group_2 = write_group_3 = Puts.write_group
     settle_2 = Units.settle
     advance_2 = Lives.advance
+    claim_story_2 = claim_story_3 = claim_story_4 = claim_story_5 = Bulk.claim_what_is_put
     claim_2 = claim_3 = claim_4 = claim_5 = Bulk.claim
     plan_2 = Bulk.plan_claims
     settle_claims_2 = Bulk.settle_claims

@@ -362,7 +362,8 @@ def asked_by_the_package() -> Iterator[Asked]:
         for node in nodes:
             if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.args):
                 continue
-            if node.func.attr in ("select", "remove_records"):
+            is_handed_on = ast.unparse(node.func.value) == "super()"
+            if node.func.attr in ("select", "remove_records") and not is_handed_on:
                 kind = ast.unparse(node.args[0])
                 for name in each.get(kind, [kind]):
                     yield from selections(node.func.attr, name, node.keywords)

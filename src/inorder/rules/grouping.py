@@ -404,10 +404,10 @@ class Members:
 def has_what_it_needs(message: Message, needs: Needs, members: Callable[[bytes], Members]) -> bool:
     """Whether what must be there besides `message` is there (R3.42, R3.43, R3.49 to R3.51).
 
-    This is where it is decided whether a group, or a message in segments, is whole. An SQL database has three copies,
-    to pass over many groups at once, and `tests/sqlite/test_wholeness.py` holds them to this: the triggers of `gathering`
-    in schema.sql say of each head whether all *may* be there (they count; never "no" of one that is whole), "odd groups"
-    in queries_claims.sql finds of those the ones that only look so, and `shortcuts._are_a_group` is for plain groups.
+    This is where it is decided whether a group, or a message in segments, is whole. Three copies pass over
+    many groups at once; `tests/sqlite/test_wholeness.py` holds them to this: the triggers of `gathering` in schema.sql
+    say of each head whether all *may* be there (they count, and never say "no" of one that is whole); "odd groups" in
+    queries_claims.sql finds of those the ones that only look so; `shortcuts._are_a_group` is for plain groups.
     """
     if needs == "group" and message.flags & ANY_GROUP:
         return members(message.group_id).group_is_complete()

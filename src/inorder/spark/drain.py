@@ -100,14 +100,16 @@ class DrainReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:  # noqa: N802
         """Confirms up to `start`, claims what comes next within the limit; `start` if there is nothing."""
-        points.reached("next")
+        if points.reached:
+            points.reached("next")
         done, asked = self._claim_of(start), limits(limit, self._options)
         claim = self._reader().claim(
             done, self._options.wanted, most=asked.messages, most_bytes=asked.size, horizon=self._horizon
         )
         if claim is None:
             return start
-        points.reached("claimed")
+        if points.reached:
+            points.reached("claimed")
         return self._offset(claim.number)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
@@ -121,9 +123,11 @@ class DrainReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if after == upto:
             return []
         assert reader.epoch is not None
-        points.reached("logged")
+        if points.reached:
+            points.reached("logged")
         parts = reader.plan(after, upto, self._options.partitions)
-        points.reached("planned")
+        if points.reached:
+            points.reached("planned")
         return [SlicePartition(part, reader.epoch, self._made_at()) for part in parts]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -135,7 +139,8 @@ class DrainReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             reader = ClaimReader(queue, options.application, epoch=partition.epoch)
             origin = Origin(options.queue, part.claim, part.delivered)
             for batch in batches(reader.read(part), origin, body=options.body, join=options.join_segments):
-                points.reached("reading")
+                if points.reached:
+                    points.reached("reading")
                 yield batch.select(self._schema.names).cast(self._schema) if batch.schema != self._schema else batch
 
     def commit(self, end: Offset) -> None:

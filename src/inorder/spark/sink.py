@@ -99,7 +99,8 @@ class Task:
             except BaseException:
                 qm.undo_staging([one.name for one in stagers])
                 raise
-        points.reached("staged")
+        if points.reached:
+            points.reached("staged")
         staged, diverted, *_ = *(one.staged if one.count else None for one in stagers), None
         return TaskMessage(
             self._partition,
@@ -223,7 +224,8 @@ class Writer:
                     empty.stage(0, {"body": []})
                     stagings = [empty.staged]
             settled = qm.settle_staging(key, stagings) if stagings else Settled(False, 0)
-        points.reached("settled")
+        if points.reached:
+            points.reached("settled")
         high = sum(one.high_priorities for one in told)
         bad = sum(one.diverted.count for one in told if one.diverted is not None)
         if high and not settled.already:

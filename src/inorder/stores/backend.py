@@ -141,9 +141,6 @@ class Backend(Protocol):
     def has_happened(self) -> bool:
         """Of a commit that raised an error: it was made all the same."""
 
-    has_leftovers: bool
-    """There may be contents of messages that are gone; see `sweep`."""
-
     # --- transactions
 
     def begin(self, *, writes: bool) -> None:
@@ -295,15 +292,14 @@ class Backend(Protocol):
     def stage(self, unit: int, first: int, batch: Batch) -> None:
         """Rows are written beside the queues, from this turn on in their staging."""
 
-    def check_staged(self, stagings: Sequence[StagingRow]) -> None:
-        """Raises: InconsistentCall, the numbers of a group of the caller's own have a gap or a repeat."""
-
     def put_staged(
         self, queue: SearchedQueue, stagings: Sequence[StagingRow], first: int, now: float, *, own: bool, tells: bool
     ) -> Sequence[Message]:
         """Staged rows become messages, from this number on: each with its `own`, or with one for all, and ordinals.
 
         Returns: those messages, if somebody is told of them.
+
+        Raises: InconsistentCall, the numbers of a group of the caller's own have a gap or a repeat.
         """
 
     def end_staging(self, staging: StagingRow, *, drops: bool) -> None:
@@ -321,9 +317,6 @@ class Backend(Protocol):
 
     def order_view(self, queue: SearchedQueue, now: float) -> OrderView:
         """What is pending on a queue, but for what waits (B-33)."""
-
-    def sweep(self) -> bool:
-        """Removes some contents whose messages are gone; whether there are more."""
 
 
 class Host(Protocol):

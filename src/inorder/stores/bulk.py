@@ -12,7 +12,7 @@ from ..rules.staged_columns import Columns
 from . import claiming, points, staging
 from .catalog import Catalog, get_allowed
 from .claiming import Claiming, Taken
-from .connections import bury_dead, in_verb, sweep
+from .connections import bury_dead, in_verb
 from .process import OpenHandle, OpenStore
 from .queue import LocalQueue
 from .queued import Reader
@@ -121,7 +121,6 @@ class BulkVerbs(OpenStore):
         claim = self._claim(request)
         if claim is None and bury_dead(self):
             claim = self._claim(request)
-        sweep(self)
         return claim
 
     @in_verb()
@@ -147,7 +146,7 @@ class BulkVerbs(OpenStore):
         return claiming.read_page(verb, self._queue_of(verb, claimer), claimer, part, first)
 
     @event("settle_claims", "messages", "application unit", handle=_of_claimer, measured=_answer, about=_by_claimer)
-    @in_verb(sweeps=True)
+    @in_verb()
     def settle_claims(self, verb: Verb, claimer: Claimer, upto: int) -> int:
         return claiming.settle_claims(verb, self._queue_of(verb, claimer), claimer, upto)
 
@@ -155,7 +154,7 @@ class BulkVerbs(OpenStore):
         return verb.queue_of(self.handle(claimer.handle))
 
     @event("finish_claims", "messages", "queue application unit", measured=_answer, about=_by_name)
-    @in_verb(sweeps=True)
+    @in_verb()
     def finish_claims(self, verb: Verb, queue: str, application: str, upto: int) -> int:
         return claiming.finish_claims(verb, Catalog(verb).local(queue), application, upto)
 
@@ -237,7 +236,6 @@ class BulkVerbs(OpenStore):
         self._stage(request, staging.check_request(request))  # others may write while it is checked
         if points.reached:
             points.reached("staged")
-        sweep(self)
 
     @in_verb()
     def _stage(self, verb: Verb, request: StageRequest, columns: Columns) -> None:
@@ -255,7 +253,7 @@ class BulkVerbs(OpenStore):
         staging.check_settle(key, stagings)
         return self._settle_staging(key, stagings)
 
-    @in_verb(unless_dead=(QueueFull,), sweeps=True)
+    @in_verb(unless_dead=(QueueFull,))
     def _settle_staging(self, verb: Verb, key: LedgerKey, stagings: Sequence[Staged]) -> Settled:
         return staging.Settling(verb, key, stagings).run()
 
@@ -265,7 +263,7 @@ class BulkVerbs(OpenStore):
             staging.check_name("names", name)
         return self._undo_staging(names)
 
-    @in_verb(sweeps=True)
+    @in_verb()
     def _undo_staging(self, verb: Verb, names: Sequence[str]) -> int:
         found = [one for name in dict.fromkeys(names) if (one := staging.found(verb, name)) is not None]
         for _, known in found:

@@ -7,11 +7,10 @@ units of work, frees its browse locks and closes its handles (B-32, B-48); named
 from __future__ import annotations
 
 import functools
-import logging
 from collections.abc import Callable
 from typing import Concatenate, ParamSpec, TypeVar
 
-from ..errors import InorderError, StoreError
+from ..errors import InorderError
 from ..options import OpenOptions
 from ..rules.lifecycle import Event, Presented
 from ..rules.puts import Program
@@ -38,8 +37,6 @@ from .tables import (
     WaitRow,
 )
 from .verb import Verb
-
-log = logging.getLogger("inorder.stores")
 
 P = ParamSpec("P")
 S = TypeVar("S", bound=OpenStore)
@@ -92,7 +89,6 @@ def start(verb: Verb) -> None:
     for process in verb.backend.select(ProcessRow):
         if process.id != store.process:
             verb.backend.remove_records(ProcessRow, id=process.id)
-    verb.backend.has_leftovers = True
     for queue in local_queues(verb):
         verb.touch(queue)
         if queue.attributes.nonpersistent_class == "high":
@@ -124,21 +120,8 @@ def bury_dead(store: OpenStore) -> bool:
                 if points.reached:
                     points.reached("reaping")
             verb.backend.remove_records(ProcessRow, id=process)
-            verb.backend.has_leftovers = True
         store.changes.report([Death(Program(one.user, one.program)) for one in connections])
     return bool(dead)
-
-
-def sweep(store: OpenStore) -> None:
-    """The contents of a large unit that was settled go a step at a time, so that others come between."""
-    try:
-        while store.backend.has_leftovers:
-            if points.reached:
-                points.reached("settled")
-            with Verb(store, though_stopped=True):
-                store.backend.sweep()
-    except StoreError:  # the call has happened, and says so: the caller would do it once more
-        log.exception("contents of messages that are gone could not be removed; a later call will")
 
 
 def in_verb(
@@ -147,14 +130,12 @@ def in_verb(
     though_stopped: bool = False,
     buries: bool = False,
     unless_dead: tuple[type[InorderError], ...] = (),
-    sweeps: bool = False,
 ) -> Callable[[Callable[Concatenate[S, Verb, P], T]], Callable[Concatenate[S, P], T]]:
     """A method of a store whose body is one verb, which it is given.
 
     Args:
         buries: the dead are buried first.
         unless_dead: before such an error says that somebody is in the way, the call sees whether they live.
-        sweeps: it may leave contents to be removed in steps.
     """
 
     def decorated(act: Callable[Concatenate[S, Verb, P], T]) -> Callable[Concatenate[S, P], T]:
@@ -165,14 +146,10 @@ def in_verb(
             while True:
                 try:
                     with Verb(store, writes=writes, though_stopped=though_stopped) as verb:
-                        answer = act(store, verb, *given, **by_name)
-                    break
+                        return act(store, verb, *given, **by_name)
                 except unless_dead:
                     if not bury_dead(store):
                         raise
-            if sweeps:
-                sweep(store)
-            return answer
 
         return call
 

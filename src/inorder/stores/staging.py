@@ -213,8 +213,6 @@ class Settling:
             raise PutInhibited(f"puts to {queue.attributes.name} are inhibited", queue=queue.attributes.name)
         discard(self._verb, queue)
         check_room(queue.attributes, queue.depth, sum(one.given for one in stagings))
-        if any(one.has_numbers for one in stagings):
-            self._verb.backend.check_staged(stagings)
 
     def _put(self, queue: LocalQueue, stagings: Sequence[StagingRow]) -> int:
         """The put of everything that is staged for one queue; of how many messages."""

@@ -37,7 +37,7 @@ from . import confirming, connections, entering, settling
 from .backend import Backend, Host
 from .bulk import BulkVerbs, Shortcuts
 from .catalog import Catalog, get_allowed
-from .connections import bury_dead, in_verb, sweep
+from .connections import bury_dead, in_verb
 from .definitions import as_text
 from .operator import OperatorVerbs
 from .process import OpenStore
@@ -130,7 +130,6 @@ class QueueStore(BulkVerbs, OperatorVerbs, OpenStore):
             with Verb(self, though_stopped=True) as verb:
                 if owner in self.connections:
                     connections.abandon(verb, owner)
-            sweep(self)
         finally:
             self.waiting.dismiss(owner)
 
@@ -154,7 +153,7 @@ class QueueStore(BulkVerbs, OperatorVerbs, OpenStore):
         if not self.host.is_closed:  # with it the handle was closed
             self._close(handle, delete=delete or purge, purge=purge)
 
-    @in_verb(unless_dead=(ObjectInUse, QueueNotEmpty), sweeps=True)
+    @in_verb(unless_dead=(ObjectInUse, QueueNotEmpty))
     def _close(self, verb: Verb, handle: int, *, delete: bool, purge: bool) -> None:
         one = self.handle(handle)
         queue = tidied(verb, one) if delete else None
@@ -194,7 +193,7 @@ class QueueStore(BulkVerbs, OperatorVerbs, OpenStore):
                 verb.touch(verb.queue(catalog.number(one), one))
 
     @event("delete_queue", keys="queue", about=_name)
-    @in_verb(unless_dead=(ObjectInUse, QueueNotEmpty), sweeps=True)
+    @in_verb(unless_dead=(ObjectInUse, QueueNotEmpty))
     def delete_queue(self, verb: Verb, name: str, *, purge: bool) -> None:
         catalog = Catalog(verb)
         queue = _without_expired(verb, catalog, name)
@@ -205,7 +204,7 @@ class QueueStore(BulkVerbs, OperatorVerbs, OpenStore):
             catalog.remove(name)
 
     @event("clear_queue", "messages", "queue", measured=_answer, about=_name)
-    @in_verb(unless_dead=(ObjectInUse, QueueNotEmpty), sweeps=True)
+    @in_verb(unless_dead=(ObjectInUse, QueueNotEmpty))
     def clear_queue(self, verb: Verb, name: str) -> int:
         catalog = Catalog(verb)
         queue = _without_expired(verb, catalog, name)
@@ -272,7 +271,7 @@ class QueueStore(BulkVerbs, OperatorVerbs, OpenStore):
         return settling.end_group(verb, self.handle(handle), state)
 
     @event("withdraw", handle=_first)
-    @in_verb(sweeps=True)
+    @in_verb()
     def withdraw(self, verb: Verb, handle: int, state: GroupState, *, whole_group: bool) -> None:
         settling.withdraw(verb, self.handle(handle), state, whole_group=whole_group)
 
@@ -402,7 +401,7 @@ class QueueStore(BulkVerbs, OperatorVerbs, OpenStore):
         return confirming.one_message(verb, queue, request)
 
     @event("undo", "messages", "unit", handle=_first, measured=_answer, about=lambda *_: ["confirm"])
-    @in_verb(sweeps=True)
+    @in_verb()
     def undo(self, verb: Verb, handle: int, confirm_id: int) -> int:
         verb.durable = True
         return confirming.undo(verb, tidied(verb, self.handle(handle)), confirm_id)
@@ -448,7 +447,7 @@ class QueueStore(BulkVerbs, OperatorVerbs, OpenStore):
         self._settle(owner, outcome)
         return True
 
-    @in_verb(sweeps=True)
+    @in_verb()
     def _settle(self, verb: Verb, owner: int, outcome: Outcome) -> None:
         connection = self.connection(owner)
         assert connection.unit is not None
@@ -461,7 +460,7 @@ class QueueStore(BulkVerbs, OperatorVerbs, OpenStore):
         settling.prepare(verb, self.connection(owner), name)
 
     @event("settle_prepared", keys="unit name outcome", about=lambda _, *given: ["prepared", *given])
-    @in_verb(sweeps=True)
+    @in_verb()
     def settle_prepared(self, verb: Verb, name: str, outcome: Outcome) -> None:
         found = self.backend.select(UnitRow, kind="prepared", name=name)
         if not found:
@@ -475,7 +474,6 @@ class QueueStore(BulkVerbs, OperatorVerbs, OpenStore):
     def discard_expired(self, limit: int) -> int:
         discarded = self._discard_expired(limit)
         self._undo_expired_stagings()
-        sweep(self)
         return discarded
 
     @in_verb()
@@ -513,7 +511,6 @@ class QueueStore(BulkVerbs, OperatorVerbs, OpenStore):
             return
         with contextlib.suppress(StoreError):  # the file may be gone, or full: then the next to open it tidies up
             connections.end(self)
-        sweep(self)
         self.host.close()
 
 

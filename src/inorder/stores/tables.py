@@ -33,7 +33,7 @@ class ManagerRow(NamedTuple):
 
 
 class DefinitionRow(NamedTuple):
-    """A queue, an alias or a model. The id names it since it was created: another one of its name has another (B-41)."""
+    """A queue, an alias or a model. The id names it since it was created: another of its name has another (B-41)."""
 
     id: int
     name: str

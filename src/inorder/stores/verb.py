@@ -184,7 +184,7 @@ class Verb:
         return change
 
     def refuse(self, queue: LocalQueue, message: Message) -> None:
-        """The verb is about to fail for a message whose unique id is on the queue: listeners hear of it all the same."""
+        """The verb is about to fail, for a unique id is on the queue: listeners hear of it all the same."""
         self._refused.append(Change(queue.attributes.name, duplicates=[message]))
 
     def keep(self) -> None:

@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from inorder.spark.points import VARIABLE
+from tests.spark.kills import holding
 
 DRIVER = Path(__file__).with_name("driver.py")
 PATIENCE_SECONDS = 180.0
@@ -54,10 +54,8 @@ class Driver:
         self._events = os.open(pipe, os.O_RDWR | os.O_NONBLOCK)  # also for writing, so that it never ends
         self._rest = b""
         self._hold = hold
-        environment = {name: value for name, value in os.environ.items() if name != VARIABLE}
+        environment = dict(os.environ) if hold is None else holding.environment(f"{hold}:{pipe}")
         environment |= {"PYSPARK_PYTHON": sys.executable, "PYTHONUNBUFFERED": "1", "SPARK_LOCAL_IP": "127.0.0.1"}
-        if hold is not None:
-            environment[VARIABLE] = f"{hold}:{pipe}"
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(
                 [sys.executable, str(DRIVER), str(pipe), json.dumps({"spark.master": master} | dict(settings or {}))],

@@ -95,7 +95,7 @@ class MemoryBackend(MemoryBulk):
 
     def __init__(self, manager: str, name: str) -> None:
         super().__init__(name)
-        self.has_happened = self.has_leftovers = False
+        self.has_happened = False
         self._records: dict[type[Any], dict[tuple[Any, ...], Any]] = {kind: {} for kind in KEY_LENGTHS}
         self._messages: dict[int, QueuedMessage] = {}
         self._counters: dict[int, _Counters] = {0: _Counters()}

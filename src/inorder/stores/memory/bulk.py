@@ -34,7 +34,6 @@ class MemoryBulk(ABC):
 
     _counters: dict[int, Any]
     _messages: dict[int, QueuedMessage]
-    has_leftovers: bool
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -156,16 +155,15 @@ class MemoryBulk(ABC):
         found = enumerate(self._staged.get(one.unit, ()) for one in stagings)
         return [row._replace(staging=nth) for nth, rows in found for row in rows]
 
-    def check_staged(self, stagings: Sequence[StagingRow]) -> None:
-        check_numbers(row.message for row in self._all_staged(stagings))
-
     def put_staged(
         self, queue: SearchedQueue, stagings: Sequence[StagingRow], first: int, now: float, *, own: bool, tells: bool
     ) -> Sequence[Message]:
         def id_of(message: Message) -> bytes:
             return make_id(self._name, int.from_bytes(message.token, "big"))
 
-        messages = grouped(lined_up(self._all_staged(stagings)), id_of)
+        rows = self._all_staged(stagings)
+        check_numbers(row.message for row in rows)
+        messages = grouped(lined_up(rows), id_of)
         for nth, message in enumerate(messages):
             level = rank(queue.attributes, message)
             place = Place(level, first + nth, 0) if own else Place(level, first, nth)
@@ -223,10 +221,6 @@ class MemoryBulk(ABC):
             withheld=sum(one is None and row.place > first.get(row.rank, row.place) for row, one in all_),
             strict_waiters=0,
         )
-
-    def sweep(self) -> bool:
-        self.has_leftovers = False  # contents go with their messages
-        return False
 
 
 # --- rows in bulk

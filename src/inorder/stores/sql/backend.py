@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from ...message import Message, Place
+from ...message import Message
 from ...rules.lifecycle import State, becomes_visible
 from ..backend import Expired, QueueState, SearchedQueue, Share, Tally
 from ..queued import LOCKS, NEVER, NO_PLACE, QueuedMessage
+from ..tables import ProcessRow
 from .bulk import SqlBulk
 from .codec import STATES, Codec, content_columns
 from .engine import Engine
@@ -176,7 +177,14 @@ class SqlBackend(SqlBulk, SqlListings, SqlStagings):
     def number_unit(self, unit: int, queue: int, number: int) -> None:
         self.engine.execute(self.sql["number unit"], (unit, queue, number))
 
-    def sweep(self) -> bool:
+    # --- contents of messages that are gone
+
+    def remove_records(self, kind: type[Any], /, **where: Any) -> int:
+        self.has_leftovers |= kind is ProcessRow  # who has gone may have left some
+        return super().remove_records(kind, **where)
+
+    def sweep(self) -> None:
+        """Removes some of them."""
         step: list[int] = []
         removed = 0
         some = self.engine.execute(self.sql["some leftovers"], (STEP_CONTENTS,)).fetchall()
@@ -188,13 +196,12 @@ class SqlBackend(SqlBulk, SqlListings, SqlStagings):
         self.execute_each("remove content", step)
         self.change_each("forget leftovers", step)
         self.has_leftovers = len(step) == STEP_CONTENTS or len(step) < len(some)
-        return self.has_leftovers
 
 
 def _kept_as(name: str, value: Any) -> dict[str, Any]:
     """A field of a message on a queue as columns of `message`."""
     if name == "place":
-        assert isinstance(value, Place) and value != NO_PLACE, value
+        assert value != NO_PLACE, name
         return {"number": value.number, "ordinal": value.ordinal}
     if name == "message":
         return {"flags": value.flags}

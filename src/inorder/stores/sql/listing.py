@@ -1,4 +1,4 @@
-"""What operators see, from an SQL database: listings in pages, merged from the indexes in the order asked for; counts."""
+"""What operators see, from an SQL database: counts, and listings in pages, merged from the indexes in order."""
 
 from __future__ import annotations
 

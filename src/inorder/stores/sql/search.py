@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from heapq import merge
 from itertools import islice, takewhile
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...message import NO_ID, Place, UniqueId
 from ...options import Match
@@ -40,11 +40,21 @@ START = Place(-PRIORITY_MAX - 1, 0, 0)  # before every place
 UNFINISHED_MAX = 100  # so many unfinished groups before a withheld one are looked at for who holds them
 
 
+class Asked(NamedTuple):
+    """What a strict decision is about: who asks for what, among whom that holds messages of the queue."""
+
+    queue: SearchedQueue
+    wanted: Wanted
+    reader: Reader
+    holders: Sequence[int]
+    chosen: Selection
+
+
 class SqlSearch(SqlRecords):
     """The part of a backend that finds messages."""
 
     codec: Codec
-    undisputed: Callable[..., QueuedMessage | None] | None
+    undisputed: Callable[[Asked, Iterable[QueuedMessage], Heads], QueuedMessage | None] | None
     """Tried before a strict decision: a shortcut to what nothing stands in the way of."""
 
     # --- what the database selects
@@ -230,15 +240,15 @@ class SqlSearch(SqlRecords):
         holders = self.holders(queue.id)
         others = queue.entered_by_others(wanted, reader) if logical else []
         chosen = self.selection(wanted, reader)
+        asked = Asked(queue, wanted, reader, holders, chosen)
         if self.undisputed is not None and cursor == UNSET and not others:
             heads = HEADS if wanted.heads else ALL_HEADS
             rows = self._available(queue, wanted, reader, None, heads)
-            row = self.undisputed(queue, rows, wanted, reader, holders, chosen, heads)
+            row = self.undisputed(asked, rows, heads)
             if row is not None:
                 return Decision(row)
         levels = (
-            self._level(queue, rank, wanted, reader, cursor, holders, others, chosen, logical=logical)
-            for rank in self.ranks(queue.id, holders, others)
+            self._level(asked, rank, cursor, others, logical=logical) for rank in self.ranks(queue.id, holders, others)
         )
         return decide_levels(levels)
 
@@ -276,19 +286,10 @@ class SqlSearch(SqlRecords):
         return sorted(found)
 
     def _level(
-        self,
-        queue: SearchedQueue,
-        rank: int,
-        wanted: Wanted,
-        reader: Reader,
-        cursor: Cursor,
-        holders: Sequence[int],
-        others: Sequence[Standing[QueuedMessage]],
-        chosen: Selection,
-        *,
-        logical: bool,
+        self, asked: Asked, rank: int, cursor: Cursor, others: Sequence[Standing[QueuedMessage]], *, logical: bool
     ) -> Iterator[Standing[QueuedMessage]]:
         """What takes part in the decision on one level, in order; of each holder only the first."""
+        queue, wanted, reader, holders, chosen = asked
         after = next((shown for level, shown in cursor.levels if level == rank), Place(rank, 0, -1))
 
         def judged(rows: Iterable[QueuedMessage]) -> Iterator[Standing[QueuedMessage]]:

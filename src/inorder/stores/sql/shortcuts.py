@@ -2,9 +2,9 @@
 
 A request is *plain* (`Shortcuts.get`, `Shortcuts.claim`) if it takes what is first, whatever it is: no match, no locks,
 no marks, nobody inside a group, nothing that is to be joined. As many messages as are asked for come in one statement
-and go in one. A *plain group* is a complete group without segments, taken whole in a unit of work. Whatever is not plain
-goes the long way, message by message (`stores.reading`, `stores.claiming`). A backend without shortcuts gives the same
-answers.
+and go in one. A *plain group* is a complete group without segments, taken whole in a unit of work. Whatever is not
+plain goes the long way, message by message (`stores.reading`, `stores.claiming`). A backend without shortcuts gives the
+same answers.
 """
 
 from __future__ import annotations
@@ -16,19 +16,18 @@ from typing import Any, Final
 from ...attributes import QueueAttributes
 from ...message import ANY_GROUP, ANY_SEGMENT, LAST_IN_GROUP, Message, Place
 from ...options import DEFAULT_GET, GetOptions
-from ...rules.grouping import NOTHING_OPEN, GroupState, Wanted, state_after
+from ...rules.grouping import NOTHING_OPEN, GroupState, state_after
 from ...rules.lifecycle import Event, State, step
 from ...rules.ordering import UNSET, read_order
-from ..backend import SearchedQueue
 from ..claiming import Claiming, Taken
 from ..process import OpenHandle
 from ..queue import LocalQueue
-from ..queued import QueuedMessage, Reader
+from ..queued import QueuedMessage
 from ..records import GetOutcome, GetRequest, Rest
 from ..verb import Verb
 from .bulk import NO_END, Levels, SqlBulk
-from .search import START, is_own
-from .selection import EVERYTHING, Heads, Selection, ordered
+from .search import START, Asked, is_own
+from .selection import EVERYTHING, Heads, ordered
 
 PAGE_MESSAGES: Final = 256  # of a large group: so much is given at once
 PAGE_BYTES: Final = 1 << 20
@@ -81,17 +80,9 @@ class Shortcuts:
         ranges = list(levels)
         return None if levels.unusual else self._claim(claiming, levels, ranges)
 
-    def undisputed(
-        self,
-        queue: SearchedQueue,
-        rows: Iterable[QueuedMessage],
-        wanted: Wanted,
-        reader: Reader,
-        holders: Sequence[int],
-        chosen: Selection,
-        heads: Heads,
-    ) -> QueuedMessage | None:
+    def undisputed(self, asked: Asked, rows: Iterable[QueuedMessage], heads: Heads) -> QueuedMessage | None:
         """The first of these rows, if nothing before it on its level is pending: then it is what a strict call gets."""
+        queue, wanted, reader, holders, chosen = asked
         row = next((row for row in rows if queue.selects(row, wanted, reader)), None)
         if row is None or row.expires_at <= reader.now or not queue.has_what_it_needs(row, wanted, reader):
             return None

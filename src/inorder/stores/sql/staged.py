@@ -1,4 +1,4 @@
-"""Staged rows in an SQL database: contents are written once, where they stay; the put moves narrow rows at once (spark 3).
+"""Staged rows in an SQL database (spark 3): contents are written where they stay, the put moves narrow rows at once.
 
 What is staged stands in `staged`, under its unit; nothing that searches a queue looks there.
 """
@@ -45,12 +45,6 @@ class SqlStagings:
                 self.sql["stage"], _staged(unit, first, batch.numbers, batch.wholes, batch.columns)
             )
 
-    def check_staged(self, stagings: Sequence[StagingRow]) -> None:
-        wrong = next(self.engine.execute(self.sql["first wrong number"], {"units": _units(stagings)}), None)
-        if wrong is not None:
-            group_id, *before, sequence_number, offset = wrong
-            check_next(group_id, tuple(before), sequence_number, offset)
-
     def put_staged(
         self, queue: SearchedQueue, stagings: Sequence[StagingRow], first: int, now: float, *, own: bool, tells: bool
     ) -> Sequence[Message]:
@@ -62,7 +56,9 @@ class SqlStagings:
             "number": first,
             "ordinal": 0,
         }
-        units = {"units": _units(stagings)}
+        units = {"units": json.dumps([one.unit for one in stagings])}
+        if any(one.has_numbers for one in stagings):
+            self._check_numbers(units)
         if any(one.has_keys for one in stagings):
             prefix = make_id(self.codec.name, 0)[:ID_PREFIX_LENGTH]
             self.engine.execute(self.sql["put staged in groups"], values | units | {"prefix": prefix})
@@ -77,6 +73,12 @@ class SqlStagings:
         if not tells:
             return ()
         return [self.codec.full(columns) for columns in self.engine.execute(self.sql["visible of stagings"], units)]
+
+    def _check_numbers(self, units: Mapping[str, str]) -> None:
+        wrong = next(self.engine.execute(self.sql["first wrong number"], units), None)
+        if wrong is not None:
+            group_id, *before, sequence_number, offset = wrong
+            check_next(group_id, tuple(before), sequence_number, offset)
 
     def end_staging(self, staging: StagingRow, *, drops: bool) -> None:
         if drops:
@@ -112,7 +114,3 @@ def _staged(
         columns["order_key"],
         strict=True,
     )
-
-
-def _units(stagings: Sequence[StagingRow]) -> str:
-    return json.dumps([one.unit for one in stagings])

@@ -9,7 +9,7 @@ It is written under another name, synced, and then given its own: at that name t
 before. A connection of its own does it, so that the other threads of this process go on, and a fork waits for it.
 
 Units of work, handles and waits of those who are connected are in the copy too. Nobody lives there, so that the first
-to open it starts its queue manager: it backs out and closes all that, as after a crash of the machine (`connections.start`).
+to open it starts its queue manager: it backs out and closes all that, as after a crash of the machine.
 """
 
 from __future__ import annotations

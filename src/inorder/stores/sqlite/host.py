@@ -8,6 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ...errors import StoreError
+from .. import points
+from ..sql.backend import SqlBackend
 from .backup import back_up
 from .checking import problems_of, statements_of_checks
 from .database import Database
@@ -23,8 +25,8 @@ class SqliteHost:
         keeps_log: the log is never copied into the file; for tests of what a loss of power leaves.
     """
 
-    def __init__(self, database: Database, seen: WaitedQueues, *, keeps_log: bool) -> None:
-        self.database, self.seen, self._keeps_log = database, seen, keeps_log
+    def __init__(self, database: Database, backend: SqlBackend, seen: WaitedQueues, *, keeps_log: bool) -> None:
+        self.database, self._backend, self.seen, self._keeps_log = database, backend, seen, keeps_log
         self.watch: Watch | None = None
 
     @property
@@ -66,12 +68,28 @@ class SqliteHost:
         self.database.sync(ticket)
 
     def after(self) -> None:
-        if self._keeps_log or not self.database.log_is_long:
-            return
         try:
-            self.database.tidy_log()
+            while self._backend.has_leftovers:
+                self._sweep()
         except StoreError:  # the verb has happened, and says so: the caller would do it once more
+            log.exception("contents of messages that are gone could not be removed; a later call will")
+        try:
+            if self.database.log_is_long and not self._keeps_log:
+                self.database.tidy_log()
+        except StoreError:  # as above
             log.exception("the log could not be copied into the database; it grows until it can be")
+
+    def _sweep(self) -> None:
+        """The contents of a large unit that was settled go a step at a time, so that others come between."""
+        if points.reached:
+            points.reached("settled")
+        self._backend.begin(writes=True)
+        try:
+            self._backend.sweep()
+        except BaseException as error:
+            self._backend.abort(error)
+            raise
+        self._backend.commit((), (), reserves=False)
 
     def check(self, part: int | None) -> tuple[list[str], int]:
         statements = statements_of_checks()
