@@ -31,12 +31,14 @@ from inorder import (
     StoreFull,
     connect,
 )
-from inorder.bulk import ClaimReader
+from inorder.bulk import ClaimReader, LedgerKey, Staged, Stager
 from inorder.message import NO_ID
+from inorder.stores.tables import StagingRow
 from inorder.testing import STORES, ManualClock
 
 G = b"G".ljust(24, b"\0")
 NO_SUCH = Match(message_id=b"none")
+BATCH = LedgerKey("app", "query", "1")
 POINTS_MAX = 200
 
 
@@ -120,7 +122,9 @@ def everything(world: SimpleNamespace) -> list[Any]:
     ]
     views = [replace(one, open_input_count=0, open_output_count=0) for one in qm.overview()]
     orders = [qm.order_view(name) for name in names]
-    return [definitions, messages, qm.units(), qm.claims(), qm.locks(), views, orders]
+    noted = [qm.in_ledger(one.name, BATCH) for one in definitions]
+    staged = world.store.backend.select(StagingRow)
+    return [definitions, messages, qm.units(), qm.claims(), qm.locks(), views, orders, noted, staged]
 
 
 @pytest.fixture(params=STORES)
@@ -178,6 +182,15 @@ def _locked(world: SimpleNamespace) -> None:
     world.queue.browse_first(lock=True)
 
 
+def _staged(world: SimpleNamespace) -> None:
+    world.stager = Stager(world.a.open("R", output=True), "staging", lasts=60.0)
+    world.stager.stage(3, {"body": [b"s1", b"s2", b"s3"], "group_key": [1, None, 1]})
+
+
+def _settle_staging(world: SimpleNamespace) -> None:
+    world.b.settle_staging(BATCH, [Staged("staging", 3)])
+
+
 def _begun(world: SimpleNamespace) -> None:
     world.reader = ClaimReader(world.queue, "app")
     world.reader.begin()
@@ -214,6 +227,9 @@ CALLS: dict[str, tuple[Callable[[SimpleNamespace], object], Callable[[SimpleName
     "settle a claim": (_claimed, lambda w: w.reader.settle(1)),
     "release a claim": (_claimed, lambda w: w.b.release_claims("Q", "app")),
     "finish claims": (_claimed, lambda w: w.b.finish_claims("Q", "app", 1)),
+    "stage more": (_staged, lambda w: w.stager.stage(1, {"body": [b"s4"]})),
+    "settle what is staged": (_staged, _settle_staging),
+    "undo what is staged": (_staged, lambda w: w.b.undo_staging(["staging"])),
     "close a handle that locks": (_locked, lambda w: w.queue.close()),
     "clear a queue": (_closed, lambda w: w.b.clear_queue("Q")),
     "delete a queue": (_closed, lambda w: w.b.delete_queue("R", purge=True)),

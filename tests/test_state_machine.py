@@ -19,7 +19,7 @@ from hypothesis.stateful import run_state_machine_as_test
 from tests.machine.branches import Branches, report
 from tests.machine.directed import PARTS
 from tests.machine.everything import Everything, InBulk
-from tests.machine.faults import FAULTS, Fault, OtherNumbers
+from tests.machine.faults import FAULTS, FAULTS_IN_BULK, Fault, OtherNumbers
 from tests.machine.history import History
 from tests.machine.pairs import Differs
 from tests.machine.side import MakeStore
@@ -85,7 +85,7 @@ def test_two_stores_agree_on_every_history(right: str) -> None:
     with random.watched():
         examples = EXAMPLES_IN_FILE if right in STORES else EXAMPLES
         random_histories(RIGHT[right], random, examples=examples)
-        random_histories(RIGHT[right], random, examples=examples, kind=InBulk)
+        random_histories(RIGHT[right], random, examples=settings().max_examples // 2, kind=InBulk)
     table = report(WANTED, directed=directed, random=random)
     print(f"memory and {right}: how often each branch was reached\n{table}")
     missing = set(directed.missing(WANTED)) & set(random.missing(WANTED))
@@ -97,3 +97,10 @@ def test_two_stores_agree_on_every_history(right: str) -> None:
 def test_a_planted_fault_is_found(fault: Fault) -> None:
     with pytest.raises((Differs, AssertionError)):
         random_histories(fault.store, Branches(), Phase.generate)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fault", FAULTS_IN_BULK.values(), ids=FAULTS_IN_BULK.keys())
+def test_a_fault_that_is_planted_in_bulk_is_found(fault: Fault) -> None:
+    with pytest.raises((Differs, AssertionError)):
+        random_histories(fault.store, Branches(), Phase.generate, kind=InBulk)

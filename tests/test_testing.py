@@ -137,10 +137,11 @@ def test_the_command_counts_and_tells_which_fail(tmp_path: Path, capsys: pytest.
     assert told[-1] == "1 passed, 1 failed"
 
 
-def test_the_command_succeeds_quietly(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("store", ["memory", "sqlite", "sqlite-long-way"])
+def test_the_command_succeeds_quietly(store: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     table = tmp_path / "table.txt"
-    table.write_text(f"{QUEUE}P put m1 -> ok\n")
-    assert main([str(table), "--store", "memory"]) == 0
+    table.write_text(f"{QUEUE}P put m1 -> ok\nC get -> m1\n")
+    assert main([str(table), "--store", store]) == 0
     assert capsys.readouterr().out == "1 passed, 0 failed\n"
 
 

@@ -85,7 +85,7 @@ JUDGES = {
     "stores/process": CONNECTIONS,
     "stores/verb": "tests/sqlite/test_verb.py tests/sqlite/test_trouble_in_calls.py",
     "stores/store": f"{STORE} {GROUPS} tests/test_failing_calls.py",
-    "stores/memory/bulk": f"{CLAIMS} tests/test_claims_agree.py {STAGING} tests/test_staging_agrees.py",
+    "stores/memory/bulk": f"{CLAIMS} {STAGING} tests/test_stores_agree.py",
     "stores/memory/checking": "tests/test_checking_memory.py",
     "stores/sql/bulk": f"{CLAIMS} tests/sqlite/test_claims_file.py",
     "stores/sql/staged": f"{STAGING} tests/sqlite/test_staging_file.py",

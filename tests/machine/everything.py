@@ -28,6 +28,7 @@ class Everything(Definitions, Puts, Gets, Confirms, Units, Operator, Lives, Stor
     flawed_group_2 = flawed_group_3 = Stories.flawed_group
     next_member_2 = Stories.next_member_pending
     cross_2 = cross_3 = Stories.cross
+    enter_2 = Stories.enter
 
 
 class InBulk(Definitions, Puts, Gets, Units, Lives, Bulk):

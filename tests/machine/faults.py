@@ -18,10 +18,10 @@ from inorder.message import NO_ID
 from inorder.rules import grouping, ordering
 from inorder.rules.lifecycle import Answer, Event, State, Step
 from inorder.rules.ordering import Decision, Kind, Moment
-from inorder.stores import confirming, entering, putting, queue, reading, settling, waits
+from inorder.stores import claiming, confirming, entering, putting, queue, reading, settling, staging, waits
 from inorder.stores.backend import Expired
 from inorder.stores.catalog import Catalog
-from inorder.stores.memory import MemoryStore, backend
+from inorder.stores.memory import MemoryStore, backend, bulk
 from inorder.stores.memory.backend import MemoryBackend
 from inorder.stores.process import VerbLock
 from inorder.stores.queue import LocalQueue
@@ -197,4 +197,11 @@ FAULTS: Mapping[str, Fault] = {
         queue, "available", lambda right: lambda row, reader: right(row._replace(due_at=0.0), reader)
     ),
     "a stranger may open what is open exclusively": Fault(Catalog, "is_exclusive", lambda _: lambda *_: False),
+}
+FAULTS_IN_BULK: Mapping[str, Fault] = {
+    "a batch that comes once more is put once more": Fault(staging, "noted_at", lambda _: lambda *_: None),
+    "a claim that is released is confirmed": Fault(
+        claiming, "_end", lambda right: lambda verb, claim, _: right(verb, claim, "commit")
+    ),
+    "a survey shows more than it was asked for": Fault(bulk, "within", lambda _: lambda shown, *_: list(shown)),
 }

@@ -199,6 +199,26 @@ class Stories(History):
 
     # --- readers
 
+    @rule(
+        choice=choices.handles,
+        other=choices.handles,
+        members=st.integers(1, 3),
+        then=st.sampled_from(["back_out", "back_out", "commit", "nothing"]),
+    )
+    def enter(self, choice: int, other: int, members: int, then: str) -> None:
+        """A reader goes so far into a group in a unit of work, which then ends; another one reads strictly (B-45)."""
+        handle = self.handle(choice)
+        if handle is None:
+            return
+        number = self.owners[handle]
+        for piece in self._pieces(f"e{self._bodies}".encode(), [1, 1, 1], grouped=True):
+            self.both(lambda side, piece=piece: side.operator.put("A", piece, priority=9))  # type: ignore[misc]
+        for _ in range(members):
+            self._on(handle, logical=True, syncpoint=True)
+        if then != "nothing":
+            self.both(lambda side: getattr(side.connections[number], then)())
+        self.on_handle(other, lambda _, queue: queue.get(logical=True, read_order="strict"))
+
     @rule(number=st.integers(0, 1), order=st.booleans())
     def cross(self, number: int, order: bool) -> None:
         """Two strict readers hold what stands before the other's next message, and both wait (B-31)."""

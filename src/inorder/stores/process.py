@@ -113,7 +113,3 @@ class OpenStore:
         if handle not in self.handles:
             raise ConnectionBroken("the connection of this handle was lost: connect again")
         return self.handles[handle]
-
-    def session_of(self, unit: int) -> OpenConnection | None:
-        """The connection of this process whose unit of work this is."""
-        return next((one for one in self.connections.values() if one.unit == unit), None)

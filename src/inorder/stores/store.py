@@ -73,6 +73,11 @@ def new_manager(name: str) -> str:
 # --- what events say
 
 
+def _count(outcome: GetOutcome) -> int:
+    """How many messages were given, be they still to be read."""
+    return len(outcome.messages) + (0 if outcome.rest is None else outcome.rest.messages)
+
+
 def _length(messages: Sequence[Message]) -> int:
     return sum(message.length for message in messages)
 
@@ -296,7 +301,7 @@ class QueueStore(BulkVerbs, OperatorVerbs, OpenStore):
         "messages bytes",
         "unit browse withheld",
         handle=_of_request,
-        measured=lambda found, *_, **__: [len(found[0].messages), _length(found[0].messages)],
+        measured=lambda found, *_, **__: [_count(found[0]), _length(found[0].messages)],
         about=lambda found, request, **_: [
             _unit_of(request, in_unit=request.syncpoint),
             request.options.browse is not None,
