@@ -110,12 +110,11 @@ class Module:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Import:
-    """One imported module, and where; `for_types`: only who checks types follows it."""
+    """One imported module, and where."""
 
     target: str
     line: int
     in_function: bool
-    for_types: bool
 
 
 def read_module(path: Path) -> Module:
@@ -127,19 +126,18 @@ def read_module(path: Path) -> Module:
 
 def imports_of(module: Module, known: frozenset[str]) -> Iterator[Import]:
     """Every import statement, also those under TYPE_CHECKING."""
-    for node, in_function, for_types in walk(module.tree):
+    for node, in_function in walk(module.tree):
         for target in targets_of(node, module, known):
             line = getattr(node, "lineno", 0)
-            yield Import(target=target, line=line, in_function=in_function, for_types=for_types)
+            yield Import(target=target, line=line, in_function=in_function)
 
 
-def walk(node: ast.AST, *, in_function: bool = False, for_types: bool = False) -> Iterator[tuple[ast.AST, bool, bool]]:
-    """Every node below, whether it stands inside a function, and whether under TYPE_CHECKING."""
-    yield node, in_function, for_types
+def walk(node: ast.AST, *, in_function: bool = False) -> Iterator[tuple[ast.AST, bool]]:
+    """Every node below, and whether it stands inside a function."""
+    yield node, in_function
     inside = in_function or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
-    types = for_types or (isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING")
     for child in ast.iter_child_nodes(node):
-        yield from walk(child, in_function=inside, for_types=types)
+        yield from walk(child, in_function=inside)
 
 
 def targets_of(node: ast.AST, module: Module, known: frozenset[str]) -> Iterator[str]:
@@ -215,7 +213,7 @@ def imports_against_the_layers_of_stores(modules: Iterable[Module]) -> list[str]
         for module in modules
         if module.store_part
         for found in imports_of(module, known)
-        if not found.for_types and not is_earlier(module.store_part, store_part_of(found.target))
+        if not is_earlier(module.store_part, store_part_of(found.target))
     ]
 
 
@@ -257,11 +255,7 @@ def import_cycles(modules: Iterable[Module]) -> list[str]:
     modules = list(modules)
     known = frozenset(module.name for module in modules)
     graph = {
-        module.name: {
-            found.target
-            for found in imports_of(module, known)
-            if is_ours(found.target) and not (found.for_types and is_between_stores(module, found))
-        }
+        module.name: {found.target for found in imports_of(module, known) if is_ours(found.target)}
         for module in modules
     }
     try:
@@ -269,10 +263,6 @@ def import_cycles(modules: Iterable[Module]) -> list[str]:
     except CycleError as error:
         return [f"{' <- '.join(error.args[1])}: a cycle. Give what these files share a file of its own."]
     return []
-
-
-def is_between_stores(module: Module, found: Import) -> bool:
-    return module.store_part is not None and store_part_of(found.target) is not None
 
 
 def impure_files(modules: Iterable[Module]) -> list[str]:
@@ -286,7 +276,7 @@ def impurities(module: Module) -> Iterator[str]:
                 f"{module.name}, line {found.line}: imports {found.target}. Rules, and the words of the "
                 "stores, have no I/O, clock or randomness: let the caller pass the value in."
             )
-    for node, _, _ in walk(module.tree):
+    for node, _ in walk(module.tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in IMPURE_CALLS:
             yield f"{module.name}, line {node.lineno}: calls {node.func.id}(). Its caller may."
 
@@ -407,20 +397,14 @@ def test_the_check_finds_a_cycle_in_one_layer() -> None:
     assert import_cycles(pair)
 
 
-def test_the_check_finds_a_cycle_of_types_but_in_the_stores() -> None:
+def test_the_check_finds_a_cycle_of_types() -> None:
     types = "if TYPE_CHECKING:\n    from . import {}"
-    assert import_cycles(
-        [
-            module_of("inorder.handle", types.format("browsing")),
-            module_of("inorder.browsing", "import inorder.handle"),
-        ]
-    )
     pair = [
         module_of("inorder.stores.entering", types.format("verb")),
         module_of("inorder.stores.verb", "from . import entering"),
     ]
-    assert not import_cycles(pair)
-    assert not imports_against_the_layers_of_stores(pair)
+    assert import_cycles(pair)
+    assert imports_against_the_layers_of_stores(pair)
 
 
 STORE_FILES = [
