@@ -61,8 +61,20 @@ class Changes:
     def __init__(self, store: Any, point: int) -> None:
         self.made: list[str] = []
         self._backend, self._point = store.backend, point
+        self._sweeps = False
+
+    def beginning(self, begin: Callable[..., Any], *, sweeps: bool) -> Callable[..., Any]:
+        """Contents of what is gone are removed when the call has happened, in verbs of their own; nobody sees them."""
+
+        def begun(*given: Any, **named: Any) -> Any:
+            self._sweeps = sweeps
+            return begin(*given, **named)
+
+        return begun
 
     def note(self, name: str) -> None:
+        if self._sweeps:
+            return
         self.made.append(name)
         if len(self.made) == self._point:
             raise Planted(f"planted at {name}")
@@ -108,8 +120,10 @@ def failing_at(store: Any, point: int) -> Iterator[Changes]:
             if hasattr(backend, "engine"):
                 execute = changes.writing(getattr(backend.engine, name))
                 stack.enter_context(mock.patch.object(backend.engine, name, execute))
-        # Contents of what is gone are removed when the call has happened; nobody sees them.
-        stack.enter_context(mock.patch.object(store, "_sweep"))
+        for name in ("begin", "sweep"):
+            if hasattr(backend, name):
+                begin = changes.beginning(getattr(backend, name), sweeps=name == "sweep")
+                stack.enter_context(mock.patch.object(backend, name, begin))
         yield changes
 
 

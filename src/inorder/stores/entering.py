@@ -32,8 +32,8 @@ def leave(
     """
     if not queue.has_entries:
         return
-    for one in queue.backend.select(EnteredRow, queue=queue.id, reader=reader):
-        if one.left_in is None and one.group_id != but:
+    for one in queue.backend.select(EnteredRow, queue=queue.id, reader=reader, left_in=None):
+        if one.group_id != but:
             held = open_unit is not None and open_unit in queue.backend.takers(queue.id, one.group_id, None)
             left_in = open_unit if held else unit
             queue.backend.save(one._replace(left_in=left_in, reader=None if left_in is None else reader))

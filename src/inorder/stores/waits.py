@@ -39,9 +39,14 @@ def begin_wait(
     levels = json.dumps([sorted(level) for level in in_its_way]) if in_its_way else None
     pending, withheld = pending_as_text(outcome.pending), int(outcome.withheld is not None)
     backend.save(WaitRow(connection.id, handle.queue, pending, withheld, levels))
-    known = [(one.connection, one.levels) for one in backend.select(WaitRow) if in_its_way and one.levels is not None]
-    waits = {number: [frozenset(level) for level in json.loads(text)] for number, text in known}
-    if in_its_way and is_deadlocked(connection.id, waits):
+    if not in_its_way:
+        return
+    waits = {
+        one.connection: [frozenset(level) for level in json.loads(one.levels)]
+        for one in backend.select(WaitRow)
+        if one.levels is not None
+    }
+    if is_deadlocked(connection.id, waits):
         end_wait(verb, connection)
         raise OrderDeadlock("readers that hold what the others need wait for each other: back out or commit")
 

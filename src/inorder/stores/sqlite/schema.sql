@@ -300,7 +300,7 @@ CREATE TABLE entered (
 ) STRICT;
 
 CREATE INDEX entered_group ON entered (queue, group_id);
-CREATE INDEX entered_reader ON entered (reader, queue) WHERE reader IS NOT NULL;
+CREATE INDEX entered_reader ON entered (reader, queue, left_in) WHERE reader IS NOT NULL;
 CREATE INDEX entered_left ON entered (left_in) WHERE left_in IS NOT NULL;
 
 CREATE TRIGGER end_goes AFTER DELETE ON message WHEN OLD.is_end AND OLD.group_id IS NOT NULL AND OLD.state <> 1
