@@ -309,6 +309,7 @@ SCANS = {
 SORTED_RECORDS = {
     asked("select", UnitRow, queue="="): "the end of a queue",
     asked("select", EnteredRow, queue="="): "groups that readers are inside",
+    asked("select", EnteredRow, queue="=", reader="="): "groups of a reader that goes",
     asked("select", EnteredRow, queue="=", reader="IS NULL"): "groups that readers have left",
 }
 

@@ -338,9 +338,9 @@ class Host(Protocol):
     def process_of(self, process: int) -> int | None:
         """The operating system's number of the process that lives as that owner, if it is known here."""
 
-    def run(self) -> tuple[bool, str]:
-        """Whether anybody has the store open, and which run of the machine this is: "" if what was not synced may be
-        lost, or the machine does not say."""
+    def run(self) -> tuple[bool, str, bool]:
+        """Whether nobody else has the store open; which run of the machine this is, "" if it does not say; and whether
+        what was not synced may be missing though the machine ran on: the store was copied here."""
 
     def is_reservation_open(self) -> bool:
         """Whether numbers drawn now may be of a reservation that is not on disk yet."""

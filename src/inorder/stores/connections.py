@@ -50,9 +50,9 @@ def begin(store: OpenStore) -> None:
     """This process has the store open from now on; if nobody else has, that is a start of the queue manager."""
     with Verb(store, though_stopped=True) as verb:
         store.name = Catalog(verb).manager.name
-        is_start, run = store.host.run()
+        is_start, run, may_have_lost = store.host.run()
         if is_start:
-            _note_run(verb, run)
+            _note_run(verb, run, may_have_lost=may_have_lost)
         store.process = next(verb.numbers)
         verb.backend.save(ProcessRow(store.process))
         store.host.own(store.process)
@@ -70,10 +70,10 @@ def end(store: OpenStore) -> None:
         verb.backend.remove_records(ProcessRow, id=store.process)
 
 
-def _note_run(verb: Verb, run: str) -> None:
+def _note_run(verb: Verb, run: str, *, may_have_lost: bool) -> None:
     """If the machine has lost power, numbers that were given away and not synced are passed over (B-2)."""
     (manager,) = verb.backend.select(ManagerRow)
-    if not run or run != manager.boot:
+    if may_have_lost or not run or run != manager.boot:
         verb.skip_reserved()
         verb.backend.save(manager._replace(boot=run))
 

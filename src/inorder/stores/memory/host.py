@@ -26,8 +26,8 @@ class MemoryHost:
     def process_of(self, process: int) -> int | None:
         return os.getpid()
 
-    def run(self) -> tuple[bool, str]:
-        return True, "memory"
+    def run(self) -> tuple[bool, str, bool]:
+        return True, "memory", False
 
     def is_reservation_open(self) -> bool:
         return False

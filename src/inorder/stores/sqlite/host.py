@@ -50,9 +50,8 @@ class SqliteHost:
     def process_of(self, process: int) -> int | None:
         return self.database.process_of(process)
 
-    def run(self) -> tuple[bool, str]:
-        is_first = not self.database.any_owner_alive()
-        return is_first, "" if self.database.may_have_lost else _boot()
+    def run(self) -> tuple[bool, str, bool]:
+        return not self.database.any_owner_alive(), _boot(), self.database.may_have_lost
 
     def is_reservation_open(self) -> bool:
         return self.database.is_reservation_open
