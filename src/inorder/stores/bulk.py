@@ -39,7 +39,7 @@ from .records import (
 from .settling import tidied
 from .surveying import moved, stretches
 from .tables import StagingRow, UpTo
-from .telemetry import event
+from .telemetry import count, event, first
 from .verb import Verb
 
 LENGTH = BULK_COLUMNS.index("length")
@@ -49,10 +49,6 @@ Behind = tuple[Any, ...]
 
 
 # --- what events say
-
-
-def _first(handle: int, *_: Any) -> int:
-    return handle
 
 
 def _of_claimer(claimer: Claimer, *_: Any) -> int:
@@ -65,10 +61,6 @@ def _by_claimer(_: object, claimer: Claimer, *__: Any) -> list[object]:
 
 def _by_name(_: object, queue: str, application: str, *__: Any) -> list[object]:
     return [queue, application, "claim"]
-
-
-def _answer(answer: int, *_: Any) -> list[int]:
-    return [answer]
 
 
 def _page(rows: Sequence[BulkRow], *_: Any) -> list[int]:
@@ -103,7 +95,7 @@ class BulkVerbs(OpenStore):
 
     # --- claims
 
-    @event("begin_claims", keys="application unit", handle=_first, about=lambda _, __, name: [name, "claim"])
+    @event("begin_claims", keys="application unit", handle=first, about=lambda _, __, name: [name, "claim"])
     @in_verb()
     def begin_claims(self, verb: Verb, handle: int, application: str) -> ClaimStart:
         one = self.handle(handle)
@@ -145,7 +137,7 @@ class BulkVerbs(OpenStore):
     def read_claim(self, verb: Verb, claimer: Claimer, part: Slice, first: int) -> list[BulkRow]:
         return claiming.read_page(verb, self._queue_of(verb, claimer), claimer, part, first)
 
-    @event("settle_claims", "messages", "application unit", handle=_of_claimer, measured=_answer, about=_by_claimer)
+    @event("settle_claims", "messages", "application unit", handle=_of_claimer, measured=count, about=_by_claimer)
     @in_verb()
     def settle_claims(self, verb: Verb, claimer: Claimer, upto: int) -> int:
         return claiming.settle_claims(verb, self._queue_of(verb, claimer), claimer, upto)
@@ -153,12 +145,12 @@ class BulkVerbs(OpenStore):
     def _queue_of(self, verb: Verb, claimer: Claimer) -> LocalQueue:
         return verb.queue_of(self.handle(claimer.handle))
 
-    @event("finish_claims", "messages", "queue application unit", measured=_answer, about=_by_name)
+    @event("finish_claims", "messages", "queue application unit", measured=count, about=_by_name)
     @in_verb()
     def finish_claims(self, verb: Verb, queue: str, application: str, upto: int) -> int:
         return claiming.finish_claims(verb, Catalog(verb).local(queue), application, upto)
 
-    @event("release_claims", "messages", "queue application unit", measured=_answer, about=_by_name)
+    @event("release_claims", "messages", "queue application unit", measured=count, about=_by_name)
     @in_verb()
     def release_claims(self, verb: Verb, queue: str, application: str) -> int:
         return claiming.release_claims(verb, Catalog(verb).local(queue), application)
@@ -199,7 +191,7 @@ class BulkVerbs(OpenStore):
         cursor, total = moved(request.cursor, cuts, logical=logical), sum(one.messages for one in cuts)
         return Survey(cursor, total, stretches(cuts, logical=logical), queue.counter)
 
-    @event("read_stretch", "messages bytes", handle=_first, measured=lambda found, *_: _page(found[0]))
+    @event("read_stretch", "messages bytes", handle=first, measured=lambda found, *_: _page(found[0]))
     def read_stretch(self, handle: int, stretch: Stretch, after: Behind = ()) -> tuple[list[BulkRow], Behind | None]:
         if self._has_work(handle):
             self._tidy(handle)
@@ -257,7 +249,7 @@ class BulkVerbs(OpenStore):
     def _settle_staging(self, verb: Verb, key: LedgerKey, stagings: Sequence[Staged]) -> Settled:
         return staging.Settling(verb, key, stagings).run()
 
-    @event("undo_staging", "stagings", "unit", measured=_answer, about=lambda *_: ["staging"])
+    @event("undo_staging", "stagings", "unit", measured=count, about=lambda *_: ["staging"])
     def undo_staging(self, names: Sequence[str]) -> int:
         for name in names:
             staging.check_name("names", name)

@@ -58,7 +58,7 @@ from .records import (
 )
 from .settling import tidied
 from .tables import UnitRow, WaitRow
-from .telemetry import Telemetry, event
+from .telemetry import Telemetry, count, event, first
 from .verb import Verb
 from .views import OrderView
 from .waiting import WaitingRoom
@@ -86,10 +86,6 @@ def _unit_of(request: Any, *, in_unit: bool) -> str:
     return "confirm" if request.options.confirm_id else "session" if in_unit else ""
 
 
-def _first(number: int, *_: Any, **__: Any) -> int:
-    return number
-
-
 def _of_request(request: Any, **_: Any) -> int:
     handle: int = request.handle
     return handle
@@ -97,10 +93,6 @@ def _of_request(request: Any, **_: Any) -> int:
 
 def _name(_: object, name: str, *__: Any, **___: Any) -> Sequence[object]:
     return [name]
-
-
-def _answer(answer: float, *_: Any) -> Sequence[float]:
-    return [answer]
 
 
 class QueueStore(BulkVerbs, OperatorVerbs, OpenStore):
@@ -148,12 +140,12 @@ class QueueStore(BulkVerbs, OperatorVerbs, OpenStore):
     def _open(self, verb: Verb, owner: int, queue: str, options: OpenOptions, dynamic_name: str) -> Opened:
         return connections.open_handle(verb, self.connection(owner), queue, options, dynamic_name)
 
-    @event("extend", handle=_first)
+    @event("extend", handle=first)
     @in_verb(unless_dead=(ObjectInUse,))
     def extend(self, verb: Verb, handle: int, options: OpenOptions) -> Opened:
         return connections.extend_handle(verb, self.handle(handle), options)
 
-    @event("close", handle=_first)
+    @event("close", handle=first)
     def close(self, handle: int, *, delete: bool = False, purge: bool = False) -> None:
         if not self.host.is_closed:  # with it the handle was closed
             self._close(handle, delete=delete or purge, purge=purge)
@@ -168,7 +160,7 @@ class QueueStore(BulkVerbs, OperatorVerbs, OpenStore):
         if queue is not None and self.backend.state(queue.id) is not None:
             connections.vanish(verb, verb.queue(queue.id))
 
-    @event("check_handle", handle=_first)
+    @event("check_handle", handle=first)
     @in_verb(writes=False)
     def check_handle(self, verb: Verb, handle: int) -> None:
         verb.queue_of(self.handle(handle))
@@ -208,7 +200,7 @@ class QueueStore(BulkVerbs, OperatorVerbs, OpenStore):
         else:
             catalog.remove(name)
 
-    @event("clear_queue", "messages", "queue", measured=_answer, about=_name)
+    @event("clear_queue", "messages", "queue", measured=count, about=_name)
     @in_verb(unless_dead=(ObjectInUse, QueueNotEmpty))
     def clear_queue(self, verb: Verb, name: str) -> int:
         catalog = Catalog(verb)
@@ -270,12 +262,12 @@ class QueueStore(BulkVerbs, OperatorVerbs, OpenStore):
                 if not bury_dead(self):
                     raise
 
-    @event("end_group", handle=_first)
+    @event("end_group", handle=first)
     @in_verb()
     def end_group(self, verb: Verb, handle: int, state: GroupState) -> GroupState:
         return settling.end_group(verb, self.handle(handle), state)
 
-    @event("withdraw", handle=_first)
+    @event("withdraw", handle=first)
     @in_verb()
     def withdraw(self, verb: Verb, handle: int, state: GroupState, *, whole_group: bool) -> None:
         settling.withdraw(verb, self.handle(handle), state, whole_group=whole_group)
@@ -359,18 +351,18 @@ class QueueStore(BulkVerbs, OperatorVerbs, OpenStore):
         if (connection := self.connections.get(owner)) is not None:
             end_wait(verb, connection)
 
-    @event("read_rest", "messages bytes", handle=_first, measured=lambda found, *_: [len(found[0]), _length(found[0])])
+    @event("read_rest", "messages bytes", handle=first, measured=lambda found, *_: [len(found[0]), _length(found[0])])
     @in_verb(writes=False)
     def read_rest(self, verb: Verb, handle: int, rest: Rest) -> tuple[list[Message], Rest | None]:
         return read_rest(verb, self.handle(handle), rest)
 
-    @event("unlock", keys="acted", handle=_first, about=lambda acted, _: [bool(acted)])
+    @event("unlock", keys="acted", handle=first, about=lambda acted, _: [bool(acted)])
     @in_verb()
     def unlock(self, verb: Verb, handle: int) -> bool:
         one = self.handle(handle)
         return release(verb, one, verb.queue_of(one))
 
-    @event("leave_group", handle=_first)
+    @event("leave_group", handle=first)
     @in_verb()
     def leave_group(self, verb: Verb, handle: int) -> None:
         one = self.handle(handle)
@@ -405,13 +397,13 @@ class QueueStore(BulkVerbs, OperatorVerbs, OpenStore):
         verb.durable = True
         return confirming.one_message(verb, queue, request)
 
-    @event("undo", "messages", "unit", handle=_first, measured=_answer, about=lambda *_: ["confirm"])
+    @event("undo", "messages", "unit", handle=first, measured=count, about=lambda *_: ["confirm"])
     @in_verb()
     def undo(self, verb: Verb, handle: int, confirm_id: int) -> int:
         verb.durable = True
         return confirming.undo(verb, tidied(verb, self.handle(handle)), confirm_id)
 
-    @event("release_lock", "messages", "unit", handle=_first, measured=_answer, about=lambda *_: ["lock"])
+    @event("release_lock", "messages", "unit", handle=first, measured=count, about=lambda *_: ["lock"])
     @in_verb()
     def release_lock(self, verb: Verb, handle: int, lock_id: int) -> int:
         verb.durable = True
@@ -421,7 +413,7 @@ class QueueStore(BulkVerbs, OperatorVerbs, OpenStore):
         "unique_ids",
         "messages",
         "unit",
-        handle=_first,
+        handle=first,
         measured=lambda found, *_: [len(found)],
         about=lambda _, __, confirm_id, ___: ["confirm" if confirm_id else "lock"],
     )
@@ -475,7 +467,7 @@ class QueueStore(BulkVerbs, OperatorVerbs, OpenStore):
 
     # --- time
 
-    @event("discard_expired", "messages", measured=_answer)
+    @event("discard_expired", "messages", measured=count)
     def discard_expired(self, limit: int) -> int:
         discarded = self._discard_expired(limit)
         self._undo_expired_stagings()

@@ -205,6 +205,16 @@ def event(
     return decorated
 
 
+def first(number: int, *_: Any, **__: Any) -> int:
+    """For `event`: the verb's first argument is the handle."""
+    return number
+
+
+def count(answer: float, *_: Any, **__: Any) -> Sequence[float]:
+    """For `event`: the answer itself is what is measured."""
+    return [answer]
+
+
 def _failure(error: BaseException) -> dict[str, object]:
     """How a call ended that raised: with our reason, or, for what is not ours, with its class alone."""
     reason = error.reason if isinstance(error, InorderError) else Reason.UNEXPECTED_ERROR
