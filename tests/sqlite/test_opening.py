@@ -176,3 +176,21 @@ def test_the_nearest_mount_tells_the_file_system(path_text: str, kind: str) -> N
 
 def test_without_mounts_the_file_system_is_unknown() -> None:
     assert file_system(Path("/orders.db"), "") == ""
+
+
+def test_a_file_beside_the_store_may_go_while_it_is_looked_at(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever closes a store last removes its log; another may open it at that moment."""
+    opened(path).close()
+    log, lstat = Path(f"{path}-wal"), Path.lstat
+    gone: list[Path] = []
+    log.touch()
+
+    def late(beside: Path) -> os.stat_result:
+        if beside == log and not gone:
+            log.unlink()
+            gone.append(log)
+        return lstat(beside)
+
+    monkeypatch.setattr(Path, "lstat", late)
+    opened(path).close()
+    assert gone

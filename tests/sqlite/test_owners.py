@@ -29,6 +29,27 @@ def test_a_second_store_object_of_a_process_is_no_start(tmp_path: Path) -> None:
             assert [message.body for message in second.browse("Q")] == [b"in a unit", b"light"]
 
 
+def put_number(path: Path) -> int:
+    """The number that a put is given after a start of the queue manager."""
+    with inorder.connect(path) as qm:
+        if not qm.queues():
+            qm.create_queue("Q")
+        qm.put("Q", b"x")
+        (message,) = qm.get_many("Q", 2)
+        assert message.place is not None
+        return message.place.number
+
+
+def test_a_start_passes_over_numbers_only_if_the_machine_has_not_run_on(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    assert [put_number(path), put_number(path)] == [1, 2]
+    with closing(apsw.Connection(str(path))) as database:
+        database.execute("UPDATE manager SET boot = 'another run'")
+    after = put_number(path)
+    assert after > 2 + 1
+    assert put_number(path) == after + 1
+
+
 def test_who_is_withheld_is_told_the_program_of_another_process(tmp_path: Path) -> None:
     path = tmp_path / "store.db"
     with inorder.connect(SqliteStore(path)) as qm, inorder.connect(SqliteStore(path), program="writer") as writer:

@@ -71,6 +71,7 @@ SORTS = {
     "rows by queue, co_op_marked": "when the last of a cooperating set closes",
     "shapes of group": "once for a group that is taken whole",
     "shares": "one row for each queue and state, over an index",
+    "shares of lock": "the same",
     "locks of unit": "once when a unit is settled",
     "number unit": "the numbering itself",
     "put staged in order": "what is put at once, in an order of its own",

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from ..attributes import QueueAttributes
@@ -186,10 +187,10 @@ class Backend(Protocol):
         """Messages by what keeps them together, the first so many, in order of place if nothing else is said.
 
         `queue`, `number`: that one. `queue`, `uid`. `unit`: what it holds, as it came. `queue`, `group_id`: what of the
-        group has a place. `queue`, `everything_of`: all of a group. `queue`, `group_id`, `unit`, `first`: what the unit
-        holds of the group from this sequence number on, in the order of the group. `queue`, `member`: those with these
-        `rules.grouping.Numbers`. `lock`. `queue`, `lock_confirm`. `locked_handle`. `queue` and True in `forgotten` (and
-        unlocked), `volatile` (not persistent), or `co_op_marked`.
+        group has a place. `queue`, `everything_of`: all of a group. `queue`, `group_id`, `unit`, `first`, `state`: what
+        the unit has put or got of the group from this sequence number on, in the order of the group. `queue`, `member`:
+        those with these `rules.grouping.Numbers`. `lock`. `queue`, `lock_confirm`. `locked_handle`. `queue` and True in
+        `forgotten` (and unlocked), `volatile` (not persistent), or `co_op_marked`.
         """
 
     def read(self, rows: Sequence[QueuedMessage], most: int | None = None) -> Sequence[QueuedMessage]:
@@ -261,8 +262,8 @@ class Backend(Protocol):
     def is_idle(self, unit: int) -> bool:
         """Whether a unit holds and locks nothing; a step, however much another one does."""
 
-    def shares(self, unit: int) -> Sequence[Share]:
-        """What a unit holds, counted."""
+    def shares(self, unit: int, *, locked: bool = False) -> Sequence[Share]:
+        """What a unit holds, counted; or, of the unit of a lock id, what it locks."""
 
     def move(self, unit: int, share: Share, after: State, now: float, backouts: int) -> Sequence[int]:
         """All of a share comes to another state; the units of lock ids that may have lost something by it."""
@@ -313,7 +314,7 @@ class Backend(Protocol):
         """A page of a listing, with the beginnings of bodies; `unit`: of the one asked for, 0: it is over."""
 
     def overview(self, now: float, queue: int | None = None) -> Sequence[Counts]:
-        """All queues at one moment, or one."""
+        """All queues at one moment; or of one queue its counters, and what is put and got."""
 
     def order_view(self, queue: SearchedQueue, now: float) -> OrderView:
         """What is pending on a queue, but for what waits (B-33)."""
@@ -354,8 +355,12 @@ class Host(Protocol):
     def sync(self, ticket: int) -> None:
         """Returns when this commit, and with it all before it, is on disk. Raises: StoreError."""
 
-    def after(self) -> None:
-        """A verb that writes is over, its locks are free: what is left to do for the medium can be done."""
+    def after(self, lock: AbstractContextManager[None]) -> None:
+        """A verb that writes is over, its lock is free: what is left to do for the medium can be done.
+
+        Args:
+            lock: the lock of the verbs, for what uses the backend.
+        """
 
     def check(self, part: int | None) -> tuple[list[str], int]:
         """What is wrong in one part of the store, in words, and how many parts there are; None: those alone."""

@@ -264,17 +264,18 @@ class BulkVerbs(OpenStore):
 
     def _undo_expired_stagings(self) -> None:
         """Drops stagings whose time is over, a verb for each; contents of large ones go in steps."""
-        while self._is_staging_over():
-            self._drop_staging_that_is_over()
+        for unit in self._stagings_that_are_over():
+            self._drop_staging(unit)
 
     @in_verb(writes=False)
-    def _is_staging_over(self, verb: Verb) -> bool:
-        return bool(verb.backend.select(StagingRow, expires_at=UpTo(verb.now)))
+    def _stagings_that_are_over(self, verb: Verb) -> list[int]:
+        return [one.unit for one in verb.backend.select(StagingRow, expires_at=UpTo(verb.now))]
 
     @in_verb()
-    def _drop_staging_that_is_over(self, verb: Verb) -> None:
-        for one in verb.backend.select(StagingRow, expires_at=UpTo(verb.now))[:1]:
-            staging.drop(verb, one)
+    def _drop_staging(self, verb: Verb, unit: int) -> None:
+        for one in verb.backend.select(StagingRow, unit=unit):
+            if one.expires_at <= verb.now:
+                staging.drop(verb, one)
 
     @event("in_ledger", keys="queue application", about=lambda _, queue, key: [queue, key.application])
     @in_verb(writes=False)

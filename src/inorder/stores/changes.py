@@ -70,8 +70,9 @@ class Subscription:
                 discarded.
             wants: it looks at the messages of a change; if nobody does, a change may name its queue alone.
         """
-        self.heeds, self.wants = heeds, wants
-        self._changes.weigh()
+        with self._changes.turning:
+            self.heeds, self.wants = heeds, wants
+            self._changes.weigh()
 
 
 class Changes:
@@ -84,6 +85,7 @@ class Changes:
 
     def __init__(self) -> None:
         self.is_heard = self.is_watched = False
+        self.turning = threading.RLock()  # the collector may end a listener in the middle of a line here
         self._subscriptions: list[Subscription] = []
         self._waiting: deque[Happened] = deque()
         self._handing_out = threading.Lock()

@@ -42,12 +42,12 @@ def leave(
 def leave_all(queue: LocalQueue, reader: ReaderId) -> bool:
     """The reader is inside no group any more, whatever becomes of units in which it entered or left some.
 
-    Returns: whether it may have been inside one: then those who wait are to be told.
+    Returns: whether it was inside one: then those who wait look again.
     """
-    if queue.has_entries:
-        for one in queue.backend.select(EnteredRow, queue=queue.id, reader=reader):
-            queue.backend.save(one._replace(reader=None))
-    return queue.has_entries
+    inside = queue.backend.select(EnteredRow, queue=queue.id, reader=reader) if queue.has_entries else []
+    for one in inside:
+        queue.backend.save(one._replace(reader=None))
+    return bool(inside)
 
 
 def settle(queue: LocalQueue, unit: int, outcome: Literal["commit", "back_out", "prepare"]) -> None:

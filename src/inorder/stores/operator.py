@@ -88,7 +88,8 @@ class OperatorVerbs(OpenStore, ABC):
     def units(self, verb: Verb) -> list[Unit]:
         owners, known = _Owners(verb), verb.store.definitions.current(verb.backend).by_number
         units = sorted(verb.backend.select(UnitRow), key=lambda unit: (unit.started_at, unit.id))
-        return [_unit(verb, unit, owners, {number: one.name for number, one in known.items()}) for unit in units]
+        names = {number: one.name for number, one in known.items()}
+        return [_unit(verb, unit, owners, names) for unit in units]
 
     @event("waits", "waits", measured=lambda found: [len(found)])
     @in_verb(writes=False, buries=True)
@@ -160,11 +161,16 @@ def _unit(verb: Verb, unit: UnitRow, owners: _Owners, names: dict[int, str]) -> 
         started_at=unit.started_at,
         puts=staged + sum(share.messages for share in shares if share.state not in GOT),
         gets=sum(share.messages for share in shares if share.state in GOT),
-        locks=len(verb.backend.rows(lock=unit.id)) if unit.kind == "lock" else 0,
+        locks=_locked(verb, unit) if unit.kind == "lock" else 0,
         connection=unit.connection,
         process=None if unit.connection is None else owners(unit.connection)[1],
         queues=tuple(sorted(queues)),
     )
+
+
+def _locked(verb: Verb, unit: UnitRow) -> int:
+    """How many messages a lock id locks, those that were got under it included."""
+    return sum(share.messages for share in verb.backend.shares(unit.id, locked=True))
 
 
 def _stagings(verb: Verb, unit: UnitRow) -> Sequence[StagingRow]:
@@ -200,6 +206,6 @@ def _lock_ids(verb: Verb, known: Mapping[int, QueueAttributes]) -> Iterator[Lock
             connection=None,
             process=None,
             since=unit.started_at,
-            messages=len(verb.backend.rows(lock=unit.id)),
+            messages=_locked(verb, unit),
             lease_ends_at=unit.lease_ends_at,
         )

@@ -129,10 +129,8 @@ def presented(row: QueuedMessage, reader: Reader) -> Presented:
     return Presented.RIGHT if row.state is State.LOCKED and row.lock == reader.lock else Presented.OTHER
 
 
-def is_marked(row: QueuedMessage, reader: Reader, handles: Iterable[int]) -> bool:
-    """Whether an unmarked browse of this reader skips the row, which these handles have marked (R3.73, R3.74)."""
-    if reader.handle in handles:
-        return True
+def is_marked(row: QueuedMessage, reader: Reader) -> bool:
+    """Whether the row is marked for the cooperating set of this reader (R3.74)."""
     return reader.co_op and reader.now < row.co_op_marked_at + reader.mark_interval
 
 

@@ -114,7 +114,8 @@ class Reading:
             if request.one_group and messages:
                 self.request = request._replace(options=gets.within_group(request.options, state))
             try:
-                self.reader = self._reader()  # the call's own unit may have begun with its first message
+                if messages:  # the call's own unit may have begun with its first message
+                    self.reader = self._reader()
                 found = self._find(state, cursor)
                 verdict = self._judge(state, found)
                 unit = self._unit(verdict)
@@ -361,7 +362,13 @@ def read_rest(verb: Verb, handle: OpenHandle, rest: Rest) -> tuple[list[Message]
         raise UnitNotFound(
             "the unit of work that took this group has ended: read the whole group before you settle the unit"
         )
-    where = {"queue": handle.queue, "group_id": rest.group_id, "unit": rest.unit, "first": rest.sequence_number + 1}
+    where = {
+        "queue": handle.queue,
+        "group_id": rest.group_id,
+        "unit": rest.unit,
+        "first": rest.sequence_number + 1,
+        "state": State.GET_UNCONFIRMED,
+    }
     rows = verb.backend.rows(REST_MESSAGES, **where)
     rows = rows[: page_end((row.message.length for row in rows), REST_MESSAGES, REST_BYTES)]
     messages = [as_got(row, rest.got_at) for row in verb.backend.read(rows)]

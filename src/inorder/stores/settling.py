@@ -300,5 +300,7 @@ def _put_in_unit(
     """What the handle's unit has put of the group in `state`, from this sequence number up to that one's."""
     if handle.connection.unit is None:
         return ()
-    rows = verb.backend.rows(queue=queue.id, group_id=state.group_id, unit=handle.connection.unit, first=first)
+    rows = verb.backend.rows(
+        queue=queue.id, group_id=state.group_id, unit=handle.connection.unit, first=first, state=PUT
+    )
     return [row for row in rows if row.message.sequence_number <= state.sequence_number]

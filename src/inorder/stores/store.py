@@ -16,6 +16,7 @@ from typing import Any, Literal
 from ..attributes import ManagerAttributes, QueueAttributes, QueueStatus, altered, altered_manager, define_manager
 from ..clock import Clock
 from ..errors import (
+    CallInProgress,
     DuplicateMessage,
     LockMismatch,
     NoMessageUnderCursor,
@@ -469,16 +470,23 @@ class QueueStore(BulkVerbs, OperatorVerbs, OpenStore):
 
     @event("discard_expired", "messages", measured=count)
     def discard_expired(self, limit: int) -> int:
-        discarded = self._discard_expired(limit)
+        queues = self._queues_with_work()
+        discarded = self._discard_expired(queues, limit) if queues else 0
         self._undo_expired_stagings()
         return discarded
 
+    @in_verb(writes=False)
+    def _queues_with_work(self, verb: Verb) -> list[int]:
+        return [queue.id for queue in connections.local_queues(verb) if queue.has_work(verb.now)]
+
     @in_verb()
-    def _discard_expired(self, verb: Verb, limit: int) -> int:
+    def _discard_expired(self, verb: Verb, queues: Sequence[int], limit: int) -> int:
         room = limit
-        for queue in connections.local_queues(verb):
-            room -= settling.discard(verb, queue, room)
-            settling.end_leases(verb, queue)
+        for number in queues:
+            if self.backend.state(number) is not None:
+                queue = verb.queue(number)
+                room -= settling.discard(verb, queue, room)
+                settling.end_leases(verb, queue)
         return limit - room
 
     # --- the end
@@ -506,8 +514,14 @@ class QueueStore(BulkVerbs, OperatorVerbs, OpenStore):
         """Ends what is left of the connections of this process, and lets go of the medium. Harmless when repeated."""
         if self.host.is_closed:
             return
-        with contextlib.suppress(StoreError):  # the file may be gone, or full: then the next to open it tidies up
-            connections.end(self)
+        try:
+            with contextlib.suppress(StoreError):  # the file may be gone, or full: then the next to open it tidies up
+                connections.end(self)
+        except CallInProgress:
+            raise
+        except BaseException:
+            self.host.close()
+            raise
         self.host.close()
 
 

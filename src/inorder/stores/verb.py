@@ -87,7 +87,7 @@ class Verb:
         if self.durable:
             store.host.sync(ticket)
         if error is None and self._writes:
-            store.host.after()
+            store.host.after(store.lock)
 
     def _commit(self) -> int:
         if not self._writes:
@@ -177,7 +177,7 @@ class Verb:
         self._numbers, self._reserved = itertools.count(state.reserved + 1), state.reserved
 
     def touch(self, queue: LocalQueue) -> Change:
-        """Those who wait on the queue, and listeners, are told when the verb is over; of what, is added."""
+        """The queue has changed: those who wait on it, and listeners, hear of it at the end. Callers add what."""
         change = self._changes.get(queue.id)
         if change is None:
             change = self._changes[queue.id] = Change(queue.attributes.name)

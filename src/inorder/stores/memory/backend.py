@@ -11,7 +11,7 @@ import itertools
 import math
 from bisect import bisect_left, bisect_right, insort
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from ...message import NO_ID, Message, Place
@@ -66,6 +66,8 @@ class _Index:
             yield "unit", row.unit
         if row.lock is not None:
             yield "lock", row.lock
+        if row.locked_handle is not None:
+            yield "locked_handle", row.locked_handle
         if row.expires_at < math.inf:
             yield "expiring", row.queue
 
@@ -122,11 +124,12 @@ class MemoryBackend(MemoryBulk):
         kept = self._kept if keeps else 0
         while len(self._steps) > kept:
             table, key, before = self._steps.pop()
+            if table is self._messages:
+                self._index = None  # it is made anew
             if before is _NOTHING:
                 del table[key]
             else:
                 table[key] = before
-        self._index = None
         return kept > 0
 
     def _put(self, table: dict[Any, Any], key: Any, value: Any) -> None:
@@ -153,7 +156,11 @@ class MemoryBackend(MemoryBulk):
 
     def select(self, kind: type[T], /, **where: Any) -> list[T]:
         table = self._records[kind]
-        return [record for _, record in sorted(table.items()) if _has(record, where)]
+        keys = kind._fields[: KEY_LENGTHS[kind]]  # type: ignore[attr-defined]
+        if where.keys() == set(keys) and not any(isinstance(value, UpTo) for value in where.values()):
+            found = table.get(tuple(where[name] for name in keys))
+            return [] if found is None else [found]
+        return [record for _, record in sorted((key, one) for key, one in table.items() if _has(one, where))]
 
     def save(self, record: Any) -> None:
         kind = type(record)
@@ -206,7 +213,7 @@ class MemoryBackend(MemoryBulk):
         return sorted(rows, key=lambda row: (not row.placed, row.place))
 
     def rows(self, most: int | None = None, /, **where: Any) -> Sequence[QueuedMessage]:
-        queue = where.pop("queue", None)
+        queue = where.get("queue")
         group_id = where.get("group_id") or where.get("everything_of") or where.get("member", (None,))[0]
         if "number" in where:
             numbers_ = [where["number"]] if where["number"] in self._messages else []
@@ -214,15 +221,14 @@ class MemoryBackend(MemoryBulk):
             numbers_ = self.index.numbers("uid", queue, where["uid"])
         elif group_id is not None:
             numbers_ = self.index.numbers("group_id", queue, group_id)
-        elif "unit" in where or "lock" in where:
-            numbers_ = self.index.numbers(*where.popitem())
         else:
-            numbers_ = list(self._messages)
+            by = next(name for name in ("unit", "lock", "locked_handle", "queue") if name in where)
+            numbers_ = self.index.numbers(by, where[by])
         found = (self._messages[number] for number in sorted(numbers_))
-        rows = [row for row in found if (queue is None or row.queue == queue) and _is(row, where)]
-        if "unit" in where:
+        rows = [row for row in found if _is(row, where)]
+        if "first" in where:
             rows.sort(key=lambda row: (row.message.sequence_number, row.message.offset))
-        elif where or queue is not None:
+        elif "unit" not in where:
             rows.sort(key=lambda row: (not row.placed, row.place))
         if "group_id" in where and "unit" not in where:
             rows = [row for row in rows if row.placed]
@@ -249,10 +255,9 @@ class MemoryBackend(MemoryBulk):
         """The match, and the marks that the call passes over."""
         if not wanted.match.accepts(row.message):
             return False
-        return not reader.unmarked or not is_marked(row, reader, self._handles_that_marked(row))
-
-    def _handles_that_marked(self, row: QueuedMessage) -> list[int]:
-        return [handle for message, handle in self._records[MarkRow] if message == row.number]
+        return not reader.unmarked or not (
+            (row.number, reader.handle) in self._records[MarkRow] or is_marked(row, reader)
+        )
 
     def decide(
         self, queue: SearchedQueue, wanted: Wanted, reader: Reader, cursor: Cursor, *, logical: bool
@@ -378,11 +383,11 @@ class MemoryBackend(MemoryBulk):
     def is_idle(self, unit: int) -> bool:
         return not self.index.numbers("unit", unit) and not self.index.numbers("lock", unit)
 
-    def shares(self, unit: int) -> Sequence[Share]:
+    def shares(self, unit: int, *, locked: bool = False) -> Sequence[Share]:
         def share(row: QueuedMessage) -> tuple[int, State, bool]:
             return row.queue, row.state, row.away
 
-        rows = sorted(self.rows(unit=unit), key=share)
+        rows = sorted(self.rows(**{"lock" if locked else "unit": unit}), key=share)
         return [
             Share(
                 *key,
@@ -440,22 +445,23 @@ def _has(record: Any, where: dict[str, Any]) -> bool:
 
 def _is(row: QueuedMessage, where: dict[str, Any]) -> bool:
     """Whether a message is one that is looked for; see `backend.Backend.rows`."""
-    message = row.message
-    values: dict[str, Any] = {
-        "number": row.number,
-        "uid": message.uid,
-        "unit": row.unit,
-        "group_id": message.group_id,
-        "everything_of": message.group_id,
-        "member": numbers(message) if row.placed else None,
-        "lock": row.lock,
-        "lock_confirm": row.lock_confirm,
-        "locked_handle": row.locked_handle,
-        "forgotten": row.forgotten and row.state is State.UNLOCKED,
-        "volatile": not message.persistent,
-        "co_op_marked": row.co_op_marked_at > NEVER,
-    }
-    return all(
-        message.sequence_number >= wanted if name == "first" else values[name] == wanted
-        for name, wanted in where.items()
-    )
+    return all(_LOOKED_FOR[name](row, wanted) for name, wanted in where.items())
+
+
+_LOOKED_FOR: dict[str, Callable[[QueuedMessage, Any], bool]] = {
+    "number": lambda row, wanted: row.number == wanted,
+    "queue": lambda row, wanted: row.queue == wanted,
+    "uid": lambda row, wanted: row.message.uid == wanted,
+    "unit": lambda row, wanted: row.unit == wanted,
+    "state": lambda row, wanted: row.state is wanted,
+    "first": lambda row, wanted: row.message.sequence_number >= wanted,
+    "group_id": lambda row, wanted: row.message.group_id == wanted,
+    "everything_of": lambda row, wanted: row.message.group_id == wanted,
+    "member": lambda row, wanted: row.placed and numbers(row.message) == wanted,
+    "lock": lambda row, wanted: row.lock == wanted,
+    "lock_confirm": lambda row, wanted: row.lock_confirm == wanted,
+    "locked_handle": lambda row, wanted: row.locked_handle == wanted,
+    "forgotten": lambda row, _: row.forgotten and row.state is State.UNLOCKED,
+    "volatile": lambda row, _: not row.message.persistent,
+    "co_op_marked": lambda row, _: row.co_op_marked_at > NEVER,
+}

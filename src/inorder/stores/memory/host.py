@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 
 from ...errors import CallerError, Reason
 from . import checking
@@ -41,7 +42,7 @@ class MemoryHost:
     def sync(self, ticket: int) -> None:
         """There is no disk."""
 
-    def after(self) -> None:
+    def after(self, lock: AbstractContextManager[None]) -> None:
         """Nothing is left to do."""
 
     def check(self, part: int | None) -> tuple[list[str], int]:

@@ -154,8 +154,8 @@ class SqlBackend(SqlBulk, SqlListings, SqlStagings):
     def is_idle(self, unit: int) -> bool:
         return bool(self.value(self.sql["is idle"], unit))
 
-    def shares(self, unit: int) -> Sequence[Share]:
-        found = self.engine.execute(self.sql["shares"], (unit,))
+    def shares(self, unit: int, *, locked: bool = False) -> Sequence[Share]:
+        found = self.engine.execute(self.sql["shares of lock" if locked else "shares"], (unit,))
         return [Share(queue, STATES[state], *counts) for queue, state, *counts in found]
 
     def move(self, unit: int, share: Share, after: State, now: float, backouts: int) -> Sequence[int]:
@@ -164,7 +164,9 @@ class SqlBackend(SqlBulk, SqlListings, SqlStagings):
         if after is State.ABSENT:
             if share.state in LOCKS:
                 idle = [lock for (lock,) in execute(self.sql["locks of unit"], held)]
-            at_once = fits_one_step(share.messages, share.size)
+            self._removed += share.messages
+            self._removed_bytes += share.size
+            at_once = fits_one_step(self._removed, self._removed_bytes)
             execute(self.sql["remove contents of unit" if at_once else "leave contents of unit"], held)
             self.has_leftovers |= not at_once
             self.change(self.sql["remove of unit"], held, share.messages)
@@ -182,6 +184,10 @@ class SqlBackend(SqlBulk, SqlListings, SqlStagings):
     def remove_records(self, kind: type[Any], /, **where: Any) -> int:
         self.has_leftovers |= kind is ProcessRow  # who has gone may have left some
         return super().remove_records(kind, **where)
+
+    def look_for_leftovers(self) -> None:
+        """Inside a transaction: whether there are some."""
+        self.has_leftovers |= bool(self.value(self.sql["any leftovers"]))
 
     def sweep(self) -> None:
         """Removes some of them."""

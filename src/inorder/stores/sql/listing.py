@@ -56,12 +56,18 @@ class SqlListings(SqlSearch):
 
     def overview(self, now: float, queue: int | None = None) -> Sequence[Counts]:
         held: dict[int, _Held] = {}
-        for number, state, count, oldest in self.engine.execute(self.sql["held by units"]):
+        for number, state, count, oldest in self.engine.execute(self.sql["held by units"], (queue,)):
             held.setdefault(number, _Held()).add("puts" if state == State.PUT_UNCONFIRMED else "gets", count, oldest)
-        for name in ("locked by handles", "locked by ids"):
+        for name in () if queue else ("locked by handles", "locked by ids"):
             for number, count, oldest in self.engine.execute(self.sql[name]):
                 held.setdefault(number, _Held()).add("locked", count, oldest)
         found = self.engine.execute(self.sql["tallies"], (queue,)).fetchall()
+        if queue:
+            puts, gets, _ = held.get(queue, _Held()).counts()
+            return [
+                Counts(number, depth, arrived, counter, puts, gets, locked=0, delayed=0, oldest_put_at=None)
+                for number, depth, arrived, counter in found
+            ]
         return [self._counts(columns, held.get(columns[0], _Held()), now) for columns in found]
 
     def _counts(self, columns: tuple[int, ...], held: _Held, now: float) -> Counts:

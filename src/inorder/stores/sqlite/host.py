@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import logging
 import os
+import threading
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 from ...errors import StoreError
@@ -28,6 +30,7 @@ class SqliteHost:
     def __init__(self, database: Database, backend: SqlBackend, seen: WaitedQueues, *, keeps_log: bool) -> None:
         self.database, self._backend, self.seen, self._keeps_log = database, backend, seen, keeps_log
         self.watch: Watch | None = None
+        self._sweeping = threading.Lock()
 
     @property
     def stopped(self) -> bool:
@@ -43,6 +46,7 @@ class SqliteHost:
 
     def own(self, process: int) -> None:
         self.database.hold_owner(process)
+        self._backend.look_for_leftovers()  # whoever was here before may have left some
 
     def is_alive(self, process: int) -> bool:
         return self.database.is_alive(process)
@@ -66,10 +70,14 @@ class SqliteHost:
     def sync(self, ticket: int) -> None:
         self.database.sync(ticket)
 
-    def after(self) -> None:
+    def after(self, lock: AbstractContextManager[None]) -> None:
         try:
-            while self._backend.has_leftovers:
-                self._sweep()
+            if self._backend.has_leftovers and self._sweeping.acquire(blocking=False):  # one thread does it
+                try:
+                    while self._backend.has_leftovers:
+                        self._sweep(lock)
+                finally:
+                    self._sweeping.release()
         except StoreError:  # the verb has happened, and says so: the caller would do it once more
             log.exception("contents of messages that are gone could not be removed; a later call will")
         try:
@@ -78,17 +86,18 @@ class SqliteHost:
         except StoreError:  # as above
             log.exception("the log could not be copied into the database; it grows until it can be")
 
-    def _sweep(self) -> None:
+    def _sweep(self, lock: AbstractContextManager[None]) -> None:
         """The contents of a large unit that was settled go a step at a time, so that others come between."""
         if points.reached:
             points.reached("settled")
-        self._backend.begin(writes=True)
-        try:
-            self._backend.sweep()
-        except BaseException as error:
-            self._backend.abort(error)
-            raise
-        self._backend.commit((), (), reserves=False)
+        with lock:
+            self._backend.begin(writes=True)
+            try:
+                self._backend.sweep()
+            except BaseException as error:
+                self._backend.abort(error)
+                raise
+            self._backend.commit((), (), reserves=False)
 
     def check(self, part: int | None) -> tuple[list[str], int]:
         statements = statements_of_checks()

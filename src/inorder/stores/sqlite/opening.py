@@ -63,7 +63,11 @@ def refuse_unfit(path: Path, version: int) -> None:
 def _refuse_strange_beside(path: Path) -> None:
     """SQLite and we write to the files beside a store: none of them may lead to another one."""
     for beside in (Path(f"{path}{suffix}") for suffix in BESIDE):
-        if os.path.lexists(beside) and not stat.S_ISREG(beside.lstat().st_mode):
+        try:
+            mode = beside.lstat().st_mode
+        except FileNotFoundError:  # also if another process, which closes the store, has just removed it
+            continue
+        if not stat.S_ISREG(mode):
             raise StoreError(
                 f"{path} cannot be opened: {beside} belongs to it, and is a link or no ordinary file. Nothing was "
                 "written. Find out who made it, and remove it.",

@@ -141,10 +141,11 @@ WHERE m.queue = :queue AND m.group_id = :group AND m.sequence_number = :sequence
     AND m.number IS NOT NULL
 ORDER BY m.rank, m.number, m.ordinal LIMIT :most;
 
--- name: rows by queue, group_id, unit, first
--- What a unit holds of a group, from a member on.
+-- name: rows by queue, group_id, unit, first, state
+-- What a unit has put, or got, of a group, from a member on.
 SELECT {narrow} FROM message m INDEXED BY message_member
 WHERE m.queue = :queue AND m.group_id = :group_id AND m.sequence_number >= :first AND m.unit = :unit
+    AND m.state = :state
 ORDER BY m.sequence_number, m."offset" LIMIT :most;
 
 -- name: rows by lock
@@ -297,6 +298,13 @@ SELECT
     sum(number IS NULL)
 FROM message INDEXED BY message_unit WHERE unit = ? GROUP BY queue, state, away;
 
+-- name: shares of lock
+-- The same of what a lock id locks.
+SELECT
+    queue, state, away, count(*), sum(length), max(expires_at IS NOT NULL), max(forgotten), max(persistent),
+    sum(number IS NULL)
+FROM message INDEXED BY message_lock WHERE lock = ? GROUP BY queue, state, away;
+
 -- name: number unit
 -- One number for all that a unit puts on a queue; put order within (B-5).
 UPDATE message SET number = ?3, ordinal = place.ordinal
@@ -342,6 +350,10 @@ INSERT INTO leftover SELECT id FROM content WHERE id {which};
 -- name: some leftovers
 -- The length of a body is in front of it: none is read.
 SELECT leftover.id, coalesce(length(c.body), 0) FROM leftover LEFT JOIN content c ON c.id = leftover.id LIMIT ?;
+
+-- name: any leftovers
+-- Who opens the store asks, in case somebody died before removing them.
+SELECT EXISTS (SELECT 1 FROM leftover);
 
 -- name: forget leftovers
 -- The step's contents are gone.
@@ -420,7 +432,7 @@ SELECT queue, depth, arrived, counter FROM tally WHERE queue > 0 AND queue = coa
 -- name: held by units
 -- What units hold, counted over the index, with the oldest of each.
 SELECT queue, state, count(*), min(id) FROM message AS held INDEXED BY message_unit
-WHERE unit IS NOT NULL GROUP BY unit, queue, state;
+WHERE unit IS NOT NULL AND queue = coalesce(?1, queue) GROUP BY unit, queue, state;
 
 -- name: locked by handles
 -- What browses have locked, and nobody has got.
