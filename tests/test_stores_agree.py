@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 
 import pytest
@@ -11,6 +12,7 @@ from inorder import Flags, GetOptions, QueueManager
 from inorder.bulk import BulkBrowser, LedgerKey, Stager
 from inorder.errors import QueueDeleted
 from inorder.options import AskedOrder
+from inorder.stores.changes import Changes, Subscription
 from inorder.testing import ManualClock, temporary_manager
 from inorder.testing.stores import STORES
 
@@ -140,3 +142,60 @@ def test_a_hook_has_the_bodies_of_what_was_staged(qm: QueueManager) -> None:
     qm.settle_staging(LedgerKey("app", "", "1"), [stager.staged])
     told(qm)
     assert heard == [b"a", b"b"]
+
+
+def test_a_withdraw_leaves_alone_what_the_unit_has_got_of_the_same_group(qm: QueueManager) -> None:
+    qm.create_queue("Q")
+    put_group(qm, b"G")
+    queue = qm.open("Q", input="shared", output=True)
+    with qm.unit_of_work():
+        got = queue.get()
+        before = queue.put_state
+        queue.put(b"another", flags=Flags.IN_GROUP, group_id=got.group_id, sequence_number=1)
+        queue.withdraw(before, whole_group=True)
+    assert [message.body for message in qm.browse("Q")] == [b"last"]
+
+
+def test_the_rest_of_a_large_group_is_what_was_got_of_it(qm: QueueManager) -> None:
+    qm.create_queue("Q")
+    bodies = [str(number).encode() for number in range(600)]
+    with qm.unit_of_work(), qm.group("Q") as group:
+        for body in bodies:
+            group.put(body)
+    group_id = next(iter(qm.browse("Q"))).group_id
+    with qm.unit_of_work() as unit:
+        messages = qm.get_group("Q")
+        got = [next(messages).body]
+        for number in (300, 400):
+            qm.put("Q", b"x", flags=Flags.IN_GROUP, group_id=group_id, sequence_number=number)
+        got += [message.body for message in messages]
+        unit.back_out()
+    assert got == bodies
+
+
+def test_unique_ids_under_a_lock_id_are_in_the_order_of_the_queue(qm: QueueManager) -> None:
+    qm.create_queue("Q")
+    for priority in (1, 9, 5):
+        qm.put("Q", str(priority).encode(), priority=priority)
+    locked = qm.browse_and_lock("Q")
+    bodies = {message.uid: message.body for message in locked.messages}
+    assert [bodies[uid] for uid in qm.unique_ids("Q", lock_id=locked.lock_id)] == [b"9", b"5", b"1"]
+
+
+def test_who_begins_to_listen_is_heard_whoever_ends_meanwhile() -> None:
+    """Of two subscriptions that turn at once none is forgotten."""
+    changes = Changes()
+    subscriptions = [changes.subscribe(lambda _: None) for _ in range(8)]
+
+    def turn(one: Subscription) -> None:
+        for _ in range(300):
+            one.turn(heeds=True)
+            one.turn(heeds=False)
+        one.turn(heeds=one is subscriptions[0])
+
+    threads = [threading.Thread(target=turn, args=(one,)) for one in subscriptions]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert changes.is_heard
