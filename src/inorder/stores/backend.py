@@ -151,7 +151,7 @@ class Backend(Protocol):
         """What was done so far is a step of its own: it stays, even if the transaction is taken back."""
 
     def commit(self, tallies: Sequence[Tally], changed: Iterable[int], *, reserves: bool) -> int:
-        """All of it has happened, counters included, and others are told that these queues changed.
+        """All of it has happened, counters included, and the change of these queues is announced to others.
 
         Args:
             reserves: it reserves numbers, none of which may be given away before it is on disk.
@@ -298,7 +298,7 @@ class Backend(Protocol):
     ) -> Sequence[Message]:
         """Staged rows become messages, from this number on: each with its `own`, or with one for all, and ordinals.
 
-        Returns: those messages, if somebody is told of them.
+        Returns: those messages, if `tells`.
 
         Raises: InconsistentCall, the numbers of a group of the caller's own have a gap or a repeat.
         """

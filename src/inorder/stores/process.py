@@ -58,8 +58,8 @@ class VerbLock:
     """Held while a verb runs: one at a time in a process, and only in the process that opened the store.
 
     Raises: ForkedConnection, in a child made by fork, which has a copy of no use; CallInProgress, a finalizer or
-    a signal handler made a call in the middle of a verb of its own thread. It is let in to be told so: a lock that
-    kept it out would hang for ever.
+    a signal handler made a call in the middle of a verb of its own thread. It is let in to be refused: a lock that kept
+    it out would hang for ever.
     """
 
     __slots__ = ("_lock", "_path", "_process", "held")

@@ -1,8 +1,9 @@
 """The seam above the verbs: what a queue manager asks of a store, as values in and out.
 
-A verb is one transaction: it happens wholly or not at all, and what it answers was true at one instant. Handles keep
-their own group state and browse cursor; they pass them in with a request and are given the new ones back. Nothing of
-this process is in it: no callbacks, no sequences that are read later, so that a store elsewhere can stand in.
+A verb is one transaction: it happens wholly or not at all, and what it answers was true at one instant. (Housekeeping
+is several, and so is a call that finds a dead process in its way: it backs that out first, and looks again.) Handles
+keep their own group state and browse cursor; they pass them in with a request and are given the new ones back. Nothing
+of this process is in it: no callbacks, no sequences that are read later, so that a store elsewhere can stand in.
 What a process has besides, of a store of its own, is a `LocalStore`.
 
 `store.QueueStore` has the verbs, for all backends.

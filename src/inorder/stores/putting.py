@@ -123,7 +123,7 @@ class Putting:
 
 
 def _as_stored(row: QueuedMessage, result: PutResult) -> PutResult:
-    """What a repeated put is told that changes nothing: the ids and numbers of the copy that stands."""
+    """The answer to a repeated put that changes nothing: the ids and numbers of the copy that stands."""
     message = row.message
     return result._replace(
         message_id=message.message_id,

@@ -125,7 +125,7 @@ class Reading:
                 raise
             if verdict is None:
                 return self._nothing_more(outcome, found)
-            messages.append(self._told(verdict.message, found))
+            messages.append(self._with_earlier(verdict.message, found))
             if not verdict.takes:
                 break
             cursor = self._do(cursor, found, verdict, unit)
@@ -142,7 +142,7 @@ class Reading:
             return not (verdict.state.group_open or verdict.state.message_open)
         return verdict.message.warning is not None
 
-    def _told(self, message: Message, found: Found) -> Message:
+    def _with_earlier(self, message: Message, found: Found) -> Message:
         if not found.earlier:
             return message
         first = found.earlier[0]
@@ -208,7 +208,7 @@ class Reading:
         return self.queue.pieces(row, looked_for, self.reader)
 
     def _check_token_is_free(self) -> None:
-        """A browse for unmarked messages that names a marked one by its token is told so (R3.24)."""
+        """A browse for unmarked messages that names a marked one by its token gets that error (R3.24)."""
         options = self.request.options
         if not (options.unmarked and "token" in options.match.fields):
             return

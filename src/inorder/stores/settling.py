@@ -203,12 +203,12 @@ def settle(verb: Verb, unit: UnitRow, outcome: Outcome) -> None:
     """Confirms or backs out everything that the unit holds, and ends it (R5.2, R5.3)."""
     shares = verb.backend.shares(unit.id)
     if outcome == "commit":
-        number(verb, unit, shares, Moment.COMMIT)
+        draw_numbers(verb, unit, shares, Moment.COMMIT)
     expiring = {one.queue for one in shares if one.state is State.PUT_UNCONFIRMED and one.expires}
     if any(discard(verb, verb.queue(one)) for one in expiring):  # over before anybody could see it
         shares = verb.backend.shares(unit.id)
-    for number_ in {one.queue for one in shares}:
-        entering.settle(verb.queue(number_), unit.id, outcome)
+    for number in {one.queue for one in shares}:
+        entering.settle(verb.queue(number), unit.id, outcome)
     event = Event.CONFIRM if outcome == "commit" else Event.BACK_OUT
     for share in shares:
         queue = verb.queue(share.queue)
@@ -226,7 +226,7 @@ def settle(verb: Verb, unit: UnitRow, outcome: Outcome) -> None:
     verb.end_unit(unit.id)
 
 
-def number(verb: Verb, unit: UnitRow, shares: Sequence[Share], moment: Moment) -> None:
+def draw_numbers(verb: Verb, unit: UnitRow, shares: Sequence[Share], moment: Moment) -> None:
     """Draws one number for the unit on each queue whose rule says now; put order within (B-5)."""
     for one in shares:
         queue = verb.queue(one.queue)
@@ -255,7 +255,7 @@ def prepare(verb: Verb, connection: OpenConnection, name: str) -> None:
         raise UnitNotFound("the connection has no unit of work to prepare", unit=name)
     unit = verb.unit(connection.unit)
     shares = verb.backend.shares(unit.id)
-    number(verb, unit, shares, Moment.PREPARE)
+    draw_numbers(verb, unit, shares, Moment.PREPARE)
     verb.backend.save(unit._replace(kind="prepared", name=name, connection=None))
     for share in shares:
         queue = verb.queue(share.queue)

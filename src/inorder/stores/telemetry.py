@@ -68,18 +68,18 @@ StoreObserver = Callable[[StoreEvent], object]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Observation:
-    """An observer that is told of events; `cancel` ends it."""
+    """An observer that gets events; `cancel` ends it."""
 
     observer: StoreObserver
     telemetry: Telemetry
 
     def cancel(self) -> None:
-        """The observer is told nothing from now on. Harmless when repeated."""
+        """The observer gets nothing from now on. Harmless when repeated."""
         self.telemetry.cancel(self)
 
 
 class Telemetry:
-    """The observers of one store in this process, and how they are told.
+    """The observers of one store in this process, and how events reach them.
 
     Args:
         common: makes the values of `COMMON_KEYS`.

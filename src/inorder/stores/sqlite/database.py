@@ -60,7 +60,7 @@ PRAGMA trusted_schema = OFF;                   -- a schema that somebody has tam
 
 
 class Database:
-    """A store's file. The caller lets one thread at a time into `writing` or `reading`; the rest is for any thread.
+    """A store's file. One thread at a time is inside a transaction; another that comes waits.
 
     A missing or empty file becomes a store, with permissions 0600; the files beside it get those of the store.
 
@@ -216,7 +216,7 @@ class Database:
         return connection
 
     def commit(self, changed: Iterable[int] = (), *, reserves: bool = False) -> int:
-        """End the transaction: all of it has happened, and others are told that these slots changed, from 0 on.
+        """End the transaction: all of it has happened, and others learn that these slots, from 0 on, changed.
 
         Args:
             reserves: it reserves numbers, none of which may be told before it is on disk.

@@ -1,6 +1,6 @@
 """Noticing what other processes do: while calls of this process wait, a thread looks for changes.
 
-A look reads one number from memory that all processes share. Only if it is another one the waiters are told, and of
+A look reads one number from memory that all processes share. Only if it is another one the waiters are woken, and of
 their queues alone; they then look at the store. Once a second the thread sees whether some process has died: what
 that one held becomes free.
 """
@@ -42,7 +42,7 @@ class WaitedQueues:
                 self.queues[queue] = name, seen
 
     def own(self, queue: int, seen: int) -> None:
-        """This process has changed the queue: its waiters are told already."""
+        """This process has changed the queue: its waiters know already."""
         with self._lock:
             if queue in self.queues:
                 self.queues[queue] = self.queues[queue][0], seen
