@@ -24,6 +24,7 @@ from inorder.attributes import (
 )
 from inorder.bulk import NAME_LENGTH_MAX as BULK_NAME_LENGTH_MAX
 from inorder.cli import main
+from inorder.cli.running import TROUBLE
 from inorder.formats import FormatError
 from inorder.formats.dmpmqmsg import LINE_BYTES_MAX
 from inorder.formats.file_group import TEMPORARY_PREFIX, Rebuilder
@@ -178,6 +179,45 @@ def test_a_schema_that_is_not_ours_is_refused_and_the_file_left_as_it_is(path: P
     with pytest.raises(StoreForeign, match=r"evil|member_comes") as caught:
         inorder.connect(path)
     assert str(path) in str(caught.value)
+    assert path.read_bytes() == before
+
+
+HIDDEN = "CREATE TRIGGER evil AFTER INSERT ON message BEGIN DELETE FROM message; END"
+UNDER_ANOTHER_NAME = "UPDATE sqlite_schema SET name = '{0}', sql = replace(sql, 'evil', '{0}') WHERE name = 'evil'"
+CRAFTED = {
+    "a trigger named like figures": ("sqlite_stat9", [HIDDEN, UNDER_ANOTHER_NAME.format("sqlite_stat9")]),
+    "a trigger named as figures": ("sqlite_stat1", [HIDDEN, UNDER_ANOTHER_NAME.format("sqlite_stat1")]),
+    "a view named as figures": (
+        "sqlite_stat4",
+        ["CREATE VIEW evil AS SELECT load_extension('x')", UNDER_ANOTHER_NAME.format("sqlite_stat4")],
+    ),
+    "figures with one column more": (
+        "sqlite_stat1",
+        ["CREATE TABLE evil (tbl, idx, stat, more)", UNDER_ANOTHER_NAME.format("sqlite_stat1")],
+    ),
+    "two tables on one page": (
+        "content",
+        [
+            "UPDATE sqlite_schema SET rootpage = (SELECT rootpage FROM sqlite_schema WHERE name = 'content')"
+            " WHERE name = 'message'"
+        ],
+    ),
+    "a trigger of ours on another table": (
+        "member_comes",
+        ["UPDATE sqlite_schema SET tbl_name = 'content' WHERE name = 'member_comes'"],
+    ),
+}
+
+
+@pytest.mark.parametrize(("name", "statements"), CRAFTED.values(), ids=CRAFTED)
+def test_a_schema_that_was_crafted_by_hand_is_refused_by_all_who_open_it(
+    path: Path, name: str, statements: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = tampered(path, "PRAGMA writable_schema = ON", *statements)
+    with pytest.raises((StoreForeign, StoreDamaged), match=name):
+        inorder.connect(path)
+    assert main(["check", "--store", str(path)]) == TROUBLE
+    assert name in capsys.readouterr().err
     assert path.read_bytes() == before
 
 

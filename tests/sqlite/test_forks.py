@@ -157,6 +157,43 @@ def test_a_fork_among_checkpoints_and_syncs_of_many_threads(parent: Child) -> No
     assert parent.ask("answer or True")
 
 
+def test_a_log_that_another_process_removed_during_a_fork_has_been_synced(parent: Child, path: Path) -> None:
+    """Between a commit and its sync this process forks, and another one closes the store as the last."""
+    parent.run("ticket = write(database); forked(lambda: None)")
+    with Child(path) as other:
+        other.run("database.close()")
+    assert not Path(f"{path}-wal").exists()
+    parent.run("database.sync(ticket); database.sync(write(database))")
+    assert parent.ask("count(database)") == 3
+
+
+def test_forks_among_puts_opens_and_closes_of_other_processes(parent: Child, path: Path) -> None:
+    parent.run(
+        "stop, failed, written = [], [], []\n"
+        "def work():\n"
+        "    try:\n"
+        "        while not stop:\n"
+        "            database.sync(write(database)); written.append(1)\n"
+        "    except BaseException as error:\n"
+        "        failed.append(repr(error))\n"
+        "threads = [threading.Thread(target=work, daemon=True) for _ in range(2)]\n"
+        "for thread in threads: thread.start()\n"
+        "import time\n"
+        "def forking():\n"
+        "    while not stop:\n"
+        "        forked(lambda: None)\n"
+        "        time.sleep(0.001)\n"
+        "threads.append(threading.Thread(target=forking, daemon=True)); threads[-1].start()\n"
+    )
+    with Child() as other:
+        other.run(
+            f"for _ in range(150):\n    own = opened({str(path)!r}); own.sync(write(own)); own.close()\n    del own"
+        )
+    parent.run("stop.append(1)\nfor thread in threads: thread.join()")
+    assert parent.ask("failed") == []
+    assert parent.ask("count(database) == 1 + len(written) + 150")
+
+
 REFUSED = (
     "qm.put('Q', b'')",
     "qm.connect()",

@@ -55,7 +55,6 @@ PRAGMA cache_size = -{{cache_kib}};
 PRAGMA mmap_size = 0;                          -- an error of the disk is to be an error, not the end of the process
 PRAGMA journal_size_limit = {LOG_KEPT_BYTES};  -- a log that had to grow shrinks again
 PRAGMA foreign_keys = OFF;                     -- checked as a whole (foreign_key_check), not at each statement
-PRAGMA trusted_schema = OFF;                   -- a schema that somebody has tampered with calls no functions
 """
 
 
@@ -89,7 +88,9 @@ class Database:
             refuse_unfit(self.path, version)
             self._coordination = attach(Path(f"{self.path}-lock"), _made(self.path))
             try:
-                self._log = Log(self.path, self._coordination, self._connect_for_checkpoints)
+                self._log = Log(
+                    self.path, self._coordination, self._connect_for_checkpoints, lambda: self._connection is not None
+                )
                 self._open_first()
             except BaseException:
                 self._disconnect()
@@ -119,6 +120,8 @@ class Database:
             str(self.path), flags=apsw.SQLITE_OPEN_READWRITE, statementcachesize=STATEMENTS_KEPT
         )
         connection.set_busy_timeout(BUSY_MS)
+        # Before the first statement, which reads the schema: one that somebody has tampered with calls no functions.
+        connection.config(apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0)
         connection.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
         connection.config(apsw.SQLITE_DBCONFIG_DQS_DML, 0)
         # Without it a statement is planned anew at each call, in case a value let it use one of the partial indexes.

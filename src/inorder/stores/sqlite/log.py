@@ -12,6 +12,9 @@ Why that covers every commit up to the number, wherever it is by then:
   the last process closed the old one). SQLite does that only when every frame of the log has been copied to the
   database, and a checkpoint says so only after syncing first the log and then the database (`synchronous` is not OFF,
   of any connection of ours). So it is on disk, in the database.
+* It was in a log that is gone: a fork had closed the connections of this process, and another one, which closed the
+  store as the last, copied the log in the same way and removed it. While a connection is open here SQLite removes no
+  log; then somebody else did, and what was in it is lost.
 
 A sync that failed is never repeated: the kernel reports the loss of pages once and then counts them as clean, so that a
 second sync would succeed without having written them. The store then promises nothing any more until all its
@@ -51,15 +54,22 @@ class Log:
         path: the database's file.
         coordination: what its processes share.
         connect: makes a connection for checkpoints.
+        is_connected: whether this process has the database open now.
     """
 
-    def __init__(self, path: Path, coordination: Coordination, connect: Callable[[], apsw.Connection]) -> None:
+    def __init__(
+        self,
+        path: Path,
+        coordination: Coordination,
+        connect: Callable[[], apsw.Connection],
+        is_connected: Callable[[], bool],
+    ) -> None:
         self._database = path
         self._path = Path(f"{path}-wal")
         self._coordination = coordination
         self._descriptor: int | None = None
         self._file_in_use = threading.Lock()
-        self._connect = connect
+        self._connect, self._is_connected = connect, is_connected
         self._connection: apsw.Connection | None = None
         self._checkpointing = threading.RLock()
         self._pages = 0
@@ -84,20 +94,33 @@ class Log:
             )
         try:
             with self._file_in_use:
-                sync_data(self._current())
+                descriptor = self._current()
+                if descriptor is not None:
+                    sync_data(descriptor)
         except OSError as error:
             self._coordination.fail_sync()
             raise StoreError(
                 f"{self._path} could not be synced to disk: {error.strerror}", path=str(self._database)
             ) from error
 
-    def _current(self) -> int:
-        """A descriptor of the log as it is now; it may have been made anew while this process had no connection."""
+    def _current(self) -> int | None:
+        """A descriptor of the log as it is now; it may have been made anew while this process had no connection.
+
+        Returns: None, the log was copied, synced and removed while this process had no connection.
+        """
         if self._descriptor is None or not os.fstat(self._descriptor).st_nlink:
             self._close_file()
-            self._descriptor = os.open(self._path, os.O_RDWR | os.O_CLOEXEC)
+            try:
+                self._descriptor = self._open()
+            except FileNotFoundError:
+                if not self._is_connected():
+                    return None
+                self._descriptor = self._open()  # another thread has connected just now, which makes the log
             sync_folder(self._path.parent)
         return self._descriptor
+
+    def _open(self) -> int:
+        return os.open(self._path, os.O_RDWR | os.O_CLOEXEC)
 
     def _close_file(self) -> None:
         if self._descriptor is not None:

@@ -12,7 +12,7 @@ import functools
 import os
 import re
 import stat
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,8 +24,17 @@ from .faults import told_as_ours
 APPLICATION_ID: Final = 0x696E6F72  # "inor", at byte 68 of the file
 BESIDE: Final = ("-lock", "-wal", "-shm", "-journal")
 HEADER_LENGTH: Final = 100
-# Figures for the planner, which ANALYZE makes, do not count.
-OBJECTS: Final = "SELECT type, name, coalesce(sql, '') FROM sqlite_schema WHERE name NOT GLOB 'sqlite_stat*'"
+OBJECTS: Final = "SELECT type, name, tbl_name, coalesce(sql, ''), rootpage FROM sqlite_schema"
+# Figures for the planner, which ANALYZE makes: tables of these names and texts, and nothing else of such a name.
+FIGURES: Final = frozenset(
+    ("table", name, name, f"CREATE TABLE {name}({columns})")
+    for name, columns in {
+        "sqlite_stat1": "tbl,idx,stat",
+        "sqlite_stat2": "tbl,idx,sampleno,sample",
+        "sqlite_stat3": "tbl,idx,neq,nlt,ndlt,sample",
+        "sqlite_stat4": "tbl,idx,neq,nlt,ndlt,sample",
+    }.items()
+)
 MAGIC: Final = b"SQLite format 3\x00"
 MOUNTS: Final = Path("/proc/mounts")
 
@@ -131,32 +140,47 @@ def refuse_other_version(path: Path, found: object, version: int) -> None:
 def refuse_other_schema(path: Path, objects: Iterable[tuple[Any, ...]], schema: str) -> None:
     """Raise StoreForeign if the file has a table, index, trigger or view that the schema does not make, or lacks one.
 
-    A trigger that somebody has added would do its work in the middle of ours.
+    A trigger that somebody has added would do its work in the middle of ours; of two tables on one page of the file,
+    one would write over the other.
 
     Args:
         objects: what OBJECTS gives.
         schema: the statements that make what is to be there.
     """
-    strange = sorted({name for _, name, _ in _as_told(objects) ^ _objects_of(schema)})
+    found = list(objects)
+    strange = {(kind, name) for kind, name, *_ in (_as_told(found) - FIGURES) ^ _objects_of(schema)}
+    strange |= {(kind, name) for kind, name, page in _misplaced(found)}
     if strange:
+        named = [f"{kind} {name!r}" for kind, name in sorted(strange)]
         raise StoreForeign(
-            f"{path} is no store as inorder makes it: {', '.join(map(repr, strange[:5]))} is missing, was added or was "
+            f"{path} is not a store as inorder makes it: {', '.join(named[:5])} is missing, was added or was "
             "changed. It was left as it was: use a backup, or take away what was added.",
             path=str(path),
-            objects=strange,
+            objects=sorted({name for _, name in strange}),
         )
 
 
+def _misplaced(objects: Iterable[tuple[Any, ...]]) -> Iterator[tuple[str, str, object]]:
+    """Tables and indexes that do not begin on a page of their own; triggers and views that begin on one."""
+    taken: set[object] = {1}  # the schema's own
+    for kind, name, *_, page in objects:
+        has_page = kind in ("table", "index")
+        if (page in taken) if has_page else page:
+            yield kind, name, page
+        if has_page:
+            taken.add(page)
+
+
 @functools.lru_cache(maxsize=8)
-def _objects_of(schema: str) -> frozenset[tuple[str, str, str]]:
+def _objects_of(schema: str) -> frozenset[tuple[str, str, str, str]]:
     with contextlib.closing(apsw.Connection(":memory:")) as connection:
         connection.execute(schema).fetchall()
         return _as_told(connection.execute(OBJECTS))
 
 
-def _as_told(objects: Iterable[tuple[Any, ...]]) -> frozenset[tuple[str, str, str]]:
-    """Type, name, and text without comments, in which releases may differ."""
-    return frozenset((kind, name, _plain(text)) for kind, name, text in objects)
+def _as_told(objects: Iterable[tuple[Any, ...]]) -> frozenset[tuple[str, str, str, str]]:
+    """Type, name, table, and text without comments, in which releases may differ."""
+    return frozenset((kind, name, table, _plain(text)) for kind, name, table, text, _ in objects)
 
 
 @functools.lru_cache(maxsize=256)
