@@ -308,9 +308,43 @@ def test_a_file_that_cannot_be_written_is_trouble_and_the_message_stays(
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no device that is always full")
 def test_output_that_is_full_is_trouble_and_the_message_stays(run: Command, queue: str, store: Path) -> None:
     run("put", queue, "1")
-    ended = run("get", queue, "--output", "/dev/full")
-    assert (ended.status, bodies(store, queue)) == (3, [b"1"])
-    assert "No space left on device" in ended.err
+    with Path("/dev/full").open("wb") as full:
+        ended = subprocess.run(
+            [sys.executable, "-m", "inorder", "get", queue], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert (ended.returncode, bodies(store, queue)) == (3, [b"1"])
+    assert "No space left on device" in ended.stderr
+
+
+@pytest.mark.parametrize("suffix", ["", "-lock", "-wal", "-shm", "-journal"])
+@pytest.mark.parametrize("linked", [False, True])
+def test_the_files_of_the_store_are_neither_written_nor_read(
+    run: Command, queue: str, store: Path, tmp_path: Path, suffix: str, linked: bool
+) -> None:
+    """To open and close one of them would drop the locks that this process has on it."""
+    name = tmp_path / f"{store.name}{suffix}"
+    run("put", queue, "1")
+    with inorder.connect(store):  # so that the others are there
+        if linked:
+            (tmp_path / "link").symlink_to(name)
+            name = tmp_path / "link"
+        for ended in (
+            run("get", queue, "--output", str(name)),
+            *([run("put", queue, "--file", str(name))] if name.exists() else []),
+            run("backup", str(name), "--replace"),
+        ):
+            assert ended.status == 2
+            assert "the store itself" in ended.err
+    assert bodies(store, queue) == [b"1"]
+
+
+def test_a_pipe_is_not_replaced_and_not_written(run: Command, queue: str, store: Path, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    run("put", queue, "1")
+    assert run("get", queue, "--output", "pipe").status == 2
+    assert run("backup", "pipe", "--replace").status == 2
+    assert (tmp_path / "pipe").is_fifo()
+    assert bodies(store, queue) == [b"1"]
 
 
 def test_a_user_whose_name_is_no_text_can_put(

@@ -182,7 +182,7 @@ FAULTS: Mapping[str, Fault] = {
         ordering.Cursor, "has_shown", lambda _: lambda one, place: one.place is not None and place <= one.place
     ),
     "marks do not end": Fault(
-        backend, "is_marked", lambda _: lambda row, reader, handles: bool(handles) or row.co_op_marked_at > 0
+        backend, "is_marked", lambda _: lambda row, reader: reader.co_op and row.co_op_marked_at > 0
     ),
     "a confirm id need not be the right one": Fault(confirming, "_check_confirm", lambda _: lambda *_: None),
     "a closed handle stays inside its group": Fault(entering, "leave_all", lambda _: lambda *_: None),

@@ -197,6 +197,25 @@ def test_the_store_itself_under_whatever_name_is_refused(path: Path, tmp_path: P
                 qm.backup(tmp_path / name, replace=True)
 
 
+def test_the_files_beside_the_store_are_refused_also_those_that_are_not_there(path: Path, tmp_path: Path) -> None:
+    with inorder.connect(path) as qm:
+        qm.create_queue("Q")
+        os.link(f"{path}-wal", tmp_path / "log")
+        before = Path(f"{path}-lock").read_bytes()
+        for name in ("orders.db-lock", "orders.db-wal", "orders.db-shm", "orders.db-journal", "log"):
+            with pytest.raises(ArgumentError, match="beside it"):
+                qm.backup(tmp_path / name, replace=True)
+        assert Path(f"{path}-lock").read_bytes() == before
+        qm.put("Q", b"all is well")
+
+
+def test_a_pipe_is_not_replaced(path: Path, copy: Path) -> None:
+    os.mkfifo(copy)
+    with inorder.connect(path) as qm, pytest.raises(ArgumentError, match="a device is not replaced"):
+        qm.backup(copy, replace=True)
+    assert copy.is_fifo()
+
+
 def test_a_store_that_is_open_is_not_replaced(path: Path, copy: Path) -> None:
     with inorder.connect(path) as qm, inorder.connect(copy) as other:
         other.create_queue("THEIRS")

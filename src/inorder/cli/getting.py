@@ -57,6 +57,8 @@ def get(run: Run, queue: str, **given: Any) -> int:
         raise click.UsageError("Say --raw or --json, not both.")
     if raw and path is None and sys.stdout.isatty():
         raise click.UsageError("--raw writes bytes as they are: send them into a pipe or a file (--output PATH).")
+    if path is not None:
+        run.refuse_target(path, "--output")
     options = _options(given, group=group)
     with run.opened() as qm, ExitStack() as files:
         write = _writer(run, path, files, raw=raw)

@@ -59,6 +59,8 @@ def put(
     form = _form(given)
     group, keep, size = given.pop("group"), given.pop("keep_context"), given.pop("unit_size")
     _check(body, files, form, group=group, keep=keep)
+    for path in files:
+        run.refuse_own_file(path, "--file")
     fields = _fields(context, given)
     put_so_far = 0
 

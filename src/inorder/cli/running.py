@@ -51,6 +51,23 @@ class Run:
             raise click.UsageError(f"Which store? Say --store PATH, or set {STORE_VARIABLE}.")
         return self._store
 
+    def refuse_own_file(self, path: Path, what: str) -> None:
+        """Raise click.UsageError if a file that is read or written is the store's own, under whatever name.
+
+        Args:
+            what: the option that names it.
+        """
+        from ..stores.sqlite import is_of_store  # noqa: PLC0415 - it loads SQLite, which --help does without
+
+        if is_of_store(path, self.store):
+            raise click.UsageError(f"{what} {path} is the store itself, or a file of it: name another.")
+
+    def refuse_target(self, path: Path, what: str) -> None:
+        """Raise click.UsageError if a file must not be written: it is the store's own, or a pipe or a device."""
+        self.refuse_own_file(path, what)
+        if path.exists() and not path.is_file():
+            raise click.UsageError(f"{what} {path} is there, and not a file: write to a pipe or a device with >.")
+
     @contextmanager
     def opened(self, *, make: bool = False) -> Iterator[QueueManager]:
         """A connection to the store; an exception through it backs out. `make`: the store is made if it is missing.

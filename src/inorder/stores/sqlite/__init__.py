@@ -11,6 +11,7 @@ from ..store import QueueStore, new_manager
 from .database import Database
 from .engine import SqliteEngine
 from .host import SqliteHost
+from .opening import is_of_store
 from .statements import SCHEMA, VERSION
 from .watch import WaitedQueues, Watch
 
@@ -54,4 +55,4 @@ class SqliteStore(QueueStore):
             raise
 
 
-__all__ = ["SqliteStore"]
+__all__ = ["SqliteStore", "is_of_store"]

@@ -24,10 +24,11 @@ from typing import Final
 import apsw
 
 from ...errors import StoreError, bad_argument
-from .coordination import identity_of, opening_error
+from .coordination import opening_error
 from .database import Database
 from .faults import told_as_ours
 from .log import sync_data, sync_folder
+from .opening import is_of_store
 
 STEP_PAGES: Final = 1_024  # 4 MiB between two calls of `progress`
 
@@ -68,8 +69,10 @@ def _refuse_unfit(target: Path, store: Path, *, replace: bool) -> None:
         raise StoreError(f"{target} cannot be written: there is no folder {target.parent}", path=str(target))
     if target.is_dir() or (target.exists() and not replace):
         raise bad_argument("path", str(target), TAKEN)
-    if identity_of(target) == identity_of(store):
-        raise bad_argument("path", str(target), "another file than the store itself")
+    if target.exists() and not target.is_file():
+        raise bad_argument("path", str(target), "a file: a pipe or a device is not replaced")
+    if is_of_store(target, store):
+        raise bad_argument("path", str(target), "another file than the store itself and those beside it")
     for log in (f"{target}-wal", f"{target}-journal"):
         if os.path.lexists(log):
             raise StoreError(

@@ -19,6 +19,7 @@ from typing import Any, Final
 import apsw
 
 from ...errors import StoreError, StoreForeign, StoreNewer
+from .coordination import identity_of
 from .faults import told_as_ours
 
 APPLICATION_ID: Final = 0x696E6F72  # "inor", at byte 68 of the file
@@ -67,6 +68,17 @@ def refuse_unfit(path: Path, version: int) -> None:
     _refuse_strange_beside(path)
     if path.exists():
         _refuse_unfit_file(path, version)
+
+
+def is_of_store(path: Path, store: Path) -> bool:
+    """Whether a path leads, under whatever name, to a store's file or to one beside it, be it there or not.
+
+    Such a file is not even to be opened for reading by a process that has the store open: to close it again would drop
+    the locks of the process on it.
+    """
+    own = [Path(f"{store.resolve()}{suffix}") for suffix in ("", *BESIDE)]
+    found = identity_of(path)
+    return path.resolve() in own or (found is not None and found in map(identity_of, own))
 
 
 def _refuse_strange_beside(path: Path) -> None:
