@@ -161,7 +161,7 @@ def refuse_other_schema(path: Path, objects: Iterable[tuple[Any, ...]], schema: 
     """
     found = list(objects)
     strange = {(kind, name) for kind, name, *_ in (_as_told(found) - FIGURES) ^ _objects_of(schema)}
-    strange |= {(kind, name) for kind, name, page in _misplaced(found)}
+    strange.update(_misplaced(found))
     if strange:
         named = [f"{kind} {name!r}" for kind, name in sorted(strange)]
         raise StoreForeign(
@@ -172,13 +172,13 @@ def refuse_other_schema(path: Path, objects: Iterable[tuple[Any, ...]], schema: 
         )
 
 
-def _misplaced(objects: Iterable[tuple[Any, ...]]) -> Iterator[tuple[str, str, object]]:
+def _misplaced(objects: Iterable[tuple[Any, ...]]) -> Iterator[tuple[str, str]]:
     """Tables and indexes that do not begin on a page of their own; triggers and views that begin on one."""
     taken: set[object] = {1}  # the schema's own
     for kind, name, *_, page in objects:
         has_page = kind in ("table", "index")
         if (page in taken) if has_page else page:
-            yield kind, name, page
+            yield kind, name
         if has_page:
             taken.add(page)
 
