@@ -23,7 +23,7 @@ MANAGER_EXEMPT = {
     "unit_of_work": "takes no argument",
 }
 HANDLE_EXEMPT = {
-    "calling": "for bulk.py, takes a use that it knows",
+    "opened_for": "for bulk.py, takes a use that it knows",
     "checked_for": "for the connection, which gives options that have been checked",
     "end_group": "for groups.py, takes no argument",
     "go_on": "for browsing.py, which gives options that have been checked",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -197,6 +198,31 @@ def test_the_handle_of_a_loop_is_closed_with_it(qm: QueueManager) -> None:
         qm.delete_queue("Q", purge=True)
     browsing.close()
     qm.delete_queue("Q", purge=True)
+
+
+def test_a_loop_that_the_collector_ends_inside_another_call_is_closed_by_the_next(
+    qm: QueueManager, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(qm, "a", "b")
+    browsing = qm.browse("Q")
+    next(browsing)
+    ring: list[object] = [browsing]
+    ring.append(ring)  # only the collector finds that nobody has it any more
+    listing = qm._store.queues
+
+    def collecting() -> object:
+        gc.collect()
+        return listing()
+
+    monkeypatch.setattr(qm._store, "queues", collecting)
+    gc.disable()
+    try:
+        del browsing, ring
+        qm.queues()
+    finally:
+        gc.enable()
+    qm.close_queue("Q")
+    qm.delete_queue("Q", purge=True)  # nobody has it open
 
 
 def test_a_loop_over_a_handle_leaves_it_where_it_stands(qm: QueueManager) -> None:

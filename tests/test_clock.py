@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import threading
 import time
 from pathlib import Path
 
 import pytest
-from tests.support import LIMIT_SECONDS, Call, Stores, bodies, waiting
+from tests.support import Stores, bodies, waiting
 
 from inorder import FOREVER, NoMessageAvailable, QueueManager, connect
 from inorder.clock import SystemClock
@@ -175,19 +174,3 @@ def test_the_machines_clock_flows_and_never_tells_of_jumps() -> None:
     clock.watch(lambda: moved.append(None))
     assert before <= clock.now() <= time.time()
     assert moved == []
-
-
-def test_the_machines_clock_pauses_until_it_is_notified() -> None:
-    clock, condition = SystemClock(), threading.Condition()
-
-    def sleep() -> None:
-        with condition:
-            asleep.set()
-            clock.pause(condition, clock.now() + LIMIT_SECONDS)
-
-    asleep = threading.Event()
-    call = Call(sleep)
-    assert asleep.wait(LIMIT_SECONDS)
-    with condition:  # free only while the other one pauses
-        condition.notify_all()
-    call.result()

@@ -34,7 +34,7 @@ from inorder import (
 from inorder.bulk import ClaimReader, LedgerKey, Staged, Stager
 from inorder.message import NO_ID
 from inorder.stores.tables import StagingRow
-from inorder.stores.verb import Verb
+from inorder.stores.verb import Kind, run
 from inorder.testing import STORES, ManualClock
 
 G = b"G".ljust(24, b"\0")
@@ -138,8 +138,7 @@ def everything(world: SimpleNamespace) -> list[Any]:
     views = [replace(one, open_input_count=0, open_output_count=0) for one in qm.overview()]
     orders = [qm.order_view(name) for name in names]
     noted = [qm.in_ledger(one.name, BATCH) for one in definitions]
-    with Verb(world.store, writes=False) as verb:
-        staged = verb.backend.select(StagingRow)
+    staged = run(world.store, Kind(writes=False), lambda _, verb: verb.backend.select(StagingRow))
     return [definitions, messages, qm.units(), qm.claims(), qm.locks(), views, orders, noted, staged]
 
 

@@ -18,7 +18,7 @@ SOURCE = Path(__file__).parents[1] / "src"
 
 # A file imports from its own layer and from those above it. A name stands for a file or for a whole package.
 LAYERS = (
-    ("reasons", "errors"),
+    ("reasons", "errors", "locks"),
     ("message",),
     ("options",),
     ("attributes", "selecting"),

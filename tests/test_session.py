@@ -278,7 +278,7 @@ def test_the_time_of_a_verb_is_taken_under_the_lock(qm: QueueManager, store: Any
     now = store.clock.now
 
     def look() -> Any:
-        held.append(store.lock.held)
+        held.append(store.lock.is_mine)
         return now()
 
     store.clock.now = look

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections import Counter
 from collections.abc import Callable
@@ -402,27 +403,12 @@ def test_requests_and_replies_never_get_stuck(qm: QueueManager) -> None:
 # ---- the machine's clock
 
 
-class Timeouts(threading.Condition):
-    """A condition that writes down how long it is asked to sleep, and does not."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.asked: list[float | None] = []
-
-    def wait(self, timeout: float | None = None) -> bool:
-        self.asked.append(timeout)
-        return True
-
-
-def test_the_machines_clock_sleeps_until_the_time_and_not_longer_than_a_thread_can() -> None:
-    clock, condition = SystemClock(), Timeouts()
-    for until in (None, clock.now() - 5, clock.now() + 5, clock.now() + 1e12):
-        clock.pause(condition, until)
-    for_ever, past, soon, late = condition.asked
-    assert (for_ever, past) == (None, 0.0)
-    assert soon is not None
-    assert 4 < soon <= 5
-    assert late == SLEEP_SECONDS_MAX <= threading.TIMEOUT_MAX
+def test_the_machines_clock_sleeps_until_the_time_and_looks_at_itself_now_and_then() -> None:
+    clock = SystemClock()
+    assert clock.nap(math.inf) is None
+    assert clock.nap(-5) == 0
+    assert clock.nap(5) == 5
+    assert clock.nap(1e12) == SLEEP_SECONDS_MAX
 
 
 def test_by_the_machines_clock_a_wait_ends_too(stores: Stores) -> None:

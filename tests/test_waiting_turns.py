@@ -256,13 +256,13 @@ def test_two_stores_do_not_share(stores: Stores, store: RestartableStore, qm: Qu
 @pytest.fixture
 def alarms(clock: ManualClock, monkeypatch: pytest.MonkeyPatch) -> list[float | None]:
     """Until when those who wait sleep, if nothing happens."""
-    told, pause = list[float | None](), clock.pause
+    told, nap = list[float | None](), clock.nap
 
-    def note(condition: threading.Condition, until: float | None) -> None:
-        told.append(until)
-        pause(condition, until)
+    def note(seconds: float) -> float | None:
+        told.append(clock.now() + seconds)
+        return nap(seconds)
 
-    monkeypatch.setattr(clock, "pause", note)
+    monkeypatch.setattr(clock, "nap", note)
     return told
 
 

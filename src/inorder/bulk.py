@@ -65,7 +65,8 @@ class ClaimReader:
 
     def begin(self) -> ClaimStart:
         """Starts the application: it takes a higher epoch, earlier starts are fenced. Raises: NotOpenFor 2037."""
-        with self._queue.calling("input") as (store, handle):
+        with self._queue.session:
+            store, handle = self._queue.opened_for("input")
             start = store.begin_claims(handle, self.application)
         self.epoch = start.epoch
         return start
@@ -94,7 +95,8 @@ class ClaimReader:
         """
         _check_limits(options, most, most_bytes, horizon)
         check_whole("start", start)
-        with self._queue.calling("input") as (store, handle):
+        with self._queue.session:
+            store, handle = self._queue.opened_for("input")
             return store.claim(ClaimRequest(self._claimer(handle), start, options, most, most_bytes, horizon))
 
     def plan(self, after: int, upto: int, slices: int = 1) -> Sequence[Slice]:
@@ -105,7 +107,8 @@ class ClaimReader:
         check_whole("after", after)
         check_whole("upto", upto, after)
         check_whole("slices", slices, 1)
-        with self._queue.calling("input") as (store, handle):
+        with self._queue.session:
+            store, handle = self._queue.opened_for("input")
             return store.plan_claims(self._claimer(handle), after, upto, slices)
 
     def read(self, part: Slice) -> Iterator[list[BulkRow]]:
@@ -113,7 +116,8 @@ class ClaimReader:
         check_instance("part", part, Slice, "a Slice, as plan gave it")
         first = part.first
         while first <= part.last:
-            with self._queue.calling("input") as (store, handle):
+            with self._queue.session:
+                store, handle = self._queue.opened_for("input")
                 page = store.read_claim(self._claimer(handle), part, first)
             yield page
             first += len(page)
@@ -121,7 +125,8 @@ class ClaimReader:
     def settle(self, upto: int) -> int:
         """Confirms claims up to this one; how many messages went for good. Harmless when repeated."""
         check_whole("upto", upto)
-        with self._queue.calling("input") as (store, handle):
+        with self._queue.session:
+            store, handle = self._queue.opened_for("input")
             return store.settle_claims(self._claimer(handle), upto)
 
     def _claimer(self, handle: int) -> Claimer:
@@ -162,7 +167,8 @@ class BulkBrowser:
         _check_limits(options, most, most_bytes, horizon)
         check_instance("cursor", cursor, Cursor, "a Cursor, as a survey or a token gave it")
         check_whole("slices", slices, 1)
-        with self._queue.calling("browse") as (store, handle):
+        with self._queue.session:
+            store, handle = self._queue.opened_for("browse")
             return store.survey(SurveyRequest(handle, options, cursor, most, most_bytes, slices, horizon))
 
     def read(self, stretch: Stretch) -> Iterator[list[BulkRow]]:
@@ -170,7 +176,8 @@ class BulkBrowser:
         check_instance("stretch", stretch, Stretch, "a Stretch, as survey gave it")
         after: tuple[Any, ...] | None = ()
         while after is not None:
-            with self._queue.calling("browse") as (store, handle):
+            with self._queue.session:
+                store, handle = self._queue.opened_for("browse")
                 page, after = store.read_stretch(handle, stretch, after)
             if page:
                 yield page
@@ -217,7 +224,8 @@ class Stager:
         Raises: ArgumentError, MessageTooBig 2030, StoreFull; nothing of this call is staged then.
         """
         check_instance("columns", columns, Mapping, "columns by their names")
-        with self._queue.calling("output") as (store, handle):
+        with self._queue.session:
+            store, handle = self._queue.opened_for("output")
             store.stage(StageRequest(handle, self.name, count, columns, self._lasts))
         self.count += count
 

@@ -5,12 +5,12 @@
 
 from __future__ import annotations
 
-import threading
+import math
 import time
 from collections.abc import Callable
 from typing import Protocol
 
-SLEEP_SECONDS_MAX = 3600.0  # a thread cannot be asked to sleep for ever longer; it looks and sleeps again
+SLEEP_SECONDS_MAX = 60.0  # the machine's clock may be set: who sleeps until a time looks at it as often as this
 
 
 class Clock(Protocol):
@@ -20,8 +20,12 @@ class Clock(Protocol):
         """Seconds since 1970."""
         ...
 
-    def pause(self, condition: threading.Condition, until: float | None) -> None:
-        """Waits on `condition`, which the caller holds, until it is notified or the time is `until`."""
+    def monotonic(self) -> float:
+        """Seconds that only flow, from any beginning: how long a call waits is the same if the clock is set."""
+        ...
+
+    def nap(self, seconds: float) -> float | None:
+        """How long whoever has so many seconds to wait may sleep in one go; None: until woken."""
         ...
 
     def watch(self, moved: Callable[[], None]) -> None:
@@ -35,8 +39,11 @@ class SystemClock:
     def now(self) -> float:
         return time.time()
 
-    def pause(self, condition: threading.Condition, until: float | None) -> None:
-        condition.wait(None if until is None else min(max(0.0, until - self.now()), SLEEP_SECONDS_MAX))
+    def monotonic(self) -> float:
+        return time.monotonic()
+
+    def nap(self, seconds: float) -> float | None:
+        return None if seconds == math.inf else min(max(0.0, seconds), SLEEP_SECONDS_MAX)
 
     def watch(self, moved: Callable[[], None]) -> None:
-        """Time never jumps here."""
+        """Who sleeps looks again by itself."""

@@ -13,7 +13,9 @@ from .browsing import Browsing, Standing
 from .confirming import ConfirmedCalls, Use
 from .errors import (
     CallerError,
+    CallInProgress,
     HandleError,
+    InorderError,
     NoMessageAvailable,
     NotOpenFor,
     OptionsError,
@@ -21,6 +23,7 @@ from .errors import (
     QueueCondition,
     Reason,
     bad_argument,
+    may_have_happened,
 )
 from .keywords import (
     BROWSE_FIRST,
@@ -47,7 +50,7 @@ from .rules.lifecycle import Event
 from .rules.ordering import UNSET, pending_text
 from .rules.puts import PutResult
 from .selecting import NO_CHANGES, Selector, in_our_words
-from .session import Retained, Session
+from .session import NOT_OPEN, Retained, Session
 from .stores.protocol import Store
 from .stores.records import GetOutcome, GetRequest, PutRequest
 
@@ -55,12 +58,13 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 _tuple = tuple.__new__  # makes a named tuple without the call in between, where each put makes one
-NOT_OPEN = 0
 USES: Mapping[Use, tuple[OpenOptions, Reason]] = {  # what a handle must be open for, and what it is told if it is not
     "input": (OpenOptions(input="as_queue"), Reason.NOT_OPEN_FOR_INPUT),
     "output": (OpenOptions(output=True), Reason.NOT_OPEN_FOR_OUTPUT),
     "browse": (OpenOptions(browse=True), Reason.NOT_OPEN_FOR_BROWSE),
 }
+
+NO_USES: frozenset[Use] = frozenset()
 
 
 class Queue(ConfirmedCalls):
@@ -85,7 +89,8 @@ class Queue(ConfirmedCalls):
         self._grows = grows  # opened for more whenever a call needs it
         self.name, self.options = name, options
         self._handle, self._local, self._incarnation = NOT_OPEN, name, 0
-        self._uses: frozenset[Use] = frozenset()  # what it is open for now
+        self._watched = session.watch(self)
+        self._uses = NO_USES  # what it is open for now
         if not lazy:  # a default handle is opened by the first call that is good enough to need it
             self._open(options, dynamic_name)
         self._puts, self._gets, self._browses = Retained(), Retained(), Retained()
@@ -95,7 +100,14 @@ class Queue(ConfirmedCalls):
         session.retained(self._puts, self._gets)
 
     def _open(self, options: OpenOptions, dynamic_name: str = "*") -> None:
-        opened = self._store.open(self._session.owner, self.name, options, dynamic_name=dynamic_name)
+        try:
+            opened = self._store.open(self._session.owner, self.name, options, dynamic_name=dynamic_name)
+            self._watched.handle = opened.handle
+        except InorderError:
+            raise
+        except BaseException:
+            self._session.left.append(self._session.keep_handles)
+            raise
         self._handle, self.name, self._local, _, self._incarnation = opened
         self._is_open_for(opened.options)
 
@@ -157,8 +169,17 @@ class Queue(ConfirmedCalls):
             in_unit = self._session.in_unit(options.syncpoint) and not (options.confirm_id or options.uid)
             if in_unit:
                 self._session.join_unit()
-            outcome = self._store.put(_tuple(PutRequest, (self._handle, messages, options, state, in_unit)))
-            self._puts.advance(outcome.state, before_unit=state if in_unit else None)
+            if self._puts.is_lost and options.logical:
+                self._puts.check()
+            try:
+                outcome = self._store.put(_tuple(PutRequest, (self._handle, messages, options, state, in_unit)))
+                self._puts.advance(outcome.state, before_unit=state if in_unit else None)
+            except InorderError:
+                raise
+            except BaseException as error:
+                self._puts.is_lost |= options.logical
+                may_have_happened(error, f"the put on {self.name}")
+                raise
             return outcome.results
 
     def end_group(self) -> None:
@@ -367,13 +388,23 @@ class Queue(ConfirmedCalls):
                 self._session.join_unit()
             in_unit = syncpoint and not (options.browse or options.confirm_id)
             request = GetRequest(self._handle, options, retained.state, self._cursor, in_unit, count, one_group)
+            if retained.is_lost and options.logical and not options.browse:
+                retained.check()
             waits = options.wait and not options.by_cursor
-            outcome = (self._store.wait if waits else self._store.get)(request)
-            if not outcome.messages:
-                raise self._missing(options, outcome)
-            retained.advance(outcome.state, before_unit=outcome.before_unit)
-            if options.browse:
-                self._cursor = outcome.cursor
+            try:
+                outcome = (self._store.wait if waits else self._store.get)(request)
+                if not outcome.messages:
+                    raise self._missing(options, outcome)
+                retained.advance(outcome.state, before_unit=outcome.before_unit)
+                if options.browse:
+                    self._cursor = outcome.cursor
+            except InorderError:
+                raise
+            except BaseException as error:
+                if not options.browse:
+                    retained.is_lost |= options.logical
+                    may_have_happened(error, f"the get from {self.name}")
+                raise
             return outcome
 
     def _missing(self, options: GetOptions, outcome: GetOutcome) -> NoMessageAvailable | OrderPending:
@@ -411,12 +442,15 @@ class Queue(ConfirmedCalls):
             self._store.check_handle(self._handle)
         return self
 
-    @contextlib.contextmanager
-    def calling(self, use: Use) -> Iterator[tuple[Store, int]]:
-        """One call in bulk: the store, and this handle's id in it, open for what is asked."""
-        with self._session:
-            self._need(use)
-            yield self._store, self._handle
+    @property
+    def session(self) -> Session:
+        """The connection, whose calls are blocks of it."""
+        return self._session
+
+    def opened_for(self, use: Use) -> tuple[Store, int]:
+        """Inside a call: the store, and this handle's id in it, open for what is asked."""
+        self._need(use)
+        return self._store, self._handle
 
     def _need_nothing(self) -> None:
         """The call may be made through any open handle."""
@@ -481,14 +515,25 @@ class Queue(ConfirmedCalls):
         check_switch("purge", purge)
         with self._session:
             self._alive()
-            if self._handle != NOT_OPEN:
-                self._store.close(self._handle, delete=delete, purge=purge)
-            self.closed, self._uses = True, frozenset()
-            self._session.forget((self._puts, self._gets))
+            self._end(delete=delete, purge=purge)
         warnings = (unfinished(self._puts.state), unfinished(self._gets.state))
         if Reason.INCOMPLETE_MSG in warnings:
             return Reason.INCOMPLETE_MSG
         return warnings[0] or warnings[1]
+
+    def _end(self, *, delete: bool = False, purge: bool = False) -> None:
+        try:
+            if self._handle != NOT_OPEN:
+                self._store.close(self._handle, delete=delete, purge=purge)
+            self.closed, self._uses = True, NO_USES
+            self._session.forget(self._watched, (self._puts, self._gets))
+        except InorderError:
+            raise
+        except BaseException:  # it may be closed, or not
+            self.closed, self._uses = True, NO_USES
+            self._watched.handle = NOT_OPEN
+            self._session.left.append(self._session.keep_handles)
+            raise
 
     def __enter__(self) -> Queue:
         return self
@@ -496,8 +541,12 @@ class Queue(ConfirmedCalls):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if not self.closed and not self._session.closed:
+        if self.closed or self._session.closed:
+            return
+        try:
             self.close()
+        except CallInProgress:  # a loop that was dropped is ended by the collector, in the middle of any call
+            self._session.left.append(self._end)
 
     def __repr__(self) -> str:
         return f"<queue {self.name}{', closed' if self.closed else ''}>"

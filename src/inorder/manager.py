@@ -55,7 +55,7 @@ from .options import (
 )
 from .rules.puts import Program, PutResult
 from .selecting import Selector, inquired
-from .session import Services, Session, services_at, services_of
+from .session import Services, Session, connect_at, services_of
 from .stores.memory import MemoryStore
 from .stores.protocol import LocalStore
 from .stores.records import Locked, Outcome
@@ -109,8 +109,7 @@ def _connect_to_file(path: str | os.PathLike[str], who: Program, name: str | Non
         raise bad_argument("store", path, f"the path of a file, in UTF-8, {IN_MEMORY!r} or a store")
     file = Path(os.fspath(path))
     chosen = name or re.sub(r"[^A-Za-z0-9./_%]", "_", file.stem)[:48] or "INORDER"
-    with services_at(file, lambda: SqliteStore(file, chosen)) as services:
-        return QueueManager(services, who)
+    return connect_at(file, lambda: SqliteStore(file, chosen), lambda services: QueueManager(services, who))
 
 
 def _script() -> str:
@@ -288,15 +287,17 @@ class QueueManager(OperatorCalls, BulkCalls, Listening):
         queue = self._queues.get(name) if isinstance(name, str) else None
         if queue is None:
             return None
-        warning = queue.close()
-        del self._queues[name]
+        warning = None if queue.closed else queue.close()
+        self._queues.pop(name, None)
         return warning
 
     def _default(self, name: str, options: OpenOptions) -> Queue:
         """The default handle of a queue, not opened before a call needs it; the one used last is the last."""
         queue = self._queues.get(name) if isinstance(name, str) else None
-        if queue is None:
+        if queue is None or queue.closed:
             self._check_no_model(name)
+            if queue is not None:  # its close was interrupted
+                self._queues.pop(name, None)
             return self._queues.setdefault(name, Queue(self._session, name, options, grows=True, lazy=True))
         self._queues.move_to_end(name)
         return queue

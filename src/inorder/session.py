@@ -14,17 +14,18 @@ import contextlib
 import logging
 import os
 import queue as queues
-import threading
 import weakref
+from collections import deque
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from .callers import Caller
 from .errors import (
     CallerError,
     CallInProgress,
+    ConnectionBroken,
     ConnectionClosed,
+    InconsistentCall,
     InorderError,
     Reason,
     StoreError,
@@ -33,6 +34,7 @@ from .errors import (
     forked,
 )
 from .events import Hub, await_end
+from .locks import Lock
 from .message import is_storable
 from .rules.grouping import NOTHING_OPEN, GroupState
 from .rules.puts import Program
@@ -40,14 +42,18 @@ from .stores.protocol import LocalStore, Store
 from .stores.records import Outcome
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable
 
 
 log = logging.getLogger("inorder.session")
 
+NOT_OPEN = 0  # instead of a handle's number in the store
+
+T = TypeVar("T")
+
 
 class Services:
-    """What all connections of this process to one store share; made by `services_of` and `services_at`.
+    """What all connections of this process to one store share; made by `services_of` and `connect_at`.
 
     Args:
         file: the file that the store was opened for by name: the end of the last connection closes it.
@@ -58,11 +64,11 @@ class Services:
         self.now = store.clock.now
         self.telemetry = store.telemetry
         self._file = file
-        self._coming = 0  # connections that are being made at the file: it stays open for them
+        self.coming: set[object] = set()  # connections that are being made at the file: it stays open for them
         self.hub = Hub(store.changes)
         self.forgotten: queues.SimpleQueue[int] = queues.SimpleQueue()  # owners; a finalizer may put at any moment
         self._owners: set[int] = set()
-        self._lock = threading.RLock()  # the collector may come to a line here, and end a generator that makes a call
+        self._lock = Lock()
         self.is_over = False  # the interpreter ends
         self._process = os.getpid()
         _all_services.add(self)
@@ -74,9 +80,13 @@ class Services:
 
     def connect(self, program: Program) -> int:
         owner = self.store.connect(program)
-        with self._lock:
-            self._owners.add(owner)
-        self.reap()
+        try:
+            with self._lock:
+                self._owners.add(owner)
+            self.reap()
+        except BaseException:
+            self.forgotten.put(owner)
+            raise
         return owner
 
     def end(self, owner: int) -> None:
@@ -90,19 +100,19 @@ class Services:
 
     def _has_ended(self, owner: int) -> None:
         with self._lock:
-            is_last = self._owners == {owner}
             self._owners.discard(owner)
+            is_last = not self._owners
             thread = self.hub.close() if is_last else None
         if is_last:
             self.telemetry.close()
         await_end(thread)
         if is_last and self._file is not None:
-            self._close_unless_used()
+            self.close_unless_used()
 
-    def _close_unless_used(self) -> None:
+    def close_unless_used(self) -> None:
         """The file's last connection has gone; unless another one came meanwhile, the file is closed."""
         with _making:
-            if not self._owners and not self._coming and _open_files.get(self._file) is self:
+            if not self._owners and not self.coming and _open_files.get(self._file) is self:
                 del _open_files[self._file]
                 self.store.close_store()
 
@@ -139,29 +149,38 @@ class Services:
 
 
 _all_services: weakref.WeakSet[Services] = weakref.WeakSet()
-_making = threading.RLock()
+_making = Lock()
 _open_files: dict[Path | None, Services] = {}
 
 
-@contextlib.contextmanager
-def services_at(path: Path, open_store: Callable[[], LocalStore]) -> Iterator[Services]:
-    """The services of a file, for the block in which somebody connects: they are closed with the last connection.
+def connect_at(path: Path, open_store: Callable[[], LocalStore], connect: Callable[[Services], T]) -> T:
+    """What `connect` makes of the services of a file, which are closed with the file's last connection.
 
-    Raises: what `open_store` raises.
+    Raises: what `open_store` and `connect` raise.
     """
-    file = path.resolve()
+    file, coming = path.resolve(), object()
+    try:
+        with _making:
+            services = _open_files.get(file)
+            if services is None or not services.serves_this_process():
+                services = _open_files[file] = Services(open_store(), file)
+            services.coming.add(coming)
+        services.reap()  # outside the lock: observers are told of what is called here
+        return connect(services)
+    finally:
+        try:
+            _has_come(file, coming)
+        finally:
+            _has_come(file, coming)
+
+
+def _has_come(file: Path, coming: object) -> None:
+    """It is connected, or has given up. Harmless when repeated."""
     with _making:
         services = _open_files.get(file)
-        if services is None or not services.serves_this_process():
-            services = _open_files[file] = Services(open_store(), file)
-        services._coming += 1
-    try:  # outside the lock: observers are told of what is called here
-        services.reap()
-        yield services
-    finally:
-        with _making:
-            services._coming -= 1
-            services._close_unless_used()
+        if services is not None:
+            services.coming.discard(coming)
+            services.close_unless_used()
 
 
 def services_of(store: LocalStore) -> Services:
@@ -175,7 +194,7 @@ def services_of(store: LocalStore) -> Services:
 def _forget_parents_files() -> None:
     """In a child made by fork; another thread of the parent may have been opening a file."""
     global _making  # noqa: PLW0603 - the lock that was inherited is held by a thread that is not here
-    _making = threading.RLock()
+    _making = Lock()
     _open_files.clear()
 
 
@@ -196,11 +215,21 @@ class Retained:
     backed out; a commit forgets it.
     """
 
-    __slots__ = ("_saved", "state")
+    __slots__ = ("_saved", "is_lost", "state")
 
     def __init__(self) -> None:
         self.state = NOTHING_OPEN
+        self.is_lost = False  # a call in logical order was interrupted, and may have happened
         self._saved: GroupState | None = None
+
+    def check(self) -> None:
+        """Raises: InconsistentCall 2241, it is lost."""
+        if self.is_lost:
+            raise InconsistentCall(
+                "an earlier call in logical order on this handle was interrupted and may have happened, so that its "
+                "place in the group is not known: back out the unit of work, leave the group, or open another handle",
+                reason=Reason.INCOMPLETE_GROUP,
+            )
 
     def advance(self, state: GroupState, *, before_unit: GroupState | None) -> None:
         """A successful call leaves `state`; `before_unit` stood before its first act in the unit of work, if any."""
@@ -211,7 +240,7 @@ class Retained:
     def leave(self) -> bool:
         """The handle leaves its group or logical message, and does not come back into it; whether it was in one."""
         was_inside = self.state.group_open or self.state.message_open
-        self.state = NOTHING_OPEN
+        self.state, self.is_lost = NOTHING_OPEN, False
         self._saved = None if self._saved is None else NOTHING_OPEN
         return was_inside
 
@@ -222,29 +251,48 @@ class Retained:
         return any(state.group_open or state.message_open for state in states)
 
     def settled(self, outcome: Outcome) -> None:
-        if outcome == "back_out" and self._saved is not None:
-            self.state = self._saved
+        if outcome == "back_out":
+            self.is_lost = False
+            if self._saved is not None:
+                self.state = self._saved
         self._saved = None
 
 
-class Session:
-    """A connection to a store, from connect to close."""
+class Dropped(weakref.ref[object]):
+    """A handle whose object the program has dropped, once it has."""
+
+    __slots__ = ("handle",)
+    handle: int
+
+
+class Session(Lock):
+    """A connection to a store, from connect to close.
+
+    It is the lock of its calls: a call is a `with` block of it.
+    """
 
     def __init__(self, services: Services, program: Program) -> None:
+        super().__init__()
         self.services = services
         self.store: Store = services.store
-        self.owner = services.connect(program)
         self.block: object | None = None  # the `with unit_of_work()` block that calls stand in
-        self._must_back_out = False
+        # What could not be done when it should have been: the next call, whatever it is, does it first.
+        self.left: deque[Callable[[], object]] = deque()
+        self._dropped: deque[weakref.ref[object]] = deque()
+        self._watched: dict[int, Dropped] = {}
         self.opener: Caller | None = None  # who began the block, or made the first call that was part of the unit
         self._retained: list[Retained] = []
-        self._in_progress = threading.Lock()
-        self._ending = threading.Lock()
+        self._ending = Lock()
         self._process = os.getpid()
         self._ended = False
-        # Handles, blocks and the connection all hold the session: it is forgotten with the last of them.
-        self._forgotten = weakref.finalize(self, services.forgotten.put, self.owner)
-        self._forgotten.atexit = False
+        self.owner = services.connect(program)
+        try:
+            # Handles, blocks and the connection all hold the session: it is forgotten with the last of them.
+            self._forgotten = weakref.finalize(self, services.forgotten.put, self.owner)
+            self._forgotten.atexit = False
+        except BaseException:
+            services.forgotten.put(self.owner)
+            raise
 
     @property
     def closed(self) -> bool:
@@ -264,23 +312,51 @@ class Session:
         """Begins a call. Raises: as `check`; CallInProgress 2219."""
         if self._ended or self.services.is_over or self._process != os.getpid():
             self.check()
-        if not self._in_progress.acquire(False):
+        if self._is_owned():
+            raise CallInProgress("a call was made from inside another one, by a finalizer or a signal handler")
+        try:
+            is_free = self.acquire(False)
+            if is_free:
+                if not self.services.forgotten.empty():
+                    self.services.reap()
+                if self.left or self._dropped:
+                    self._do_what_is_left()
+        except BaseException:
+            try:  # noqa: SIM105 - `suppress` is no block that is written in C
+                self.release()
+            except RuntimeError:  # it was not free
+                pass
+            raise
+        if not is_free:
             raise CallInProgress(
                 "another thread has a call in progress on this connection: give each thread its own with qm.connect()"
             )
-        try:
-            if not self.services.forgotten.empty():
-                self.services.reap()
-            if self._must_back_out:
-                self._back_out_if_given_up()
-        except BaseException:
-            self._in_progress.release()
-            raise
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._in_progress.release()
+    def _do_what_is_left(self) -> None:
+        while self.left:
+            self.left[0]()
+            self.left.popleft()
+        while self._dropped:
+            dropped = self._dropped[0]
+            assert isinstance(dropped, Dropped)
+            if dropped.handle != NOT_OPEN:
+                with contextlib.suppress(ConnectionBroken):  # it was closed
+                    self.store.close(dropped.handle)
+            self._watched.pop(id(dropped), None)
+            self._dropped.popleft()
+
+    # --- its handles
+
+    def watch(self, queue: object) -> Dropped:
+        """When the object of a handle is dropped, by an exception from outside say, the next call closes the handle."""
+        one = Dropped(queue, self._dropped.append)
+        one.handle = NOT_OPEN
+        self._watched[id(one)] = one
+        return one
+
+    def keep_handles(self) -> None:
+        """Inside a call: closes the handles whose numbers nobody knows, after an exception from outside."""
+        self.store.keep_handles(self.owner, [one.handle for one in self._watched.values()])
 
     # --- the unit of work
 
@@ -337,29 +413,42 @@ class Session:
             **names,
         )
 
-    def give_up(self) -> None:
-        """The block has ended and its unit could not be settled: the next call, whatever it is, backs it out first."""
-        self.block, self._must_back_out = None, True
+    def give_up(self, outcome: Outcome) -> None:
+        """The block has ended and its unit could not be settled: the next call, whatever it is, backs it out first.
 
-    def _back_out_if_given_up(self) -> None:
-        if self._must_back_out:
-            self.store.settle(self.owner, "back_out")
-            self._settled("back_out")
-            self._must_back_out = False
+        Args:
+            outcome: what was tried; it may have happened.
+        """
+        self.block = None
+        self.left.append(lambda: self._back_out(outcome))
+
+    def _back_out(self, tried: Outcome) -> None:
+        self._settled("back_out" if self.store.settle(self.owner, "back_out") else tried)
 
     def retained(self, *kinds: Retained) -> None:
         """A handle was opened: these states follow the unit of work."""
         self._retained.extend(kinds)
 
-    def forget(self, kinds: Iterable[Retained]) -> None:
+    def forget(self, handle: Dropped, kinds: Iterable[Retained]) -> None:
         """A handle was closed."""
+        self._watched.pop(id(handle), None)
         gone = {id(one) for one in kinds}
         self._retained = [one for one in self._retained if id(one) not in gone]
 
     def settle(self, outcome: Outcome) -> None:
         with self:
-            self.store.settle(self.owner, outcome)
-            self._settled(outcome)
+            try:
+                self.store.settle(self.owner, outcome)
+                self._settled(outcome)
+            except InorderError:
+                raise
+            except BaseException:
+                self.left.append(lambda: self._see_whether_settled(outcome))
+                raise
+
+    def _see_whether_settled(self, tried: Outcome) -> None:
+        if not self.store.has_unit(self.owner):
+            self._settled(tried)
 
     def prepare(self, name: str) -> None:
         if not isinstance(name, str) or not name or not is_storable(name):

@@ -41,8 +41,13 @@ class UnitOfWork:
         """
         if self.status != "new":
             raise CallerError(f"this unit of work is {self.status}: make another", reason=Reason.UOW_NOT_AVAILABLE)
-        self._session.begin(self)
-        self.status = "open"
+        try:
+            self._session.begin(self)
+            self.status = "open"
+        except BaseException:
+            if self._session.block is self:  # an exception from outside has come in between: nothing was done in it
+                self._session.block = None
+            raise
         return self
 
     def __exit__(
@@ -63,7 +68,7 @@ class UnitOfWork:
             else:
                 self.back_out()
         except BaseException as failure:
-            self._session.give_up()
+            self._session.give_up("commit" if error is None else "back_out")
             self.status = "backed out"
             if error is None or not isinstance(failure, Exception):
                 raise

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from types import TracebackType
 from typing import Any
 from unittest import mock
 
@@ -27,7 +26,7 @@ from inorder.stores.process import VerbLock
 from inorder.stores.queue import LocalQueue
 from inorder.stores.queued import QueuedMessage
 from inorder.stores.tables import UnitRow
-from inorder.stores.verb import Verb
+from inorder.stores.verb import WRITING, Verb, run
 
 NUMBERS_BURNT = 1000
 
@@ -37,9 +36,12 @@ class OtherNumbers(MemoryStore):
 
     def __init__(self, clock: Clock) -> None:
         super().__init__(name="TEST", clock=clock)
-        with Verb(self) as burning:
-            for _ in range(NUMBERS_BURNT):
-                next(burning.numbers)
+        run(self, WRITING, _burn)
+
+
+def _burn(_: MemoryStore, verb: Verb) -> None:
+    for _nth in range(NUMBERS_BURNT):
+        next(verb.numbers)
 
 
 class Fault:
@@ -71,11 +73,9 @@ class _FaultyLock(VerbLock):
         self._planted = self._fault.planted()
         self._planted.__enter__()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         self._planted.__exit__(None, None, None)
-        super().__exit__(kind, error, trace)
+        super().__exit__(*raised)
 
 
 def _without(kind: Kind) -> Callable[[Any], Any]:

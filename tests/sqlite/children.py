@@ -24,13 +24,13 @@ def opened(path):
     return Database(path, schema={SCHEMA!r}, version={VERSION})
 
 def write(database, text="x" * 1000):
-    database.begin(writes=True)
     try:
+        database.begin(writes=True)
         database.connection.execute("INSERT INTO note (text) VALUES (?)", (text,))
+        return database.commit()
     except BaseException as error:
         database.abort(error)
         raise
-    return database.commit()
 
 def tidy_at(database, pages):
     log.LONG_PAGES = pages

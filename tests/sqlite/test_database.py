@@ -46,13 +46,13 @@ def opened(path: Path) -> Database:
 
 def write(database: Database, text: str = "text") -> int:
     """The ticket with which the write is synced."""
-    database.begin(writes=True)
     try:
+        database.begin(writes=True)
         database.connection.execute("INSERT INTO note (text) VALUES (?)", (text,))
+        return database.commit()
     except BaseException as error:
         database.abort(error)
         raise
-    return database.commit()
 
 
 def count(database: Database) -> int:

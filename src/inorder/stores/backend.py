@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from ..attributes import QueueAttributes
@@ -138,14 +137,18 @@ class SearchedQueue(Protocol):
 class Backend(Protocol):
     """Rows and transactions."""
 
-    @property
-    def has_happened(self) -> bool:
-        """Of a commit that raised an error: it was made all the same."""
-
     # --- transactions
 
+    @property
+    def is_inside(self) -> bool:
+        """Whether a transaction has begun, or may have, and is neither committed nor aborted."""
+
+    @property
+    def has_happened(self) -> bool:
+        """Whether the last one that has begun was committed; an exception from outside may hide that."""
+
     def begin(self, *, writes: bool) -> None:
-        """Begins one; a writing one waits for its turn. Raises: StoreError and its kinds; none has begun then."""
+        """Begins one; a writing one waits for its turn. If it raises, `abort` is to follow. Raises: StoreError."""
 
     def keep(self, tallies: Sequence[Tally]) -> None:
         """What was done so far is a step of its own: it stays, even if the transaction is taken back."""
@@ -161,6 +164,8 @@ class Backend(Protocol):
 
     def abort(self, error: BaseException, *, keeps: bool = False) -> bool:
         """Nothing of it has happened; if it `keeps` them, but for the steps of their own before it.
+
+        What has happened nevertheless stays so: see `has_happened`. Harmless when repeated.
 
         Returns: whether there was such a step: then that is to be committed.
 
@@ -346,8 +351,8 @@ class Host(Protocol):
     def is_reservation_open(self) -> bool:
         """Whether numbers drawn now may be of a reservation that is not on disk yet."""
 
-    def attend(self, *, waits: bool) -> None:
-        """A call of this process begins, or ends, to wait: what others change is reported meanwhile."""
+    def attend(self, waiting: int) -> None:
+        """So many calls of this process wait now: what others change is reported while there are any."""
 
     def looked(self, queue: int, name: str) -> None:
         """Inside a verb: a call has looked at a queue as it is now, and waits until it is otherwise."""
@@ -355,11 +360,11 @@ class Host(Protocol):
     def sync(self, ticket: int) -> None:
         """Returns when this commit, and with it all before it, is on disk. Raises: StoreError."""
 
-    def after(self, lock: AbstractContextManager[None]) -> None:
+    def after(self, step: Callable[[Callable[[], object]], None]) -> None:
         """A verb that writes is over, its lock is free: what is left to do for the medium can be done.
 
         Args:
-            lock: the lock of the verbs, for what uses the backend.
+            step: runs what uses the backend, as a verb of its own.
         """
 
     def check(self, part: int | None) -> tuple[list[str], int]:

@@ -8,11 +8,11 @@ time; another that comes meanwhile, or a listener whose own call brings changes,
 from __future__ import annotations
 
 import logging
-import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
+from ..locks import Lock, Taken, TryLock
 from ..message import Message
 from ..rules.puts import Program
 
@@ -85,10 +85,11 @@ class Changes:
 
     def __init__(self) -> None:
         self.is_heard = self.is_watched = False
-        self.turning = threading.RLock()  # the collector may end a listener in the middle of a line here
+        self.turning = Lock()
         self._subscriptions: list[Subscription] = []
         self._waiting: deque[Happened] = deque()
-        self._handing_out = threading.Lock()
+        self._told = 0  # listeners that know of the first of them
+        self._handing_out = TryLock()
 
     def subscribe(self, listener: Listener) -> Subscription:
         """Calls `listener` with each `Change` and `Death`, outside of transactions and locks.
@@ -112,22 +113,26 @@ class Changes:
     def hand_out(self) -> None:
         """Reports what has been added."""
         # Asked again after each turn: a change may come when the last look is over and the turn is not.
-        while self._waiting and self._handing_out.acquire(blocking=False):
+        while self._waiting:
             try:
-                while self._waiting:
-                    _report(self._subscriptions, self._waiting.popleft())
-            finally:
-                self._handing_out.release()
+                with self._handing_out:
+                    while self._waiting:
+                        self._report(self._waiting[0])
+                        self._waiting.popleft()
+            except Taken:
+                return
+
+    def _report(self, happened: Happened) -> None:
+        # Whoever is interrupted leaves the rest, and the listener that it was at, to the next.
+        for one in self._subscriptions[self._told :]:
+            try:
+                one.listener(happened)
+            except Exception:
+                log.exception("a listener failed; what it was told of has happened")
+            self._told += 1
+        self._told = 0
 
     def report(self, happened: Sequence[Happened]) -> None:
         """Adds, and hands out; outside of locks and transactions."""
         self.add(happened)
         self.hand_out()
-
-
-def _report(subscriptions: Sequence[Subscription], happened: Happened) -> None:
-    for one in list(subscriptions):
-        try:
-            one.listener(happened)
-        except Exception:
-            log.exception("a listener failed; what it was told of has happened")

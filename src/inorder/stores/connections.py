@@ -7,7 +7,7 @@ units of work, frees its browse locks and closes its handles (B-32, B-48); named
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Concatenate, ParamSpec, TypeVar
 
 from ..errors import InorderError
@@ -36,7 +36,7 @@ from .tables import (
     UnitRow,
     WaitRow,
 )
-from .verb import Verb
+from .verb import EVEN_STOPPED, Kind, Verb, run
 
 P = ParamSpec("P")
 S = TypeVar("S", bound=OpenStore)
@@ -48,26 +48,33 @@ T = TypeVar("T")
 
 def begin(store: OpenStore) -> None:
     """This process has the store open from now on; if nobody else has, that is a start of the queue manager."""
-    with Verb(store, though_stopped=True) as verb:
-        store.name = Catalog(verb).manager.name
-        is_start, run, may_have_lost = store.host.run()
-        if is_start:
-            _note_run(verb, run, may_have_lost=may_have_lost)
-        store.process = next(verb.numbers)
-        verb.backend.save(ProcessRow(store.process))
-        store.host.own(store.process)
-        if is_start:
-            start(verb)
-    if not is_start:
+    if not run(store, EVEN_STOPPED, _begin):
         bury_dead(store)
+
+
+def _begin(store: OpenStore, verb: Verb) -> bool:
+    """Whether it is a start."""
+    store.name = Catalog(verb).manager.name
+    is_start, boot, may_have_lost = store.host.run()
+    if is_start:
+        _note_run(verb, boot, may_have_lost=may_have_lost)
+    store.process = next(verb.numbers)
+    verb.backend.save(ProcessRow(store.process))
+    store.host.own(store.process)
+    if is_start:
+        start(verb)
+    return is_start
 
 
 def end(store: OpenStore) -> None:
     """This process has the store open no more."""
-    with Verb(store, though_stopped=True) as verb:
-        for owner in list(store.connections):
-            abandon(verb, owner)
-        verb.backend.remove_records(ProcessRow, id=store.process)
+    run(store, EVEN_STOPPED, _end)
+
+
+def _end(store: OpenStore, verb: Verb) -> None:
+    for owner in list(store.connections):
+        abandon(verb, owner)
+    verb.backend.remove_records(ProcessRow, id=store.process)
 
 
 def _note_run(verb: Verb, run: str, *, may_have_lost: bool) -> None:
@@ -109,19 +116,26 @@ def local_queues(verb: Verb) -> list[LocalQueue]:
 
 def bury_dead(store: OpenStore) -> bool:
     """Ends the connections of processes that are dead, whose leftovers are ours then; whether there were any."""
-    with Verb(store, writes=False, though_stopped=True) as verb:
-        others = [one.id for one in verb.backend.select(ProcessRow) if one.id != store.process]
+    others = run(store, Kind(writes=False, though_stopped=True), _others)
     dead = [number for number in others if not store.host.is_alive(number)]
     for process in dead:
-        with Verb(store, though_stopped=True) as verb:
-            connections = verb.backend.select(ConnectionRow, process=process)
-            for one in connections:
-                abandon(verb, one.id)
-                if points.reached:
-                    points.reached("reaping")
-            verb.backend.remove_records(ProcessRow, id=process)
+        connections = run(store, EVEN_STOPPED, _bury, process)
         store.changes.report([Death(Program(one.user, one.program)) for one in connections])
     return bool(dead)
+
+
+def _others(store: OpenStore, verb: Verb) -> list[int]:
+    return [one.id for one in verb.backend.select(ProcessRow) if one.id != store.process]
+
+
+def _bury(_: OpenStore, verb: Verb, process: int) -> list[ConnectionRow]:
+    connections = verb.backend.select(ConnectionRow, process=process)
+    for one in connections:
+        abandon(verb, one.id)
+        if points.reached:
+            points.reached("reaping")
+    verb.backend.remove_records(ProcessRow, id=process)
+    return connections
 
 
 def in_verb(
@@ -138,6 +152,8 @@ def in_verb(
         unless_dead: before such an error says that somebody is in the way, the call sees whether they live.
     """
 
+    kind = Kind(writes, though_stopped)
+
     def decorated(act: Callable[Concatenate[S, Verb, P], T]) -> Callable[Concatenate[S, P], T]:
         @functools.wraps(act)
         def call(store: S, /, *given: P.args, **by_name: P.kwargs) -> T:
@@ -145,8 +161,7 @@ def in_verb(
                 bury_dead(store)
             while True:
                 try:
-                    with Verb(store, writes=writes, though_stopped=though_stopped) as verb:
-                        return act(store, verb, *given, **by_name)
+                    return run(store, kind, act, *given, **by_name)
                 except unless_dead:
                     if not bury_dead(store):
                         raise
@@ -164,7 +179,7 @@ def connect(verb: Verb, program: Program) -> int:
     store, connection = verb.store, OpenConnection(next(verb.numbers), program)
     verb.backend.save(ConnectionRow(connection.id, store.process, program.user, program.name))
     store.connections[connection.id] = connection
-    verb.restore.append(lambda: store.connections.pop(connection.id))
+    verb.restore.append(lambda: store.connections.pop(connection.id, None))
     return connection.id
 
 
@@ -182,8 +197,9 @@ def abandon(verb: Verb, owner: int) -> None:
 def _forget(verb: Verb, kept: dict[int, T], number: int) -> None:
     """This process keeps it no more, if the verb succeeds."""
     if number in kept:
-        one = kept.pop(number)
+        one = kept[number]
         verb.restore.append(lambda: kept.__setitem__(number, one))
+        del kept[number]
 
 
 # --- handles
@@ -205,7 +221,7 @@ def open_handle(verb: Verb, connection: OpenConnection, name: str, options: Open
     )
     verb.backend.save(_row(handle, options, made_temporary=found.made_temporary))
     store.handles[handle.id] = handle
-    verb.restore.append(lambda: store.handles.pop(handle.id))
+    verb.restore.append(lambda: store.handles.pop(handle.id, None))
     _count(verb, connection, 1)
     return Opened(handle.id, found.name, found.queue, options, handle.queue)
 
@@ -250,6 +266,13 @@ def close_handle(verb: Verb, handle: OpenHandle) -> None:
     """Closes a handle of this process."""
     for row in verb.backend.select(HandleRow, id=handle.id):
         _end_handle(verb, row)
+
+
+def keep_handles(verb: Verb, owner: int, handles: Sequence[int]) -> None:
+    """Closes all handles of a connection but these."""
+    for row in verb.backend.select(HandleRow, connection=owner):
+        if row.id not in handles:
+            _end_handle(verb, row)
 
 
 def _end_handle(verb: Verb, handle: HandleRow) -> None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import threading
 from dataclasses import dataclass
-from types import TracebackType
+from typing import Protocol
 
 from ..clock import Clock
 from ..errors import CallInProgress, ConnectionBroken, forked
+from ..locks import Lock
 from ..options import OpenOptions
 from ..rules.puts import Program
 from .backend import Backend, Host
@@ -54,36 +54,37 @@ class OpenHandle:
     has_locked: bool = False
 
 
-class VerbLock:
+class VerbLock(Lock):
     """Held while a verb runs: one at a time in a process, and only in the process that opened the store.
 
     Raises: ForkedConnection, in a child made by fork, which has a copy of no use; CallInProgress, a finalizer or
-    a signal handler made a call in the middle of a verb of its own thread. It is let in to be refused: a lock that kept
-    it out would hang for ever.
+    a signal handler made a call in the middle of a verb of its own thread.
     """
 
-    __slots__ = ("_lock", "_path", "_process", "held")
-
     def __init__(self, path: str) -> None:
-        self._path = path
-        self._process = os.getpid()
-        self._lock = threading.RLock()
-        self.held = False
+        super().__init__()
+        self._path, self._process = path, os.getpid()
 
     def __enter__(self) -> None:
         if self._process != os.getpid():
             raise forked(self._path)
-        self._lock.acquire()
-        if self.held:
-            self._lock.release()
+        if self._is_owned():
             raise CallInProgress("a call was made from inside another one, by a finalizer or a signal handler")
-        self.held = True
+        try:
+            self.acquire()
+        except BaseException:
+            try:  # noqa: SIM105 - `suppress` is no block that is written in C
+                self.release()
+            except RuntimeError:  # the exception came while it waited
+                pass
+            raise
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.held = False
-        self._lock.release()
+
+class Undoable(Protocol):
+    """A verb that runs."""
+
+    def undo(self, error: BaseException) -> None:
+        """Nothing of it has happened. Harmless when repeated."""
 
 
 class OpenStore:
@@ -97,6 +98,7 @@ class OpenStore:
     def __init__(self, backend: Backend, host: Host, path: str, name: str, clock: Clock) -> None:
         self.backend, self.host, self.path, self.name, self.clock = backend, host, path, name, clock
         self.lock = VerbLock(path)
+        self.unfinished: Undoable | None = None  # the one that runs, or that exceptions from outside left half done
         self.changes = Changes()
         self.definitions = Definitions()
         self.process = 0

@@ -88,6 +88,9 @@ class Store(Protocol):
         Raises: QueueNotEmpty 2055, ObjectInUse 2042, WrongQueueType 2045; the handle then stays open.
         """
 
+    def keep_handles(self, owner: int, handles: Sequence[int]) -> None:
+        """Closes all handles of a connection but these: its caller was interrupted and may not know some of them."""
+
     def check_handle(self, handle: int) -> None:
         """Raises: QueueDeleted 2052, the queue of this handle is gone."""
 

@@ -17,7 +17,9 @@ from ..attributes import ManagerAttributes, QueueAttributes, QueueStatus, altere
 from ..clock import Clock
 from ..errors import (
     CallInProgress,
+    ConnectionBroken,
     DuplicateMessage,
+    InorderError,
     LockMismatch,
     NoMessageUnderCursor,
     ObjectInUse,
@@ -116,20 +118,40 @@ class QueueStore(BulkVerbs, OperatorVerbs, OpenStore):
 
     # --- connections and handles
 
-    @event("connect", keys="program", about=lambda _, program: [program.name])
+    def connect(self, program: Program) -> int:
+        made: list[int] = []
+        try:
+            return self._connect(program, made)
+        except InorderError:
+            raise
+        except BaseException:  # from outside: nobody has its number
+            try:
+                _end(made, self._disconnect)
+            finally:
+                _end(made, self._disconnect)
+            raise
+
+    @event("connect", keys="program", about=lambda _, program, __: [program.name])
     @in_verb()
-    def connect(self, verb: Verb, program: Program) -> int:
-        return connections.connect(verb, program)
+    def _connect(self, verb: Verb, program: Program, made: list[int]) -> int:
+        made.append(connections.connect(verb, program))
+        return made[0]
 
     @event("disconnect")
     def disconnect(self, owner: int) -> None:
         # In this order: a call that comes to wait after the dismissal finds at its first look that all is over.
         try:
-            with Verb(self, though_stopped=True) as verb:
-                if owner in self.connections:
-                    connections.abandon(verb, owner)
+            self._disconnect(owner)
         finally:
-            self.waiting.dismiss(owner)
+            try:
+                self.waiting.dismiss(owner)
+            finally:
+                self.waiting.dismiss(owner)
+
+    @in_verb(though_stopped=True)
+    def _disconnect(self, verb: Verb, owner: int) -> None:
+        if owner in self.connections:
+            connections.abandon(verb, owner)
 
     @event("open", keys="queue", about=lambda opened, _, queue, *__, **___: [opened.queue if opened else queue])
     def open(self, owner: int, queue: str, options: OpenOptions, *, dynamic_name: str = "*") -> Opened:
@@ -140,6 +162,10 @@ class QueueStore(BulkVerbs, OperatorVerbs, OpenStore):
     @in_verb(unless_dead=(ObjectInUse,))
     def _open(self, verb: Verb, owner: int, queue: str, options: OpenOptions, dynamic_name: str) -> Opened:
         return connections.open_handle(verb, self.connection(owner), queue, options, dynamic_name)
+
+    @in_verb()
+    def keep_handles(self, verb: Verb, owner: int, handles: Sequence[int]) -> None:
+        connections.keep_handles(verb, owner, handles)
 
     @event("extend", handle=first)
     @in_verb(unless_dead=(ObjectInUse,))
@@ -152,7 +178,7 @@ class QueueStore(BulkVerbs, OperatorVerbs, OpenStore):
             self._close(handle, delete=delete or purge, purge=purge)
 
     @in_verb(unless_dead=(ObjectInUse, QueueNotEmpty))
-    def _close(self, verb: Verb, handle: int, *, delete: bool, purge: bool) -> None:
+    def _close(self, verb: Verb, handle: int, *, delete: bool = False, purge: bool = False) -> None:
         one = self.handle(handle)
         queue = tidied(verb, one) if delete else None
         if queue is not None:
@@ -249,19 +275,14 @@ class QueueStore(BulkVerbs, OperatorVerbs, OpenStore):
         measured=lambda _, request: [len(request.messages), _length(request.messages)],
         about=lambda _, request: [_unit_of(request, in_unit=request.in_unit)],
     )
-    def put(self, request: PutRequest) -> PutOutcome:
-        while True:
-            try:
-                with Verb(self) as verb:
-                    handle = self.handle(request.handle)
-                    queue = tidied(verb, handle)
-                    attributes = queue.attributes
-                    if handle.name != attributes.name:
-                        attributes = Catalog(verb).resolved(handle.name, attributes)
-                    return Putting(verb, handle, queue, request, attributes, self.definitions.manager).run()
-            except (QueueFull, DuplicateMessage, WrongState):
-                if not bury_dead(self):
-                    raise
+    @in_verb(unless_dead=(QueueFull, DuplicateMessage, WrongState))
+    def put(self, verb: Verb, request: PutRequest) -> PutOutcome:
+        handle = self.handle(request.handle)
+        queue = tidied(verb, handle)
+        attributes = queue.attributes
+        if handle.name != attributes.name:
+            attributes = Catalog(verb).resolved(handle.name, attributes)
+        return Putting(verb, handle, queue, request, attributes, self.definitions.manager).run()
 
     @event("end_group", handle=first)
     @in_verb()
@@ -284,8 +305,12 @@ class QueueStore(BulkVerbs, OperatorVerbs, OpenStore):
         try:
             self.waiting.wait(handle.connection.id, handle.queue_name, request.options, look)
         finally:
-            if look.outcome is None or not look.outcome.messages:
-                self._end_wait(handle.connection.id)
+            try:
+                if look.outcome is None or not look.outcome.messages:
+                    self._end_wait(handle.connection.id)
+            finally:
+                if handle.connection.waits:
+                    self._end_wait(handle.connection.id)
         assert look.outcome is not None
         return look.outcome
 
@@ -315,28 +340,37 @@ class QueueStore(BulkVerbs, OperatorVerbs, OpenStore):
 
     def _get(self, request: GetRequest, *, waits: bool) -> tuple[GetOutcome, float | None]:
         if not waits and self._only_looks(request):
-            with Verb(self, writes=False) as verb:
-                handle = self.handle(request.handle)
-                queue = verb.queue_of(handle)
-                if not queue.has_work(verb.now):
-                    resolved = get_allowed(verb, handle, queue)
-                    return Reading(verb, handle, queue, request, resolved, verb.manager).run(), None
-        with Verb(self) as verb:
-            handle = self.handle(request.handle)
-            queue = tidied(verb, handle)
-            if handle.connection.waits:
-                end_wait(verb, handle.connection)
-            resolved = get_allowed(verb, handle, queue)
-            if self.shortcuts is not None:
-                taken = self.shortcuts.get(verb, handle, queue, request, resolved)
-                if taken is not None:
-                    return taken, None
-            reading = Reading(verb, handle, queue, request, resolved, verb.manager, waits=waits)
-            outcome = reading.run()
-            if outcome.messages or not waits:
+            outcome = self._browse(request)
+            if outcome is not None:
                 return outcome, None
-            begin_wait(verb, handle, outcome, reading.in_its_way)
-            return outcome, reading.look_again_at()
+        return self._take(request, waits=waits)
+
+    @in_verb(writes=False)
+    def _browse(self, verb: Verb, request: GetRequest) -> GetOutcome | None:
+        """What a browse that changes nothing finds; None: something is to be tidied first."""
+        handle = self.handle(request.handle)
+        queue = verb.queue_of(handle)
+        if queue.has_work(verb.now):
+            return None
+        return Reading(verb, handle, queue, request, get_allowed(verb, handle, queue), verb.manager).run()
+
+    @in_verb()
+    def _take(self, verb: Verb, request: GetRequest, *, waits: bool) -> tuple[GetOutcome, float | None]:
+        handle = self.handle(request.handle)
+        queue = tidied(verb, handle)
+        if handle.connection.waits:
+            end_wait(verb, handle.connection)
+        resolved = get_allowed(verb, handle, queue)
+        if self.shortcuts is not None:
+            taken = self.shortcuts.get(verb, handle, queue, request, resolved)
+            if taken is not None:
+                return taken, None
+        reading = Reading(verb, handle, queue, request, resolved, verb.manager, waits=waits)
+        outcome = reading.run()
+        if outcome.messages or not waits:
+            return outcome, None
+        begin_wait(verb, handle, outcome, reading.in_its_way)
+        return outcome, reading.look_again_at()
 
     def _only_looks(self, request: GetRequest) -> bool:
         """Whether the call is a browse that changes nothing: it then waits for no writer."""
@@ -532,3 +566,11 @@ def _without_expired(verb: Verb, catalog: Catalog, name: str) -> LocalQueue | No
     queue = verb.queue(catalog.number(name), name)
     settling.discard(verb, queue)
     return queue
+
+
+def _end(made: list[int], end: Callable[[int], object]) -> None:
+    """Ends what was made and cannot be used. Harmless when repeated."""
+    while made:
+        with contextlib.suppress(ConnectionBroken):  # it has been done
+            end(made[-1])
+        made.pop()

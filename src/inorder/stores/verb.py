@@ -1,10 +1,10 @@
-"""One verb as a block: lock, transaction, commit, report, promise, in this order."""
+"""How a verb runs: lock, transaction, commit, report, promise, in this order."""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Sequence
-from types import TracebackType
+from typing import Concatenate, NamedTuple, ParamSpec, TypeVar
 
 from ..attributes import ManagerAttributes
 from ..errors import InorderError, QueueDeleted, QueueManagerStopping, StoreError, UnitTooLarge
@@ -19,12 +19,30 @@ from .queue import LocalQueue
 from .queued import QueuedMessage
 from .tables import MarkRow, UnitKind, UnitRow, WaitRow
 
+P = ParamSpec("P")
+S = TypeVar("S", bound=OpenStore)
+T = TypeVar("T")
 _tally = tuple.__new__
 RESERVE = 1000  # numbers reserved at once: so many may be skipped after the machine has lost power
 
 
+class Kind(NamedTuple):
+    """What a verb may do, and when."""
+
+    writes: bool = True
+    though_stopped: bool = False
+
+
+WRITING = Kind()
+EVEN_STOPPED = Kind(though_stopped=True)
+
+
+class _Left(Exception):
+    """A verb was left half done: more exceptions came from outside than it could withstand."""
+
+
 class Verb:
-    """A block in which one verb does its work: all of it, or with an error nothing.
+    """The work of one verb: all of it, or with an error nothing. `run` runs it.
 
     What has expired is discarded in a step of its own before (`settling.tidy`), which an error of the caller's or a
     condition of the queue leaves as it is. Others come as soon as the block is over. Only then what was promised is
@@ -37,9 +55,9 @@ class Verb:
         restore: takes back what this process keeps, should all be taken back.
     """
 
-    def __init__(self, store: OpenStore, *, writes: bool = True, though_stopped: bool = False) -> None:
+    def __init__(self, store: OpenStore, kind: Kind) -> None:
         self.store, self.backend = store, store.backend
-        self._writes, self._though_stopped = writes, though_stopped
+        self._writes, self._though_stopped = kind
         self.now = 0.0
         self.durable = self.has_discarded = False
         self.waiter = 0
@@ -53,71 +71,71 @@ class Verb:
         self._numbers: Iterator[int] | None = None
         self._reserved = 0
         self._reserves = False
+        self._has_begun, self._may_keep, self._ticket = False, True, 0
 
-    def __enter__(self) -> Verb:
+    def begin(self) -> None:
+        """Begins the transaction, under the store's lock. Whatever it raises, `undo` is to follow."""
         store = self.store
-        store.lock.__enter__()
-        try:
-            if not self._though_stopped and store.host.stopped:
-                raise QueueManagerStopping(f"queue manager {store.name} has been stopped")
-            store.backend.begin(writes=self._writes)
-            try:
-                self.now = store.clock.now()
-            except BaseException as error:
-                store.backend.abort(error)
-                raise
-        except BaseException:
-            store.lock.__exit__(None, None, None)
-            raise
-        return self
+        if store.unfinished is not None:
+            store.unfinished.undo(_Left())
+        store.unfinished = self
+        if not self._though_stopped and store.host.stopped:
+            raise QueueManagerStopping(f"queue manager {store.name} has been stopped")
+        store.backend.begin(writes=self._writes)
+        self._has_begun = True
+        self.now = store.clock.now()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        store, ticket = self.store, 0
-        try:
-            if error is None:
-                ticket = self._commit()
-            elif self._goes_on(error):
-                ticket = self.backend.commit((), self._changes, reserves=self._reserves)
+    def commit(self) -> None:
+        """All of it has happened."""
+        if self._writes:
+            self._ticket = self.backend.commit(self._finish(), self._changes, reserves=self._reserves)
             self._report()
-        finally:
-            store.lock.__exit__(None, None, None)
+        else:
+            self.backend.commit((), (), reserves=False)
+        self.store.unfinished = None
+
+    def undo(self, error: BaseException) -> None:
+        """The verb has failed: nothing of it has happened, but for a step of its own before it.
+
+        Harmless when repeated, and when all of it has happened nevertheless: exceptions from outside come anywhere.
+
+        Raises: StoreError and its kinds, where the error is the database's.
+        """
+        backend, is_ours = self.backend, isinstance(error, InorderError) and not isinstance(error, StoreError)
+        is_kept, keeps, self._may_keep = False, self._may_keep and is_ours, False
+        failure: StoreError | None = None
+        if backend.is_inside:
+            try:
+                is_kept = backend.abort(error, keeps=keeps)
+            except StoreError as told:
+                failure = told
+        if not (self._has_begun and backend.has_happened):
+            self._take_back()
+        if is_kept:
+            self._changes, self._queues = self._kept, {}
+            backend.commit((), self._changes, reserves=self._reserves)
+        self._report()
+        self.store.unfinished = None
+        if failure is not None:
+            raise failure
+
+    def tell(self) -> None:
+        """After the store's lock is free: what was done is reported, and what was promised is brought to disk."""
+        store = self.store
         store.changes.hand_out()
         if self.durable:
-            store.host.sync(ticket)
-        if error is None and self._writes:
-            store.host.after(store.lock)
+            store.host.sync(self._ticket)
+        if self._writes:
+            store.host.after(self._step)
 
-    def _commit(self) -> int:
-        if not self._writes:
-            return self.backend.commit((), (), reserves=False)
-        try:
-            tallies = self._finish()
-        except BaseException as error:
-            self._take_back()
-            self.backend.abort(error)
-            raise
-        try:
-            return self.backend.commit(tallies, self._changes, reserves=self._reserves)
-        except BaseException:
-            if not self.backend.has_happened:
-                self._take_back()
-            raise
-
-    def _goes_on(self, error: BaseException) -> bool:
-        """The verb has failed and is taken back. Whether there is a step of its own before it, to be committed."""
-        self._take_back()
-        is_ours = isinstance(error, InorderError) and not isinstance(error, StoreError)
-        if not self.backend.abort(error, keeps=is_ours):
-            return False
-        self._changes, self._queues = self._kept, {}
-        return True
+    def _step(self, act: Callable[[], object]) -> None:
+        run(self.store, EVEN_STOPPED, _bare, act)
 
     def _take_back(self) -> None:
         self._changes, self._numbers, self.durable, self.waiter = {}, None, False, 0
-        for restore in reversed(self.restore):
-            restore()
+        while self.restore:
+            self.restore[-1]()
+            self.restore.pop()
         self.store.definitions.forget()
 
     def _report(self) -> None:
@@ -128,6 +146,7 @@ class Verb:
                 changes: list[Change] = [*self._changes.values(), *self._refused]
                 changes.sort(key=lambda change: change.queue)
                 store.changes.add(changes)
+            self._changes, self._refused = {}, []
 
     # --- queues and numbers
 
@@ -309,3 +328,38 @@ class Verb:
         """A message that is got loses its handles' marks (R3.74)."""
         if queue.state.has_marks:
             self.backend.remove_records(MarkRow, message=row.number)
+
+
+def run(store: S, kind: Kind, act: Callable[Concatenate[S, Verb, P], T], /, *given: P.args, **by_name: P.kwargs) -> T:
+    """Runs one verb: what `act` makes of it.
+
+    An exception from outside may come anywhere (see `locks`): one in the verb, and one in each of two attempts to undo
+    it, leave nothing held that others wait for. After more of them the next verb of this process undoes it.
+    """
+    verb = Verb(store, kind)
+    try:
+        with store.lock:
+            try:
+                verb.begin()
+                answer = act(store, verb, *given, **by_name)
+                verb.commit()
+            except BaseException as error:
+                try:
+                    verb.undo(error)
+                finally:
+                    try:
+                        if store.unfinished is verb:
+                            verb.undo(error)
+                    finally:
+                        if store.unfinished is verb:
+                            verb.undo(error)
+                raise
+        verb.tell()
+    except BaseException:
+        store.changes.hand_out()
+        raise
+    return answer
+
+
+def _bare(_store: OpenStore, _verb: Verb, act: Callable[[], object]) -> None:
+    act()

@@ -19,13 +19,13 @@ a new round.
 from __future__ import annotations
 
 import math
-import threading
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from time import perf_counter
 
 from ..clock import Clock
 from ..errors import ConnectionBroken
+from ..locks import Bell, Lock
 from ..options import GetOptions
 from .backend import Host
 from .changes import Change, Changes, Happened
@@ -40,6 +40,7 @@ class Waiter:
     """A call that waits.
 
     Attributes:
+        deadline: by `Clock.monotonic`; again_at: by `Clock.now`.
         changed: something that it has not looked at has happened on its queue.
         looked: it has looked in this round, and found nothing.
     """
@@ -53,6 +54,7 @@ class Waiter:
     looking: bool = False
     looked: bool = False
     dismissed: bool = False
+    bell: Bell = field(default_factory=Bell)
 
 
 def rank_of(options: GetOptions) -> int:
@@ -67,8 +69,9 @@ class WaitingRoom:
 
     def __init__(self, changes: Changes, host: Host, clock: Clock, telemetry: Telemetry) -> None:
         self._host, self._clock, self._telemetry = host, clock, telemetry
-        self._condition = threading.Condition()
+        self._lock = Lock()  # of what follows; nobody sleeps or looks with it
         self._waiters: list[Waiter] = []
+        self._watchers: list[Bell] = []
         self._subscription = changes.subscribe(self._happened)
         clock.watch(self._time_jumped)
 
@@ -87,27 +90,42 @@ class WaitingRoom:
             self._telemetry.report("wait_ended", ended, {**about, "found": found})
 
     def _wait(self, owner: int, queue: str, options: GetOptions, look: Look) -> bool:
-        deadline = self._clock.now() + (options.wait or 0)
-        waiter = Waiter(owner, queue, rank_of(options), deadline)
-        self._host.attend(waits=True)
+        waiter = Waiter(owner, queue, rank_of(options), self._clock.monotonic() + (options.wait or 0))
         try:
-            with self._condition:
+            with self._lock:
                 self._waiters.append(waiter)
-                self._subscription.turn(heeds=True)  # who comes now looks first
                 self._waiters.sort(key=lambda one: one.rank)  # stable: first come first within a rank
-                try:
-                    return self._serve(waiter, look)
-                finally:
-                    self._waiters.remove(waiter)
-                    self._subscription.turn(heeds=bool(self._waiters))
-                    self._condition.notify_all()
+                self._attend()  # who comes now looks first
+            return self._serve(waiter, look)
         finally:
-            self._host.attend(waits=False)
+            try:
+                self._go(waiter)
+            finally:
+                if waiter in self._waiters:
+                    self._go(waiter)
+
+    def _go(self, waiter: Waiter) -> None:
+        with self._lock:
+            self._ring()
+            self._waiters = [one for one in self._waiters if one is not waiter]
+            self._attend()
+
+    def _attend(self) -> None:
+        self._subscription.turn(heeds=bool(self._waiters))
+        self._host.attend(len(self._waiters))
+
+    def _ring(self, but: Waiter | None = None) -> None:
+        """Something has happened: whoever sleeps or watches sees whether it concerns them."""
+        for one in self._waiters:
+            if one is not but:
+                one.bell.ring()
+        for bell in self._watchers:
+            bell.ring()
 
     def _serve(self, waiter: Waiter, look: Look) -> bool:
         while True:
             self._sleep_until_turn(waiter)
-            now = self._clock.now()
+            now = self._clock.monotonic()
             found, again_at = self._look(waiter, look)
             if found:
                 return True
@@ -117,13 +135,22 @@ class WaitingRoom:
 
     def _sleep_until_turn(self, waiter: Waiter) -> None:
         while not waiter.dismissed:
-            has_reason = self._has_reason(waiter)
-            if has_reason and self._is_next(waiter):
-                return
+            with self._lock:
+                left = self._left(waiter)
+                has_reason = waiter.changed or left <= 0
+                if has_reason and self._is_next(waiter):
+                    if waiter.looked:  # all others with a reason have looked too
+                        self._begin_round(waiter.queue)
+                    waiter.changed, waiter.looking, waiter.looked = False, True, True
+                    return
             # With a reason it is only not its turn: the end of every look wakes it.
-            until = math.inf if has_reason else min(waiter.deadline, waiter.again_at)
-            self._clock.pause(self._condition, None if until == math.inf else until)
+            waiter.bell.wait(self._clock.nap(math.inf if has_reason else left))
         raise ConnectionBroken("the connection was ended while this call waited")
+
+    def _left(self, waiter: Waiter) -> float:
+        """Seconds until it looks again though nothing has changed."""
+        clock = self._clock
+        return min(waiter.deadline - clock.monotonic(), waiter.again_at - clock.now())
 
     def _is_next(self, waiter: Waiter) -> bool:
         """Whether nobody looks, and it is the first by round, rank and arrival of those that have a reason."""
@@ -137,19 +164,14 @@ class WaitingRoom:
         return [one for one in self._waiters if one.queue == queue]
 
     def _has_reason(self, waiter: Waiter) -> bool:
-        return waiter.changed or min(waiter.deadline, waiter.again_at) <= self._clock.now()
+        return waiter.changed or self._left(waiter) <= 0
 
     def _look(self, waiter: Waiter, look: Look) -> tuple[bool, float | None]:
-        if waiter.looked:  # all others with a reason have looked too
-            self._begin_round(waiter.queue)
-        waiter.changed, waiter.looking, waiter.looked = False, True, True
-        self._condition.release()
-        try:
-            return look()
-        finally:
-            self._condition.acquire()
+        found, again_at = look()
+        with self._lock:
             waiter.looking = False
-            self._condition.notify_all()
+            self._ring(but=waiter)
+        return found, again_at
 
     def _begin_round(self, queue: str) -> None:
         for waiter in self._on(queue):
@@ -160,26 +182,26 @@ class WaitingRoom:
     def _happened(self, happened: Happened) -> None:
         if not isinstance(happened, Change):
             return
-        with self._condition:
+        with self._lock:
             waiters = self._on(happened.queue)
             if not any(one.looking or self._has_reason(one) for one in waiters):
                 self._begin_round(happened.queue)
             for waiter in waiters:
                 waiter.changed = True
-            self._condition.notify_all()
+            self._ring()
 
     def _time_jumped(self) -> None:
-        with self._condition:
+        with self._lock:
             for waiter in self._waiters:
                 waiter.changed, waiter.looked = True, False
-            self._condition.notify_all()
+            self._ring()
 
     def dismiss(self, owner: int) -> None:
         """Ends the wait of a connection that is ended from outside."""
-        with self._condition:
+        with self._lock:
             for waiter in self._waiters:
                 waiter.dismissed |= waiter.owner == owner
-            self._condition.notify_all()
+            self._ring()
 
     # --- who watches the room
 
@@ -192,10 +214,21 @@ class WaitingRoom:
 
     def watch_until(self, holds: Callable[[], bool]) -> None:
         """Blocks until `holds()`, which is asked whenever anything happens in the room."""
-        with self._condition:
-            self._condition.wait_for(holds)
+        bell = Bell()
+        with self._lock:
+            self._watchers.append(bell)
+        try:
+            while not self._holds(holds):
+                bell.wait(None)
+        finally:
+            with self._lock:
+                self._watchers.remove(bell)
+
+    def _holds(self, holds: Callable[[], bool]) -> bool:
+        with self._lock:
+            return holds()
 
     def poke(self) -> None:
         """Something happened that a watcher may wait for."""
-        with self._condition:
-            self._condition.notify_all()
+        with self._lock:
+            self._ring()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -58,9 +57,12 @@ class ManualClock:
             moved()
         return now
 
-    def pause(self, condition: threading.Condition, until: float | None) -> None:
-        """Sleeps until notified; with a shared path also wakes to see whether another process moved the time."""
-        condition.wait(None if self._path is None or until is None else POLL_SECONDS)
+    def monotonic(self) -> float:
+        return self.now()
+
+    def nap(self, seconds: float) -> float | None:
+        """Until woken; with a shared path a sleeper sees for itself whether another process moved the time."""
+        return None if self._path is None or seconds == math.inf else POLL_SECONDS
 
     def watch(self, moved: Callable[[], None]) -> None:
         self._watchers.append(moved)

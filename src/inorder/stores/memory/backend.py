@@ -97,7 +97,7 @@ class MemoryBackend(MemoryBulk):
 
     def __init__(self, manager: str, name: str) -> None:
         super().__init__(name)
-        self.has_happened = False
+        self.is_inside = self.has_happened = False
         self._records: dict[type[Any], dict[tuple[Any, ...], Any]] = {kind: {} for kind in KEY_LENGTHS}
         self._messages: dict[int, QueuedMessage] = {}
         self._counters: dict[int, _Counters] = {0: _Counters()}
@@ -109,6 +109,7 @@ class MemoryBackend(MemoryBulk):
     # --- transactions
 
     def begin(self, *, writes: bool) -> None:
+        self.has_happened, self.is_inside = False, True
         self._steps.clear()
         self._kept = 0
 
@@ -118,18 +119,21 @@ class MemoryBackend(MemoryBulk):
 
     def commit(self, tallies: Sequence[Tally], changed: Iterable[int], *, reserves: bool) -> int:
         self._count(tallies)
+        self.has_happened, self.is_inside = True, False
         return 0
 
     def abort(self, error: BaseException, *, keeps: bool = False) -> bool:
         kept = self._kept if keeps else 0
-        while len(self._steps) > kept:
-            table, key, before = self._steps.pop()
+        while len(self._steps) > kept and not self.has_happened:
+            table, key, before = self._steps[-1]
             if table is self._messages:
                 self._index = None  # it is made anew
             if before is _NOTHING:
-                del table[key]
+                table.pop(key, None)
             else:
                 table[key] = before
+            self._steps.pop()
+        self.is_inside = kept > 0
         return kept > 0
 
     def _put(self, table: dict[Any, Any], key: Any, value: Any) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 
 from ...errors import CallerError, Reason
 from . import checking
@@ -33,7 +32,7 @@ class MemoryHost:
     def is_reservation_open(self) -> bool:
         return False
 
-    def attend(self, *, waits: bool) -> None:
+    def attend(self, waiting: int) -> None:
         """Nobody else is there to change anything."""
 
     def looked(self, queue: int, name: str) -> None:
@@ -42,7 +41,7 @@ class MemoryHost:
     def sync(self, ticket: int) -> None:
         """There is no disk."""
 
-    def after(self, lock: AbstractContextManager[None]) -> None:
+    def after(self, step: Callable[[Callable[[], object]], None]) -> None:
         """Nothing is left to do."""
 
     def check(self, part: int | None) -> tuple[list[str], int]:

@@ -40,12 +40,16 @@ class SqlBackend(SqlBulk, SqlListings, SqlStagings):
     # --- transactions
 
     @property
+    def is_inside(self) -> bool:
+        return self.engine.is_inside
+
+    @property
     def has_happened(self) -> bool:
         return self.engine.has_happened
 
     def begin(self, *, writes: bool) -> None:
-        self.engine.begin(writes=writes)
         self._kept = False
+        self.engine.begin(writes=writes)
         self._removed = self._removed_bytes = 0
 
     def keep(self, tallies: Sequence[Tally]) -> None:
@@ -55,19 +59,15 @@ class SqlBackend(SqlBulk, SqlListings, SqlStagings):
         self._kept = True
 
     def commit(self, tallies: Sequence[Tally], changed: Iterable[int], *, reserves: bool) -> int:
-        try:
-            for tally in tallies:
-                self.engine.execute(self.sql["counted"], tally)
-        except BaseException as error:
-            self.engine.abort(error)
-            raise
+        for tally in tallies:
+            self.engine.execute(self.sql["counted"], tally)
         return self.engine.commit(changed, reserves=reserves)
 
     def abort(self, error: BaseException, *, keeps: bool = False) -> bool:
         if keeps and self._kept:
             try:
                 self.engine.execute("ROLLBACK TO kept")
-            except BaseException as another:
+            except Exception as another:
                 self.engine.abort(another)
                 raise
             return True

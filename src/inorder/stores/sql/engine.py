@@ -21,6 +21,9 @@ class Engine(Protocol):
     changes: Callable[[], int]
 
     @property
+    def is_inside(self) -> bool: ...
+
+    @property
     def has_happened(self) -> bool: ...
 
     def begin(self, *, writes: bool) -> None: ...

@@ -31,13 +31,13 @@ import mmap
 import os
 import struct
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Final
 
 from ...errors import StoreError, StoreFull
+from ...locks import Lock
 
 COMMITTED, SYNCED, SYNCING, ROUND, UNANNOUNCED, STOPPED, SYNC_FAILED, CHANGES, LOST, RESERVED = range(10)
 SLOTS_AT: Final = 64
@@ -77,8 +77,8 @@ class Coordination:
         status = os.fstat(self._descriptor)
         self.identity = (status.st_dev, status.st_ino)
         self._owners: set[int] = set()
-        self._threads = {TURN: threading.Lock(), TIDYING: threading.Lock()}
-        self._leader = threading.Lock()
+        self._threads = {TURN: Lock(), TIDYING: Lock()}
+        self._leader = Lock()
 
     def _allocate(self, mode: int) -> None:
         # Written, not only made longer: a page without a place on a full disk would kill whoever touches it.
@@ -145,38 +145,28 @@ class Coordination:
                 return
 
     def take(self, at: int) -> None:
-        """Wait for a lock: TURN or TIDYING."""
+        """Wait for a lock: TURN or TIDYING. If it raises, `give` is to follow all the same."""
         self._threads[at].acquire()
         try:
-            try:
-                fcntl.lockf(self._descriptor, fcntl.LOCK_EX, 1, at)
-            except OSError:
-                self._wait(at)
-            if at == TURN and self.words[UNANNOUNCED]:
-                self._announce_lost()
-        except BaseException:
-            self._threads[at].release()
-            raise
+            fcntl.lockf(self._descriptor, fcntl.LOCK_EX, 1, at)
+        except OSError:
+            self._wait(at)
+        if at == TURN and self.words[UNANNOUNCED]:
+            self._announce_lost()
 
     def try_take(self, at: int) -> bool:
-        """Take a lock if it is free now."""
-        if not self._threads[at].acquire(blocking=False):
-            return False
-        taken = False
-        try:
-            taken = self._try(at)
-        finally:
-            if not taken:
-                self._threads[at].release()
-        return taken
+        """Take a lock if it is free now, of this thread as well. `give` is to follow, whatever comes of it."""
+        lock = self._threads[at]
+        return not lock.is_mine and lock.acquire(blocking=False) and self._try(at)
 
     def give(self, at: int) -> None:
-        """Give a lock back."""
-        fcntl.lockf(self._descriptor, fcntl.LOCK_UN, 1, at)
-        self._threads[at].release()
-
-    def _free(self, at: int) -> None:
-        fcntl.lockf(self._descriptor, fcntl.LOCK_UN, 1, at)
+        """Give a lock back. Harmless when repeated, and when this thread does not have it."""
+        lock = self._threads[at]
+        if lock._is_owned():
+            if at == TURN and self.words[UNANNOUNCED]:
+                self._announce_lost()
+            fcntl.lockf(self._descriptor, fcntl.LOCK_UN, 1, at)
+            lock.release()
 
     # ---- commits, numbered in the turn
 
@@ -186,7 +176,7 @@ class Coordination:
         return self.words[COMMITTED]
 
     def before_commit(self) -> None:
-        """Inside the turn: should this process die now, the next one tells what it could not."""
+        """Inside the turn: should the commit fail, or this process die, who ends the turn or has the next one tells."""
         self.words[UNANNOUNCED] = 1
 
     def after_commit(self, slots: Iterable[int], *, reserves: bool = False) -> int:
@@ -221,7 +211,7 @@ class Coordination:
         self.words[UNANNOUNCED] = 0
 
     def _announce_lost(self) -> None:
-        # Somebody died around a commit. What it changed is not known, so everything counts as changed.
+        # Somebody died around a commit, or failed. What it changed is not known, so everything counts as changed.
         self.words[LOST] += 1
         self.after_commit(())
 
@@ -270,21 +260,27 @@ class Coordination:
                 self._wait_for(present)
                 if words[SYNCED] >= number:
                     return
-            if self._try(_round(present + 1)):
-                try:
-                    if words[ROUND] == present:
-                        if words[SYNCED] < words[SYNCING]:  # the present leader is at it, or has died
-                            self._wait_for(present)
-                        self._lead(present + 1, number, act)
-                finally:
-                    self._free(_round(present + 1))
-            else:
+            byte = _round(present + 1)
+            leads = True
+            try:
+                leads = self._try(byte)
+                if leads and words[ROUND] == present:
+                    if words[SYNCED] < words[SYNCING]:  # the present leader is at it, or has died
+                        self._wait_for(present)
+                    self._lead(present + 1, number, act)
+            finally:
+                if leads:
+                    fcntl.lockf(self._descriptor, fcntl.LOCK_UN, 1, byte)
+            if not leads:
                 self._wait_for(present + 1)
 
     def _wait_for(self, round_number: int) -> None:
         """Wait until the leader of a round is through, or dead."""
-        self._wait(_round(round_number), fcntl.LOCK_SH)
-        self._free(_round(round_number))
+        byte = _round(round_number)
+        try:
+            self._wait(byte, fcntl.LOCK_SH)
+        finally:
+            fcntl.lockf(self._descriptor, fcntl.LOCK_UN, 1, byte)
 
     def _lead(self, round_number: int, number: int, act: Callable[[], None]) -> None:
         words = self.words
@@ -327,7 +323,7 @@ class Coordination:
     def release_owner(self, number: int) -> None:
         """Let that owner die."""
         self._owners.remove(number)
-        self._free(OWNERS_AT + number)
+        fcntl.lockf(self._descriptor, fcntl.LOCK_UN, 1, OWNERS_AT + number)
 
     def is_alive(self, number: int) -> bool:
         """Whether that owner lives, in this process or another."""

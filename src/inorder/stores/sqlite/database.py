@@ -16,7 +16,6 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
-import threading
 import weakref
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -34,6 +33,7 @@ from ...errors import (
     StoreForeign,
     forked,
 )
+from ...locks import Lock
 from .. import points
 from .coordination import STOPPED, TURN, attach, detach, forget_all, identity_of, opening_error
 from .faults import PASSING, store_error, told_as_ours
@@ -78,9 +78,9 @@ class Database:
         self._schema, self._version = schema, version
         self._owners: set[int] = set()
         self._refusal: type[InorderError] | None = None
-        self._in_use = threading.RLock()
-        self._inside = self._writes = False
-        self.has_happened = False  # of a commit that raised an error: it was made all the same
+        self._in_use = Lock()
+        self._writes = self._commits = False
+        self.has_happened = False  # the transaction that was begun last
         self._connection: apsw.Connection | None = None
         with _opening:
             if self.path in _inherited:
@@ -103,8 +103,8 @@ class Database:
 
     def _open_first(self) -> None:
         """Connect; what is missing of a new store is made in the turn, so that of two who begin one waits."""
-        self._coordination.take(TURN)
         try:
+            self._coordination.take(TURN)
             with told_as_ours(self.path):
                 self._connection = self._connect_for_use()
                 if self._pragma("application_id") != APPLICATION_ID:
@@ -113,7 +113,10 @@ class Database:
                 refuse_other_schema(self.path, _patiently(self._connection, OBJECTS), self._schema)
                 self._use_log()
         finally:
-            self._coordination.give(TURN)
+            try:
+                self._coordination.give(TURN)
+            finally:
+                self._coordination.give(TURN)
 
     def _connect(self, cache_kib: int) -> apsw.Connection:
         connection = apsw.Connection(
@@ -171,6 +174,11 @@ class Database:
     # ---- transactions
 
     @property
+    def is_inside(self) -> bool:
+        """Whether this thread is inside a transaction, or was when an exception from outside came."""
+        return self._in_use.is_mine
+
+    @property
     def connection(self) -> apsw.Connection:
         """For statements inside `writing` or `reading`; another one after a fork, so not to be kept.
 
@@ -184,38 +192,32 @@ class Database:
         return self._connection
 
     def begin(self, *, writes: bool) -> apsw.Connection:
-        """Begin a transaction; `commit` or `abort` must follow, on the same thread.
+        """Begin a transaction; `commit` or `abort` must follow, on the same thread, also if it raises.
 
         A writing one waits for the turn. A reading one sees one state of the database, whatever others write meanwhile.
 
-        Raises: StoreDamaged, StoreError; ConnectionClosed, ForkedConnection. None has begun then.
+        Raises: StoreDamaged, StoreError; ConnectionClosed, ForkedConnection.
         """
+        if self._refusal is not None:
+            self._refuse_unusable()
+        assert not self.is_inside, "a transaction inside another one"
         self._in_use.acquire()
-        try:
-            connection = self.connection
-            assert not self._inside, "a transaction inside another one"
-            if writes:
-                self._coordination.take(TURN)
-        except BaseException:
-            self._in_use.release()
-            raise
-        self._inside, self._writes = True, writes
-        try:
-            self._refuse_replaced()
-            if writes:
-                try:
-                    connection.execute("BEGIN IMMEDIATE")
-                except PASSING:
-                    _patiently(connection, "BEGIN IMMEDIATE")
-                if points.reached:
-                    points.reached("begun")
-            else:
-                _patiently(connection, "BEGIN")
-                # BEGIN alone fixes no state yet: the first statement does, and that is the one to wait.
-                _patiently(connection, "SELECT 1 FROM sqlite_schema LIMIT 1")
-        except BaseException as error:
-            self.abort(error)
-            raise
+        self._writes, self.has_happened = writes, False
+        connection = self.connection
+        if writes:
+            self._coordination.take(TURN)
+        self._refuse_replaced()
+        if writes:
+            try:
+                connection.execute("BEGIN IMMEDIATE")
+            except PASSING:
+                _patiently(connection, "BEGIN IMMEDIATE")
+            if points.reached:
+                points.reached("begun")
+        else:
+            _patiently(connection, "BEGIN")
+            # BEGIN alone fixes no state yet: the first statement does, and that is the one to wait.
+            _patiently(connection, "SELECT 1 FROM sqlite_schema LIMIT 1")
         return connection
 
     def commit(self, changed: Iterable[int] = (), *, reserves: bool = False) -> int:
@@ -225,52 +227,53 @@ class Database:
             reserves: it reserves numbers, none of which may be told before it is on disk.
         Returns: what `sync` is asked for.
 
-        Raises: StoreFull, StoreDamaged, StoreError: nothing of it has happened, and the database can be used.
+        Raises: SQLite's own errors, and `abort` is to follow: it raises ours.
         """
-        connection, shared = self._connection, self._coordination
+        connection, shared, ticket = self._connection, self._coordination, 0
         assert connection is not None
-        try:
-            if self._writes:
-                shared.before_commit()
-                if points.reached:
-                    points.reached("written")
-                try:
-                    connection.execute("COMMIT")
-                except PASSING:
-                    _patiently(connection, "COMMIT")
-                ticket = shared.after_commit(changed, reserves=reserves)
-                if points.reached:
-                    points.reached("committed")
-            else:
-                ticket = 0
+        if self._writes:
+            shared.before_commit()
+            if points.reached:
+                points.reached("written")
+            self._commits = True  # and whether it has happened shows whether SQLite is still inside
+            try:
                 connection.execute("COMMIT")
-        except BaseException as error:
-            # Ctrl-C during COMMIT is raised when it is over: then it has happened, and stays so.
-            self.has_happened = not (isinstance(error, apsw.Error) or connection.in_transaction)
-            self.abort(error)
-            raise
+            except PASSING:
+                _patiently(connection, "COMMIT")
+            ticket = shared.after_commit(changed, reserves=reserves)
+            if points.reached:
+                points.reached("committed")
+        else:
+            connection.execute("COMMIT")
+        self.has_happened = True
         self._leave()
         return ticket
 
     def abort(self, error: BaseException) -> None:
-        """End the transaction because of this error: nothing of it has happened.
+        """End the transaction because of this error: nothing of it has happened, unless it had been committed before.
 
-        Raises: StoreFull, StoreDamaged, StoreError, where the error is SQLite's and about the file.
+        Harmless when repeated. Raises: StoreFull, StoreDamaged, StoreError, where the error is SQLite's and about the
+        file.
         """
-        assert self._connection is not None
-        try:
-            if self._writes:
-                self._give_up(self._connection)
-            else:
-                self._end_transaction(self._connection)
-        finally:
+        if self.is_inside and self._refusal is None:  # in a child made by fork what is open here is the parent's
+            self._roll_back(error)
             self._leave()
         self._raise_ours(error)
 
+    def _roll_back(self, error: BaseException) -> None:
+        connection = self._connection
+        if connection is not None and connection.in_transaction:
+            self._commits = False
+            self._end_transaction(connection)
+            if self._writes:
+                self._coordination.no_commit()
+        elif self._commits and not isinstance(error, apsw.Error):
+            self.has_happened = True  # an exception from outside came when COMMIT was over
+
     def _leave(self) -> None:
-        self._inside = False
         if self._writes:
             self._coordination.give(TURN)
+        self._commits = False
         self._in_use.release()
 
     @contextmanager
@@ -284,30 +287,25 @@ class Database:
         yield from self._block(writes=False)
 
     def _block(self, *, writes: bool) -> Iterator[None]:
-        self.begin(writes=writes)
         try:
+            self.begin(writes=writes)
             yield
+            self.commit()
         except BaseException as error:
-            self.abort(error)
+            try:
+                self.abort(error)
+            finally:
+                self.abort(error)
             raise
-        self.commit()
 
-    def _give_up(self, connection: apsw.Connection) -> None:
-        # Without a transaction nobody knows here whether it was committed: then it stays unannounced, and whoever has
-        # the next turn tells everyone to look.
-        if self._end_transaction(connection):
-            self._coordination.no_commit()
-
-    def _end_transaction(self, connection: apsw.Connection) -> bool:
-        """Roll back; whether there was anything to roll back."""
+    def _end_transaction(self, connection: apsw.Connection) -> None:
         if not connection.in_transaction:
-            return False
+            return
         try:
             connection.execute("ROLLBACK")
         except apsw.Error:
             # To close it rolls back as well; the next call connects again.
             self._disconnect()
-        return True
 
     def _raise_ours(self, error: BaseException) -> None:
         ours = store_error(self.path, error) if isinstance(error, apsw.Error) else None
@@ -459,7 +457,7 @@ class Database:
         with _opening, self._in_use:
             if self._refusal is not None:
                 return
-            assert not self._inside, "closed inside a transaction"
+            assert self._connection is None or not self._connection.in_transaction, "closed inside a transaction"
             self._refusal = QueueManagerStopping if self._coordination.stopped else ConnectionClosed
             _databases.discard(self)
             self._log.close()
@@ -478,7 +476,7 @@ class Database:
         """Wait for the transactions of other threads, and close the connections."""
         self._in_use.acquire()
         self._log.before_fork()
-        if self._connection is not None and not self._inside:
+        if self._connection is not None and not self._connection.in_transaction:
             # Without this SQLite would copy the whole log if no other process has the file open.
             self._connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
             self._disconnect()
@@ -486,7 +484,8 @@ class Database:
     def after_fork(self) -> None:
         """Go on, in the parent; the next call connects."""
         self._log.after_fork()
-        self._in_use.release()
+        if self.is_inside:
+            self._in_use.release()
 
     def after_fork_in_child(self) -> None:
         """Refuse every call from now on."""
@@ -520,7 +519,7 @@ def _patiently(connection: apsw.Connection, statement: str) -> apsw.Cursor:
             continue
 
 
-_opening = threading.RLock()  # held while a database is opened or closed, and while the process forks
+_opening = Lock()  # held while a database is opened or closed, and while the process forks
 _databases: weakref.WeakSet[Database] = weakref.WeakSet()
 _inherited: set[Path] = set()  # in a forked child: files with a connection that could not be closed before
 _forking: list[Database] = []

@@ -29,6 +29,10 @@ class SqliteEngine:
         self.changes: Callable[[], int]
 
     @property
+    def is_inside(self) -> bool:
+        return self._database.is_inside
+
+    @property
     def has_happened(self) -> bool:
         return self._database.has_happened
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
-import threading
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from pathlib import Path
 
 from ...errors import StoreError
+from ...locks import Taken, TryLock
 from .. import points
 from ..sql.backend import SqlBackend
 from .backup import back_up
@@ -30,7 +30,7 @@ class SqliteHost:
     def __init__(self, database: Database, backend: SqlBackend, seen: WaitedQueues, *, keeps_log: bool) -> None:
         self.database, self._backend, self.seen, self._keeps_log = database, backend, seen, keeps_log
         self.watch: Watch | None = None
-        self._sweeping = threading.Lock()
+        self._sweeping = TryLock()
 
     @property
     def stopped(self) -> bool:
@@ -60,9 +60,9 @@ class SqliteHost:
     def is_reservation_open(self) -> bool:
         return self.database.is_reservation_open
 
-    def attend(self, *, waits: bool) -> None:
+    def attend(self, waiting: int) -> None:
         assert self.watch is not None
-        self.watch.attend(waits=waits)
+        self.watch.attend(waiting)
 
     def looked(self, queue: int, name: str) -> None:
         self.seen.looked(queue, name, self.database.seen(queue))
@@ -70,14 +70,10 @@ class SqliteHost:
     def sync(self, ticket: int) -> None:
         self.database.sync(ticket)
 
-    def after(self, lock: AbstractContextManager[None]) -> None:
+    def after(self, step: Callable[[Callable[[], object]], None]) -> None:
         try:
-            if self._backend.has_leftovers and self._sweeping.acquire(blocking=False):  # one thread does it
-                try:
-                    while self._backend.has_leftovers:
-                        self._sweep(lock)
-                finally:
-                    self._sweeping.release()
+            if self._backend.has_leftovers:
+                self._sweep(step)
         except StoreError:  # the verb has happened, and says so: the caller would do it once more
             log.exception("contents of messages that are gone could not be removed; a later call will")
         try:
@@ -86,18 +82,13 @@ class SqliteHost:
         except StoreError:  # as above
             log.exception("the log could not be copied into the database; it grows until it can be")
 
-    def _sweep(self, lock: AbstractContextManager[None]) -> None:
+    def _sweep(self, step: Callable[[Callable[[], object]], None]) -> None:
         """The contents of a large unit that was settled go a step at a time, so that others come between."""
-        if points.reached:
-            points.reached("settled")
-        with lock:
-            self._backend.begin(writes=True)
-            try:
-                self._backend.sweep()
-            except BaseException as error:
-                self._backend.abort(error)
-                raise
-            self._backend.commit((), (), reserves=False)
+        with contextlib.suppress(Taken), self._sweeping:  # one thread does it
+            while self._backend.has_leftovers:
+                if points.reached:
+                    points.reached("settled")
+                step(self._backend.sweep)
 
     def check(self, part: int | None) -> tuple[list[str], int]:
         statements = statements_of_checks()

@@ -30,13 +30,13 @@ from __future__ import annotations
 
 import os
 import sys
-import threading
 from collections.abc import Callable
 from pathlib import Path
 
 import apsw
 
 from ...errors import StoreError
+from ...locks import Lock
 from .. import points
 from .coordination import TIDYING, TURN, Coordination
 from .faults import PASSING, told_as_ours
@@ -68,10 +68,10 @@ class Log:
         self._path = Path(f"{path}-wal")
         self._coordination = coordination
         self._descriptor: int | None = None
-        self._file_in_use = threading.Lock()
+        self._file_in_use = Lock()
         self._connect, self._is_connected = connect, is_connected
         self._connection: apsw.Connection | None = None
-        self._checkpointing = threading.RLock()
+        self._checkpointing = Lock()
         self._pages = 0
         self._tidy_at = LONG_PAGES
         self.is_long = False
@@ -142,11 +142,13 @@ class Log:
 
         Raises: StoreError and its kinds, if the database cannot be written.
         """
-        shared = self._coordination
-        if self._pages < self._tidy_at or not shared.try_take(TIDYING):
+        if self._pages < self._tidy_at:
             return
-        self._tidy_at = self._pages + LONG_PAGES // 4  # if it fails: not again at each commit
+        shared, rest = self._coordination, 0
         try:
+            if not shared.try_take(TIDYING):
+                return
+            self._tidy_at = self._pages + LONG_PAGES // 4  # if it fails: not again at each commit
             if points.reached:
                 points.reached("checkpoint")
             with told_as_ours(self._database):
@@ -154,17 +156,23 @@ class Log:
                 if rest:
                     rest = self._checkpoint_in_turn()
         finally:
-            shared.give(TIDYING)
+            try:
+                shared.give(TIDYING)
+            finally:
+                shared.give(TIDYING)
         # What a reader still needs of the log keeps it from being copied whole: not again at each commit, then.
         self._tidy_at = self._pages + LONG_PAGES // 4 if rest else LONG_PAGES
         self._pages = 0
 
     def _checkpoint_in_turn(self) -> int:
-        self._coordination.take(TURN)
         try:
+            self._coordination.take(TURN)
             return self._checkpoint()
         finally:
-            self._coordination.give(TURN)
+            try:
+                self._coordination.give(TURN)
+            finally:
+                self._coordination.give(TURN)
 
     def _checkpoint(self) -> int:
         """Copy what can be copied, waiting for nobody; how many pages are left."""

@@ -12,6 +12,7 @@ import threading
 import time
 import weakref
 
+from ...locks import Bell, Lock
 from ..changes import Change
 from ..connections import bury_dead
 from ..process import OpenStore
@@ -29,7 +30,7 @@ class WaitedQueues:
 
     def __init__(self) -> None:
         self.queues: dict[int, tuple[str, int]] = {}
-        self._lock = threading.Lock()
+        self._lock = Lock()
         self.waiting = 0  # calls
 
     def looked(self, queue: int, name: str, seen: int) -> None:
@@ -67,24 +68,21 @@ class Watch:
     """The thread. It does not keep the store alive."""
 
     def __init__(self, store: OpenStore, database: Database, seen: WaitedQueues) -> None:
-        self.wanted = threading.Event()
-        self.store = weakref.ref(store, lambda _: self.wanted.set())  # the thread sees that it has gone, and ends
+        self.bell = Bell()  # calls wait now, or the store has gone: the thread looks, or ends
+        self.store = weakref.ref(store, lambda _: self.bell.ring())
         self.database, self.seen = database, seen
         self.ended = False
         self._any = 0
-        self._lock = threading.Lock()
+        self._lock = Lock()
         self._thread: threading.Thread | None = None
 
-    def attend(self, *, waits: bool) -> None:
-        """One more call waits, or one less."""
+    def attend(self, waiting: int) -> None:
+        """So many calls wait now."""
         with self._lock:
-            self.seen.waiting += 1 if waits else -1
-            if self.ended:
+            self.seen.waiting = waiting
+            if self.ended or not waiting:
                 return
-            if not self.seen.waiting:
-                self.wanted.clear()
-                return
-            self.wanted.set()
+            self.bell.ring()
             if self._thread is None or not self._thread.is_alive():
                 self._thread = threading.Thread(target=_run, args=(self,), name="inorder watch", daemon=True)
                 self._thread.start()
@@ -93,7 +91,7 @@ class Watch:
         """No more looks."""
         with self._lock:
             self.ended = True
-            self.wanted.set()
+            self.bell.ring()
             thread, self._thread = self._thread, None
         if thread is not None and thread is not threading.current_thread():
             thread.join(JOIN_SECONDS)
@@ -110,7 +108,8 @@ class Watch:
 def _run(watch: Watch) -> None:
     bury_at = time.monotonic() + BURY_SECONDS
     while True:
-        watch.wanted.wait()
+        if not watch.seen.waiting and not watch.ended:
+            watch.bell.wait(None)
         store = watch.store()
         if store is None or watch.ended:
             return

@@ -1,0 +1,80 @@
+"""Locks that no exception from outside leaves held, and a bell.
+
+An exception from outside is raised by a signal handler (Ctrl-C, a time-out by SIGALRM) or by another thread
+(`PyThreadState_SetAsyncExc`), in the middle of any call. CPython raises it where a function written in Python begins,
+where a call returns, and where a loop goes round; a function written in C runs whole. So there are three rules:
+
+* A lock is given back by the end of a `with` block that is written in C, as that of the locks here is.
+* Where more is to be given back, an `except` does it in two nested `finally`, by a function that may be repeated.
+* What is acquired is acquired inside of what gives it back, which asks first whether it is held.
+"""
+
+from __future__ import annotations
+
+from queue import Empty, SimpleQueue
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+
+    class RLock:
+        """What `_thread.RLock` has."""
+
+        def acquire(self, blocking: bool = True, timeout: float = -1) -> bool: ...
+        def release(self) -> None: ...
+        def _is_owned(self) -> bool: ...
+        def __enter__(self) -> object: ...
+        def __exit__(self, *_: object) -> None: ...
+
+else:
+    from _thread import RLock
+
+
+class Lock(RLock):
+    """A lock of threads. The thread that has it may take it again: a finalizer may come in the middle of any line."""
+
+    @property
+    def is_mine(self) -> bool:
+        """Whether this thread has it."""
+        return self._is_owned()
+
+
+class Taken(Exception):
+    """Somebody has the lock, perhaps this thread itself."""
+
+
+class TryLock(Lock):
+    """A lock that is not waited for: `with` raises `Taken` if anybody has it."""
+
+    def __enter__(self) -> None:
+        if self._is_owned():
+            raise Taken
+        try:
+            is_free = self.acquire(False)
+        except BaseException:
+            try:  # noqa: SIM105 - `suppress` is no block that is written in C
+                self.release()
+            except RuntimeError:  # it was not free
+                pass
+            raise
+        if not is_free:
+            raise Taken
+
+
+class Bell:
+    """Wakes a thread. A ring that comes before the wait is heard by it."""
+
+    def __init__(self) -> None:
+        self._rings: SimpleQueue[None] = SimpleQueue()
+
+    def ring(self) -> None:
+        """Ends the wait that is under way, or the next one."""
+        self._rings.put(None)
+
+    def wait(self, seconds: float | None) -> None:
+        """Returns when it has been rung, or after so many seconds; None: not before."""
+        try:
+            self._rings.get(timeout=seconds)
+            while True:
+                self._rings.get_nowait()
+        except Empty:
+            return

@@ -1,0 +1,83 @@
+"""Exceptions from outside: one in the middle of a call, at a chosen place; or many, by signals and from other threads.
+
+CPython raises one where a function written in Python begins, after a call has returned, and where a loop goes round.
+`Interruption` counts these places in a call, and raises at one of them, so that each can be tried.
+"""
+
+from __future__ import annotations
+
+import dis
+import functools
+import sys
+from collections.abc import Callable
+from types import CodeType, FrameType
+from typing import Any
+
+CALLS = frozenset(dis.opmap[name] for name in ("CALL", "CALL_FUNCTION_EX") if name in dis.opmap)
+BEGINNINGS = frozenset({dis.opmap.get("RESUME", -1)})
+BACKWARD = frozenset(code for name, code in dis.opmap.items() if "JUMP_BACKWARD" in name and "NO_INTERRUPT" not in name)
+CHECKS = CALLS | BEGINNINGS | BACKWARD
+IS_KNOWN = sys.implementation.name == "cpython" and sys.version_info[:2] == (3, 11)
+
+
+class Outside(BaseException):
+    """What comes from outside; nobody expects it."""
+
+
+@functools.cache
+def _handlers(code: CodeType) -> tuple[tuple[int, int, int], ...]:
+    entries = dis._parse_exception_table(code)  # type: ignore[attr-defined]
+    return tuple((entry.start, entry.end, entry.target) for entry in entries)
+
+
+@functools.cache
+def _has_one_handler(code: CodeType, one: int, other: int) -> bool:
+    """Whether an exception at both instructions goes to the same place."""
+
+    def at(offset: int) -> int | None:
+        return next((target for start, end, target in _handlers(code) if start <= offset < end), None)
+
+    return at(one) == at(other)
+
+
+class Interruption:
+    """Raises `Outside` at one of the places in a call where an exception from outside may come.
+
+    Args:
+        at: which of them, from 0; None: it only counts them.
+    """
+
+    def __init__(self, at: int | None = None) -> None:
+        self._at = at
+        self.places = 0
+        self.where = ""
+
+    def during(self, call: Callable[[], Any]) -> Any:
+        """Makes the call, and returns what it returns. Raises: Outside, and whatever the call raises."""
+        before = sys.gettrace()
+        sys.settrace(self._begun)
+        try:
+            return call()
+        finally:
+            sys.settrace(before)
+
+    def _begun(self, frame: FrameType, event: str, argument: Any) -> Any:
+        if frame.f_code.co_filename == __file__ or event != "call":
+            return None
+        frame.f_trace_opcodes, frame.f_trace_lines = True, False
+        last = -1
+
+        def step(frame: FrameType, event: str, argument: Any) -> Any:
+            nonlocal last
+            if event == "opcode":
+                code, now = frame.f_code, frame.f_lasti
+                if last >= 0 and code.co_code[last] in CHECKS and _has_one_handler(code, last, now):
+                    if self.places == self._at:
+                        self.places += 1
+                        self.where = f"{code.co_filename}:{frame.f_lineno}, in {code.co_name}"
+                        raise Outside
+                    self.places += 1
+                last = now
+            return step
+
+        return step
