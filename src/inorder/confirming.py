@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from typing import Literal
 
 from .errors import OptionsError, Reason, bad_argument
 from .message import UniqueId
-from .options import EVERYTHING, Match, check_id, check_uid, check_whole
+from .options import EVERYTHING, Match, check_id, check_uid, check_whole, is_seconds
 from .rules.lifecycle import Event
 from .session import Session
 from .stores.protocol import Store
@@ -156,6 +155,5 @@ class ConfirmedCalls(ABC):
 
 
 def _check_lease(value: object) -> None:
-    good = isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < math.inf
-    if value is not None and not good:
+    if value is not None and (not is_seconds(value) or not value):
         raise bad_argument("lease", value, "seconds above 0, or None for no end")

@@ -75,13 +75,22 @@ from .reasons import Completion as Completion  # noqa: PLC0414 - re-exported
 from .reasons import Reason as Reason  # noqa: PLC0414 - re-exported
 
 SHOWN_CHARACTERS_MAX: Final = 60
+TEXT_CHARACTERS_MAX: Final = 4_000
+
+
+def bounded(text: str) -> str:
+    """The text of an error: of more than 4,000 characters the middle is left out, for the remedy often ends it."""
+    if len(text) <= TEXT_CHARACTERS_MAX:
+        return text
+    kept = TEXT_CHARACTERS_MAX // 2 - 10
+    return f"{text[:kept]} [...] {text[-kept:]}"
 
 
 class InorderError(Exception):
     """The root of every error that this package raises on purpose.
 
     Args:
-        text: what happened, without the reason.
+        text: what happened, without the reason; `bounded`.
         reason: the reason code, where it is not the one of the class.
         data: what the caller may want to act on; each item can be read as an attribute of the error.
     """
@@ -93,7 +102,7 @@ class InorderError(Exception):
     def __init__(self, text: str, *, reason: Reason | None = None, **data: object) -> None:
         # An item with the name of something that an error has already could never be read.
         assert not any(hasattr(InorderError, name) or name == "data" for name in data), data
-        super().__init__(text)
+        super().__init__(bounded(text))
         self.data = data
         if reason is not None:
             self.reason = reason
@@ -449,18 +458,19 @@ def bad_argument(name: str, value: object, allowed: str, reason: Reason = Reason
         allowed: what is allowed, to be read after "must be".
         reason: MQ's reason, where it has one.
     """
-    text = f"{name} must be {allowed}, not {_shown(value)}"
+    text = f"{name} must be {allowed}, not {shown(value)}"
     return ArgumentError(text, reason=reason, argument=name, value=value, allowed=allowed)
 
 
 def nearest_names(name: str, known: Iterable[str]) -> list[str]:
     """The known names most like the one given, best first, at most three, upper and lower case alike."""
     by_folded = {each.casefold(): each for each in known}
-    folded = difflib.get_close_matches(name.casefold(), by_folded, n=3)
+    folded = difflib.get_close_matches(name[:SHOWN_CHARACTERS_MAX].casefold(), by_folded, n=3)
     return [by_folded[each] for each in folded]
 
 
-def _shown(value: object) -> str:
+def shown(value: object) -> str:
+    """A value as an error's text shows it: written out, as far as that can be done, and shortened."""
     text = _written(value)
     return text if len(text) <= SHOWN_CHARACTERS_MAX else f"{text[: SHOWN_CHARACTERS_MAX - 3]}..."
 
@@ -478,7 +488,7 @@ def _written(value: object) -> str:
 def unknown_name(argument: str, name: object, known: Iterable[str], reason: Reason) -> ArgumentError:
     """The error for a keyword that does not exist: with the names most like it, or with all there are."""
     names = sorted(known)
-    near = nearest_names(str(name), names)
+    near = nearest_names(name, names) if isinstance(name, str) else []
     allowed = f"one that exists: did you mean {' or '.join(near)}?" if near else f"one of {', '.join(names)}"
     return bad_argument(argument, name, allowed, reason)
 

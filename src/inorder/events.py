@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from .errors import MatchError, Reason, bad_argument
+from .errors import MatchError, Reason, bad_argument, shown
 from .message import Message, UniqueId
 from .options import EVERYTHING, Match
 from .stores.changes import Change, Changes, Happened
@@ -80,7 +80,7 @@ class Hub:
     def listen(self, queue: str, listener: Listener, match: Match = EVERYTHING) -> Registration:
         """Raises: MatchError, `match` is no `Match`; ArgumentError, `listener` cannot be called."""
         if not isinstance(match, Match):
-            raise MatchError(f"match must be a Match, not {match!r}")
+            raise MatchError(f"match must be a Match, not {shown(match)}")
         _check_callable(listener)
         return self._register(Registration(queue, match, listener, None, None, self))
 

@@ -82,6 +82,7 @@ class GroupWriter:
         """
         if self._closed:
             raise CallerError("the last message of this group has been put", reason=Reason.INCOMPLETE_GROUP)
+        check_switch("last", last)
         self._check_goes_on()
         _check_fields(fields)
         self._have_unit()
@@ -94,6 +95,7 @@ class GroupWriter:
 
     def put_stream(self, stream: IO[bytes], *, last: bool = False, chunk: int = CHUNK_BYTES) -> PutResult:
         """Puts a binary stream as the next message of the group, in segments; see `put_stream` below."""
+        check_switch("last", last)
         self._check_goes_on()
         self._have_unit()
         flags = LAST_IN_GROUP if last else IN_GROUP

@@ -42,6 +42,7 @@ from .options import (
     GetOptions,
     OpenOptions,
     PutOptions,
+    check_instance,
     check_switch,
 )
 from .rules.browse_token import decode, encode
@@ -250,7 +251,8 @@ class Queue(ConfirmedCalls):
 
         What a large group holds is read while the caller goes through it: before the unit of work is settled.
         """
-        outcome = self._get(options, 2**62, one_group=True)
+        check_instance("options", options, GetOptions, "GetOptions")
+        outcome = self._get(get_options({}, options, DEFAULT_GET), 2**62, one_group=True)
         yield from outcome.messages
         rest = outcome.rest
         while rest is not None:
@@ -337,7 +339,7 @@ class Queue(ConfirmedCalls):
 
         Raises, with `uid`: NotFound; WrongState, it is not locked; LockMismatch, another lock id holds it.
         """
-        if uid is not None or lock_id:
+        if uid is not None or lock_id != 0:
             return self._one_message(Event.UNLOCK, uid, lock_id=lock_id)
         with self._session:
             self._need("browse")
@@ -437,6 +439,7 @@ class Queue(ConfirmedCalls):
 
     def checked_for(self, use: Use) -> Queue:
         """This handle, open for what is asked. Raises: QueueDeleted 2052, its queue is gone; HandleError 2019."""
+        _check_use(use)
         with self._session:
             self._need(use)
             self._store.check_handle(self._handle)
@@ -449,6 +452,7 @@ class Queue(ConfirmedCalls):
 
     def opened_for(self, use: Use) -> tuple[Store, int]:
         """Inside a call: the store, and this handle's id in it, open for what is asked."""
+        _check_use(use)
         self._need(use)
         return self._store, self._handle
 
@@ -550,3 +554,8 @@ class Queue(ConfirmedCalls):
 
     def __repr__(self) -> str:
         return f"<queue {self.name}{', closed' if self.closed else ''}>"
+
+
+def _check_use(use: object) -> None:
+    if not isinstance(use, str) or use not in USES:
+        raise bad_argument("use", use, " or ".join(USES))

@@ -9,7 +9,7 @@ import functools
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from .errors import OptionsError, Reason, bad_argument, unknown_name
+from .errors import ArgumentError, OptionsError, Reason, bad_argument, unknown_name
 from .message import Descriptor, Message
 from .options import BrowseKeywords, GetKeywords, GetOptions, PutKeywords, PutOptions
 
@@ -56,7 +56,9 @@ def changed(options: Options, chosen: dict[str, Any]) -> Options:
         return options
     try:
         made: Options = _changed(options, **chosen)
-    except TypeError:  # a value that cannot be kept: the options say what is wrong with it
+    except ArgumentError:
+        raise
+    except (TypeError, ValueError):  # a value that cannot be kept: the options say what is wrong with it
         return replace(options, **chosen)
     return made
 

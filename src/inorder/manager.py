@@ -50,6 +50,7 @@ from .options import (
     Match,
     OpenOptions,
     PutOptions,
+    check_instance,
     check_switch,
     is_path,
 )
@@ -103,11 +104,11 @@ def connect(
 
 
 def _connect_to_file(path: str | os.PathLike[str], who: Program, name: str | None) -> QueueManager:
-    from .stores.sqlite import SqliteStore  # noqa: PLC0415 - who stays in memory does not load the database
+    from .stores.sqlite import SqliteStore, resolved  # noqa: PLC0415 - who stays in memory does not load the database
 
     if not is_path(path):
         raise bad_argument("store", path, f"the path of a file, in UTF-8, {IN_MEMORY!r} or a store")
-    file = Path(os.fspath(path))
+    file = resolved(path)
     chosen = name or re.sub(r"[^A-Za-z0-9./_%]", "_", file.stem)[:48] or "INORDER"
     return connect_at(file, lambda: SqliteStore(file, chosen), lambda services: QueueManager(services, who))
 
@@ -275,6 +276,7 @@ class QueueManager(OperatorCalls, BulkCalls, Listening):
 
     def open_growing(self, name: str, options: OpenOptions) -> Queue:
         """A handle that is opened for more whenever a call needs it, as the default handles are."""
+        check_instance("options", options, OpenOptions, "OpenOptions")
         return self._open(name, options, grows=True)
 
     @property

@@ -137,9 +137,13 @@ def integer(low: int, high: int, reason: Reason = Reason.MD_ERROR) -> Callable[[
 
 def octets(length: int) -> Callable[[str, Any], bytes]:
     def check(name: str, value: Any) -> bytes:
-        if not isinstance(value, BYTES_LIKE) or len(bytes(value)) > length:
+        try:
+            given = bytes(value) if isinstance(value, BYTES_LIKE) else None
+        except ValueError:  # a memoryview that was released
+            given = None
+        if given is None or len(given) > length:
             raise bad_argument(name, value, f"bytes, at most {length} of them", Reason.MD_ERROR)
-        return bytes(value).ljust(length, b"\0")
+        return given.ljust(length, b"\0")
 
     return check
 
@@ -219,7 +223,10 @@ def _body(name: str, value: Any) -> bytes:
     if not isinstance(value, BYTES_LIKE):
         hint = "bytes (encode a text first, for example with .encode())"
         raise bad_argument(name, value, hint, Reason.ARGUMENT_ERROR)
-    return bytes(value)
+    try:
+        return bytes(value)
+    except ValueError:
+        raise bad_argument(name, value, "bytes, not a memoryview that was released") from None
 
 
 class Descriptor(TypedDict, total=False):

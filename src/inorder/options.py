@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import os
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -378,8 +379,11 @@ def check_instance(name: str, value: object, kind: type[object], allowed: str) -
 
 def is_path(value: str | os.PathLike[str]) -> bool:
     """Whether SQLite can be told of the file: its name, and the folder's, must be text in UTF-8."""
-    path = os.fspath(value)
-    return bool(path) and "\0" not in path and is_storable(str(Path(path).absolute()))
+    try:
+        path = os.fspath(value)
+    except TypeError:  # a __fspath__ that gives something else
+        return False
+    return isinstance(path, str) and bool(path) and "\0" not in path and is_storable(str(Path(path).absolute()))
 
 
 def check_id(name: str, value: object, *, low: int = 0) -> None:
@@ -422,9 +426,14 @@ def _choice(name: str, value: object, allowed: tuple[str, ...]) -> None:
         raise bad_argument(name, value, f"one of {', '.join(allowed)}", Reason.OPTIONS_ERROR)
 
 
+def is_seconds(value: object) -> bool:
+    """Whether it is a finite time from 0: an integer may be too large for any clock."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= sys.float_info.max
+
+
 def _check_wait(value: object) -> None:
-    good = isinstance(value, int | float) and not isinstance(value, bool) and value >= 0
-    if value is not None and not good:
+    is_forever = value is None or (isinstance(value, float) and value == FOREVER)
+    if not is_forever and not is_seconds(value):
         allowed = "seconds from 0, None, or inorder.FOREVER"
         raise bad_argument("wait", value, allowed, Reason.WAIT_INTERVAL_ERROR)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
+import stat
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.formats.test_splitting import DATA, RULES
 
+import inorder
 from inorder import ArgumentError, Flags
 from inorder.formats import (
     FileChanged,
@@ -30,6 +32,7 @@ from inorder.formats import (
     rebuild,
     records,
 )
+from inorder.formats.file_group import EXISTING
 from inorder.formats.manifest import make, parse
 
 LINES = b"one\ntwo\nthree\n"
@@ -291,6 +294,103 @@ def test_a_file_and_a_folder_of_one_name_are_refused(target: Path) -> None:
     with pytest.raises(FileError, match="'c'"):
         rebuild([make(manifest(path="c")), b"a", b"b", b"c"], target, existing="replace")
     assert everything(target) == ["a"]
+
+
+BESIDE = ("", "-lock", "-wal", "-shm", "-journal")
+MINE = "orders.db"
+
+
+def as_file(path: str) -> list[bytes]:
+    """A group that is a file of three messages, at a path that somebody else chose."""
+    return [make(manifest(path=path)), b"a", b"b", b"c"]
+
+
+@pytest.fixture
+def store(target: Path) -> Path:
+    """A store in the folder into which files are written, with a message on it, and open nowhere."""
+    with inorder.connect(target / MINE) as qm:
+        qm.create_queue("Q")
+        qm.put("Q", b"kept")
+    return target / MINE
+
+
+def is_whole(store: Path) -> bool:
+    with inorder.connect(store) as qm:
+        return not qm.check() and [message.body for message in qm.browse("Q")] == [b"kept"]
+
+
+@pytest.mark.parametrize("existing", EXISTING)
+@pytest.mark.parametrize("suffix", BESIDE)
+@pytest.mark.parametrize("path", ["{}", "{}/a"], ids=["as a file", "as a folder"])
+def test_a_path_that_would_be_a_store_or_a_file_beside_one_is_refused(
+    store: Path, target: Path, path: str, suffix: str, existing: Any
+) -> None:
+    before = everything(target)
+    with pytest.raises(UnsafePath, match=r"is a store|no folder"):
+        rebuild(as_file(path.format(f"{MINE}{suffix}")), target, existing=existing)
+    assert everything(target) == before
+    assert sorted(target.iterdir()) == sorted(target / one for one in before), "a folder was made"
+    assert is_whole(store)
+
+
+@pytest.mark.parametrize("existing", EXISTING)
+def test_names_beside_what_is_no_store_are_names_like_others(target: Path, existing: Any) -> None:
+    (target / MINE).write_bytes(b"notes")
+    for suffix in BESIDE[1:]:
+        rebuild(as_file(f"{MINE}{suffix}"), target, existing=existing)
+    assert everything(target) == sorted(f"{MINE}{suffix}" for suffix in BESIDE)
+
+
+@pytest.mark.parametrize("existing", ["same", "replace"])
+@pytest.mark.parametrize("suffix", BESIDE[:4])
+def test_another_name_of_a_file_of_an_open_store_is_refused(
+    store: Path, target: Path, suffix: str, existing: Any
+) -> None:
+    with inorder.connect(store) as qm:
+        qm.put("Q", b"now")
+        (target / "other").hardlink_to(f"{store}{suffix}")
+        with pytest.raises(UnsafePath, match="'other' is a store, or the name of a file beside one"):
+            rebuild(as_file("other"), target, existing=existing)
+        with pytest.raises(FileError, match="'other' is a file of a store that is open here"):
+            list(records(target, "other", "whole"))
+        assert qm.get("Q").body == b"kept"
+
+
+def pipe(path: Path) -> None:
+    os.mkfifo(path)
+
+
+def device(path: Path) -> None:
+    os.mknod(path, stat.S_IFCHR | 0o600, os.makedev(1, 3))
+
+
+def open_socket(path: Path) -> None:
+    os.mknod(path, stat.S_IFSOCK | 0o600)
+
+
+@pytest.mark.parametrize("existing", EXISTING)
+@pytest.mark.parametrize("kind", [pipe, device, open_socket, Path.mkdir])
+def test_what_is_no_regular_file_is_never_replaced_nor_opened(
+    target: Path, kind: Callable[[Path], None], existing: Any
+) -> None:
+    try:
+        kind(target / "a")
+    except PermissionError:
+        pytest.skip("this user makes no such file")
+    before = (target / "a").lstat()
+    empty = make(manifest(path="a", size=0, messages=0, sha256=hashlib.sha256(b"").hexdigest()))
+    for bodies_ in (as_file("a"), [empty]):  # a pipe that nobody writes into reads like an empty file
+        with pytest.raises(FileError, match="'a' is there"):
+            rebuild(bodies_, target, existing=existing)
+    after = (target / "a").lstat()
+    assert (after.st_ino, after.st_mode) == (before.st_ino, before.st_mode)
+    assert everything(target) in ([], ["a"])
+
+
+def test_a_pipe_is_not_waited_for(target: Path) -> None:
+    os.mkfifo(target / "pipe")
+    with pytest.raises(FileError, match="'pipe' is no regular file"):
+        list(records(target, "pipe", "whole"))
 
 
 def test_a_target_that_is_not_there_is_not_made(source: Path, tmp_path: Path) -> None:

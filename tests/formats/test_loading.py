@@ -158,3 +158,15 @@ def names(store: Path) -> list[str]:
     with inorder.connect(store) as qm:
         assert isinstance(qm, QueueManager)
         return [queue.name for queue in qm.queues()]
+
+
+def test_a_pipe_in_the_folder_is_passed_over_and_the_store_in_it_is_given_up_unread(source: Path, store: Path) -> None:
+    """To open and close a file of the store would drop the locks of the process that loads."""
+    os.mkfifo(source / "pipe")
+    with inorder.connect(source / "store.db") as qm:
+        qm.create_queue("FILES")
+        result = load_folder(source / "store.db", "FILES", source, RULE, processes=1, attempts=1)
+        assert (result.files, result.messages) == (WHOLE.files, WHOLE.messages)
+        assert result.given_up.keys() == {f"store.db{suffix}" for suffix in ("", "-lock", "-shm", "-wal")}
+        assert all("a store that is open here: it is not read" in why for why in result.given_up.values())
+        assert not qm.check()

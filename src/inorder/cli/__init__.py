@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from ..errors import InorderError
+from ..errors import InorderError, bounded
 from .app import app
 from .output import Output, made_writable
 from .running import INTERRUPTED, TROUBLE, WRONG, record_of_error, status_of
@@ -39,7 +39,7 @@ def _refused(error: click.ClickException, output: Output) -> int:
     if isinstance(error, click.exceptions.NoArgsIsHelpError):
         error.show()
         return WRONG
-    text = error.format_message()
+    text = bounded(error.format_message())
     if isinstance(error, click.UsageError) and error.ctx is not None and not output.as_json:
         for line in error.ctx.get_usage().splitlines():
             output.note(line)

@@ -122,6 +122,7 @@ def _writer(run: Run, path: Path | None, files: ExitStack, *, raw: bool) -> Writ
         nonlocal stream, number
         if stream is None:
             assert path is not None
+            run.refuse_target(path, "--output")  # once more: it may be long since the command began
             stream = files.enter_context(path.open("wb"))
         for message in messages:
             stream.write(message.body if raw else _line(message, as_json=run.output.as_json, looked_at=stream.isatty()))

@@ -63,8 +63,12 @@ class Run:
             raise click.UsageError(f"{what} {path} is the store itself, or a file of it: name another.")
 
     def refuse_target(self, path: Path, what: str) -> None:
-        """Raise click.UsageError if a file must not be written: it is the store's own, or a pipe or a device."""
+        """Raise click.UsageError if a file must not be written: it is of any store, or a pipe or a device."""
+        from ..stores.sqlite import is_of_any_store  # noqa: PLC0415 - as above
+
         self.refuse_own_file(path, what)
+        if is_of_any_store(path):
+            raise click.UsageError(f"{what} {path} is a store, or a file of one: name another.")
         if path.exists() and not path.is_file():
             raise click.UsageError(f"{what} {path} is there, and not a file: write to a pipe or a device with >.")
 

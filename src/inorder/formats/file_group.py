@@ -16,6 +16,7 @@ import errno
 import hashlib
 import os
 import secrets
+import stat
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import TracebackType
@@ -25,7 +26,7 @@ from ..errors import bad_argument
 from ..message import IN_GROUP, LAST_IN_GROUP, LAST_SEGMENT, NUMBER_MAX, SEGMENT
 from .errors import FileChanged, FileError, FileExists, FormatError, RebuildError
 from .manifest import MODE_MAX, Manifest, make, parse, path_bytes
-from .paths import Root, naming, open_file, parent_of
+from .paths import Root, naming, open_file, parent_of, refuse_store
 from .splitting import CHUNK_BYTES, RECORD_BYTES_MAX, Readable, Rule, Whole, rule_of, split
 
 Existing = Literal["refuse", "same", "replace"]
@@ -212,10 +213,11 @@ class Rebuilder:
         manifest: what the file must be.
         target: a folder that is there; the file comes below it, in folders that are made where they are missing.
         existing: what happens if there is something at the path: "refuse" it; accept the "same" bytes and leave them
-            there; "replace" it.
+            there; "replace" a regular file or a link.
         sync: whether the file is on disk, with its name, when `finish` returns.
 
-    Raises: UnsafePath, a part of the path is a link or no folder; FileExists; FileError.
+    Raises: UnsafePath, a part of the path is a link or no folder, or the path is that of a store or of a file beside
+    one; FileExists; FileError.
     """
 
     def __init__(self, manifest: Manifest, target: Root, *, existing: Existing = "refuse", sync: bool = True) -> None:
@@ -230,6 +232,7 @@ class Rebuilder:
         self._stack = contextlib.ExitStack()
         try:
             self._at, self._name = self._stack.enter_context(parent_of(target, manifest.path, make=True))
+            refuse_store(self._target, manifest.path)
             if existing == "refuse" and self._taken():
                 raise self._exists()
             with naming(manifest.path):
@@ -286,7 +289,9 @@ class Rebuilder:
 
     def _publish(self) -> None:
         """The file gets its name, at one instant; no other file loses it unless that was said."""
+        refuse_store(self._target, self.manifest.path)
         if self._existing == "replace":
+            self._refuse_irreplaceable()
             os.replace(self._temporary, self._name, src_dir_fd=self._at, dst_dir_fd=self._at)
             self._is_there = False
             return
@@ -308,12 +313,10 @@ class Rebuilder:
             raise self._exists()
 
     def _has_same_bytes(self) -> bool:
-        try:
-            file = os.open(self._name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=self._at)
-        except OSError as trouble:
-            if trouble.errno == errno.ELOOP:  # a link
-                return False
-            raise
+        kind = self._kind()
+        if kind is None or not stat.S_ISREG(kind):  # to open a device may do something already
+            return False
+        file = os.open(self._name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=self._at)
         with os.fdopen(file, "rb", buffering=0) as there:
             found = _Hashing(there)
             if os.fstat(file).st_size != self.manifest.size:
@@ -321,12 +324,23 @@ class Rebuilder:
             found.read_rest()
         return found.hash.hexdigest() == self.manifest.sha256
 
+    def _refuse_irreplaceable(self) -> None:
+        kind = self._kind()
+        if kind is not None and not stat.S_ISREG(kind) and not stat.S_ISLNK(kind):
+            raise FileError(
+                f"{self.manifest.path!r} is there, and no regular file: a pipe, a device or a folder is not replaced",
+                path=self.manifest.path,
+            )
+
     def _taken(self) -> bool:
+        return self._kind() is not None
+
+    def _kind(self) -> int | None:
+        """The mode of what is at the path, a link for itself; None: nothing is there."""
         try:
-            os.stat(self._name, dir_fd=self._at, follow_symlinks=False)
+            return os.stat(self._name, dir_fd=self._at, follow_symlinks=False).st_mode
         except FileNotFoundError:
-            return False
-        return True
+            return None
 
     def _exists(self) -> FileExists:
         other = ", with other bytes" if self._existing == "same" else ""

@@ -194,7 +194,7 @@ def _alone(manager: QueueManager, name: str, seconds: float) -> Iterator[Queue]:
 def _read(message: Message) -> dict[str, Any]:
     try:
         found = json.loads(message.body)
-    except ValueError:
+    except (ValueError, RecursionError):
         found = None
     if not isinstance(found, dict) or not isinstance(found.get("path"), str):
         raise FormatError(f"a message on a queue of a load is none of ours: {message.body[:60]!r}")

@@ -8,6 +8,7 @@ import os
 import re
 import stat
 from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 
 from ..errors import bad_argument
 from .errors import FileError, UnsafePath
@@ -46,9 +47,11 @@ def parent_of(root: Root, path: str, *, make: bool) -> Iterator[tuple[int, bytes
     """
     *folders, name = path_bytes(check_path(path)).split(b"/")
     at = open_root(root)
+    place = Path(os.fsdecode(root))
     try:
         for part in folders:
-            inner = _enter(at, part, path, make=make)
+            place /= os.fsdecode(part)
+            inner = _enter(at, part, path, place if make else None)
             os.close(at)
             at = inner
         yield at, name
@@ -56,9 +59,12 @@ def parent_of(root: Root, path: str, *, make: bool) -> Iterator[tuple[int, bytes
         os.close(at)
 
 
-def _enter(at: int, part: bytes, path: str, *, make: bool) -> int:
+def _enter(at: int, part: bytes, path: str, made_at: Path | None) -> int:
+    """A folder in a folder; with `made_at`, its whole path, it is made if it is missing."""
+    if made_at is not None:
+        refuse_store(made_at, path)
     with naming(path):
-        if make:
+        if made_at is not None:
             with contextlib.suppress(FileExistsError):
                 os.mkdir(part, dir_fd=at)
                 os.fsync(at)
@@ -71,8 +77,30 @@ def _enter(at: int, part: bytes, path: str, *, make: bool) -> int:
             raise UnsafePath(f"{path!r}: {part_text!r} in it is a link, or no folder", path=path) from None
 
 
+def refuse_store(place: Path, path: str) -> None:
+    """Raise UnsafePath if nothing may be written there: it is a store, or the name of a file beside one.
+
+    Args:
+        place: the whole path.
+        path: the one to tell.
+    """
+    from ..stores.sqlite import is_of_any_store  # noqa: PLC0415 - it loads SQLite, which a store in memory does without
+
+    if is_of_any_store(place):
+        raise UnsafePath(f"{path!r} is a store, or the name of a file beside one: it is left alone", path=path)
+
+
+def _refuse_open_store(place: Path, path: str) -> None:
+    """Raise FileError if it is a file of a store that this process has open, whose locks a close would drop."""
+    from ..stores.sqlite import is_of_open_store  # noqa: PLC0415 - as above
+
+    if is_of_open_store(place):
+        raise FileError(f"{path!r} is a file of a store that is open here: it is not read", path=path)
+
+
 def open_file(root: Root, path: str) -> int:
     """A regular file below a folder, for reading, as a descriptor. Raises: UnsafePath; FileError."""
+    _refuse_open_store(Path(os.fsdecode(root)) / os.fsdecode(path_bytes(check_path(path))), path)
     with parent_of(root, path, make=False) as (at, name), naming(path):
         try:
             # Without waiting: a pipe would make us wait for its writer.

@@ -38,10 +38,10 @@ def encode(incarnation: int, cursor: Cursor, state: GroupState) -> str:
     return base64.urlsafe_b64encode(json.dumps(held, separators=(",", ":")).encode()).decode("ascii")
 
 
-def decode(token: object) -> Resumed:
+def decode(token: Any) -> Resumed:
     """What a token holds. Raises: ArgumentError, it is no token."""
     try:
-        held = json.loads(base64.urlsafe_b64decode(str(token).encode("ascii")))
+        held = json.loads(base64.urlsafe_b64decode(token.encode("ascii")))
         if held["version"] != VERSION:
             raise ValueError(held["version"])
         place, number, anchor, logical, strict, levels = held["cursor"]

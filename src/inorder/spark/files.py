@@ -30,7 +30,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from ..errors import InorderError
-from ..formats import FORMAT, Rebuilder, dmpmqmsg, folder, records
+from ..formats import FORMAT, FileError, Rebuilder, dmpmqmsg, folder, records
 from ..formats.manifest import parse
 from ..message import NO_ID, Message
 from .batches import in_batches, rows_of
@@ -164,6 +164,8 @@ def texts_at(source: str) -> list[str]:
     """A text, or those of a folder: not what begins with a dot."""
     place = Path(source)
     if not place.is_dir():
+        if place.exists() and not place.is_file():
+            raise FileError(f"{source!r} is a pipe or a device: a text of dmpmqmsg is a file", path=source)
         return [str(place)]
     return sorted(str(path) for path in place.iterdir() if path.is_file() and not path.name.startswith("."))
 
@@ -310,7 +312,8 @@ class DumpWriter(_Writer):
         assert context is not None, "a task has a context"
         final = Path(self._target) / f"{PART}{context.partitionId():05}.txt"
         begun = final.with_name(f".{final.name}.{context.taskAttemptId()}")
-        with begun.open("wb") as text:
+        begun.unlink(missing_ok=True)
+        with begun.open("xb") as text:  # whatever is there under its name is not written through
             count = dmpmqmsg.write(as_messages(iterator), text)
         if not count:
             begun.unlink()

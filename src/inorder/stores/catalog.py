@@ -20,6 +20,7 @@ from ..errors import (
     UnknownQueue,
     WrongQueueType,
     nearest_names,
+    shown,
 )
 from ..options import OpenOptions
 from ..rules.ordering import read_order
@@ -140,9 +141,9 @@ class Catalog:
         found = self.find(name) if isinstance(name, str) else None
         if found is not None:
             return found
-        near = nearest_names(str(name), sorted(self._known.by_name))
+        near = nearest_names(name, sorted(self._known.by_name)) if isinstance(name, str) else []
         hint = f"; did you mean {' or '.join(near)}?" if near else ""
-        raise UnknownQueue(f"there is no queue {name!r}{hint}", queue=name, nearest=near)
+        raise UnknownQueue(f"there is no queue {shown(name)}{hint}", queue=name, nearest=near)
 
     def create(self, attributes: QueueAttributes) -> None:
         name = attributes.name

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from os import PathLike, fspath
+from pathlib import Path
 from typing import Any, TypeAlias
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -15,7 +16,9 @@ from pyspark.sql import functions as F  # noqa: N812 - as all of Spark's documen
 from pyspark.sql.types import DateType, StringType, StructField, StructType
 
 from ...errors import bad_argument
+from ...formats import FileError
 from ...message import ANY_GROUP, ANY_SEGMENT
+from ...stores.sqlite import SIDECAR, is_of_any_store
 from ..schema import arrow_schema
 
 Archive: TypeAlias = "DataFrame | str | PathLike[str]"
@@ -51,12 +54,42 @@ def check_target(spark: SparkSession, name: str, folder: str | PathLike[str], *,
     """The folder that a job is about to write, as a text.
 
     Raises:
-        ArgumentError: it is there already, and may not be overwritten.
+        ArgumentError: it is there already, and may not be overwritten; as `check_folder`.
     """
-    path = fspath(folder)
+    path = check_folder(spark, name, folder)
     if not overwrite and exists(spark, path):
         raise bad_argument(name, path, "a folder that is not there yet, unless overwrite=True")
     return path
+
+
+def check_folder(spark: SparkSession, name: str, folder: str | PathLike[str]) -> str:
+    """A folder that a job writes into, or makes, as a text. Raises: ArgumentError, as `check_local`."""
+    path = fspath(folder)
+    if (local := _local(spark, path)) is not None:
+        check_local(name, local)
+    return path
+
+
+def check_local(name: str, path: Path) -> None:
+    """Raise ArgumentError if there is something else than a folder, or a store, or a file beside one would be."""
+    if is_of_any_store(path) or (path.exists() and not path.is_dir()):
+        raise bad_argument(name, str(path), "a folder, not a file, and no store or what lies beside one")
+
+
+def check_replaceable(spark: SparkSession, name: str, folder: str) -> None:
+    """Raise ArgumentError if a store lies in a folder that is about to be removed."""
+    local = _local(spark, folder)
+    found = None if local is None else next(filter(is_of_any_store, local.rglob(f"*{SIDECAR}")), None)
+    if found is not None:
+        raise bad_argument(name, folder, f"a folder without a store, and {found} belongs to one")
+
+
+def _local(spark: SparkSession, path: str) -> Path | None:
+    """The path in this machine's file system; None: it is in another one."""
+    system = file_system(spark, path)
+    if system.getScheme() != "file":
+        return None
+    return Path(system.makeQualified(hadoop_path(spark, path)).toUri().getPath())
 
 
 def is_member() -> Column:
@@ -82,7 +115,13 @@ def hadoop_path(spark: SparkSession, path: str) -> Any:
 
 
 def write_text(spark: SparkSession, path: str, text: str) -> None:
-    """Writes one small file wherever Spark can write: local folders, HDFS, object stores."""
+    """Writes one small file wherever Spark can write: local folders, HDFS, object stores.
+
+    Raises: FileError, it would be a file of a store, or is there and is a pipe, a device or a folder.
+    """
+    local = _local(spark, path)
+    if local is not None and (is_of_any_store(local) or (local.exists() and not local.is_file())):
+        raise FileError(f"{path!r} is a file of a store, or no regular file: it is left alone", path=path)
     stream = file_system(spark, path).create(hadoop_path(spark, path), True)
     try:
         stream.write(bytearray(text.encode()))

@@ -22,7 +22,7 @@ from pyspark.sql import functions as F  # noqa: N812 - as all of Spark's documen
 
 from ...errors import bad_argument
 from . import findings, groups, lanes
-from .archive import PLACE, Archive, check_target, is_member, read_archive, write_text
+from .archive import PLACE, Archive, check_folder, check_target, is_member, read_archive, write_text
 from .findings import FINDING_SCHEMA, KINDS, Promised
 from .picture_data import PictureData, picture_data
 from .report import NO_PICTURES, Picture, html_report
@@ -87,6 +87,8 @@ def audit(
         raise bad_argument("order", order, f"one of {', '.join(PROMISES)}")
     tell = progress or (lambda _: None)
     path = check_target(spark, "output", output, overwrite=overwrite)
+    for name in ("findings.parquet", "findings.csv"):
+        check_folder(spark, "output", f"{path}/{name}")
     rows = read_archive(spark, archive)
     if delivered_at is not None and delivered_at not in rows.columns:
         raise bad_argument("delivered_at", delivered_at, f"a column of the archive: {', '.join(rows.columns)}")

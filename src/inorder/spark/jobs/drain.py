@@ -21,7 +21,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from ...errors import CheckpointLost, bad_argument
 from ..finishing import finish
 from ..registering import register
-from .archive import exists, read_text, write_text
+from .archive import check_folder, exists, read_text, write_text
 from .troubles import told_plainly
 
 CHECKPOINT = "_checkpoint"  # in the archive's folder: readers pass over names that begin so
@@ -105,7 +105,8 @@ def drain(
     if order not in ("logical", "physical"):
         raise bad_argument("order", order, "one of logical, physical")
     whole = order == "logical" if complete_groups is None else complete_groups
-    where = fspath(checkpoint) if checkpoint is not None else f"{fspath(archive)}/{CHECKPOINT}"
+    check_folder(spark, "archive", archive)
+    where = check_folder(spark, "checkpoint", f"{fspath(archive)}/{CHECKPOINT}" if checkpoint is None else checkpoint)
     register(spark)
     with told_plainly():
         check_pair(spark, fspath(archive), where)

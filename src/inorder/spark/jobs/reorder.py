@@ -25,7 +25,7 @@ from ...errors import OptionsError, bad_argument
 from ...message import ANY_GROUP, ANY_SEGMENT, LAST_SEGMENT
 from ..schema import arrow_schema
 from . import groups, lanes
-from .archive import PLACE, Archive, check_target, columns, is_member, read_archive
+from .archive import PLACE, Archive, check_replaceable, check_target, columns, is_member, read_archive
 from .groups import GROUP
 from .lanes import LANE_ROWS, Lanes, make_lanes, partitions, repartition_by_lane
 
@@ -90,7 +90,10 @@ def reorder(
     _check(order, join_segments=join_segments, incomplete=incomplete is not None)
     tell = progress or (lambda _: None)
     path = check_target(spark, "target", target, overwrite=overwrite)
+    check_replaceable(spark, "target", path)
     aside = None if incomplete is None else check_target(spark, "incomplete", incomplete, overwrite=overwrite)
+    if aside is not None:
+        check_replaceable(spark, "incomplete", aside)
     rows = _plain(read_archive(spark, archive))
     with ExitStack() as until:
         tell("judging groups")

@@ -16,8 +16,9 @@ from ...errors import NoMessageAvailable, bad_argument
 from ...formats import FORMAT, get_file
 from ...formats.file_group import EXISTING, Existing
 from ...manager import QueueManager
+from ...stores.sqlite import is_of_any_store
 from ..files import DUMPED, MEMBER, PART, Report, Trouble, register_formats
-from .archive import MEMBER_OF, Archive, is_member, read_archive
+from .archive import MEMBER_OF, Archive, check_local, is_member, read_archive
 from .replay import in_order
 from .troubles import told_plainly
 
@@ -54,8 +55,7 @@ def unload(
     """
     if existing not in EXISTING:
         raise bad_argument("existing", existing, f"one of {', '.join(EXISTING)}")
-    place = Path(fspath(target)).resolve()
-    place.mkdir(parents=True, exist_ok=True)
+    place = _made(target)
     rows = read_archive(spark, archive)
     members = rows.where(is_member())
     is_manifest = (F.col("format") == FORMAT) & (F.col("sequence_number") == 1) & (F.col("offset") == 0)
@@ -90,15 +90,25 @@ def dump(
     """
     if order not in ("logical", "physical"):
         raise bad_argument("order", order, "one of logical, physical")
-    place = Path(fspath(target)).resolve()
-    place.mkdir(parents=True, exist_ok=True)
+    place = _made(target)
     old = list(place.glob(f"{PART}*"))
     if old and not overwrite:
         raise bad_argument("target", str(place), f"a folder without {old[0].name}, unless overwrite=True")
     for one in old:
+        if is_of_any_store(one) or not one.is_file():
+            raise bad_argument("target", str(place), f"a folder without {one.name}, a store or no regular file")
+    for one in old:
         one.unlink()
     rows = in_order(read_archive(spark, archive), order).select(*DUMPED.names)
     return _write(rows, "inorder-dmpmqmsg", place).messages
+
+
+def _made(target: str | PathLike[str]) -> Path:
+    """The folder, made if it is missing. Raises: ArgumentError, there is something else."""
+    place = Path(fspath(target)).resolve()
+    check_local("target", place)
+    place.mkdir(parents=True, exist_ok=True)
+    return place
 
 
 def _write(rows: DataFrame, format_: str, target: Path, **options: str) -> Report:
@@ -118,8 +128,7 @@ def unload_queue(
 
     Yields: where each file is now. Ends when no whole group that is a file is left.
     """
-    place = Path(fspath(target))
-    place.mkdir(parents=True, exist_ok=True)
+    place = _made(target)
     while True:
         try:
             yield get_file(manager, queue, place, existing=existing).path

@@ -11,7 +11,7 @@ from ..store import QueueStore, new_manager
 from .database import Database
 from .engine import SqliteEngine
 from .host import SqliteHost
-from .opening import is_of_store
+from .opening import SIDECAR, is_of_any_store, is_of_open_store, is_of_store, resolved
 from .statements import SCHEMA, VERSION
 from .watch import WaitedQueues, Watch
 
@@ -55,4 +55,4 @@ class SqliteStore(QueueStore):
             raise
 
 
-__all__ = ["SqliteStore", "is_of_store"]
+__all__ = ["SIDECAR", "SqliteStore", "is_of_any_store", "is_of_open_store", "is_of_store", "resolved"]

@@ -28,7 +28,7 @@ from .coordination import opening_error
 from .database import Database
 from .faults import told_as_ours
 from .log import sync_data, sync_folder
-from .opening import is_of_store
+from .opening import is_of_store, resolved
 
 STEP_PAGES: Final = 1_024  # 4 MiB between two calls of `progress`
 
@@ -48,7 +48,7 @@ def back_up(
 
     Raises: ArgumentError, a file is there and is not to be replaced; StoreError, StoreFull.
     """
-    target = Path(path).resolve()
+    target = resolved(path)
     _refuse_unfit(target, store.path, replace=replace)
     try:
         descriptor, name = tempfile.mkstemp(prefix=f"{target.name}.", suffix=".part", dir=target.parent)

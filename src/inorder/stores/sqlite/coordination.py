@@ -387,6 +387,11 @@ def detach(coordination: Coordination) -> None:
         coordination.close()
 
 
+def attached() -> list[Path]:
+    """The sidecars that this process has open."""
+    return list(_attached)
+
+
 def forget_all() -> None:
     """In a child made by fork: close what was inherited, so that the child can open the same stores anew."""
     for inherited in _attached.values():

@@ -38,7 +38,7 @@ from .. import points
 from .coordination import STOPPED, TURN, attach, detach, forget_all, identity_of, opening_error
 from .faults import PASSING, store_error, told_as_ours
 from .log import Log
-from .opening import APPLICATION_ID, OBJECTS, refuse_other_schema, refuse_other_version, refuse_unfit
+from .opening import APPLICATION_ID, OBJECTS, refuse_other_schema, refuse_other_version, refuse_unfit, resolved
 
 BUSY_MS: Final = 1_000  # how long SQLite waits in one go; between, a signal handler gets its turn
 CACHE_KIB: Final = 8_192
@@ -73,7 +73,7 @@ class Database:
     """
 
     def __init__(self, path: str | os.PathLike[str], *, schema: str, version: int) -> None:
-        self.path = Path(path).resolve()
+        self.path = resolved(path)
         self._name = str(self.path)
         self._schema, self._version = schema, version
         self._owners: set[int] = set()

@@ -19,11 +19,13 @@ from typing import Any, Final
 import apsw
 
 from ...errors import StoreError, StoreForeign, StoreNewer
-from .coordination import identity_of
+from .coordination import attached, identity_of, opening_error
 from .faults import told_as_ours
 
 APPLICATION_ID: Final = 0x696E6F72  # "inor", at byte 68 of the file
-BESIDE: Final = ("-lock", "-wal", "-shm", "-journal")
+SIDECAR: Final = "-lock"
+BESIDE: Final = (SIDECAR, "-wal", "-shm", "-journal")
+LONGEST_BESIDE: Final = max(BESIDE, key=len)
 HEADER_LENGTH: Final = 100
 OBJECTS: Final = "SELECT type, name, tbl_name, coalesce(sql, ''), rootpage FROM sqlite_schema"
 # Figures for the planner, which ANALYZE makes: tables of these names and texts, and nothing else of such a name.
@@ -44,6 +46,23 @@ NETWORK_FILE_SYSTEMS: Final = frozenset(
     "9p afs beegfs ceph cifs coda fuse.ceph fuse.ceph-fuse fuse.glusterfs fuse.juicefs fuse.rclone fuse.s3fs "
     "fuse.sshfs gfs2 glusterfs gpfs lustre ncpfs nfs nfs4 ocfs2 orangefs smb2 smb3 smbfs".split()
 )
+
+
+def resolved(path: str | os.PathLike[str]) -> Path:
+    """The path of a store with all links resolved.
+
+    Raises: StoreError, its links lead in a circle, or it is too long for the names of the files beside it.
+    """
+    try:
+        found = Path(path).resolve()
+        for name in (found, f"{found}{LONGEST_BESIDE}"):
+            with contextlib.suppress(FileNotFoundError, NotADirectoryError, PermissionError):
+                os.stat(name)  # noqa: PTH116 - of a text
+    except RuntimeError:  # Python 3.13 leaves such a path to the system
+        raise StoreError(f"{path} cannot be opened: its links lead in a circle", path=os.fspath(path)) from None
+    except OSError as error:
+        raise opening_error(Path(path), error) from error
+    return found
 
 
 def refuse_unfit(path: Path, version: int) -> None:
@@ -76,9 +95,39 @@ def is_of_store(path: Path, store: Path) -> bool:
     Such a file is not even to be opened for reading by a process that has the store open: to close it again would drop
     the locks of the process on it.
     """
-    own = [Path(f"{store.resolve()}{suffix}") for suffix in ("", *BESIDE)]
-    found = identity_of(path)
-    return path.resolve() in own or (found is not None and found in map(identity_of, own))
+    own = [f"{os.path.realpath(store)}{suffix}" for suffix in ("", *BESIDE)]
+    found = _identity_of(path)
+    return os.path.realpath(path) in own or (found is not None and found in map(_identity_of, own))
+
+
+def is_of_open_store(path: Path) -> bool:
+    """As `is_of_store`, of the stores that this process has open."""
+    return any(is_of_store(path, Path(str(sidecar).removesuffix(SIDECAR))) for sidecar in attached())
+
+
+def is_of_any_store(path: Path) -> bool:
+    """As `is_of_store`, of a store that this process has open, or of any in whose folder the path lies."""
+    if is_of_open_store(path):
+        return True
+    name = os.path.realpath(path)
+    return any(_is_store(Path(name.removesuffix(suffix))) for suffix in ("", *BESIDE) if name.endswith(suffix))
+
+
+def _identity_of(path: str | Path) -> tuple[int, int] | None:
+    try:
+        return identity_of(path)
+    except OSError:  # nothing can be there
+        return None
+
+
+def _is_store(path: Path) -> bool:
+    try:
+        if not stat.S_ISREG(path.lstat().st_mode):
+            return False
+        found = _header(path)
+    except (OSError, StoreError):  # nothing is there, or nothing that this user can read
+        return False
+    return found.startswith(MAGIC) and _application_id(found) == APPLICATION_ID
 
 
 def _refuse_strange_beside(path: Path) -> None:
@@ -119,7 +168,7 @@ def _refuse_foreign(path: Path, length: int, version: int) -> None:
             f"{path} is not an inorder store, and no SQLite file either. It was left as it was: name another file.",
             path=str(path),
         )
-    application_id = int.from_bytes(found[68:72], "big")
+    application_id = _application_id(found)
     if application_id != APPLICATION_ID:
         raise StoreForeign(
             f"{path} is an SQLite file of another program (application id {application_id:#x}, not "
@@ -205,6 +254,10 @@ def _header(path: Path) -> bytes:
     # would all be dropped by any other descriptor of it that is closed. Without a statement nothing is written.
     with told_as_ours(path), contextlib.closing(_read_only(path)) as connection:
         return connection.read("main", 0, 0, HEADER_LENGTH)[1]
+
+
+def _application_id(header: bytes) -> int:
+    return int.from_bytes(header[68:72], "big")
 
 
 def _read_only(path: Path) -> apsw.Connection:
