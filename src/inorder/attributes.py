@@ -140,7 +140,7 @@ class Attribute:
             case "text":
                 return isinstance(value, str) and len(value) <= self.max_length and _is_plain(value)
             case "name":
-                return _is_name(value) or (value == "" and not self.minimum)
+                return _is_name(value) or (isinstance(value, str) and not value and not self.minimum)
             case "seconds":
                 return value is None or (_is_number(value) and self.minimum < value <= self.maximum)
 

@@ -293,7 +293,7 @@ class BulkCalls:
 
     def undo_staging(self, names: Sequence[str]) -> int:
         """Drops what was staged under these names; of how many rows. Unknown names are passed over."""
-        if isinstance(names, str) or not isinstance(names, Sequence):
+        if isinstance(names, str | bytes | bytearray | memoryview) or not isinstance(names, Sequence):
             raise bad_argument("names", names, "a list of names")
         with self._session:
             return self._store.undo_staging(names)

@@ -458,7 +458,7 @@ def bad_argument(name: str, value: object, allowed: str, reason: Reason = Reason
         allowed: what is allowed, to be read after "must be".
         reason: MQ's reason, where it has one.
     """
-    text = f"{name} must be {allowed}, not {shown(value)}"
+    text = f"{name} must be {allowed}, not {written(value)}"
     return ArgumentError(text, reason=reason, argument=name, value=value, allowed=allowed)
 
 
@@ -469,13 +469,13 @@ def nearest_names(name: str, known: Iterable[str]) -> list[str]:
     return [by_folded[each] for each in folded]
 
 
-def shown(value: object) -> str:
+def written(value: object) -> str:
     """A value as an error's text shows it: written out, as far as that can be done, and shortened."""
-    text = _written(value)
+    text = _whole(value)
     return text if len(text) <= SHOWN_CHARACTERS_MAX else f"{text[: SHOWN_CHARACTERS_MAX - 3]}..."
 
 
-def _written(value: object) -> str:
+def _whole(value: object) -> str:
     if isinstance(value, (str, bytes, bytearray)):
         # A body of many megabytes is cut before it is written out, not after.
         return repr(value[: SHOWN_CHARACTERS_MAX + 1])

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from .errors import MatchError, Reason, bad_argument, shown
+from .errors import MatchError, Reason, bad_argument, written
 from .message import Message, UniqueId
 from .options import EVERYTHING, Match
 from .stores.changes import Change, Changes, Happened
@@ -80,12 +80,12 @@ class Hub:
     def listen(self, queue: str, listener: Listener, match: Match = EVERYTHING) -> Registration:
         """Raises: MatchError, `match` is no `Match`; ArgumentError, `listener` cannot be called."""
         if not isinstance(match, Match):
-            raise MatchError(f"match must be a Match, not {shown(match)}")
+            raise MatchError(f"match must be a Match, not {written(match)}")
         _check_callable(listener)
         return self._register(Registration(queue, match, listener, None, None, self))
 
     def hook(self, name: HookName, called: Hook) -> Registration:
-        if name not in HOOKS:
+        if not isinstance(name, str) or name not in HOOKS:
             raise bad_argument("hook", name, f"one of {', '.join(HOOKS)}", Reason.OPTIONS_ERROR)
         _check_callable(called)
         return self._register(Registration(None, EVERYTHING, None, name, called, self))

@@ -194,6 +194,8 @@ class Queue(ConfirmedCalls):
 
     def withdraw(self, before: GroupState, *, whole_group: bool = False) -> None:
         """For streams: takes back what the unit put of the logical message, or group, to where the handle stood."""
+        check_instance("before", before, GroupState, "a state that the handle had")
+        check_switch("whole_group", whole_group)
         with self._session:
             self._store.withdraw(self._handle, self._puts.state, whole_group=whole_group)
             self._puts.state = before
@@ -339,7 +341,7 @@ class Queue(ConfirmedCalls):
 
         Raises, with `uid`: NotFound; WrongState, it is not locked; LockMismatch, another lock id holds it.
         """
-        if uid is not None or lock_id != 0:
+        if uid is not None or not isinstance(lock_id, int) or lock_id:
             return self._one_message(Event.UNLOCK, uid, lock_id=lock_id)
         with self._session:
             self._need("browse")

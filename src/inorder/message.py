@@ -195,8 +195,8 @@ def _message_type(name: str, value: Any) -> int:
 
 
 def _expiry(name: str, value: Any) -> float | None:
-    if value is None or value == math.inf:
-        return value  # type: ignore[no-any-return]
+    if value is None or (isinstance(value, float) and value == math.inf):
+        return value
     allowed = "seconds from 0.1 to 99,999,999.9, math.inf for never, or None for the queue's"
     try:
         return seconds(0.1, EXPIRY_SECONDS_MAX, Reason.EXPIRY_ERROR)(name, value)

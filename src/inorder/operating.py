@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from . import housekeeping
-from .errors import UnitNotFound, bad_argument
+from .errors import UnitNotFound, bad_argument, written
 from .message import ID_LENGTH, is_storable
 from .options import EVERYTHING, WHOLE_MAX, Match, check_instance, check_switch, check_whole, is_path
 from .rules.gaps import Gaps
@@ -129,10 +129,9 @@ class OperatorCalls:
 
     def settle(self, name: str, outcome: Outcome) -> None:
         """Settles a prepared unit: outcome is "commit" or "back_out". Raises: UnitNotFound."""
-        if outcome not in ("commit", "back_out"):
-            raise bad_argument("outcome", outcome, "'commit' or 'back_out'")
+        _one_of("outcome", outcome, ("commit", "back_out"))
         if not isinstance(name, str) or not is_storable(name):
-            raise UnitNotFound(f"no unit is named {name!r}", unit=name)
+            raise UnitNotFound(f"no unit is named {written(name)}", unit=name)
         with self._session:
             self._store.settle_prepared(name, outcome)
 

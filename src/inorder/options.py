@@ -417,12 +417,12 @@ MATCH_ALONE: Mapping[str, tuple[Callable[[str, Any], Any], str]] = {
 
 def check_read_order(value: object) -> None:
     """What a call or an open may ask for (B-18)."""
-    if value is not None and value not in ASKED_ORDERS:
+    if value is not None and (not isinstance(value, str) or value not in ASKED_ORDERS):
         raise bad_argument("read_order", value, f"one of {', '.join(ASKED_ORDERS)}, or None", Reason.OPTIONS_ERROR)
 
 
 def _choice(name: str, value: object, allowed: tuple[str, ...]) -> None:
-    if value not in allowed:
+    if not isinstance(value, str) or value not in allowed:
         raise bad_argument(name, value, f"one of {', '.join(allowed)}", Reason.OPTIONS_ERROR)
 
 
@@ -439,7 +439,7 @@ def _check_wait(value: object) -> None:
 
 
 def _check_buffer(value: object) -> None:
-    good = isinstance(value, int) and not isinstance(value, bool) and value >= 0
+    good = isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= WHOLE_MAX
     if value is not None and not good:
         raise bad_argument("buffer", value, "a number of bytes from 0, or None", Reason.BUFFER_LENGTH_ERROR)
 

@@ -15,7 +15,7 @@ from typing import Any
 import click
 
 from .. import Message, PutResult
-from ..errors import ArgumentError, nearest_names, shown
+from ..errors import ArgumentError, nearest_names, written
 from ..message import NO_ID, Descriptor
 from .output import when
 
@@ -86,7 +86,7 @@ def _message_of(record: dict[str, Any]) -> Message:
     unknown = sorted(record.keys() - {*FIELDS, *FILLED_IN, "body", "body_base64"})
     if unknown:
         near = nearest_names(unknown[0], ["body", "body_base64", *FIELDS]) or ["body", "body_base64", *FIELDS]
-        raise ValueError(f"there is no key {shown(unknown[0])}; did you mean {' or '.join(near)}?")
+        raise ValueError(f"there is no key {written(unknown[0])}; did you mean {' or '.join(near)}?")
     if ("body" in record) == ("body_base64" in record):
         raise ValueError("a message has either body or body_base64")
     return Message(_body(record), **{name: _taken(name, record[name]) for name in FIELDS if name in record})
@@ -122,7 +122,7 @@ def _taken(name: str, value: Any) -> Any:
 
 def id_of(value: object, name: str = "id", length: int = len(NO_ID)) -> bytes:
     """The bytes of an id given in hex; a shorter one is filled up with NUL. Raises: ValueError."""
-    allowed = f"{name} must be at most {2 * length} hexadecimal digits, not {shown(value)}"
+    allowed = f"{name} must be at most {2 * length} hexadecimal digits, not {written(value)}"
     try:
         found = bytes.fromhex(value if isinstance(value, str) else "?")
     except ValueError:
@@ -136,7 +136,7 @@ def _time(value: object) -> float:
     try:
         made = datetime.fromisoformat(value.replace("Z", "+00:00") if isinstance(value, str) else "?")
     except ValueError:
-        raise ValueError(f"put_at must be a time such as 2026-01-31T12:00:00Z, not {shown(value)}") from None
+        raise ValueError(f"put_at must be a time such as 2026-01-31T12:00:00Z, not {written(value)}") from None
     if made.tzinfo is None:
-        raise ValueError(f"put_at must say its time zone, as 2026-01-31T12:00:00Z does, not {shown(value)}")
+        raise ValueError(f"put_at must say its time zone, as 2026-01-31T12:00:00Z does, not {written(value)}")
     return made.timestamp()

@@ -20,7 +20,7 @@ from ..errors import (
     UnknownQueue,
     WrongQueueType,
     nearest_names,
-    shown,
+    written,
 )
 from ..options import OpenOptions
 from ..rules.ordering import read_order
@@ -143,7 +143,7 @@ class Catalog:
             return found
         near = nearest_names(name, sorted(self._known.by_name)) if isinstance(name, str) else []
         hint = f"; did you mean {' or '.join(near)}?" if near else ""
-        raise UnknownQueue(f"there is no queue {shown(name)}{hint}", queue=name, nearest=near)
+        raise UnknownQueue(f"there is no queue {written(name)}{hint}", queue=name, nearest=near)
 
     def create(self, attributes: QueueAttributes) -> None:
         name = attributes.name

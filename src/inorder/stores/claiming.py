@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from ..attributes import ManagerAttributes, QueueAttributes
-from ..errors import Fenced, NotFound, OptionsError, bad_argument
+from ..errors import Fenced, NotFound, OptionsError, bad_argument, written
 from ..message import NO_ID
 from ..options import GetOptions
 from ..rules import claims as rules
@@ -229,8 +229,8 @@ def live_account(verb: Verb, queue: LocalQueue, claimer: Claimer) -> Account:
     account = account_of(verb, queue, claimer.application)
     if account is None:
         raise Fenced(
-            f"application {claimer.application!r} has not begun to claim on {queue.attributes.name}: an epoch of "
-            "an earlier queue of this name, or of another application, does not count. Begin first",
+            f"application {written(claimer.application)} has not begun to claim on {queue.attributes.name}: an epoch "
+            "of an earlier queue of this name, or of another application, does not count. Begin first",
             application=claimer.application,
             epoch=claimer.epoch,
         )
@@ -308,7 +308,7 @@ def known_account(verb: Verb, queue: LocalQueue, application: str) -> Account:
     account = account_of(verb, queue, check_application(application))
     if account is None:
         raise NotFound(
-            f"application {application!r} never claimed anything on {queue.attributes.name}; "
+            f"application {written(application)} never claimed anything on {queue.attributes.name}; "
             "a list of the claims has all that did",
             application=application,
         )
