@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import sqlite3
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.sqlite.children import SCHEMA, VERSION, Child
 
-from inorder.errors import StoreError, StoreForeign, StoreNewer
+import inorder
+from inorder.errors import ArgumentError, InorderError, StoreError, StoreForeign, StoreNewer
 from inorder.stores.sqlite import opening
 from inorder.stores.sqlite.database import Database
 from inorder.stores.sqlite.opening import APPLICATION_ID, MAGIC, file_system
@@ -194,3 +196,42 @@ def test_a_file_beside_the_store_may_go_while_it_is_looked_at(path: Path, monkey
     monkeypatch.setattr(Path, "lstat", late)
     opened(path).close()
     assert gone
+
+
+NOWHERE = {
+    "a loop of links": "loop",
+    "a name in a loop of links": "loop/orders.db",
+    "a name of 300 characters": "n" * 300,
+    "a name of a megabyte": "n" * 1_000_000,
+    "a name that leaves no room for those beside it": "n" * 250,
+    "a path of 3,000 folders": "d/" * 3_000 + "orders.db",
+    "a folder": ".",
+    "a name in a file": "file/orders.db",
+    "a name in a pipe": "pipe/orders.db",
+    "a pipe": "pipe",
+}
+
+
+@pytest.mark.parametrize("path", NOWHERE.values(), ids=NOWHERE)
+def test_a_path_that_leads_nowhere_is_refused_in_a_short_text(
+    path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("loop").symlink_to("loop")
+    Path("file").write_text("text")
+    os.mkfifo("pipe")
+    before = sorted(tmp_path.iterdir())
+    with pytest.raises(StoreError, match="cannot be opened") as raised:
+        inorder.connect(path)
+    assert len(str(raised.value)) < 4_100
+    assert sorted(tmp_path.iterdir()) == before, "something was made"
+    with inorder.connect("here.db") as qm, pytest.raises(InorderError) as raised_again:
+        qm.backup(path)
+    assert len(str(raised_again.value)) < 4_100
+
+
+@pytest.mark.parametrize("given", [b"bytes", 5])
+def test_a_path_that_gives_no_text_is_refused(given: object) -> None:
+    odd: Any = type("Odd", (os.PathLike,), {"__fspath__": lambda _: given})
+    with pytest.raises(ArgumentError, match="store must be"):
+        inorder.connect(odd())

@@ -29,7 +29,7 @@ def main(arguments: list[str] | None = None) -> int:
         output.note("interrupted; nothing is held")
         return INTERRUPTED
     except OSError as error:  # of a file that is read or written; a closed pipe ends in Click, with status 1
-        text = f"{error.filename or 'input or output'}: {error.strerror or error}"
+        text = bounded(f"{error.filename or 'input or output'}: {error.strerror or error}")
         output.error(text, {"error": text, "class": type(error).__name__, "exit_status": TROUBLE})
         return TROUBLE
 
