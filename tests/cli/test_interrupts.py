@@ -1,0 +1,127 @@
+"""Ctrl-C while the command starts: status 130, and no traceback, at whatever import it comes.
+
+A process sends itself the signal at the import with a chosen number. It counts from the first module of `inorder` on:
+before, the interpreter starts, and that is not ours.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import re
+import signal
+import subprocess
+import sys
+from functools import cache, partial
+from pathlib import Path
+
+import pytest
+
+import inorder_command
+
+PYPROJECT = Path(__file__).parents[2] / "pyproject.toml"
+MOMENTS = 40
+COUNTING = """
+import os, signal, sys
+count, at, first = 0, int(sys.argv[1]), sys.argv[2]
+
+def hook(event, arguments):
+    global count
+    if event == "import" and (count or arguments[0].startswith(first)):
+        count += 1
+        if count == at:
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.argv[:] = ["inorder", *sys.argv[3:]]
+sys.addaudithook(hook)
+"""
+AS_SCRIPT = """
+from {module} import {function}
+try:
+    sys.exit({function}())
+finally:
+    print(count, file=sys.stderr) if not at else None
+"""
+AS_MODULE = """
+import runpy
+try:
+    runpy.run_module("inorder", run_name="__main__", alter_sys=True)
+finally:
+    print(count, file=sys.stderr) if not at else None
+"""
+
+
+def entry_point() -> tuple[str, str]:
+    """Module and function of the console script."""
+    found = re.search(r'^inorder = "([\w.]+):(\w+)"$', PYPROJECT.read_text(encoding="utf-8"), re.MULTILINE)
+    assert found is not None, "pyproject.toml names no console script inorder"
+    return found[1], found[2]
+
+
+def starts(how: str, at: int, *arguments: str, interrupt: signal.Handlers = signal.SIG_DFL) -> tuple[int, str]:
+    """Status and standard error of a command that is interrupted at that import; 0: at none, and it tells how many."""
+    module, function = entry_point()
+    run, first = (AS_MODULE, "click") if how == "module" else (AS_SCRIPT, "inorder.")
+    text = COUNTING + run.format(module=module, function=function)
+    ended = subprocess.run(
+        [sys.executable, "-c", text, str(at), first, *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        preexec_fn=partial(signal.signal, signal.SIGINT, interrupt),
+    )
+    return ended.returncode, ended.stderr
+
+
+@cache
+def imports(how: str, *arguments: str) -> int:
+    """How many there are."""
+    status, told = starts(how, 0, *arguments)
+    assert status == 0, told
+    return int(told.splitlines()[-1])
+
+
+@pytest.fixture
+def listing(tmp_path: Path) -> tuple[str, ...]:
+    """A command that imports all that a command on a store needs."""
+    path = str(tmp_path / "orders.db")
+    assert importlib.import_module("inorder.cli").main(["queue", "create", "ORDERS", "--store", path]) == 0
+    return "queue", "list", "--store", path
+
+
+@pytest.mark.parametrize("nth", range(MOMENTS))
+def test_an_interrupt_amid_the_imports_ends_the_command(listing: tuple[str, ...], nth: int) -> None:
+    at = 1 + nth * (imports("script", *listing[:2], "--help") - 1) // (MOMENTS - 1)
+    status, told = starts("script", at, *listing)
+    assert (status, told) in ((130, ""), (130, "\ninterrupted; nothing is held\n")), f"at import {at}"
+
+
+@pytest.mark.parametrize("nth", range(8))
+def test_of_the_module_too_once_its_package_is_there(listing: tuple[str, ...], nth: int) -> None:
+    at = 1 + nth * (imports("module", *listing[:2], "--help") - 1) // 7
+    status, told = starts("module", at, *listing)
+    assert (status, told) in ((130, ""), (130, "\ninterrupted; nothing is held\n")), f"at import {at}"
+
+
+def test_an_interrupt_that_a_shell_has_ignored_stays_ignored(listing: tuple[str, ...]) -> None:
+    assert starts("script", 1, *listing, interrupt=signal.SIG_IGN) == (0, "")
+
+
+def test_what_begins_the_command_is_light() -> None:
+    """Whatever it imported would be imported before Ctrl-C is seen to."""
+    text = "import sys; before = set(sys.modules); import inorder_command; print(*sorted(set(sys.modules) - before))"
+    bare = [sys.executable, "-c", text]
+    environment = os.environ | {"PYTHONPATH": str(Path(inorder_command.__file__).parents[1])}
+    found = subprocess.run(bare, capture_output=True, text=True, check=True, env=environment).stdout.split()
+    known = {"itertools", "warnings", "signal", "enum", "types", "functools", "collections", "operator", "keyword", "reprlib", "importlib"}
+    strange = {name for name in found if not name.startswith("_") and name.partition(".")[0] not in known}
+    assert strange == {"inorder_command"}
+
+
+def test_a_second_interrupt_does_not_bring_a_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted() -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("inorder.cli.main", interrupted)
+    assert inorder_command.main() == 130
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
