@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import pytest
+from tests.bad_inner_calls import INNER_CALLS
 from tests.bad_input_exempt import HANDLE_EXEMPT, MANAGER_EXEMPT
 from tests.bad_operator_calls import OPERATOR_CALLS
 from tests.support import Line, check, snapshot
@@ -44,7 +45,6 @@ from inorder.testing.stores import RestartableStore
 
 GROUP = b"G"
 UID = UniqueId("ELSEWHERE", 1)
-FIRST = GetOptions(browse="first")
 UNKNOWN = Reason.UNKNOWN_OBJECT_NAME
 
 
@@ -468,27 +468,7 @@ HANDLE_CALLS: Mapping[str, Sequence[Line]] = {
         Line(lambda w: list(w.getter.browse()), NotOpenFor, Reason.NOT_OPEN_FOR_BROWSE, "browse"),
         Line(lambda w: list(w.closed.browse()), HandleError, Reason.HOBJ_ERROR, "Q"),
     ],
-    "take_group": [
-        Line(lambda w: list(w.queue.take_group(None)), ArgumentError, Reason.ARGUMENT_ERROR, "options"),
-        Line(lambda w: list(w.queue.take_group({"wait": 1})), ArgumentError, Reason.ARGUMENT_ERROR, "GetOptions"),
-        Line(lambda w: list(w.queue.take_group(FIRST)), OptionsError, Reason.OPTIONS_ERROR, "browse"),
-        Line(lambda w: list(w.closed.take_group(GetOptions())), HandleError, Reason.HOBJ_ERROR, "Q"),
-    ],
-    "checked_for": [
-        Line(lambda w: w.queue.checked_for("often"), ArgumentError, Reason.ARGUMENT_ERROR, "use"),
-        Line(lambda w: w.queue.checked_for([]), ArgumentError, Reason.ARGUMENT_ERROR, "input or output or browse"),
-        Line(lambda w: w.browser.checked_for("input"), NotOpenFor, Reason.NOT_OPEN_FOR_INPUT, "input"),
-        Line(lambda w: w.closed.checked_for("browse"), HandleError, Reason.HOBJ_ERROR, "Q"),
-    ],
-    "opened_for": [
-        Line(lambda w: w.queue.opened_for("often"), ArgumentError, Reason.ARGUMENT_ERROR, "'often'"),
-        Line(lambda w: w.browser.opened_for("output"), NotOpenFor, Reason.NOT_OPEN_FOR_OUTPUT, "output"),
-    ],
-    "withdraw": [
-        Line(lambda w: w.queue.withdraw(None), ArgumentError, Reason.ARGUMENT_ERROR, "before"),
-        Line(lambda w: w.queue.withdraw(w.queue.put_state, whole_group=1), ArgumentError, Reason.OPTIONS_ERROR, "who"),
-        Line(lambda w: w.queue.withdraw(w.queue.put_state), WrongState, Reason.WRONG_STATE, "nothing open"),
-    ],
+    **INNER_CALLS,
     "leave_group": [
         Line(lambda w: w.queue.leave_group(browsing="yes"), ArgumentError, Reason.OPTIONS_ERROR, "browsing"),
         Line(lambda w: w.closed.leave_group(), HandleError, Reason.HOBJ_ERROR, "Q"),

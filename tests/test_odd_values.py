@@ -91,7 +91,7 @@ GIVEN: Mapping[str, Callable[[], Any]] = {  # what the other arguments are
     "options": GetOptions,
     "listener": lambda: print,
 }
-PUT = MESSAGE_FIELDS | PUT_OPTIONS
+PUT = frozenset(MESSAGE_FIELDS | PUT_OPTIONS)
 KEYWORDS: Mapping[str, frozenset[str]] = {  # what is given by keyword, and stands in no signature
     "put": PUT,
     "put_many": PUT,

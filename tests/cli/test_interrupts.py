@@ -113,7 +113,19 @@ def test_what_begins_the_command_is_light() -> None:
     bare = [sys.executable, "-c", text]
     environment = os.environ | {"PYTHONPATH": str(Path(inorder_command.__file__).parents[1])}
     found = subprocess.run(bare, capture_output=True, text=True, check=True, env=environment).stdout.split()
-    known = {"itertools", "warnings", "signal", "enum", "types", "functools", "collections", "operator", "keyword", "reprlib", "importlib"}
+    known = {
+        "itertools",
+        "warnings",
+        "signal",
+        "enum",
+        "types",
+        "functools",
+        "collections",
+        "operator",
+        "keyword",
+        "reprlib",
+        "importlib",
+    }
     strange = {name for name in found if not name.startswith("_") and name.partition(".")[0] not in known}
     assert strange == {"inorder_command"}
 

@@ -29,7 +29,7 @@ STATUS = """\
 | 1 | the answer is no, or not now: no message, a full queue, an order that is pending; a check found something |
 | 2 | a wrong call: an unknown option or queue, a value out of range |
 | 3 | trouble with the store: missing, foreign, newer, locked for five minutes, full, damaged; or with another file |
-| 130 | Ctrl-C; nothing is held, and what was not committed is backed out |"""
+| 130 | Ctrl-C, also while the command starts; nothing is held, and what was not committed is backed out |"""
 
 COMPLETION = """\
 ```sh

@@ -1,0 +1,134 @@
+"""What jobs write into: never a store, a file beside one, a folder that goes with a store in it, a pipe, a file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from tests.spark.archives import in_archive, placed
+
+import inorder
+from inorder.errors import ArgumentError
+from inorder.formats import FileError
+from inorder.spark import jobs
+from inorder.spark.files import texts_at
+
+BESIDE = ("", "-lock", "-wal", "-shm", "-journal")
+Job = Callable[[SparkSession, DataFrame, Path, Path], Any]
+
+JOBS: dict[str, Job] = {  # with a session, an archive, a store and a target
+    "reorder": lambda spark, archive, _, target: jobs.reorder(spark, archive, target, overwrite=True),
+    "reorder, aside": lambda spark, archive, store, target: jobs.reorder(
+        spark, archive, store.parent / "new", incomplete=target, overwrite=True
+    ),
+    "audit": lambda spark, archive, _, target: jobs.audit(spark, archive, target, overwrite=True),
+    "drain": lambda spark, _, store, target: jobs.drain(spark, store, "Q", target),
+    "drain, checkpoint": lambda spark, _, store, target: jobs.drain(
+        spark, store, "Q", store.parent / "new", checkpoint=target
+    ),
+    "unload": lambda spark, archive, _, target: jobs.unload(spark, archive, target, existing="replace"),
+    "dump": lambda spark, archive, _, target: jobs.dump(spark, archive, target, overwrite=True),
+    "unload_queue": lambda spark, _, store, target: unloaded(store, target),
+}
+
+
+def unloaded(store: Path, target: Path) -> list[Path]:
+    with inorder.connect(store) as qm:
+        return list(jobs.unload_queue(qm, "Q", target, existing="replace"))
+
+
+@pytest.fixture
+def store(folder: Path) -> Path:
+    """A store with a message, open nowhere."""
+    path = folder / "orders.db"
+    with inorder.connect(path) as qm:
+        qm.create_queue("Q")
+        qm.put("Q", b"kept")
+    return path
+
+
+@pytest.fixture
+def archive(spark: SparkSession) -> DataFrame:
+    return in_archive(spark, placed([{}]), slices=1)
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def is_whole(store: Path) -> bool:
+    with inorder.connect(store) as qm:
+        return not qm.check() and [message.body for message in qm.browse("Q")] == [b"kept"]
+
+
+@pytest.mark.parametrize("job", JOBS.values(), ids=JOBS)
+def test_a_job_does_not_write_where_a_store_is_nor_into_what_is_no_folder(
+    spark: SparkSession, archive: DataFrame, store: Path, job: Job
+) -> None:
+    os.mkfifo(store.parent / "pipe")
+    (store.parent / "notes").write_text("mine")
+    (store.parent / "link").symlink_to(store)
+    before = names(store.parent)
+    for target in [*(f"{store.name}{suffix}" for suffix in BESIDE), "pipe", "notes", "link"]:
+        with pytest.raises(ArgumentError, match="must be a folder, not a file, and no store"):
+            job(spark, archive, store, store.parent / target)
+    assert names(store.parent) == before
+    assert (store.parent / "pipe").is_fifo()
+    assert (store.parent / "notes").read_text() == "mine"
+    assert is_whole(store)
+
+
+def test_a_folder_with_a_store_in_it_is_not_removed(spark: SparkSession, archive: DataFrame, store: Path) -> None:
+    inner = store.parent / "old/er"
+    inner.mkdir(parents=True)
+    for suffix in BESIDE[:2]:
+        (store.parent / f"{store.name}{suffix}").rename(inner / f"{store.name}{suffix}")
+    for name, options in (
+        ("target", {"target": inner.parent}),
+        ("target", {"target": inner}),
+        ("incomplete", {"target": store.parent / "new", "incomplete": inner.parent}),
+    ):
+        with pytest.raises(ArgumentError, match=f"{name} must be a folder without a store"):
+            jobs.reorder(spark, archive, overwrite=True, **options)  # type: ignore[arg-type]
+    assert is_whole(inner / store.name)
+
+
+@pytest.mark.parametrize("what", ["pipe", "link", "another name"])
+def test_a_report_is_not_written_through_what_is_there(
+    spark: SparkSession, archive: DataFrame, store: Path, what: str
+) -> None:
+    summary = store.parent / "out/summary.json"
+    summary.parent.mkdir()
+    if what == "pipe":
+        os.mkfifo(summary)
+    else:
+        summary.symlink_to(store) if what == "link" else summary.hardlink_to(store)
+    with pytest.raises(FileError, match="is a file of a store, or no regular file"):
+        jobs.audit(spark, archive, summary.parent, overwrite=True)
+    assert is_whole(store)
+
+
+def test_texts_that_are_dumped_anew_replace_texts_alone(
+    spark: SparkSession, archive: DataFrame, store: Path, folder: Path
+) -> None:
+    target = folder / "texts"
+    target.mkdir()
+    assert jobs.dump(spark, archive, target) == 1
+    assert jobs.dump(spark, archive, target, overwrite=True) == 1
+    for make in (os.mkfifo, store.rename):
+        make(target / "part-x")
+        with pytest.raises(ArgumentError, match="part-x, a store or no regular file"):
+            jobs.dump(spark, archive, target, overwrite=True)
+        assert "part-00000.txt" in names(target), "nothing goes when something must stay"
+        (target / "part-x").rename(folder / "kept")
+    assert is_whole(folder / "kept")
+
+
+def test_a_pipe_is_no_text_of_dmpmqmsg(folder: Path) -> None:
+    os.mkfifo(folder / "pipe")
+    with pytest.raises(FileError, match="is a pipe or a device"):
+        texts_at(str(folder / "pipe"))
