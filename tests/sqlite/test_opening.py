@@ -235,3 +235,21 @@ def test_a_path_that_gives_no_text_is_refused(given: object) -> None:
     odd: Any = type("Odd", (os.PathLike,), {"__fspath__": lambda _: given})
     with pytest.raises(ArgumentError, match="store must be"):
         inorder.connect(odd())
+
+
+@pytest.mark.parametrize("suffix", ["-lock", "-wal", "-shm", "-journal"])
+def test_a_name_beside_another_store_holds_neither_a_store_nor_a_backup(tmp_path: Path, suffix: str) -> None:
+    """SQLite would take it for the other one's, and remove it or read it back."""
+    for name in ("orders.db", "other.db"):
+        with inorder.connect(tmp_path / name) as qm:
+            qm.create_queue("Q")
+            qm.put("Q", b"kept")
+    beside = tmp_path / f"orders.db{suffix}"
+    beside.unlink(missing_ok=True)
+    with pytest.raises(StoreError, match="the name of a file beside another store"):
+        inorder.connect(beside)
+    with inorder.connect(tmp_path / "other.db") as qm, pytest.raises(ArgumentError, match="and those beside it"):
+        qm.backup(beside)
+    assert not beside.exists()
+    with inorder.connect(tmp_path / "orders.db") as qm:
+        assert (qm.get("Q").body, qm.check()) == (b"kept", [])

@@ -28,7 +28,7 @@ from .coordination import opening_error
 from .database import Database
 from .faults import told_as_ours
 from .log import sync_data, sync_folder
-from .opening import is_of_store, resolved
+from .opening import is_beside_any_store, is_of_store, resolved
 
 STEP_PAGES: Final = 1_024  # 4 MiB between two calls of `progress`
 
@@ -71,8 +71,8 @@ def _refuse_unfit(target: Path, store: Path, *, replace: bool) -> None:
         raise bad_argument("path", str(target), TAKEN)
     if target.exists() and not target.is_file():
         raise bad_argument("path", str(target), "a file: a pipe or a device is not replaced")
-    if is_of_store(target, store):
-        raise bad_argument("path", str(target), "another file than the store itself and those beside it")
+    if is_of_store(target, store) or is_beside_any_store(target):
+        raise bad_argument("path", str(target), "another file than the store itself and those beside it, or another")
     for log in (f"{target}-wal", f"{target}-journal"):
         if os.path.lexists(log):
             raise StoreError(

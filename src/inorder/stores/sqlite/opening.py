@@ -78,6 +78,11 @@ def refuse_unfit(path: Path, version: int) -> None:
     if not folder.is_dir():
         raise StoreError(f"{path} cannot be opened: there is no folder {folder}. Make it first.", path=str(path))
     _refuse_network(path)
+    if is_beside_any_store(path):
+        raise StoreError(
+            f"{path} cannot be opened: it is the name of a file beside another store. Name another file.",
+            path=str(path),
+        )
     if not os.access(folder, os.W_OK | os.X_OK):
         raise StoreError(
             f"{path} cannot be opened: the folder {folder} cannot be written, and a store needs files beside it. "
@@ -107,10 +112,13 @@ def is_of_open_store(path: Path) -> bool:
 
 def is_of_any_store(path: Path) -> bool:
     """As `is_of_store`, of a store that this process has open, or of any in whose folder the path lies."""
-    if is_of_open_store(path):
-        return True
+    return is_of_open_store(path) or is_beside_any_store(path) or _is_store(os.path.realpath(path))
+
+
+def is_beside_any_store(path: Path) -> bool:
+    """Whether it is the name of a file beside a store, be that there or not."""
     name = os.path.realpath(path)
-    return any(_is_store(Path(name.removesuffix(suffix))) for suffix in ("", *BESIDE) if name.endswith(suffix))
+    return any(_is_store(name.removesuffix(suffix)) for suffix in BESIDE if name.endswith(suffix))
 
 
 def _identity_of(path: str | Path) -> tuple[int, int] | None:
@@ -120,11 +128,11 @@ def _identity_of(path: str | Path) -> tuple[int, int] | None:
         return None
 
 
-def _is_store(path: Path) -> bool:
+def _is_store(name: str) -> bool:
     try:
-        if not stat.S_ISREG(path.lstat().st_mode):
+        if not stat.S_ISREG(os.lstat(name).st_mode):
             return False
-        found = _header(path)
+        found = _header(Path(name))
     except (OSError, StoreError):  # nothing is there, or nothing that this user can read
         return False
     return found.startswith(MAGIC) and _application_id(found) == APPLICATION_ID
