@@ -326,7 +326,7 @@ def test_a_path_that_would_be_a_store_or_a_file_beside_one_is_refused(
     store: Path, target: Path, path: str, suffix: str, existing: Any
 ) -> None:
     before = everything(target)
-    with pytest.raises(UnsafePath, match=r"is a store|no folder"):
+    with pytest.raises(FormatError, match=r"is a store|no folder|is there already"):
         rebuild(as_file(path.format(f"{MINE}{suffix}")), target, existing=existing)
     assert everything(target) == before
     assert sorted(target.iterdir()) == sorted(target / one for one in before), "a folder was made"

@@ -232,7 +232,6 @@ class Rebuilder:
         self._stack = contextlib.ExitStack()
         try:
             self._at, self._name = self._stack.enter_context(parent_of(target, manifest.path, make=True))
-            refuse_store(self._target, manifest.path)
             if existing == "refuse" and self._taken():
                 raise self._exists()
             with naming(manifest.path):

@@ -61,15 +61,17 @@ def parent_of(root: Root, path: str, *, make: bool) -> Iterator[tuple[int, bytes
 
 def _enter(at: int, part: bytes, path: str, made_at: Path | None) -> int:
     """A folder in a folder; with `made_at`, its whole path, it is made if it is missing."""
-    if made_at is not None:
-        refuse_store(made_at, path)
     with naming(path):
-        if made_at is not None:
+        try:
+            return os.open(part, FOLDER_FLAGS | os.O_NOFOLLOW, dir_fd=at)
+        except FileNotFoundError:
+            if made_at is None:
+                raise
+            refuse_store(made_at, path)
             with contextlib.suppress(FileExistsError):
                 os.mkdir(part, dir_fd=at)
                 os.fsync(at)
-        try:
-            return os.open(part, FOLDER_FLAGS | os.O_NOFOLLOW, dir_fd=at)
+            return _enter(at, part, path, None)
         except OSError as trouble:
             if trouble.errno not in (errno.ELOOP, errno.ENOTDIR):
                 raise

@@ -112,12 +112,12 @@ def is_of_open_store(path: Path) -> bool:
 
 def is_of_any_store(path: Path) -> bool:
     """As `is_of_store`, of a store that this process has open, or of any in whose folder the path lies."""
-    return is_of_open_store(path) or is_beside_any_store(path) or _is_store(os.path.realpath(path))
+    return is_of_open_store(path) or is_beside_any_store(path) or _is_store(_followed(path))
 
 
 def is_beside_any_store(path: Path) -> bool:
     """Whether it is the name of a file beside a store, be that there or not."""
-    name = os.path.realpath(path)
+    name = _followed(path)
     return any(_is_store(name.removesuffix(suffix)) for suffix in BESIDE if name.endswith(suffix))
 
 
@@ -126,6 +126,11 @@ def _identity_of(path: str | Path) -> tuple[int, int] | None:
         return identity_of(path)
     except OSError:  # nothing can be there
         return None
+
+
+def _followed(path: Path) -> str:
+    """What a link leads to. Links on the way to it do not matter: what is beside it is in the same folder."""
+    return os.path.realpath(path) if os.path.islink(path) else str(path)  # noqa: PTH114 - quicker, for each file
 
 
 def _is_store(name: str) -> bool:
