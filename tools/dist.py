@@ -17,7 +17,7 @@ import zipfile
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-PACKAGE = ROOT / "src/inorder"
+SOURCE = ROOT / "src"
 SCENARIO = ROOT / "tests/scenarios/put_groups.txt"
 IN_SDIST = ("Makefile", "README.md", "SECURITY.md", "docs/limits.md", "tests/test_puts.py", "tools/mutants.py")
 
@@ -84,9 +84,9 @@ def contents(wheel: Path) -> dict[str, bytes]:
 
 
 def check_content(sdist: Path, wheel: Path) -> None:
-    """The wheel is the package, all of it and nothing else; the sdist has what development needs."""
-    files = [path for path in PACKAGE.rglob("*") if path.is_file() and "__pycache__" not in path.parts]
-    wanted = {f"inorder/{path.relative_to(PACKAGE).as_posix()}" for path in files}
+    """The wheel is all of `src`, and nothing else; the sdist has what development needs."""
+    files = [path for path in SOURCE.rglob("*") if path.is_file() and "__pycache__" not in path.parts]
+    wanted = {path.relative_to(SOURCE).as_posix() for path in files}
     found = {name for name in contents(wheel) if ".dist-info/" not in name}
     if wanted != found or "inorder/py.typed" not in found or not any(name.endswith(".sql") for name in found):
         raise DistError(f"the wheel lacks {sorted(wanted - found)}, and has also {sorted(found - wanted)}")
