@@ -1,24 +1,27 @@
 """What a call costs, counted and not in time: in steps of SQLite's machine, and a put in calls of Python functions.
 
 Steps do not depend on what lies in front: each case makes the same call twice, in front of few and of many messages
-that must not matter.
+that must not matter. What each verb sends to SQLite, the system and the disk is a table at the end.
 """
 
 from __future__ import annotations
 
 import contextlib
+import shutil
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, NamedTuple
 
 import apsw
 import pytest
+from tests.sqlite.counting import CountingSystem, Counts, counting_system
 
 import inorder
-from inorder import Flags, Match, Message, QueueManager, UniqueId
+from inorder import Flags, Match, Message, NoMessageAvailable, QueueManager, UniqueId
 from inorder.stores.sqlite import SqliteStore
+from inorder.testing import ManualClock
 
 FEW, MANY = 20, 4000
 RATIO_MAX = 1.3
@@ -256,3 +259,210 @@ def test_a_plain_put_makes_few_calls(tmp_path: Path) -> None:
         calls = min(calls_of(lambda: qm.put("Q", b"x")) for _ in range(3))
     store.close_store()
     assert calls <= PUT_CALLS_MAX
+
+
+# ---- what each verb costs in its steady state
+#
+# A row of COSTS reads: a plain put has SQLite run 8 statements, calls the operating system 24 times, adds 4 pages to
+# the log and syncs once. All are exact, and a call that needs one more, or one less, fails with the list of what it
+# made. A change that is meant changes the table, and its diff is what a reviewer looks at. Other releases of SQLite may
+# call the system otherwise: then the whole column moves, and nothing else.
+
+
+class Cost(NamedTuple):
+    """What one call costs.
+
+    Args:
+        statements: run by SQLite, BEGIN and COMMIT among them; a statement for many rows counts once for each.
+        calls: of the operating system: reads, writes, locks, syncs and all others.
+        pages: that the log grows by, of LOG_PAGE_BYTES each.
+        syncs: of whatever file.
+    """
+
+    statements: int
+    calls: int
+    pages: int
+    syncs: int
+
+
+LOG_PAGE_BYTES = 4096 + 24
+CONFIRM_ID = 7
+UNCOUNTED_CALLS = 2  # the first opens handles, and reads pages into the cache
+Counted = Callable[[], object]
+
+
+def one_there(qm: QueueManager) -> UniqueId:
+    return qm.put("Q", b"x").uid
+
+
+def put_in_a_unit(qm: QueueManager) -> Counted:
+    qm.back_out()
+    return lambda: qm.put("Q", b"x", syncpoint=True)
+
+
+def get_in_a_unit(qm: QueueManager) -> Counted:
+    qm.back_out()
+    one_there(qm)
+    return lambda: qm.get("Q", syncpoint=True)
+
+
+def commit_of_a_put(qm: QueueManager) -> Counted:
+    qm.put("Q", b"x", syncpoint=True)
+    return qm.commit
+
+
+def commit_of_a_get(qm: QueueManager) -> Counted:
+    one_there(qm)
+    qm.get("Q", syncpoint=True)
+    return qm.commit
+
+
+def back_out_of_a_get(qm: QueueManager) -> Counted:
+    one_there(qm)
+    qm.get("Q", syncpoint=True)
+    return qm.back_out
+
+
+def put_many(qm: QueueManager) -> Counted:
+    with contextlib.suppress(NoMessageAvailable):
+        qm.get_many("Q", 100)
+    return lambda: qm.put_many("Q", [b"x"] * 100)
+
+
+def get(qm: QueueManager) -> Counted:
+    one_there(qm)
+    return lambda: qm.get("Q")
+
+
+def get_many(qm: QueueManager) -> Counted:
+    qm.put_many("Q", [b"x"] * 100)
+    return lambda: qm.get_many("Q", 100)
+
+
+def get_of_nothing(qm: QueueManager) -> Counted:
+    def call() -> None:
+        with contextlib.suppress(NoMessageAvailable):
+            qm.get("Q")
+
+    return call
+
+
+def browse_first(qm: QueueManager) -> Counted:
+    qm.put_many("Q", [b"x"] * 3)
+    return qm.open("Q", browse=True).browse_first
+
+
+def browse_next(qm: QueueManager) -> Counted:
+    qm.put_many("Q", [b"x"] * 3)
+    handle = qm.open("Q", browse=True)
+    handle.browse_first()
+    return handle.browse_next
+
+
+def confirm_put(qm: QueueManager) -> Counted:
+    uid = qm.put("Q", b"x", confirm_id=CONFIRM_ID).uid
+    return lambda: qm.confirm_put("Q", uid)
+
+
+def get_under_a_confirm_id(qm: QueueManager) -> Counted:
+    one_there(qm)
+    return lambda: qm.get("Q", confirm_id=CONFIRM_ID)
+
+
+def confirm_get(qm: QueueManager) -> Counted:
+    one_there(qm)
+    uid = qm.get("Q", confirm_id=CONFIRM_ID).uid
+    assert uid is not None
+    return lambda: qm.confirm_get("Q", uid)
+
+
+def browse_and_lock(qm: QueueManager) -> Counted:
+    one_there(qm)
+    return lambda: qm.browse_and_lock("Q", most=1)
+
+
+def unlock(qm: QueueManager) -> Counted:
+    uid, lock_id = locked_one(qm)
+    return lambda: qm.unlock("Q", uid, lock_id=lock_id)
+
+
+def delete(qm: QueueManager) -> Counted:
+    uid, lock_id = locked_one(qm)
+    return lambda: qm.delete("Q", uid, lock_id=lock_id)
+
+
+def locked_one(qm: QueueManager) -> tuple[UniqueId, int]:
+    one_there(qm)
+    locked = qm.browse_and_lock("Q", most=1)
+    uid = locked.messages[0].uid
+    assert uid is not None
+    return uid, locked.lock_id
+
+
+COSTS: dict[str, tuple[Callable[[QueueManager], Counted], Cost]] = {
+    "put": (lambda qm: lambda: qm.put("Q", b"x"), Cost(8, 24, 4, 1)),
+    "put, not persistent": (lambda qm: lambda: qm.put("Q", b"x", persistent=False), Cost(8, 22, 5, 0)),
+    "put of 100": (put_many, Cost(206, 34, 9, 1)),
+    "get": (get, Cost(7, 24, 4, 1)),
+    "get of 100": (get_many, Cost(7, 30, 7, 1)),
+    "get that finds nothing": (get_of_nothing, Cost(9, 15, 0, 0)),
+    "put in a unit": (put_in_a_unit, Cost(9, 26, 7, 0)),
+    "get in a unit": (get_in_a_unit, Cost(9, 26, 7, 0)),
+    "commit of a put": (commit_of_a_put, Cost(7, 29, 6, 1)),
+    "commit of a get": (commit_of_a_get, Cost(8, 29, 6, 1)),
+    "back out of a get": (back_out_of_a_get, Cost(8, 27, 7, 0)),
+    "browse first": (browse_first, Cost(6, 8, 0, 0)),
+    "browse next": (browse_next, Cost(6, 6, 0, 0)),
+    "put under a confirm id": (lambda qm: lambda: qm.put("Q", b"x", confirm_id=CONFIRM_ID), Cost(9, 26, 5, 1)),
+    "confirm of a put": (confirm_put, Cost(10, 28, 6, 1)),
+    "get under a confirm id": (get_under_a_confirm_id, Cost(8, 24, 4, 1)),
+    "confirm of a get": (confirm_get, Cost(12, 30, 7, 1)),
+    "browse and lock of one": (browse_and_lock, Cost(14, 35, 7, 1)),
+    "unlock": (unlock, Cost(10, 28, 6, 1)),
+    "delete of a locked one": (delete, Cost(12, 30, 7, 1)),
+    "open and close of a handle": (
+        lambda qm: lambda: qm.open("Q", input="shared", output=True).close(),
+        Cost(15, 42, 9, 0),
+    ),
+    "status": (lambda qm: lambda: qm.status("Q"), Cost(11, 15, 0, 0)),
+    "connect and close of a second connection": (lambda qm: lambda: qm.connect().close(), Cost(29, 55, 5, 0)),
+}
+
+
+@pytest.fixture(scope="module")
+def system() -> Iterator[CountingSystem]:
+    with counting_system() as counting:
+        yield counting
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store that was made and closed: to make one is not what is counted, and leaves settings of its own behind."""
+    path = tmp_path_factory.mktemp("made") / "store.db"
+    store = SqliteStore(path, clock=ManualClock())
+    with inorder.connect(store) as qm:
+        qm.create_queue("Q")
+    store.close_store()
+    return path
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="system calls are counted as Linux has them")
+@pytest.mark.parametrize("verb", COSTS)
+def test_a_verb_costs_what_it_did(verb: str, made: Path, tmp_path: Path, system: CountingSystem) -> None:
+    make, wanted = COSTS[verb]
+    store = SqliteStore(shutil.copy(made, tmp_path), clock=ManualClock())
+    with inorder.connect(store, program="test") as qm:
+        for _ in range(UNCOUNTED_CALLS):
+            make(qm)()
+        call = make(qm)
+        with system.counting(store) as counts:
+            call()
+        qm.back_out()
+    store.close_store()
+    assert cost_of(counts) == wanted, f"{verb} was {wanted}, and is {cost_of(counts)}\n{counts}"
+
+
+def cost_of(counts: Counts) -> Cost:
+    pages, rest = divmod(counts.log_bytes, LOG_PAGE_BYTES)
+    assert not rest, f"{counts.log_bytes:,} bytes of log are not whole pages"
+    return Cost(len(counts.statements), counts.calls.total(), pages, counts.syncs)
