@@ -12,7 +12,7 @@ MADE_IN := $(shell sed -n 2p $(STAMP) 2>/dev/null)
 PYTHON ?= $(or $(MADE_WITH),python3)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo order test gate long check docs reference format mutants crash bench dist clean
+.PHONY: help setup demo order test gate long check docs reference format mutants crash soak bench dist clean
 
 ifneq ($(MADE_WITH) $(MADE_IN),$(PYTHON) $(CURDIR))
 .PHONY: $(STAMP)
@@ -70,6 +70,9 @@ KILLS := 3000
 SECONDS := 3600
 crash: setup     ## kill processes KILLS=3000 times, for SECONDS=3600 at most, and check what they had been promised
 	@$(RUN) -m tools.proof.crash --kills $(KILLS) --seconds $(SECONDS)
+
+soak: setup      ## long runs: 100,000 opens, 100,000 waits, an hour of mixed work, shares among many; about two hours (ARGS="fair --json")
+	@$(RUN) -m tools.soak $(ARGS)
 
 bench: setup     ## the benchmarks beside Redis and PostgreSQL, into build/bench; about half an hour (ARGS="put_one --quick")
 	@$(RUN) -m pip install --quiet --disable-pip-version-check --editable '.[dev,spark,bench]'

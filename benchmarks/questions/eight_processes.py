@@ -2,76 +2,14 @@
 
 from __future__ import annotations
 
-import time
-from array import array
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager
 from functools import partial
-from itertools import chain
-from multiprocessing.connection import Connection
-from pathlib import Path
 
-from benchmarks.children import Child, child, orders
-from benchmarks.harness import Bar, Contestant, Figures, Question, Ready, Site, percentile
-from benchmarks.systems import BODY, System
+from benchmarks.at_once import opened
+from benchmarks.harness import Bar, Contestant, Question, Site
 from benchmarks.systems.all import systems_at
 from benchmarks.systems.ours import OURS
 
 PROCESSES = 8
-START_SECONDS = 0.05  # from the order to the common start
-
-
-def serve(pipe: Connection, system: type[System], folder: Path, port: int) -> None:
-    """A process that puts: an order is a start, on the clock of all processes, and seconds; the answer latencies."""
-    with closing(system(folder, port)) as own:
-        pipe.send("ready")
-        for start, seconds in orders(pipe):
-            time.sleep(max(0.0, start - time.monotonic()))
-            pipe.send(latencies(own, start + seconds))
-
-
-def latencies(system: System, end: float) -> array[float]:
-    """Puts until the end; the seconds that each put took."""
-    taken = array("d")
-    now = time.monotonic()
-    while now < end:
-        system.put(BODY)
-        before, now = now, time.monotonic()
-        taken.append(now - before)
-    return taken
-
-
-def figures(answers: Sequence[Sequence[float]], seconds: float) -> Figures:
-    """Rate of all, smallest share as part of the mean, latencies in milliseconds."""
-    ordered = sorted(chain.from_iterable(answers))
-    mean = len(ordered) / len(answers)
-    return {
-        "rate": len(ordered) / seconds,
-        "smallest share / mean": min(len(answer) for answer in answers) / mean,
-        "p50 ms": percentile(ordered, 0.5) * 1e3,
-        "p99 ms": percentile(ordered, 0.99) * 1e3,
-        "p99.9 ms": percentile(ordered, 0.999) * 1e3,
-        "max ms": ordered[-1] * 1e3,
-    }
-
-
-@contextmanager
-def opened(folder: Path, *, system: type[System], port: int, processes: int) -> Iterator[Ready]:
-    """That many processes on one queue, which is emptied after each measure."""
-    with closing(system(folder, port)) as own, ExitStack() as stack:
-        own.empty()
-        children: list[Child] = [stack.enter_context(child(serve, system, folder, port)) for _ in range(processes)]
-        for each in children:
-            each.answer()
-
-        def measure(seconds: float) -> Figures:
-            for each in children:
-                each.order((time.monotonic() + START_SECONDS, seconds))
-            answers = [each.answer() for each in children]
-            own.empty()
-            return figures(answers, seconds)
-
-        yield Ready(measure=measure, settings=own.settings())
 
 
 def contestants(site: Site) -> list[Contestant]:

@@ -1,0 +1,119 @@
+"""Long runs made short: they find nothing, and what they would find is found. Judged by counts, never by time."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tools.soak import __main__ as command
+from tools.soak import fair, mixed, opens, ping_pong
+from tools.soak.report import Report
+from tools.soak.shifted import ShiftedClock
+from tools.soak.usage import Usage, grown, usage
+
+from inorder import connect
+
+HOUR = 3600.0
+WAIT_SECONDS = 0.05
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """On the quick disk, where there is one."""
+    with tempfile.TemporaryDirectory() as path:
+        yield Path(path)
+
+
+def test_opens_and_closes_leave_nothing_behind(folder: Path) -> None:
+    report = opens.run(folder, count=300)
+    assert not report.findings, report
+    assert report.figures["opens and closes"] == 300
+
+
+def test_every_wait_in_ping_pong_is_answered(folder: Path) -> None:
+    report = ping_pong.run(folder, waits=500, pairs=1)
+    assert not report.findings, report
+    assert report.figures["waits answered"] == 500
+
+
+def test_mixed_work_leaves_everything_flat(folder: Path) -> None:
+    report = mixed.run(folder, seconds=1, processes=2, jump=0)
+    assert not report.findings, report
+    assert report.figures["rounds of all acts"] >= 2 * mixed.ROUNDS_MIN
+
+
+def test_everyone_who_puts_gets_a_share(folder: Path) -> None:
+    report = fair.run(folder, seconds=0.3, processes=2, threads=4)
+    shares = [value for name, value in report.figures.items() if "smallest share" in name]
+    assert len(shares) == 2, report
+    assert min(shares) > 0, report
+
+
+# ---- a clock that is set
+
+
+def test_all_who_share_a_clock_see_it_set(tmp_path: Path) -> None:
+    one, other = ShiftedClock(tmp_path / "clock"), ShiftedClock(tmp_path / "clock")
+    before = other.now()
+    one.set(HOUR)
+    assert other.now() >= before + HOUR
+    one.set(-HOUR)
+    assert other.now() < before
+
+
+# ---- what is found
+
+
+def test_what_grows_is_named() -> None:
+    flat = Usage(memory_mb=30.0, descriptors=9, threads=1, shared=2)
+    more = Usage(memory_mb=60.0, descriptors=19, threads=11, shared=12)
+    assert grown("p", [flat] * 4) == []
+    assert grown("p", [flat, flat, flat._replace(descriptors=19), flat]) == ["p: descriptors grew from 9 to 19"]
+    assert [finding.split()[1] for finding in grown("p", [flat, flat, flat, more])] == list(Usage._fields)
+    assert grown("p", [flat, more, more, flat]) == []  # it had come to that before
+
+
+def test_an_open_file_and_a_store_that_is_open_are_in_use(tmp_path: Path) -> None:
+    before = usage()
+    with (tmp_path / "file").open("wb"):
+        assert usage().descriptors == before.descriptors + 1
+    with connect(tmp_path / "store.db"):
+        assert usage().shared > before.shared
+    assert usage()[1:] == before[1:]
+
+
+def test_a_wait_that_is_not_answered_is_a_finding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ping_pong, "WAIT_SECONDS", WAIT_SECONDS)
+    with connect(tmp_path / "store.db") as qm:
+        for queue in ("PING", "PONG"):
+            qm.create_queue(queue)
+        taken, wrong = ping_pong.play(qm, 3, begins=True, own="PONG", other="PING")
+    assert not taken
+    assert wrong == "PONG: wait 0 was not answered within 0.05 s"
+
+
+def test_the_command_tells_what_was_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = Report(name="fair", figures={"p99 ms": 51.25, "puts": 1000}, findings=["p99 is 51.25 ms"])
+    monkeypatch.setitem(command.RUNS, "fair", lambda folder, asked: found)
+    assert command.main(["fair", "--parent", str(tmp_path)]) == 1
+    assert capsys.readouterr().out.splitlines() == [
+        "fair",
+        "  p99 ms        51.25",
+        "  puts          1,000",
+        "  ! p99 is 51.25 ms",
+    ]
+    assert command.main(["fair", "--json", "--parent", str(tmp_path)]) == 1
+    assert json.loads(capsys.readouterr().out) == [found.as_json()]
+    monkeypatch.setitem(command.RUNS, "fair", lambda folder, asked: Report(name="fair"))
+    assert command.main(["fair", "--parent", str(tmp_path)]) == 0
+
+
+def test_a_run_that_is_not_there_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        command.main(["marathon"])
+    assert "there are opens, ping-pong, mixed, fair" in capsys.readouterr().err
