@@ -8,16 +8,19 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests import support
+from tests.support import Stores, waiting
 from tools.soak import __main__ as command
 from tools.soak import fair, mixed, opens, ping_pong
 from tools.soak.report import Report
 from tools.soak.shifted import ShiftedClock
 from tools.soak.usage import Usage, grown, usage
 
-from inorder import connect
+from inorder import Match, NoMessageAvailable, connect
 
 HOUR = 3600.0
 WAIT_SECONDS = 0.05
+LENGTHENED_SECONDS = 2.0  # a wait that is not over by then was lengthened: an hour is what it would take
 
 
 @pytest.fixture
@@ -39,8 +42,8 @@ def test_every_wait_in_ping_pong_is_answered(folder: Path) -> None:
     assert report.figures["waits answered"] == 500
 
 
-def test_mixed_work_leaves_everything_flat(folder: Path) -> None:
-    report = mixed.run(folder, seconds=1, processes=2, jump=0)
+def test_mixed_work_leaves_everything_flat_while_the_clock_is_set(folder: Path) -> None:
+    report = mixed.run(folder, seconds=1, processes=2)
     assert not report.findings, report
     assert report.figures["rounds of all acts"] >= 2 * mixed.ROUNDS_MIN
 
@@ -53,6 +56,32 @@ def test_everyone_who_puts_gets_a_share(folder: Path) -> None:
 
 
 # ---- a clock that is set
+
+
+def test_a_clock_that_is_set_forward_cuts_no_wait_short(stores: Stores, tmp_path: Path) -> None:
+    clock = ShiftedClock(tmp_path / "clock")
+    with connect(stores.make(clock)) as qm:
+        qm.create_queue("Q")
+        other = qm.connect()
+        call = waiting(other, lambda: other.get("Q", match=Match(correlation_id=b"wanted"), wait=HOUR / 2).body)
+        clock.set(HOUR)
+        qm.put("Q", b"another")  # it looks, and finds nothing for it
+        call.sleeps(other)
+        qm.put("Q", b"wanted", correlation_id=b"wanted")
+        assert call.result() == b"wanted"
+
+
+def test_a_clock_that_is_set_back_lengthens_no_wait(
+    stores: Stores, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = ShiftedClock(tmp_path / "clock")
+    with connect(stores.make(clock)) as qm:
+        qm.create_queue("Q")
+        other = qm.connect()
+        call = waiting(other, lambda: other.get("Q", wait=WAIT_SECONDS))
+        clock.set(-HOUR)
+        monkeypatch.setattr(support, "LIMIT_SECONDS", LENGTHENED_SECONDS)
+        assert isinstance(call.error(), NoMessageAvailable)
 
 
 def test_all_who_share_a_clock_see_it_set(tmp_path: Path) -> None:
