@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from tests.sqlite.children import SCHEMA, VERSION, Child
-from tests.support import Call
+from tests.support import LIMIT_SECONDS, Call
 
 from inorder.errors import StoreError
 from inorder.stores import points
@@ -212,6 +212,43 @@ def test_who_is_covered_goes_when_the_round_ends_though_the_next_one_has_begun(d
         go_on.set()
         next_round.result()
         assert shared.synced == 2
+
+
+def test_a_thread_that_is_covered_goes_when_the_round_ends_though_the_next_one_has_begun(shared: Coordination) -> None:
+    """The same among threads: whoever led the next round may not keep those who came before it."""
+    rounds, may_end = [threading.Event() for _ in range(4)], [threading.Event() for _ in range(4)]
+    led = iter(range(4))
+
+    def act() -> None:
+        number = next(led)
+        rounds[number].set()
+        assert may_end[number].wait(LIMIT_SECONDS)
+
+    def committed() -> int:
+        shared.before_commit()
+        return shared.after_commit(())
+
+    def syncs(numbers: list[int]) -> list[Call[None]]:
+        return [Call(partial(shared.sync, number, act)) for number in numbers]
+
+    try:
+        first = syncs([committed()])
+        assert rounds[0].wait(LIMIT_SECONDS)
+        early = [committed() for _ in range(8)]
+        covered = syncs(early[:4])
+        may_end[0].set()
+        assert rounds[1].wait(LIMIT_SECONDS)  # it covers all of the eight
+        later = syncs([committed() for _ in range(4)])
+        covered += syncs(early[4:])  # behind those whom it does not cover
+        may_end[1].set()
+        assert rounds[2].wait(LIMIT_SECONDS)
+        for call in (*first, *covered):
+            call.ends()
+    finally:
+        for event in may_end:
+            event.set()
+    for call in later:
+        call.result()
 
 
 # ---- changes
