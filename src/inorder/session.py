@@ -431,6 +431,7 @@ class Session(Lock):
 
     def forget(self, handle: Dropped, kinds: Iterable[Retained]) -> None:
         """A handle was closed."""
+        handle.handle = NOT_OPEN
         self._watched.pop(id(handle), None)
         gone = {id(one) for one in kinds}
         self._retained = [one for one in self._retained if id(one) not in gone]

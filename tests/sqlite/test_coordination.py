@@ -178,6 +178,12 @@ def test_a_circle_of_processes_that_is_none_of_threads_is_waited_out(database: D
 # ---- rounds of syncs
 
 
+def write(database: Database) -> int:
+    """The ticket with which the write is synced."""
+    database.begin(writes=True)
+    return database.commit()
+
+
 def test_a_leader_that_is_killed_has_covered_nobody(database: Database, path: Path) -> None:
     with Child(path) as child:
         with database.writing():
@@ -191,6 +197,34 @@ def test_a_leader_that_is_killed_has_covered_nobody(database: Database, path: Pa
         child.kill()
         call.result()
         assert done == ["here"]
+
+
+def test_a_leader_that_is_stopped_is_passed_over_once(
+    database: Database, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shared = database._coordination
+    monkeypatch.setattr(coordination, "LEADER_SECONDS", 0.05)
+    with Child(path) as child:
+        child.run("told, leading = os.pipe(); wait, go_on = os.pipe(); shared = database._coordination")
+        child.run("def lead(): os.write(leading, b'.'); os.read(wait, 1)")
+        ticket = write(database)
+        child.run(f"thread = threading.Thread(target=lambda: shared.sync({ticket}, lead)); thread.start()")
+        child.run("os.read(told, 1)")
+        os.kill(child.process.pid, signal.SIGSTOP)
+        try:
+            done: list[str] = []
+            shared.sync(ticket, lambda: done.append("instead of it"))
+            assert done == ["instead of it"]
+            shared.sync(write(database), lambda: done.append("in a round"))
+            assert done == ["instead of it", "in a round"]
+            monkeypatch.setattr(coordination, "LEADER_SECONDS", 3600.0)  # nobody waits for it any more
+            last = write(database)
+            shared.sync(last, lambda: done.append("and again"))
+            assert shared.synced == last
+        finally:
+            os.kill(child.process.pid, signal.SIGCONT)
+        child.run("os.write(go_on, b'.'); thread.join()")
+        assert shared.synced == last, "what it had synced is less"
 
 
 def test_who_is_covered_goes_when_the_round_ends_though_the_next_one_has_begun(database: Database, path: Path) -> None:

@@ -3,7 +3,7 @@
 A small file beside the database, the *sidecar*, is mapped into the memory of each process and carries locks::
 
     words       the number of the last commit, and of the last one known to be on disk
-                the last round of syncs, and the number of the commit that it brings to disk
+                the last round of syncs, the number of the commit that it brings to disk, how long the last sync took
                 whether a commit may be unannounced, whether the queue manager was stopped, whether a sync failed
                 a counter for each slot of changes, and one for all
     locks       presence   held shared by every process: who has it alone is the first, and clears the words
@@ -32,14 +32,15 @@ import os
 import struct
 import sys
 import time
+from collections import deque
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Final
 
 from ...errors import StoreError, StoreFull
-from ...locks import Lock
+from ...locks import Bell, Lock, Taken, TryLock
 
-COMMITTED, SYNCED, SYNCING, ROUND, UNANNOUNCED, STOPPED, SYNC_FAILED, CHANGES, LOST, RESERVED = range(10)
+COMMITTED, SYNCED, SYNCING, ROUND, UNANNOUNCED, STOPPED, SYNC_FAILED, CHANGES, LOST, RESERVED, SYNC_US = range(11)
 SLOTS_AT: Final = 64
 SLOTS: Final = 1024
 WORDS: Final = SLOTS_AT + SLOTS
@@ -56,6 +57,10 @@ OWNER_MAX: Final = 1 << 61
 FLOCK: Final = "qqihh" if sys.platform == "darwin" else "hhqqi"
 
 DEADLOCK_PAUSE_S: Final = 0.0005
+
+LEADER_SECONDS: Final = 1.0  # how long a leader of a round of syncs is waited for that may have been stopped
+LOOK_SECONDS: Final = 0.01  # how often it is asked whether it has died
+PAUSE_SECONDS: Final = (0.00005, 0.005)  # at least and at most, between two looks at how far it has come
 
 
 class Coordination:
@@ -78,7 +83,8 @@ class Coordination:
         self.identity = (status.st_dev, status.st_ino)
         self._owners: set[int] = set()
         self._threads = {TURN: Lock(), TIDYING: Lock()}
-        self._leader = Lock()
+        self._leader = TryLock()
+        self._sleepers: deque[Bell] = deque()
 
     def _allocate(self, mode: int) -> None:
         # Written, not only made longer: a page without a place on a full disk would kill whoever touches it.
@@ -131,10 +137,10 @@ class Coordination:
             raise
         return True
 
-    def _wait(self, at: int, kind: int = fcntl.LOCK_EX) -> None:
+    def _wait(self, at: int) -> None:
         while True:
             try:
-                fcntl.lockf(self._descriptor, kind, 1, at)
+                fcntl.lockf(self._descriptor, fcntl.LOCK_EX, 1, at)
             except OSError as error:
                 # The kernel looks for circles of processes. One thread that leads and another that waits for the turn
                 # look like one, but are none: a leader waits only for the leader before it.
@@ -233,31 +239,55 @@ class Coordination:
     def sync(self, number: int, act: Callable[[], None]) -> None:
         """Return when the commit of this number is on disk; one of all who wait acts for all.
 
-        Among threads, one goes and the others wait for it; among processes, `_sync_in_rounds`.
+        Among threads, one goes and wakes the others; among processes, `_sync_in_rounds`.
 
         Args:
             number: of the commit.
             act: brings to disk what was committed before it began. If it raises, nothing counts as on disk.
         """
-        while self.words[SYNCED] < number:
-            with self._leader:
-                if self.words[SYNCED] < number:
-                    self._sync_in_rounds(number, act)
+        words, bell, listens, leads = self.words, None, False, False
+        while words[SYNCED] < number:
+            if self._leader._is_owned():  # a finalizer came into the sync of its own thread
+                act()
+                return
+            try:
+                with self._leader:
+                    leads = True
+                    if words[SYNCED] < number:
+                        self._sync_in_rounds(number, act)
+            except Taken:
+                bell = bell or Bell()
+                if listens:
+                    bell.wait(LEADER_SECONDS)
+                else:  # and once more: the leader may have gone before it could see the bell
+                    self._sleepers.append(bell)
+                listens = not listens
+            finally:
+                if leads and self._sleepers:
+                    self._wake()
+
+    def _wake(self) -> None:
+        """The round is over: each thread sees for itself whether it was covered."""
+        for _ in range(len(self._sleepers)):
+            try:
+                self._sleepers.popleft().ring()
+            except IndexError:  # another leader has begun and ended meanwhile
+                return
 
     def _sync_in_rounds(self, number: int, act: Callable[[], None]) -> None:
         """Wait for the round that covers the commit, or lead it.
 
         Whoever is not covered by the round under way tries to be the leader of the next: it holds that one's byte,
         waits for the present leader, and only then looks how far it has to sync, so that all who commit meanwhile are
-        covered. All others wait for the byte of the round that covers them, shared, so that its end lets all of them
-        go at once: behind one lock for all rounds, those covered would wait for the next leader as well. A leader that
-        dies frees its byte; its round covered nobody, and those who waited look again.
+        covered. All others wait for the round that covers them. A leader that dies frees its byte; its round covered
+        nobody, and those who waited look again. One that is stopped keeps it: after `LEADER_SECONDS` those who waited
+        for it sync by themselves and pass its round over.
         """
         words = self.words
         while words[SYNCED] < number:
             present = words[ROUND]
             if number <= words[SYNCING]:
-                self._wait_for(present)
+                self._wait_for(present, number, act)
                 if words[SYNCED] >= number:
                     return
             byte = _round(present + 1)
@@ -266,29 +296,40 @@ class Coordination:
                 leads = self._try(byte)
                 if leads and words[ROUND] == present:
                     if words[SYNCED] < words[SYNCING]:  # the present leader is at it, or has died
-                        self._wait_for(present)
-                    self._lead(present + 1, number, act)
+                        self._wait_for(present, words[SYNCING], act)
+                    if words[SYNCED] < number:
+                        words[SYNCING] = words[COMMITTED]
+                        words[ROUND] = present + 1
+                        self._act(act)
             finally:
                 if leads:
                     fcntl.lockf(self._descriptor, fcntl.LOCK_UN, 1, byte)
             if not leads:
-                self._wait_for(present + 1)
+                self._wait_for(present + 1, number, act)
 
-    def _wait_for(self, round_number: int) -> None:
-        """Wait until the leader of a round is through, or dead."""
-        byte = _round(round_number)
-        try:
-            self._wait(byte, fcntl.LOCK_SH)
-        finally:
-            fcntl.lockf(self._descriptor, fcntl.LOCK_UN, 1, byte)
+    def _wait_for(self, round_number: int, number: int, act: Callable[[], None]) -> None:
+        """Wait until the leader of a round has synced up to a number, is through, or dead; if it is stopped, do it."""
+        words, byte = self.words, _round(round_number)
+        last_s = words[SYNC_US] / 1e6
+        began = looked_at = time.monotonic()
+        while words[SYNCED] < number:
+            time.sleep(min(max(last_s / 8, PAUSE_SECONDS[0]), PAUSE_SECONDS[1]))
+            now = time.monotonic()
+            if now - looked_at >= LOOK_SECONDS:  # a system call more than a look at the words
+                looked_at = now
+                if self._locked_elsewhere(byte, 1) is None:
+                    return
+            if now - began >= max(LEADER_SECONDS, 4 * last_s):
+                self._act(act)
+                words[ROUND] = max(words[ROUND], round_number)
+                return
 
-    def _lead(self, round_number: int, number: int, act: Callable[[], None]) -> None:
+    def _act(self, act: Callable[[], None]) -> None:
         words = self.words
-        if words[SYNCED] < number:
-            words[SYNCING] = words[COMMITTED]
-            words[ROUND] = round_number
-            act()
-            words[SYNCED] = words[SYNCING]
+        target, began = words[COMMITTED], time.monotonic()
+        act()
+        words[SYNC_US] = int((time.monotonic() - began) * 1e6)
+        words[SYNCED] = max(words[SYNCED], target)  # another may have come further, while this process was stopped
 
     @property
     def sync_failed(self) -> bool:
