@@ -41,7 +41,7 @@ LAYER_OF = {name: number for number, names in enumerate(LAYERS) for name in name
 # The same inside `stores`: from the words over the verbs to the stores that are made of them. What is imported for its
 # type alone may stand later.
 STORES = (
-    ("tables", "points", "changes"),
+    ("tables", "points", "changes", "damage"),
     ("queued", "records", "views"),
     ("surveying", "looking", "telemetry"),
     ("protocol", "backend"),

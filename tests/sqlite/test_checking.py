@@ -80,6 +80,7 @@ def test_a_queue_that_goes_leaves_nothing_of_those_who_read_it(store: SqliteStor
 
 
 FAULTS = {
+    "definitions": ("UPDATE definition SET name = 'OTHER'", "local OTHER is defined as another"),
     "depth": ("UPDATE tally SET depth = depth + 1 WHERE queue > 0", "the depth is noted as 12, 11"),
     "tallies": ("INSERT INTO tally (queue) VALUES (999)", "queue 999: it is counted and not defined"),
     "places": ("UPDATE tally SET counter = 3 WHERE queue > 0", "the counter says 3"),

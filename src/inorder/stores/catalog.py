@@ -24,6 +24,7 @@ from ..errors import (
 )
 from ..options import OpenOptions
 from ..rules.ordering import read_order
+from .damage import only
 from .definitions import as_text
 from .process import OpenHandle
 from .queue import LocalQueue
@@ -99,7 +100,7 @@ class Catalog:
 
     def change_manager(self, attributes: ManagerAttributes) -> None:
         """Writes the queue manager's own attributes."""
-        (row,) = self._backend.select(ManagerRow)
+        row = only(self._backend.select(ManagerRow), "the queue manager")
         self._backend.save(row._replace(attributes=as_text(attributes)))
         self._changed()
 
@@ -110,7 +111,7 @@ class Catalog:
 
     def _changed(self) -> None:
         """What processes keep of definitions is old from now on."""
-        (row,) = self._backend.select(ManagerRow)
+        row = only(self._backend.select(ManagerRow), "the queue manager")
         self._backend.save(row._replace(revision=row.revision + 1))
         self._verb.durable = True
         self._known.current(self._backend)

@@ -17,6 +17,7 @@ from ..rules.grouping import NOTHING_OPEN, GroupState, state_after
 from ..rules.ordering import UNSET
 from ..rules.puts import Program
 from . import entering
+from .damage import decodes
 from .process import OpenHandle
 from .queue import LocalQueue
 from .queued import QueuedMessage, Reader, available
@@ -81,9 +82,9 @@ def account_of(verb: Verb, queue: LocalQueue, application: str) -> Account | Non
 
 def _account(verb: Verb, row: AccountRow) -> Account:
     by = Program(row.user, row.program)
-    account = Account(row.application, by, row.epoch, row.settled, row.delivered, _state_of(row.state))
+    account = Account(row.application, by, row.epoch, row.settled, row.delivered, state_of(row.state))
     for one in verb.backend.select(ClaimRow, queue=row.queue, application=row.application):
-        unit, state = verb.unit(one.unit), _state_of(one.state)
+        unit, state = verb.unit(one.unit), state_of(one.state)
         account.open = OpenClaim(one.number, unit, one.messages, one.size, state, bool(one.planned))
     return account
 
@@ -110,7 +111,9 @@ def _state_text(state: GroupState) -> str:
     return json.dumps([state.group_id.hex(), *state[1:]])
 
 
-def _state_of(text: str) -> GroupState:
+@decodes("where an application stands")
+def state_of(text: str) -> GroupState:
+    """Where a reader stands, as it is kept. Raises: StoreDamaged."""
     group_id, *rest = json.loads(text)
     return GroupState(bytes.fromhex(group_id), *rest)
 

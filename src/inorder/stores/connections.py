@@ -17,6 +17,7 @@ from ..rules.puts import Program
 from . import entering, points
 from .catalog import Catalog
 from .changes import Death
+from .damage import only
 from .process import OpenConnection, OpenHandle, OpenStore
 from .queue import LocalQueue
 from .queued import NEVER
@@ -79,7 +80,7 @@ def _end(store: OpenStore, verb: Verb) -> None:
 
 def _note_run(verb: Verb, run: str, *, may_have_lost: bool) -> None:
     """If the machine has lost power, numbers that were given away and not synced are passed over (B-2)."""
-    (manager,) = verb.backend.select(ManagerRow)
+    manager = only(verb.backend.select(ManagerRow), "the queue manager")
     if may_have_lost or not run or run != manager.boot:
         verb.skip_reserved()
         verb.backend.save(manager._replace(boot=run))
@@ -257,7 +258,7 @@ def extend_handle(verb: Verb, handle: OpenHandle, options: OpenOptions) -> Opene
     if options.input and not handle.options.input:
         handle.exclusive = Catalog(verb).is_exclusive(queue.attributes, options, handle.id)
     handle.options = options
-    (row,) = verb.backend.select(HandleRow, id=handle.id)
+    row = only(verb.backend.select(HandleRow, id=handle.id), f"handle {handle.id}")
     verb.backend.save(_row(handle, options, made_temporary=bool(row.made_temporary)))
     return Opened(handle.id, handle.name, handle.queue_name, options, handle.queue)
 

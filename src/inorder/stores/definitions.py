@@ -7,8 +7,8 @@ from dataclasses import asdict
 from typing import TypeVar
 
 from ..attributes import MANAGER_ATTRIBUTES, QUEUE_ATTRIBUTES, ManagerAttributes, QueueAttributes, Table
-from ..errors import StoreDamaged
 from .backend import Backend
+from .damage import DECODING, damaged, only
 from .tables import DefinitionRow, ManagerRow
 
 NO_REVISION = -1
@@ -39,7 +39,7 @@ class Definitions:
 
     def current(self, backend: Backend) -> Definitions:
         """The definitions as they are in this transaction."""
-        (manager,) = backend.select(ManagerRow)
+        manager = only(backend.select(ManagerRow), "the queue manager")
         self.check(backend, manager.revision)
         return self
 
@@ -47,28 +47,45 @@ class Definitions:
         """What was read may have been of a transaction that was taken back."""
         self.revision = NO_REVISION
 
+    def queue(self, number: int) -> QueueAttributes:
+        """The attributes of a queue that something names. Raises: StoreDamaged, it is not defined."""
+        try:
+            return self.by_number[number]
+        except KeyError:
+            raise damaged(f"queue {number}", "it is named and not defined") from None
+
     def number(self, name: str) -> int:
         return self.rows[name].id
 
     def load(self, backend: Backend) -> None:
         """Reads all of them."""
-        (manager,) = backend.select(ManagerRow)
+        manager = only(backend.select(ManagerRow), "the queue manager")
         self.revision = manager.revision
-        self.manager = _read(ManagerAttributes, MANAGER_ATTRIBUTES, manager.attributes)
+        self.manager = manager_of(manager.attributes)
         known, self._known = self._known, {}
         self.by_name, self.rows, self.by_number = {}, {}, {}
         for row in backend.select(DefinitionRow):
             text = row.attributes
-            attributes = self._known[text] = known.get(text) or _read(QueueAttributes, QUEUE_ATTRIBUTES, text)
+            attributes = self._known[text] = known.get(text) or queue_of(text)
+            if (row.name, row.type) != (attributes.name, attributes.type):
+                raise damaged(f"definition {row.id}", f"{row.type} {row.name} is {attributes.type} {attributes.name}")
             self.by_name[attributes.name] = self.by_number[row.id] = attributes
             self.rows[attributes.name] = row
+
+
+def manager_of(text: str) -> ManagerAttributes:
+    """The queue manager's attributes as they are kept. Raises: StoreDamaged."""
+    return _read(ManagerAttributes, MANAGER_ATTRIBUTES, text)
+
+
+def queue_of(text: str) -> QueueAttributes:
+    """A queue's attributes as they are kept. Raises: StoreDamaged."""
+    return _read(QueueAttributes, QUEUE_ATTRIBUTES, text)
 
 
 def _read(kind: type[T], table: Table, text: str) -> T:
     """A definition, each value checked as if it were given now. Raises: StoreDamaged."""
     try:
         return kind(**{name: table[name].check(value) for name, value in json.loads(text).items()})
-    except (ValueError, TypeError, AttributeError, LookupError, RecursionError) as error:
-        raise StoreDamaged(
-            f"a definition in the store is not one: {error!r:.200}. Restore it from a backup."
-        ) from error
+    except DECODING as error:
+        raise damaged("a definition", f"{error!r}") from error

@@ -6,6 +6,7 @@ import json
 from typing import NamedTuple
 
 from ..message import Message, Place, UniqueId
+from .damage import decodes
 
 _NOTHING = Message().row
 _UID = Message.FIELDS["uid"].index
@@ -32,6 +33,7 @@ class Entry(NamedTuple):
         return json.dumps([self.place, head, self.connection, self.by, self.since])
 
 
+@decodes("an entry of a group")
 def entry_of(text: str) -> Entry:
     """The reverse of `Entry.as_text`."""
     place, values, connection, by, since = json.loads(text)

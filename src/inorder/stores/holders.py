@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from .backend import Backend
+from .damage import only
 from .process import OpenHandle
 from .tables import ConnectionRow, HandleRow, UnitRow
 
@@ -20,14 +21,14 @@ class Holders:
         """A unit by its number."""
         unit = self.units.get(number)
         if unit is None:
-            (unit,) = self._backend.select(UnitRow, id=number)
+            unit = only(self._backend.select(UnitRow, id=number), f"unit {number}")
             self.units[number] = unit
         return unit
 
     def whose_handle(self, handle: int) -> tuple[int, str]:
         """The connection and the program of a handle, of any process."""
-        (found,) = self._backend.select(HandleRow, id=handle)
-        (connection,) = self._backend.select(ConnectionRow, id=found.connection)
+        found = only(self._backend.select(HandleRow, id=handle), f"handle {handle}")
+        connection = only(self._backend.select(ConnectionRow, id=found.connection), f"connection {found.connection}")
         return connection.id, connection.program
 
     def has_locked(self, handle: int) -> bool:

@@ -10,6 +10,7 @@ from ..rules.grouping import is_head
 from ..rules.lifecycle import State
 from ..rules.ordering import Kind, Pending
 from ..rules.puts import Program
+from .damage import decodes
 from .queued import NEVER, QueuedMessage, as_got
 from .tables import UnitRow
 from .views import UNPLACED, WITH_HEAD, WITHOUT_HEAD, Holder, Position, Sight, SightState
@@ -99,6 +100,7 @@ def pending_as_text(pending: Pending | None) -> str | None:
     return None if pending is None else json.dumps([pending.kind.value, *pending[1:]])
 
 
+@decodes("what a call waits for")
 def pending_from_text(text: str) -> Pending:
     """The reverse of `pending_as_text`."""
     kind, place, holder, by, since, own = json.loads(text)

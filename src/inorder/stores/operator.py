@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from abc import ABC
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
-from ..attributes import QueueAttributes
 from ..rules.gaps import Gaps, gaps, member_of
 from ..rules.puts import Program
+from .backend import Share
 from .catalog import Catalog
 from .connections import in_verb
+from .damage import damaged, only
+from .definitions import Definitions
 from .looking import group_of, holder_of, logical_key, pending_from_text, sight_of
 from .process import OpenStore
 from .queue import LocalQueue
@@ -56,16 +58,15 @@ class OperatorVerbs(OpenStore, ABC):
     @in_verb(writes=False, buries=True)
     def overview(self, verb: Verb) -> list[QueueView]:
         known = verb.store.definitions.current(verb.backend)
-        names = {row.id: (name, row.created_at) for name, row in known.rows.items()}
         opens, waits = verb.backend.select(HandleRow), verb.backend.select(WaitRow)
         views = []
         for one in verb.backend.overview(verb.now):
-            name, created_at = names[one.queue]
+            name = known.queue(one.queue).name
             handles = [handle for handle in opens if handle.queue == one.queue]
             views.append(
                 QueueView(
                     name=name,
-                    created_at=created_at,
+                    created_at=known.rows[name].created_at,
                     depth=one.depth,
                     arrived=one.arrived,
                     numbered=one.numbered,
@@ -86,10 +87,9 @@ class OperatorVerbs(OpenStore, ABC):
     @event("units")
     @in_verb(writes=False, buries=True)
     def units(self, verb: Verb) -> list[Unit]:
-        owners, known = _Owners(verb), verb.store.definitions.current(verb.backend).by_number
+        owners, known = _Owners(verb), verb.store.definitions.current(verb.backend)
         units = sorted(verb.backend.select(UnitRow), key=lambda unit: (unit.started_at, unit.id))
-        names = {number: one.name for number, one in known.items()}
-        return [_unit(verb, unit, owners, names) for unit in units]
+        return [_unit(verb, unit, owners, known) for unit in units]
 
     @event("waits", "waits", measured=lambda found: [len(found)])
     @in_verb(writes=False, buries=True)
@@ -111,7 +111,7 @@ class OperatorVerbs(OpenStore, ABC):
     @event("locks", "locks", measured=lambda found: [len(found)])
     @in_verb(writes=False, buries=True)
     def locks(self, verb: Verb) -> list[LockView]:
-        known = verb.store.definitions.current(verb.backend).by_number
+        known = verb.store.definitions.current(verb.backend)
         found = [*_handle_locks(verb, known), *_lock_ids(verb, known)]
         return sorted(found, key=lambda one: (one.since, one.queue))
 
@@ -131,7 +131,7 @@ class _Owners:
 
     def __call__(self, connection: int) -> tuple[Program, int | None]:
         if connection not in self._known:
-            (one,) = self._verb.backend.select(ConnectionRow, id=connection)
+            one = only(self._verb.backend.select(ConnectionRow, id=connection), f"connection {connection}")
             process = self._verb.store.host.process_of(one.process)
             self._known[connection] = Program(one.user, one.program), process
         return self._known[connection]
@@ -148,15 +148,15 @@ def _number_of(verb: Verb, queue: LocalQueue, unit: Unit) -> int:
     return found[0].id if found else 0
 
 
-def _unit(verb: Verb, unit: UnitRow, owners: _Owners, names: dict[int, str]) -> Unit:
+def _unit(verb: Verb, unit: UnitRow, owners: _Owners, known: Definitions) -> Unit:
     """A unit as an operator sees it."""
     shares = verb.backend.shares(unit.id)
-    queues = {names[share.queue] for share in shares} if unit.queue is None else {names[unit.queue]}
+    queues = {known.queue(number).name for number in _queues_of(unit, shares)}
     staged = sum(one.messages for one in _stagings(verb, unit))
     return Unit(
         kind=unit.kind,
         name=unit.name,
-        queue="" if unit.queue is None else names[unit.queue],
+        queue="" if unit.queue is None else known.queue(unit.queue).name,
         program=unit.by,
         started_at=unit.started_at,
         puts=staged + sum(share.messages for share in shares if share.state not in GOT),
@@ -168,6 +168,10 @@ def _unit(verb: Verb, unit: UnitRow, owners: _Owners, names: dict[int, str]) -> 
     )
 
 
+def _queues_of(unit: UnitRow, shares: Sequence[Share]) -> set[int]:
+    return {share.queue for share in shares} if unit.queue is None else {unit.queue}
+
+
 def _locked(verb: Verb, unit: UnitRow) -> int:
     """How many messages a lock id locks, those that were got under it included."""
     return sum(share.messages for share in verb.backend.shares(unit.id, locked=True))
@@ -177,7 +181,7 @@ def _stagings(verb: Verb, unit: UnitRow) -> Sequence[StagingRow]:
     return verb.backend.select(StagingRow, unit=unit.id) if unit.kind == "staging" else ()
 
 
-def _handle_locks(verb: Verb, known: Mapping[int, QueueAttributes]) -> Iterator[LockView]:
+def _handle_locks(verb: Verb, known: Definitions) -> Iterator[LockView]:
     owners = _Owners(verb)
     for handle in verb.backend.select(HandleRow):
         rows = verb.backend.rows(locked_handle=handle.id)
@@ -185,7 +189,7 @@ def _handle_locks(verb: Verb, known: Mapping[int, QueueAttributes]) -> Iterator[
             program, process = owners(handle.connection)
             yield LockView(
                 kind="handle",
-                queue=known[handle.queue].name,
+                queue=known.queue(handle.queue).name,
                 lock_id=None,
                 program=program,
                 connection=handle.connection,
@@ -195,12 +199,13 @@ def _handle_locks(verb: Verb, known: Mapping[int, QueueAttributes]) -> Iterator[
             )
 
 
-def _lock_ids(verb: Verb, known: Mapping[int, QueueAttributes]) -> Iterator[LockView]:
+def _lock_ids(verb: Verb, known: Definitions) -> Iterator[LockView]:
     for unit in verb.backend.select(UnitRow, kind="lock"):
-        assert unit.queue is not None
+        if unit.queue is None or not unit.name.isdecimal():
+            raise damaged(f"unit {unit.id}", f"a lock id cannot be {unit.name!r} on queue {unit.queue}")
         yield LockView(
             kind="lock",
-            queue=known[unit.queue].name,
+            queue=known.queue(unit.queue).name,
             lock_id=int(unit.name),
             program=unit.by,
             connection=None,

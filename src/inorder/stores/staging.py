@@ -16,6 +16,7 @@ from ..rules.staged_columns import Columns, check_columns, complete
 from ..rules.staging import check_room
 from . import points
 from .catalog import Catalog
+from .damage import only
 from .process import OpenHandle
 from .queue import LocalQueue
 from .records import LEDGER_BATCHES_MAX, LedgerKey, Settled, Staged, StageRequest
@@ -84,7 +85,7 @@ def found(verb: Verb, name: str) -> tuple[UnitRow, StagingRow] | None:
     units = verb.backend.select(UnitRow, kind="staging", name=name)
     if not units:
         return None
-    (staging,) = verb.backend.select(StagingRow, unit=units[0].id)
+    staging = only(verb.backend.select(StagingRow, unit=units[0].id), f"staging {name!r}")
     return units[0], staging
 
 

@@ -161,7 +161,7 @@ class Verb:
             if definitions.revision != state.revision:
                 definitions.load(self.backend)
             queue = self._queues[number] = LocalQueue(
-                self.backend, self.holders, number, definitions.by_number[number], state
+                self.backend, self.holders, number, definitions.queue(number), state
             )
         return queue
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 
 from ..errors import OrderDeadlock
 from ..rules.ordering import is_deadlocked
+from .damage import decodes
 from .looking import pending_as_text
 from .process import OpenConnection, OpenHandle
 from .records import GetOutcome
@@ -41,14 +42,16 @@ def begin_wait(
     backend.save(WaitRow(connection.id, handle.queue, pending, withheld, levels))
     if not in_its_way:
         return
-    waits = {
-        one.connection: [frozenset(level) for level in json.loads(one.levels)]
-        for one in backend.select(WaitRow)
-        if one.levels is not None
-    }
+    waits = {one.connection: levels_of(one.levels) for one in backend.select(WaitRow) if one.levels is not None}
     if is_deadlocked(connection.id, waits):
         end_wait(verb, connection)
         raise OrderDeadlock("readers that hold what the others need wait for each other: back out or commit")
+
+
+@decodes("who is in the way of a call")
+def levels_of(text: str) -> list[frozenset[int]]:
+    """Who is in the way at each level, as it is kept. Raises: StoreDamaged."""
+    return [frozenset(level) for level in json.loads(text)]
 
 
 def end_wait(verb: Verb, connection: OpenConnection) -> None:

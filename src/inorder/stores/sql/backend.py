@@ -8,6 +8,7 @@ from typing import Any
 from ...message import Message
 from ...rules.lifecycle import State, becomes_visible
 from ..backend import Expired, QueueState, SearchedQueue, Share, Tally
+from ..damage import damaged
 from ..queued import LOCKS, NEVER, NO_PLACE, QueuedMessage
 from ..tables import ProcessRow
 from .bulk import SqlBulk
@@ -15,9 +16,12 @@ from .codec import STATES, Codec, content_columns
 from .engine import Engine
 from .leftovers import STEP_CONTENTS, fits_one_step
 from .listing import SqlListings
+from .records import ShapesOfKinds
+from .shapes import INTEGER, NULL, REAL, Shapes
 from .shortcuts import Shortcuts
 from .staged import SqlStagings
 
+_STATES = Shapes([(name, REAL | NULL if name.startswith("next_") else INTEGER) for name in QueueState._fields])
 _state = tuple.__new__  # without the call in between: each verb makes one
 
 
@@ -30,7 +34,8 @@ class SqlBackend(SqlBulk, SqlListings, SqlStagings):
     """
 
     def __init__(self, engine: Engine, name: str, *, shortcuts: bool = True) -> None:
-        self.engine, self.sql, self.codec = engine, engine.sql, Codec(name)
+        self.engine, self.sql, self.shapes = engine, engine.sql, ShapesOfKinds(engine.tables)
+        self.codec = Codec(name, engine.tables, self._queue_of)
         self.shortcuts = Shortcuts(self) if shortcuts else None
         self.undisputed = None if self.shortcuts is None else self.shortcuts.undisputed
         self.has_leftovers = False
@@ -75,11 +80,21 @@ class SqlBackend(SqlBulk, SqlListings, SqlStagings):
         return False
 
     def state(self, queue: int) -> QueueState | None:
-        if not queue:
-            counter, reserved = next(self.engine.execute(self.sql["draw"]))
-            return _state(QueueState, (counter, reserved, 0, None, None, None, 0, 0, 0, 0))
-        row = next(self.engine.execute(self.sql["here"], (queue,)), None)
-        return None if row is None else _state(QueueState, row)
+        if queue:
+            row = next(self.engine.execute(self.sql["here"], (queue,)), None)
+            if row is None:
+                return None
+        else:
+            counted = next(self.engine.execute(self.sql["draw"]), (None, None))
+            row = (*counted, 0, None, None, None, 0, 0, 0, 0)
+        if tuple(map(type, row)) not in _STATES.known and (wrong := _STATES.wrong(row)):
+            raise damaged(f"table tally, queue {queue}", wrong, table="tally")
+        return _state(QueueState, row)
+
+    def _queue_of(self, number: int) -> str | None:
+        """The name of the queue on which a message lies."""
+        name: str | None = self.value(self.sql["queue of message"], number)
+        return name
 
     def remove_contents(self, numbers: Sequence[int], size: int) -> None:
         """Of messages that are gone: at once, or later if that would be too much for one transaction."""
@@ -140,7 +155,7 @@ class SqlBackend(SqlBulk, SqlListings, SqlStagings):
         messages: list[Message] = []
         if tells:
             ids = execute(self.sql["expired"], some).fetchall()
-            messages = [self.codec.full(next(execute(self.sql["read"], one))) for one in ids]
+            messages = [self.whole(number) for (number,) in ids]
         gone = execute(self.sql["remove expired"], some).fetchall()
         self.remove_contents([number for number, *_ in gone], sum(length for _, length, *_ in gone))
         ended = [(queue, group_id) for *_, group_id in gone if group_id is not None]
@@ -156,7 +171,10 @@ class SqlBackend(SqlBulk, SqlListings, SqlStagings):
 
     def shares(self, unit: int, *, locked: bool = False) -> Sequence[Share]:
         found = self.engine.execute(self.sql["shares of lock" if locked else "shares"], (unit,))
-        return [Share(queue, STATES[state], *counts) for queue, state, *counts in found]
+        try:
+            return [Share(queue, STATES[state], *counts) for queue, state, *counts in found]
+        except LookupError as error:
+            raise damaged(f"messages of unit {unit}", f"they cannot be in state {error}") from error
 
     def move(self, unit: int, share: Share, after: State, now: float, backouts: int) -> Sequence[int]:
         execute, held = self.engine.execute, (unit, share.queue, share.state)

@@ -8,7 +8,7 @@ which the rules look at one by one (`stores.claiming`).
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from ...message import Place
@@ -128,30 +128,25 @@ class Levels:
 class _Page:
     """Rows as they are read, until there are as many, or bodies as large, as one page may have."""
 
-    def __init__(self) -> None:
+    def __init__(self, judged: Callable[[tuple[Any, ...]], BulkRow]) -> None:
         self.rows: list[BulkRow] = []
         self._room = PAGE_BYTES
+        self._judged = judged
 
     def fill(self, found: Any) -> bool:
         """Adds rows from a statement; whether all of them had room."""
         rows, room = self.rows, self._room
         left = PAGE_ROWS - len(rows)
-        for row in found:
-            room -= row[LENGTH]
+        judged = self._judged
+        for columns in found:
+            room -= columns[LENGTH]
             if rows and (room < 0 or left <= 0):
                 found.close()
                 return False
-            rows.append(row)
+            rows.append(judged(columns))
             left -= 1
         self._room = room
         return True
-
-
-def _page(found: Any) -> list[BulkRow]:
-    """As many rows from a statement as make a page."""
-    page = _Page()
-    page.fill(found)
-    return page.rows
 
 
 class SqlBulk(SqlSearch):
@@ -163,7 +158,13 @@ class SqlBulk(SqlSearch):
 
     def claim_page(self, unit: UnitRow, first: int, last: int) -> list[BulkRow]:
         values = {"unit": unit.id, "first": first, "last": last, **self._names(unit.started_at)}
-        return _page(self.engine.execute(self.sql["read claimed"], values))
+        return self._page(self.engine.execute(self.sql["read claimed"], values))
+
+    def _page(self, found: Any) -> list[BulkRow]:
+        """As many rows from a statement as make a page."""
+        page = _Page(self.codec.bulk)
+        page.fill(found)
+        return page.rows
 
     def _names(self, now: float) -> dict[str, Any]:
         """What rows are completed with: it is not stored."""
@@ -221,7 +222,7 @@ class SqlBulk(SqlSearch):
         self, queue: SearchedQueue, reader: Reader, stretch: Stretch, first: tuple[int, int]
     ) -> tuple[list[BulkRow], Behind | None]:
         values = _bounds(queue, stretch, first) | self._names(reader.now) | {"limit": PAGE_ROWS}
-        page = _page(self.engine.execute(self.sql["read messages"], values))
+        page = self._page(self.engine.execute(self.sql["read messages"], values))
         behind = (page[-1][1], page[-1][2] + 1) if page else stretch.last
         return page, (behind,) if page and behind <= stretch.last else None
 
@@ -239,7 +240,7 @@ class SqlBulk(SqlSearch):
         Args:
             within, behind: the head of the group in which the page before ended, and its last row.
         """
-        page = _Page()
+        page = _Page(self.codec.bulk)
         heads, excluded = self._heads_of(queue, reader, stretch, first)
         for head, group_id, number, ordinal in heads:
             start = behind if head == within else _BEFORE_ALL

@@ -2,18 +2,27 @@
 
 A generated message id, the unique id and the token all come from the message's number, so they are not stored;
 an id of all NUL is stored as NULL. What a search needs is in the table `message`, the rest in `content`.
+
+With a body goes its CRC-32, begun with the message's number: a body that was changed in the file, or is another
+message's, is found when it is read. An empty body of a small number costs no byte more than the number would.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, NoReturn
+from zlib import crc32
 
+from ...errors import StoreDamaged
 from ...message import ANY_GROUP, NO_ID, Message, Place, UniqueId
 from ...rules.lifecycle import State
 from ...rules.ordering import effective_priority
 from ...rules.puts import NO_ACCOUNTING, make_id
-from ..queued import NEVER, NO_PLACE, QueuedMessage
+from ..damage import damaged
+from ..queued import HELD, LOCKS, NEVER, NO_PLACE, QueuedMessage
+from ..records import BULK_COLUMNS, BulkRow
+from .shapes import BLOB, INTEGER, NULL, TEXT, Shapes, Table
 
 INDEX = {name: index for index, name in enumerate(Message.FIELDS)}
 
@@ -28,14 +37,14 @@ NULLS = {
 }
 
 
-def stored_columns(body: str = "c.body") -> str:
-    """The columns from which `Codec.full` makes a message; `body`: what is read of the body."""
+def stored_columns(body: str = "c.body", crc: str = "c.crc") -> str:
+    """The columns from which `Codec.full` makes a message; `body`: what is read of the body, `crc`: NULL if in part."""
     return (
         "m.id, c.report, c.message_type, c.expiry, c.feedback, c.encoding, c.coded_character_set_id, c.format, "
         "m.priority, m.persistent, m.message_id, m.correlation_id, c.reply_to_queue, c.reply_to_queue_manager, "
         "c.user_identifier, c.accounting_token, c.application_identity_data, c.put_application_type, "
         'c.put_application_name, c.put_at, c.application_origin_data, m.group_id, m.sequence_number, m."offset", '
-        f"m.flags, m.original_length, c.delay, {body}, m.length, m.uid_origin, m.uid_number"
+        f"m.flags, m.original_length, c.delay, {crc}, {body}, m.length, m.uid_origin, m.uid_number"
     )
 
 
@@ -45,7 +54,7 @@ NARROW_COLUMNS = (
     "m.visible_at, m.expires_at, m.due_at, m.backouts, m.unit, m.away, m.locked_handle, m.locked_at, m.lock, "
     "m.lock_confirm, m.co_op_marked_at, m.forgotten, m.claimed"
 )
-STATES = tuple(State)
+STATES = {int(state): state for state in State if state}
 GOT_COLUMNS = f"{stored_columns()}, m.expires_at, m.backouts, m.rank, m.number, m.ordinal"  # for `Codec.got`
 
 
@@ -56,20 +65,63 @@ def content_columns(row: tuple[Any, ...], number: int) -> tuple[Any, ...]:
     return (
         number, report, message_type, None if expiry == math.inf else expiry, feedback, encoding, ccsid, format_,
         reply_to, reply_to_manager, user, None if accounting == NO_ACCOUNTING else accounting, identity,
-        put_type, put_name, put_at, origin, delay, body,
+        put_type, put_name, put_at, origin, delay, crc32(body, number), body,
     )  # fmt: skip
 
 
 class Codec:
-    """Translates for one queue manager, whose name is part of what is not stored."""
+    """Translates for one queue manager, whose name is part of what is not stored.
 
-    def __init__(self, manager_name: str) -> None:
+    What cannot have been written is `StoreDamaged`, which names the queue and the message.
+
+    Args:
+        tables: the types of the columns of each table.
+        queue_of: the name of the queue on which the message of a number lies; None: on none.
+    """
+
+    def __init__(self, manager_name: str, tables: Mapping[str, Table], queue_of: Callable[[int], str | None]) -> None:
         self.name_after(manager_name)
+        self._queue_of = queue_of
+        columns = {**tables["content"], **tables["message"]}
+        in_part = {**columns, "crc": INTEGER | NULL, "body": BLOB | NULL}
+        self._narrow = Shapes.of(columns, _names(NARROW_COLUMNS))
+        self._full = Shapes.of(columns, _names(stored_columns()))
+        self._part = Shapes.of(in_part, _names(stored_columns()))
+        self._got = Shapes.of({**columns, "number": INTEGER}, _names(GOT_COLUMNS))
+        self._bulk = Shapes([(name, _BULK.get(name) or columns[name]) for name in (*BULK_COLUMNS, "crc", "id")])
+        self._states: set[tuple[Any, ...]] = set()
 
     def name_after(self, manager_name: str) -> None:
         """The name of the queue manager, as its store knows it."""
         self.name = manager_name
         self.prefix = make_id(manager_name, 0)[:16]
+
+    # --- what cannot have been written
+
+    def damaged(self, number: object, wrong: str) -> StoreDamaged:
+        """The error for what is wrong with a message, which it names as well as the store still can."""
+        is_number = isinstance(number, int) and 0 < number < 2**63
+        queue = self._queue_of(number) if is_number else None
+        where = f"message {number!r:.30}" if queue is None else f"message {number} on queue {queue}"
+        return damaged(where, wrong, number=number, queue=queue)
+
+    def refuse_body(self, number: int, crc: int, body: bytes | None, length: int) -> NoReturn:
+        """Raises: StoreDamaged, a body has not the CRC that was stored with it, or not the length."""
+        found = body or b""
+        raise self.damaged(number, wrong_body(number, crc, found) or f"its body has {len(found)} bytes, not {length}")
+
+    def _judge(self, columns: tuple[Any, ...], shapes: Shapes) -> None:
+        """Types that were not met yet."""
+        if wrong := shapes.wrong(columns):
+            raise self.damaged(columns[0], wrong)
+
+    def _judge_state(self, columns: tuple[Any, ...]) -> None:
+        """Whether who holds the message fits its state: `schema.sql` has the same in its CHECKs."""
+        state, unit, handle, lock = (columns[index] for index in (_STATE, _UNIT, _HANDLE, _LOCK))
+        is_held, is_locked = unit is not None, lock is not None or handle is not None
+        if state not in STATES or (state in HELD) != is_held or (state in LOCKS) != is_locked:
+            wrong = f"in state {state} it cannot be held by unit {unit} and locked by handle {handle} or unit {lock}"
+            raise self.damaged(columns[0], wrong)
 
     def number_in(self, message_id: bytes) -> int | None:
         """The number from which this message id was made, if this queue manager made it."""
@@ -123,27 +175,34 @@ class Codec:
         """A message on a queue, with the fields that a search needs; columns as NARROW_COLUMNS."""
         (*narrow, queue, state, rank_, number, ordinal, visible_at, expires_at, due_at, backouts, unit, away,
          locked_handle, locked_at, lock, lock_confirm, co_op_marked_at, forgotten, claimed) = columns  # fmt: skip
-        return QueuedMessage(
-            self.narrow(tuple(narrow)),
-            narrow[0],
-            queue,
-            rank_,
-            STATES[state],
-            NO_PLACE if number is None else Place(rank_, number, ordinal),
-            NEVER if visible_at is None else visible_at,
-            math.inf if expires_at is None else expires_at,
-            NEVER if due_at is None else due_at,
-            backouts,
-            unit,
-            bool(away),
-            locked_handle,
-            locked_at,
-            lock,
-            int(lock_confirm or 0),
-            NEVER if co_op_marked_at is None else co_op_marked_at,
-            bool(forgotten),
-            claimed or 0,
-        )
+        if (state, *map(type, columns)) not in self._states:
+            self._judge(columns, self._narrow)
+            self._judge_state(columns)
+            self._states.add((state, *map(type, columns)))
+        try:
+            return QueuedMessage(
+                self.narrow(tuple(narrow)),
+                narrow[0],
+                queue,
+                rank_,
+                STATES[state],
+                NO_PLACE if number is None else Place(rank_, number, ordinal),
+                NEVER if visible_at is None else visible_at,
+                math.inf if expires_at is None else expires_at,
+                NEVER if due_at is None else due_at,
+                backouts,
+                unit,
+                bool(away),
+                locked_handle,
+                locked_at,
+                lock,
+                int(lock_confirm or 0),
+                NEVER if co_op_marked_at is None else co_op_marked_at,
+                bool(forgotten),
+                claimed or 0,
+            )
+        except (ValueError, OverflowError) as error:  # a negative number, a confirm id that is none
+            raise self.damaged(columns[0], repr(error)) from error
 
     def narrow(self, columns: tuple[Any, ...]) -> Message:
         """A message with the fields that a search needs; the others are as in an empty one."""
@@ -158,12 +217,22 @@ class Codec:
         row[_UID] = UniqueId(self.name, number) if uid_origin is None else UniqueId(uid_origin, uid_number)
         return Message.from_row(tuple(row))
 
-    def full(self, columns: tuple[Any, ...]) -> Message:
-        """A whole message as it was put; `columns` as the statement `read` brings them."""
+    def full(self, columns: tuple[Any, ...], *, partly: bool = False) -> Message:
+        """A whole message as it was put; `columns` as the statement `read` brings them.
+
+        Args:
+            partly: the columns may bring a part of the body, without its CRC.
+        Raises: StoreDamaged, the body is not the one that was put, or another column cannot be as it is.
+        """
         (number, report, message_type, expiry, feedback, encoding, ccsid, format_, priority, persistent, message_id,
          correlation_id, reply_to, reply_to_manager, user, accounting, identity, put_type, put_name, put_at, origin,
-         group_id, sequence_number, offset, flags, original_length, delay, body, length, uid_origin,
+         group_id, sequence_number, offset, flags, original_length, delay, crc, body, length, uid_origin,
          uid_number) = columns  # fmt: skip
+        shapes = self._part if partly else self._full
+        if tuple(map(type, columns)) not in shapes.known:
+            self._judge(columns, shapes)
+        if crc is not None and (body is None or crc32(body, number) != crc or len(body) != length):
+            self.refuse_body(number, crc, body, length)
         return Message.from_row((
             report, message_type, math.inf if expiry is None else expiry, feedback, encoding, ccsid, format_, priority,
             bool(persistent), message_id or self.prefix + number.to_bytes(8, "big"), correlation_id or NO_ID, reply_to,
@@ -174,11 +243,18 @@ class Codec:
         ))  # fmt: skip
 
     def got(self, columns: tuple[Any, ...], now: float) -> Message:
-        """A message as a get returns it (`queued.as_got`); `columns` as the statement `take` brings them."""
+        """A message as a get returns it (`queued.as_got`); `columns` as the statement `take` brings them.
+
+        Raises: as `full`.
+        """
         (number, report, message_type, _, feedback, encoding, ccsid, format_, priority, persistent, message_id,
          correlation_id, reply_to, reply_to_manager, user, accounting, identity, put_type, put_name, put_at, origin,
-         group_id, sequence_number, offset, flags, original_length, _, body, length, uid_origin,
+         group_id, sequence_number, offset, flags, original_length, _, crc, body, length, uid_origin,
          uid_number, expires_at, backouts, rank_, place_number, ordinal) = columns  # fmt: skip
+        if tuple(map(type, columns)) not in self._got.known:
+            self._judge(columns, self._got)
+        if crc32(body, number) != crc or len(body) != length:
+            self.refuse_body(number, crc, body, length)
         return Message.from_row((
             report, message_type, math.inf if expires_at is None else max(0.1, expires_at - now), feedback, encoding,
             ccsid, format_, priority, bool(persistent), message_id or self.prefix + number.to_bytes(8, "big"),
@@ -189,8 +265,37 @@ class Codec:
             Place(rank_, place_number, ordinal), None, None,
         ))  # fmt: skip
 
+    def bulk(self, columns: tuple[Any, ...]) -> BulkRow:
+        """A row that was read in bulk, without its CRC and its number, which come last. Raises: as `full`."""
+        *_, crc, number = columns
+        if tuple(map(type, columns)) not in self._bulk.known and (wrong := self._bulk.wrong(columns)):
+            raise self.damaged(number, wrong)
+        body, length = columns[_BULK_BODY], columns[_BULK_LENGTH]
+        if crc32(body, number) != crc or len(body) != length:
+            self.refuse_body(number, crc, body, length)
+        return columns[:-2]
 
+
+def wrong_body(number: int, crc: int, body: bytes) -> str:
+    """Why a body cannot be the one that was put, in words; empty if it can."""
+    found = crc32(body, number)
+    return "" if found == crc else f"its body is not the one that was put: its CRC-32 is {found:#x}, not {crc:#x}"
+
+
+def _names(columns: str) -> list[str]:
+    """The names of columns as a statement selects them."""
+    return [one.strip().split(".")[-1].strip('"') for one in columns.split(",")]
+
+
+GOT_BODY = _names(GOT_COLUMNS).index("body")
 _EMPTY = Message().row
+_BULK_BODY, _BULK_LENGTH = BULK_COLUMNS.index("body"), BULK_COLUMNS.index("length")
+# In bulk: the place of the head of a group, which may not be there; what is reckoned; and what is filled in.
+_BULK = {
+    "number": INTEGER, "group_rank": INTEGER | NULL, "group_number": INTEGER | NULL, "group_ordinal": INTEGER | NULL,
+    "delivery": INTEGER, "backout_count": INTEGER, "message_id": BLOB, "uid_origin": TEXT, "uid_number": INTEGER,
+}  # fmt: skip
+_STATE, _UNIT, _HANDLE, _LOCK = map(_names(NARROW_COLUMNS).index, ("state", "unit", "locked_handle", "lock"))
 _LENGTH, _ORIGINAL_LENGTH, _PERSISTENT = INDEX["length"], INDEX["original_length"], INDEX["persistent"]
 _MESSAGE_ID, _CORRELATION_ID, _TOKEN, _UID = (
     INDEX["message_id"],

@@ -5,17 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
+from .shapes import Table
+
 
 class Engine(Protocol):
     """A connection to a database, with its statements.
 
     Attributes:
         sql: the statements, by name; what stands in them as {joins}, {chosen} and {head} is filled in with `selection`.
+        tables: the types that a value may have in each column of each table.
         execute, execute_many: of a statement and its values.
         changes: how many rows the last statement changed.
     """
 
     sql: Mapping[str, str]
+    tables: Mapping[str, Table]
     execute: Callable[..., Any]
     execute_many: Callable[..., Any]
     changes: Callable[[], int]
@@ -35,5 +39,5 @@ class Engine(Protocol):
     def array(self, numbers: Sequence[int]) -> Any:
         """Numbers as one value, for statements that say `{which}`."""
 
-    def beginning(self, number: int, size: int) -> bytes:
-        """The first bytes of a body; the others are not read."""
+    def beginning(self, number: int, size: int) -> bytes | None:
+        """The first bytes of a body; the others are not read. None: there is no such body."""

@@ -43,12 +43,16 @@ class SqlListings(SqlSearch):
         at_once = max(request.preview, READ_WHOLE_MAX)
         numbers = json.dumps([row.number for _, row in found])
         shown = []
-        for (position, row), columns in zip(
-            found, self.engine.execute(self.sql["previews"], (numbers, at_once)), strict=True
-        ):
-            message = self.codec.full(columns)
+        contents = {columns[0]: columns for columns in self.engine.execute(self.sql["previews"], (numbers, at_once))}
+        for position, row in found:
+            if row.number not in contents:
+                raise self.codec.damaged(row.number, "its content is missing")
+            columns = contents[row.number]
+            message = self.codec.full(columns, partly=True)
             long = message.length > at_once
             body = self.engine.beginning(row.number, request.preview) if long else message.body[: request.preview]
+            if body is None:
+                raise self.codec.damaged(row.number, "its content is missing")
             shown.append((position, row._replace(message=message.with_values(body=body))))
         return shown
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
+from ...errors import StoreDamaged
+from ..damage import damaged
 from ..tables import KEY_LENGTHS, UpTo
 from .engine import Engine
+from .shapes import Shapes, Table
 
 T = TypeVar("T")
 
@@ -41,20 +44,48 @@ def _saving(kind: Any) -> str:
     )
 
 
+class ShapesOfKinds(dict[Any, Shapes]):
+    """What rows of each kind may look like, made when the first one is read."""
+
+    def __init__(self, tables: Mapping[str, Table]) -> None:
+        self._tables = tables
+
+    def __missing__(self, kind: Any) -> Shapes:
+        shapes = self[kind] = Shapes.of(self._tables[table_of(kind)], kind._fields)
+        return shapes
+
+
 class SqlRecords:
     """The part of a backend that keeps small records; and statements that know how many rows they change."""
 
     engine: Engine
     sql: Mapping[str, str]
+    shapes: ShapesOfKinds
 
     def select(self, kind: type[T], /, **where: Any) -> list[T]:
         condition, values = _where(where)
         row: Any = kind
         before, after = _selecting(row)
-        make = row._make
         if "<=" in condition:  # by the index of that field; to have them by their keys the database would read all
-            return sorted(make(row) for row in self.engine.execute(before + condition, values))
-        return [make(row) for row in self.engine.execute(before + condition + after, values)]
+            return sorted(self._made(row, self.engine.execute(before + condition, values)))
+        return self._made(row, self.engine.execute(before + condition + after, values))
+
+    def _made(self, kind: Any, found: Iterable[tuple[Any, ...]]) -> list[Any]:
+        """Records of rows. Raises: StoreDamaged, a row cannot have been written as it is."""
+        made = []
+        for row in found:
+            shapes = self.shapes[kind]
+            if tuple(map(type, row)) not in shapes.known and (wrong := shapes.wrong(row)):
+                raise self._wrong_record(kind, row, wrong)
+            made.append(kind._make(row))
+        return made
+
+    @staticmethod
+    def _wrong_record(kind: Any, row: tuple[Any, ...], wrong: str) -> StoreDamaged:
+        key = ", ".join(
+            f"{name} {value!r:.40}" for name, value in zip(kind._fields, row[: KEY_LENGTHS[kind]], strict=False)
+        )
+        return damaged(f"table {table_of(kind)}, {key}", wrong, table=table_of(kind))
 
     def save(self, record: Any) -> None:
         kind: Any = type(record)
@@ -76,7 +107,7 @@ class SqlRecords:
         """A statement that changes so many rows, each in the state that it names."""
         self.engine.execute(sql, values)
         if (changed := self.engine.changes()) != expected:
-            raise AssertionError(f"{changed} rows were in the state that was expected, of {expected}: {sql}")
+            raise damaged("messages", f"of {expected} that were read {changed} are in the state that they had ({sql})")
 
     def change_each(self, name: str, numbers: Sequence[int], *values: Any) -> None:
         """The same for messages that are given by their numbers."""

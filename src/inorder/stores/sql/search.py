@@ -12,7 +12,7 @@ from heapq import merge
 from itertools import islice, takewhile
 from typing import Any, NamedTuple
 
-from ...message import NO_ID, Place, UniqueId
+from ...message import NO_ID, Message, Place, UniqueId
 from ...options import Match
 from ...rules.grouping import Wanted
 from ...rules.ordering import PRIORITY_MAX, UNSET, Cursor, Decision, Pending, Standing, decide_levels
@@ -114,15 +114,26 @@ class SqlSearch(SqlRecords):
         return [row(columns) for columns in self.engine.execute(sql, values)]
 
     def read(self, rows: Sequence[QueuedMessage], most: int | None = None) -> Sequence[QueuedMessage]:
-        full, execute = self.codec.full, self.engine.execute
         found = []
         for row in rows:
-            if most is None or row.message.length <= most:
-                columns = next(execute(self.sql["read"], (row.number,)))
-            else:
-                columns = next(execute(self.sql["read apart"], (row.number, self.engine.beginning(row.number, most))))
-            found.append(row._replace(message=full(columns)))
+            is_whole = most is None or row.message.length <= most
+            message = self.whole(row.number) if is_whole else self._beginning_of(row.number, most)
+            found.append(row._replace(message=message))
         return found
+
+    def whole(self, number: int) -> Message:
+        """A message with its body. Raises: StoreDamaged."""
+        for columns in self.engine.execute(self.sql["read"], (number,)):
+            return self.codec.full(columns)
+        raise self.codec.damaged(number, "its content is missing")
+
+    def _beginning_of(self, number: int, most: int) -> Message:
+        """The same with the beginning of the body, which nothing verifies."""
+        beginning = self.engine.beginning(number, most)
+        if beginning is not None:
+            for columns in self.engine.execute(self.sql["read apart"], (number, beginning)):
+                return self.codec.full(columns, partly=True)
+        raise self.codec.damaged(number, "its content is missing")
 
     def paged(
         self, queue: int, sql: str, chosen: Selection, after: Place, wanted: object = None

@@ -26,6 +26,7 @@ from ..queued import QueuedMessage
 from ..records import GetOutcome, GetRequest, Rest
 from ..verb import Verb
 from .bulk import NO_END, Levels, SqlBulk
+from .codec import GOT_BODY
 from .search import START, Asked, is_own
 from .selection import EVERYTHING, Heads, ordered
 
@@ -36,7 +37,6 @@ PLAIN_GROUP = GetOptions(logical=True, complete=True, all_messages=True)
 HARMLESS = frozenset({"wait", "syncpoint", "read_order"})
 COMPARED = tuple(name for name in GetOptions.__slots__ if name not in HARMLESS)
 _, AFTER_HELD_GET = step(State.UNLOCKED, Event.GET_HELD)
-BODY = 27  # in the columns of "take"
 FLAGS, PERSISTENT, GROUP, SEQUENCE = (
     Message.FIELDS[name].index for name in ("flags", "persistent", "group_id", "sequence_number")
 )
@@ -155,7 +155,7 @@ class Shortcuts:
         size = 0
         members = self._backend.engine.execute(self._sql["take group"], (queue.id, group_id))
         for columns in members:
-            size += len(columns[BODY])
+            size += len(columns[GOT_BODY])
             if found and (len(found) == PAGE_MESSAGES or size > PAGE_BYTES):
                 members.close()
                 return found, False

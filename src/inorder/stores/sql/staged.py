@@ -9,6 +9,7 @@ import itertools
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
+from zlib import crc32
 
 from ...message import Message
 from ...rules.lifecycle import Event, State, step
@@ -25,7 +26,7 @@ ID_PREFIX_LENGTH = 16
 CONTENTS = (
     "report", "message_type", "expiry", "feedback", "encoding", "coded_character_set_id", "format", "reply_to_queue",
     "reply_to_queue_manager", "user_identifier", "accounting_token", "application_identity_data",
-    "put_application_type", "put_application_name", "put_at", "application_origin_data", "delay", "body",
+    "put_application_type", "put_application_name", "put_at", "application_origin_data", "delay", "crc", "body",
 )  # fmt: skip
 
 
@@ -39,7 +40,9 @@ class SqlStagings:
 
     def stage(self, unit: int, first: int, batch: Batch) -> None:
         if batch.numbers:
-            contents = zip(batch.numbers, *(batch.columns[name] for name in CONTENTS), strict=True)
+            columns = batch.columns
+            columns["crc"] = list(map(crc32, columns["body"], batch.numbers))
+            contents = zip(batch.numbers, *(columns[name] for name in CONTENTS), strict=True)
             self.engine.execute_many(self.sql["arrive content"], contents)
             self.engine.execute_many(
                 self.sql["stage"], _staged(unit, first, batch.numbers, batch.wholes, batch.columns)

@@ -1,6 +1,12 @@
 -- What must be true of a store whenever no transaction is under way. Each statement says in words, a row for each,
 -- where it is not. They read everything and are not for every day.
 
+-- name: definitions
+-- What a definition says of its name and type is what stands beside it.
+SELECT format('definition %d: %s %s is defined as another', id, type, name) FROM definition
+WHERE json_valid(attributes)
+    AND (attributes ->> '$.name' IS NOT name OR attributes ->> '$.type' IS NOT type);
+
 -- name: depth
 -- The depth counts every message but those that units of work got (R4.6).
 SELECT format('queue %d: the depth is noted as %d, %d messages are there', t.queue, t.depth, count(m.id))

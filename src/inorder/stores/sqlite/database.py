@@ -308,7 +308,7 @@ class Database:
             self._disconnect()
 
     def _raise_ours(self, error: BaseException) -> None:
-        ours = store_error(self.path, error) if isinstance(error, apsw.Error) else None
+        ours = store_error(self.path, error)
         if ours is not None:
             raise ours from error
 

@@ -8,8 +8,9 @@ from typing import Any
 
 import apsw
 
+from ..sql.shapes import Table
 from .database import Database
-from .statements import STATEMENTS
+from .statements import STATEMENTS, TABLES
 from .watch import WaitedQueues
 
 
@@ -23,6 +24,7 @@ class SqliteEngine:
     def __init__(self, database: Database, seen: WaitedQueues) -> None:
         self._database, self._seen = database, seen
         self.sql: Mapping[str, str] = STATEMENTS
+        self.tables: Mapping[str, Table] = TABLES
         self._connection: apsw.Connection | None = None
         self.execute: Callable[..., Any]
         self.execute_many: Callable[..., Any]
@@ -57,9 +59,12 @@ class SqliteEngine:
     def array(self, numbers: Sequence[int]) -> Any:
         return apsw.carray(array("q", numbers))
 
-    def beginning(self, number: int, size: int) -> bytes:
+    def beginning(self, number: int, size: int) -> bytes | None:
         assert self._connection is not None
-        body = self._connection.blob_open("main", "content", "body", number, False)
+        try:
+            body = self._connection.blob_open("main", "content", "body", number, False)
+        except apsw.SQLError:  # no such row, or no blob
+            return None
         try:
             return body.read(size)
         finally:

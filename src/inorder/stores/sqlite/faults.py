@@ -9,6 +9,7 @@ from pathlib import Path
 import apsw
 
 from ...errors import StoreDamaged, StoreError, StoreFull
+from ..damage import damaged
 
 # Someone else has a lock, or is recovering the log: it passes, however long it takes.
 PASSING = (apsw.BusyError, apsw.LockedError, apsw.ProtocolError)
@@ -16,18 +17,22 @@ PASSING = (apsw.BusyError, apsw.LockedError, apsw.ProtocolError)
 
 @contextmanager
 def told_as_ours(path: Path) -> Iterator[None]:
-    """Raise the error that `store_error` makes of one of SQLite's; others go through as they are."""
+    """Raise the error that `store_error` makes of one; others go through as they are."""
     try:
         yield
-    except apsw.Error as error:
+    except Exception as error:
         ours = store_error(path, error)
         if ours is None:
             raise
         raise ours from error
 
 
-def store_error(path: Path, error: apsw.Error) -> StoreError | None:
-    """The error to raise instead of SQLite's; None for a fault of our own, such as a wrong statement."""
+def store_error(path: Path, error: BaseException) -> StoreError | None:
+    """The error to raise instead of one that a statement raised; None: it goes on as it is, such as a wrong statement.
+
+    What callers bring was checked before, so that a constraint that fails, a text that is none, and a number that no
+    column can hold come from rows that nobody wrote.
+    """
     match error:
         case apsw.FullError():
             return StoreFull(
@@ -36,6 +41,10 @@ def store_error(path: Path, error: apsw.Error) -> StoreError | None:
             )
         case apsw.CorruptError() | apsw.NotADBError():
             return StoreDamaged(f"{path} is damaged: {error}. Restore it from a backup.", path=str(path))
+        case apsw.ConstraintError() | apsw.MismatchError() | UnicodeDecodeError() | OverflowError():
+            return damaged(str(path), f"what is in it contradicts itself ({error})", path=str(path))
+        case apsw.SQLError() if "overflow" in str(error):  # a sum of numbers that are too large
+            return damaged(str(path), f"what is in it contradicts itself ({error})", path=str(path))
         case apsw.ReadOnlyError():
             return StoreError(f"{path} cannot be written any more: {error}", path=str(path))
         case apsw.CantOpenError() | apsw.PermissionsError():

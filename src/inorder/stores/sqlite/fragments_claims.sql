@@ -57,7 +57,7 @@ LEFT JOIN message g ON g.id = (
 );
 
 -- name: columns
--- Rows in bulk: `records.BULK_COLUMNS`, with what is not stored made from the number.
+-- Rows in bulk: `records.BULK_COLUMNS`, with what is not stored made from the number; then the CRC, and the number.
 m.rank, m.number, m.ordinal,
 CASE WHEN m.group_id IS NULL THEN m.rank ELSE g.rank END,
 CASE WHEN m.group_id IS NULL THEN m.number ELSE g.number END,
@@ -68,4 +68,4 @@ c.feedback, c.encoding, c.coded_character_set_id, c.format, m.priority, m.persis
 coalesce(m.message_id, CAST(:prefix || unhex(format('%016X', m.id)) AS BLOB)), m.correlation_id, c.reply_to_queue,
 c.reply_to_queue_manager, c.user_identifier, c.accounting_token, c.application_identity_data, c.put_application_type,
 c.put_application_name, c.put_at, c.application_origin_data, m.group_id, m.sequence_number, m."offset", m.flags,
-m.original_length, c.body, m.length, m.backouts, coalesce(m.uid_origin, :name), coalesce(m.uid_number, m.id);
+m.original_length, c.body, m.length, m.backouts, coalesce(m.uid_origin, :name), coalesce(m.uid_number, m.id), c.crc, m.id;

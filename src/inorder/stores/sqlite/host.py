@@ -13,7 +13,7 @@ from ...locks import Taken, TryLock
 from .. import points
 from ..sql.backend import SqlBackend
 from .backup import back_up
-from .checking import problems_of, statements_of_checks
+from .checking import parts
 from .database import Database
 from .watch import WaitedQueues, Watch
 
@@ -91,8 +91,8 @@ class SqliteHost:
                 step(self._backend.sweep)
 
     def check(self, part: int | None) -> tuple[list[str], int]:
-        statements = statements_of_checks()
-        return ([] if part is None else problems_of(self.database, statements[part])), len(statements)
+        every = parts()
+        return ([] if part is None else every[part](self.database)), len(every)
 
     def backup(
         self, path: str | os.PathLike[str], *, replace: bool, progress: Callable[[int, int], object] | None

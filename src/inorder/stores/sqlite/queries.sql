@@ -38,7 +38,7 @@ INSERT INTO message (
 
 -- name: arrive content
 -- The wide part of the same messages, on pages of their own, so that a search reads narrow rows.
-INSERT INTO content VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+INSERT INTO content VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- ===== the search: rows in order of place, by index
 
@@ -194,6 +194,10 @@ WHERE m.queue = ? AND m.group_id = ?;
 -- The whole of one message, for the call that returns it.
 SELECT {whole}
 FROM message m JOIN content c ON c.id = m.id WHERE m.id = ?1;
+
+-- name: queue of message
+-- For an error about it.
+SELECT d.name FROM message m JOIN definition d ON d.id = m.queue WHERE m.id = ?;
 
 -- name: read apart
 -- The same with a body that was read apart: the beginning of a long one.

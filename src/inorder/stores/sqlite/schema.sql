@@ -1,4 +1,4 @@
--- The tables of a store, version 4. Each invariant that the rules promise is a CHECK or a unique index here too.
+-- The tables of a store, version 5. Each invariant that the rules promise is a CHECK or a unique index here too.
 --
 -- Numbers that name things (messages, units, connections, handles, lock ids) come from one counter, `tally` row 0,
 -- and never return. Times are seconds since 1970. References are not enforced at each statement; `inorder` checks
@@ -191,6 +191,7 @@ CREATE TABLE content (
     put_at REAL NOT NULL,
     application_origin_data TEXT NOT NULL,
     delay REAL NOT NULL,
+    crc INTEGER NOT NULL CHECK (crc BETWEEN 0 AND 4294967295),   -- CRC-32 of the body, begun with the id
     body BLOB NOT NULL
 ) STRICT;
 

@@ -6,9 +6,26 @@ import re
 from importlib.resources import files
 
 from ..sql.codec import GOT_COLUMNS, NARROW_COLUMNS, stored_columns
+from ..sql.shapes import BLOB, INTEGER, NULL, REAL, TEXT, Types
 
 SCHEMA = files(__package__).joinpath("schema.sql").read_text(encoding="utf-8")
-VERSION = 4
+VERSION = 5
+_TYPES = {"INTEGER": INTEGER, "REAL": REAL, "TEXT": TEXT, "BLOB": BLOB, "ANY": INTEGER | REAL | TEXT | BLOB}
+
+
+def _tables() -> dict[str, dict[str, Types]]:
+    """The tables of the schema: what types a value may have in each column."""
+    found = {}
+    for table, text in re.findall(r"^CREATE TABLE (\w+) \(\n(.*?)^\) STRICT", SCHEMA, re.MULTILINE | re.DOTALL):
+        columns = re.findall(r'^    "?([a-z_]+)"? (INTEGER|REAL|TEXT|BLOB|ANY)\b(.*)$', text, re.MULTILINE)
+        found[table] = {
+            name: _TYPES[kind] if rest.startswith((" NOT NULL", " PRIMARY KEY")) else _TYPES[kind] | NULL
+            for name, kind, rest in columns
+        }
+    return found
+
+
+TABLES = _tables()
 
 
 def _named(file: str) -> dict[str, str]:
@@ -40,8 +57,8 @@ def _fragment(name: str, **parts: str) -> str:
 COLUMNS = {
     "narrow": NARROW_COLUMNS,
     "whole": stored_columns(),
-    "bare": stored_columns("?2"),
-    "preview": stored_columns("CASE WHEN m.length <= ?2 THEN c.body END"),
+    "bare": stored_columns("?2", "NULL"),
+    "preview": stored_columns(*(f"CASE WHEN m.length <= ?2 THEN c.{name} END" for name in ("body", "crc"))),
     "got": GOT_COLUMNS,
 }
 RUNNING, HEAD = _fragment("running"), _fragment("head", among="")

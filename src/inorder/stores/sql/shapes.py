@@ -1,0 +1,44 @@
+"""Whether a row that was read can be one that was written: by the types of its columns, which the schema says.
+
+A database checks types when it writes, not when it reads. A combination of types that was found right is remembered, so
+that a row costs a look into a set.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+Types = frozenset[type]
+Table = Mapping[str, Types]  # by the names of the columns
+
+INTEGER: Types = frozenset({int})
+REAL: Types = frozenset({float, int})
+TEXT: Types = frozenset({str})
+BLOB: Types = frozenset({bytes})
+NULL: Types = frozenset({type(None)})
+
+
+class Shapes:
+    """The types that the columns of one kind of row may have.
+
+    Attributes:
+        known: what was found right; who reads rows asks `tuple(map(type, row)) in known` first.
+    """
+
+    def __init__(self, columns: Sequence[tuple[str, Types]]) -> None:
+        self._columns = columns
+        self.known: set[tuple[Any, ...]] = set()
+
+    @classmethod
+    def of(cls, table: Table, names: Sequence[str]) -> Shapes:
+        """Of rows with these columns of a table."""
+        return cls([(name, table[name]) for name in names])
+
+    def wrong(self, row: Sequence[Any]) -> str:
+        """The first column that cannot be as it is, in words; empty if there is none."""
+        for (name, types), value in zip(self._columns, row, strict=True):
+            if type(value) not in types:
+                return f"{name} cannot be {value!r:.60}"
+        self.known.add(tuple(map(type, row)))
+        return ""
