@@ -34,6 +34,7 @@ BYTES_LIKE = (bytes, bytearray, memoryview)  # made once: a union in a check cos
 REAL = (int, float)
 NUMBER_MAX = 999_999_999
 EXPIRY_SECONDS_MAX = 99_999_999.9
+PUT_AT_MAX = 253402300799.0  # the end of the year 9999
 REPORT_REJECT_MASK = 270270464
 REPORT_GENERATED = 256 | 2048 | 2097152 | 4  # confirm on arrival, confirm on delivery, expiration, activity
 REPLY_NEEDED = REPORT_GENERATED | 16777216 | 1 | 2  # and exception, positive and negative action notification
@@ -320,7 +321,7 @@ class Message:
         "PutDate, PutTime",
         0.0,
         "Origin context: when it was put (not committed), seconds since 1970.",
-        seconds(0.0, 253402300799.0, Reason.MD_ERROR),
+        seconds(0.0, PUT_AT_MAX, Reason.MD_ERROR),
     )
     application_origin_data = Field("ApplOriginData", "", "Origin context: free text.", text(4))
     group_id = Field("GroupId", NO_ID, "24 bytes; NUL: no group, or a new one.", octets(ID_LENGTH))

@@ -82,6 +82,8 @@ def test_a_queue_that_goes_leaves_nothing_of_those_who_read_it(store: SqliteStor
 FAULTS = {
     "definitions": ("UPDATE definition SET name = 'OTHER'", "local OTHER is defined as another"),
     "depth": ("UPDATE tally SET depth = depth + 1 WHERE queue > 0", "the depth is noted as 12, 11"),
+    "manager": ("DELETE FROM manager", "the queue manager is missing"),
+    "manager, counter": ("DELETE FROM tally WHERE queue = 0", "the counter of the numbers that name things is missing"),
     "tallies": ("INSERT INTO tally (queue) VALUES (999)", "queue 999: it is counted and not defined"),
     "places": ("UPDATE tally SET counter = 3 WHERE queue > 0", "the counter says 3"),
     "names": ("UPDATE tally SET counter = 3 WHERE queue = 0", "names something, the counter says 3"),

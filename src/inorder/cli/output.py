@@ -13,7 +13,6 @@ import os
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
@@ -23,6 +22,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
+
+from ..stores.damage import utc
 
 SPANS = frozenset({"age", "lease_left"})  # keys whose values are durations
 NARROW = 100  # columns: a terminal that has fewer is shown less
@@ -161,7 +162,7 @@ def when(seconds: float | None) -> str | None:
     """A time as machines are told it: ISO 8601 in UTC, with microseconds."""
     if seconds is None:
         return None
-    return datetime.fromtimestamp(seconds, tz=timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return utc(seconds).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 def span(seconds: float | None) -> str:

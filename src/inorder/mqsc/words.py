@@ -6,11 +6,11 @@ Attributes have their keywords in `inorder.attributes`, the one table of them; h
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime, timezone
 from types import MappingProxyType
 from typing import Final
 
 from ..attributes import MANAGER_ATTRIBUTES, QUEUE_ATTRIBUTES, Attribute, QueueStatus, QueueType
+from ..stores.damage import utc
 
 VERBS: Final = ("DEFINE", "ALTER", "DISPLAY", "DELETE", "CLEAR")
 ENDS: Final = frozenset({"END", "QUIT", "EXIT"})
@@ -71,7 +71,7 @@ def is_ours(attribute: Attribute) -> bool:
 
 def status_values(status: QueueStatus) -> dict[str, int | str]:
     """What a queue is at the moment, by keywords; dates and times are UTC, written as MQ does."""
-    created, altered = (datetime.fromtimestamp(when, timezone.utc) for when in (status.created_at, status.altered_at))
+    created, altered = map(utc, (status.created_at, status.altered_at))
     return {
         "CURDEPTH": status.current_depth,
         "IPPROCS": status.open_input_count,

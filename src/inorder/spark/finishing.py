@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from datetime import datetime, timezone
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from ..bulk import LedgerKey
 from ..errors import CheckpointLost, OptionsError
+from ..stores.damage import utc
 from .drain import claim_of
 from .opening import check_queue, made_at, open_store
 from .options import DEFAULT_SINK_APPLICATION, SourceOptions, store_path
@@ -59,7 +60,7 @@ def transaction_time(
     """
     with open_store(store_path("url", url), application) as qm:
         when = qm.in_ledger(queue, LedgerKey(application, "", transaction))
-    return None if when is None else datetime.fromtimestamp(when, timezone.utc)
+    return None if when is None else utc(when)
 
 
 def committed_claim(checkpoint: Path, options: SourceOptions, made: int) -> int:

@@ -17,17 +17,18 @@ from ..rules.grouping import NOTHING_OPEN, GroupState, state_after
 from ..rules.ordering import UNSET
 from ..rules.puts import Program
 from . import entering
-from .damage import decodes
+from .damage import damaged, decodes
 from .process import OpenHandle
 from .queue import LocalQueue
 from .queued import QueuedMessage, Reader, available
 from .reading import Reading
-from .records import BulkRow, Claim, Claimer, ClaimRequest, Claims, ClaimStart, GetRequest, Outcome, Slice
+from .records import BULK_COLUMNS, BulkRow, Claim, Claimer, ClaimRequest, Claims, ClaimStart, GetRequest, Outcome, Slice
 from .settling import settle
 from .tables import AccountRow, ClaimRow, UnitRow
 from .verb import Verb
 
 APPLICATION_LENGTH_MAX = 256
+DELIVERY = BULK_COLUMNS.index("delivery")
 
 
 @dataclass(slots=True)
@@ -297,7 +298,11 @@ def read_page(verb: Verb, queue: LocalQueue, claimer: Claimer, part: Slice, firs
     if not 1 <= part.first <= part.last <= account.open.messages:
         allowed = f"positions from 1 to {account.open.messages}"
         raise bad_argument("part", part, allowed)
-    return verb.backend.claim_page(account.open.unit, first, part.last)
+    page = verb.backend.claim_page(account.open.unit, first, part.last)
+    if not page or (page[0][DELIVERY], page[-1][DELIVERY]) != (first, first + len(page) - 1):
+        where = f"claim {part.claim} of {account.application} on queue {queue.attributes.name}"
+        raise damaged(where, f"it does not hold all messages from position {first} on")
+    return page
 
 
 def settle_claims(verb: Verb, queue: LocalQueue, claimer: Claimer, upto: int) -> int:

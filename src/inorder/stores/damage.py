@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
+from datetime import datetime, timezone
 from typing import Final, TypeVar
 
 from ..errors import StoreDamaged
@@ -33,6 +34,14 @@ def only(found: Sequence[T], where: str) -> T:
     if len(found) != 1:
         raise damaged(where, f"it is named and {'missing' if not found else 'there more than once'}")
     return found[0]
+
+
+def utc(seconds: float) -> datetime:
+    """A time of the store, for those who read dates. Raises: StoreDamaged, it is none."""
+    try:
+        return datetime.fromtimestamp(seconds, timezone.utc)
+    except (ValueError, OverflowError, OSError) as error:
+        raise damaged("a time", f"{seconds!r} s since 1970 is none") from error
 
 
 def decodes(where: str) -> Callable[[Callable[[str], T]], Callable[[str], T]]:

@@ -16,7 +16,7 @@ from ..rules.staged_columns import Columns, check_columns, complete
 from ..rules.staging import check_room
 from . import points
 from .catalog import Catalog
-from .damage import only
+from .damage import damaged, only
 from .process import OpenHandle
 from .queue import LocalQueue
 from .records import LEDGER_BATCHES_MAX, LedgerKey, Settled, Staged, StageRequest
@@ -242,5 +242,6 @@ class Settling:
 
 
 def _queue(unit: UnitRow) -> int:
-    assert unit.queue is not None
+    if unit.queue is None:
+        raise damaged(f"staging {unit.name!r}", "it is for no queue")
     return unit.queue

@@ -9,7 +9,7 @@ from ...message import Message
 from ...rules.lifecycle import State, becomes_visible
 from ..backend import Expired, QueueState, SearchedQueue, Share, Tally
 from ..damage import damaged
-from ..queued import LOCKS, NEVER, NO_PLACE, QueuedMessage
+from ..queued import HELD, LOCKS, NEVER, NO_PLACE, QueuedMessage
 from ..tables import ProcessRow
 from .bulk import SqlBulk
 from .codec import STATES, Codec, content_columns
@@ -17,11 +17,12 @@ from .engine import Engine
 from .leftovers import STEP_CONTENTS, fits_one_step
 from .listing import SqlListings
 from .records import ShapesOfKinds
-from .shapes import INTEGER, NULL, REAL, Shapes
+from .shapes import COUNTED_MAX, INTEGER, NULL, REAL, Shapes
 from .shortcuts import Shortcuts
 from .staged import SqlStagings
 
 _STATES = Shapes([(name, REAL | NULL if name.startswith("next_") else INTEGER) for name in QueueState._fields])
+_COUNTED = {int}
 _state = tuple.__new__  # without the call in between: each verb makes one
 
 
@@ -89,6 +90,8 @@ class SqlBackend(SqlBulk, SqlListings, SqlStagings):
             row = (*counted, 0, None, None, None, 0, 0, 0, 0)
         if tuple(map(type, row)) not in _STATES.known and (wrong := _STATES.wrong(row)):
             raise damaged(f"table tally, queue {queue}", wrong, table="tally")
+        if not 0 <= row[0] <= row[1] <= COUNTED_MAX:
+            raise damaged(f"table tally, queue {queue}", f"counter {row[0]}, reserved {row[1]}", table="tally")
         return _state(QueueState, row)
 
     def _queue_of(self, number: int) -> str | None:
@@ -170,11 +173,12 @@ class SqlBackend(SqlBulk, SqlListings, SqlStagings):
         return bool(self.value(self.sql["is idle"], unit))
 
     def shares(self, unit: int, *, locked: bool = False) -> Sequence[Share]:
-        found = self.engine.execute(self.sql["shares of lock" if locked else "shares"], (unit,))
-        try:
-            return [Share(queue, STATES[state], *counts) for queue, state, *counts in found]
-        except LookupError as error:
-            raise damaged(f"messages of unit {unit}", f"they cannot be in state {error}") from error
+        shares, possible = [], LOCKS if locked else HELD
+        for queue, state, *counts in self.engine.execute(self.sql["shares of lock" if locked else "shares"], (unit,)):
+            if state not in possible or set(map(type, (queue, *counts))) != _COUNTED:
+                raise damaged(f"messages of unit {unit}", f"queue {queue!r:.30}, state {state!r:.30}: {counts!r:.90}")
+            shares.append(Share(queue, STATES[state], *counts))
+        return shares
 
     def move(self, unit: int, share: Share, after: State, now: float, backouts: int) -> Sequence[int]:
         execute, held = self.engine.execute, (unit, share.queue, share.state)

@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 from zlib import crc32
 
 from ...errors import StoreDamaged
-from ...message import ANY_GROUP, NO_ID, Message, Place, UniqueId
+from ...message import ANY_GROUP, ID_LENGTH, NO_ID, PUT_AT_MAX, Message, Place, UniqueId
 from ...rules.lifecycle import State
 from ...rules.ordering import effective_priority
 from ...rules.puts import NO_ACCOUNTING, make_id
@@ -208,6 +208,8 @@ class Codec:
         """A message with the fields that a search needs; the others are as in an empty one."""
         (number, flags, group_id, sequence_number, offset, length, original_length, persistent, message_id,
          correlation_id, uid_origin, uid_number) = columns  # fmt: skip
+        if group_id is not None and len(group_id) != ID_LENGTH:
+            raise self.damaged(number, f"group_id has {len(group_id)} bytes, not {ID_LENGTH}")
         row = list(_EMPTY)
         row[_FLAGS], row[_GROUP], row[_SEQUENCE], row[_OFFSET] = flags, group_id or NO_ID, sequence_number, offset
         row[_LENGTH], row[_ORIGINAL_LENGTH], row[_PERSISTENT] = length, original_length, bool(persistent)
@@ -231,6 +233,8 @@ class Codec:
         shapes = self._part if partly else self._full
         if tuple(map(type, columns)) not in shapes.known:
             self._judge(columns, shapes)
+        if not 0 <= put_at <= PUT_AT_MAX:
+            raise self.damaged(number, f"put_at cannot be {put_at}")
         if crc is not None and (body is None or crc32(body, number) != crc or len(body) != length):
             self.refuse_body(number, crc, body, length)
         return Message.from_row((
@@ -253,6 +257,8 @@ class Codec:
          uid_number, expires_at, backouts, rank_, place_number, ordinal) = columns  # fmt: skip
         if tuple(map(type, columns)) not in self._got.known:
             self._judge(columns, self._got)
+        if not 0 <= put_at <= PUT_AT_MAX:
+            raise self.damaged(number, f"put_at cannot be {put_at}")
         if crc32(body, number) != crc or len(body) != length:
             self.refuse_body(number, crc, body, length)
         return Message.from_row((

@@ -12,6 +12,7 @@ from typing import Any
 Types = frozenset[type]
 Table = Mapping[str, Types]  # by the names of the columns
 
+COUNTED_MAX = 2**61  # no number that is counted reaches it
 INTEGER: Types = frozenset({int})
 REAL: Types = frozenset({float, int})
 TEXT: Types = frozenset({str})

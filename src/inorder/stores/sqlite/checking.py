@@ -7,19 +7,20 @@ read some at a time also within their part.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
-from typing import Final
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final
 
 import apsw
 
-from ...errors import StoreDamaged
+from ...errors import ArgumentError, StoreDamaged
+from ...message import PUT_AT_MAX, Message
 from ..claiming import state_of
 from ..damage import DECODING
 from ..definitions import manager_of, queue_of
 from ..entries import entry_of
 from ..looking import pending_from_text
 from ..sql.codec import wrong_body
-from ..sql.shapes import Shapes
+from ..sql.shapes import COUNTED_MAX, Shapes
 from ..waits import levels_of
 from .database import Database
 from .statements import STATEMENTS, TABLES, checks
@@ -35,6 +36,9 @@ TEXTS: Final[dict[tuple[str, str], Callable[[str], object]]] = {
     ("wait", "pending"): pending_from_text,
     ("wait", "levels"): levels_of,
 }
+# What is stored otherwise than callers give it, and what may be any number.
+FREE: Final = frozenset({"persistent", "body", "uid_number", "group_key", "order_key", "holder"})
+TIME_MAX = PUT_AT_MAX + 1e9  # what expires, or is due, may come later than any message is put
 STEP_CONTENTS, STEP_BYTES = 1000, 16 << 20  # read in one transaction
 NEXT_CONTENTS = "SELECT id FROM content WHERE id > ? AND id NOT IN (SELECT id FROM leftover) ORDER BY id LIMIT ?"
 
@@ -91,12 +95,30 @@ def _rows_of(database: Database, table: str) -> list[str]:
         with database.reading():
             for row in database.connection.execute(f"SELECT {columns} FROM {table}"):
                 last = f"row {row[0]!r:.30}"
-                wrong = "" if tuple(map(type, row)) in shapes.known else shapes.wrong(row)
+                wrong = shapes.wrong(row) or _wrong_value(names, row)
                 wrongs = [wrong] if wrong else [why for index, decode in texts for why in _unread(row[index], decode)]
                 found += (f"table {table}, {last}: {wrong}" for wrong in wrongs)
     except StoreDamaged as error:
         found.append(f"table {table}, behind {last}: {error.args[0]}")
     return found
+
+
+def _wrong_value(names: Sequence[str], row: Sequence[Any]) -> str:
+    """The first value that no caller could have given and nothing could have counted, in words."""
+    for name, value in zip(names, row, strict=True):
+        if value is None or name in FREE:
+            continue
+        field = Message.FIELDS.get(name)
+        if field is not None and field.check is not None:
+            try:
+                field.check(name, value)
+            except ArgumentError as error:
+                return str(error.args[0])
+        elif (
+            abs(value) > COUNTED_MAX if isinstance(value, int) else name.endswith("_at") and not 0 <= value <= TIME_MAX
+        ):
+            return f"{name} cannot be {value}"
+    return ""
 
 
 def _unread(text: str | None, decode: Callable[[str], object]) -> Iterator[str]:
@@ -112,27 +134,29 @@ def _contents(database: Database) -> list[str]:
     """Descriptors that cannot be as they are, and bodies that are not those that were put."""
     names = list(TABLES["content"])  # the last ones: crc, body
     shapes = Shapes.of(TABLES["content"], names)
-    sql = f"SELECT {', '.join(names)} FROM content WHERE id = ?"
     found: list[str] = []
     last: int | None = -(2**63)
     while last is not None:
         try:
             with database.reading():
-                last = _some_contents(database, sql, shapes, last, found)
+                last = _some_contents(database, names, shapes, last, found)
         except StoreDamaged as error:
             found.append(f"contents behind {last}: {error.args[0]}")
             return found
     return found
 
 
-def _some_contents(database: Database, sql: str, shapes: Shapes, after: int, found: list[str]) -> int | None:
+def _some_contents(
+    database: Database, names: Sequence[str], shapes: Shapes, after: int, found: list[str]
+) -> int | None:
     """A step of it; the last one that was looked at, None: there are no more."""
     execute, size = database.connection.execute, 0
+    sql = f"SELECT {', '.join(names)} FROM content WHERE id = ?"
     numbers = [number for (number,) in execute(NEXT_CONTENTS, (after, STEP_CONTENTS))]
     for number in numbers:
         try:
             (row,) = execute(sql, (number,))
-            wrong = shapes.wrong(row) or wrong_body(number, *row[-2:])
+            wrong = shapes.wrong(row) or _wrong_value(names, row) or wrong_body(number, *row[-2:])
             size += 0 if wrong else len(row[-1])
         except (*DECODING, apsw.CorruptError) as error:
             wrong = str(error)

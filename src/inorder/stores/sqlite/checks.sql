@@ -13,6 +13,12 @@ SELECT format('queue %d: the depth is noted as %d, %d messages are there', t.que
 FROM tally t LEFT JOIN message m ON m.queue = t.queue AND NOT m.away
 WHERE t.queue <> 0 GROUP BY t.queue HAVING t.depth <> count(m.id);
 
+-- name: manager
+-- The queue manager has a row, and so have the numbers that name things.
+SELECT 'the queue manager is missing' WHERE NOT EXISTS (SELECT 1 FROM manager)
+UNION ALL
+SELECT 'the counter of the numbers that name things is missing' WHERE NOT EXISTS (SELECT 1 FROM tally WHERE queue = 0);
+
 -- name: tallies
 -- Every local queue is counted, and nothing else is.
 SELECT format('queue %d: it is defined and not counted', id) FROM definition
