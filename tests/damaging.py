@@ -103,7 +103,7 @@ def damage(path: Path, *statements: str) -> bool:
         schema = raw.execute("SELECT rowid, sql FROM sqlite_schema WHERE type = 'table'").fetchall()
         raw.execute("PRAGMA writable_schema = ON")
         raw.executemany(
-            "UPDATE sqlite_schema SET sql = ?2 WHERE rowid = ?1", [(row, _loose(sql)) for row, sql in schema]
+            "UPDATE sqlite_schema SET sql = ?2 WHERE rowid = ?1", [(row, _loose(str(sql))) for row, sql in schema]
         )
     try:
         with contextlib.closing(_raw(path)) as raw:

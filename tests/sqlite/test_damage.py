@@ -97,7 +97,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def path(sound: Path) -> Iterator[Path]:
     with tempfile.TemporaryDirectory() as folder:
-        yield shutil.copy(sound, Path(folder) / "store.db")
+        yield Path(shutil.copy(sound, Path(folder) / "store.db"))
 
 
 def test_what_is_damaged_here_was_sound_before(path: Path) -> None:

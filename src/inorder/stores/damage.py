@@ -24,6 +24,7 @@ def damaged(where: str, wrong: object, **data: object) -> StoreDamaged:
     """The error for what is wrong at a place in the store; the caller's text is shortened."""
     return StoreDamaged(
         f"{where}: {wrong!s:.{SHOWN_MAX}}. `inorder check` lists what is wrong; restore the store from a backup.",
+        reason=None,
         where=where,
         **data,
     )

@@ -83,7 +83,7 @@ class Codec:
         self.name_after(manager_name)
         self._queue_of = queue_of
         columns = {**tables["content"], **tables["message"]}
-        in_part = {**columns, "crc": INTEGER | NULL, "body": BLOB | NULL}
+        in_part = {**columns, "crc": NULL, "body": BLOB | NULL}
         self._narrow = Shapes.of(columns, _names(NARROW_COLUMNS))
         self._full = Shapes.of(columns, _names(stored_columns()))
         self._part = Shapes.of(in_part, _names(stored_columns()))
@@ -100,15 +100,13 @@ class Codec:
 
     def damaged(self, number: object, wrong: str) -> StoreDamaged:
         """The error for what is wrong with a message, which it names as well as the store still can."""
-        is_number = isinstance(number, int) and 0 < number < 2**63
-        queue = self._queue_of(number) if is_number else None
+        queue = self._queue_of(number) if isinstance(number, int) and 0 < number < 2**63 else None
         where = f"message {number!r:.30}" if queue is None else f"message {number} on queue {queue}"
         return damaged(where, wrong, number=number, queue=queue)
 
-    def refuse_body(self, number: int, crc: int, body: bytes | None, length: int) -> NoReturn:
+    def refuse_body(self, number: int, crc: int, body: bytes, length: int) -> NoReturn:
         """Raises: StoreDamaged, a body has not the CRC that was stored with it, or not the length."""
-        found = body or b""
-        raise self.damaged(number, wrong_body(number, crc, found) or f"its body has {len(found)} bytes, not {length}")
+        raise self.damaged(number, wrong_body(number, crc, body) or f"its body has {len(body)} bytes, not {length}")
 
     def _judge(self, columns: tuple[Any, ...], shapes: Shapes) -> None:
         """Types that were not met yet."""
@@ -223,7 +221,7 @@ class Codec:
         """A whole message as it was put; `columns` as the statement `read` brings them.
 
         Args:
-            partly: the columns may bring a part of the body, without its CRC.
+            partly: the columns bring the beginning of the body, or none of it, and no CRC: nothing verifies it.
         Raises: StoreDamaged, the body is not the one that was put, or another column cannot be as it is.
         """
         (number, report, message_type, expiry, feedback, encoding, ccsid, format_, priority, persistent, message_id,
@@ -235,7 +233,7 @@ class Codec:
             self._judge(columns, shapes)
         if not 0 <= put_at <= PUT_AT_MAX:
             raise self.damaged(number, f"put_at cannot be {put_at}")
-        if crc is not None and (body is None or crc32(body, number) != crc or len(body) != length):
+        if not partly and (crc32(body, number) != crc or len(body) != length):
             self.refuse_body(number, crc, body, length)
         return Message.from_row((
             report, message_type, math.inf if expiry is None else expiry, feedback, encoding, ccsid, format_, priority,

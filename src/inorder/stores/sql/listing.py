@@ -50,10 +50,10 @@ class SqlListings(SqlSearch):
             columns = contents[row.number]
             message = self.codec.full(columns, partly=True)
             long = message.length > at_once
-            body = self.engine.beginning(row.number, request.preview) if long else message.body[: request.preview]
+            body = self.engine.beginning(row.number, request.preview) if long else message.body
             if body is None:
                 raise self.codec.damaged(row.number, "its content is missing")
-            shown.append((position, row._replace(message=message.with_values(body=body))))
+            shown.append((position, row._replace(message=message.with_values(body=body[: request.preview]))))
         return shown
 
     # --- all queues at one moment

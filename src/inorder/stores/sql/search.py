@@ -116,8 +116,10 @@ class SqlSearch(SqlRecords):
     def read(self, rows: Sequence[QueuedMessage], most: int | None = None) -> Sequence[QueuedMessage]:
         found = []
         for row in rows:
-            is_whole = most is None or row.message.length <= most
-            message = self.whole(row.number) if is_whole else self._beginning_of(row.number, most)
+            if most is None or row.message.length <= most:
+                message = self.whole(row.number)
+            else:
+                message = self._beginning_of(row.number, most)
             found.append(row._replace(message=message))
         return found
 

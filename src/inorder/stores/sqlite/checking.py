@@ -152,7 +152,7 @@ def _some_contents(
     """A step of it; the last one that was looked at, None: there are no more."""
     execute, size = database.connection.execute, 0
     sql = f"SELECT {', '.join(names)} FROM content WHERE id = ?"
-    numbers = [number for (number,) in execute(NEXT_CONTENTS, (after, STEP_CONTENTS))]
+    numbers: list[int] = [number for (number,) in execute(NEXT_CONTENTS, (after, STEP_CONTENTS))]
     for number in numbers:
         try:
             (row,) = execute(sql, (number,))

@@ -58,7 +58,7 @@ COLUMNS = {
     "narrow": NARROW_COLUMNS,
     "whole": stored_columns(),
     "bare": stored_columns("?2", "NULL"),
-    "preview": stored_columns(*(f"CASE WHEN m.length <= ?2 THEN c.{name} END" for name in ("body", "crc"))),
+    "preview": stored_columns("CASE WHEN m.length <= ?2 THEN c.body END", "NULL"),
     "got": GOT_COLUMNS,
 }
 RUNNING, HEAD = _fragment("running"), _fragment("head", among="")
