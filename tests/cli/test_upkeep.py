@@ -39,6 +39,19 @@ def test_a_file_that_cannot_be_read_is_trouble_with_the_store(run: Command, queu
     assert "Traceback" not in ended.err
 
 
+def test_a_store_that_no_queue_manager_can_open_is_checked_all_the_same(run: Command, queue: str, store: Path) -> None:
+    run("put", queue, "1")
+    with sqlite3.connect(store) as other:
+        other.execute("DELETE FROM manager")
+    other.close()
+    ended = run("check")
+    assert ended.status == 1
+    assert "the queue manager is missing" in ended.out
+    told = run("check", "--json").records[0]
+    assert not told["sound"]
+    assert "the queue manager is missing" in told["problems"]
+
+
 def test_a_backup_is_a_store_of_its_own(run: Command, queue: str, tmp_path: Path) -> None:
     run("put", queue, "1")
     assert run("backup", "copy.db", "--json").records[0]["copy"] == "copy.db"

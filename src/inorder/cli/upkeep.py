@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from ..errors import StoreDamaged
 from .output import size
 from .running import NO, Command, Run, takes_store
 
@@ -17,8 +18,13 @@ def check(run: Run) -> int:
 
     Others may work meanwhile. Exit status: 0 the store is sound; 1 something is wrong; 3 it cannot be read.
     """
-    with run.opened() as qm, run.output.progress("checking", "parts") as advance:
-        problems = qm.check(advance)
+    try:
+        with run.opened() as qm, run.output.progress("checking", "parts") as advance:
+            problems = qm.check(advance)
+    except StoreDamaged as error:  # no queue manager can open it
+        from ..stores.sqlite import problems_in_file  # noqa: PLC0415 - it loads SQLite, which --help does without
+
+        problems = [str(error.args[0]), *problems_in_file(run.store)]
     for problem in problems:
         run.output.say(problem)
     verdict = f"{run.store} is sound" if not problems else f"{run.store}: {len(problems)} found"

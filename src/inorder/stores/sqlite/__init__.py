@@ -8,6 +8,7 @@ from ...clock import Clock, SystemClock
 from .. import connections
 from ..sql.backend import SqlBackend
 from ..store import QueueStore, new_manager
+from .checking import problems
 from .database import Database
 from .engine import SqliteEngine
 from .host import SqliteHost
@@ -55,4 +56,24 @@ class SqliteStore(QueueStore):
             raise
 
 
-__all__ = ["SIDECAR", "SqliteStore", "is_of_any_store", "is_of_open_store", "is_of_store", "resolved"]
+def problems_in_file(path: str | os.PathLike[str]) -> list[str]:
+    """Everything that is wrong in a store that is too damaged to be opened by a queue manager.
+
+    Raises: what `Database` raises: StoreDamaged, it cannot even be read.
+    """
+    database = Database(path, schema=SCHEMA, version=VERSION)
+    try:
+        return problems(database)
+    finally:
+        database.close()
+
+
+__all__ = [
+    "SIDECAR",
+    "SqliteStore",
+    "is_of_any_store",
+    "is_of_open_store",
+    "is_of_store",
+    "problems_in_file",
+    "resolved",
+]

@@ -55,7 +55,7 @@ def parts() -> list[Part]:
 
 
 def problems(database: Database) -> list[str]:
-    """Everything that is wrong; empty if the store is sound. For tests and the proof tools."""
+    """Everything that is wrong; empty if the store is sound."""
     return [text for part in parts() for text in part(database)]
 
 
