@@ -25,7 +25,7 @@ from inorder.stores.sqlite.database import Database
 from inorder.stores.sqlite.statements import SCHEMA, VERSION
 from inorder.testing import ManualClock
 
-WHOLE, UNFINISHED, LONG = b"whole".ljust(24), b"unfinished".ljust(24), b"long".ljust(24)
+WHOLE, UNTOUCHED, UNFINISHED, LONG = (name.ljust(24) for name in (b"whole", b"untouched", b"unfinished", b"long"))
 IN, LAST = Flags.IN_GROUP, Flags.LAST_IN_GROUP
 MANAGER = "INSERT INTO manager (id, attributes) VALUES (1, '{}');"
 
@@ -59,7 +59,7 @@ def fill(path: Path) -> None:
 
 
 def _put_all(qm: QueueManager) -> None:
-    for group_id, flags in ((WHOLE, LAST), (UNFINISHED, IN)):
+    for group_id, flags in ((WHOLE, LAST), (UNTOUCHED, LAST), (UNFINISHED, IN)):
         qm.put("Q", b"1", group_id=group_id, sequence_number=1, flags=IN)
         qm.put("Q", b"22", group_id=group_id, sequence_number=2, flags=flags)
     for number, flags in ((1, Flags.SEGMENT), (2, Flags.LAST_SEGMENT)):

@@ -139,11 +139,12 @@ class _Page:
         left = PAGE_ROWS - len(rows)
         judged = self._judged
         for columns in found:
-            room -= columns[LENGTH]
+            row = judged(columns)
+            room -= row[LENGTH]
             if rows and (room < 0 or left <= 0):
                 found.close()
                 return False
-            rows.append(judged(columns))
+            rows.append(row)
             left -= 1
         self._room = room
         return True

@@ -291,7 +291,6 @@ def _names(columns: str) -> list[str]:
     return [one.strip().split(".")[-1].strip('"') for one in columns.split(",")]
 
 
-GOT_BODY = _names(GOT_COLUMNS).index("body")
 _EMPTY = Message().row
 _BULK_BODY, _BULK_LENGTH = BULK_COLUMNS.index("body"), BULK_COLUMNS.index("length")
 # In bulk: the place of the head of a group, which may not be there; what is reckoned; and what is filled in.

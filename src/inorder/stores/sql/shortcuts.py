@@ -26,7 +26,6 @@ from ..queued import QueuedMessage
 from ..records import GetOutcome, GetRequest, Rest
 from ..verb import Verb
 from .bulk import NO_END, Levels, SqlBulk
-from .codec import GOT_BODY
 from .search import START, Asked, is_own
 from .selection import EVERYTHING, Heads, ordered
 
@@ -37,8 +36,8 @@ PLAIN_GROUP = GetOptions(logical=True, complete=True, all_messages=True)
 HARMLESS = frozenset({"wait", "syncpoint", "read_order"})
 COMPARED = tuple(name for name in GetOptions.__slots__ if name not in HARMLESS)
 _, AFTER_HELD_GET = step(State.UNLOCKED, Event.GET_HELD)
-FLAGS, PERSISTENT, GROUP, SEQUENCE = (
-    Message.FIELDS[name].index for name in ("flags", "persistent", "group_id", "sequence_number")
+FLAGS, PERSISTENT, GROUP, SEQUENCE, LENGTH = (
+    Message.FIELDS[name].index for name in ("flags", "persistent", "group_id", "sequence_number", "length")
 )
 
 
@@ -127,14 +126,12 @@ class Shortcuts:
         flags, group_id = head.message.flags, head.message.group_id
         if flags & ANY_SEGMENT or not flags & ANY_GROUP:
             return None
-        found, is_all = self._beginning(queue, group_id)
-        got, now = self._backend.codec.got, verb.now
-        messages = [got(columns, now) for columns in found]
+        numbers, messages, is_all = self._beginning(queue, group_id, verb.now)
         if not is_all:
             return self._take_large_group(verb, handle, queue, request, messages, room)
         if len(messages) > room or not _are_a_group((one.row[SEQUENCE], one.row[FLAGS]) for one in messages):
             return None
-        self._go(verb, handle, queue, [columns[0] for columns in found], messages, in_unit=True)
+        self._go(verb, handle, queue, numbers, messages, in_unit=True)
         return _outcome(request, messages, state_after(messages[-1], in_unit=True, logical=True))
 
     def _first_whole(self, queue: LocalQueue, *, strict: bool) -> QueuedMessage | None:
@@ -149,18 +146,21 @@ class Shortcuts:
         sql = ordered(self._sql["available"], EVERYTHING, heads)
         return next(self._backend.paged(queue.id, sql, EVERYTHING, START), None)
 
-    def _beginning(self, queue: LocalQueue, group_id: bytes) -> tuple[list[tuple[Any, ...]], bool]:
-        """The first members with their contents, a page at most, and whether they are all."""
-        found: list[tuple[Any, ...]] = []
-        size = 0
+    def _beginning(self, queue: LocalQueue, group_id: bytes, now: float) -> tuple[list[int], list[Message], bool]:
+        """The numbers of the first members, these with their contents, a page at most, and whether they are all."""
+        numbers: list[int] = []
+        messages: list[Message] = []
+        size, got = 0, self._backend.codec.got
         members = self._backend.engine.execute(self._sql["take group"], (queue.id, group_id))
         for columns in members:
-            size += len(columns[GOT_BODY])
-            if found and (len(found) == PAGE_MESSAGES or size > PAGE_BYTES):
+            message = got(columns, now)
+            size += message.row[LENGTH]
+            if messages and (len(messages) == PAGE_MESSAGES or size > PAGE_BYTES):
                 members.close()
-                return found, False
-            found.append(columns)
-        return found, True
+                return numbers, messages, False
+            numbers.append(columns[0])
+            messages.append(message)
+        return numbers, messages, True
 
     def _take_large_group(
         self, verb: Verb, handle: OpenHandle, queue: LocalQueue, request: GetRequest, page: list[Message], room: int
