@@ -97,6 +97,8 @@ JUDGES = {
     "stores/sqlite/queries_bulk": f"{STAGING} tests/sqlite/test_staging_file.py",
     "stores/sqlite/queries.sql": f"{STORE} {GROUPS} {LOOKING}",
     "stores/sqlite/check": "tests/sqlite/test_checking.py",
+    "stores/sql/shapes": "tests/sqlite/test_damage.py",
+    "stores/damage": "tests/sqlite/test_damage.py",
     "stores/": f"{STORE} tests/test_failing_calls.py",
 }
 WITHOUT_TABLES = ("mqsc/", "stores/memory/checking", "stores/sqlite/check")  # no table says anything of these

@@ -155,12 +155,13 @@ class OperatorCalls:
     def check(self, progress: Progress | None = None) -> list[str]:
         """Everything that is wrong with the store, in words; empty: it is sound.
 
-        It reads everything, each part on one state of it. Others may work between two parts.
+        It reads everything, each part on one state of it, but for the bodies, which are verified some at a time. Others
+        may work between two parts.
 
         Args:
             progress: called with the parts that are done and all there are. What it raises ends the check.
 
-        Raises: StoreDamaged, too much is damaged for it to be read.
+        What cannot be read for the damage in it is something that is wrong, and no error.
         """
         _callable("progress", progress)
         with self._session:

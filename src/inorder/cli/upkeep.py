@@ -16,7 +16,7 @@ from .running import NO, Command, Run, takes_store
 def check(run: Run) -> int:
     """Check the file, and every invariant of what is in it.
 
-    Others may work meanwhile. Exit status: 0 the store is sound; 1 something is wrong; 3 it cannot be read.
+    Others may work meanwhile. Exit status: 0 the store is sound; 1 something is wrong; 3 it cannot be read at all.
     """
     try:
         with run.opened() as qm, run.output.progress("checking", "parts") as advance:

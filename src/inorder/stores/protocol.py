@@ -390,7 +390,7 @@ class Store(Protocol):
         Args:
             part: None: nothing is checked, the parts are counted.
 
-        Raises: StoreDamaged, too much is damaged for it to be read.
+        What cannot be read for the damage in it is something that is wrong, and no error.
         """
 
 
