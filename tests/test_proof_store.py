@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
+from zlib import crc32
 
 import apsw
 import pytest
@@ -77,6 +78,16 @@ class Tampered:
         into = ", ".join(f'"{name}"' for name in names)
         self.execute(f"INSERT INTO {table} ({into}) SELECT {values} FROM {table} WHERE id = ?", (row.id,))
 
+    def body(self, number: int) -> bytes:
+        body = self.execute("SELECT body FROM content WHERE id = ?", (number,)).get
+        assert isinstance(body, bytes)
+        return body
+
+    def write(self, number: int, body: bytes) -> None:
+        """Another body, as if the queue manager had written it: with the length and the CRC that belong to it."""
+        self.execute("UPDATE content SET body = ?, crc = ? WHERE id = ?", (body, crc32(body, number), number))
+        self.execute("UPDATE message SET length = ? WHERE id = ?", (len(body), number))
+
 
 def lose_a_put(store: Tampered) -> str:
     return store.remove(next(row for row in store.rows() if store.act(row).puts == [row.label]))
@@ -96,7 +107,9 @@ def double_a_message(store: Tampered) -> str:
     row = next(store.rows())
     counter = store.execute("UPDATE tally SET counter = counter + 1 WHERE queue = 0 RETURNING counter").get
     store.copy("message", row, id=counter, ordinal=1)
+    assert isinstance(counter, int)
     store.copy("content", row, id=counter)
+    store.write(counter, store.body(row.id))
     store.execute("UPDATE tally SET depth = depth + 1 WHERE queue = ?", (row.queue,))
     return row.label
 
@@ -121,13 +134,13 @@ def change_a_number(store: Tampered) -> str:
 def resurrect_a_get(store: Tampered) -> str:
     got = next(act.gets[0] for act in store.reading.acts if act.fates == {True} and act.gets)
     row = next(store.rows())
-    store.execute("UPDATE content SET body = ? WHERE id = ?", (parse(got).body(0), row.id))
+    store.write(row.id, parse(got).body(0))
     return got
 
 
 def cut_a_body(store: Tampered) -> str:
     row = next(store.rows())
-    store.execute("UPDATE content SET body = substr(body, 1, length(body) - 1) WHERE id = ?", (row.id,))
+    store.write(row.id, store.body(row.id)[:-1])
     return row.label
 
 

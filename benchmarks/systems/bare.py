@@ -195,7 +195,7 @@ class Bare(System):
             )  # fmt: skip
             contents.append(
                 (number + place, 0, 8, None, 0, 546, 1208, "", "", "", "bench", None, "", 6, "bench", now, "", 0.0,
-                 body)
+                 0, body)
             )  # fmt: skip
         if len(rows) == 1:
             self._execute(ARRIVE, rows[0])

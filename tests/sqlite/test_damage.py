@@ -5,6 +5,7 @@ INORDER_LONG=1 tries every value in every column, and many more files with flipp
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
 import shutil
@@ -12,11 +13,12 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import apsw
 import pytest
 from tests.damaging import damage, fill, found_by_check, troubles
 
 from inorder.cli import main
-from inorder.stores.sqlite.statements import TABLES
+from inorder.stores.sqlite.statements import SCHEMA, TABLES
 
 LONG = "INORDER_LONG" in os.environ
 GENERATED = {"available", "holder", "ends", "is_end"}
@@ -185,3 +187,18 @@ def test_bytes_that_nobody_wrote(path: Path, seed: int, capsys: pytest.CaptureFi
     for arguments in (["check"], ["check", "--json"]):
         assert main([*arguments, "--store", str(another)]) in (0, 1, 3), what
     assert "Traceback" not in capsys.readouterr().err
+
+
+def test_the_types_are_those_of_the_schema() -> None:
+    names = {"INTEGER": int, "REAL": float, "TEXT": str, "BLOB": bytes}
+    with contextlib.closing(apsw.Connection(":memory:")) as connection:
+        connection.execute(SCHEMA).fetchall()
+        for table, columns in TABLES.items():
+            found = {
+                name: (kind, bool(not_null or key))
+                for _, name, kind, not_null, _, key, _ in connection.execute(f"PRAGMA table_xinfo({table})")
+            }
+            assert columns.keys() == found.keys(), table
+            for name, (kind, never_null) in found.items():
+                assert (type(None) in columns[name]) == (not never_null), (table, name)
+                assert kind == "ANY" or names[str(kind)] in columns[name], (table, name)
