@@ -22,6 +22,7 @@ MANAGER_EXEMPT = {
     "unit_of_work": "takes no argument",
 }
 HANDLE_EXEMPT = {
+    "given": "for the connection, takes no argument",
     "end_group": "for groups.py, takes no argument",
     "go_on": "for browsing.py, which gives options that have been checked",
 }

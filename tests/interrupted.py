@@ -1,30 +1,35 @@
-"""Calls of every kind, to be interrupted; as a program, by signals and from another thread at random times.
+"""Calls of every kind, to be interrupted; as a program, which does it.
 
-    python -m tests.interrupted STORE signals|threads COUNT
+    python -m tests.interrupted STORE places|signals|threads COUNT [NAME ...]
 
-Each call is interrupted that often, every third time by a burst of exceptions. The program ends with status 0 if each
-call still works after it, nobody got a message twice, and nothing is missing that an interrupted get has not taken.
+Each call, or those that are named, is interrupted so often: at so many of the places where an exception may come, by
+chance; or at random times, by signals or from another thread, every third time by a burst of exceptions. The program
+ends with status 0 if nothing was held after any of them, and each call still works.
 """
 
 from __future__ import annotations
 
 import ctypes
 import faulthandler
+import functools
 import random
 import signal
+import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from types import FrameType, SimpleNamespace
 from typing import Any
 
-from tests.interrupting import Outside
+from tests.interrupting import Interruption, Outside
 
 import inorder
-from inorder import NoMessageAvailable, NotFound, QueueManager
+from inorder import NoMessageAvailable, NotFound, Queue, QueueManager
 from inorder.bulk import ClaimReader
+from inorder.stores.sqlite.coordination import TURN
 
 HANGS_AFTER_SECONDS = 60
 BURST_SECONDS = 0.0001
@@ -71,8 +76,12 @@ def undo(qm: QueueManager) -> None:
     qm.undo("Q", confirm_id=9)
 
 
+opened: list[Queue] = []  # an exception at the beginning of `__exit__` leaves a handle open
+
+
 def handle(qm: QueueManager) -> None:
     with qm.open("Q", input="as_queue", output=True) as queue:
+        opened.append(queue)
         queue.put(b"x")
         queue.get()
 
@@ -102,6 +111,7 @@ def prepared(qm: QueueManager) -> None:
 
 def claim(qm: QueueManager) -> None:
     with qm.open("Q", input="as_queue") as queue:
+        opened.append(queue)
         reader = ClaimReader(queue, "reader")
         settled = reader.begin().settled
         taken = reader.claim(settled, most=1)
@@ -153,6 +163,10 @@ CALLS: dict[str, Callable[[QueueManager], object]] = {
 def ready(qm: QueueManager) -> None:
     """What each call finds: some messages, none of them held, and no unit."""
     qm.back_out()
+    while opened:
+        if not opened[-1].closed:
+            opened[-1].close()
+        opened.pop()
     if "NEW" in [one.name for one in qm.queues()]:
         qm.delete_queue("NEW", purge=True)
     for unit in qm.units():
@@ -171,6 +185,47 @@ def ready(qm: QueueManager) -> None:
 
 
 # ---- the program
+
+
+PROBE = f"""
+import fcntl, os, sys
+import apsw
+path = sys.argv[1]
+sidecar = os.open(path + "-lock", os.O_RDWR)
+connection = apsw.Connection(path)
+for _ in sys.stdin:
+    try:
+        fcntl.lockf(sidecar, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, {TURN})
+    except OSError:
+        print("the turn is held", flush=True)
+        continue
+    fcntl.lockf(sidecar, fcntl.LOCK_UN, 1, {TURN})
+    try:
+        connection.execute("BEGIN IMMEDIATE")
+        connection.execute("ROLLBACK")
+    except apsw.BusyError:
+        print("a transaction is open", flush=True)
+        continue
+    print("free", flush=True)
+"""
+
+
+class Probe:
+    """Another process, which sees whether this one keeps writers from the store."""
+
+    def __init__(self, path: str) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", PROBE, path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+
+    def __call__(self) -> str:
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        print(file=self.process.stdin, flush=True)
+        return self.process.stdout.readline().strip()
+
+    def end(self) -> None:
+        self.process.communicate(timeout=HANGS_AFTER_SECONDS)
 
 
 class Meter:
@@ -212,14 +267,15 @@ class Alarm:
         signal.setitimer(signal.ITIMER_REAL, 0)
 
 
-def by_signals(qm: QueueManager, count: int) -> int:
+def by_signals(qm: QueueManager, count: int, names: Sequence[str]) -> int:
     """Interrupts by SIGALRM; how many exceptions came."""
     meter, alarm = Meter(qm), Alarm()
-    for name, call in CALLS.items():
+    for name in names:
+        call = functools.partial(CALLS[name], qm)
         for nth in range(count):
             ready(qm)
             after = 1e-6 + random.random() * meter.seconds[name]
-            alarm.during(lambda call=call: call(qm), after, 3 if nth % 3 == 0 else 1)  # type: ignore[misc]
+            alarm.during(call, after, 3 if nth % 3 == 0 else 1)
             faulthandler.dump_traceback_later(HANGS_AFTER_SECONDS, exit=True)
     return alarm.came
 
@@ -232,12 +288,13 @@ def in_peace(act: Callable[[], object]) -> None:
             return
 
 
-def by_another_thread(qm: QueueManager, count: int) -> int:
+def by_another_thread(qm: QueueManager, count: int, names: Sequence[str]) -> int:
     """Interrupts a thread by `PyThreadState_SetAsyncExc`; how many exceptions came."""
     meter, state = Meter(qm), SimpleNamespace(inside=False, came=0, done=False, seconds=0.0)
 
     def calls() -> None:
-        for name, call in CALLS.items():
+        for name in names:
+            call = CALLS[name]
             for _ in range(count):
                 in_peace(lambda: ready(qm))
                 state.seconds = meter.seconds[name]
@@ -268,13 +325,53 @@ def by_another_thread(qm: QueueManager, count: int) -> int:
     return int(state.came)
 
 
-def main(path: str, how: str, count: str) -> None:
+def at_places(qm: QueueManager, count: int, names: Sequence[str]) -> int:
+    """Interrupts at so many places of each call; how many exceptions came."""
+    came, probe = 0, Probe(qm._store.path)  # type: ignore[attr-defined]
+    with qm.connect() as other, ThreadPoolExecutor(1) as thread:
+        for name in names:
+            call = functools.partial(CALLS[name], qm)
+            ready(qm)
+            call()
+            ready(qm)
+            counting = Interruption()
+            counting.during(call)
+            every = range(counting.places)
+            for at in sorted(random.Random(name).sample(every, min(count, len(every)))):
+                ready(qm)
+                interruption = Interruption(at)
+                try:
+                    interruption.during(call)
+                except Outside:
+                    came += 1
+                else:
+                    assert not interruption.where, f"{name}: the caller has not got it, {interruption.where}"
+                about = f"{name}: after an exception at place {at}, {interruption.where}"
+                assert probe() == "free", about
+                try:
+                    thread.submit(other.put, "OTHER", b"x").result(timeout=HANGS_AFTER_SECONDS / 2)
+                    ready(qm)
+                    call()
+                except BaseException as error:
+                    raise AssertionError(about) from error
+                faulthandler.dump_traceback_later(HANGS_AFTER_SECONDS, exit=True)
+    probe.end()
+    return came
+
+
+def main(path: str, how: str, count: str, *names: str) -> None:
     faulthandler.dump_traceback_later(HANGS_AFTER_SECONDS, exit=True)
+    chosen = names or tuple(CALLS)
     with inorder.connect(path) as qm:
-        came = (by_signals if how == "signals" else by_another_thread)(qm, int(count))
+        if how == "places":
+            came = at_places(qm, int(count), chosen)
+        elif how == "signals":
+            came = by_signals(qm, int(count), chosen)
+        else:
+            came = by_another_thread(qm, int(count), chosen)
         ready(qm)
-        for call in CALLS.values():
-            call(qm)
+        for name in chosen:
+            CALLS[name](qm)
             ready(qm)
         print(came, qm.check())
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dis
 import functools
+import gc
 import sys
 from collections.abc import Callable
 from types import CodeType, FrameType
@@ -54,12 +55,13 @@ class Interruption:
 
     def during(self, call: Callable[[], Any]) -> Any:
         """Makes the call, and returns what it returns. Raises: Outside, and whatever the call raises."""
-        before = sys.gettrace()
+        gc.disable()  # what comes into a finalizer that the collector calls is lost, by Python
         sys.settrace(self._begun)
         try:
             return call()
         finally:
-            sys.settrace(before)
+            sys.settrace(None)
+            gc.enable()
 
     def _begun(self, frame: FrameType, event: str, argument: Any) -> Any:
         if frame.f_code.co_filename == __file__ or event != "call":

@@ -39,6 +39,7 @@ SOURCES = Path(__file__).parents[1] / "src/inorder/stores"
 
 # Verbs of which no event has the name, each with the reason.
 SILENT = {
+    "keep_handles": "it tidies up after a call that was interrupted",
     "has_unit": "it looks at this process's memory only",
     "wait": "it has events of its own when it begins and ends, and an `inorder.get` for each look",
     "close_store": "the last connection has ended, and with it all observations",

@@ -210,6 +210,11 @@ class Queue(ConfirmedCalls):
         """Where this handle stands in a group and logical message that it gets."""
         return self._gets.state
 
+    def given(self) -> Queue:
+        """The program has it from now on: it stays open when its object is dropped."""
+        self._watched.is_kept = True
+        return self
+
     @property
     def is_idle(self) -> bool:
         """Whether nothing is lost if it is closed: no block, group, message or cursor, and so no lock or mark."""

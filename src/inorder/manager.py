@@ -272,12 +272,12 @@ class QueueManager(OperatorCalls, BulkCalls, Listening):
             allowed = ", ".join(OpenOptions.__slots__)
             raise bad_argument("option", unknown[0], f"one of {allowed}", Reason.OPTIONS_ERROR)
         chosen = OpenOptions(**options)
-        return self._with_room(self._open, name, chosen, dynamic_name=dynamic_name)
+        return self._with_room(self._open, name, chosen, dynamic_name=dynamic_name).given()
 
     def open_growing(self, name: str, options: OpenOptions) -> Queue:
         """A handle that is opened for more whenever a call needs it, as the default handles are."""
         check_instance("options", options, OpenOptions, "OpenOptions")
-        return self._open(name, options, grows=True)
+        return self._open(name, options, grows=True).given()
 
     @property
     def owner(self) -> int:
@@ -376,7 +376,7 @@ class QueueManager(OperatorCalls, BulkCalls, Listening):
 
     @contextlib.contextmanager
     def _opened_to_browse(self, queue: str) -> Iterator[Queue]:
-        with self.open(queue, browse=True) as handle:
+        with self._with_room(self._open, queue, _FOR_BROWSE) as handle:
             yield handle
 
     def leave_group(self, queue: str) -> bool:

@@ -258,11 +258,18 @@ class Retained:
         self._saved = None
 
 
-class Dropped(weakref.ref[object]):
-    """A handle whose object the program has dropped, once it has."""
+class Watched(weakref.ref[object]):
+    """What is known of a handle when its object is dropped.
 
-    __slots__ = ("handle",)
+    Attributes:
+        handle: its number.
+        is_kept: it stays open then: the program was given it. Else a loop has it, or the call that made it was
+            interrupted, and the connection's next call closes it.
+    """
+
+    __slots__ = ("handle", "is_kept")
     handle: int
+    is_kept: bool
 
 
 class Session(Lock):
@@ -279,7 +286,7 @@ class Session(Lock):
         # What could not be done when it should have been: the next call, whatever it is, does it first.
         self.left: deque[Callable[[], object]] = deque()
         self._dropped: deque[weakref.ref[object]] = deque()
-        self._watched: dict[int, Dropped] = {}
+        self._watched: dict[int, Watched] = {}
         self.opener: Caller | None = None  # who began the block, or made the first call that was part of the unit
         self._retained: list[Retained] = []
         self._ending = Lock()
@@ -338,19 +345,20 @@ class Session(Lock):
             self.left.popleft()
         while self._dropped:
             dropped = self._dropped[0]
-            assert isinstance(dropped, Dropped)
-            if dropped.handle != NOT_OPEN:
-                with contextlib.suppress(ConnectionBroken):  # it was closed
-                    self.store.close(dropped.handle)
-            self._watched.pop(id(dropped), None)
+            assert isinstance(dropped, Watched)
+            if not dropped.is_kept:
+                if dropped.handle != NOT_OPEN:
+                    with contextlib.suppress(ConnectionBroken):  # it was closed
+                        self.store.close(dropped.handle)
+                self._watched.pop(id(dropped), None)
             self._dropped.popleft()
 
     # --- its handles
 
-    def watch(self, queue: object) -> Dropped:
-        """When the object of a handle is dropped, by an exception from outside say, the next call closes the handle."""
-        one = Dropped(queue, self._dropped.append)
-        one.handle = NOT_OPEN
+    def watch(self, queue: object) -> Watched:
+        """A handle is being made."""
+        one = Watched(queue, self._dropped.append)
+        one.handle, one.is_kept = NOT_OPEN, False
         self._watched[id(one)] = one
         return one
 
@@ -429,7 +437,7 @@ class Session(Lock):
         """A handle was opened: these states follow the unit of work."""
         self._retained.extend(kinds)
 
-    def forget(self, handle: Dropped, kinds: Iterable[Retained]) -> None:
+    def forget(self, handle: Watched, kinds: Iterable[Retained]) -> None:
         """A handle was closed."""
         handle.handle = NOT_OPEN
         self._watched.pop(id(handle), None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 from collections.abc import Iterator
@@ -206,6 +207,22 @@ def test_a_damaged_page_is_told(path: Path) -> None:
     with pytest.raises(StoreDamaged):
         write(damaged)
     damaged.close()
+
+
+def test_statements_of_a_call_that_failed_keep_nobody_at_an_old_state(database: Database) -> None:
+    """While an exception goes up, the frames that it has left keep their statements open."""
+    for text in ("1", "2", "3"):
+        write(database, text)
+    rows = []
+    with suppress(ZeroDivisionError), database.reading():
+        rows.append(database.connection.execute("SELECT text FROM note"))
+        next(rows[0])
+        raise ZeroDivisionError
+    with contextlib.closing(database.again()) as other:
+        write(other)
+    assert count(database) == 4
+    write(database)
+    assert count(database) == 5
 
 
 @pytest.mark.parametrize("replace", [False, True])

@@ -204,6 +204,11 @@ class Database:
         self._in_use.acquire()
         self._writes, self.has_happened = writes, False
         connection = self.connection
+        if connection.txn_state("main") != apsw.SQLITE_TXN_NONE:
+            # An exception is on its way through the frames of a call that was reading: its statements are still open,
+            # and keep the connection at the state that it saw.
+            self._disconnect()
+            connection = self.connection
         if writes:
             self._coordination.take(TURN)
         self._refuse_replaced()
