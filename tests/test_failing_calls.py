@@ -28,6 +28,7 @@ from inorder import (
     OrderUnsupported,
     QueueFull,
     QueueManager,
+    StoreError,
     StoreFull,
     connect,
 )
@@ -43,7 +44,7 @@ BATCH = LedgerKey("app", "query", "1")
 POINTS_MAX = 200
 
 
-class Planted(StoreFull):
+class Planted(StoreError):
     """An error that no rule asks for."""
 
 
@@ -58,8 +59,9 @@ WRITES = re.compile(r"\b(INSERT|UPDATE|DELETE)\b")
 class Changes:
     """The changes that the verbs of a store make, by name; the one of this number, from 1 on, is an error."""
 
-    def __init__(self, store: Any, point: int) -> None:
+    def __init__(self, store: Any, point: int, error: type[StoreError]) -> None:
         self.made: list[str] = []
+        self.error = error
         self._backend, self._point = store.backend, point
         self._sweeps = False
 
@@ -77,7 +79,7 @@ class Changes:
             return
         self.made.append(name)
         if len(self.made) == self._point:
-            raise Planted(f"planted at {name}")
+            raise self.error(f"planted at {name}")
 
     def failing(self, name: str, change: Callable[..., Any]) -> Callable[..., Any]:
         def changing(*given: Any, **named: Any) -> Any:
@@ -92,7 +94,7 @@ class Changes:
         def committed(tallies: Any, changed: Any, **named: Any) -> Any:
             try:
                 self.note("commit")
-            except Planted as error:
+            except self.error as error:
                 self._backend.abort(error)
                 raise
             return commit(tallies, changed, **named)
@@ -109,9 +111,9 @@ class Changes:
 
 
 @contextmanager
-def failing_at(store: Any, point: int) -> Iterator[Changes]:
+def failing_at(store: Any, point: int, error: type[StoreError] = Planted) -> Iterator[Changes]:
     """The change of this number is an error."""
-    backend, changes = store.backend, Changes(store, point)
+    backend, changes = store.backend, Changes(store, point, error)
     with ExitStack() as stack:
         for name in CHANGES:
             stack.enter_context(mock.patch.object(backend, name, changes.failing(name, getattr(backend, name))))
@@ -270,6 +272,25 @@ def test_an_error_anywhere_in_a_call_leaves_everything_as_it_was(name: str, worl
                 break
         assert everything(world) == before, f"not taken back: {changes.made}"
     assert point > 1, "the call changes nothing"
+    assert everything(world) != before
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_call_that_finds_the_disk_full_once_does_its_work_once(name: str, world: SimpleNamespace) -> None:
+    """As late as it can, at its commit; then room is made for it, and it does all of it once more."""
+    begin, call = CALLS[name]
+    begin(world)
+    before = everything(world)
+    made: list[str] = []
+    verb: list[str] = []
+    while len(verb) < 2 or verb[-1] != "commit":  # one that only looks has nothing but its end
+        with failing_at(world.store, len(made) + 1) as changes, pytest.raises(Planted):
+            call(world)
+        verb = changes.made[-1:] if verb[-1:] == ["commit"] else [*verb, changes.made[-1]]
+        made = changes.made
+    with failing_at(world.store, len(made), StoreFull) as changes:
+        call(world)
+    assert changes.made[len(made) :][: len(verb)] == verb
     assert everything(world) != before
 
 

@@ -152,13 +152,33 @@ def test_a_unit_that_could_not_be_committed_takes_no_later_put(qm: QueueManager,
     with pytest.raises(StoreError):
         fail()
     with pytest.raises(StoreError):
-        qm.put("Q", b"2")
+        qm.put("Q", b"2", syncpoint=True)
     disk.gone = False
     qm.put("Q", b"3")
     assert (bodies(qm), qm.units()) == ([b"3"], [])
     with qm.unit_of_work():
         qm.put("Q", b"4")
     assert bodies(qm) == [b"3", b"4"]
+
+
+def test_a_connection_whose_unit_could_not_be_backed_out_reads_on(qm: QueueManager, disk: Disk) -> None:
+    def fail() -> None:
+        with qm.unit_of_work():
+            assert qm.get("Q").body == b"held"
+            disk.gone = True
+
+    qm.put_many("Q", [b"held", b"free"])
+    with pytest.raises(StoreError):
+        fail()
+    assert (bodies(qm), qm.status("Q").current_depth) == ([b"free"], 1)
+    assert len(list(qm.look("Q"))) == 2
+    assert qm.get("Q", syncpoint=False).body == b"free"
+    for call in (qm.unit_of_work().__enter__, qm.commit, qm.back_out, lambda: qm.prepare("P"),
+                 lambda: qm.get("Q", syncpoint=True)):  # fmt: skip
+        with pytest.raises(StoreError, match="the disk is gone"):
+            call()
+    disk.gone = False
+    assert (bodies(qm), qm.units()) == ([b"held"], [])
 
 
 def test_a_block_that_ends_during_a_call_of_another_thread_is_backed_out(qm: QueueManager) -> None:

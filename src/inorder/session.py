@@ -284,7 +284,9 @@ class Session(Lock):
         self.store: Store = services.store
         self.block: object | None = None  # the `with unit_of_work()` block that calls stand in
         # What could not be done when it should have been: the next call, whatever it is, does it first.
+        # What answers False could not be done now either, and does not matter to it.
         self.left: deque[Callable[[], object]] = deque()
+        self._not_backed_out: StoreError | None = None  # why a unit that was given up is still there
         self._dropped: deque[weakref.ref[object]] = deque()
         self._watched: dict[int, Watched] = {}
         self.opener: Caller | None = None  # who began the block, or made the first call that was part of the unit
@@ -340,8 +342,7 @@ class Session(Lock):
             )
 
     def _do_what_is_left(self) -> None:
-        while self.left:
-            self.left[0]()
+        while self.left and self.left[0]() is not False:
             self.left.popleft()
         while self._dropped:
             dropped = self._dropped[0]
@@ -375,6 +376,7 @@ class Session(Lock):
     def begin(self, block: object) -> None:
         """A block begins the unit of work. Raises: CallerError 2128; UnitOfAnother 2128, with the other's remedy."""
         with self:
+            self._refuse_given_up()
             if self._has_unit():
                 self._check_opener(Reason.UOW_IN_PROGRESS)
                 raise CallerError(
@@ -388,6 +390,7 @@ class Session(Lock):
 
         Raises: UnitOfAnother, another thread or task has opened it, and may still go on with it.
         """
+        self._refuse_given_up()
         if self.opener is not None and self.opener.is_calling():  # nearly always
             return
         if self.opener is not None and self._has_unit():
@@ -401,6 +404,7 @@ class Session(Lock):
         Raises: UnitOfAnother, it has, and it is no unit for this caller.
         """
         with self:
+            self._refuse_given_up()
             has_unit = self._has_unit()
             if has_unit:
                 self._check_opener()
@@ -424,14 +428,27 @@ class Session(Lock):
     def give_up(self, outcome: Outcome) -> None:
         """The block has ended and its unit could not be settled: the next call, whatever it is, backs it out first.
 
+        While that fails, calls outside a unit of work go on; those that are about one say what is the matter.
+
         Args:
             outcome: what was tried; it may have happened.
         """
         self.block = None
         self.left.append(lambda: self._back_out(outcome))
 
-    def _back_out(self, tried: Outcome) -> None:
-        self._settled("back_out" if self.store.settle(self.owner, "back_out") else tried)
+    def _back_out(self, tried: Outcome) -> bool:
+        """Whether it could be."""
+        try:
+            self._settled("back_out" if self.store.settle(self.owner, "back_out") else tried)
+        except StoreError as error:
+            self._not_backed_out = error
+            return False
+        self._not_backed_out = None
+        return True
+
+    def _refuse_given_up(self) -> None:
+        if self._not_backed_out is not None:
+            raise self._not_backed_out
 
     def retained(self, *kinds: Retained) -> None:
         """A handle was opened: these states follow the unit of work."""
@@ -446,6 +463,7 @@ class Session(Lock):
 
     def settle(self, outcome: Outcome) -> None:
         with self:
+            self._refuse_given_up()
             try:
                 self.store.settle(self.owner, outcome)
                 self._settled(outcome)
@@ -463,6 +481,7 @@ class Session(Lock):
         if not isinstance(name, str) or not name or not is_storable(name):
             raise bad_argument("name", name, "a text, not empty: a prepared unit is settled by its name")
         with self:
+            self._refuse_given_up()
             self.store.prepare(self.owner, name)
             self._settled("commit")  # for handles prepare acts as commit (R5.10)
 

@@ -1,14 +1,13 @@
-"""What bad files, full disks and other programs do to a store that several processes have open: a clear error each."""
+"""What bad files and other programs do to a store that several processes have open: a clear error each."""
 
 from __future__ import annotations
 
-import contextlib
 import os
 import sqlite3
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -19,7 +18,7 @@ from tests.support import bodies, waiting
 
 import inorder
 from inorder import QueueManager
-from inorder.errors import StoreDamaged, StoreError, StoreForeign, StoreFull, StoreNewer
+from inorder.errors import StoreDamaged, StoreError, StoreForeign, StoreNewer
 from inorder.stores.sqlite import watch
 
 __all__ = ["child", "path", "qm"]
@@ -193,111 +192,3 @@ def spoil(path: Path, table: bytes) -> None:
         for page in pages[5:15]:
             file.seek((page - 1) * size)
             file.write(b"\xff" * size)
-
-
-# ---- a full disk
-
-
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    mounted = (
-        os.geteuid() == 0
-        and not subprocess.run(
-            ["mount", "-t", "tmpfs", "-o", "size=3m", "none", str(disk)], check=False, capture_output=True
-        ).returncode
-    )
-    if not mounted:
-        pytest.skip("only root can mount a small disk")
-    yield disk
-    subprocess.run(["umount", "--lazy", str(disk)], check=True)
-
-
-def fill(ballast: Path) -> None:
-    """Nothing more goes on this disk."""
-    with ballast.open("wb", buffering=0) as file, contextlib.suppress(OSError):
-        while True:
-            file.write(bytes(4096))
-
-
-def until_full(call: Callable[[], object]) -> int:
-    """How often it could be done."""
-    for number in range(100_000):
-        try:
-            call()
-        except StoreFull:
-            return number
-    raise AssertionError("the disk is never full")
-
-
-def test_a_full_disk_fails_the_call_and_loses_nothing(small_disk: Path) -> None:
-    path = small_disk / "orders.db"
-    ballast = small_disk / "ballast"
-    ballast.write_bytes(bytes(400_000))
-    with programs(path, 1) as [other]:
-        manager = inorder.connect(path)
-        manager.create_queue("Q")
-        done = until_full(lambda: manager.put("Q", BODY))
-        assert done > 10
-        assert other.ask("error_of(lambda: qm.put_many('Q', [bytes(300_000)] * 3))") == "StoreFull"
-        assert manager.depth("Q") == done
-        ballast.unlink()
-        manager.put("Q", b"last")
-        assert other.ask("qm.depth('Q')") == done + 1
-        assert len(manager.get_many("Q", done)) == done
-        assert other.ask("qm.get('Q').body") == b"last"
-        manager.close()
-        assert other.ask("error_of(lambda: qm.get('Q'))") == "NoMessageAvailable"
-    with inorder.connect(path) as manager:
-        assert (manager.depth("Q"), manager.units()) == (0, [])
-
-
-def test_what_fails_on_a_full_disk_can_be_tried_again(small_disk: Path) -> None:
-    """Units, handles and connections are as before the call that failed."""
-    path = small_disk / "orders.db"
-    ballast = small_disk / "ballast"
-    manager = inorder.connect(path)
-    manager.create_queue("Q")
-    manager.put_many("Q", [b"1", b"2"])
-    manager.get("Q", syncpoint=True)
-    queue = manager.open("Q", browse=True)
-    queue.browse_first(lock=True)
-    fill(ballast)
-    calls: list[Callable[[], object]] = [lambda: manager.connect().close(), queue.unlock, queue.close, manager.commit]
-    failed = [call for call in calls if is_full(call)]
-    assert failed, "nothing needed room"
-    ballast.unlink()
-    for call in failed:
-        call()
-    assert manager.depth("Q") == 1
-    manager.close()
-    with inorder.connect(path) as again:
-        assert (again.depth("Q"), again.units(), again.status("Q").open_input_count) == (1, [], 0)
-        assert again.get("Q").body == b"2"
-
-
-def is_full(call: Callable[[], object]) -> bool:
-    try:
-        call()
-    except StoreFull:
-        return True
-    return False
-
-
-def test_a_connection_that_cannot_be_ended_on_a_full_disk_is_ended_later(small_disk: Path) -> None:
-    path = small_disk / "orders.db"
-    ballast = small_disk / "ballast"
-    manager = inorder.connect(path)
-    manager.create_queue("Q")
-    manager.put_many("Q", [b"1"])
-    other = manager.connect()
-    other.get("Q", syncpoint=True)
-    fill(ballast)
-    with pytest.raises(StoreFull):
-        other.abandon()
-    ballast.unlink()
-    del other
-    assert manager.get("Q").body == b"1"
-    manager.close()
-    assert sorted(one.name for one in small_disk.iterdir()) == ["orders.db", "orders.db-lock"]

@@ -14,6 +14,7 @@ from inorder.errors import OrderUnsupported, StoreFull
 from inorder.stores.sql.backend import SqlBackend
 from inorder.stores.sqlite import SqliteStore
 from inorder.stores.sqlite.checking import problems
+from inorder.stores.sqlite.host import SqliteHost
 
 
 @pytest.fixture
@@ -42,7 +43,10 @@ def interrupt_after_commit(file: SqliteStore, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(coordination, "after_commit", interrupted)
 
 
-def test_a_unit_whose_first_call_failed_leaves_no_number_behind(qm: QueueManager, file: SqliteStore) -> None:
+def test_a_unit_whose_first_call_failed_leaves_no_number_behind(
+    qm: QueueManager, file: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(SqliteHost, "make_room", lambda *_, **__: None)
     connection = file.database.connection
     pages = connection.execute("PRAGMA page_count").get
     connection.execute(f"PRAGMA max_page_count = {pages}").fetchall()

@@ -48,7 +48,7 @@ REMEDIES: dict[str, str] = {
     "CheckpointLost": "Go on with the checkpoint that knows the claim; if there is none, release it and begin anew.",
     "StagingGone": "Stage the rows again, under a new name; perhaps with a longer expiry.",
     "StoreError": "See the text: the path, the file system or its permissions.",
-    "StoreFull": "Make room on the disk. What was acknowledged is safe.",
+    "StoreFull": "Get or delete messages, or make room on the disk. What was acknowledged is safe.",
     "StoreDamaged": "Restore a backup.",
     "StoreForeign": "Name another file; this one was left as it was.",
     "StoreNewer": "Use the release of inorder that made it, or a later one.",

@@ -336,7 +336,10 @@ class Host(Protocol):
         """Whether `close` was called, or this process was forked from the one that opened it."""
 
     def own(self, process: int) -> None:
-        """From now on this process lives as that owner: until `close`, or death."""
+        """From now on this process lives as that owner: until `disown`, `close`, or death."""
+
+    def disown(self, process: int) -> None:
+        """It does not live as that owner any more."""
 
     def is_alive(self, process: int) -> bool:
         """Whether that owner lives, here or elsewhere; never asked of a clock (B-32)."""
@@ -359,6 +362,14 @@ class Host(Protocol):
 
     def sync(self, ticket: int) -> None:
         """Returns when this commit, and with it all before it, is on disk. Raises: StoreError."""
+
+    def make_room(self, *, feeds: bool) -> None:
+        """Inside a verb that writes, has done nothing yet and found the medium full before: it is to succeed now.
+
+        Args:
+            feeds: it brings more in, and is not to take the room that others need to get something out.
+        Raises: StoreError and its kinds.
+        """
 
     def after(self, step: Callable[[Callable[[], object]], None]) -> None:
         """A verb that writes is over, its lock is free: what is left to do for the medium can be done.

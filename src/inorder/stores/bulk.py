@@ -229,7 +229,7 @@ class BulkVerbs(OpenStore):
         if points.reached:
             points.reached("staged")
 
-    @in_verb()
+    @in_verb(feeds=True)
     def _stage(self, verb: Verb, request: StageRequest, columns: Columns) -> None:
         handle = self.handle(request.handle)
         staging.stage(verb, handle, verb.queue_of(handle), request, columns)
@@ -245,7 +245,7 @@ class BulkVerbs(OpenStore):
         staging.check_settle(key, stagings)
         return self._settle_staging(key, stagings)
 
-    @in_verb(unless_dead=(QueueFull,))
+    @in_verb(feeds=True, unless_dead=(QueueFull,))
     def _settle_staging(self, verb: Verb, key: LedgerKey, stagings: Sequence[Staged]) -> Settled:
         return staging.Settling(verb, key, stagings).run()
 

@@ -10,7 +10,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Concatenate, ParamSpec, TypeVar
 
-from ..errors import InorderError
+from ..errors import InorderError, StoreFull
 from ..options import OpenOptions
 from ..rules.lifecycle import Event, Presented
 from ..rules.puts import Program
@@ -37,11 +37,51 @@ from .tables import (
     UnitRow,
     WaitRow,
 )
-from .verb import EVEN_STOPPED, Kind, Verb, run
+from .verb import Kind, Verb, run
 
 P = ParamSpec("P")
 S = TypeVar("S", bound=OpenStore)
 T = TypeVar("T")
+
+
+def in_verb(
+    *,
+    writes: bool = True,
+    though_stopped: bool = False,
+    feeds: bool = False,
+    buries: bool = False,
+    unless_dead: tuple[type[InorderError], ...] = (),
+) -> Callable[[Callable[Concatenate[S, Verb, P], T]], Callable[Concatenate[S, P], T]]:
+    """A method of a store whose body is one verb, which it is given. If the medium is full it is tried once more.
+
+    Args:
+        feeds: it brings more into the store.
+        buries: the dead are buried first.
+        unless_dead: before such an error says that somebody is in the way, the call sees whether they live.
+    """
+
+    kind = Kind(writes=writes, though_stopped=though_stopped, feeds=feeds)
+
+    def decorated(act: Callable[Concatenate[S, Verb, P], T]) -> Callable[Concatenate[S, P], T]:
+        @functools.wraps(act)
+        def call(store: S, /, *given: P.args, **by_name: P.kwargs) -> T:
+            if buries:
+                bury_dead(store)
+            now = kind
+            while True:
+                try:
+                    return run(store, now, act, *given, **by_name)
+                except StoreFull:
+                    if now.in_room or not writes:
+                        raise
+                    now = kind._replace(in_room=True)
+                except unless_dead:
+                    if not bury_dead(store):
+                        raise
+
+        return call
+
+    return decorated
 
 
 # --- processes
@@ -49,10 +89,11 @@ T = TypeVar("T")
 
 def begin(store: OpenStore) -> None:
     """This process has the store open from now on; if nobody else has, that is a start of the queue manager."""
-    if not run(store, EVEN_STOPPED, _begin):
+    if not _begin(store):
         bury_dead(store)
 
 
+@in_verb(though_stopped=True)
 def _begin(store: OpenStore, verb: Verb) -> bool:
     """Whether it is a start."""
     store.name = Catalog(verb).manager.name
@@ -62,17 +103,15 @@ def _begin(store: OpenStore, verb: Verb) -> bool:
     store.process = next(verb.numbers)
     verb.backend.save(ProcessRow(store.process))
     store.host.own(store.process)
+    verb.restore.append(lambda: store.host.disown(store.process))
     if is_start:
         start(verb)
     return is_start
 
 
-def end(store: OpenStore) -> None:
+@in_verb(though_stopped=True)
+def end(store: OpenStore, verb: Verb) -> None:
     """This process has the store open no more."""
-    run(store, EVEN_STOPPED, _end)
-
-
-def _end(store: OpenStore, verb: Verb) -> None:
     for owner in list(store.connections):
         abandon(verb, owner)
     verb.backend.remove_records(ProcessRow, id=store.process)
@@ -117,19 +156,21 @@ def local_queues(verb: Verb) -> list[LocalQueue]:
 
 def bury_dead(store: OpenStore) -> bool:
     """Ends the connections of processes that are dead, whose leftovers are ours then; whether there were any."""
-    others = run(store, Kind(writes=False, though_stopped=True), _others)
+    others = _others(store)
     dead = [number for number in others if not store.host.is_alive(number)]
     for process in dead:
-        connections = run(store, EVEN_STOPPED, _bury, process)
-        store.changes.report([Death(Program(one.user, one.program)) for one in connections])
+        store.changes.report([Death(Program(one.user, one.program)) for one in _bury(store, process)])
     return bool(dead)
 
 
+@in_verb(writes=False, though_stopped=True)
 def _others(store: OpenStore, verb: Verb) -> list[int]:
     return [one.id for one in verb.backend.select(ProcessRow) if one.id != store.process]
 
 
+@in_verb(though_stopped=True)
 def _bury(_: OpenStore, verb: Verb, process: int) -> list[ConnectionRow]:
+    """The connections of a dead process end; those that it had."""
     connections = verb.backend.select(ConnectionRow, process=process)
     for one in connections:
         abandon(verb, one.id)
@@ -137,39 +178,6 @@ def _bury(_: OpenStore, verb: Verb, process: int) -> list[ConnectionRow]:
             points.reached("reaping")
     verb.backend.remove_records(ProcessRow, id=process)
     return connections
-
-
-def in_verb(
-    *,
-    writes: bool = True,
-    though_stopped: bool = False,
-    buries: bool = False,
-    unless_dead: tuple[type[InorderError], ...] = (),
-) -> Callable[[Callable[Concatenate[S, Verb, P], T]], Callable[Concatenate[S, P], T]]:
-    """A method of a store whose body is one verb, which it is given.
-
-    Args:
-        buries: the dead are buried first.
-        unless_dead: before such an error says that somebody is in the way, the call sees whether they live.
-    """
-
-    kind = Kind(writes, though_stopped)
-
-    def decorated(act: Callable[Concatenate[S, Verb, P], T]) -> Callable[Concatenate[S, P], T]:
-        @functools.wraps(act)
-        def call(store: S, /, *given: P.args, **by_name: P.kwargs) -> T:
-            if buries:
-                bury_dead(store)
-            while True:
-                try:
-                    return run(store, kind, act, *given, **by_name)
-                except unless_dead:
-                    if not bury_dead(store):
-                        raise
-
-        return call
-
-    return decorated
 
 
 # --- connections

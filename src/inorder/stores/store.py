@@ -195,7 +195,7 @@ class QueueStore(BulkVerbs, OperatorVerbs, OpenStore):
     # --- queues
 
     @event("create_queue", keys="queue", about=lambda _, attributes: [attributes.name])
-    @in_verb()
+    @in_verb(feeds=True)
     def create_queue(self, verb: Verb, attributes: QueueAttributes) -> None:
         Catalog(verb).create(attributes)
 
@@ -275,7 +275,7 @@ class QueueStore(BulkVerbs, OperatorVerbs, OpenStore):
         measured=lambda _, request: [len(request.messages), _length(request.messages)],
         about=lambda _, request: [_unit_of(request, in_unit=request.in_unit)],
     )
-    @in_verb(unless_dead=(QueueFull, DuplicateMessage, WrongState))
+    @in_verb(feeds=True, unless_dead=(QueueFull, DuplicateMessage, WrongState))
     def put(self, verb: Verb, request: PutRequest) -> PutOutcome:
         handle = self.handle(request.handle)
         queue = tidied(verb, handle)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Concatenate, NamedTuple, ParamSpec, TypeVar
 
 from ..attributes import ManagerAttributes
-from ..errors import InorderError, QueueDeleted, QueueManagerStopping, StoreError, UnitTooLarge
+from ..errors import InorderError, QueueDeleted, QueueManagerStopping, StoreError, StoreFull, UnitTooLarge
 from ..message import Message
 from ..rules.puts import Program
 from . import entering
@@ -27,10 +27,17 @@ RESERVE = 1000  # numbers reserved at once: so many may be skipped after the mac
 
 
 class Kind(NamedTuple):
-    """What a verb may do, and when."""
+    """What a verb may do, and when.
+
+    Args:
+        feeds: it brings more into the store.
+        in_room: it has found the medium full, and is tried once more when room has been made.
+    """
 
     writes: bool = True
     though_stopped: bool = False
+    feeds: bool = False
+    in_room: bool = False
 
 
 WRITING = Kind()
@@ -48,6 +55,10 @@ class Verb:
     condition of the queue leaves as it is. Others come as soon as the block is over. Only then what was promised is
     brought to disk, together with what others have promised meanwhile.
 
+    Args:
+        room: it has found the medium full before: room is made for it.
+        feeds: it brings more into the store; what others need to get something out is not for it.
+
     Attributes:
         durable: the answer is a promise: it must be on disk first.
         waiter: the connection that is about to wait; what it knows of who is in its way stays.
@@ -57,7 +68,7 @@ class Verb:
 
     def __init__(self, store: OpenStore, kind: Kind) -> None:
         self.store, self.backend = store, store.backend
-        self._writes, self._though_stopped = kind
+        self._kind, self._writes = kind, kind.writes
         self.now = 0.0
         self.durable = self.has_discarded = False
         self.waiter = 0
@@ -79,10 +90,12 @@ class Verb:
         if store.unfinished is not None:
             store.unfinished.undo(_Left())
         store.unfinished = self
-        if not self._though_stopped and store.host.stopped:
+        if not self._kind.though_stopped and store.host.stopped:
             raise QueueManagerStopping(f"queue manager {store.name} has been stopped")
-        store.backend.begin(writes=self._writes)
+        store.backend.begin(writes=self._kind.writes)
         self._has_begun = True
+        if self._kind.in_room:
+            store.host.make_room(feeds=self._kind.feeds)
         self.now = store.clock.now()
 
     def commit(self) -> None:
@@ -129,7 +142,10 @@ class Verb:
             store.host.after(self._step)
 
     def _step(self, act: Callable[[], object]) -> None:
-        run(self.store, EVEN_STOPPED, _bare, act)
+        try:
+            run(self.store, EVEN_STOPPED, _bare, act)
+        except StoreFull:
+            run(self.store, EVEN_STOPPED._replace(in_room=True), _bare, act)
 
     def _take_back(self) -> None:
         self._changes, self._numbers, self.durable, self.waiter = {}, None, False, 0

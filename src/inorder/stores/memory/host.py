@@ -20,6 +20,9 @@ class MemoryHost:
     def own(self, process: int) -> None:
         """It lives as long as the store."""
 
+    def disown(self, process: int) -> None:
+        """As with `own`."""
+
     def is_alive(self, process: int) -> bool:
         return True
 
@@ -39,6 +42,9 @@ class MemoryHost:
         """As with `attend`."""
 
     def sync(self, ticket: int) -> None:
+        """There is no disk."""
+
+    def make_room(self, *, feeds: bool) -> None:
         """There is no disk."""
 
     def after(self, step: Callable[[Callable[[], object]], None]) -> None:

@@ -6,6 +6,7 @@ A small file beside the database, the *sidecar*, is mapped into the memory of ea
                 the last round of syncs, the number of the commit that it brings to disk, how long the last sync took
                 whether a commit may be unannounced, whether the queue manager was stopped, whether a sync failed
                 a counter for each slot of changes, and one for all
+    reserve     room on the disk that is given away when nothing else is left (`log.py`)
     locks       presence   held shared by every process: who has it alone is the first, and clears the words
                 turn       held by the one that writes
                 tidying    held by the one that checkpoints
@@ -25,6 +26,7 @@ are stored and loaded in one piece on every machine that Python's 64-bit builds 
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import fcntl
 import mmap
@@ -61,6 +63,7 @@ DEADLOCK_PAUSE_S: Final = 0.0005
 LEADER_SECONDS: Final = 1.0  # how long a leader of a round of syncs is waited for that may have been stopped
 LOOK_SECONDS: Final = 0.01  # how often it is asked whether it has died
 PAUSE_SECONDS: Final = (0.00005, 0.005)  # at least and at most, between two looks at how far it has come
+FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
 class Coordination:
@@ -125,6 +128,28 @@ class Coordination:
             "alive here. Close the store in all processes and open it again.",
             path=str(self.path),
         )
+
+    # ---- the reserve, in the turn
+
+    def reserve(self, least: int, most: int) -> bool:
+        """Have room of so many bytes set aside on the disk; whether there is so much. What is more is given back."""
+        had = os.fstat(self._descriptor).st_size
+        try:
+            if had < LENGTH + least:
+                _allocate(self._descriptor, had, LENGTH + least - had)
+            elif had > LENGTH + most:
+                os.ftruncate(self._descriptor, LENGTH + most)
+        except OSError:
+            os.ftruncate(self._descriptor, had)  # it may have become longer, by all that there was
+            return False
+        return True
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether no other process has the store open."""
+        is_alone = self._try(PRESENCE)
+        fcntl.lockf(self._descriptor, fcntl.LOCK_SH, 1, PRESENCE)
+        return is_alone
 
     # ---- locks
 
@@ -392,6 +417,16 @@ class Coordination:
         return None if kind == fcntl.F_UNLCK else max(0, process)
 
 
+def _allocate(descriptor: int, start: int, length: int) -> None:
+    """Make a file longer, so that what is added has its place on the disk."""
+    if hasattr(os, "posix_fallocate"):
+        with contextlib.suppress(OSError):  # not every file system knows it; on a full disk the writes fail as well
+            os.posix_fallocate(descriptor, start, length)
+            return
+    if os.pwrite(descriptor, bytes(length), start) < length:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
 def _round(number: int) -> int:
     return ROUNDS_AT + number % ROUNDS
 
@@ -451,6 +486,6 @@ def identity_of(path: str | Path) -> tuple[int, int] | None:
 
 def opening_error(path: Path, error: OSError) -> StoreError:
     """What to raise for a file of the store that the system would not open or write."""
-    if error.errno in {errno.ENOSPC, errno.EDQUOT}:
+    if error.errno in FULL:
         return StoreFull(f"{path} cannot be written: the disk is full", path=str(path))
     return StoreError(f"{path} cannot be opened: {error.strerror}", path=str(path))

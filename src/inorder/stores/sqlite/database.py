@@ -36,7 +36,7 @@ from ...errors import (
 from ...locks import Lock
 from .. import points
 from .coordination import STOPPED, TURN, attach, detach, forget_all, identity_of, opening_error
-from .faults import PASSING, store_error, told_as_ours
+from .faults import PASSING, is_full, store_error, told_as_ours
 from .log import Log
 from .opening import APPLICATION_ID, OBJECTS, refuse_other_schema, refuse_other_version, refuse_unfit, resolved
 
@@ -106,17 +106,27 @@ class Database:
         try:
             self._coordination.take(TURN)
             with told_as_ours(self.path):
-                self._connection = self._connect_for_use()
-                if self._pragma("application_id") != APPLICATION_ID:
-                    self._create(self._connection)
-                refuse_other_version(self.path, self._pragma("user_version"), self._version)
-                refuse_other_schema(self.path, _patiently(self._connection, OBJECTS), self._schema)
-                self._use_log()
+                try:
+                    self._connect_first()
+                except apsw.Error as error:
+                    if not is_full(error, self._connection):
+                        raise
+                    self._disconnect()
+                    self._log.lend()  # until the first transaction that writes ends
+                    self._connect_first()
         finally:
             try:
                 self._coordination.give(TURN)
             finally:
                 self._coordination.give(TURN)
+
+    def _connect_first(self) -> None:
+        self._connection = self._connect_for_use()
+        if self._pragma("application_id") != APPLICATION_ID:
+            self._create(self._connection)
+        refuse_other_version(self.path, self._pragma("user_version"), self._version)
+        refuse_other_schema(self.path, _patiently(self._connection, OBJECTS), self._schema)
+        self._use_log()
 
     def _connect(self, cache_kib: int) -> apsw.Connection:
         connection = apsw.Connection(
@@ -277,9 +287,24 @@ class Database:
 
     def _leave(self) -> None:
         if self._writes:
+            if self._log.is_lent:
+                self._log.take_back()
             self._coordination.give(TURN)
         self._commits = False
         self._in_use.release()
+
+    def make_room(self, *, feeds: bool) -> None:
+        """Inside a writing transaction that has done nothing yet: what can be done on a full disk for it to succeed.
+
+        Args:
+            feeds: it brings more into the file, and is not to use what others need to get something out of it.
+        Raises: as `begin`.
+        """
+        assert self._connection is not None
+        with told_as_ours(self.path):
+            self._connection.execute("ROLLBACK")  # in it the log could not be started anew
+            self._log.make_room(self._connection, feeds=feeds)
+            _patiently(self._connection, "BEGIN IMMEDIATE")
 
     @contextmanager
     def writing(self) -> Iterator[None]:
@@ -313,7 +338,7 @@ class Database:
             self._disconnect()
 
     def _raise_ours(self, error: BaseException) -> None:
-        ours = store_error(self.path, error)
+        ours = store_error(self.path, error, self._connection)
         if ours is not None:
             raise ours from error
 

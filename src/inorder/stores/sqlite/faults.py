@@ -10,9 +10,24 @@ import apsw
 
 from ...errors import StoreDamaged, StoreError, StoreFull
 from ..damage import damaged
+from .coordination import FULL
 
 # Someone else has a lock, or is recovering the log: it passes, however long it takes.
 PASSING = (apsw.BusyError, apsw.LockedError, apsw.ProtocolError)
+
+
+def is_full(error: apsw.Error, connection: apsw.Connection | None) -> bool:
+    """Whether the disk, or this user's share of it, is full.
+
+    Args:
+        connection: the one that failed, if it is still there.
+    """
+    # SQLite calls a disk full if a write found no space. Where that is a matter of a quota, or its index of the log
+    # cannot be made longer, it says only that input or output failed.
+    if isinstance(error, apsw.IOError):
+        errno = 0 if connection is None else connection.system_errno
+        return getattr(error, "extendedresult", 0) == apsw.SQLITE_IOERR_SHMSIZE or errno in FULL
+    return isinstance(error, apsw.FullError)
 
 
 @contextmanager
@@ -27,18 +42,19 @@ def told_as_ours(path: Path) -> Iterator[None]:
         raise ours from error
 
 
-def store_error(path: Path, error: BaseException) -> StoreError | None:
+def store_error(path: Path, error: BaseException, connection: apsw.Connection | None = None) -> StoreError | None:
     """The error to raise instead of one that a statement raised; None: it goes on as it is, such as a wrong statement.
 
     What callers bring was checked before, so that a constraint that fails, a text that is none, and a number that no
     column can hold come from rows that nobody wrote.
     """
+    if isinstance(error, apsw.Error) and is_full(error, connection):
+        return StoreFull(
+            f"the disk that holds {path} is full; the call has changed nothing. Get or delete messages, or free some "
+            "space there.",
+            path=str(path),
+        )
     match error:
-        case apsw.FullError():
-            return StoreFull(
-                f"the disk that holds {path} is full; the call has changed nothing. Free some space there.",
-                path=str(path),
-            )
         case apsw.CorruptError() | apsw.NotADBError():
             return StoreDamaged(f"{path} is damaged: {error}. Restore it from a backup.", path=str(path))
         case apsw.ConstraintError() | apsw.MismatchError() | UnicodeDecodeError() | OverflowError():

@@ -48,6 +48,9 @@ class SqliteHost:
         self.database.hold_owner(process)
         self._backend.look_for_leftovers()  # whoever was here before may have left some
 
+    def disown(self, process: int) -> None:
+        self.database.release_owner(process)
+
     def is_alive(self, process: int) -> bool:
         return self.database.is_alive(process)
 
@@ -69,6 +72,10 @@ class SqliteHost:
 
     def sync(self, ticket: int) -> None:
         self.database.sync(ticket)
+
+    def make_room(self, *, feeds: bool) -> None:
+        if not self._keeps_log:
+            self.database.make_room(feeds=feeds)
 
     def after(self, step: Callable[[Callable[[], object]], None]) -> None:
         try:

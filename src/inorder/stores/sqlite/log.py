@@ -24,6 +24,14 @@ processes have closed it and it is opened again, when SQLite reads from the file
 connection, by whichever process notices first that the log is long; the others pass by. First without the turn, while
 others write: nearly everything is copied then. Under constant load the writers are always some frames ahead, so that
 the log could never be started anew; so the rest is copied with the turn, when nobody can write.
+
+**Room.** A log can only be copied if the database has room to grow by what is new in it, and a disk may be filled by
+anybody at any moment. So the log has a *reserve* in the sidecar, which is never shorter than the log is: it grows with
+it, a step at a time, and where it cannot grow the log is copied at once. When a write finds the disk full, the next
+turn of its verb begins by giving the reserve away: with it the log can be copied, whatever is new in it, and cut to
+nothing, which frees more than it took. The verb then does its work in the room that the reserve had. Before the turn
+is given on, its log is copied and cut too, and the reserve is made anew. Nobody else can write in between, and take
+that room.
 """
 
 from __future__ import annotations
@@ -39,12 +47,17 @@ from ...errors import StoreError
 from ...locks import Lock
 from .. import points
 from .coordination import TIDYING, TURN, Coordination
-from .faults import PASSING, told_as_ours
+from .faults import PASSING, is_full, told_as_ours
 
 if sys.platform == "darwin":
     import fcntl
 
 LONG_PAGES = 4_000  # 16 MB
+STEP_PAGES = 256  # by which the reserve follows the log
+FRAME_BYTES = 4_096 + 24  # a page in the log, and what stands in front of it
+RESERVE_BYTES = 1 << 20  # beside what is as long as the log
+RESERVE_BYTES_MAX = RESERVE_BYTES + (LONG_PAGES + STEP_PAGES) * FRAME_BYTES  # kept when the log is short again
+READERS_MS = 50  # so long readers are waited for when the log is to be cut
 
 
 class Log:
@@ -74,7 +87,8 @@ class Log:
         self._checkpointing = Lock()
         self._pages = 0
         self._tidy_at = LONG_PAGES
-        self.is_long = False
+        self._step_at = 0
+        self.is_long = self.is_lent = False
 
     # ---- sync
 
@@ -130,10 +144,19 @@ class Log:
     # ---- tidy
 
     def note_length(self, connection: apsw.Connection, name: str, pages: int) -> int:
-        """Remember how long the log is after a commit of this process; for SQLite, which calls it there."""
+        """Note how long the log is after a commit of this process; for SQLite, which calls it there, in the turn."""
+        if pages <= self._pages:  # it was started anew
+            self._tidy_at, self._step_at = LONG_PAGES, 0
         self._pages = pages
-        if pages < LONG_PAGES:
-            self._tidy_at = LONG_PAGES
+        if pages >= self._step_at:
+            self._step_at = pages + STEP_PAGES
+            length = RESERVE_BYTES + self._step_at * FRAME_BYTES
+            if not self._coordination.reserve(length, max(length, RESERVE_BYTES_MAX)):
+                if pages < STEP_PAGES // 2 and self.have_reserve():
+                    self._step_at = STEP_PAGES // 2
+                else:
+                    self._tidy_at = min(self._tidy_at, pages)
+            self._limit_growth(connection, free_bytes(self._database.parent))
         self.is_long = pages >= self._tidy_at
         return apsw.SQLITE_OK
 
@@ -142,19 +165,18 @@ class Log:
 
         Raises: StoreError and its kinds, if the database cannot be written.
         """
-        if self._pages < self._tidy_at:
+        if not self.is_long:
             return
         shared, rest = self._coordination, 0
         try:
             if not shared.try_take(TIDYING):
                 return
+            self.is_long = False
             self._tidy_at = self._pages + LONG_PAGES // 4  # if it fails: not again at each commit
             if points.reached:
                 points.reached("checkpoint")
             with told_as_ours(self._database):
-                rest = self._checkpoint()
-                if rest:
-                    rest = self._checkpoint_in_turn()
+                rest = self._tidy()
         finally:
             try:
                 shared.give(TIDYING)
@@ -162,33 +184,95 @@ class Log:
                 shared.give(TIDYING)
         # What a reader still needs of the log keeps it from being copied whole: not again at each commit, then.
         self._tidy_at = self._pages + LONG_PAGES // 4 if rest else LONG_PAGES
-        self._pages = 0
 
-    def _checkpoint_in_turn(self) -> int:
+    def _tidy(self) -> int:
+        try:
+            return self._checkpoint() and self._in_turn(self._checkpoint)
+        except apsw.Error as error:
+            if not is_full(error, self._connection):
+                raise
+            return self._in_turn(self._copy_with_reserve)
+
+    def _in_turn(self, act: Callable[[], int]) -> int:
         try:
             self._coordination.take(TURN)
-            return self._checkpoint()
+            return act()
         finally:
             try:
                 self._coordination.give(TURN)
             finally:
                 self._coordination.give(TURN)
 
-    def _checkpoint(self) -> int:
-        """Copy what can be copied, waiting for nobody; how many pages are left."""
+    def _checkpoint(self, mode: int = apsw.SQLITE_CHECKPOINT_PASSIVE) -> int:
+        """Copy what can be copied; how many pages are left. Waits for nobody, unless the mode does."""
         with self._checkpointing:
             if self._connection is None:
                 self._connection = self._connect()
+                self._connection.set_busy_timeout(READERS_MS)
             try:
-                length, copied = self._connection.wal_checkpoint("main", apsw.SQLITE_CHECKPOINT_PASSIVE)
+                length, copied = self._connection.wal_checkpoint("main", mode)
             except PASSING:
-                return 1  # somebody else is at it, a shell perhaps
+                return 1  # somebody else is at it, a shell perhaps, or reads
         return length - copied
+
+    # ---- room, in the turn
+
+    def make_room(self, connection: apsw.Connection, *, feeds: bool) -> None:
+        """Give the reserve away, copy the log and cut it; `take_back` must follow before the turn is given on.
+
+        Args:
+            connection: the one that is going to write, outside a transaction.
+            feeds: what it writes is to stay: only what the reserve does not need is for it.
+        """
+        self.lend()
+        self._checkpoint(apsw.SQLITE_CHECKPOINT_TRUNCATE)
+        # Asked by trying: of a user's share of the disk, `free_bytes` says nothing.
+        has_more = self._coordination.reserve(2 * RESERVE_BYTES, 2 * RESERVE_BYTES)
+        self._coordination.reserve(0, 0)
+        least = 0 if feeds else RESERVE_BYTES
+        self._limit_growth(connection, free_bytes(self._database.parent) - RESERVE_BYTES if has_more else least)
+
+    def lend(self) -> None:
+        """Give the reserve away, until `take_back`."""
+        self.is_lent = True
+        self._coordination.reserve(0, 0)
+
+    def take_back(self) -> None:
+        """Copy and cut what was written in the room of the reserve, and have the reserve again."""
+        self.is_lent, self._step_at = False, 0
+        try:
+            self._checkpoint(apsw.SQLITE_CHECKPOINT_TRUNCATE)
+        except apsw.Error:
+            self.is_long = True  # `tidy` tries again, and says what is the matter
+        self.have_reserve()
+
+    def have_reserve(self) -> bool:
+        """Have the reserve of a short log, or what somebody else has left of it; whether it is all."""
+        length = RESERVE_BYTES
+        while not self._coordination.reserve(length, length):
+            length //= 2
+        return length == RESERVE_BYTES
+
+    def _copy_with_reserve(self) -> int:
+        self._coordination.reserve(0, 0)
+        try:
+            return self._checkpoint(apsw.SQLITE_CHECKPOINT_TRUNCATE)
+        finally:
+            self.have_reserve()
+
+    @staticmethod
+    def _limit_growth(connection: apsw.Connection, room: int) -> None:
+        """One transaction is refused if the database could not be given its pages too, once they are in the log."""
+        pages = connection.pragma("page_count")
+        assert isinstance(pages, int)
+        connection.pragma("max_page_count", pages + max(0, room) // 2 // FRAME_BYTES)
 
     # ---- closing, and forks
 
     def close(self) -> None:
-        """Close what this process has open of the log, after whoever is using it."""
+        """Close what this process has open of the log, after whoever is using it; the last one cuts the reserve."""
+        if self._coordination.is_alone:
+            self._coordination.reserve(0, RESERVE_BYTES)
         with self._file_in_use:
             self._close_file()
         self._close_connection()
@@ -207,6 +291,12 @@ class Log:
             if self._connection is not None:
                 self._connection.close()
                 self._connection = None
+
+
+def free_bytes(folder: Path) -> int:
+    """How much this user can still write on the disk of a folder. Raises: OSError."""
+    found = os.statvfs(folder)
+    return (found.f_bavail if os.geteuid() else found.f_bfree) * found.f_frsize
 
 
 def sync_data(descriptor: int) -> None:
