@@ -9,8 +9,10 @@ import apsw
 import pytest
 
 import inorder
+from inorder.errors import MessageTooBig, StoreDamaged
 from inorder.stores import points
 from inorder.stores.sqlite import SqliteStore, log
+from inorder.testing import ManualClock
 
 
 def test_a_log_that_cannot_be_shortened_fails_no_call(
@@ -51,3 +53,26 @@ def test_what_was_defined_in_a_transaction_that_failed_is_not_known(
                 qm.create_queue("Q")
         other.create_queue("R")
         assert [attributes.name for attributes in qm.queues()] == ["R"]
+
+
+def test_a_step_before_a_call_that_is_refused_may_fail_by_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What has expired is discarded in a step that stays though the call is refused; then its own commit fails."""
+
+    def fail(point: str) -> None:
+        if point == "written":
+            raise apsw.CorruptError("database disk image is malformed")
+
+    clock = ManualClock()
+    with inorder.connect(SqliteStore(tmp_path / "orders.db", clock=clock)) as qm:
+        qm.create_queue("Q", max_length=10)
+        qm.put("Q", b"x", expiry=1)
+        clock.advance(2)
+        with monkeypatch.context() as patched:
+            patched.setattr(points, "reached", fail)
+            with pytest.raises(StoreDamaged):
+                qm.put("Q", bytes(11))
+        with pytest.raises(MessageTooBig):
+            qm.put("Q", bytes(11))
+        assert [one.message.body for one in qm.look("Q")] == []

@@ -55,10 +55,6 @@ class Verb:
     condition of the queue leaves as it is. Others come as soon as the block is over. Only then what was promised is
     brought to disk, together with what others have promised meanwhile.
 
-    Args:
-        room: it has found the medium full before: room is made for it.
-        feeds: it brings more into the store; what others need to get something out is not for it.
-
     Attributes:
         durable: the answer is a promise: it must be on disk first.
         waiter: the connection that is about to wait; what it knows of who is in its way stays.
@@ -126,7 +122,12 @@ class Verb:
             self._take_back()
         if is_kept:
             self._changes, self._queues = self._kept, {}
-            backend.commit((), self._changes, reserves=self._reserves)
+            try:
+                backend.commit((), self._changes, reserves=self._reserves)
+            except Exception as another:
+                self._changes = {}
+                backend.abort(another)
+                raise
         self._report()
         self.store.unfinished = None
         if failure is not None:
