@@ -24,7 +24,7 @@ from contextlib import suppress
 from types import FrameType, SimpleNamespace
 from typing import Any
 
-from tests.interrupting import Interruption, Outside
+from tests.interrupting import OUTSIDE, Interruption
 
 import inorder
 from inorder import NoMessageAvailable, NotFound, Queue, QueueManager
@@ -76,12 +76,13 @@ def undo(qm: QueueManager) -> None:
     qm.undo("Q", confirm_id=9)
 
 
-opened: list[Queue] = []  # an exception at the beginning of `__exit__` leaves a handle open
+opened: list[Queue] = []  # an exception at the beginning of `__enter__` or `__exit__` leaves a handle open
 
 
 def handle(qm: QueueManager) -> None:
-    with qm.open("Q", input="as_queue", output=True) as queue:
-        opened.append(queue)
+    queue = qm.open("Q", input="as_queue", output=True)
+    opened.append(queue)
+    with queue:
         queue.put(b"x")
         queue.get()
 
@@ -110,8 +111,9 @@ def prepared(qm: QueueManager) -> None:
 
 
 def claim(qm: QueueManager) -> None:
-    with qm.open("Q", input="as_queue") as queue:
-        opened.append(queue)
+    queue = qm.open("Q", input="as_queue")
+    opened.append(queue)
+    with queue:
         reader = ClaimReader(queue, "reader")
         settled = reader.begin().settled
         taken = reader.claim(settled, most=1)
@@ -251,7 +253,7 @@ class Alarm:
         if self._left:
             self._left -= 1
             self.came += 1
-            raise Outside
+            raise random.choice(OUTSIDE)
 
     def during(self, call: Callable[[], object], after_seconds: float, exceptions: int) -> None:
         """Makes the call; so many exceptions come into it, close together."""
@@ -262,7 +264,7 @@ class Alarm:
                 call()
             finally:
                 self._left = 0  # no exception can come before this
-        except Outside:
+        except OUTSIDE:
             pass
         signal.setitimer(signal.ITIMER_REAL, 0)
 
@@ -283,7 +285,7 @@ def by_signals(qm: QueueManager, count: int, names: Sequence[str]) -> int:
 def in_peace(act: Callable[[], object]) -> None:
     """Does it at last without an exception: one may still be on its way."""
     while True:
-        with suppress(Outside):
+        with suppress(*OUTSIDE):
             act()
             return
 
@@ -302,7 +304,7 @@ def by_another_thread(qm: QueueManager, count: int, names: Sequence[str]) -> int
                     state.inside = True
                     call(qm)
                     state.inside = False
-                except Outside:
+                except OUTSIDE:
                     state.inside = False
                     state.came += 1
                 faulthandler.dump_traceback_later(HANGS_AFTER_SECONDS, exit=True)
@@ -319,7 +321,9 @@ def by_another_thread(qm: QueueManager, count: int, names: Sequence[str]) -> int
         if state.inside:
             time.sleep(random.random() * state.seconds)
             if state.inside:
-                ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident or 0), ctypes.py_object(Outside))
+                ctypes.pythonapi.PyThreadState_SetAsyncExc(
+                    ctypes.c_ulong(thread.ident or 0), ctypes.py_object(random.choice(OUTSIDE))
+                )
         time.sleep(0.0001)
     thread.join()
     return int(state.came)
@@ -342,7 +346,7 @@ def at_places(qm: QueueManager, count: int, names: Sequence[str]) -> int:
                 interruption = Interruption(at)
                 try:
                     interruption.during(call)
-                except Outside:
+                except OUTSIDE:
                     came += 1
                 else:
                     assert not interruption.where, f"{name}: the caller has not got it, {interruption.where}"

@@ -25,6 +25,13 @@ class Outside(BaseException):
     """What comes from outside; nobody expects it."""
 
 
+class Late(TimeoutError):
+    """A time-out of the caller's: an exception that has the same kind as errors of the system."""
+
+
+OUTSIDE = (Outside, Late)
+
+
 @functools.cache
 def _handlers(code: CodeType) -> tuple[tuple[int, int, int], ...]:
     entries = dis._parse_exception_table(code)  # type: ignore[attr-defined]
@@ -42,7 +49,7 @@ def _has_one_handler(code: CodeType, one: int, other: int) -> bool:
 
 
 class Interruption:
-    """Raises `Outside` at one of the places in a call where an exception from outside may come.
+    """Raises one of `OUTSIDE` at one of the places in a call where an exception from outside may come.
 
     Args:
         at: which of them, from 0; None: it only counts them.
@@ -50,11 +57,12 @@ class Interruption:
 
     def __init__(self, at: int | None = None) -> None:
         self._at = at
+        self._kind = OUTSIDE[(at or 0) % 2]
         self.places = 0
         self.where = ""
 
     def during(self, call: Callable[[], Any]) -> Any:
-        """Makes the call, and returns what it returns. Raises: Outside, and whatever the call raises."""
+        """Makes the call, and returns what it returns. Raises: one of `OUTSIDE`, and whatever the call raises."""
         gc.disable()  # what comes into a finalizer that the collector calls is lost, by Python
         sys.settrace(self._begun)
         try:
@@ -77,7 +85,7 @@ class Interruption:
                     if self.places == self._at:
                         self.places += 1
                         self.where = f"{code.co_filename}:{frame.f_lineno}, in {code.co_name}"
-                        raise Outside
+                        raise self._kind
                     self.places += 1
                 last = now
             return step

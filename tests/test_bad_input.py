@@ -436,6 +436,7 @@ HANDLE_CALLS: Mapping[str, Sequence[Line]] = {
         Line(lambda w: w.closed.get(), HandleError, Reason.HOBJ_ERROR, "Q"),
     ],
     "get_many": [
+        Line(lambda w: w.queue.get_many(2**63), ArgumentError, Reason.ARGUMENT_ERROR, "count"),
         Line(lambda w: w.queue.get_many(-1), ArgumentError, Reason.ARGUMENT_ERROR, "count"),
         Line(lambda w: w.queue.get_many("2"), ArgumentError, Reason.ARGUMENT_ERROR, "count"),
         Line(lambda w: w.queue.get_many(2, colour=1), ArgumentError, Reason.OPTIONS_ERROR, "colour"),

@@ -66,6 +66,7 @@ USES: Mapping[Use, tuple[OpenOptions, Reason]] = {  # what a handle must be open
 }
 
 NO_USES: frozenset[Use] = frozenset()
+COUNT_MAX = 2**31 - 1  # messages that are got at once
 
 
 class Queue(ConfirmedCalls):
@@ -190,15 +191,27 @@ class Queue(ConfirmedCalls):
         """
         with self._session:
             self._need("output")
-            self._puts.state = self._store.end_group(self._handle, self._puts.state)
+            try:
+                self._puts.state = self._store.end_group(self._handle, self._puts.state)
+            except InorderError:
+                raise
+            except BaseException:
+                self._puts.is_lost = True
+                raise
 
     def withdraw(self, before: GroupState, *, whole_group: bool = False) -> None:
         """For streams: takes back what the unit put of the logical message, or group, to where the handle stood."""
         check_instance("before", before, GroupState, "a state that the handle had")
         check_switch("whole_group", whole_group)
         with self._session:
-            self._store.withdraw(self._handle, self._puts.state, whole_group=whole_group)
-            self._puts.state = before
+            try:
+                self._store.withdraw(self._handle, self._puts.state, whole_group=whole_group)
+                self._puts.state = before
+            except InorderError:
+                raise
+            except BaseException:
+                self._puts.is_lost = True
+                raise
 
     @property
     def put_state(self) -> GroupState:
@@ -249,8 +262,8 @@ class Queue(ConfirmedCalls):
         It ends before the first message that cannot be had, and after one with a warning. With a wait it
         returns as soon as it has one. Errors as `get`.
         """
-        if not isinstance(count, int) or isinstance(count, bool) or count < 1:
-            raise bad_argument("count", count, "an integer from 1")
+        if not isinstance(count, int) or isinstance(count, bool) or not 1 <= count <= COUNT_MAX:
+            raise bad_argument("count", count, f"an integer from 1 to {COUNT_MAX:,}")
         return list(self._get(get_options(keywords, options, DEFAULT_GET), count).messages)
 
     def take_group(self, options: GetOptions) -> Iterator[Message]:
@@ -533,6 +546,8 @@ class Queue(ConfirmedCalls):
         return warnings[0] or warnings[1]
 
     def _end(self, *, delete: bool = False, purge: bool = False) -> None:
+        if self.closed:
+            return
         try:
             if self._handle != NOT_OPEN:
                 self._store.close(self._handle, delete=delete, purge=purge)

@@ -15,6 +15,7 @@ from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from typing_extensions import Self
 
     class RLock:
         """What `_thread.RLock` has."""
@@ -31,6 +32,9 @@ else:
 
 class Lock(RLock):
     """A lock of threads. The thread that has it may take it again: a finalizer may come in the middle of any line."""
+
+    def __new__(cls, *_: object, **__: object) -> Self:
+        return super().__new__(cls)  # which takes no arguments of a subclass's own
 
     @property
     def is_mine(self) -> bool:

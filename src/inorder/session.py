@@ -13,7 +13,6 @@ import atexit
 import contextlib
 import logging
 import os
-import queue as queues
 import weakref
 from collections import deque
 from pathlib import Path
@@ -66,7 +65,7 @@ class Services:
         self._file = file
         self.coming: set[object] = set()  # connections that are being made at the file: it stays open for them
         self.hub = Hub(store.changes)
-        self.forgotten: queues.SimpleQueue[int] = queues.SimpleQueue()  # owners; a finalizer may put at any moment
+        self.forgotten: deque[int] = deque()  # owners; a finalizer may add one at any moment
         self._owners: set[int] = set()
         self._lock = Lock()
         self.is_over = False  # the interpreter ends
@@ -85,7 +84,7 @@ class Services:
                 self._owners.add(owner)
             self.reap()
         except BaseException:
-            self.forgotten.put(owner)
+            self.forgotten.append(owner)
             raise
         return owner
 
@@ -118,18 +117,17 @@ class Services:
 
     def reap(self) -> None:
         """Ends the connections that were forgotten; one that cannot be ended now is kept for the next time."""
-        if self.forgotten.empty() or self.is_over:  # the former nearly always, and each call asks
-            return
-        with contextlib.suppress(queues.Empty):
-            while True:
-                owner = self.forgotten.get_nowait()
-                try:
-                    self.end(owner)
-                except Exception as error:
-                    self.forgotten.put(owner)
-                    if not isinstance(error, CallInProgress):
-                        log.exception("a forgotten connection could not be ended; it will be tried again")
-                    return
+        while self.forgotten and not self.is_over:  # nearly never, and each call asks
+            owner = self.forgotten[0]
+            try:
+                self.end(owner)
+            except InorderError as error:
+                self.forgotten.rotate(-1)
+                if not isinstance(error, CallInProgress):
+                    log.exception("a forgotten connection could not be ended; it will be tried again")
+                return
+            with contextlib.suppress(ValueError):  # another thread was at it, too
+                self.forgotten.remove(owner)
 
     def end_all(self) -> None:
         """The interpreter ends: units are backed out, nobody is awaited."""
@@ -297,10 +295,10 @@ class Session(Lock):
         self.owner = services.connect(program)
         try:
             # Handles, blocks and the connection all hold the session: it is forgotten with the last of them.
-            self._forgotten = weakref.finalize(self, services.forgotten.put, self.owner)
+            self._forgotten = weakref.finalize(self, services.forgotten.append, self.owner)
             self._forgotten.atexit = False
         except BaseException:
-            services.forgotten.put(self.owner)
+            services.forgotten.append(self.owner)
             raise
 
     @property
@@ -326,7 +324,7 @@ class Session(Lock):
         try:
             is_free = self.acquire(False)
             if is_free:
-                if not self.services.forgotten.empty():
+                if self.services.forgotten:
                     self.services.reap()
                 if self.left or self._dropped:
                     self._do_what_is_left()
@@ -482,8 +480,14 @@ class Session(Lock):
             raise bad_argument("name", name, "a text, not empty: a prepared unit is settled by its name")
         with self:
             self._refuse_given_up()
-            self.store.prepare(self.owner, name)
-            self._settled("commit")  # for handles prepare acts as commit (R5.10)
+            try:
+                self.store.prepare(self.owner, name)
+                self._settled("commit")  # for handles prepare acts as commit (R5.10)
+            except InorderError:
+                raise
+            except BaseException:
+                self.left.append(lambda: self._see_whether_settled("commit"))
+                raise
 
     def _settled(self, outcome: Outcome) -> None:
         self.block = self.opener = None

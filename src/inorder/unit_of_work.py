@@ -15,7 +15,7 @@ import logging
 from types import TracebackType
 from typing import Literal
 
-from .errors import CallerError, Reason, UnitNotFound
+from .errors import CallerError, InorderError, Reason, UnitNotFound
 from .session import Session
 
 log = logging.getLogger("inorder.unit_of_work")
@@ -70,7 +70,7 @@ class UnitOfWork:
         except BaseException as failure:
             self._session.give_up("commit" if error is None else "back_out")
             self.status = "backed out"
-            if error is None or not isinstance(failure, Exception):
+            if error is None or not isinstance(failure, InorderError):
                 raise
             log.warning("a unit of work is backed out later, it could not be now: %s", failure)
 

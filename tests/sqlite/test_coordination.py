@@ -43,9 +43,9 @@ def database(path: Path) -> Iterator[Database]:
 
 @pytest.fixture
 def shared(tmp_path: Path) -> Iterator[Coordination]:
-    shared = attach(tmp_path / "orders.db-lock", 0o600)
-    yield shared
-    detach(shared)
+    path, user = tmp_path / "orders.db-lock", object()
+    yield attach(path, 0o600, user)
+    detach(path, user)
 
 
 # ---- owners

@@ -58,8 +58,8 @@ Listener = Callable[[Happened], object]
 class Subscription:
     """A listener, and what it wants now."""
 
-    def __init__(self, changes: Changes, listener: Listener) -> None:
-        self._changes, self.listener = changes, listener
+    def __init__(self, changes: Changes, listener: Listener, *, is_ours: bool) -> None:
+        self._changes, self.listener, self.is_ours = changes, listener, is_ours
         self.heeds = self.wants = False
 
     def turn(self, *, heeds: bool, wants: bool = False) -> None:
@@ -91,13 +91,16 @@ class Changes:
         self._told = 0  # listeners that know of the first of them
         self._handing_out = TryLock()
 
-    def subscribe(self, listener: Listener) -> Subscription:
+    def subscribe(self, listener: Listener, *, is_ours: bool = False) -> Subscription:
         """Calls `listener` with each `Change` and `Death`, outside of transactions and locks.
 
         By one thread at a time, of this process. What it raises is logged, and reaches no caller of a verb. At first it
         heeds nothing: see `Subscription.turn`.
+
+        Args:
+            is_ours: it raises nothing by itself.
         """
-        subscription = Subscription(self, listener)
+        subscription = Subscription(self, listener, is_ours=is_ours)
         self._subscriptions.append(subscription)
         return subscription
 
@@ -128,6 +131,8 @@ class Changes:
             try:
                 one.listener(happened)
             except Exception:
+                if one.is_ours:  # what it raises came from outside, and it is told again
+                    raise
                 log.exception("a listener failed; what it was told of has happened")
             self._told += 1
         self._told = 0

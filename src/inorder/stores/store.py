@@ -135,7 +135,7 @@ class QueueStore(BulkVerbs, OperatorVerbs, OpenStore):
     @in_verb()
     def _connect(self, verb: Verb, program: Program, made: list[int]) -> int:
         made.append(connections.connect(verb, program))
-        return made[0]
+        return made[-1]
 
     @event("disconnect")
     def disconnect(self, owner: int) -> None:

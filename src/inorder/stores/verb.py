@@ -351,7 +351,7 @@ def run(store: S, kind: Kind, act: Callable[Concatenate[S, Verb, P], T], /, *giv
     """Runs one verb: what `act` makes of it.
 
     An exception from outside may come anywhere (see `locks`): one in the verb, and one in each of two attempts to undo
-    it, leave nothing held that others wait for. After more of them the next verb of this process undoes it.
+    it, leave nothing held that others wait for. After more of them the next verb of this thread undoes it.
     """
     verb = Verb(store, kind)
     try:

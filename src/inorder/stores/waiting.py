@@ -72,7 +72,7 @@ class WaitingRoom:
         self._lock = Lock()  # of what follows; nobody sleeps or looks with it
         self._waiters: list[Waiter] = []
         self._watchers: list[Bell] = []
-        self._subscription = changes.subscribe(self._happened)
+        self._subscription = changes.subscribe(self._happened, is_ours=True)
         clock.watch(self._time_jumped)
 
     def wait(self, owner: int, queue: str, options: GetOptions, look: Look) -> None:

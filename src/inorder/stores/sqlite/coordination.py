@@ -26,7 +26,6 @@ are stored and loaded in one piece on every machine that Python's 64-bit builds 
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import fcntl
 import mmap
@@ -71,7 +70,7 @@ class Coordination:
 
     def __init__(self, path: Path, mode: int) -> None:
         self.path, self._name = path, str(path)
-        self.users = 0
+        self.users: set[object] = set()
         # Whoever can make files in the folder could lead us to another file with a link, to be written over.
         self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, mode)
         try:
@@ -107,10 +106,12 @@ class Coordination:
         fcntl.lockf(self._descriptor, fcntl.LOCK_SH, 1, PRESENCE)
 
     def close(self) -> None:
-        """Drop the mapping, the descriptor, and with them all locks of this process on the sidecar."""
+        """Drop the mapping, the descriptor, and with them all locks of this process on the sidecar. May be repeated."""
         self.words.release()
         self._map.close()
-        os.close(self._descriptor)
+        descriptor, self._descriptor = self._descriptor, -1
+        if descriptor >= 0:
+            os.close(descriptor)
 
     def refuse_removed(self) -> None:
         """Raise StoreError if this file has no name any more; cheaper than `refuse_replaced`."""
@@ -139,7 +140,9 @@ class Coordination:
                 _allocate(self._descriptor, had, LENGTH + least - had)
             elif had > LENGTH + most:
                 os.ftruncate(self._descriptor, LENGTH + most)
-        except OSError:
+        except OSError as error:
+            if error.errno is None:  # a time-out of the caller's
+                raise
             os.ftruncate(self._descriptor, had)  # it may have become longer, by all that there was
             return False
         return True
@@ -147,9 +150,10 @@ class Coordination:
     @property
     def is_alone(self) -> bool:
         """Whether no other process has the store open."""
-        is_alone = self._try(PRESENCE)
-        fcntl.lockf(self._descriptor, fcntl.LOCK_SH, 1, PRESENCE)
-        return is_alone
+        try:
+            return self._try(PRESENCE)
+        finally:
+            fcntl.lockf(self._descriptor, fcntl.LOCK_SH, 1, PRESENCE)
 
     # ---- locks
 
@@ -180,10 +184,20 @@ class Coordination:
         self._threads[at].acquire()
         try:
             fcntl.lockf(self._descriptor, fcntl.LOCK_EX, 1, at)
-        except OSError:
+        except OSError as error:
+            if error.errno != errno.EDEADLK:
+                raise
             self._wait(at)
         if at == TURN and self.words[UNANNOUNCED]:
             self._announce_lost()
+
+    def lock_of(self, at: int) -> Lock:
+        """What a lock is among the threads of this process."""
+        return self._threads[at]
+
+    def has(self, at: int) -> bool:
+        """Whether this thread has a lock."""
+        return self._threads[at].is_mine
 
     def try_take(self, at: int) -> bool:
         """Take a lock if it is free now, of this thread as well. `give` is to follow, whatever comes of it."""
@@ -420,8 +434,12 @@ class Coordination:
 def _allocate(descriptor: int, start: int, length: int) -> None:
     """Make a file longer, so that what is added has its place on the disk."""
     if hasattr(os, "posix_fallocate"):
-        with contextlib.suppress(OSError):  # not every file system knows it; on a full disk the writes fail as well
+        try:
             os.posix_fallocate(descriptor, start, length)
+        except OSError as error:  # not every file system knows it; on a full disk the writes fail as well
+            if error.errno is None:  # a time-out of the caller's
+                raise
+        else:
             return
     if os.pwrite(descriptor, bytes(length), start) < length:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -434,14 +452,15 @@ def _round(number: int) -> int:
 _attached: dict[Path, Coordination] = {}
 
 
-def attach(path: Path, mode: int) -> Coordination:
-    """The sidecar at this path, the same object for all users in this process.
+def attach(path: Path, mode: int, user: object) -> Coordination:
+    """The sidecar at this path, the same object for all users in this process. Whatever it raises, `detach` follows.
 
     The caller sees to it that no two threads attach or detach at once.
 
     Args:
         path: with all links resolved.
         mode: the permissions that a new sidecar is given.
+        user: whoever is to `detach`.
     Raises: StoreError, if it cannot be opened or was replaced; StoreFull, if the disk is full.
     """
     found = _attached.get(path)
@@ -450,17 +469,21 @@ def attach(path: Path, mode: int) -> Coordination:
             found = _attached[path] = Coordination(path, mode)
         found.refuse_replaced()
     except OSError as error:
+        if error.errno is None:  # a time-out of the caller's
+            raise
         raise opening_error(path, error) from error
-    found.users += 1
+    found.users.add(user)
     return found
 
 
-def detach(coordination: Coordination) -> None:
-    """Give up one use of the sidecar; the last one in this process closes it."""
-    coordination.users -= 1
-    if not coordination.users:
-        _attached.pop(coordination.path, None)
-        coordination.close()
+def detach(path: Path, user: object) -> None:
+    """Give up one use of the sidecar; the last one in this process closes it. Harmless when repeated."""
+    found = _attached.get(path)
+    if found is not None:
+        found.users.discard(user)
+        if not found.users:
+            found.close()
+            _attached.pop(path, None)
 
 
 def attached() -> list[Path]:

@@ -17,7 +17,7 @@ import contextlib
 import ctypes
 import os
 import weakref
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -25,6 +25,7 @@ from typing import Final
 import apsw
 
 from ...errors import (
+    CallInProgress,
     ConnectionClosed,
     ForkedConnection,
     InorderError,
@@ -79,6 +80,8 @@ class Database:
         self._owners: set[int] = set()
         self._refusal: type[InorderError] | None = None
         self._in_use = Lock()
+        self._sidecar, self._user = Path(f"{self.path}-lock"), object()
+        self._has_let_go = self._forks = False
         self._writes = self._commits = False
         self.has_happened = False  # the transaction that was begun last
         self._connection: apsw.Connection | None = None
@@ -86,18 +89,24 @@ class Database:
             if self.path in _inherited:
                 raise ForkedConnection(f"{self.path}: this process was forked inside a call on it and cannot open it")
             refuse_unfit(self.path, version)
-            self._coordination = attach(Path(f"{self.path}-lock"), _made(self.path))
             try:
+                self._coordination = attach(self._sidecar, _made(self.path), self._user)
+                self._turn = self._coordination.lock_of(TURN)
                 self._log = Log(
                     self.path, self._coordination, self._connect_for_checkpoints, lambda: self._connection is not None
                 )
                 self._open_first()
+                self._identity = identity_of(self.path)
+                _databases.add(self)
             except BaseException:
-                self._disconnect()
-                detach(self._coordination)
+                try:
+                    self._disconnect()
+                finally:
+                    try:
+                        detach(self._sidecar, self._user)
+                    finally:
+                        detach(self._sidecar, self._user)
                 raise
-            self._identity = identity_of(self.path)
-            _databases.add(self)
 
     # ---- opening
 
@@ -211,6 +220,8 @@ class Database:
         if self._refusal is not None:
             self._refuse_unusable()
         assert not self.is_inside, "a transaction inside another one"
+        if self._turn._is_owned():
+            raise CallInProgress("a call was made by a finalizer or a signal handler, in the middle of work on the log")
         self._in_use.acquire()
         self._writes, self.has_happened = writes, False
         connection = self.connection
@@ -261,6 +272,8 @@ class Database:
         else:
             connection.execute("COMMIT")
         self.has_happened = True
+        if self._log.has_grown:
+            self._log.follow(connection)
         self._leave()
         return ticket
 
@@ -484,17 +497,31 @@ class Database:
 
     def close(self) -> None:
         """Close the files and let this object's owners die; a second call does nothing."""
+        if self._refusal is ForkedConnection or self._has_let_go:
+            return
         with _opening, self._in_use:
-            if self._refusal is not None:
-                return
             assert self._connection is None or not self._connection.in_transaction, "closed inside a transaction"
-            self._refusal = QueueManagerStopping if self._coordination.stopped else ConnectionClosed
-            _databases.discard(self)
-            self._log.close()
-            self._disconnect()
-            for number in self._owners:
-                self._coordination.release_owner(number)
-            detach(self._coordination)
+            if self._refusal is None:
+                self._refusal = QueueManagerStopping if self._coordination.stopped else ConnectionClosed
+            try:
+                self._let_go()
+            finally:
+                if not self._has_let_go:
+                    self._let_go()
+
+    def _let_go(self) -> None:
+        """May be repeated, until it has come to its end."""
+        if self._has_let_go:
+            return
+        self._log.close()
+        self._disconnect()
+        while self._owners:
+            number = next(iter(self._owners))
+            self._coordination.release_owner(number)
+            self._owners.discard(number)
+        detach(self._sidecar, self._user)
+        _databases.discard(self)
+        self._has_let_go = True
 
     def _disconnect(self) -> None:
         if self._connection is not None:
@@ -504,6 +531,7 @@ class Database:
 
     def before_fork(self) -> None:
         """Wait for the transactions of other threads, and close the connections."""
+        self._forks = True
         self._in_use.acquire()
         self._log.before_fork()
         if self._connection is not None and not self._connection.in_transaction:
@@ -512,18 +540,20 @@ class Database:
             self._disconnect()
 
     def after_fork(self) -> None:
-        """Go on, in the parent; the next call connects."""
+        """Go on, in the parent; the next call connects. Harmless when repeated, or if `before_fork` was interrupted."""
         self._log.after_fork()
-        if self.is_inside:
-            self._in_use.release()
+        if self._forks:
+            self._forks = False
+            with contextlib.suppress(RuntimeError):  # an exception came while it was waited for
+                self._in_use.release()
 
     def after_fork_in_child(self) -> None:
         """Refuse every call from now on."""
-        self._refusal = ForkedConnection
-        if self._connection is not None:
+        if self._refusal is not ForkedConnection and self._connection is not None:
             _inherited.add(self.path)
             # To close it, also at the end of the process, would touch the parent's files: it is kept for ever.
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._connection))
+        self._refusal = ForkedConnection
         self.after_fork()
 
 
@@ -555,6 +585,9 @@ _inherited: set[Path] = set()  # in a forked child: files with a connection that
 _forking: list[Database] = []
 
 
+# An exception from outside that comes into one of these is reported by Python, which forks all the same.
+
+
 def _before_fork() -> None:
     _opening.acquire()
     _forking.extend(_databases)
@@ -563,19 +596,30 @@ def _before_fork() -> None:
 
 
 def _after_fork_in_parent() -> None:
-    for database in _forking:
-        database.after_fork()
-    _forking.clear()
-    _opening.release()
+    _end_fork(Database.after_fork)
 
 
 def _after_fork_in_child() -> None:
-    for database in _forking:
-        database.after_fork_in_child()
-    _forking.clear()
+    _end_fork(Database.after_fork_in_child)
     _databases.clear()
     forget_all()
-    _opening.release()
+
+
+def _end_fork(end: Callable[[Database], None]) -> None:
+    _forking.extend(_databases)  # again: it may have been interrupted before
+    try:
+        for database in _forking:
+            end(database)
+    finally:
+        try:
+            for database in _forking:
+                end(database)
+        finally:
+            try:  # noqa: SIM105 - `suppress` is no block that is written in C
+                _opening.release()
+            except RuntimeError:  # an exception came while it was waited for
+                pass
+            _forking.clear()
 
 
 os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child)

@@ -46,7 +46,7 @@ import apsw
 from ...errors import StoreError
 from ...locks import Lock
 from .. import points
-from .coordination import TIDYING, TURN, Coordination
+from .coordination import SYNC_FAILED, TIDYING, TURN, Coordination
 from .faults import PASSING, is_full, told_as_ours
 
 if sys.platform == "darwin":
@@ -88,7 +88,7 @@ class Log:
         self._pages = 0
         self._tidy_at = LONG_PAGES
         self._step_at = 0
-        self.is_long = self.is_lent = False
+        self.is_long = self.is_lent = self.has_grown = False
 
     # ---- sync
 
@@ -100,22 +100,29 @@ class Log:
         self._coordination.sync(number, self._sync_file)
 
     def _sync_file(self) -> None:
-        if self._coordination.sync_failed:
-            raise StoreError(
-                f"{self._database}: an earlier sync to disk failed, and what the disk holds is unknown. Close the "
-                "store in all processes, see to the disk, and open it again.",
-                path=str(self._database),
-            )
+        self._refuse_failed()
         try:
             with self._file_in_use:
                 descriptor = self._current()
                 if descriptor is not None:
                     sync_data(descriptor)
         except OSError as error:
-            self._coordination.fail_sync()
+            if error.errno is None:  # a time-out of the caller's, which came meanwhile
+                raise
+            self._coordination.words[SYNC_FAILED] = 1  # before any call, in which an exception might come
             raise StoreError(
                 f"{self._path} could not be synced to disk: {error.strerror}", path=str(self._database)
             ) from error
+
+        self._refuse_failed()  # of another, meanwhile: the kernel has reported it there
+
+    def _refuse_failed(self) -> None:
+        if self._coordination.sync_failed:
+            raise StoreError(
+                f"{self._database}: an earlier sync to disk failed, and what the disk holds is unknown. Close the "
+                "store in all processes, see to the disk, and open it again.",
+                path=str(self._database),
+            )
 
     def _current(self) -> int | None:
         """A descriptor of the log as it is now; it may have been made anew while this process had no connection.
@@ -125,12 +132,17 @@ class Log:
         if self._descriptor is None or not os.fstat(self._descriptor).st_nlink:
             self._close_file()
             try:
-                self._descriptor = self._open()
+                descriptor = self._open()
             except FileNotFoundError:
                 if not self._is_connected():
                     return None
-                self._descriptor = self._open()  # another thread has connected just now, which makes the log
-            sync_folder(self._path.parent)
+                descriptor = self._open()  # another thread has connected just now, which makes the log
+            try:
+                sync_folder(self._path.parent)
+            except BaseException:
+                os.close(descriptor)
+                raise
+            self._descriptor = descriptor
         return self._descriptor
 
     def _open(self) -> int:
@@ -138,8 +150,8 @@ class Log:
 
     def _close_file(self) -> None:
         if self._descriptor is not None:
-            os.close(self._descriptor)
-            self._descriptor = None
+            descriptor, self._descriptor = self._descriptor, None
+            os.close(descriptor)
 
     # ---- tidy
 
@@ -148,24 +160,32 @@ class Log:
         if pages <= self._pages:  # it was started anew
             self._tidy_at, self._step_at = LONG_PAGES, 0
         self._pages = pages
-        if pages >= self._step_at:
-            self._step_at = pages + STEP_PAGES
-            length = RESERVE_BYTES + self._step_at * FRAME_BYTES
-            if not self._coordination.reserve(length, max(length, RESERVE_BYTES_MAX)):
-                if pages < STEP_PAGES // 2 and self.have_reserve():
-                    self._step_at = STEP_PAGES // 2
-                else:
-                    self._tidy_at = min(self._tidy_at, pages)
-            self._limit_growth(connection, free_bytes(self._database.parent))
+        self.has_grown = pages >= self._step_at
         self.is_long = pages >= self._tidy_at
         return apsw.SQLITE_OK
+
+    def follow(self, connection: apsw.Connection) -> None:
+        """In the turn, when the log has grown by a step: the reserve grows, too, and what one transaction may add."""
+        self.has_grown = False
+        self._step_at = self._pages + STEP_PAGES
+        length = RESERVE_BYTES + self._step_at * FRAME_BYTES
+        try:
+            if not self._coordination.reserve(length, max(length, RESERVE_BYTES_MAX)):
+                if self._pages < STEP_PAGES // 2 and self.have_reserve():
+                    self._step_at = STEP_PAGES // 2
+                else:
+                    self._tidy_at = min(self._tidy_at, self._pages)
+            self._limit_growth(connection, free_bytes(self._database.parent))
+        except apsw.Error:
+            self._tidy_at = min(self._tidy_at, self._pages)  # `tidy` says what is the matter
+        self.is_long = self._pages >= self._tidy_at
 
     def tidy(self) -> None:
         """Checkpoint if the log is long and nobody else is at it.
 
         Raises: StoreError and its kinds, if the database cannot be written.
         """
-        if not self.is_long:
+        if not self.is_long or self._coordination.has(TIDYING):
             return
         shared, rest = self._coordination, 0
         try:
@@ -271,11 +291,18 @@ class Log:
 
     def close(self) -> None:
         """Close what this process has open of the log, after whoever is using it; the last one cuts the reserve."""
-        if self._coordination.is_alone:
-            self._coordination.reserve(0, RESERVE_BYTES)
+        if self.is_lent or (len(self._coordination.users) == 1 and self._coordination.is_alone):
+            self._in_turn(self._cut)
         with self._file_in_use:
             self._close_file()
         self._close_connection()
+
+    def _cut(self) -> int:
+        if self.is_lent:
+            self.take_back()
+        if len(self._coordination.users) == 1 and self._coordination.is_alone:
+            self._coordination.reserve(0, RESERVE_BYTES)
+        return 0
 
     def before_fork(self) -> None:
         """Close the connection and keep it closed until `after_fork`."""
@@ -284,7 +311,8 @@ class Log:
 
     def after_fork(self) -> None:
         """Let checkpoints go on."""
-        self._checkpointing.release()
+        if self._checkpointing.is_mine:
+            self._checkpointing.release()
 
     def _close_connection(self) -> None:
         with self._checkpointing:
@@ -294,8 +322,15 @@ class Log:
 
 
 def free_bytes(folder: Path) -> int:
-    """How much this user can still write on the disk of a folder. Raises: OSError."""
-    found = os.statvfs(folder)
+    """How much this user can still write on the disk of a folder, as far as it can be told."""
+    try:
+        found = os.statvfs(folder)
+    except OSError as error:
+        if error.errno is None:  # a time-out of the caller's
+            raise
+        return 1 << 62
+    if not found.f_blocks:  # the file system does not say
+        return 1 << 62
     return (found.f_bavail if os.geteuid() else found.f_bfree) * found.f_frsize
 
 

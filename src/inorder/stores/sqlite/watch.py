@@ -42,6 +42,11 @@ class WaitedQueues:
             if self.waiting <= 1 or queue not in self.queues:
                 self.queues[queue] = name, seen
 
+    def forget(self) -> None:
+        """No call waits any more."""
+        with self._lock:
+            self.queues.clear()
+
     def own(self, queue: int, seen: int) -> None:
         """This process has changed the queue: its waiters know already."""
         with self._lock:
@@ -71,7 +76,7 @@ class Watch:
         self.bell = Bell()  # calls wait now, or the store has gone: the thread looks, or ends
         self.store = weakref.ref(store, lambda _: self.bell.ring())
         self.database, self.seen = database, seen
-        self.ended = False
+        self.ended = self.asleep = False
         self._any = 0
         self._lock = Lock()
         self._thread: threading.Thread | None = None
@@ -80,9 +85,12 @@ class Watch:
         """So many calls wait now."""
         with self._lock:
             self.seen.waiting = waiting
+            if not waiting:
+                self.seen.forget()
             if self.ended or not waiting:
                 return
-            self.bell.ring()
+            if self.asleep:
+                self.bell.ring()
             if self._thread is None or not self._thread.is_alive():
                 self._thread = threading.Thread(target=_run, args=(self,), name="inorder watch", daemon=True)
                 self._thread.start()
@@ -108,8 +116,11 @@ class Watch:
 def _run(watch: Watch) -> None:
     bury_at = time.monotonic() + BURY_SECONDS
     while True:
-        if not watch.seen.waiting and not watch.ended:
-            watch.bell.wait(None)
+        if not watch.seen.waiting:
+            watch.asleep = True
+            if not watch.seen.waiting and not watch.ended:  # now that whoever comes rings
+                watch.bell.wait(None)
+            watch.asleep = False
         store = watch.store()
         if store is None or watch.ended:
             return

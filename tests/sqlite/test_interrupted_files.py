@@ -1,0 +1,160 @@
+"""An exception from outside in the middle of work on the store's files: nothing is forgotten, and nobody is shut out.
+
+A time-out of the caller's is a `TimeoutError`, which is an error of the system, too.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.sqlite.children import SCHEMA, VERSION, Child
+from tests.support import waiting
+
+import inorder
+from inorder.errors import StoreError
+from inorder.rules.puts import Program
+from inorder.stores.changes import Changes, Death, Happened
+from inorder.stores.sqlite import SqliteStore, coordination, database, log
+from inorder.stores.sqlite.database import Database
+
+Planted = Callable[[Any, str, BaseException], list[None]]
+
+
+@pytest.fixture
+def planted(monkeypatch: pytest.MonkeyPatch) -> Planted:
+    """The first call of a function raises this, and does nothing else; the list has an item then."""
+
+    def plant(where: Any, name: str, error: BaseException) -> list[None]:
+        came: list[None] = []
+        does = getattr(where, name)
+
+        def once(*given: Any, **by_name: Any) -> Any:
+            if not came:
+                came.append(None)
+                raise error
+            return does(*given, **by_name)
+
+        monkeypatch.setattr(where, name, once)
+        return came
+
+    return plant
+
+
+def test_a_time_out_during_a_sync_is_no_failure_of_the_disk(tmp_path: Path, planted: Planted) -> None:
+    with inorder.connect(tmp_path / "store.db") as qm:
+        qm.create_queue("Q")
+        assert not planted(log, "sync_data", TimeoutError())
+        with pytest.raises(TimeoutError):
+            qm.put("Q", b"1")
+        qm.put("Q", b"2")
+        assert [message.body for message in qm.browse("Q")] == [b"1", b"2"]
+
+
+def test_a_sync_that_failed_elsewhere_meanwhile_promises_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with inorder.connect(tmp_path / "store.db") as qm:
+        qm.create_queue("Q")
+        store: Any = qm._store
+        shared = store.database._coordination
+        monkeypatch.setattr(log, "sync_data", lambda _: shared.fail_sync())
+        with pytest.raises(StoreError, match="an earlier sync to disk failed"):
+            qm.put("Q", b"1")
+
+
+def test_a_close_that_is_interrupted_is_finished(tmp_path: Path, planted: Planted) -> None:
+    path = tmp_path / "orders.db"
+    one = Database(path, schema=SCHEMA, version=VERSION)
+    one.hold_owner(7)
+    assert not planted(one, "_disconnect", TimeoutError())
+    with pytest.raises(TimeoutError):
+        one.close()
+    one.close()
+    assert coordination.attached() == []
+    with Child(path) as child:
+        assert child.ask("database._coordination.is_alone")
+        assert not child.ask("database.is_alive(7)")
+
+
+def test_an_opening_that_is_interrupted_leaves_nothing_attached(tmp_path: Path, planted: Planted) -> None:
+    assert not planted(database, "identity_of", TimeoutError())
+    with pytest.raises(TimeoutError):
+        Database(tmp_path / "orders.db", schema=SCHEMA, version=VERSION)
+    assert coordination.attached() == []
+
+
+def test_a_time_out_ends_the_wait_for_the_turn(tmp_path: Path, planted: Planted) -> None:
+    with inorder.connect(tmp_path / "store.db") as qm:
+        qm.create_queue("Q")
+        qm.put("Q", b"1")
+        came = planted(coordination.fcntl, "lockf", TimeoutError())
+        with pytest.raises(TimeoutError):
+            qm.put("Q", b"2")
+        assert came
+        qm.put("Q", b"3")
+        assert [message.body for message in qm.browse("Q")] == [b"1", b"3"]
+
+
+def test_a_fork_whose_preparation_is_interrupted_shuts_nobody_out(tmp_path: Path) -> None:
+    with Child(tmp_path / "orders.db") as child:
+        child.run(
+            "def fail(self): Database.before_fork = real; raise KeyboardInterrupt\n"
+            "real, Database.before_fork = Database.before_fork, fail\n"
+            "sys.unraisablehook = lambda _: None\n"
+            "pid = os.fork()\n"
+            "if not pid: os._exit(0)\n"
+            "os.waitpid(pid, 0)\n"
+            "opens = threading.Thread(target=lambda: opened(str(database.path) + '2').close(), daemon=True)\n"
+            "opens.start(); opens.join(20); answer = opens.is_alive()\n"
+        )
+        assert child.ask("opens.is_alive()") is False
+        assert child.ask("count(database)") == 0
+
+
+def test_who_is_to_be_woken_is_woken_by_the_next() -> None:
+    """A listener of ours raises nothing: what it raises came from outside, and it is told again."""
+    changes, told, errors = Changes(), list[Happened](), [TimeoutError()]
+
+    def listener(happened: Happened) -> None:
+        if errors:
+            raise errors.pop()
+        told.append(happened)
+
+    changes.subscribe(listener, is_ours=True)
+    death = Death(Program("u", "p"))
+    with pytest.raises(TimeoutError):
+        changes.report([death])
+    changes.hand_out()
+    assert told == [death]
+
+
+def test_what_wakes_the_watch_does_not_pile_up(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "store.db")
+    with inorder.connect(store) as qm, inorder.connect(store) as other:
+        qm.create_queue("Q")
+        qm.create_queue("R")
+        call = waiting(other, lambda: other.get("R", wait=60).body)
+        for _ in range(20):
+            with pytest.raises(inorder.NoMessageAvailable):
+                qm.get("Q", wait=0.001)
+        watch = store.host.watch  # type: ignore[attr-defined]
+        assert watch.bell._rings.qsize() <= 1
+        qm.put("R", b"1")
+        assert call.result() == b"1"
+        assert not watch.seen.queues
+    store.close_store()
+
+
+def test_a_backup_leaves_the_reserve_as_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    with inorder.connect(path) as qm:
+        qm.create_queue("Q")
+        for _ in range(20):
+            qm.put("Q", os.urandom(200_000))
+        before = Path(f"{path}-lock").stat().st_size
+        qm.backup(tmp_path / "copy.db")
+        assert Path(f"{path}-lock").stat().st_size == before > 3 << 20
