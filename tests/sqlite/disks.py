@@ -126,7 +126,7 @@ def counted(folder: Path, size: int) -> Iterator[CountedDisk]:
 
     def statvfs(_: object) -> SimpleNamespace:
         free = 1 << 30 if disk.quota else disk.free  # the system does not tell of shares
-        return SimpleNamespace(f_bavail=free, f_bfree=free, f_frsize=1)
+        return SimpleNamespace(f_blocks=disk.size, f_bavail=free, f_bfree=free, f_frsize=1)
 
     system = _FileSystem(disk)
     with pytest.MonkeyPatch.context() as patched:

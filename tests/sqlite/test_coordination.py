@@ -126,6 +126,7 @@ def test_one_writes_at_a_time_and_the_next_has_the_turn_after_a_kill(database: D
     with Child(path) as first, Child(path) as second:
         first.run("database._coordination.take(coordination.TURN)")
         assert not second.ask("database._coordination.try_take(coordination.TURN)")
+        second.run("database._coordination.give(coordination.TURN)")
         second.begin("write(database); answer = count(database)")
         first.kill()
         assert second.answer() == 1

@@ -5,6 +5,7 @@ A time-out of the caller's is a `TimeoutError`, which is an error of the system,
 
 from __future__ import annotations
 
+import fcntl
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -91,7 +92,7 @@ def test_a_time_out_ends_the_wait_for_the_turn(tmp_path: Path, planted: Planted)
     with inorder.connect(tmp_path / "store.db") as qm:
         qm.create_queue("Q")
         qm.put("Q", b"1")
-        came = planted(coordination.fcntl, "lockf", TimeoutError())
+        came = planted(fcntl, "lockf", TimeoutError())
         with pytest.raises(TimeoutError):
             qm.put("Q", b"2")
         assert came

@@ -100,7 +100,9 @@ class Log:
         self._coordination.sync(number, self._sync_file)
 
     def _sync_file(self) -> None:
-        self._refuse_failed()
+        words = self._coordination.words
+        if words[SYNC_FAILED]:
+            raise self._failed()
         try:
             with self._file_in_use:
                 descriptor = self._current()
@@ -109,20 +111,20 @@ class Log:
         except OSError as error:
             if error.errno is None:  # a time-out of the caller's, which came meanwhile
                 raise
-            self._coordination.words[SYNC_FAILED] = 1  # before any call, in which an exception might come
+            words[SYNC_FAILED] = 1  # before any call, in which an exception might come
             raise StoreError(
                 f"{self._path} could not be synced to disk: {error.strerror}", path=str(self._database)
             ) from error
 
-        self._refuse_failed()  # of another, meanwhile: the kernel has reported it there
+        if words[SYNC_FAILED]:  # of another, meanwhile: the kernel has reported it there
+            raise self._failed()
 
-    def _refuse_failed(self) -> None:
-        if self._coordination.sync_failed:
-            raise StoreError(
-                f"{self._database}: an earlier sync to disk failed, and what the disk holds is unknown. Close the "
-                "store in all processes, see to the disk, and open it again.",
-                path=str(self._database),
-            )
+    def _failed(self) -> StoreError:
+        return StoreError(
+            f"{self._database}: an earlier sync to disk failed, and what the disk holds is unknown. Close the "
+            "store in all processes, see to the disk, and open it again.",
+            path=str(self._database),
+        )
 
     def _current(self) -> int | None:
         """A descriptor of the log as it is now; it may have been made anew while this process had no connection.
@@ -291,18 +293,27 @@ class Log:
 
     def close(self) -> None:
         """Close what this process has open of the log, after whoever is using it; the last one cuts the reserve."""
-        if self.is_lent or (len(self._coordination.users) == 1 and self._coordination.is_alone):
-            self._in_turn(self._cut)
+        self._cut()
         with self._file_in_use:
             self._close_file()
         self._close_connection()
 
-    def _cut(self) -> int:
-        if self.is_lent:
-            self.take_back()
-        if len(self._coordination.users) == 1 and self._coordination.is_alone:
-            self._coordination.reserve(0, RESERVE_BYTES)
-        return 0
+    def _cut(self) -> None:
+        """If the turn is free; whoever has it sees to the reserve."""
+        shared = self._coordination
+        if shared.has(TURN):
+            return
+        try:
+            if shared.try_take(TURN):
+                if self.is_lent:
+                    self.take_back()
+                if len(shared.users) == 1 and shared.is_alone:
+                    shared.reserve(0, RESERVE_BYTES)
+        finally:
+            try:
+                shared.give(TURN)
+            finally:
+                shared.give(TURN)
 
     def before_fork(self) -> None:
         """Close the connection and keep it closed until `after_fork`."""
