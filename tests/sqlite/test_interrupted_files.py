@@ -75,7 +75,7 @@ def test_a_close_that_is_interrupted_is_finished(tmp_path: Path, planted: Plante
     with pytest.raises(TimeoutError):
         one.close()
     one.close()
-    assert coordination.attached() == []
+    assert Path(f"{path}-lock") not in coordination.attached()
     with Child(path) as child:
         assert child.ask("database._coordination.is_alone")
         assert not child.ask("database.is_alive(7)")
@@ -85,7 +85,7 @@ def test_an_opening_that_is_interrupted_leaves_nothing_attached(tmp_path: Path, 
     assert not planted(database, "identity_of", TimeoutError())
     with pytest.raises(TimeoutError):
         Database(tmp_path / "orders.db", schema=SCHEMA, version=VERSION)
-    assert coordination.attached() == []
+    assert tmp_path / "orders.db-lock" not in coordination.attached()
 
 
 def test_a_time_out_ends_the_wait_for_the_turn(tmp_path: Path, planted: Planted) -> None:

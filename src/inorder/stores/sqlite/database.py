@@ -16,8 +16,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
-import weakref
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -36,8 +35,9 @@ from ...errors import (
 )
 from ...locks import Lock
 from .. import points
-from .coordination import STOPPED, TURN, attach, detach, forget_all, identity_of, opening_error
+from .coordination import STOPPED, TURN, attach, detach, identity_of, opening_error
 from .faults import PASSING, is_full, store_error, told_as_ours
+from .forks import databases, inherited, opening
 from .log import Log
 from .opening import APPLICATION_ID, OBJECTS, refuse_other_schema, refuse_other_version, refuse_unfit, resolved
 
@@ -85,8 +85,8 @@ class Database:
         self._writes = self._commits = False
         self.has_happened = False  # the transaction that was begun last
         self._connection: apsw.Connection | None = None
-        with _opening:
-            if self.path in _inherited:
+        with opening:
+            if self.path in inherited:
                 raise ForkedConnection(f"{self.path}: this process was forked inside a call on it and cannot open it")
             refuse_unfit(self.path, version)
             try:
@@ -97,7 +97,7 @@ class Database:
                 )
                 self._open_first()
                 self._identity = identity_of(self.path)
-                _databases.add(self)
+                databases.add(self)
             except BaseException:
                 try:
                     self._disconnect()
@@ -499,7 +499,7 @@ class Database:
         """Close the files and let this object's owners die; a second call does nothing."""
         if self._refusal is ForkedConnection or self._has_let_go:
             return
-        with _opening, self._in_use:
+        with opening, self._in_use:
             assert self._connection is None or not self._connection.in_transaction, "closed inside a transaction"
             if self._refusal is None:
                 self._refusal = QueueManagerStopping if self._coordination.stopped else ConnectionClosed
@@ -520,7 +520,7 @@ class Database:
             self._coordination.release_owner(number)
             self._owners.discard(number)
         detach(self._sidecar, self._user)
-        _databases.discard(self)
+        databases.discard(self)
         self._has_let_go = True
 
     def _disconnect(self) -> None:
@@ -550,7 +550,7 @@ class Database:
     def after_fork_in_child(self) -> None:
         """Refuse every call from now on."""
         if self._refusal is not ForkedConnection and self._connection is not None:
-            _inherited.add(self.path)
+            inherited.add(self.path)
             # To close it, also at the end of the process, would touch the parent's files: it is kept for ever.
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._connection))
         self._refusal = ForkedConnection
@@ -577,49 +577,3 @@ def _patiently(connection: apsw.Connection, statement: str) -> apsw.Cursor:
             return connection.execute(statement)
         except PASSING:
             continue
-
-
-_opening = Lock()  # held while a database is opened or closed, and while the process forks
-_databases: weakref.WeakSet[Database] = weakref.WeakSet()
-_inherited: set[Path] = set()  # in a forked child: files with a connection that could not be closed before
-_forking: list[Database] = []
-
-
-# An exception from outside that comes into one of these is reported by Python, which forks all the same.
-
-
-def _before_fork() -> None:
-    _opening.acquire()
-    _forking.extend(_databases)
-    for database in _forking:
-        database.before_fork()
-
-
-def _after_fork_in_parent() -> None:
-    _end_fork(Database.after_fork)
-
-
-def _after_fork_in_child() -> None:
-    _end_fork(Database.after_fork_in_child)
-    _databases.clear()
-    forget_all()
-
-
-def _end_fork(end: Callable[[Database], None]) -> None:
-    _forking.extend(_databases)  # again: it may have been interrupted before
-    try:
-        for database in _forking:
-            end(database)
-    finally:
-        try:
-            for database in _forking:
-                end(database)
-        finally:
-            try:  # noqa: SIM105 - `suppress` is no block that is written in C
-                _opening.release()
-            except RuntimeError:  # an exception came while it was waited for
-                pass
-            _forking.clear()
-
-
-os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child)
