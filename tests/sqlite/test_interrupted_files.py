@@ -62,7 +62,7 @@ def test_a_sync_that_failed_elsewhere_meanwhile_promises_nothing(
         qm.create_queue("Q")
         store: Any = qm._store
         shared = store.database._coordination
-        monkeypatch.setattr(log, "sync_data", lambda _: shared.fail_sync())
+        monkeypatch.setattr(log, "sync_data", lambda _: shared.words.__setitem__(coordination.SYNC_FAILED, 1))
         with pytest.raises(StoreError, match="an earlier sync to disk failed"):
             qm.put("Q", b"1")
 

@@ -370,15 +370,6 @@ class Coordination:
         words[SYNC_US] = int((time.monotonic() - began) * 1e6)
         words[SYNCED] = max(words[SYNCED], target)  # another may have come further, while this process was stopped
 
-    @property
-    def sync_failed(self) -> bool:
-        """Whether a sync failed since the first process opened the store."""
-        return bool(self.words[SYNC_FAILED])
-
-    def fail_sync(self) -> None:
-        """In a round: what the disk holds is unknown from here on."""
-        self.words[SYNC_FAILED] = 1
-
     # ---- the queue manager
 
     @property
