@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from typing import Any
 
 import pytest
@@ -25,9 +24,16 @@ def checked(**columns: Any) -> dict[str, Any]:
 
 def completed(queue: QueueAttributes = QUEUE, **columns: Any) -> Batch:
     """The rows as they are written to that queue."""
-    numbers = itertools.count(FIRST_NUMBER)
     count = len(columns["body"])
-    return complete(checked(**columns), count, queue, MANAGER, Program("user", "program"), NOW, numbers)
+    return complete(
+        checked(**columns),
+        count,
+        queue,
+        MANAGER,
+        Program("user", "program"),
+        NOW,
+        lambda n: range(FIRST_NUMBER, FIRST_NUMBER + n),
+    )
 
 
 # ---- values

@@ -1,6 +1,6 @@
 """A put, from what the caller gave to the messages that arrive on the queue.
 
-`plan_put` is the whole of MQPUT that needs no store: defaults of the queue, ids, numbers in the group,
+`PutPlan` is the whole of MQPUT that needs no store: defaults of the queue, ids, numbers in the group,
 consistency, splitting, context. What it returns has only to be counted against the queue's depth, given its
 place, and written.
 """
@@ -8,7 +8,7 @@ place, and written.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, NoReturn
 
 from ..attributes import ManagerAttributes, QueueAttributes
@@ -43,19 +43,15 @@ class Program(NamedTuple):
 
 
 class PutCircumstances(NamedTuple):
-    """What a put meets: the queue as resolved, the queue manager, the unit of work, the time.
+    """What one put meets: the unit of work, the time, and numbers.
 
     Args:
-        queue: the local queue, with an alias's defaults where the put went through one.
         in_unit: this put is inside the connection's unit of work.
         unit_open: the connection has a unit of work open.
         now: seconds since 1970.
         new_number: makes numbers that never return; they make unique ids.
     """
 
-    queue: QueueAttributes
-    manager: ManagerAttributes
-    program: Program
     in_unit: bool
     unit_open: bool
     now: float
@@ -94,7 +90,7 @@ def _id_prefix(manager_name: str) -> bytes:
 
 
 def make_id(manager_name: str, number: int) -> bytes:
-    """A message, correlation or group id: "AMQ ", twelve characters of name, a number that grows (R1.1)."""
+    """A message, correlation or group id: "AMQ ", twelve characters of name, a number that never returns (R1.1)."""
     return _id_prefix(manager_name) + number.to_bytes(8, "big")
 
 
@@ -113,86 +109,97 @@ def defaults(queue: QueueAttributes, manager: ManagerAttributes) -> Defaults:
     return _tuple(Defaults, values)
 
 
-def plan_put(message: Message, options: PutOptions, state: GroupState, at: PutCircumstances) -> Planned:
-    """What becomes of one put (mq-semantics 2).
-
-    Raises:
-        PutInhibited: 2051. MessageTooBig: 2030, 2031. UnitNotAvailable: 2255.
-        ArgumentError: 2048 persistent on a temporary queue, 2250, 2251 numbers too large, 2253 empty segment.
-        InconsistentCall: 2241, 2242, 2185, 2245 in logical order.
-    """
-    return PutPlan(options, at).put(message, state)
-
-
-def plan_puts(
-    messages: Iterable[Message], options: PutOptions, state: GroupState, at: PutCircumstances
-) -> list[Planned]:
-    """What becomes of puts one after another, each from the state that the one before left; as `plan_put`."""
-    planned: list[Planned] = []
-    plan: PutPlan | None = None
-    for message in messages:
-        plan = plan or PutPlan(options, at)
-        one = plan.put(message, state)
-        planned.append(one)
-        state = one.state
-    return planned
-
-
 class PutPlan:
-    """One put request: what its messages have in common is worked out once, then each is planned.
+    """What puts of one program with the same options to one queue have in common, worked out once for all of them.
+
+    Args:
+        queue: the queue as resolved: with an alias's defaults where the puts go through one.
 
     Raises: PutInhibited 2051.
     """
 
-    __slots__ = ("_at", "_context", "_context_fields", "_defaults", "_limit", "_options")
+    __slots__ = ("_context", "_defaults", "_limit", "_plain", "_prefix", "manager", "options", "queue")
 
-    def __init__(self, options: PutOptions, at: PutCircumstances) -> None:
-        if not at.queue.put_allowed:
-            raise PutInhibited(f"puts to {at.queue.name} are inhibited", queue=at.queue.name)
-        self._options, self._at = options, at
-        self._limit = min(at.queue.max_length, at.manager.max_length)
-        self._defaults = defaults(at.queue, at.manager)
-        self._context_fields, self._context = _context(options.context, at.program, at.now)
+    def __init__(
+        self, options: PutOptions, queue: QueueAttributes, manager: ManagerAttributes, program: Program
+    ) -> None:
+        if not queue.put_allowed:
+            raise PutInhibited(f"puts to {queue.name} are inhibited", queue=queue.name)
+        self.options, self.queue, self.manager = options, queue, manager
+        self._limit = min(queue.max_length, manager.max_length)
+        self._defaults = defaults(queue, manager)
+        self._prefix = _id_prefix(manager.name)
+        self._context = _context(options.context, program)
+        self._plain = self._made_plain()
 
-    def put(self, message: Message, state: GroupState) -> Planned:
-        """What becomes of the next message; as `plan_put`."""
-        given, at, logical = message.row, self._at, self._options.logical
-        persistent = self._defaults.persistent if given[PERSISTENT] is None else given[PERSISTENT]
-        if persistent and at.queue.definition_type == "temporary_dynamic":
-            refuse_persistent(at.queue)
-        # In no group and no segment, and nothing is open: no numbers (P8), no contradiction, nothing is left open.
-        is_single = not (given[FLAGS] or state.flags or logical)
-        warning, numbers = (None, UNGROUPED) if is_single else self._numbered(message, state, persistent)
-        row = self._as_sent(given, numbers, persistent)
+    def put(self, message: Message, state: GroupState, at: PutCircumstances) -> Planned:
+        """What becomes of one put (mq-semantics 2).
+
+        Raises:
+            MessageTooBig: 2030, 2031. UnitNotAvailable: 2255.
+            ArgumentError: 2048 persistent on a temporary queue, 2250, 2251 numbers too large, 2253 empty segment.
+            InconsistentCall: 2241, 2242, 2185, 2245 in logical order.
+        """
+        given = message.row
+        plain = self._plain
+        if plain is not None and not state.flags and given[BEFORE_BODY] == NOTHING_SAID:
+            number, body, (before_id, before_time, behind_time) = at.new_number(), given[BODY], plain
+            message_id, uid = self._prefix + number.to_bytes(8, "big"), _tuple(UniqueId, (self.manager.name, number))
+            row = (*before_id, message_id, *before_time, at.now, *behind_time, body, len(body),
+                   0, number.to_bytes(16, "big"), uid, None, None, None)  # fmt: skip
+            is_single, warning, numbers = True, None, UNGROUPED
+        else:
+            logical, usual = self.options.logical, self._defaults
+            persistent = usual.persistent if given[PERSISTENT] is None else given[PERSISTENT]
+            if persistent and self.queue.definition_type == "temporary_dynamic":
+                refuse_persistent(self.queue)
+            # In no group and no segment, and nothing is open: no numbers (P8), no contradiction, nothing is left open.
+            is_single = not (given[FLAGS] or state.flags or logical)
+            warning, numbers = (None, UNGROUPED) if is_single else self._numbered(message, state, persistent, at)
+            row = self._as_sent(given, numbers, persistent, at)
         whole = Message.from_row(row)
         arriving: Sequence[Message] = (whole,)
         if row[LENGTH] > self._limit:
-            given_id = given[MESSAGE_ID] != NO_ID and not self._options.new_message_id
-            arriving = _pieces(whole, at, self._limit, given_id=given_id)
-        new_state = NOTHING_OPEN if is_single else state_after(whole, in_unit=at.in_unit, logical=logical)
+            given_id = given[MESSAGE_ID] != NO_ID and not self.options.new_message_id
+            arriving = self._pieces(whole, at, given_id=given_id)
+        new_state = NOTHING_OPEN if is_single else state_after(whole, in_unit=at.in_unit, logical=self.options.logical)
         if row[PRIORITY] > PRIORITY_MAX:  # it is accepted, counts as the maximum, and is told (R1.4)
             warning = warning or Reason.PRIORITY_EXCEEDS_MAXIMUM
         told = (row[MESSAGE_ID], row[CORRELATION_ID], *numbers, given[FLAGS], row[UID], warning)
         return _tuple(Planned, (arriving, _tuple(PutResult, told), new_state))
 
-    def _numbered(self, message: Message, state: GroupState, persistent: bool) -> tuple[Reason | None, Numbers]:
+    def _made_plain(self) -> tuple[Row, Row, Row] | None:
+        """What a body alone is stored with, around its message id, its time and itself; None: it is put the long way."""
+        options, persistent = self.options, self._defaults.persistent
+        is_temporary = self.queue.definition_type == "temporary_dynamic"
+        if options.logical or options.new_correlation_id or options.uid is not None or options.context == "set_all":
+            return None
+        if persistent and is_temporary:
+            return None
+        row = self._as_sent(Message().row, UNGROUPED, persistent, PutCircumstances(False, False, 0.0, int))
+        return row[:MESSAGE_ID], row[MESSAGE_ID + 1 : PUT_AT], row[PUT_AT + 1 : BODY]
+
+    def _numbered(
+        self, message: Message, state: GroupState, persistent: bool, at: PutCircumstances
+    ) -> tuple[Reason | None, Numbers]:
         """Its numbers in the group and logical message that the handle has open, or that it begins."""
-        logical = self._options.logical
-        warning = check_put(state, message, logical=logical, persistent=persistent, in_unit=self._at.in_unit)
+        logical = self.options.logical
+        warning = check_put(state, message, logical=logical, persistent=persistent, in_unit=at.in_unit)
         _check_segment(message)
-        return warning, number_put(state, message, logical=logical, new_id=self._new_id)
+        new_id = functools.partial(self._new_id, at)
+        return warning, number_put(state, message, logical=logical, new_id=new_id)
 
-    def _new_id(self) -> bytes:
-        return make_id(self._at.manager.name, self._at.new_number())
+    def _new_id(self, at: PutCircumstances) -> bytes:
+        return make_id(self.manager.name, at.new_number())
 
-    def _as_sent(self, given: Row, numbers: Numbers, persistent: bool) -> Row:
+    def _as_sent(self, given: Row, numbers: Numbers, persistent: bool, at: PutCircumstances) -> Row:
         """The message as it is stored: its fields, with what the queue, the queue manager and the call add."""
-        at, options, row = self._at, self._options, list(given)
-        name, number = at.manager.name, at.new_number()
+        options, row = self.options, list(given)
+        name, number = self.manager.name, at.new_number()
         if row[MESSAGE_ID] == NO_ID or options.new_message_id:
-            row[MESSAGE_ID] = make_id(name, number)
+            row[MESSAGE_ID] = self._prefix + number.to_bytes(8, "big")
         if options.new_correlation_id:
-            row[CORRELATION_ID] = self._new_id()
+            row[CORRELATION_ID] = self._new_id(at)
         row[NUMBERS] = numbers
         if row[FLAGS]:
             row[FLAGS] = stored_flags(row[FLAGS])
@@ -204,10 +211,49 @@ class PutPlan:
             row[EXPIRY] = usual.expiry
         row[CCSID] = row[CCSID] or usual.coded_character_set_id
         row[LENGTH] = len(row[BODY])  # of a message that was got truncated, what is there
-        row[self._context_fields] = self._context
+        fields, values = self._context
+        row[fields] = values
+        if fields != NO_CONTEXT:
+            row[PUT_AT] = at.now
         token, uid = number.to_bytes(16, "big"), options.uid or _tuple(UniqueId, (name, number))
         row[OF_THE_QUEUE] = (0, token, uid, None, None, None)
         return tuple(row)
+
+    def _pieces(self, whole: Message, at: PutCircumstances, *, given_id: bool) -> Sequence[Message]:
+        """The segments that a message longer than the limit must be split into (2.6)."""
+        queue, limit = self.queue, self._limit
+        of_queue = queue.max_length <= self.manager.max_length
+        reason = Reason.MSG_TOO_BIG_FOR_Q if of_queue else Reason.MSG_TOO_BIG_FOR_Q_MGR
+        if not whole.flags & SEGMENTATION_ALLOWED:
+            raise MessageTooBig(
+                f"the message has {whole.length:,} bytes, {queue.name} takes at most {limit:,}; "
+                "give it flags=Flags.SEGMENTATION_ALLOWED, or raise max_length",
+                reason=reason,
+                queue=queue.name,
+                length=whole.length,
+                limit=limit,
+            )
+        needs_unit = whole.persistent or not policy.UNIT_NEEDED_FOR_PERSISTENT_PIECES_ONLY
+        if needs_unit and at.unit_open and not at.in_unit:
+            raise UnitNotAvailable("a put outside the open unit of work cannot split a persistent message")
+        keep_id = given_id and policy.PIECES_KEEP_GIVEN_MESSAGE_ID
+        return [
+            self._piece(whole, n, piece, at, keep_id=keep_id) for n, piece in enumerate(split(whole, limit, reason))
+        ]
+
+    def _piece(self, whole: Message, n: int, piece: Any, at: PutCircumstances, *, keep_id: bool) -> Message:
+        body, name = whole.body[piece.start : piece.end], self.manager.name
+        number = int.from_bytes(whole.token, "big") if n == 0 else at.new_number()
+        own_id = {} if keep_id or n == 0 else {"message_id": make_id(name, number)}
+        return whole.with_values(
+            body=body,
+            length=len(body),
+            offset=whole.offset + piece.start,
+            flags=piece.flags,
+            token=number.to_bytes(16, "big"),
+            uid=whole.uid if n == 0 else UniqueId(name, number),
+            **own_id,
+        )
 
 
 def _index(name: str) -> int:
@@ -221,7 +267,9 @@ def _span(first: str, last: str) -> slice:
 MESSAGE_ID, CORRELATION_ID, FLAGS = _index("message_id"), _index("correlation_id"), _index("flags")
 PERSISTENT, PRIORITY, EXPIRY = _index("persistent"), _index("priority"), _index("expiry")
 CCSID, BODY, LENGTH = _index("coded_character_set_id"), _index("body"), _index("length")
-UID = _index("uid")
+UID, PUT_AT = _index("uid"), _index("put_at")
+BEFORE_BODY = slice(0, BODY)
+NOTHING_SAID = Message().row[BEFORE_BODY]
 # Fields that stand together in the descriptor.
 NUMBERS = _span("group_id", "offset")
 IDENTITY_AND_ORIGIN = _span("user_identifier", "application_origin_data")
@@ -250,14 +298,14 @@ def _check_segment(message: Message) -> None:
         )
 
 
-def _context(context: Context, program: Program, now: float) -> tuple[slice, Row]:
-    """Who put it, and when: the fields that are not the message's own, and their values (1.1, R2.2)."""
+def _context(context: Context, program: Program) -> tuple[slice, Row]:
+    """Who put it: the fields that are not the message's own, and their values but for the time (1.1, R2.2)."""
     if context == "default":
-        return IDENTITY_AND_ORIGIN, tuple(default_context(program, now).values())
+        return IDENTITY_AND_ORIGIN, tuple(default_context(program, 0.0).values())
     if context == "none":
-        return IDENTITY_AND_ORIGIN, ("", NO_ACCOUNTING, "", APPLICATION_TYPE_NONE, "", now, "")
+        return IDENTITY_AND_ORIGIN, ("", NO_ACCOUNTING, "", APPLICATION_TYPE_NONE, "", 0.0, "")
     if context == "set_identity":
-        return ORIGIN, (APPLICATION_TYPE_UNIX, program.name, now, "")
+        return ORIGIN, (APPLICATION_TYPE_UNIX, program.name, 0.0, "")
     return NO_CONTEXT, ()
 
 
@@ -272,40 +320,3 @@ def default_context(program: Program, now: float) -> dict[str, Any]:
         "put_at": now,
         "application_origin_data": "",
     }
-
-
-def _pieces(whole: Message, at: PutCircumstances, limit: int, *, given_id: bool) -> Sequence[Message]:
-    """The segments that a message longer than `limit` bytes must be split into (2.6)."""
-    of_queue = at.queue.max_length <= at.manager.max_length
-    reason = Reason.MSG_TOO_BIG_FOR_Q if of_queue else Reason.MSG_TOO_BIG_FOR_Q_MGR
-    if not whole.flags & SEGMENTATION_ALLOWED:
-        raise MessageTooBig(
-            f"the message has {whole.length:,} bytes, {at.queue.name} takes at most {limit:,}; "
-            "give it flags=Flags.SEGMENTATION_ALLOWED, or raise max_length",
-            reason=reason,
-            queue=at.queue.name,
-            length=whole.length,
-            limit=limit,
-        )
-    needs_unit = whole.persistent or not policy.UNIT_NEEDED_FOR_PERSISTENT_PIECES_ONLY
-    if needs_unit and at.unit_open and not at.in_unit:
-        raise UnitNotAvailable("a put outside the open unit of work cannot split a persistent message")
-    return [
-        _piece(whole, n, piece, at, keep_id=given_id and policy.PIECES_KEEP_GIVEN_MESSAGE_ID)
-        for n, piece in enumerate(split(whole, limit, reason))
-    ]
-
-
-def _piece(whole: Message, n: int, piece: Any, at: PutCircumstances, *, keep_id: bool) -> Message:
-    body = whole.body[piece.start : piece.end]
-    number = int.from_bytes(whole.token, "big") if n == 0 else at.new_number()
-    own_id = {} if keep_id or n == 0 else {"message_id": make_id(at.manager.name, number)}
-    return whole.with_values(
-        body=body,
-        length=len(body),
-        offset=whole.offset + piece.start,
-        flags=piece.flags,
-        token=number.to_bytes(16, "big"),
-        uid=whole.uid if n == 0 else UniqueId(at.manager.name, number),
-        **own_id,
-    )

@@ -7,9 +7,8 @@ is; only a body that is too long for its queue makes its row into several.
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -323,14 +322,14 @@ def complete(
     manager: ManagerAttributes,
     program: Program,
     now: float,
-    numbers: Iterator[int],
+    numbers: Callable[[int], Sequence[int]],
 ) -> Batch:
     """Checked columns with the defaults of queue, queue manager and program, cut to the length that the queue takes.
 
     Args:
         queue: with an alias's defaults where the handle is open through one.
         now: seconds since 1970: when messages were put that do not say.
-        numbers: numbers that never return.
+        numbers: makes so many numbers that never return.
 
     Raises: ArgumentError 2048, persistent on a temporary queue; MessageTooBig 2030, 2031.
     """
@@ -346,7 +345,7 @@ def complete(
     wholes: Sequence[int] = range(count)
     if count and max(lengths) > limit:
         full, wholes = _cut(full, lengths, limit, queue, manager)
-    ids = list(itertools.islice(numbers, len(wholes)))
+    ids = numbers(len(wholes))
     has_numbers = _number(full, wholes, ids, manager.name)
     return Batch(
         numbers=ids,

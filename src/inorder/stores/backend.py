@@ -183,8 +183,11 @@ class Backend(Protocol):
     def remove_records(self, kind: type[Any], /, **where: Any) -> int:
         """Removes records with these values; how many."""
 
+    def draw(self, count: int) -> range:
+        """So many numbers that name things, and that nobody is ever given again."""
+
     def state(self, queue: int) -> QueueState | None:
-        """A queue as it is now; None: there is none. Queue 0 counts the numbers that name things."""
+        """A queue as it is now; None: there is none."""
 
     # --- finding messages
 

@@ -87,7 +87,7 @@ class Catalog:
 
     def add(self, attributes: QueueAttributes) -> None:
         """Writes a new definition, which has been checked."""
-        number, now = next(self._verb.numbers), self._verb.now
+        number, now = self._verb.number(), self._verb.now
         text = as_text(attributes)
         self._backend.save(DefinitionRow(number, attributes.name, attributes.type, text, now, now))
         self._changed()
@@ -297,7 +297,7 @@ class Catalog:
             )
         name = pattern
         if pattern.endswith("*"):
-            name = f"{pattern[:-1] or DEFAULT_PREFIX}{next(self._verb.numbers):015X}"
+            name = f"{pattern[:-1] or DEFAULT_PREFIX}{self._verb.number():015X}"
         temporary = model.definition_type == "temporary_dynamic"
         attributes = replace(
             model,

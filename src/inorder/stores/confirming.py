@@ -24,7 +24,7 @@ ERRORS = {Reason.LOCK_MISMATCH: LockMismatch, Reason.NOT_FOUND: NotFound, Reason
 def browse_and_lock(verb: Verb, handle: OpenHandle, queue: LocalQueue, request: LockRequest) -> Locked:
     """What is available and matches, or the first so many, is locked under one id; nothing that comes later (A-13)."""
     reader = Reader(handle.id, handle.connection.id, co_op=False, now=verb.now, mark_interval=0.0)
-    lock_id = next(verb.numbers)
+    lock_id = verb.number()
     ends_at = None if request.lease is None else verb.now + request.lease
     unit = verb.begin_unit(handle.connection.program, "lock", str(lock_id), queue.id, lease_ends_at=ends_at)
     verb.idle.add(unit.id)  # if nothing matches

@@ -100,7 +100,7 @@ def _begin(store: OpenStore, verb: Verb) -> bool:
     is_start, boot, may_have_lost = store.host.run()
     if is_start:
         _note_run(verb, boot, may_have_lost=may_have_lost)
-    store.process = next(verb.numbers)
+    store.process = verb.number()
     verb.backend.save(ProcessRow(store.process))
     store.host.own(store.process)
     verb.restore.append(lambda: store.host.disown(store.process))
@@ -185,7 +185,7 @@ def _bury(_: OpenStore, verb: Verb, process: int) -> list[ConnectionRow]:
 
 def connect(verb: Verb, program: Program) -> int:
     """A new connection of this process."""
-    store, connection = verb.store, OpenConnection(next(verb.numbers), program)
+    store, connection = verb.store, OpenConnection(verb.number(), program)
     verb.backend.save(ConnectionRow(connection.id, store.process, program.user, program.name))
     store.connections[connection.id] = connection
     verb.restore.append(lambda: store.connections.pop(connection.id, None))
@@ -220,7 +220,7 @@ def open_handle(verb: Verb, connection: OpenConnection, name: str, options: Open
     limit = catalog.manager.max_handles
     found = catalog.to_open(name, options, dynamic_name, open_already=connection.handles, handles_max=limit)
     handle = OpenHandle(
-        id=next(verb.numbers),
+        id=verb.number(),
         connection=connection,
         queue=catalog.number(found.queue),
         queue_name=found.queue,

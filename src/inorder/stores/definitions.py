@@ -22,7 +22,11 @@ def as_text(attributes: ManagerAttributes | QueueAttributes) -> str:
 
 
 class Definitions:
-    """The definitions as this process read them last; read again when their revision is another one."""
+    """The definitions as this process read them last; read again when their revision is another one.
+
+    Attributes:
+        manager: another object each time that they are read.
+    """
 
     def __init__(self) -> None:
         self.revision = NO_REVISION

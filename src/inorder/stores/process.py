@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -10,10 +11,12 @@ from ..clock import Clock
 from ..errors import CallInProgress, ConnectionBroken, forked
 from ..locks import Lock
 from ..options import OpenOptions
-from ..rules.puts import Program
+from ..rules.puts import Program, PutPlan
 from .backend import Backend, Host
 from .changes import Changes
 from .definitions import Definitions
+
+NO_NUMBERS: Iterator[int] = iter(())
 
 
 @dataclass(slots=True, eq=False)
@@ -42,6 +45,7 @@ class OpenHandle:
         name: the queue as opened: itself, or an alias of it; `queue_name` is the local queue's, `queue` its number.
         exclusive: no other handle may be open for input.
         has_locked: it has browsed something with lock since it last let go of all.
+        plan: what its last puts had in common; good for the definitions that it was made of.
     """
 
     id: int
@@ -52,6 +56,7 @@ class OpenHandle:
     options: OpenOptions
     exclusive: bool
     has_locked: bool = False
+    plan: PutPlan | None = None
 
 
 class VerbLock(Lock):
@@ -90,6 +95,9 @@ class Undoable(Protocol):
 class OpenStore:
     """A store as this process has it open: the verbs are made of it.
 
+    Attributes:
+        numbers: those that this process has drawn to name things, and not used yet.
+
     Args:
         path: the file that it is in, as an absolute path; ":memory:" if it is in none.
         name: of the queue manager; it is part of generated ids.
@@ -102,6 +110,7 @@ class OpenStore:
         self.changes = Changes()
         self.definitions = Definitions()
         self.process = 0
+        self.numbers = NO_NUMBERS
         self.connections: dict[int, OpenConnection] = {}
         self.handles: dict[int, OpenHandle] = {}
         self.is_closed = False

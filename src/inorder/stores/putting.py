@@ -3,77 +3,98 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from itertools import chain
+from typing import NamedTuple
 
-from ..attributes import ManagerAttributes, QueueAttributes
 from ..errors import DuplicateMessage, OptionsError, QueueFull, WrongState
+from ..message import Message
+from ..options import PutOptions
 from ..rules.lifecycle import Answer, Event, step
-from ..rules.puts import Planned, PutCircumstances, PutResult, plan_puts
+from ..rules.puts import Planned, PutCircumstances, PutPlan, PutResult
+from .catalog import Catalog
 from .process import OpenHandle
 from .queue import LocalQueue
 from .queued import QueuedMessage
 from .records import PutOutcome, PutRequest
 from .settling import arrive, happen
-from .tables import UnitRow
 from .verb import Verb
 
 _tuple = tuple.__new__  # makes a named tuple without the call in between: each put makes some
 
 
-@dataclass(slots=True)
-class Putting:
-    """A put request, and where it meets the queue."""
+def put(verb: Verb, handle: OpenHandle, queue: LocalQueue, request: PutRequest) -> PutOutcome:
+    """A put request: all of its messages, or with an error none."""
+    messages, options, in_unit = request.messages, request.options, request.in_unit
+    plan = _plan(verb, handle, queue, options)
+    connection, state = handle.connection, request.state
+    new_number = (
+        verb.number if len(messages) == 1 else chain(verb.numbers(len(messages)), iter(verb.number, 0)).__next__
+    )
+    at = _tuple(PutCircumstances, (in_unit, connection.unit is not None, verb.now, new_number))
+    plans: list[Planned] = []
+    arriving: list[Message] = []
+    for message in messages:
+        planned = plan.put(message, state, at)
+        plans.append(planned)
+        arriving += planned.arriving
+        state = planned.state
+    results = [one.result for one in plans]
+    earlier = None
+    if options.uid is not None or options.confirm_id:
+        repeat = Repeat(verb, queue, request)
+        earlier = repeat.earlier_copy()
+        if earlier is not None and not repeat.replaces(earlier, plans):
+            return PutOutcome([_as_stored(earlier, results[0])], request.state)  # it is where it should be
+        repeat.check_one_piece(plans)
+    depth = queue.state.depth + queue.added - (earlier is not None)
+    if depth + len(arriving) > queue.attributes.max_depth:
+        _check_room(queue, depth, plans)
+    unit = None
+    if in_unit and plans:
+        unit = verb.enlist(connection, len(plans), verb.manager.max_uncommitted)
+    elif options.confirm_id:
+        unit = verb.confirm_unit(connection.program, queue, options.confirm_id)
+    if earlier is not None:
+        happen(verb, queue, earlier, Event.BACK_OUT)
+    arrive(verb, queue, arriving, unit)
+    return _tuple(PutOutcome, (results, state))
+
+
+def _plan(verb: Verb, handle: OpenHandle, queue: LocalQueue, options: PutOptions) -> PutPlan:
+    """What this handle's puts have in common, as the last put has left it while it is still so."""
+    plan, manager, attributes = handle.plan, verb.store.definitions.manager, queue.attributes
+    if plan is None or plan.manager is not manager or not (plan.options is options or plan.options == options):
+        if handle.name != attributes.name:
+            attributes = Catalog(verb).resolved(handle.name, attributes)
+        plan = handle.plan = PutPlan(options, attributes, manager, handle.connection.program)
+    return plan
+
+
+def _check_room(queue: LocalQueue, depth: int, plans: Sequence[Planned]) -> None:
+    """Each put must find the queue below its limit; the pieces it is split into may pass it (R4.7, R2.27)."""
+    for plan in plans:
+        if depth >= queue.attributes.max_depth:
+            raise QueueFull(
+                f"{queue.attributes.name} has {depth:,} messages, its limit",
+                queue=queue.attributes.name,
+                depth=depth,
+            )
+        depth += len(plan.arriving)
+
+
+class Repeat(NamedTuple):
+    """A put that may have come before (A-3, A-22)."""
 
     verb: Verb
-    handle: OpenHandle
     queue: LocalQueue
     request: PutRequest
-    queue_attributes: QueueAttributes
-    manager: ManagerAttributes
 
-    def run(self) -> PutOutcome:
-        options, queue = self.request.options, self.queue
-        plans = self._plan()
-        results = [plan.result for plan in plans]
-        outcome = _tuple(PutOutcome, (results, plans[-1].state if plans else self.request.state))
-        earlier = None
-        if options.uid is not None or options.confirm_id:
-            earlier = self._earlier_copy()
-            if earlier is not None and not self._replaces(earlier, plans):
-                return PutOutcome([_as_stored(earlier, results[0])], self.request.state)  # it is where it should be
-            self._check_one_piece(plans)
-        self._check_room(plans, freed=earlier is not None)
-        unit = None
-        if self.request.in_unit or options.confirm_id:
-            unit = self._unit(len(plans))
-        if earlier is not None:
-            happen(self.verb, queue, earlier, Event.BACK_OUT)
-        arrive(self.verb, queue, [message for plan in plans for message in plan.arriving], unit)
-        return outcome
-
-    def _plan(self) -> Sequence[Planned]:
-        connection = self.handle.connection
-        circumstances = _tuple(
-            PutCircumstances,
-            (
-                self.queue_attributes,
-                self.manager,
-                connection.program,
-                self.request.in_unit,
-                connection.unit is not None,
-                self.verb.now,
-                self.verb.numbers.__next__,
-            ),
-        )
-        return plan_puts(self.request.messages, self.request.options, self.request.state, circumstances)
-
-    # --- repeated puts (A-3, A-22)
-
-    def _earlier_copy(self) -> QueuedMessage | None:
+    def earlier_copy(self) -> QueuedMessage | None:
+        """The message of this unique id, if it is there."""
         uid = self.request.options.uid
         return None if uid is None else self.queue.by_uid(uid)
 
-    def _replaces(self, earlier: QueuedMessage, plans: Sequence[Planned]) -> bool:
+    def replaces(self, earlier: QueuedMessage, plans: Sequence[Planned]) -> bool:
         """Whether this put takes the place of a hidden copy; a copy that has been seen stands.
 
         Raises: DuplicateMessage, it is not said to be a repeat; WrongState, a unit of work holds the copy.
@@ -93,33 +114,11 @@ class Putting:
             raise WrongState(f"{options.uid} was put in a unit of work", uid=options.uid)
         return to is not None
 
-    def _check_one_piece(self, plans: Sequence[Planned]) -> None:
+    def check_one_piece(self, plans: Sequence[Planned]) -> None:
         """A confirm names one message by its unique id, so what is confirmed or repeated must be one (A-10)."""
         options = self.request.options
         if (options.confirm_id or options.uid) and any(len(plan.arriving) > 1 for plan in plans):
             raise OptionsError("a put with a confirm id or unique id cannot be split: raise max_length")
-
-    # --- room and place
-
-    def _check_room(self, plans: Sequence[Planned], *, freed: bool) -> None:
-        """Each put must find the queue below its limit; the pieces it is split into may pass it (R4.7, R2.27)."""
-        queue = self.queue
-        depth = queue.state.depth + queue.added - freed
-        for plan in plans:
-            if depth >= queue.attributes.max_depth:
-                raise QueueFull(
-                    f"{queue.attributes.name} has {depth:,} messages, its limit",
-                    queue=queue.attributes.name,
-                    depth=depth,
-                )
-            depth += len(plan.arriving)
-
-    def _unit(self, calls: int) -> UnitRow | None:
-        if self.request.in_unit and calls:
-            return self.verb.enlist(self.handle.connection, calls, self.manager.max_uncommitted)
-        if self.request.options.confirm_id:
-            return self.verb.confirm_unit(self.handle.connection.program, self.queue, self.request.options.confirm_id)
-        return None
 
 
 def _as_stored(row: QueuedMessage, result: PutResult) -> PutResult:

@@ -294,7 +294,7 @@ class Reading:
             entering.leave(self.queue, self.reader.id, held, open_unit)
             undone_with = None if unit is None or unit.kind == "confirm" else unit.id  # an undo moves no handle
             entering.enter(
-                self.queue, next(self.verb.numbers), self.reader.id, message.group_id, self._entry(first), undone_with
+                self.queue, self.verb.number(), self.reader.id, message.group_id, self._entry(first), undone_with
             )
         else:  # it stands at this message now, so it is inside no group but this (R3.30)
             but = message.group_id if message.flags & (ANY_GROUP | ANY_SEGMENT) else None

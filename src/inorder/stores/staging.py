@@ -234,11 +234,12 @@ class Settling:
         if not self._key.batch:
             return
         backend, key = self._verb.backend, self._key
-        backend.save(LedgerRow(next(self._verb.numbers), queue, *key, messages, self._verb.now))
         if key.query:  # a streaming query repeats its latest batches at most
             alike = backend.select(LedgerRow, queue=queue, application=key.application, query=key.query)
-            for old in alike[:-LEDGER_BATCHES_MAX]:
+            alike.sort(key=lambda one: (one.committed_at, one.id))
+            for old in alike[: max(0, len(alike) + 1 - LEDGER_BATCHES_MAX)]:
                 backend.remove_records(LedgerRow, id=old.id)
+        backend.save(LedgerRow(self._verb.number(), queue, *key, messages, self._verb.now))
 
 
 def _queue(unit: UnitRow) -> int:

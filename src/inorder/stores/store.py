@@ -36,7 +36,7 @@ from ..options import OpenOptions
 from ..rules.grouping import GroupState
 from ..rules.lifecycle import Event
 from ..rules.puts import Program
-from . import confirming, connections, entering, settling
+from . import confirming, connections, entering, putting, settling
 from .backend import Backend, Host
 from .bulk import BulkVerbs, Shortcuts
 from .catalog import Catalog, get_allowed
@@ -44,7 +44,6 @@ from .connections import bury_dead, in_verb
 from .definitions import as_text
 from .operator import OperatorVerbs
 from .process import OpenStore
-from .putting import Putting
 from .queue import LocalQueue
 from .reading import Reading, read_rest, release
 from .records import (
@@ -278,11 +277,7 @@ class QueueStore(BulkVerbs, OperatorVerbs, OpenStore):
     @in_verb(feeds=True, unless_dead=(QueueFull, DuplicateMessage, WrongState))
     def put(self, verb: Verb, request: PutRequest) -> PutOutcome:
         handle = self.handle(request.handle)
-        queue = tidied(verb, handle)
-        attributes = queue.attributes
-        if handle.name != attributes.name:
-            attributes = Catalog(verb).resolved(handle.name, attributes)
-        return Putting(verb, handle, queue, request, attributes, self.definitions.manager).run()
+        return putting.put(verb, handle, tidied(verb, handle), request)
 
     @event("end_group", handle=first)
     @in_verb()

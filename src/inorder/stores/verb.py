@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from itertools import islice
 from typing import Concatenate, NamedTuple, ParamSpec, TypeVar
 
 from ..attributes import ManagerAttributes
@@ -14,7 +14,7 @@ from . import entering
 from .backend import Tally
 from .changes import Change
 from .holders import Holders
-from .process import OpenConnection, OpenHandle, OpenStore
+from .process import NO_NUMBERS, OpenConnection, OpenHandle, OpenStore
 from .queue import LocalQueue
 from .queued import QueuedMessage
 from .tables import MarkRow, UnitKind, UnitRow, WaitRow
@@ -23,7 +23,7 @@ P = ParamSpec("P")
 S = TypeVar("S", bound=OpenStore)
 T = TypeVar("T")
 _tally = tuple.__new__
-RESERVE = 1000  # numbers reserved at once: so many may be skipped after the machine has lost power
+RESERVE = 1000  # numbers reserved at once: so many may be skipped when a process ends, or the machine loses power
 
 
 class Kind(NamedTuple):
@@ -75,9 +75,7 @@ class Verb:
         self._refused: list[Change] = []  # reported also if the verb fails
         self._kept: dict[int, Change] = {}  # what is reported if the verb fails after a step of its own
         self.holders = Holders(store.backend, store.handles)
-        self._numbers: Iterator[int] | None = None
-        self._reserved = 0
-        self._reserves = False
+        self._draws = self._reserves = False
         self._has_begun, self._may_keep, self._ticket = False, True, 0
 
     def begin(self) -> None:
@@ -149,7 +147,9 @@ class Verb:
             run(self.store, EVEN_STOPPED._replace(in_room=True), _bare, act)
 
     def _take_back(self) -> None:
-        self._changes, self._numbers, self.durable, self.waiter = {}, None, False, 0
+        self._changes, self.durable, self.waiter = {}, False, 0
+        if self._draws:
+            self.store.numbers = NO_NUMBERS
         while self.restore:
             self.restore[-1]()
             self.restore.pop()
@@ -191,26 +191,31 @@ class Verb:
         """The queue manager's attributes, as they were when the definitions were looked at last."""
         return self.store.definitions.manager
 
-    @property
-    def numbers(self) -> Iterator[int]:
-        """Numbers that never return."""
-        if self._numbers is None:
-            state = self.backend.state(0)
-            assert state is not None
-            self._reserved = state.reserved
-            self._numbers = itertools.count(state.counter + 1)
-        return self._numbers
+    def number(self) -> int:
+        """A number that never returns, to name something."""
+        return next(self.store.numbers, 0) or self._draw(1)
+
+    def numbers(self, count: int) -> list[int]:
+        """So many of them."""
+        found = list(islice(self.store.numbers, count))
+        while len(found) < count:
+            found.append(self._draw(count - len(found)))
+            found += islice(self.store.numbers, count - len(found))
+        return found
+
+    def _draw(self, least: int) -> int:
+        """The first of the next numbers of this process, which draws many at a time."""
+        self._draws = self._reserves = True
+        numbers = iter(self.backend.draw(max(least, RESERVE)))
+        first, self.store.numbers = next(numbers), numbers
+        return first
 
     def skip_reserved(self) -> None:
-        """All counters go on behind what is reserved."""
+        """The counters of queues go on behind what is reserved."""
         for row in self.store.definitions.current(self.backend).rows.values():
             if row.type == "local":
                 queue = self.queue(row.id)
                 queue.counter, queue.changed = queue.state.reserved, True
-        assert self._numbers is None
-        state = self.backend.state(0)
-        assert state is not None
-        self._numbers, self._reserved = itertools.count(state.reserved + 1), state.reserved
 
     def touch(self, queue: LocalQueue) -> Change:
         """The queue has changed: those who wait on it, and listeners, hear of it at the end. Callers add what."""
@@ -227,7 +232,7 @@ class Verb:
         """What was done so far is a step of its own: it stays if the verb fails."""
         self.backend.keep(self._finish())
         self._kept = {number: change.copy() for number, change in self._changes.items()}
-        self._numbers, self._queues = None, {}
+        self._queues = {}
 
     def _finish(self) -> Sequence[Tally]:
         """The last writes of the verb; the counters as they are then."""
@@ -241,13 +246,11 @@ class Verb:
                 self._forget_edges(number)
             if queue.has_entries:
                 entering.forget(queue)
-        tallies = []
-        if self._numbers is not None:
-            tallies.append((0, next(self._numbers) - 1, self._reserved, 0, 0))
-        for one in self._queues.values():
-            if one.changed:
-                tallies.append((one.id, one.counter, one.state.reserved, one.added, one.arrived))
-        return self._reserve(tallies) if tallies else ()
+        tallies = [self._tally(queue) for queue in self._queues.values() if queue.changed]
+        # Numbers are promised before they are given away; who made a reservation may have died before its sync.
+        if not self.durable and (self._reserves or self.store.host.is_reservation_open()):
+            self.durable = True
+        return tallies
 
     def forget_queue(self, queue: LocalQueue) -> None:
         """The queue is gone: nothing of it is written at the end."""
@@ -259,17 +262,12 @@ class Verb:
             if one.levels is not None and one.connection != self.waiter:
                 self.backend.save(one._replace(levels=None))
 
-    def _reserve(self, tallies: Sequence[tuple[int, int, int, int, int]]) -> list[Tally]:
-        """Numbers are promised not to return before they are given away (B-2)."""
-        found, reserves = [], False
-        for queue, counter, reserved, added, arrived in tallies:
-            if counter > reserved:
-                reserved, reserves = counter + RESERVE, True  # noqa: PLW2901 - more of them now
-            found.append(_tally(Tally, (queue, counter, reserved, added, arrived)))
-        self._reserves |= reserves
-        # Who made a reservation may have died before its sync.
-        self.durable = self.durable or reserves or self.store.host.is_reservation_open()
-        return found
+    def _tally(self, queue: LocalQueue) -> Tally:
+        """The counters of a queue; its numbers are promised not to return before they are given away (B-2)."""
+        reserved = queue.state.reserved
+        if queue.counter > reserved:
+            reserved, self._reserves = queue.counter + RESERVE, True
+        return _tally(Tally, (queue.id, queue.counter, reserved, queue.added, queue.arrived))
 
     # --- units, and who holds
 
@@ -287,7 +285,7 @@ class Verb:
         lease_ends_at: float | None = None,
     ) -> UnitRow:
         """A new unit. At the first message: an empty unit of work has no record."""
-        number = next(self.numbers)
+        number = self.number()
         unit = UnitRow(number, kind, name, queue, connection, program.user, program.name, self.now, lease_ends_at)
         self.backend.save(unit)
         self.holders.units[number] = unit

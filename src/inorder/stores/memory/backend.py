@@ -100,7 +100,8 @@ class MemoryBackend(MemoryBulk):
         self.is_inside = self.has_happened = False
         self._records: dict[type[Any], dict[tuple[Any, ...], Any]] = {kind: {} for kind in KEY_LENGTHS}
         self._messages: dict[int, QueuedMessage] = {}
-        self._counters: dict[int, _Counters] = {0: _Counters()}
+        self._counters: dict[int, _Counters] = {}
+        self._drawn = 0  # not taken back: these numbers never return
         self._steps: list[tuple[dict[Any, Any], Any, Any]] = []  # dictionary, key, and what was there before
         self._kept = 0
         self._index: _Index | None = None
@@ -181,6 +182,10 @@ class MemoryBackend(MemoryBulk):
             if kind is DefinitionRow and key[0] in self._counters:
                 self._put(self._counters, key[0], _NOTHING)
         return len(gone)
+
+    def draw(self, count: int) -> range:
+        first, self._drawn = self._drawn + 1, self._drawn + count
+        return range(first, first + count)
 
     def state(self, queue: int) -> QueueState | None:
         if queue not in self._counters:

@@ -80,14 +80,18 @@ class SqlBackend(SqlBulk, SqlListings, SqlStagings):
         self.engine.abort(error)
         return False
 
+    def draw(self, count: int) -> range:
+        found = self.engine.execute(self.sql["draw"], (count, COUNTED_MAX)).fetchall()
+        if not found:
+            raise damaged("table tally, queue 0", "the counter of the numbers that name things is missing or too large",
+                          table="tally")  # fmt: skip
+        ((last,),) = found
+        return range(last - count + 1, last + 1)
+
     def state(self, queue: int) -> QueueState | None:
-        if queue:
-            row = next(self.engine.execute(self.sql["here"], (queue,)), None)
-            if row is None:
-                return None
-        else:
-            counted = next(self.engine.execute(self.sql["draw"]), (None, None))
-            row = (*counted, 0, None, None, None, 0, 0, 0, 0)
+        row = next(self.engine.execute(self.sql["here"], (queue,)), None)
+        if row is None:
+            return None
         if tuple(map(type, row)) not in _STATES.known and (wrong := _STATES.wrong(row)):
             raise damaged(f"table tally, queue {queue}", wrong, table="tally")
         if not 0 <= row[0] <= row[1] <= COUNTED_MAX:

@@ -20,11 +20,12 @@ SELECT
 FROM tally WHERE queue = ?1;
 
 -- name: draw
--- The counter of numbers that name things, for verbs that make some.
-SELECT counter, reserved FROM tally WHERE queue = 0;
+-- A process takes numbers that name things, many at a time; they are promised as soon as they are taken.
+UPDATE tally SET counter = counter + ?1, reserved = counter + ?1 WHERE queue = 0 AND counter BETWEEN 0 AND ?2 - ?1
+RETURNING counter;
 
 -- name: counted
--- A counter and a depth, and how many have arrived, once for a transaction; row 0 counts the numbers that name things.
+-- A counter and a depth, and how many have arrived, once for a transaction.
 UPDATE tally SET counter = ?2, reserved = ?3, depth = depth + ?4, arrived = arrived + ?5 WHERE queue = ?1;
 
 -- ===== messages arrive
