@@ -21,7 +21,7 @@ from inorder.message import Message
 from inorder.options import GetOptions, PutOptions
 from inorder.rules.gets import judge
 from inorder.rules.grouping import ANYTHING, NOTHING_OPEN
-from inorder.rules.puts import Program, PutCircumstances, plan_put, plan_puts
+from inorder.rules.puts import Program, PutCircumstances, PutPlan
 from inorder.stores.memory import MemoryStore
 from inorder.stores.records import GetOutcome, GetRequest, PutOutcome, PutRequest
 
@@ -96,26 +96,20 @@ def calls_us() -> Mapping[str, float]:
 
 def rules_us() -> Mapping[str, float]:
     """What a store calls for each message."""
-    circumstances = PutCircumstances(
-        queue=define_queue("Q"),
-        manager=define_manager(name="INORDER"),
-        program=Program("user", "program"),
-        in_unit=False,
-        unit_open=False,
-        now=1.7e9,
-        new_number=itertools.count(1).__next__,
-    )
+    at = PutCircumstances(in_unit=False, unit_open=False, now=1.7e9, new_number=itertools.count(1).__next__)
+    definitions = define_queue("Q"), define_manager(name="INORDER"), Program("user", "program")
     plain, grouped = Message(BODY), Message(BODY, flags=inorder.Flags.IN_GROUP)
-    batch = [plain] * BATCH
-    options, logical, asked = PutOptions(), PutOptions(logical=True), GetOptions()
-    pieces = plan_put(plain, options, NOTHING_OPEN, circumstances).arriving
+    usual, logical, asked = (
+        PutPlan(PutOptions(), *definitions),
+        PutPlan(PutOptions(logical=True), *definitions),
+        GetOptions(),
+    )
+    pieces = usual.put(plain, NOTHING_OPEN, at).arriving
     return {
         "Message(body)": best_us(lambda: Message(BODY)),
-        "plan_put, plain": best_us(lambda: plan_put(plain, options, NOTHING_OPEN, circumstances)),
-        "plan_puts of 100, a message": best_us(
-            lambda: plan_puts(batch, options, NOTHING_OPEN, circumstances), calls=CALLS // BATCH, messages=BATCH
-        ),
-        "plan_put, in a group, logical": best_us(lambda: plan_put(grouped, logical, NOTHING_OPEN, circumstances)),
+        "PutPlan": best_us(lambda: PutPlan(PutOptions(), *definitions)),
+        "PutPlan.put, plain": best_us(lambda: usual.put(plain, NOTHING_OPEN, at)),
+        "PutPlan.put, in a group, logical": best_us(lambda: logical.put(grouped, NOTHING_OPEN, at)),
         "judge, plain": best_us(lambda: judge(pieces, asked, NOTHING_OPEN, ANYTHING, syncpoint=False, unit_open=False)),
     }
 

@@ -41,7 +41,7 @@ class OtherNumbers(MemoryStore):
 
 def _burn(_: MemoryStore, verb: Verb) -> None:
     for _nth in range(NUMBERS_BURNT):
-        next(verb.numbers)
+        verb.number()
 
 
 class Fault:

@@ -22,18 +22,15 @@ def checked(**columns: Any) -> dict[str, Any]:
     return dict(check_columns(columns, len(columns["body"])))
 
 
+def numbers(count: int) -> range:
+    return range(FIRST_NUMBER, FIRST_NUMBER + count)
+
+
 def completed(queue: QueueAttributes = QUEUE, **columns: Any) -> Batch:
     """The rows as they are written to that queue."""
     count = len(columns["body"])
-    return complete(
-        checked(**columns),
-        count,
-        queue,
-        MANAGER,
-        Program("user", "program"),
-        NOW,
-        lambda n: range(FIRST_NUMBER, FIRST_NUMBER + n),
-    )
+    program = Program("user", "program")
+    return complete(checked(**columns), count, queue, MANAGER, program, NOW, numbers)
 
 
 # ---- values

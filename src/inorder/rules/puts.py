@@ -169,7 +169,7 @@ class PutPlan:
         return _tuple(Planned, (arriving, _tuple(PutResult, told), new_state))
 
     def _made_plain(self) -> tuple[Row, Row, Row] | None:
-        """What a body alone is stored with, around its message id, its time and itself; None: it is put the long way."""
+        """What a body alone is stored with, around its message id, its time and itself; None: it goes the long way."""
         options, persistent = self.options, self._defaults.persistent
         is_temporary = self.queue.definition_type == "temporary_dynamic"
         if options.logical or options.new_correlation_id or options.uid is not None or options.context == "set_all":

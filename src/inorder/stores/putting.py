@@ -25,11 +25,12 @@ _tuple = tuple.__new__  # makes a named tuple without the call in between: each 
 def put(verb: Verb, handle: OpenHandle, queue: LocalQueue, request: PutRequest) -> PutOutcome:
     """A put request: all of its messages, or with an error none."""
     messages, options, in_unit = request.messages, request.options, request.in_unit
+    connection, state, new_number = handle.connection, request.state, verb.number
+    if len(messages) != 1:
+        if not messages:
+            return PutOutcome([], state)
+        new_number = chain(verb.numbers(len(messages)), iter(new_number, 0)).__next__
     plan = _plan(verb, handle, queue, options)
-    connection, state = handle.connection, request.state
-    new_number = (
-        verb.number if len(messages) == 1 else chain(verb.numbers(len(messages)), iter(verb.number, 0)).__next__
-    )
     at = _tuple(PutCircumstances, (in_unit, connection.unit is not None, verb.now, new_number))
     plans: list[Planned] = []
     arriving: list[Message] = []
@@ -50,7 +51,7 @@ def put(verb: Verb, handle: OpenHandle, queue: LocalQueue, request: PutRequest) 
     if depth + len(arriving) > queue.attributes.max_depth:
         _check_room(queue, depth, plans)
     unit = None
-    if in_unit and plans:
+    if in_unit:
         unit = verb.enlist(connection, len(plans), verb.manager.max_uncommitted)
     elif options.confirm_id:
         unit = verb.confirm_unit(connection.program, queue, options.confirm_id)
