@@ -36,11 +36,7 @@ class Clock(Protocol):
 class SystemClock:
     """The machine's clock."""
 
-    def now(self) -> float:
-        return time.time()
-
-    def monotonic(self) -> float:
-        return time.monotonic()
+    now, monotonic = staticmethod(time.time), staticmethod(time.monotonic)
 
     def nap(self, seconds: float) -> float | None:
         return None if seconds == math.inf else min(max(0.0, seconds), SLEEP_SECONDS_MAX)

@@ -28,6 +28,7 @@ from .errors import (
 from .keywords import (
     BROWSE_FIRST,
     BROWSE_NEXT,
+    DEFAULT_PUT,
     PutCall,
     get_options,
     message_of,
@@ -144,8 +145,12 @@ class Queue(ConfirmedCalls):
         Under a unit of work the message is seen by nobody until commit. Outside one it is on the queue when the
         call returns. Source: mq-semantics 2.
         """
-        fields, options = split_put(keywords, options)
-        return self._put([message_of(body, fields)], options)[0]
+        if keywords or options is not None:
+            fields, options = split_put(keywords, options)
+            message = message_of(body, fields)
+        else:
+            message, options = body if isinstance(body, Message) else Message(body), DEFAULT_PUT
+        return self._put([message], options)[0]
 
     def put_many(
         self,
@@ -162,24 +167,31 @@ class Queue(ConfirmedCalls):
         fields, options = split_put(keywords, options)
         if options.uid is not None:
             raise OptionsError("a unique id names one message: repeat each put by itself")
-        return self._put([message_of(body, fields) for body in messages], options)
+        if fields:
+            return self._put([message_of(body, fields) for body in messages], options)
+        return self._put([body if isinstance(body, Message) else Message(body) for body in messages], options)
 
     def _put(self, messages: list[Message], options: PutOptions) -> list[PutResult]:
-        with self._session:
-            self._need("output")
-            state = self._puts.state
-            in_unit = self._session.in_unit(options.syncpoint) and not (options.confirm_id or options.uid)
+        session, puts = self._session, self._puts
+        with session:
+            if "output" not in self._uses:
+                self._need("output")
+            state, in_unit = puts.state, options.syncpoint
+            if in_unit is None:
+                in_unit = session.block is not None
+            if in_unit and (options.confirm_id or options.uid):
+                in_unit = False
             if in_unit:
-                self._session.join_unit()
-            if self._puts.is_lost and options.logical:
-                self._puts.check()
+                session.join_unit()
+            if puts.is_lost and options.logical:
+                puts.check()
             try:
                 outcome = self._store.put(_tuple(PutRequest, (self._handle, messages, options, state, in_unit)))
-                self._puts.advance(outcome.state, before_unit=state if in_unit else None)
+                puts.advance(outcome.state, state if in_unit else None)
             except InorderError:
                 raise
             except BaseException as error:
-                self._puts.is_lost |= options.logical
+                puts.is_lost |= options.logical
                 may_have_happened(error, f"the put on {self.name}")
                 raise
             return outcome.results
@@ -254,7 +266,9 @@ class Queue(ConfirmedCalls):
         Under a unit of work the message is hidden until commit removes it, and returns to its place at back
         out. Outside one it is gone when the call returns. Source: mq-semantics 3.
         """
-        return self._get(get_options(keywords, options, DEFAULT_GET), 1).messages[0]
+        if keywords or options is not None:
+            options = get_options(keywords, options, DEFAULT_GET)
+        return self._get(options or DEFAULT_GET, 1).messages[0]
 
     def get_many(self, count: int, options: GetOptions | None = None, **keywords: Unpack[GetKeywords]) -> list[Message]:
         """Removes up to `count` messages as one step, as that many gets would; at least one, or it raises.
@@ -392,7 +406,7 @@ class Queue(ConfirmedCalls):
                 raise QueueCondition("the token is of another queue of this name", reason=Reason.OBJECT_CHANGED)
             self._store.unlock(self._handle)  # the cursor moves away from what it has locked (R3.70)
             self._cursor = resumed.cursor
-            self._browses.advance(resumed.state, before_unit=None)
+            self._browses.advance(resumed.state, None)
 
     def _browse(self, position: Literal["first", "next", "cursor"], options: GetOptions) -> Message:
         if options.browse != position:
@@ -402,28 +416,32 @@ class Queue(ConfirmedCalls):
     # --- the one way to read
 
     def _get(self, options: GetOptions, count: int, *, one_group: bool = False) -> GetOutcome:
-        with self._session:
-            self._need_for_reading(options)
-            retained = self._browses if options.browse else self._gets
-            syncpoint = self._session.in_unit(options.syncpoint) and not options.confirm_id
-            if (syncpoint or options.syncpoint_if_persistent) and not options.browse:
-                self._session.join_unit()
-            in_unit = syncpoint and not (options.browse or options.confirm_id)
-            request = GetRequest(self._handle, options, retained.state, self._cursor, in_unit, count, one_group)
-            if retained.is_lost and options.logical and not options.browse:
+        session, browse, syncpoint = self._session, options.browse, options.syncpoint
+        with session:
+            if browse or options.under_cursor or "input" not in self._uses:
+                self._need_for_reading(options)
+            retained = self._browses if browse else self._gets
+            if syncpoint is None:
+                syncpoint = session.block is not None
+            in_unit = syncpoint and not (browse or options.confirm_id)
+            if in_unit or (options.syncpoint_if_persistent and not browse):
+                session.join_unit()
+            asked = (self._handle, options, retained.state, self._cursor, in_unit, count, one_group)
+            request = _tuple(GetRequest, asked)
+            if retained.is_lost and options.logical and not browse:
                 retained.check()
             waits = options.wait and not options.by_cursor
             try:
                 outcome = (self._store.wait if waits else self._store.get)(request)
                 if not outcome.messages:
                     raise self._missing(options, outcome)
-                retained.advance(outcome.state, before_unit=outcome.before_unit)
-                if options.browse:
+                retained.advance(outcome.state, outcome.before_unit)
+                if browse:
                     self._cursor = outcome.cursor
             except InorderError:
                 raise
             except BaseException as error:
-                if not options.browse:
+                if not browse:
                     retained.is_lost |= options.logical
                     may_have_happened(error, f"the get from {self.name}")
                 raise

@@ -11,7 +11,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Generator, Iterable, Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import IO, TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import IO, TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from . import groups, housekeeping
 from .attributes import (
@@ -314,7 +314,7 @@ class QueueManager(OperatorCalls, BulkCalls, Listening):
                 f"{name} is a model queue: open it, which makes a queue to use", reason=Reason.Q_TYPE_ERROR
             )
 
-    def _with_room(self, opening: Callable[P, T], *given: P.args, **named: P.kwargs) -> T:
+    def _with_room(self, opening: Callable[P, T], /, *given: P.args, **named: P.kwargs) -> T:
         """Does what opens a handle; at the limit, default handles that nobody would miss are closed, oldest first."""
         while True:
             try:
@@ -325,11 +325,22 @@ class QueueManager(OperatorCalls, BulkCalls, Listening):
                     raise
                 self.close_queue(idle)
 
-    def _through(self, name: str, options: OpenOptions, call: Callable[[Queue], T]) -> T:
+    def _through(
+        self,
+        name: str,
+        options: OpenOptions,
+        call: Callable[Concatenate[Queue, P], T],
+        /,
+        *given: P.args,
+        **named: P.kwargs,
+    ) -> T:
         """A call on the default handle; if its queue was deleted, on a new one of the queue that has the name now."""
         queue = self._default(name, options)
         try:
-            return self._with_room(call, queue)
+            try:
+                return call(queue, *given, **named)
+            except TooManyHandles:
+                return self._with_room(call, queue, *given, **named)
         except QueueDeleted as deleted:
             was_idle = queue.is_idle  # a group that was open is not silently begun again
             self.close_queue(name)
@@ -339,13 +350,13 @@ class QueueManager(OperatorCalls, BulkCalls, Listening):
                 fresh = self._default(name, options)
             except UnknownQueue:
                 raise deleted from None
-        return self._with_room(call, fresh)
+        return self._with_room(call, fresh, *given, **named)
 
     # --- messages
 
     def put(self, queue: str, body: Data, options: PutOptions | None = None, **keywords: Unpack[PutCall]) -> PutResult:
         """Puts one message through the default handle of a queue; see `Queue.put`."""
-        return self._through(queue, _FOR_OUTPUT, lambda handle: handle.put(body, options, **keywords))
+        return self._through(queue, _FOR_OUTPUT, Queue.put, body, options, **keywords)
 
     def put_many(
         self,
@@ -355,17 +366,17 @@ class QueueManager(OperatorCalls, BulkCalls, Listening):
         **keywords: Unpack[PutCall],
     ) -> list[PutResult]:
         """Puts messages in order, all or none; see `Queue.put_many`."""
-        return self._through(queue, _FOR_OUTPUT, lambda handle: handle.put_many(messages, options, **keywords))
+        return self._through(queue, _FOR_OUTPUT, Queue.put_many, messages, options, **keywords)
 
     def get(self, queue: str, options: GetOptions | None = None, **keywords: Unpack[GetKeywords]) -> Message:
         """Removes one message and returns it; see `Queue.get`."""
-        return self._through(queue, _FOR_INPUT, lambda handle: handle.get(options, **keywords))
+        return self._through(queue, _FOR_INPUT, Queue.get, options, **keywords)
 
     def get_many(
         self, queue: str, count: int, options: GetOptions | None = None, **keywords: Unpack[GetKeywords]
     ) -> list[Message]:
         """Removes up to `count` messages; see `Queue.get_many`."""
-        return self._through(queue, _FOR_INPUT, lambda handle: handle.get_many(count, options, **keywords))
+        return self._through(queue, _FOR_INPUT, Queue.get_many, count, options, **keywords)
 
     def browse(self, queue: str, *, after: str | None = None, **keywords: Unpack[BrowseKeywords]) -> Browsing:
         """Copies every suitable message, from the first on, or on from a token; see `Queue.browse`.
@@ -381,7 +392,7 @@ class QueueManager(OperatorCalls, BulkCalls, Listening):
 
     def leave_group(self, queue: str) -> bool:
         """Leaves the group that the default handle of a queue is inside for its gets; see `Queue.leave_group`."""
-        return self._through(queue, _FOR_INPUT, lambda handle: handle.leave_group())
+        return self._through(queue, _FOR_INPUT, Queue.leave_group)
 
     def group(self, queue: str) -> groups.GroupWriter:
         """A block that puts one group in logical order, through a handle of its own; see `GroupWriter`."""
@@ -405,7 +416,7 @@ class QueueManager(OperatorCalls, BulkCalls, Listening):
         return self._take_groups(queue, groups.whole_group(wait=wait, match=match))
 
     def _take_groups(self, queue: str, options: GetOptions) -> Generator[Message, None, None]:
-        handle = self._through(queue, _FOR_INPUT, lambda handle: handle.checked_for("input"))
+        handle = self._through(queue, _FOR_INPUT, Queue.checked_for, "input")
         yield from groups.get_group(self._session, handle, options)
 
     def put_stream(self, queue: str, stream: IO[bytes], **options: Any) -> PutResult:
@@ -434,11 +445,11 @@ class QueueManager(OperatorCalls, BulkCalls, Listening):
 
     def confirm_put(self, queue: str, uid: UniqueId, *, confirm_id: int = 0) -> Reason | None:
         """Makes a message that was put under a confirm id visible; see `Queue.confirm_put`."""
-        return self._through(queue, _FOR_OUTPUT, lambda handle: handle.confirm_put(uid, confirm_id=confirm_id))
+        return self._through(queue, _FOR_OUTPUT, Queue.confirm_put, uid, confirm_id=confirm_id)
 
     def confirm_get(self, queue: str, uid: UniqueId, *, confirm_id: int = 0) -> Reason | None:
         """Removes for good a message that was got under a confirm id; see `Queue.confirm_get`."""
-        return self._through(queue, _FOR_INPUT, lambda handle: handle.confirm_get(uid, confirm_id=confirm_id))
+        return self._through(queue, _FOR_INPUT, Queue.confirm_get, uid, confirm_id=confirm_id)
 
     def browse_and_lock(
         self,
@@ -453,30 +464,32 @@ class QueueManager(OperatorCalls, BulkCalls, Listening):
         return self._through(
             queue,
             _FOR_INPUT,
-            lambda handle: handle.browse_and_lock(match, confirm_id=confirm_id, most=most, lease=lease),
+            Queue.browse_and_lock,
+            match,
+            confirm_id=confirm_id,
+            most=most,
+            lease=lease,
         )
 
     def unlock(self, queue: str, uid: UniqueId, *, lock_id: int) -> None:
         """Frees one message that `browse_and_lock` locked. Raises: NotFound, WrongState, LockMismatch."""
-        self._through(queue, _FOR_BROWSE, lambda handle: handle.unlock(uid, lock_id=lock_id))
+        self._through(queue, _FOR_BROWSE, Queue.unlock, uid, lock_id=lock_id)
 
     def delete(self, queue: str, uid: UniqueId, *, lock_id: int = 0) -> None:
         """Removes one message, unlocked, or locked under `lock_id`; see `Queue.delete`."""
-        self._through(queue, _FOR_INPUT, lambda handle: handle.delete(uid, lock_id=lock_id))
+        self._through(queue, _FOR_INPUT, Queue.delete, uid, lock_id=lock_id)
 
     def undo(self, queue: str, confirm_id: int) -> int:
         """Takes back everything put, got or locked under a confirm id; see `Queue.undo`."""
-        return self._through(queue, _FOR_BROWSE, lambda handle: handle.undo(confirm_id))
+        return self._through(queue, _FOR_BROWSE, Queue.undo, confirm_id)
 
     def release_lock(self, queue: str, lock_id: int) -> int:
         """Unlocks everything that a lock id still locks; see `Queue.release_lock`."""
-        return self._through(queue, _FOR_BROWSE, lambda handle: handle.release_lock(lock_id))
+        return self._through(queue, _FOR_BROWSE, Queue.release_lock, lock_id)
 
     def unique_ids(self, queue: str, *, confirm_id: int = 0, lock_id: int = 0) -> list[UniqueId]:
         """The unique ids of what stands under a confirm id or a lock id; see `Queue.unique_ids`."""
-        return self._through(
-            queue, _FOR_BROWSE, lambda handle: handle.unique_ids(confirm_id=confirm_id, lock_id=lock_id)
-        )
+        return self._through(queue, _FOR_BROWSE, Queue.unique_ids, confirm_id=confirm_id, lock_id=lock_id)
 
     # --- units of work
 

@@ -18,6 +18,7 @@ from collections import deque
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+from . import locks
 from .callers import Caller
 from .errors import (
     CallerError,
@@ -69,7 +70,7 @@ class Services:
         self._owners: set[int] = set()
         self._lock = Lock()
         self.is_over = False  # the interpreter ends
-        self._process = os.getpid()
+        self._process = locks.process
         _all_services.add(self)
 
     @property
@@ -131,7 +132,7 @@ class Services:
 
     def end_all(self) -> None:
         """The interpreter ends: units are backed out, nobody is awaited."""
-        if self._process != os.getpid():
+        if self._process is not locks.process:
             return
         self.is_over = True
         self.telemetry.close()  # nobody is told of the end of all
@@ -143,7 +144,7 @@ class Services:
 
     def serves_this_process(self) -> bool:
         """Whether it was made by this process, and not by the one from which it was forked."""
-        return self._process == os.getpid()
+        return self._process is locks.process
 
 
 _all_services: weakref.WeakSet[Services] = weakref.WeakSet()
@@ -229,7 +230,7 @@ class Retained:
                 reason=Reason.INCOMPLETE_GROUP,
             )
 
-    def advance(self, state: GroupState, *, before_unit: GroupState | None) -> None:
+    def advance(self, state: GroupState, before_unit: GroupState | None) -> None:
         """A successful call leaves `state`; `before_unit` stood before its first act in the unit of work, if any."""
         if self._saved is None:
             self._saved = before_unit
@@ -290,7 +291,7 @@ class Session(Lock):
         self.opener: Caller | None = None  # who began the block, or made the first call that was part of the unit
         self._retained: list[Retained] = []
         self._ending = Lock()
-        self._process = os.getpid()
+        self._process = locks.process
         self._ended = False
         self.owner = services.connect(program)
         try:
@@ -310,14 +311,14 @@ class Session(Lock):
 
     def check(self) -> None:
         """Raises: ForkedConnection; ConnectionClosed 2018."""
-        if self._process != os.getpid():
+        if self._process is not locks.process:
             raise forked(self.services.store.path)
         if self.closed:
             raise ConnectionClosed("the connection is closed")
 
     def __enter__(self) -> None:
         """Begins a call. Raises: as `check`; CallInProgress 2219."""
-        if self._ended or self.services.is_over or self._process != os.getpid():
+        if self._ended or self.services.is_over or self._process is not locks.process:
             self.check()
         if self._is_owned():
             raise CallInProgress("a call was made from inside another one, by a finalizer or a signal handler")
@@ -366,10 +367,6 @@ class Session(Lock):
         self.store.keep_handles(self.owner, [one.handle for one in self._watched.values()])
 
     # --- the unit of work
-
-    def in_unit(self, syncpoint: bool | None) -> bool:
-        """Whether a call with this option is part of the unit of work."""
-        return self.block is not None if syncpoint is None else syncpoint
 
     def begin(self, block: object) -> None:
         """A block begins the unit of work. Raises: CallerError 2128; UnitOfAnother 2128, with the other's remedy."""
@@ -498,7 +495,7 @@ class Session(Lock):
 
     def end(self) -> None:
         """Ends the connection as if the program had died: a wait is dismissed, the unit backed out (R5.6)."""
-        if self._process != os.getpid():
+        if self._process is not locks.process:
             return
         with self._ending:
             if self.closed:

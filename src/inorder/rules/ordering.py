@@ -46,6 +46,7 @@ from ..errors import OrderUnsupported
 from ..message import IN_GROUP, LAST_IN_GROUP, Message, Place
 
 PRIORITY_MAX = 9
+PRIORITY = Message.FIELDS["priority"].index
 GROUP_INDEX_RANK_MIN = 2
 
 
@@ -80,7 +81,8 @@ def effective_priority(queue: QueueAttributes, message: Message) -> int:
     """
     if queue.delivery == "fifo":
         return queue.default_priority
-    priority = min(PRIORITY_MAX, queue.default_priority if message.priority is None else message.priority)
+    given: int | None = message.row[PRIORITY]
+    priority = queue.default_priority if given is None else given if given <= PRIORITY_MAX else PRIORITY_MAX
     if queue.index_type == "group_id" and is_head_of_group(message):
         return max(GROUP_INDEX_RANK_MIN, priority)
     return priority

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from ..locks import Lock, Taken, TryLock
 from ..message import Message
@@ -19,11 +19,10 @@ from ..rules.puts import Program
 log = logging.getLogger("inorder.stores")
 
 
-@dataclass(slots=True)
 class Change:
     """What a verb did to one queue.
 
-    Args:
+    Attributes:
         put: messages put by this verb, visible or not.
         visible: messages that everyone can see from now on; their bodies may be missing.
         expired: messages discarded because their time was over.
@@ -31,17 +30,23 @@ class Change:
         discarded: how many expired; also if nobody looks at messages.
     """
 
-    queue: str
-    put: list[Message] = field(default_factory=list)
-    visible: list[Message] = field(default_factory=list)
-    expired: list[Message] = field(default_factory=list)
-    duplicates: list[Message] = field(default_factory=list)
-    discarded: int = 0
+    __slots__ = ("discarded", "duplicates", "expired", "put", "queue", "visible")
+
+    def __init__(self, queue: str) -> None:
+        self.queue, self.discarded = queue, 0
+        self.put: list[Message] = []
+        self.visible: list[Message] = []
+        self.expired: list[Message] = []
+        self.duplicates: list[Message] = []
 
     def copy(self) -> Change:
         """The same as it is now."""
-        put, visible, expired, duplicates = map(list, (self.put, self.visible, self.expired, self.duplicates))
-        return Change(self.queue, put, visible, expired, duplicates, self.discarded)
+        one = Change(self.queue)
+        one.put, one.visible, one.expired, one.duplicates = map(
+            list, (self.put, self.visible, self.expired, self.duplicates)
+        )
+        one.discarded = self.discarded
+        return one
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,13 +86,14 @@ class Changes:
     Attributes:
         is_heard: somebody looks at changes now.
         is_watched: somebody looks at messages now.
+        waiting: what has not been handed out yet.
     """
 
     def __init__(self) -> None:
         self.is_heard = self.is_watched = False
         self.turning = Lock()
         self._subscriptions: list[Subscription] = []
-        self._waiting: deque[Happened] = deque()
+        self.waiting: deque[Happened] = deque()
         self._told = 0  # listeners that know of the first of them
         self._handing_out = TryLock()
 
@@ -111,17 +117,17 @@ class Changes:
 
     def add(self, happened: Iterable[Happened]) -> None:
         """These happened; the caller holds the lock under which they did."""
-        self._waiting.extend(happened)
+        self.waiting.extend(happened)
 
     def hand_out(self) -> None:
         """Reports what has been added."""
         # Asked again after each turn: a change may come when the last look is over and the turn is not.
-        while self._waiting:
+        while self.waiting:
             try:
                 with self._handing_out:
-                    while self._waiting:
-                        self._report(self._waiting[0])
-                        self._waiting.popleft()
+                    while self.waiting:
+                        self._report(self.waiting[0])
+                        self.waiting.popleft()
             except Taken:
                 return
 

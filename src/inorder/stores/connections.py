@@ -70,7 +70,7 @@ def in_verb(
             now = kind
             while True:
                 try:
-                    return run(store, now, act, *given, **by_name)
+                    return run(store, now, act, given, by_name)
                 except StoreFull:
                     if now.in_room or not writes:
                         raise

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
+from .. import locks
 from ..clock import Clock
 from ..errors import CallInProgress, ConnectionBroken, forked
 from ..locks import Lock
@@ -68,10 +68,10 @@ class VerbLock(Lock):
 
     def __init__(self, path: str) -> None:
         super().__init__()
-        self._path, self._process = path, os.getpid()
+        self._path, self._process = path, locks.process
 
     def __enter__(self) -> None:
-        if self._process != os.getpid():
+        if self._process is not locks.process:
             raise forked(self._path)
         if self._is_owned():
             raise CallInProgress("a call was made from inside another one, by a finalizer or a signal handler")

@@ -40,7 +40,7 @@ def arrive(verb: Verb, queue: LocalQueue, messages: Sequence[Message], unit: Uni
     state = AFTER_PUT if unit is None else AFTER_HELD_PUT
     assert state is not None
     first, total = None, len(messages)
-    if draws_number(queue.attributes.order, Moment.COMMIT if unit is None else Moment.PUT):
+    if unit is None or draws_number(queue.attributes.order, Moment.PUT):  # outside a unit it is also the commit
         first = queue.draw_number(total)
     verb.backend.arrive(queue, messages, state, first, None if unit is None else unit.id, verb.now)
     queue.added += total
@@ -50,7 +50,10 @@ def arrive(verb: Verb, queue: LocalQueue, messages: Sequence[Message], unit: Uni
     if unit is not None:
         verb.durable |= unit.kind == "confirm"
     elif not verb.durable:
-        verb.durable = True in [message.row[PERSISTENT] for message in messages]
+        for message in messages:
+            if message.row[PERSISTENT]:
+                verb.durable = True
+                break
     if verb.store.changes.is_watched:
         change.put.extend(messages)
         if becomes_visible(State.ABSENT, state):

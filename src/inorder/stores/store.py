@@ -323,22 +323,23 @@ class QueueStore(BulkVerbs, OperatorVerbs, OpenStore):
     )
     def _look(self, request: GetRequest, *, waits: bool) -> tuple[GetOutcome, float | None]:
         """One look, and when to look again though nothing has changed."""
+        get = self._look_or_take if request.options.browse else self._take
         try:
-            found = self._get(request, waits=waits)
+            found = get(request, waits)
         except (NoMessageUnderCursor, OrderDeadlock):
             if not bury_dead(self):
                 raise
-            return self._get(request, waits=waits)
+            return get(request, waits)
         if not found[0].messages and bury_dead(self):
-            return self._get(request, waits=waits)
+            return get(request, waits)
         return found
 
-    def _get(self, request: GetRequest, *, waits: bool) -> tuple[GetOutcome, float | None]:
+    def _look_or_take(self, request: GetRequest, waits: bool) -> tuple[GetOutcome, float | None]:
         if not waits and self._only_looks(request):
             outcome = self._browse(request)
             if outcome is not None:
                 return outcome, None
-        return self._take(request, waits=waits)
+        return self._take(request, waits)
 
     @in_verb(writes=False)
     def _browse(self, verb: Verb, request: GetRequest) -> GetOutcome | None:
@@ -350,7 +351,7 @@ class QueueStore(BulkVerbs, OperatorVerbs, OpenStore):
         return Reading(verb, handle, queue, request, get_allowed(verb, handle, queue), verb.manager).run()
 
     @in_verb()
-    def _take(self, verb: Verb, request: GetRequest, *, waits: bool) -> tuple[GetOutcome, float | None]:
+    def _take(self, verb: Verb, request: GetRequest, waits: bool) -> tuple[GetOutcome, float | None]:
         handle = self.handle(request.handle)
         queue = tidied(verb, handle)
         if handle.connection.waits:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
-from typing import Concatenate, NamedTuple, ParamSpec, TypeVar
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple, TypeVar
 
 from ..attributes import ManagerAttributes
 from ..errors import InorderError, QueueDeleted, QueueManagerStopping, StoreError, StoreFull, UnitTooLarge
@@ -19,9 +20,9 @@ from .queue import LocalQueue
 from .queued import QueuedMessage
 from .tables import MarkRow, UnitKind, UnitRow, WaitRow
 
-P = ParamSpec("P")
 S = TypeVar("S", bound=OpenStore)
 T = TypeVar("T")
+NOTHING: Final[Mapping[Any, Any]] = MappingProxyType({})
 _tally = tuple.__new__
 RESERVE = 1000  # numbers reserved at once: so many may be skipped when a process ends, or the machine loses power
 
@@ -62,21 +63,21 @@ class Verb:
         restore: takes back what this process keeps, should all be taken back.
     """
 
+    now = 0.0
+    durable = has_discarded = False
+    waiter = 0
+    _draws = _reserves = _has_begun = False
+    _may_keep, _ticket = True, 0
+    _refused: Sequence[Change] = ()  # reported also if the verb fails
+    _kept: Mapping[int, Change] = NOTHING  # what is reported if the verb fails after a step of its own
+
     def __init__(self, store: OpenStore, kind: Kind) -> None:
-        self.store, self.backend = store, store.backend
-        self._kind, self._writes = kind, kind.writes
-        self.now = 0.0
-        self.durable = self.has_discarded = False
-        self.waiter = 0
+        self.store, self.backend, self._kind = store, store.backend, kind
         self.idle: set[int] = set()
         self.restore: list[Callable[[], object]] = []
         self._queues: dict[int, LocalQueue] = {}
         self._changes: dict[int, Change] = {}
-        self._refused: list[Change] = []  # reported also if the verb fails
-        self._kept: dict[int, Change] = {}  # what is reported if the verb fails after a step of its own
         self.holders = Holders(store.backend, store.handles)
-        self._draws = self._reserves = False
-        self._has_begun, self._may_keep, self._ticket = False, True, 0
 
     def begin(self) -> None:
         """Begins the transaction, under the store's lock. Whatever it raises, `undo` is to follow."""
@@ -94,9 +95,10 @@ class Verb:
 
     def commit(self) -> None:
         """All of it has happened."""
-        if self._writes:
+        if self._kind.writes:
             self._ticket = self.backend.commit(self._finish(), self._changes, reserves=self._reserves)
-            self._report()
+            if self._changes or self._refused:
+                self._report()
         else:
             self.backend.commit((), (), reserves=False)
         self.store.unfinished = None
@@ -119,7 +121,7 @@ class Verb:
         if not (self._has_begun and backend.has_happened):
             self._take_back()
         if is_kept:
-            self._changes, self._queues = self._kept, {}
+            self._changes, self._queues = dict(self._kept), {}
             try:
                 backend.commit((), self._changes, reserves=self._reserves)
             except Exception as another:
@@ -134,17 +136,18 @@ class Verb:
     def tell(self) -> None:
         """After the store's lock is free: what was done is reported, and what was promised is brought to disk."""
         store = self.store
-        store.changes.hand_out()
+        if store.changes.waiting:
+            store.changes.hand_out()
         if self.durable:
             store.host.sync(self._ticket)
-        if self._writes:
+        if self._kind.writes:
             store.host.after(self._step)
 
     def _step(self, act: Callable[[], object]) -> None:
         try:
-            run(self.store, EVEN_STOPPED, _bare, act)
+            run(self.store, EVEN_STOPPED, _bare, [act])
         except StoreFull:
-            run(self.store, EVEN_STOPPED._replace(in_room=True), _bare, act)
+            run(self.store, EVEN_STOPPED._replace(in_room=True), _bare, [act])
 
     def _take_back(self) -> None:
         self._changes, self.durable, self.waiter = {}, False, 0
@@ -157,13 +160,12 @@ class Verb:
 
     def _report(self) -> None:
         """What was changed is reported in this process; others see it by themselves."""
-        if self._changes or self._refused:
-            store = self.store
-            if store.changes.is_heard or self.has_discarded or self._refused:
-                changes: list[Change] = [*self._changes.values(), *self._refused]
-                changes.sort(key=lambda change: change.queue)
-                store.changes.add(changes)
-            self._changes, self._refused = {}, []
+        store = self.store
+        if store.changes.is_heard or self.has_discarded or self._refused:
+            changes: list[Change] = [*self._changes.values(), *self._refused]
+            changes.sort(key=lambda change: change.queue)
+            store.changes.add(changes)
+        self._changes, self._refused = {}, ()
 
     # --- queues and numbers
 
@@ -177,9 +179,8 @@ class Verb:
             definitions = self.store.definitions
             if definitions.revision != state.revision:
                 definitions.load(self.backend)
-            queue = self._queues[number] = LocalQueue(
-                self.backend, self.holders, number, definitions.queue(number), state
-            )
+            attributes = definitions.by_number.get(number) or definitions.queue(number)
+            queue = self._queues[number] = LocalQueue(self.backend, self.holders, number, attributes, state)
         return queue
 
     def queue_of(self, handle: OpenHandle) -> LocalQueue:
@@ -226,7 +227,9 @@ class Verb:
 
     def refuse(self, queue: LocalQueue, message: Message) -> None:
         """The verb is about to fail, for a unique id is on the queue: listeners hear of it all the same."""
-        self._refused.append(Change(queue.attributes.name, duplicates=[message]))
+        change = Change(queue.attributes.name)
+        change.duplicates.append(message)
+        self._refused = [*self._refused, change]
 
     def keep(self) -> None:
         """What was done so far is a step of its own: it stays if the verb fails."""
@@ -246,7 +249,13 @@ class Verb:
                 self._forget_edges(number)
             if queue.has_entries:
                 entering.forget(queue)
-        tallies = [self._tally(queue) for queue in self._queues.values() if queue.changed]
+        tallies = []
+        for queue in self._queues.values():
+            if queue.changed:
+                reserved = queue.state.reserved
+                if queue.counter > reserved:  # its numbers are promised not to return (B-2)
+                    reserved, self._reserves = queue.counter + RESERVE, True
+                tallies.append(_tally(Tally, (queue.id, queue.counter, reserved, queue.added, queue.arrived)))
         # Numbers are promised before they are given away; who made a reservation may have died before its sync.
         if not self.durable and (self._reserves or self.store.host.is_reservation_open()):
             self.durable = True
@@ -261,13 +270,6 @@ class Verb:
         for one in self.backend.select(WaitRow, queue=queue):
             if one.levels is not None and one.connection != self.waiter:
                 self.backend.save(one._replace(levels=None))
-
-    def _tally(self, queue: LocalQueue) -> Tally:
-        """The counters of a queue; its numbers are promised not to return before they are given away (B-2)."""
-        reserved = queue.state.reserved
-        if queue.counter > reserved:
-            reserved, self._reserves = queue.counter + RESERVE, True
-        return _tally(Tally, (queue.id, queue.counter, reserved, queue.added, queue.arrived))
 
     # --- units, and who holds
 
@@ -345,8 +347,10 @@ class Verb:
             self.backend.remove_records(MarkRow, message=row.number)
 
 
-def run(store: S, kind: Kind, act: Callable[Concatenate[S, Verb, P], T], /, *given: P.args, **by_name: P.kwargs) -> T:
-    """Runs one verb: what `act` makes of it.
+def run(
+    store: S, kind: Kind, act: Callable[..., T], given: Sequence[Any] = (), by_name: Mapping[str, Any] = NOTHING
+) -> T:
+    """Runs one verb: what `act` makes of it, which is called with the store, the verb and what is given.
 
     An exception from outside may come anywhere (see `locks`): one in the verb, and one in each of two attempts to undo
     it, leave nothing held that others wait for. After more of them the next verb of this thread undoes it.
