@@ -167,9 +167,7 @@ class Queue(ConfirmedCalls):
         fields, options = split_put(keywords, options)
         if options.uid is not None:
             raise OptionsError("a unique id names one message: repeat each put by itself")
-        if fields:
-            return self._put([message_of(body, fields) for body in messages], options)
-        return self._put([body if isinstance(body, Message) else Message(body) for body in messages], options)
+        return self._put([message_of(body, fields) for body in messages], options)
 
     def _put(self, messages: list[Message], options: PutOptions) -> list[PutResult]:
         session, puts = self._session, self._puts

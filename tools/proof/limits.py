@@ -9,6 +9,6 @@ from inorder.stores.sqlite import log
 
 def make_small() -> None:
     """For the stores that this process opens from now on."""
-    verb.RESERVE = 20
+    verb.RESERVE, verb.DRAWN = 20, 5
     leftovers.STEP_CONTENTS = 2
     log.LONG_PAGES = 200

@@ -82,7 +82,7 @@ def effective_priority(queue: QueueAttributes, message: Message) -> int:
     if queue.delivery == "fifo":
         return queue.default_priority
     given: int | None = message.row[PRIORITY]
-    priority = queue.default_priority if given is None else given if given <= PRIORITY_MAX else PRIORITY_MAX
+    priority = queue.default_priority if given is None else min(PRIORITY_MAX, given)
     if queue.index_type == "group_id" and is_head_of_group(message):
         return max(GROUP_INDEX_RANK_MIN, priority)
     return priority

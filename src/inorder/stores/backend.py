@@ -183,8 +183,15 @@ class Backend(Protocol):
     def remove_records(self, kind: type[Any], /, **where: Any) -> int:
         """Removes records with these values; how many."""
 
-    def draw(self, count: int) -> range:
-        """So many numbers that name things, and that nobody is ever given again."""
+    def draw(self, count: int, reserve: int) -> tuple[range, bool]:
+        """So many numbers that name things, and that nobody is ever given again; whether more are reserved by it now.
+
+        Args:
+            reserve: how many more are reserved where these pass what is.
+        """
+
+    def skip_reserved(self) -> None:
+        """The numbers that name things go on behind what is reserved of them."""
 
     def state(self, queue: int) -> QueueState | None:
         """A queue as it is now; None: there is none."""
@@ -275,6 +282,9 @@ class Backend(Protocol):
 
     def move(self, unit: int, share: Share, after: State, now: float, backouts: int) -> Sequence[int]:
         """All of a share comes to another state; the units of lock ids that may have lost something by it."""
+
+    def restart_unit(self, unit: int, now: float) -> None:
+        """The record of a session's last unit of work is that of its next one, which begins now."""
 
     def number_unit(self, unit: int, queue: int, number: int) -> None:
         """What the unit has put and what has no place yet is given this number, in the order of the puts (B-5)."""

@@ -104,7 +104,8 @@ def keep(verb: Verb, queue: LocalQueue, account: Account) -> None:
 
 def _end(verb: Verb, claim: OpenClaim, outcome: Outcome) -> None:
     """Confirms or backs out all that a claim holds, and forgets it."""
-    settle(verb, claim.unit, outcome)
+    settle(verb, claim.unit.id, outcome)
+    verb.end_unit(claim.unit.id)
     verb.backend.remove_records(ClaimRow, unit=claim.unit.id)
 
 

@@ -86,7 +86,8 @@ def undo(verb: Verb, queue: LocalQueue, confirm_id: int) -> int:
         held = sum(share.messages for share in verb.backend.shares(unit.id))
         if not held:
             raise _nothing_held(queue, confirm_id)
-        settle(verb, unit, "back_out")  # without locks it is the back out of a unit, at once
+        settle(verb, unit.id, "back_out")  # without locks it is the back out of a unit, at once
+        verb.end_unit(unit.id)
         return held
     if unit is not None:
         entering.settle(queue, unit.id, "back_out")

@@ -195,7 +195,8 @@ def connect(verb: Verb, program: Program) -> int:
 def abandon(verb: Verb, owner: int) -> None:
     """A connection ends, of this process or of a dead one: its unit is backed out, its handles are closed."""
     for unit in verb.backend.select(UnitRow, connection=owner, kind="session"):
-        settle(verb, unit, "back_out")
+        settle(verb, unit.id, "back_out")
+        verb.end_unit(unit.id)
     for handle in verb.backend.select(HandleRow, connection=owner):
         _end_handle(verb, handle)
     verb.backend.remove_records(WaitRow, connection=owner)

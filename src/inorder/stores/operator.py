@@ -89,7 +89,9 @@ class OperatorVerbs(OpenStore, ABC):
     def units(self, verb: Verb) -> list[Unit]:
         owners, known = _Owners(verb), verb.store.definitions.current(verb.backend)
         units = sorted(verb.backend.select(UnitRow), key=lambda unit: (unit.started_at, unit.id))
-        return [_unit(verb, unit, owners, known) for unit in units]
+        found = [_unit(verb, unit, owners, known) for unit in units]
+        # The record of a session stays behind its last unit of work.
+        return [one for one in found if one.kind != "session" or one.puts or one.gets]
 
     @event("waits", "waits", measured=lambda found: [len(found)])
     @in_verb(writes=False, buries=True)

@@ -25,6 +25,8 @@ class OpenConnection:
 
     Attributes:
         unit: the number of its unit of work, if it has one (R5.1); `calls`: puts and gets made in it (R5.8).
+        record: the number of the record that stays from one unit of work to the next, once there is one.
+        ended: how many units of work it has had before.
         waits: a record says that a call of it waits.
         handles: how many it has open.
     """
@@ -32,7 +34,9 @@ class OpenConnection:
     id: int
     program: Program
     unit: int | None = None
+    record: int | None = None
     calls: int = 0
+    ended: int = 0
     waits: bool = False
     handles: int = 0
 

@@ -358,7 +358,7 @@ def release(verb: Verb, handle: OpenHandle, queue: LocalQueue) -> bool:
 
 def read_rest(verb: Verb, handle: OpenHandle, rest: Rest) -> tuple[list[Message], Rest | None]:
     """The next page of a large group that a unit of work has got, and what is then left; see `Store.read_rest`."""
-    if handle.connection.unit != rest.unit:
+    if handle.connection.unit != rest.unit or handle.connection.ended != rest.ended:
         raise UnitNotFound(
             "the unit of work that took this group has ended: read the whole group before you settle the unit"
         )

@@ -75,13 +75,14 @@ class Rest(NamedTuple):
     """What a unit of work has got of a large group, and nobody has read yet; to be read before the unit is settled.
 
     Args:
-        unit: what holds it.
+        unit: what holds it, `ended` how many units of work the connection had before.
         messages: how many.
         group_id, sequence_number: of the message behind which it is.
         got_at: when it was got; seconds since 1970.
     """
 
     unit: int
+    ended: int
     messages: int
     group_id: bytes
     sequence_number: int

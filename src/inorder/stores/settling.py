@@ -40,7 +40,7 @@ def arrive(verb: Verb, queue: LocalQueue, messages: Sequence[Message], unit: Uni
     state = AFTER_PUT if unit is None else AFTER_HELD_PUT
     assert state is not None
     first, total = None, len(messages)
-    if unit is None or draws_number(queue.attributes.order, Moment.PUT):  # outside a unit it is also the commit
+    if draws_number(queue.attributes.order, Moment.COMMIT if unit is None else Moment.PUT):
         first = queue.draw_number(total)
     verb.backend.arrive(queue, messages, state, first, None if unit is None else unit.id, verb.now)
     queue.added += total
@@ -202,16 +202,16 @@ def end_leases(verb: Verb, queue: LocalQueue) -> int:
 # --- whole units
 
 
-def settle(verb: Verb, unit: UnitRow, outcome: Outcome) -> None:
-    """Confirms or backs out everything that the unit holds, and ends it (R5.2, R5.3)."""
-    shares = verb.backend.shares(unit.id)
+def settle(verb: Verb, unit: int, outcome: Outcome) -> None:
+    """Confirms or backs out everything that a unit holds (R5.2, R5.3)."""
+    shares = verb.backend.shares(unit)
     if outcome == "commit":
         draw_numbers(verb, unit, shares, Moment.COMMIT)
     expiring = {one.queue for one in shares if one.state is State.PUT_UNCONFIRMED and one.expires}
     if any(discard(verb, verb.queue(one)) for one in expiring):  # over before anybody could see it
-        shares = verb.backend.shares(unit.id)
+        shares = verb.backend.shares(unit)
     for number in {one.queue for one in shares}:
-        entering.settle(verb.queue(number), unit.id, outcome)
+        entering.settle(verb.queue(number), unit, outcome)
     event = Event.CONFIRM if outcome == "commit" else Event.BACK_OUT
     for share in shares:
         queue = verb.queue(share.queue)
@@ -222,24 +222,23 @@ def settle(verb: Verb, unit: UnitRow, outcome: Outcome) -> None:
         assert after is not None, (share.state, event)
         if becomes_visible(share.state, after) and verb.store.changes.is_watched:
             change.visible.extend(_puts(verb, unit, queue))
-        verb.idle.update(verb.backend.move(unit.id, share, after, verb.now, int(adds_backout(share.state, after))))
+        verb.idle.update(verb.backend.move(unit, share, after, verb.now, int(adds_backout(share.state, after))))
         queue.count(share.away * share.messages - (share.messages if after is State.ABSENT else 0))
         if share.forgotten and after is State.UNLOCKED and not becomes_visible(share.state, after):
             _remove_forgotten(verb, queue)
-    verb.end_unit(unit.id)
 
 
-def draw_numbers(verb: Verb, unit: UnitRow, shares: Sequence[Share], moment: Moment) -> None:
+def draw_numbers(verb: Verb, unit: int, shares: Sequence[Share], moment: Moment) -> None:
     """Draws one number for the unit on each queue whose rule says now; put order within (B-5)."""
     for one in shares:
         queue = verb.queue(one.queue)
         if one.unplaced and draws_number(queue.attributes.order, moment):
-            verb.backend.number_unit(unit.id, queue.id, queue.draw_number())
+            verb.backend.number_unit(unit, queue.id, queue.draw_number())
 
 
-def _puts(verb: Verb, unit: UnitRow, queue: LocalQueue) -> list[Message]:
+def _puts(verb: Verb, unit: int, queue: LocalQueue) -> list[Message]:
     """What the unit has put on a queue, without bodies."""
-    rows = [row for row in verb.backend.rows(unit=unit.id) if row.queue == queue.id and row.state is PUT]
+    rows = [row for row in verb.backend.rows(unit=unit) if row.queue == queue.id and row.state is PUT]
     return [row.message for row in verb.backend.read(rows, 0)]
 
 
@@ -258,13 +257,13 @@ def prepare(verb: Verb, connection: OpenConnection, name: str) -> None:
         raise UnitNotFound("the connection has no unit of work to prepare", unit=name)
     unit = verb.unit(connection.unit)
     shares = verb.backend.shares(unit.id)
-    draw_numbers(verb, unit, shares, Moment.PREPARE)
+    draw_numbers(verb, unit.id, shares, Moment.PREPARE)
     verb.backend.save(unit._replace(kind="prepared", name=name, connection=None))
     for share in shares:
         queue = verb.queue(share.queue)
         verb.touch(queue)
         entering.settle(queue, unit.id, "prepare")
-    verb.leave_unit(connection)
+    verb.leave_unit(connection, None)
     verb.durable = True
 
 

@@ -465,8 +465,7 @@ class QueueStore(BulkVerbs, OperatorVerbs, OpenStore):
     # --- units of work
 
     def has_unit(self, owner: int) -> bool:
-        with self.lock:
-            return self.connection(owner).unit is not None
+        return self.connection(owner).unit is not None
 
     @event("settle", keys="unit outcome acted", about=lambda acted, _, outcome: ["session", outcome, bool(acted)])
     def settle(self, owner: int, outcome: Outcome) -> bool:
@@ -479,8 +478,8 @@ class QueueStore(BulkVerbs, OperatorVerbs, OpenStore):
     def _settle(self, verb: Verb, owner: int, outcome: Outcome) -> None:
         connection = self.connection(owner)
         assert connection.unit is not None
-        settling.settle(verb, verb.unit(connection.unit), outcome)
-        verb.leave_unit(connection)
+        settling.settle(verb, connection.unit, outcome)
+        verb.leave_unit(connection, connection.unit)
 
     @event("prepare", keys="unit name", about=lambda _, __, name: ["prepared", name])
     @in_verb()
@@ -493,7 +492,8 @@ class QueueStore(BulkVerbs, OperatorVerbs, OpenStore):
         found = self.backend.select(UnitRow, kind="prepared", name=name)
         if not found:
             raise UnitNotFound(f"no unit named {name!r} is prepared", unit=name)
-        settling.settle(verb, found[0], outcome)
+        settling.settle(verb, found[0].id, outcome)
+        verb.end_unit(found[0].id)
         verb.durable = True
 
     # --- time

@@ -24,7 +24,8 @@ S = TypeVar("S", bound=OpenStore)
 T = TypeVar("T")
 NOTHING: Final[Mapping[Any, Any]] = MappingProxyType({})
 _tally = tuple.__new__
-RESERVE = 1000  # numbers reserved at once: so many may be skipped when a process ends, or the machine loses power
+RESERVE = 1000  # numbers reserved at once: so many may be skipped after the machine has lost power
+DRAWN = 100  # numbers that a process draws at once: so many may be skipped when it ends
 
 
 class Kind(NamedTuple):
@@ -66,7 +67,7 @@ class Verb:
     now = 0.0
     durable = has_discarded = False
     waiter = 0
-    _draws = _reserves = _has_begun = False
+    _names = _draws = _reserves = _has_begun = False
     _may_keep, _ticket = True, 0
     _refused: Sequence[Change] = ()  # reported also if the verb fails
     _kept: Mapping[int, Change] = NOTHING  # what is reported if the verb fails after a step of its own
@@ -194,10 +195,12 @@ class Verb:
 
     def number(self) -> int:
         """A number that never returns, to name something."""
+        self._names = True
         return next(self.store.numbers, 0) or self._draw(1)
 
     def numbers(self, count: int) -> list[int]:
         """So many of them."""
+        self._names = True
         found = list(islice(self.store.numbers, count))
         while len(found) < count:
             found.append(self._draw(count - len(found)))
@@ -206,13 +209,16 @@ class Verb:
 
     def _draw(self, least: int) -> int:
         """The first of the next numbers of this process, which draws many at a time."""
-        self._draws = self._reserves = True
-        numbers = iter(self.backend.draw(max(least, RESERVE)))
+        self._draws = True
+        drawn, reserves = self.backend.draw(max(least, DRAWN), RESERVE)
+        self._reserves |= reserves
+        numbers = iter(drawn)
         first, self.store.numbers = next(numbers), numbers
         return first
 
     def skip_reserved(self) -> None:
-        """The counters of queues go on behind what is reserved."""
+        """All counters go on behind what is reserved."""
+        self.backend.skip_reserved()
         for row in self.store.definitions.current(self.backend).rows.values():
             if row.type == "local":
                 queue = self.queue(row.id)
@@ -257,8 +263,8 @@ class Verb:
                     reserved, self._reserves = queue.counter + RESERVE, True
                 tallies.append(_tally(Tally, (queue.id, queue.counter, reserved, queue.added, queue.arrived)))
         # Numbers are promised before they are given away; who made a reservation may have died before its sync.
-        if not self.durable and (self._reserves or self.store.host.is_reservation_open()):
-            self.durable = True
+        if not self.durable and (tallies or self._names):
+            self.durable = self._reserves or self.store.host.is_reservation_open()
         return tallies
 
     def forget_queue(self, queue: LocalQueue) -> None:
@@ -286,7 +292,7 @@ class Verb:
         connection: int | None = None,
         lease_ends_at: float | None = None,
     ) -> UnitRow:
-        """A new unit. At the first message: an empty unit of work has no record."""
+        """A new unit. At the first message: what has put and got nothing yet has no record."""
         number = self.number()
         unit = UnitRow(number, kind, name, queue, connection, program.user, program.name, self.now, lease_ends_at)
         self.backend.save(unit)
@@ -299,26 +305,31 @@ class Verb:
 
     def enlist(self, connection: OpenConnection, calls: int, limit: int) -> UnitRow:
         """The connection's unit, begun if need be, with so many more calls counted. Raises: UnitTooLarge (R5.8)."""
-        number, used = connection.unit, connection.calls
+        number, record, used, ended = connection.unit, connection.record, connection.calls, connection.ended
         if used + calls > limit:
             raise UnitTooLarge(f"a unit of work holds at most {limit:,} messages; commit or back out", limit=limit)
-        self.restore.append(lambda: self.set_unit(connection, number, used))
-        if number is None:
+        self.restore.append(lambda: self.set_unit(connection, number, record, used, ended))
+        if number is not None:
+            unit = self.unit(number)
+        elif record is None:
             unit = self.begin_unit(connection.program, "session", "", None, connection.id)
         else:
-            unit = self.unit(number)
-        self.set_unit(connection, unit.id, used + calls)
+            self.backend.restart_unit(record, self.now)
+            user, program = connection.program
+            unit = UnitRow(record, "session", "", None, connection.id, user, program, self.now, None)
+            self.holders.units[record] = unit
+        self.set_unit(connection, unit.id, unit.id, used + calls, ended)
         return unit
 
-    def leave_unit(self, connection: OpenConnection) -> None:
-        """The connection has no unit any more."""
-        number, calls = connection.unit, connection.calls
-        self.restore.append(lambda: self.set_unit(connection, number, calls))
-        self.set_unit(connection, None, 0)
+    def leave_unit(self, connection: OpenConnection, record: int | None) -> None:
+        """The connection has no unit any more; its record stays, or has become another unit's."""
+        number, before, calls, ended = connection.unit, connection.record, connection.calls, connection.ended
+        self.restore.append(lambda: self.set_unit(connection, number, before, calls, ended))
+        self.set_unit(connection, None, record, 0, ended + 1)
 
     @staticmethod
-    def set_unit(connection: OpenConnection, unit: int | None, calls: int) -> None:
-        connection.unit, connection.calls = unit, calls
+    def set_unit(connection: OpenConnection, unit: int | None, record: int | None, calls: int, ended: int) -> None:
+        connection.unit, connection.record, connection.calls, connection.ended = unit, record, calls, ended
 
     def confirm_unit(self, program: Program, queue: LocalQueue, confirm_id: int) -> UnitRow:
         """What a confirm id holds on the queue, begun if need be (A-9, A-15)."""

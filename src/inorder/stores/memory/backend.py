@@ -183,9 +183,12 @@ class MemoryBackend(MemoryBulk):
                 self._put(self._counters, key[0], _NOTHING)
         return len(gone)
 
-    def draw(self, count: int) -> range:
+    def draw(self, count: int, reserve: int) -> tuple[range, bool]:
         first, self._drawn = self._drawn + 1, self._drawn + count
-        return range(first, first + count)
+        return range(first, first + count), False
+
+    def skip_reserved(self) -> None:
+        """What is lost with the process cannot come back without it."""
 
     def state(self, queue: int) -> QueueState | None:
         if queue not in self._counters:
@@ -433,6 +436,10 @@ class MemoryBackend(MemoryBulk):
             )
             self._put(self._messages, row.number, changed)
         return idle
+
+    def restart_unit(self, unit: int, now: float) -> None:
+        (before,) = self.select(UnitRow, id=unit)
+        self.save(before._replace(started_at=now))
 
     def number_unit(self, unit: int, queue: int, number: int) -> None:
         rows = [row for row in self.rows(unit=unit) if row.queue == queue and not row.placed]

@@ -80,13 +80,16 @@ class SqlBackend(SqlBulk, SqlListings, SqlStagings):
         self.engine.abort(error)
         return False
 
-    def draw(self, count: int) -> range:
-        found = self.engine.execute(self.sql["draw"], (count, COUNTED_MAX)).fetchall()
+    def draw(self, count: int, reserve: int) -> tuple[range, bool]:
+        found = self.engine.execute(self.sql["draw"], (count, reserve, COUNTED_MAX)).fetchall()
         if not found:
             raise damaged("table tally, queue 0", "the counter of the numbers that name things is missing or too large",
                           table="tally")  # fmt: skip
-        ((last,),) = found
-        return range(last - count + 1, last + 1)
+        ((last, reserved),) = found
+        return range(last - count + 1, last + 1), reserved == last + reserve
+
+    def skip_reserved(self) -> None:
+        self.engine.execute(self.sql["skip reserved"])
 
     def state(self, queue: int) -> QueueState | None:
         row = next(self.engine.execute(self.sql["here"], (queue,)), None)
@@ -201,6 +204,11 @@ class SqlBackend(SqlBulk, SqlListings, SqlStagings):
         else:
             self.change(self.sql["return gets"], (*held, after, backouts), share.messages)
         return idle
+
+    def restart_unit(self, unit: int, now: float) -> None:
+        self.engine.execute(self.sql["restart unit"], (now, unit))
+        if self.engine.changes() != 1:
+            raise damaged(f"table unit, id {unit}", "a connection's unit of work has no record", table="unit")
 
     def number_unit(self, unit: int, queue: int, number: int) -> None:
         self.engine.execute(self.sql["number unit"], (unit, queue, number))

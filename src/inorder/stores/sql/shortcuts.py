@@ -182,7 +182,9 @@ class Shortcuts:
         queue.count(-len(numbers))
         verb.touch(queue)
         (last,) = self._backend.read(self._backend.rows(queue=queue.id, number=numbers[-1]), 0)
-        rest = Rest(unit.id, len(numbers) - len(page), group_id, page[-1].sequence_number, verb.now)
+        rest = Rest(
+            unit.id, handle.connection.ended, len(numbers) - len(page), group_id, page[-1].sequence_number, verb.now
+        )
         outcome = _outcome(request, page, state_after(last.message, in_unit=True, logical=True))
         return outcome._replace(rest=rest)
 

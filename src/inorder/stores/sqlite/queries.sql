@@ -20,9 +20,16 @@ SELECT
 FROM tally WHERE queue = ?1;
 
 -- name: draw
--- A process takes numbers that name things, many at a time; they are promised as soon as they are taken.
-UPDATE tally SET counter = counter + ?1, reserved = counter + ?1 WHERE queue = 0 AND counter BETWEEN 0 AND ?2 - ?1
-RETURNING counter;
+-- A process draws numbers that name things, many at a time. Where they pass what is reserved, more is: it tells.
+UPDATE tally SET
+    counter = counter + ?1,
+    reserved = CASE WHEN counter + ?1 > reserved THEN counter + ?1 + ?2 ELSE reserved END
+WHERE queue = 0 AND counter BETWEEN 0 AND ?3 AND reserved BETWEEN counter AND ?3
+RETURNING counter, reserved;
+
+-- name: skip reserved
+-- After a loss of power: some of those that were reserved may have been told.
+UPDATE tally SET counter = reserved WHERE queue = 0;
 
 -- name: counted
 -- A counter and a depth, and how many have arrived, once for a transaction.
@@ -309,6 +316,10 @@ SELECT
     queue, state, away, count(*), sum(length), max(expires_at IS NOT NULL), max(forgotten), max(persistent),
     sum(number IS NULL)
 FROM message INDEXED BY message_lock WHERE lock = ? GROUP BY queue, state, away;
+
+-- name: restart unit
+-- The record of a connection's unit of work stays for the next one: its row alone changes, and no index.
+UPDATE unit SET started_at = ?1 WHERE id = ?2 AND kind = 'session';
 
 -- name: number unit
 -- One number for all that a unit puts on a queue; put order within (B-5).
