@@ -18,7 +18,7 @@ SOURCE = Path(__file__).parents[1] / "src"
 
 # A file imports from its own layer and from those above it. A name stands for a file or for a whole package.
 LAYERS = (
-    ("reasons", "errors", "locks"),
+    ("reasons", "errors", "locks", "life"),
     ("message",),
     ("options",),
     ("attributes", "selecting"),

@@ -11,7 +11,6 @@ where a call returns, and where a loop goes round; a function written in C runs 
 
 from __future__ import annotations
 
-import os
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING
 
@@ -29,19 +28,6 @@ if TYPE_CHECKING:
 
 else:
     from _thread import RLock
-
-
-process = object()
-"""This process: another object in a child made by fork, where what the parent had open is of no use."""
-
-
-def _in_child() -> None:
-    global process  # noqa: PLW0603 - one word for all, which costs no system call
-    process = object()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_in_child)
 
 
 class Lock(RLock):

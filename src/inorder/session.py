@@ -18,7 +18,7 @@ from collections import deque
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from . import locks
+from . import life
 from .callers import Caller
 from .errors import (
     CallerError,
@@ -70,7 +70,7 @@ class Services:
         self._owners: set[int] = set()
         self._lock = Lock()
         self.is_over = False  # the interpreter ends
-        self._process = locks.process
+        self._life = life.current
         _all_services.add(self)
 
     @property
@@ -132,7 +132,7 @@ class Services:
 
     def end_all(self) -> None:
         """The interpreter ends: units are backed out, nobody is awaited."""
-        if self._process is not locks.process:
+        if self._life is not life.current:
             return
         self.is_over = True
         self.telemetry.close()  # nobody is told of the end of all
@@ -144,7 +144,7 @@ class Services:
 
     def serves_this_process(self) -> bool:
         """Whether it was made by this process, and not by the one from which it was forked."""
-        return self._process is locks.process
+        return self._life is life.current
 
 
 _all_services: weakref.WeakSet[Services] = weakref.WeakSet()
@@ -291,7 +291,7 @@ class Session(Lock):
         self.opener: Caller | None = None  # who began the block, or made the first call that was part of the unit
         self._retained: list[Retained] = []
         self._ending = Lock()
-        self._process = locks.process
+        self._life = life.current
         self._ended = False
         self.owner = services.connect(program)
         try:
@@ -311,14 +311,14 @@ class Session(Lock):
 
     def check(self) -> None:
         """Raises: ForkedConnection; ConnectionClosed 2018."""
-        if self._process is not locks.process:
+        if self._life is not life.current:
             raise forked(self.services.store.path)
         if self.closed:
             raise ConnectionClosed("the connection is closed")
 
     def __enter__(self) -> None:
         """Begins a call. Raises: as `check`; CallInProgress 2219."""
-        if self._ended or self.services.is_over or self._process is not locks.process:
+        if self._ended or self.services.is_over or self._life is not life.current:
             self.check()
         if self._is_owned():
             raise CallInProgress("a call was made from inside another one, by a finalizer or a signal handler")
@@ -495,7 +495,7 @@ class Session(Lock):
 
     def end(self) -> None:
         """Ends the connection as if the program had died: a wait is dismissed, the unit backed out (R5.6)."""
-        if self._process is not locks.process:
+        if self._life is not life.current:
             return
         with self._ending:
             if self.closed:

@@ -228,6 +228,45 @@ def test_a_leader_that_is_stopped_is_passed_over_once(
         assert shared.synced == last, "what it had synced is less"
 
 
+def test_who_is_alone_leads_without_a_lock(shared: Coordination, monkeypatch: pytest.MonkeyPatch) -> None:
+    done: list[int] = []
+    shared.words[coordination.UNANNOUNCED] = 1
+    ticket = shared.after_commit(())
+    monkeypatch.setattr(coordination, "fcntl", None)
+    shared.sync(ticket, lambda: done.append(ticket))
+    shared.sync(ticket, lambda: done.append(ticket))
+    assert done == [ticket]
+
+
+def test_a_leader_that_an_exception_stopped_is_waited_for_by_nobody(
+    database: Database, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(coordination, "LEADER_SECONDS", 3600.0)
+    with Child(path) as child:
+        ticket = write(database)
+        child.run("def fail(): raise InorderError('from outside')")
+        assert child.ask(f"error_of(lambda: database._coordination.sync({ticket}, fail))") == "InorderError"
+        done: list[int] = []
+        database._coordination.sync(ticket, lambda: done.append(ticket))
+        assert done == [ticket]
+
+
+def test_a_seat_is_free_when_its_process_has_gone(database: Database, path: Path) -> None:
+    shared = database._coordination
+    with Child(path) as child:
+        seat = child.ask("database._coordination._seat")
+        assert isinstance(seat, int)
+        assert shared._locked_elsewhere(coordination.SEATS_AT + seat, 1) is not None
+        child.kill()
+        assert shared._locked_elsewhere(coordination.SEATS_AT + seat, 1) is None
+
+
+def test_two_processes_never_have_one_seat(database: Database, path: Path) -> None:
+    with Child() as child:  # with the id of this process, in a container of its own
+        child.run(f"os.getpid = lambda: {os.getpid()}; database = opened({str(path)!r})")
+        assert child.ask("database._coordination._seat") == database._coordination._seat + 1
+
+
 def test_who_is_covered_goes_when_the_round_ends_though_the_next_one_has_begun(database: Database, path: Path) -> None:
     shared = database._coordination
     go_on = threading.Event()
@@ -260,7 +299,7 @@ def test_a_thread_that_is_covered_goes_when_the_round_ends_though_the_next_one_h
         assert may_end[number].wait(LIMIT_SECONDS)
 
     def committed() -> int:
-        shared.before_commit()
+        shared.words[coordination.UNANNOUNCED] = 1
         return shared.after_commit(())
 
     def syncs(numbers: list[int]) -> list[Call[None]]:
@@ -326,7 +365,8 @@ def test_a_commit_without_changes_wakes_nobody(database: Database) -> None:
 def test_what_a_process_killed_at_its_commit_could_not_tell_is_told_by_the_next(database: Database, path: Path) -> None:
     with Child(path) as child:
         before = database.seen(3), database.seen_any()
-        child.run("database._coordination.take(coordination.TURN); database._coordination.before_commit()")
+        child.run("shared = database._coordination; shared.take(coordination.TURN)")
+        child.run("shared.words[coordination.UNANNOUNCED] = 1")
         child.kill()
         with database.writing():
             pass

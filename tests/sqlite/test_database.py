@@ -235,6 +235,22 @@ def test_a_file_that_was_deleted_or_replaced_is_noticed(database: Database, path
             call(database)
 
 
+def test_it_is_looked_for_a_deleted_file_ten_times_a_second_at_most(
+    database: Database, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 0.0
+    monkeypatch.setattr(database_module, "monotonic", lambda: now)
+    write(database)
+    path.unlink()
+    now += database_module.LOOK_SECONDS / 2
+    write(database)
+    count(database)
+    now += database_module.LOOK_SECONDS
+    for _ in range(3):  # and once it has been seen there is no way back
+        with pytest.raises(StoreError, match=r"orders.db was deleted or replaced"):
+            write(database)
+
+
 def test_a_closed_database_says_so(database: Database) -> None:
     database.close()
     database.close()
@@ -310,6 +326,17 @@ def test_a_sync_that_failed_is_not_tried_again(database: Database, path: Path, m
 def test_a_log_that_was_removed_is_an_error_not_a_promise(database: Database, path: Path) -> None:
     ticket = write(database)
     Path(f"{path}-wal").unlink()
+    with pytest.raises(StoreError, match=r"orders.db-wal could not be synced"):
+        database.sync(ticket)
+
+
+def test_a_log_that_is_removed_later_is_looked_for_with_the_other_files(
+    database: Database, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    database.sync(write(database))
+    Path(f"{path}-wal").unlink()
+    monkeypatch.setattr(database_module, "LOOK_SECONDS", 0.0)
+    ticket = write(database)
     with pytest.raises(StoreError, match=r"orders.db-wal could not be synced"):
         database.sync(ticket)
 

@@ -159,12 +159,15 @@ def test_a_fork_among_checkpoints_and_syncs_of_many_threads(parent: Child) -> No
 
 def test_a_log_that_another_process_removed_during_a_fork_has_been_synced(parent: Child, path: Path) -> None:
     """Between a commit and its sync this process forks, and another one closes the store as the last."""
-    parent.run("ticket = write(database); forked(lambda: None)")
+    parent.run("database.sync(write(database)); ticket = write(database); forked(lambda: None)")
     with Child(path) as other:
         other.run("database.close()")
     assert not Path(f"{path}-wal").exists()
-    parent.run("database.sync(ticket); database.sync(write(database))")
-    assert parent.ask("count(database)") == 3
+    parent.run("database.sync(ticket)")
+    parent.run("synced = []; log.sync_data = lambda descriptor: synced.append(os.fstat(descriptor).st_ino)")
+    parent.run("database.sync(write(database))")
+    assert parent.ask("synced == [os.stat(f'{database.path}-wal').st_ino]"), "another log was synced than was written"
+    assert parent.ask("count(database)") == 4
 
 
 def test_forks_among_puts_opens_and_closes_of_other_processes(parent: Child, path: Path) -> None:

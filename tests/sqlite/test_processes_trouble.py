@@ -19,7 +19,7 @@ from tests.support import bodies, waiting
 import inorder
 from inorder import QueueManager
 from inorder.errors import StoreDamaged, StoreError, StoreForeign, StoreNewer
-from inorder.stores.sqlite import watch
+from inorder.stores.sqlite import database, watch
 
 __all__ = ["child", "path", "qm"]
 BODY = os.urandom(1000)
@@ -134,7 +134,11 @@ def test_a_file_that_may_only_be_read_is_refused(child: Program, what: str) -> N
 # ---- the file goes away
 
 
-def test_a_file_that_is_deleted_while_it_is_open(path: Path, qm: QueueManager, child: Program) -> None:
+def test_a_file_that_is_deleted_while_it_is_open(
+    path: Path, qm: QueueManager, child: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(database, "LOOK_SECONDS", 0.0)
+    child.run("from inorder.stores.sqlite import database; database.LOOK_SECONDS = 0.0")
     path.unlink()
     for call in (lambda: qm.put("Q", b"1"), lambda: qm.get("Q"), lambda: qm.get("Q", wait=60), qm.queues):
         with pytest.raises(StoreError, match="deleted or replaced"):

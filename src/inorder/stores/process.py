@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
-from .. import locks
+from .. import life
 from ..clock import Clock
 from ..errors import CallInProgress, ConnectionBroken, forked
 from ..locks import Lock
@@ -72,10 +72,10 @@ class VerbLock(Lock):
 
     def __init__(self, path: str) -> None:
         super().__init__()
-        self._path, self._process = path, locks.process
+        self._path, self._life = path, life.current
 
     def __enter__(self) -> None:
-        if self._process is not locks.process:
+        if self._life is not life.current:
             raise forked(self._path)
         if self._is_owned():
             raise CallInProgress("a call was made from inside another one, by a finalizer or a signal handler")

@@ -3,14 +3,16 @@
 A small file beside the database, the *sidecar*, is mapped into the memory of each process and carries locks::
 
     words       the number of the last commit, and of the last one known to be on disk
-                the last round of syncs, the number of the commit that it brings to disk, how long the last sync took
+                the last round of syncs, its leader, the number of the commit that it brings to disk, how long the
+                last sync took
                 whether a commit may be unannounced, whether the queue manager was stopped, whether a sync failed
                 a counter for each slot of changes, and one for all
     reserve     room on the disk that is given away when nothing else is left (`log.py`)
     locks       presence   held shared by every process: who has it alone is the first, and clears the words
                 turn       held by the one that writes
                 tidying    held by the one that checkpoints
-                rounds     one byte for each round of syncs, held by its leader until the round is over
+                rounds     one byte for each round of syncs, held by whoever waits for the round before to be over
+                seats      one byte for each process, held as long as it has the store open: a leader is told by it
                 owners     one byte for each owner number, held as long as that owner lives
 
 The locks are POSIX record locks: the kernel frees them with the process that took them, a child made by fork does not
@@ -42,7 +44,9 @@ from typing import Final
 from ...errors import StoreError, StoreFull
 from ...locks import Bell, Lock, Taken, TryLock
 
-COMMITTED, SYNCED, SYNCING, ROUND, UNANNOUNCED, STOPPED, SYNC_FAILED, CHANGES, LOST, RESERVED, SYNC_US = range(11)
+COMMITTED, SYNCED, SYNCING, ROUND, UNANNOUNCED, STOPPED, SYNC_FAILED, CHANGES, LOST, RESERVED, SYNC_US, LEADER = range(
+    12
+)
 SLOTS_AT: Final = 64
 SLOTS: Final = 1024
 WORDS: Final = SLOTS_AT + SLOTS
@@ -52,6 +56,8 @@ LENGTH: Final = WORDS * 8
 PRESENCE, TURN, TIDYING = range(1 << 40, (1 << 40) + 3)
 ROUNDS_AT: Final = (1 << 40) + (1 << 20)
 ROUNDS: Final = 1024  # far more than can be waited for at once
+SEATS_AT: Final = (1 << 40) + (1 << 21)
+NOBODY: Final = 0  # a seat that is never taken
 OWNERS_AT: Final = 1 << 41
 OWNER_MAX: Final = 1 << 61
 
@@ -79,6 +85,7 @@ class Coordination:
             self._map = mmap.mmap(self._descriptor, LENGTH)
             self.words = memoryview(self._map).cast("Q")
             self._enter()
+            self._seat = self._sit_down()
         except BaseException:
             os.close(self._descriptor)
             raise
@@ -105,6 +112,12 @@ class Coordination:
         if self._try(PRESENCE):
             self.words[:] = memoryview(bytes(LENGTH)).cast("Q")
         fcntl.lockf(self._descriptor, fcntl.LOCK_SH, 1, PRESENCE)
+
+    def _sit_down(self) -> int:
+        seat = os.getpid()
+        while not self._try(SEATS_AT + seat):  # of a process with this id in another container
+            seat += 1
+        return seat
 
     def close(self) -> None:
         """Drop the mapping, the descriptor, and with them all locks of this process on the sidecar. May be repeated."""
@@ -221,12 +234,11 @@ class Coordination:
         """The number of the last commit that was announced."""
         return self.words[COMMITTED]
 
-    def before_commit(self) -> None:
-        """Inside the turn: should the commit fail, or this process die, who ends the turn or has the next one tells."""
-        self.words[UNANNOUNCED] = 1
-
     def after_commit(self, slots: Iterable[int], *, reserves: bool = False) -> int:
         """Inside the turn: number the commit and tell the slots that it changed.
+
+        Before it was made, UNANNOUNCED was set: should the commit fail, or this process die, who ends the turn or has
+        the next one tells.
 
         Args:
             reserves: it reserves numbers, none of which may be told before it is on disk.
@@ -279,7 +291,8 @@ class Coordination:
     def sync(self, number: int, act: Callable[[], None]) -> None:
         """Return when the commit of this number is on disk; one of all who wait acts for all.
 
-        Among threads, one goes and wakes the others; among processes, `_sync_in_rounds`.
+        Among threads, one goes and wakes the others; among processes, it leads at once if nobody is at it, and else
+        goes on in `_sync_in_rounds`. Two that see nobody at the same moment both sync, which does no harm.
 
         Args:
             number: of the commit.
@@ -293,7 +306,9 @@ class Coordination:
             try:
                 with self._leader:
                     leads = True
-                    if words[SYNCED] < number:
+                    if words[SYNCING] <= words[SYNCED] < number:
+                        self._lead(words[ROUND] + 1, act)
+                    elif words[SYNCED] < number:
                         self._sync_in_rounds(number, act)
             except Taken:
                 bell = bell or Bell()
@@ -319,15 +334,16 @@ class Coordination:
 
         Whoever is not covered by the round under way tries to be the leader of the next: it holds that one's byte,
         waits for the present leader, and only then looks how far it has to sync, so that all who commit meanwhile are
-        covered. All others wait for the round that covers them. A leader that dies frees its byte; its round covered
-        nobody, and those who waited look again. One that is stopped keeps it: after `LEADER_SECONDS` those who waited
-        for it sync by themselves and pass its round over.
+        covered. All others wait for the round that covers them. Somebody may come and lead between two rounds: that
+        covers all who wait. A leader that dies frees its seat; its round covered nobody, and those who waited look
+        again. One that is stopped keeps it: after `LEADER_SECONDS` those who waited for it sync by themselves and pass
+        its round over.
         """
         words = self.words
         while words[SYNCED] < number:
             present = words[ROUND]
             if number <= words[SYNCING]:
-                self._wait_for(present, number, act)
+                self._wait_for(present, number, act, of_leader=True)
                 if words[SYNCED] >= number:
                     return
             byte = _round(present + 1)
@@ -336,20 +352,22 @@ class Coordination:
                 leads = self._try(byte)
                 if leads and words[ROUND] == present:
                     if words[SYNCED] < words[SYNCING]:  # the present leader is at it, or has died
-                        self._wait_for(present, words[SYNCING], act)
-                    if words[SYNCED] < number:
-                        words[SYNCING] = words[COMMITTED]
-                        words[ROUND] = present + 1
-                        self._act(act)
+                        self._wait_for(present, words[SYNCING], act, of_leader=True)
+                    if words[SYNCED] < number and words[ROUND] == present:
+                        self._lead(present + 1, act)
             finally:
                 if leads:
                     fcntl.lockf(self._descriptor, fcntl.LOCK_UN, 1, byte)
             if not leads:
                 self._wait_for(present + 1, number, act)
 
-    def _wait_for(self, round_number: int, number: int, act: Callable[[], None]) -> None:
-        """Wait until the leader of a round has synced up to a number, is through, or dead; if it is stopped, do it."""
-        words, byte = self.words, _round(round_number)
+    def _wait_for(self, round_number: int, number: int, act: Callable[[], None], *, of_leader: bool = False) -> None:
+        """Wait until the leader of a round has synced up to a number, is through, or dead; if it is stopped, do it.
+
+        Args:
+            of_leader: it is at it; without, it holds the round's byte, and may wait for the round before.
+        """
+        words = self.words
         last_s = words[SYNC_US] / 1e6
         began = looked_at = time.monotonic()
         while words[SYNCED] < number:
@@ -357,12 +375,23 @@ class Coordination:
             now = time.monotonic()
             if now - looked_at >= LOOK_SECONDS:  # a system call more than a look at the words
                 looked_at = now
-                if self._locked_elsewhere(byte, 1) is None:
+                if self._locked_elsewhere(SEATS_AT + words[LEADER] if of_leader else _round(round_number), 1) is None:
                     return
             if now - began >= max(LEADER_SECONDS, 4 * last_s):
                 self._act(act)
                 words[ROUND] = max(words[ROUND], round_number)
                 return
+
+    def _lead(self, round_number: int, act: Callable[[], None]) -> None:
+        words = self.words
+        try:
+            words[LEADER] = self._seat  # first: whoever sees that somebody is at it asks whether this one lives
+            words[SYNCING] = words[COMMITTED]
+            words[ROUND] = round_number
+            self._act(act)
+        except BaseException:
+            words[LEADER] = NOBODY
+            raise
 
     def _act(self, act: Callable[[], None]) -> None:
         words = self.words

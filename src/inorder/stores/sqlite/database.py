@@ -16,9 +16,10 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from time import monotonic
 from typing import Final
 
 import apsw
@@ -35,7 +36,7 @@ from ...errors import (
 )
 from ...locks import Lock
 from .. import points
-from .coordination import STOPPED, TURN, attach, detach, identity_of, opening_error
+from .coordination import STOPPED, TURN, UNANNOUNCED, attach, detach, identity_of, opening_error
 from .faults import PASSING, is_full, store_error, told_as_ours
 from .forks import databases, inherited, opening
 from .log import Log
@@ -46,6 +47,7 @@ CACHE_KIB: Final = 8_192
 CHECKPOINT_CACHE_KIB: Final = 256
 LOG_KEPT_BYTES: Final = 64 << 20
 STATEMENTS_KEPT: Final = 256
+LOOK_SECONDS: Final = 0.1  # how often it is asked whether the files of the store are still at their paths
 MODE_OF_NEW: Final = 0o600
 
 SETTINGS: Final = f"""
@@ -83,8 +85,10 @@ class Database:
         self._sidecar, self._user = Path(f"{self.path}-lock"), object()
         self._has_let_go = self._forks = False
         self._writes = self._commits = False
+        self._looked_at = -LOOK_SECONDS
         self.has_happened = False  # the transaction that was begun last
         self._connection: apsw.Connection | None = None
+        self._execute: Callable[[str], apsw.Cursor]  # on one cursor: a new one for each BEGIN costs as much as it
         with opening:
             if self.path in inherited:
                 raise ForkedConnection(f"{self.path}: this process was forked inside a call on it and cannot open it")
@@ -92,9 +96,7 @@ class Database:
             try:
                 self._coordination = attach(self._sidecar, _made(self.path), self._user)
                 self._turn = self._coordination.lock_of(TURN)
-                self._log = Log(
-                    self.path, self._coordination, self._connect_for_checkpoints, lambda: self._connection is not None
-                )
+                self._log = Log(self.path, self._coordination, self._connect_for_checkpoints)
                 self._open_first()
                 self._identity = identity_of(self.path)
                 databases.add(self)
@@ -130,11 +132,11 @@ class Database:
                 self._coordination.give(TURN)
 
     def _connect_first(self) -> None:
-        self._connection = self._connect_for_use()
+        connection = self._connect_anew()
         if self._pragma("application_id") != APPLICATION_ID:
-            self._create(self._connection)
+            self._create(connection)
         refuse_other_version(self.path, self._pragma("user_version"), self._version)
-        refuse_other_schema(self.path, _patiently(self._connection, OBJECTS), self._schema)
+        refuse_other_schema(self.path, _patiently(connection, OBJECTS), self._schema)
         self._use_log()
 
     def _connect(self, cache_kib: int) -> apsw.Connection:
@@ -156,6 +158,13 @@ class Database:
     def _connect_for_use(self) -> apsw.Connection:
         connection = self._connect(CACHE_KIB)
         connection.set_wal_hook(self._log.note_length)
+        return connection
+
+    def _connect_anew(self) -> apsw.Connection:
+        connection = self._connect_for_use()
+        execute, number = connection.cursor().execute, self._log.next_number()
+        # Together, or an exception from outside comes between: see `locks`.
+        self._connection, self._execute, self._log.connected = connection, execute, number
         return connection
 
     def _connect_for_checkpoints(self) -> apsw.Connection:
@@ -207,7 +216,7 @@ class Database:
             self._refuse_unusable()
         if self._connection is None:
             with told_as_ours(self.path):
-                self._connection = self._connect_for_use()
+                return self._connect_anew()
         return self._connection
 
     def begin(self, *, writes: bool) -> apsw.Connection:
@@ -219,29 +228,33 @@ class Database:
         """
         if self._refusal is not None:
             self._refuse_unusable()
-        assert not self.is_inside, "a transaction inside another one"
+        in_use = self._in_use
+        assert not in_use._is_owned(), "a transaction inside another one"
         if self._turn._is_owned():
             raise CallInProgress("a call was made by a finalizer or a signal handler, in the middle of work on the log")
-        self._in_use.acquire()
+        in_use.acquire()
         self._writes, self.has_happened = writes, False
-        connection = self.connection
-        if connection.txn_state("main") != apsw.SQLITE_TXN_NONE:
+        connection = self._connection
+        if connection is None or self._refusal is not None:
+            connection = self.connection
+        elif connection.txn_state("main") != apsw.SQLITE_TXN_NONE:
             # An exception is on its way through the frames of a call that was reading: its statements are still open,
             # and keep the connection at the state that it saw.
             self._disconnect()
             connection = self.connection
         if writes:
             self._coordination.take(TURN)
-        self._refuse_replaced()
+        if monotonic() - self._looked_at >= LOOK_SECONDS:
+            self._refuse_replaced()
         if writes:
             try:
-                connection.execute("BEGIN IMMEDIATE")
+                self._execute("BEGIN IMMEDIATE")
             except PASSING:
                 _patiently(connection, "BEGIN IMMEDIATE")
             if points.reached:
                 points.reached("begun")
         else:
-            _patiently(connection, "BEGIN")
+            self._execute("BEGIN")
             # BEGIN alone fixes no state yet: the first statement does, and that is the one to wait.
             _patiently(connection, "SELECT 1 FROM sqlite_schema LIMIT 1")
         return connection
@@ -258,19 +271,19 @@ class Database:
         connection, shared, ticket = self._connection, self._coordination, 0
         assert connection is not None
         if self._writes:
-            shared.before_commit()
+            shared.words[UNANNOUNCED] = 1
             if points.reached:
                 points.reached("written")
             self._commits = True  # and whether it has happened shows whether SQLite is still inside
             try:
-                connection.execute("COMMIT")
+                self._execute("COMMIT")
             except PASSING:
                 _patiently(connection, "COMMIT")
             ticket = shared.after_commit(changed, reserves=reserves)
             if points.reached:
                 points.reached("committed")
         else:
-            connection.execute("COMMIT")
+            self._execute("COMMIT")
         self.has_happened = True
         if self._log.has_grown:
             self._log.follow(connection)
@@ -356,6 +369,7 @@ class Database:
             raise ours from error
 
     def _refuse_replaced(self) -> None:
+        now = monotonic()
         if identity_of(self._name) != self._identity:
             raise StoreError(
                 f"{self.path} was deleted or replaced while it was open. What is at this path now was not touched; "
@@ -363,6 +377,8 @@ class Database:
                 path=str(self.path),
             )
         self._coordination.refuse_removed()
+        self._log.connected = self._log.next_number()
+        self._looked_at = now
 
     def _refuse_unusable(self) -> None:
         if self._refusal is ForkedConnection:
@@ -385,7 +401,7 @@ class Database:
             self._refuse_unusable()
         if points.reached:
             points.reached("before-sync")
-        self._log.sync(ticket)
+        self._coordination.sync(ticket, self._log.sync_file)
         if points.reached:
             points.reached("synced")
 
@@ -526,6 +542,7 @@ class Database:
     def _disconnect(self) -> None:
         if self._connection is not None:
             connection, self._connection = self._connection, None
+            self._log.connected = 0
             with told_as_ours(self.path):
                 connection.close()
 

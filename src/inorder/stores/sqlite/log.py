@@ -36,6 +36,7 @@ that room.
 
 from __future__ import annotations
 
+import itertools
 import os
 import sys
 from collections.abc import Callable
@@ -67,22 +68,21 @@ class Log:
         path: the database's file.
         coordination: what its processes share.
         connect: makes a connection for checkpoints.
-        is_connected: whether this process has the database open now.
+
+    Attributes:
+        connected: 0 while this process has no connection to the database, and else a number that its log is found by:
+            SQLite removes no log meanwhile. With a new one the next sync looks whether the log is still there.
     """
 
-    def __init__(
-        self,
-        path: Path,
-        coordination: Coordination,
-        connect: Callable[[], apsw.Connection],
-        is_connected: Callable[[], bool],
-    ) -> None:
+    def __init__(self, path: Path, coordination: Coordination, connect: Callable[[], apsw.Connection]) -> None:
         self._database = path
         self._path = Path(f"{path}-wal")
         self._coordination = coordination
         self._descriptor: int | None = None
+        self.next_number = itertools.count(1).__next__
+        self.connected = self._found_in = 0
         self._file_in_use = Lock()
-        self._connect, self._is_connected = connect, is_connected
+        self._connect = connect
         self._connection: apsw.Connection | None = None
         self._checkpointing = Lock()
         self._pages = 0
@@ -92,22 +92,20 @@ class Log:
 
     # ---- sync
 
-    def sync(self, number: int) -> None:
-        """Return when the commit of this number, and all before it, are on disk.
+    def sync_file(self) -> None:
+        """Bring to disk what is in the log; for `Coordination.sync`.
 
         Raises: StoreError, if a sync failed, now or earlier.
         """
-        self._coordination.sync(number, self._sync_file)
-
-    def _sync_file(self) -> None:
         words = self._coordination.words
         if words[SYNC_FAILED]:
             raise self._failed()
         try:
             with self._file_in_use:
-                descriptor = self._current()
-                if descriptor is not None:
-                    sync_data(descriptor)
+                if not self.connected or self._found_in != self.connected:
+                    self._find_file()
+                if self._descriptor is not None:
+                    sync_data(self._descriptor)
         except OSError as error:
             if error.errno is None:  # a time-out of the caller's, which came meanwhile
                 raise
@@ -126,18 +124,19 @@ class Log:
             path=str(self._database),
         )
 
-    def _current(self) -> int | None:
-        """A descriptor of the log as it is now; it may have been made anew while this process had no connection.
+    def _find_file(self) -> None:
+        """Have a descriptor of the log as it is now; it may have been made anew while this process had no connection.
 
-        Returns: None, the log was copied, synced and removed while this process had no connection.
+        None, the log was copied, synced and removed while this process had no connection.
         """
+        connected = self.connected
         if self._descriptor is None or not os.fstat(self._descriptor).st_nlink:
             self._close_file()
             try:
                 descriptor = self._open()
             except FileNotFoundError:
-                if not self._is_connected():
-                    return None
+                if not self.connected:
+                    return
                 descriptor = self._open()  # another thread has connected just now, which makes the log
             try:
                 sync_folder(self._path.parent)
@@ -145,14 +144,14 @@ class Log:
                 os.close(descriptor)
                 raise
             self._descriptor = descriptor
-        return self._descriptor
+        self._found_in = connected
 
     def _open(self) -> int:
         return os.open(self._path, os.O_RDWR | os.O_CLOEXEC)
 
     def _close_file(self) -> None:
         if self._descriptor is not None:
-            descriptor, self._descriptor = self._descriptor, None
+            descriptor, self._descriptor, self._found_in = self._descriptor, None, 0
             os.close(descriptor)
 
     # ---- tidy
@@ -345,12 +344,13 @@ def free_bytes(folder: Path) -> int:
     return (found.f_bavail if os.geteuid() else found.f_bfree) * found.f_frsize
 
 
-def sync_data(descriptor: int) -> None:
-    """Bring what was written to a file to disk. Raises: OSError."""
-    if sys.platform == "darwin":
+if sys.platform == "darwin":
+
+    def sync_data(descriptor: int) -> None:
+        """Bring what was written to a file to disk. Raises: OSError."""
         fcntl.fcntl(descriptor, fcntl.F_FULLFSYNC)  # fsync leaves it in the drive's cache there
-    else:
-        os.fdatasync(descriptor)
+else:
+    sync_data: Callable[[int], None] = os.fdatasync
 
 
 def sync_folder(path: Path) -> None:
