@@ -389,9 +389,9 @@ class Coordination:
             words[SYNCING] = words[COMMITTED]
             words[ROUND] = round_number
             self._act(act)
-        except BaseException:
-            words[LEADER] = NOBODY
-            raise
+        finally:
+            if words[LEADER] == self._seat:
+                words[LEADER] = NOBODY
 
     def _act(self, act: Callable[[], None]) -> None:
         words = self.words
