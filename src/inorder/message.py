@@ -373,6 +373,16 @@ class Message:
         _set_row(message, row)
         return message
 
+    @classmethod
+    def from_rows(cls, rows: Iterable[Row]) -> list[Message]:
+        """The same of many rows, in one call."""
+        messages = []
+        for row in rows:
+            message = _new(cls)
+            _set_row(message, row)
+            messages.append(message)
+        return messages
+
     row = property(operator.attrgetter("_row"), doc="All values, in the order of `FIELDS`: for rules and stores.")
 
     def replace(self, **fields: Any) -> Message:

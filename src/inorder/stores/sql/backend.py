@@ -12,7 +12,7 @@ from ..damage import damaged
 from ..queued import HELD, LOCKS, NEVER, NO_PLACE, QueuedMessage
 from ..tables import ProcessRow
 from .bulk import SqlBulk
-from .codec import STATES, Codec, content_columns
+from .codec import STATES, Codec
 from .engine import Engine
 from .leftovers import STEP_CONTENTS, fits_one_step
 from .listing import SqlListings
@@ -125,20 +125,9 @@ class SqlBackend(SqlBulk, SqlListings, SqlStagings):
         unit: int | None,
         now: float,
     ) -> None:
-        arrival, attributes, number = self.codec.arrival, queue.attributes, queue.id
-        if len(messages) == 1:
-            row = arrival(messages[0], number, attributes, state, first_number, unit, now)
-            self.engine.execute(self.sql["arrive"], row)
-            self.engine.execute(self.sql["arrive content"], content_columns(messages[0].row, row[0]))
-            return
-        places = [None if first_number is None else first_number + nth for nth in range(len(messages))]
-        rows = [
-            arrival(message, number, attributes, state, place, unit, now)
-            for message, place in zip(messages, places, strict=True)
-        ]
-        contents = [content_columns(message.row, row[0]) for message, row in zip(messages, rows, strict=True)]
-        self.engine.execute_many(self.sql["arrive"], rows)
-        self.engine.execute_many(self.sql["arrive content"], contents)
+        arriving = self.codec.arriving(messages, queue.id, queue.attributes, state, first_number, unit, now)
+        self.insert("arrive", arriving.rows)
+        self.insert("arrive content", arriving.contents)
 
     def write(self, before: QueuedMessage, after: QueuedMessage) -> None:
         columns: dict[str, Any] = {}

@@ -10,8 +10,8 @@ message's, is found when it is read. An empty body of a small number costs no by
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from typing import Any, NoReturn
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, NoReturn
 from zlib import crc32
 
 from ...errors import StoreDamaged
@@ -19,9 +19,10 @@ from ...message import ANY_GROUP, ID_LENGTH, NO_ID, PUT_AT_MAX, Message, Place, 
 from ...rules.lifecycle import State
 from ...rules.ordering import effective_priority
 from ...rules.puts import NO_ACCOUNTING, make_id
-from ..damage import damaged
+from ..damage import DECODING, damaged
 from ..queued import HELD, LOCKS, NEVER, NO_PLACE, QueuedMessage
-from ..records import BULK_COLUMNS, BulkRow
+from ..records import BulkRow
+from .descriptors import Values, as_text, values_of
 from .shapes import BLOB, INTEGER, NULL, TEXT, Shapes, Table
 
 INDEX = {name: index for index, name in enumerate(Message.FIELDS)}
@@ -30,21 +31,15 @@ INDEX = {name: index for index, name in enumerate(Message.FIELDS)}
 NARROW = frozenset("persistent priority correlation_id group_id sequence_number offset flags original_length".split())
 
 _FLAGS, _GROUP, _SEQUENCE, _OFFSET = INDEX["flags"], INDEX["group_id"], INDEX["sequence_number"], INDEX["offset"]
-NULLS = {
-    "correlation_id": NO_ID,
-    "group_id": NO_ID,
-    "accounting_token": NO_ACCOUNTING,
-}
+NULLS: dict[str, object] = {"correlation_id": NO_ID, "group_id": NO_ID, "expiry": math.inf, "delay": 0.0}
 
 
 def stored_columns(body: str = "c.body", crc: str = "c.crc") -> str:
     """The columns from which `Codec.full` makes a message; `body`: what is read of the body, `crc`: NULL if in part."""
     return (
-        "m.id, c.report, c.message_type, c.expiry, c.feedback, c.encoding, c.coded_character_set_id, c.format, "
-        "m.priority, m.persistent, m.message_id, m.correlation_id, c.reply_to_queue, c.reply_to_queue_manager, "
-        "c.user_identifier, c.accounting_token, c.application_identity_data, c.put_application_type, "
-        'c.put_application_name, c.put_at, c.application_origin_data, m.group_id, m.sequence_number, m."offset", '
-        f"m.flags, m.original_length, c.delay, {crc}, {body}, m.length, m.uid_origin, m.uid_number"
+        "m.id, c.descriptor, c.expiry, m.priority, m.persistent, m.message_id, m.correlation_id, c.put_at, m.group_id, "
+        f'm.sequence_number, m."offset", m.flags, m.original_length, c.delay, {crc}, {body}, m.length, m.uid_origin, '
+        "m.uid_number"
     )
 
 
@@ -55,18 +50,32 @@ NARROW_COLUMNS = (
     "m.lock_confirm, m.co_op_marked_at, m.forgotten, m.claimed"
 )
 STATES = {int(state): state for state in State if state}
-GOT_COLUMNS = f"{stored_columns()}, m.expires_at, m.backouts, m.rank, m.number, m.ordinal"  # for `Codec.got`
+# For `Codec.got`.
+GOT_COLUMNS = (
+    "m.id, c.descriptor, m.priority, m.persistent, m.message_id, m.correlation_id, c.put_at, m.group_id, "
+    'm.sequence_number, m."offset", m.flags, m.original_length, c.crc, c.body, m.length, m.uid_origin, m.uid_number, '
+    "m.expires_at, m.backouts, m.rank, m.number, m.ordinal"
+)
+# For `Codec.bulk`: what `records.BULK_COLUMNS` has, but for what is in the descriptor; and what a row is judged by.
+READ_IN_BULK = (
+    "rank number ordinal group_rank group_number group_ordinal delivery expiry priority persistent message_id "
+    "correlation_id put_at group_id sequence_number offset flags original_length body length backout_count uid_origin "
+    "uid_number descriptor crc id"
+).split()
 
 
-def content_columns(row: tuple[Any, ...], number: int) -> tuple[Any, ...]:
-    """The values for `content` of a message's row."""
-    (report, message_type, expiry, feedback, encoding, ccsid, format_, _, _, _, _, reply_to, reply_to_manager,
-     user, accounting, identity, put_type, put_name, put_at, origin, _, _, _, _, _, delay, body, *_) = row  # fmt: skip
-    return (
-        number, report, message_type, None if expiry == math.inf else expiry, feedback, encoding, ccsid, format_,
-        reply_to, reply_to_manager, user, None if accounting == NO_ACCOUNTING else accounting, identity,
-        put_type, put_name, put_at, origin, delay, crc32(body, number), body,
-    )  # fmt: skip
+class Arriving(NamedTuple):
+    """Messages as values for `message` and for `content`, one row after another.
+
+    Args:
+        expires, delayed, grouped: some expire, some are due later, some are no single messages.
+    """
+
+    rows: list[Any]
+    contents: list[Any]
+    expires: bool
+    delayed: bool
+    grouped: bool
 
 
 class Codec:
@@ -88,7 +97,7 @@ class Codec:
         self._full = Shapes.of(columns, _names(stored_columns()))
         self._part = Shapes.of(in_part, _names(stored_columns()))
         self._got = Shapes.of({**columns, "number": INTEGER}, _names(GOT_COLUMNS))
-        self._bulk = Shapes([(name, _BULK.get(name) or columns[name]) for name in (*BULK_COLUMNS, "crc", "id")])
+        self._bulk = Shapes([(name, _BULK.get(name) or columns[name]) for name in READ_IN_BULK])
         self._states: set[tuple[Any, ...]] = set()
 
     def name_after(self, manager_name: str) -> None:
@@ -126,48 +135,74 @@ class Codec:
         number = int.from_bytes(message_id[16:], "big")
         return number if message_id[:16] == self.prefix and number < 2**63 else None
 
-    def arrival(
+    def arriving(
         self,
-        message: Message,
+        messages: Sequence[Message],
         queue: int,
         attributes: Any,
         state: State,
-        place_number: int | None,
+        first_number: int | None,
         unit: int | None,
         now: float,
-    ) -> tuple[Any, ...]:
-        """The values for `message` of one that arrives; where a group begins something is missing until it is seen."""
-        row = message.row
-        (_, _, expiry, _, _, _, _, priority, persistent, message_id, correlation_id, _, _, _, _, _, _, _, _, _,
-         group_id, sequence_number, offset, flags, original_length, delay, _, length, _, token, uid,
-         *_) = row  # fmt: skip
-        number = int.from_bytes(token, "big")
-        own_id = message_id == self.prefix + token[8:]
-        own_uid = uid[1] == number and uid[0] == self.name
-        return (
-            number,
-            queue,
-            state,
-            -effective_priority(attributes, message),
-            place_number,
-            0 if sequence_number != 1 or offset else 1 if flags & ANY_GROUP else 2,
-            None if group_id == NO_ID else group_id,
-            sequence_number,
-            offset,
-            length,
-            flags,
-            original_length,
-            persistent,
-            priority,
-            None if own_id else message_id,
-            None if correlation_id == NO_ID else correlation_id,
-            None if own_uid else uid[0],
-            None if own_uid else uid[1],
-            None if expiry is None or expiry == math.inf else now + expiry,
-            now + delay if delay else None,
-            None if unit else now,
-            unit,
-        )
+    ) -> Arriving:
+        """The values of messages that arrive; where a group begins something is missing until it is seen."""
+        rows: list[Any] = []
+        contents: list[Any] = []
+        prefix, name, place_number = self.prefix, self.name, first_number
+        visible_at = None if unit else now
+        levels: dict[tuple[int, int], int] = {}
+        expires = delayed = grouped = False
+        for message in messages:
+            row = message.row
+            (_, _, expiry, _, _, _, _, priority, persistent, message_id, correlation_id, _, _, _, _, _, _, _, put_at, _,
+             group_id, sequence_number, offset, flags, original_length, delay, body, length, _, token, (origin, uid),
+             *_) = row  # fmt: skip
+            number = int.from_bytes(token, "big")
+            own_uid = uid == number and origin == name
+            head = 0 if sequence_number != 1 or offset else 1 if flags & ANY_GROUP else 2
+            level = levels.get((priority, head))
+            if level is None:
+                level = levels[priority, head] = -effective_priority(attributes, message)
+            grouped = grouped or group_id != NO_ID
+            expiry = None if expiry == math.inf else expiry
+            expires = expires or expiry is not None
+            delayed = delayed or delay > 0.0
+            rows += (
+                number,
+                queue,
+                state,
+                level,
+                place_number,
+                head,
+                None if group_id == NO_ID else group_id,
+                sequence_number,
+                offset,
+                length,
+                flags,
+                original_length,
+                persistent,
+                priority,
+                None if message_id == prefix + token[8:] else message_id,
+                None if correlation_id == NO_ID else correlation_id,
+                None if own_uid else origin,
+                None if own_uid else uid,
+                None if expiry is None else now + expiry,
+                now + delay if delay else None,
+                visible_at,
+                unit,
+            )
+            contents += (
+                number,
+                put_at,
+                expiry,
+                delay or None,
+                as_text(row[:2] + row[3:7] + row[11:18] + row[19:20]),
+                crc32(body, number),
+                body,
+            )
+            if place_number is not None:
+                place_number += 1
+        return Arriving(rows, contents, expires, delayed, grouped)
 
     def row(self, columns: tuple[Any, ...]) -> QueuedMessage:
         """A message on a queue, with the fields that a search needs; columns as NARROW_COLUMNS."""
@@ -224,9 +259,8 @@ class Codec:
             partly: the columns bring the beginning of the body, or none of it, and no CRC: nothing verifies it.
         Raises: StoreDamaged, the body is not the one that was put, or another column cannot be as it is.
         """
-        (number, report, message_type, expiry, feedback, encoding, ccsid, format_, priority, persistent, message_id,
-         correlation_id, reply_to, reply_to_manager, user, accounting, identity, put_type, put_name, put_at, origin,
-         group_id, sequence_number, offset, flags, original_length, delay, crc, body, length, uid_origin,
+        (number, descriptor, expiry, priority, persistent, message_id, correlation_id, put_at, group_id,
+         sequence_number, offset, flags, original_length, delay, crc, body, length, uid_origin,
          uid_number) = columns  # fmt: skip
         shapes = self._part if partly else self._full
         if tuple(map(type, columns)) not in shapes.known:
@@ -235,49 +269,83 @@ class Codec:
             raise self.damaged(number, f"put_at cannot be {put_at}")
         if not partly and (crc32(body, number) != crc or len(body) != length):
             self.refuse_body(number, crc, body, length)
+        (report, message_type, feedback, encoding, ccsid, format_, reply_to, reply_to_manager, user, accounting,
+         identity, put_type, put_name, origin) = self._values_of(number, descriptor)  # fmt: skip
         return Message.from_row((
             report, message_type, math.inf if expiry is None else expiry, feedback, encoding, ccsid, format_, priority,
             bool(persistent), message_id or self.prefix + number.to_bytes(8, "big"), correlation_id or NO_ID, reply_to,
             reply_to_manager, user, accounting or NO_ACCOUNTING, identity, put_type, put_name, put_at, origin,
-            group_id or NO_ID, sequence_number, offset, flags, original_length, delay, body, length, 0,
+            group_id or NO_ID, sequence_number, offset, flags, original_length, delay or 0.0, body, length, 0,
             number.to_bytes(16, "big"),
             UniqueId(self.name, number) if uid_origin is None else UniqueId(uid_origin, uid_number), None, None, None,
         ))  # fmt: skip
 
-    def got(self, columns: tuple[Any, ...], now: float) -> Message:
-        """A message as a get returns it (`queued.as_got`); `columns` as the statement `take` brings them.
+    def _values_of(self, number: int, descriptor: str) -> Values:
+        """What stands in a message's descriptor. Raises: StoreDamaged."""
+        try:
+            return values_of(descriptor)
+        except DECODING as error:
+            raise self.damaged(number, wrong_descriptor(descriptor)) from error
+
+    def got(self, found: Iterable[tuple[Any, ...]], now: float) -> list[Message]:
+        """Messages as a get returns them (`queued.as_got`); `found` as the statement `take` brings them.
 
         Raises: as `full`.
         """
-        (number, report, message_type, _, feedback, encoding, ccsid, format_, priority, persistent, message_id,
-         correlation_id, reply_to, reply_to_manager, user, accounting, identity, put_type, put_name, put_at, origin,
-         group_id, sequence_number, offset, flags, original_length, _, crc, body, length, uid_origin,
-         uid_number, expires_at, backouts, rank_, place_number, ordinal) = columns  # fmt: skip
-        if tuple(map(type, columns)) not in self._got.known:
-            self._judge(columns, self._got)
-        if not 0 <= put_at <= PUT_AT_MAX:
-            raise self.damaged(number, f"put_at cannot be {put_at}")
-        if crc32(body, number) != crc or len(body) != length:
-            self.refuse_body(number, crc, body, length)
-        return Message.from_row((
-            report, message_type, math.inf if expires_at is None else max(0.1, expires_at - now), feedback, encoding,
-            ccsid, format_, priority, bool(persistent), message_id or self.prefix + number.to_bytes(8, "big"),
-            correlation_id or NO_ID, reply_to, reply_to_manager, user, accounting or NO_ACCOUNTING, identity, put_type,
-            put_name, put_at, origin, group_id or NO_ID, sequence_number, offset, flags, original_length, 0.0, body,
-            length, backouts, number.to_bytes(16, "big"),
-            UniqueId(self.name, number) if uid_origin is None else UniqueId(uid_origin, uid_number),
-            Place(rank_, place_number, ordinal), None, None,
-        ))  # fmt: skip
+        known, name, prefix, rows = self._got.known, self.name, self.prefix, []
+        for columns in found:
+            (number, descriptor, priority, persistent, message_id, correlation_id, put_at, group_id, sequence_number,
+             offset, flags, original_length, crc, body, length, uid_origin, uid_number, expires_at, backouts, rank_,
+             place_number, ordinal) = columns  # fmt: skip
+            if tuple(map(type, columns)) not in known:
+                self._judge(columns, self._got)
+            if not 0 <= put_at <= PUT_AT_MAX:
+                raise self.damaged(number, f"put_at cannot be {put_at}")
+            if crc32(body, number) != crc or len(body) != length:
+                self.refuse_body(number, crc, body, length)
+            try:
+                (report, message_type, feedback, encoding, ccsid, format_, reply_to, reply_to_manager, user, accounting,
+                 identity, put_type, put_name, origin) = values_of(descriptor)  # fmt: skip
+            except DECODING as error:
+                raise self.damaged(number, wrong_descriptor(descriptor)) from error
+            token = number.to_bytes(16, "big")
+            uid = (name, number) if uid_origin is None else (uid_origin, uid_number)
+            rows.append((
+                report, message_type, math.inf if expires_at is None else max(0.1, expires_at - now), feedback,
+                encoding, ccsid, format_, priority, bool(persistent), message_id or prefix + token[8:],
+                correlation_id or NO_ID, reply_to, reply_to_manager, user, accounting or NO_ACCOUNTING, identity,
+                put_type, put_name, put_at, origin, group_id or NO_ID, sequence_number, offset, flags, original_length,
+                0.0, body, length, backouts, token, _tuple(UniqueId, uid),
+                _tuple(Place, (rank_, place_number, ordinal)), None, None,
+            ))  # fmt: skip
+        return Message.from_rows(rows)
 
     def bulk(self, columns: tuple[Any, ...]) -> BulkRow:
-        """A row that was read in bulk, without its CRC and its number, which come last. Raises: as `full`."""
-        *_, crc, number = columns
+        """A row that was read in bulk, in the order of BULK_COLUMNS; `columns` as READ_IN_BULK. Raises: as `full`."""
+        (rank_, place_number, ordinal, group_rank, group_number, group_ordinal, delivery, expiry, priority, persistent,
+         message_id, correlation_id, put_at, group_id, sequence_number, offset, flags, original_length, body, length,
+         backouts, uid_origin, uid_number, descriptor, crc, number) = columns  # fmt: skip
         if tuple(map(type, columns)) not in self._bulk.known and (wrong := self._bulk.wrong(columns)):
             raise self.damaged(number, wrong)
-        body, length = columns[_BULK_BODY], columns[_BULK_LENGTH]
         if crc32(body, number) != crc or len(body) != length:
             self.refuse_body(number, crc, body, length)
-        return columns[:-2]
+        (report, message_type, feedback, encoding, ccsid, format_, reply_to, reply_to_manager, user, accounting,
+         identity, put_type, put_name, origin) = self._values_of(number, descriptor)  # fmt: skip
+        return (
+            rank_, place_number, ordinal, group_rank, group_number, group_ordinal, delivery, report, message_type,
+            expiry, feedback, encoding, ccsid, format_, priority, persistent, message_id, correlation_id, reply_to,
+            reply_to_manager, user, accounting, identity, put_type, put_name, put_at, origin, group_id, sequence_number,
+            offset, flags, original_length, body, length, backouts, uid_origin, uid_number,
+        )  # fmt: skip
+
+
+def wrong_descriptor(text: str) -> str:
+    """Why a text cannot be the descriptor of a message, in words; empty if it can."""
+    try:
+        values_of(text)
+    except DECODING as error:
+        return f"its descriptor cannot be {text!r:.60} ({error!s:.100})"
+    return ""
 
 
 def wrong_body(number: int, crc: int, body: bytes) -> str:
@@ -292,7 +360,7 @@ def _names(columns: str) -> list[str]:
 
 
 _EMPTY = Message().row
-_BULK_BODY, _BULK_LENGTH = BULK_COLUMNS.index("body"), BULK_COLUMNS.index("length")
+_tuple = tuple.__new__  # makes a named tuple without the call in between: each message that is got has two
 # In bulk: the place of the head of a group, which may not be there; what is reckoned; and what is filled in.
 _BULK = {
     "number": INTEGER, "group_rank": INTEGER | NULL, "group_number": INTEGER | NULL, "group_ordinal": INTEGER | NULL,

@@ -13,6 +13,7 @@ from .engine import Engine
 from .shapes import Shapes, Table
 
 T = TypeVar("T")
+INSERTED_MAX = 64  # rows by one statement
 
 
 def table_of(kind: type[Any]) -> str:
@@ -42,6 +43,13 @@ def _saving(kind: Any) -> str:
         f"INSERT INTO {table_of(kind)} ({', '.join(fields)}) VALUES ({', '.join('?' * len(fields))}) "
         f"ON CONFLICT ({', '.join(fields[:length])}) DO {f'UPDATE SET {changes}' if changes else 'NOTHING'}"
     )
+
+
+@functools.lru_cache(maxsize=64)
+def _for_many(sql: str, rows: int) -> str:
+    """The statement that inserts one row, for so many."""
+    before, one = sql.rstrip(";").rsplit(" VALUES ", 1)
+    return f"{before} VALUES {', '.join([one] * rows)}"
 
 
 class ShapesOfKinds(dict[Any, Shapes]):
@@ -95,6 +103,22 @@ class SqlRecords:
         condition, values = _where(where)
         self.engine.execute(f"DELETE FROM {table_of(kind)} WHERE {condition}", values)
         return self.engine.changes()
+
+    def insert(self, name: str, values: Sequence[Any]) -> None:
+        """New rows by a statement for one of them; `values`: of all rows, one after another.
+
+        Many rows go in one statement, of which there are few texts, so that the database keeps them prepared.
+        """
+        sql = self.sql[name]
+        width = sql.count("?")
+        if len(values) == width:
+            self.engine.execute(sql, values)
+            return
+        begin, end = 0, len(values)
+        while begin < end:
+            rows = min(INSERTED_MAX, 1 << ((end - begin) // width).bit_length() - 1)
+            self.engine.execute(_for_many(sql, rows), values[begin : begin + rows * width])
+            begin += rows * width
 
     # --- guarded changes
 

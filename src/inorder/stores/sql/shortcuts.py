@@ -103,11 +103,10 @@ class Shortcuts:
         count = min(request.most, room) if request.syncpoint else request.most
         if count < 1:
             return None
-        got, now = self._backend.codec.got, verb.now
         found = self._backend.engine.execute(self._sql["take"], (queue.id, count)).fetchall()
         if not found:
             return None
-        messages = [got(columns, now) for columns in found]
+        messages = self._backend.codec.got(found, verb.now)
         if any(message.row[FLAGS] & ANY_GROUP for message in messages):
             return None  # who is inside a group is to be noted
         self._go(verb, handle, queue, [columns[0] for columns in found], messages, in_unit=request.syncpoint)
@@ -153,7 +152,7 @@ class Shortcuts:
         size, got = 0, self._backend.codec.got
         members = self._backend.engine.execute(self._sql["take group"], (queue.id, group_id))
         for columns in members:
-            message = got(columns, now)
+            (message,) = got((columns,), now)
             size += message.row[LENGTH]
             if messages and (len(messages) == PAGE_MESSAGES or size > PAGE_BYTES):
                 members.close()

@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any
 from zlib import crc32
 
@@ -19,15 +20,11 @@ from ...rules.staging import check_next, rank_range
 from ..backend import SearchedQueue
 from ..tables import StagingRow
 from .codec import Codec
+from .descriptors import FIELDS, as_text
 from .engine import Engine
 from .leftovers import fits_one_step
 
 ID_PREFIX_LENGTH = 16
-CONTENTS = (
-    "report", "message_type", "expiry", "feedback", "encoding", "coded_character_set_id", "format", "reply_to_queue",
-    "reply_to_queue_manager", "user_identifier", "accounting_token", "application_identity_data",
-    "put_application_type", "put_application_name", "put_at", "application_origin_data", "delay", "crc", "body",
-)  # fmt: skip
 
 
 class SqlStagings:
@@ -40,13 +37,9 @@ class SqlStagings:
 
     def stage(self, unit: int, first: int, batch: Batch) -> None:
         if batch.numbers:
-            columns = batch.columns
-            columns["crc"] = list(map(crc32, columns["body"], batch.numbers))
-            contents = zip(batch.numbers, *(columns[name] for name in CONTENTS), strict=True)
-            self.engine.execute_many(self.sql["arrive content"], contents)
-            self.engine.execute_many(
-                self.sql["stage"], _staged(unit, first, batch.numbers, batch.wholes, batch.columns)
-            )
+            self.insert("arrive content", list(chain.from_iterable(_contents(batch.numbers, batch.columns))))
+            rows = _staged(unit, first, batch.numbers, batch.wholes, batch.columns)
+            self.insert("stage", list(chain.from_iterable(rows)))
 
     def put_staged(
         self, queue: SearchedQueue, stagings: Sequence[StagingRow], first: int, now: float, *, own: bool, tells: bool
@@ -90,6 +83,20 @@ class SqlStagings:
             self.engine.execute(self.sql[name], (staging.unit,))
             self.has_leftovers |= not at_once
         self.engine.execute(self.sql["remove staged"], (staging.unit,))
+
+
+def _contents(numbers: Sequence[int], columns: Columns) -> Iterator[tuple[Any, ...]]:
+    """The values for `content`."""
+    return zip(
+        numbers,
+        columns["put_at"],
+        columns["expiry"],
+        [delay or None for delay in columns["delay"]],
+        map(as_text, zip(*(columns[name] for name in FIELDS), strict=True)),
+        map(crc32, columns["body"], numbers),
+        columns["body"],
+        strict=True,
+    )
 
 
 def _staged(

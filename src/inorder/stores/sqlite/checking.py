@@ -19,7 +19,7 @@ from ..damage import DECODING
 from ..definitions import manager_of, queue_of
 from ..entries import entry_of
 from ..looking import pending_from_text
-from ..sql.codec import wrong_body
+from ..sql.codec import wrong_body, wrong_descriptor
 from ..sql.shapes import COUNTED_MAX, Shapes
 from ..waits import levels_of
 from .database import Database
@@ -132,7 +132,7 @@ def _unread(text: str | None, decode: Callable[[str], object]) -> Iterator[str]:
 
 def _contents(database: Database) -> list[str]:
     """Descriptors that cannot be as they are, and bodies that are not those that were put."""
-    names = list(TABLES["content"])  # the last ones: crc, body
+    names = list(TABLES["content"])  # the last ones: descriptor, crc, body
     shapes = Shapes.of(TABLES["content"], names)
     found: list[str] = []
     last: int | None = -(2**63)
@@ -156,7 +156,12 @@ def _some_contents(
     for number in numbers:
         try:
             (row,) = execute(sql, (number,))
-            wrong = shapes.wrong(row) or _wrong_value(names, row) or wrong_body(number, *row[-2:])
+            wrong = (
+                shapes.wrong(row)
+                or _wrong_value(names, row)
+                or wrong_descriptor(row[-3])
+                or wrong_body(number, *row[-2:])
+            )
             size += 0 if wrong else len(row[-1])
         except (*DECODING, apsw.CorruptError) as error:
             wrong = str(error)

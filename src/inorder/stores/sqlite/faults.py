@@ -59,7 +59,7 @@ def store_error(path: Path, error: BaseException, connection: apsw.Connection | 
             return StoreDamaged(f"{path} is damaged: {error}. Restore it from a backup.", path=str(path))
         case apsw.ConstraintError() | apsw.MismatchError() | UnicodeDecodeError() | OverflowError():
             return damaged(str(path), f"what is in it contradicts itself ({error})", path=str(path))
-        case apsw.SQLError() if "overflow" in str(error):  # a sum of numbers that are too large
+        case apsw.SQLError() if any(one in str(error) for one in ("overflow", "malformed JSON")):  # sums, descriptors
             return damaged(str(path), f"what is in it contradicts itself ({error})", path=str(path))
         case apsw.ReadOnlyError():
             return StoreError(f"{path} cannot be written any more: {error}", path=str(path))

@@ -57,15 +57,12 @@ LEFT JOIN message g ON g.id = (
 );
 
 -- name: columns
--- Rows in bulk: `records.BULK_COLUMNS`, with what is not stored made from the number; then the CRC, and the number.
+-- Rows in bulk, as `codec.READ_IN_BULK`, with what is not stored made from the number.
 m.rank, m.number, m.ordinal,
 CASE WHEN m.group_id IS NULL THEN m.rank ELSE g.rank END,
 CASE WHEN m.group_id IS NULL THEN m.number ELSE g.number END,
 CASE WHEN m.group_id IS NULL THEN m.ordinal ELSE g.ordinal END,
-{delivery}, c.report, c.message_type,
-CASE WHEN m.expires_at IS NOT NULL THEN max(0.1, m.expires_at - :now) END,
-c.feedback, c.encoding, c.coded_character_set_id, c.format, m.priority, m.persistent,
-coalesce(m.message_id, CAST(:prefix || unhex(format('%016X', m.id)) AS BLOB)), m.correlation_id, c.reply_to_queue,
-c.reply_to_queue_manager, c.user_identifier, c.accounting_token, c.application_identity_data, c.put_application_type,
-c.put_application_name, c.put_at, c.application_origin_data, m.group_id, m.sequence_number, m."offset", m.flags,
-m.original_length, c.body, m.length, m.backouts, coalesce(m.uid_origin, :name), coalesce(m.uid_number, m.id), c.crc, m.id;
+{delivery}, CASE WHEN m.expires_at IS NOT NULL THEN max(0.1, m.expires_at - :now) END,
+m.priority, m.persistent, coalesce(m.message_id, CAST(:prefix || unhex(format('%016X', m.id)) AS BLOB)),
+m.correlation_id, c.put_at, m.group_id, m.sequence_number, m."offset", m.flags, m.original_length, c.body, m.length,
+m.backouts, coalesce(m.uid_origin, :name), coalesce(m.uid_number, m.id), c.descriptor, c.crc, m.id;

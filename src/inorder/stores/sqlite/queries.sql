@@ -46,7 +46,7 @@ INSERT INTO message (
 
 -- name: arrive content
 -- The wide part of the same messages, on pages of their own, so that a search reads narrow rows.
-INSERT INTO content VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+INSERT INTO content VALUES (?, ?, ?, ?, ?, ?, ?);
 
 -- ===== the search: rows in order of place, by index
 
@@ -194,7 +194,7 @@ ORDER BY m.rank, m.number, m.ordinal LIMIT :most;
 
 -- name: shapes of group
 -- How many gets take a group: by logical messages, or by pieces where they cannot be joined.
-SELECT count(DISTINCT sequence_number), count(*), count(DISTINCT (c.coded_character_set_id << 32) + c.encoding)
+SELECT count(DISTINCT sequence_number), count(*), count(DISTINCT json_extract(c.descriptor, '$[3]', '$[4]'))
 FROM message m INDEXED BY message_member JOIN content c ON c.id = m.id
 WHERE m.queue = ? AND m.group_id = ?;
 

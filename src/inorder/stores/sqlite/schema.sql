@@ -1,4 +1,4 @@
--- The tables of a store, version 5. Each invariant that the rules promise is a CHECK or a unique index here too.
+-- The tables of a store, version 6. Each invariant that the rules promise is a CHECK or a unique index here too.
 --
 -- Numbers that name things (messages, units, connections, handles, lock ids) come from one counter, `tally` row 0,
 -- and never return. Times are seconds since 1970. References are not enforced at each statement; `inorder` checks
@@ -174,24 +174,11 @@ CREATE UNIQUE INDEX message_claimed ON message (unit, claimed) WHERE claimed > 0
 -- The rest of the descriptor, and the body: read for the message that is returned.
 CREATE TABLE content (
     id INTEGER PRIMARY KEY,
-    report INTEGER NOT NULL,
-    message_type INTEGER NOT NULL,
-    expiry REAL,
-    feedback INTEGER NOT NULL,
-    encoding INTEGER NOT NULL,
-    coded_character_set_id INTEGER NOT NULL,
-    format TEXT NOT NULL,
-    reply_to_queue TEXT NOT NULL,
-    reply_to_queue_manager TEXT NOT NULL,
-    user_identifier TEXT NOT NULL,
-    accounting_token BLOB,                -- NULL: 32 NULs
-    application_identity_data TEXT NOT NULL,
-    put_application_type INTEGER NOT NULL,
-    put_application_name TEXT NOT NULL,
     put_at REAL NOT NULL,
-    application_origin_data TEXT NOT NULL,
-    delay REAL NOT NULL,
-    crc INTEGER NOT NULL CHECK (crc BETWEEN 0 AND 4294967295),   -- CRC-32 of the body, begun with the id
+    expiry REAL,                          -- NULL: unlimited
+    delay REAL,                           -- NULL: none
+    descriptor TEXT NOT NULL,             -- a JSON array: sql/descriptors.py
+    crc INTEGER NOT NULL,                 -- CRC-32 of the body, begun with the id
     body BLOB NOT NULL
 ) STRICT;
 

@@ -9,7 +9,7 @@ from ..sql.codec import GOT_COLUMNS, NARROW_COLUMNS, stored_columns
 from ..sql.shapes import BLOB, INTEGER, NULL, REAL, TEXT, Types
 
 SCHEMA = files(__package__).joinpath("schema.sql").read_text(encoding="utf-8")
-VERSION = 5
+VERSION = 6
 _TYPES = {"INTEGER": INTEGER, "REAL": REAL, "TEXT": TEXT, "BLOB": BLOB, "ANY": INTEGER | REAL | TEXT | BLOB}
 
 
