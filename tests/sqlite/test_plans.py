@@ -16,6 +16,7 @@ from inorder import stores
 from inorder.stores import sql, tables
 from inorder.stores.records import LedgerKey
 from inorder.stores.sql import selection
+from inorder.stores.sql.descriptors import column
 from inorder.stores.sql.records import SqlRecords
 from inorder.stores.sqlite.statements import SCHEMA, STATEMENTS, statements
 from inorder.stores.tables import (
@@ -171,7 +172,7 @@ def test_every_selection_of_rows_has_a_statement() -> None:
 
 CHOICES = {
     "anything": selection.EVERYTHING,
-    "a format": selection.Selection(selection.CONTENT_JOIN, ' AND c."format" IS :format', {}),
+    "a format": selection.Selection(selection.CONTENT_JOIN, f" AND {column('format')} IS :format", {}),
     "unmarked ones": selection.Selection("", " AND NOT EXISTS (SELECT 1 FROM mark WHERE message = m.id)", {}),
 }
 

@@ -126,8 +126,12 @@ class SqlBackend(SqlBulk, SqlListings, SqlStagings):
         now: float,
     ) -> None:
         arriving = self.codec.arriving(messages, queue.id, queue.attributes, state, first_number, unit, now)
-        self.insert("arrive", arriving.rows)
-        self.insert("arrive content", arriving.contents)
+        if len(messages) == 1:
+            self.engine.execute(self.sql["arrive"], arriving.rows)
+            self.engine.execute(self.sql["arrive content"], arriving.contents)
+        else:
+            self.insert("arrive", arriving.rows)
+            self.insert("arrive content", arriving.contents)
 
     def write(self, before: QueuedMessage, after: QueuedMessage) -> None:
         columns: dict[str, Any] = {}

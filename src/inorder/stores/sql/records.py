@@ -49,7 +49,7 @@ def _saving(kind: Any) -> str:
 def _for_many(sql: str, rows: int) -> str:
     """The statement that inserts one row, for so many."""
     before, one = sql.rstrip(";").rsplit(" VALUES ", 1)
-    return f"{before} VALUES {', '.join([one] * rows)}"
+    return f"{before} VALUES {','.join([one.replace(' ', '')] * rows)}"
 
 
 class ShapesOfKinds(dict[Any, Shapes]):
@@ -105,15 +105,12 @@ class SqlRecords:
         return self.engine.changes()
 
     def insert(self, name: str, values: Sequence[Any]) -> None:
-        """New rows by a statement for one of them; `values`: of all rows, one after another.
+        """Many new rows by a statement for one of them; `values`: of all rows, one after another.
 
-        Many rows go in one statement, of which there are few texts, so that the database keeps them prepared.
+        As many as possible go in one statement, of which there are few texts: the database keeps them prepared.
         """
         sql = self.sql[name]
         width = sql.count("?")
-        if len(values) == width:
-            self.engine.execute(sql, values)
-            return
         begin, end = 0, len(values)
         while begin < end:
             rows = min(INSERTED_MAX, 1 << ((end - begin) // width).bit_length() - 1)

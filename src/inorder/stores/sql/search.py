@@ -19,8 +19,7 @@ from ...rules.ordering import PRIORITY_MAX, UNSET, Cursor, Decision, Pending, St
 from ..backend import SearchedQueue
 from ..queued import QueuedMessage, Reader, first_of_places, in_order, place_of
 from .codec import NARROW, NULLS, Codec
-from .descriptors import PLACES
-from .descriptors import wanted as wanted_text
+from .descriptors import KEPT, column, compared
 from .records import SqlRecords
 from .selection import (
     ALL_HEADS,
@@ -79,10 +78,10 @@ class SqlSearch(SqlRecords):
             elif name == "uid":
                 conditions.append(UID_CONDITION)
                 values |= self._uid_values(values.pop("uid"))
-            elif name in PLACES:
+            elif name in KEPT:
                 joins = CONTENT_JOIN
-                conditions.append(f"c.descriptor -> '$[{PLACES[name]}]' IS :{name}")
-                values[name] = wanted_text(name, value)
+                conditions.append(f"{column(name)} IS :{name}")
+                values[name] = compared(name, value)
             else:
                 table = "m" if name in NARROW else "c"
                 joins = joins or ("" if name in NARROW else CONTENT_JOIN)

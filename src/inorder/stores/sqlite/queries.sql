@@ -1,6 +1,7 @@
 -- The statements of the store, by name, each with its reason. What stands in {braces} is filled in: {narrow}, {whole},
--- {got}, {preview} and {bare} by the columns of a row (sql/codec.py), {joins}, {chosen} and {head} by what a call chooses
--- from (sql/selection.py), {which} by one number or many. Small records (tables.py) need no statements here.
+-- {got}, {preview} and {bare} by the columns of a row (sql/codec.py), {text_kind} by what a text is written in,
+-- {joins}, {chosen} and {head} by what a call chooses from (sql/selection.py), {which} by one number or many. Small
+-- records (tables.py) need no statements here.
 
 -- ===== the beginning of every transaction about a queue
 
@@ -194,7 +195,7 @@ ORDER BY m.rank, m.number, m.ordinal LIMIT :most;
 
 -- name: shapes of group
 -- How many gets take a group: by logical messages, or by pieces where they cannot be joined.
-SELECT count(DISTINCT sequence_number), count(*), count(DISTINCT json_extract(c.descriptor, '$[3]', '$[4]'))
+SELECT count(DISTINCT sequence_number), count(*), count(DISTINCT {text_kind})
 FROM message m INDEXED BY message_member JOIN content c ON c.id = m.id
 WHERE m.queue = ? AND m.group_id = ?;
 

@@ -6,6 +6,7 @@ import re
 from importlib.resources import files
 
 from ..sql.codec import GOT_COLUMNS, NARROW_COLUMNS, stored_columns
+from ..sql.descriptors import column
 from ..sql.shapes import BLOB, INTEGER, NULL, REAL, TEXT, Types
 
 SCHEMA = files(__package__).joinpath("schema.sql").read_text(encoding="utf-8")
@@ -60,6 +61,7 @@ COLUMNS = {
     "bare": stored_columns("?2", "NULL"),
     "preview": stored_columns("CASE WHEN m.length <= ?2 THEN c.body END", "NULL"),
     "got": GOT_COLUMNS,
+    "text_kind": f"{column('coded_character_set_id')} || ' ' || {column('encoding')}",
 }
 RUNNING, HEAD = _fragment("running"), _fragment("head", among="")
 OF_MESSAGES = {"chosen": _fragment("messages"), "running": RUNNING}

@@ -1,0 +1,123 @@
+"""The text of a descriptor: what is written is read, in one way only, and what nobody wrote is refused."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from inorder import Match, Message, connect
+from inorder.errors import StoreDamaged
+from inorder.rules.puts import NO_ACCOUNTING
+from inorder.stores.damage import DECODING
+from inorder.stores.sql.descriptors import FIELDS, KEPT, as_text, values_of
+from inorder.stores.sqlite import SqliteStore
+
+DEFAULTS = tuple(KEPT[name] for name in FIELDS)
+
+
+def values(**given: Any) -> tuple[Any, ...]:
+    return tuple(given.get(name, KEPT[name]) for name in FIELDS)
+
+
+def test_the_fields_are_those_of_a_message() -> None:
+    assert set(FIELDS) == KEPT.keys() <= Message.FIELDS.keys()
+
+
+def test_the_usual_text_is_short() -> None:
+    assert as_text(DEFAULTS) == "[]"
+    assert as_text(values(put_application_name="app", user_identifier="me")) == '["app","me"]'
+
+
+@given(
+    st.fixed_dictionaries(
+        {},
+        optional={
+            "report": st.just(64),
+            "message_type": st.integers(65536, 999_999_999),
+            "feedback": st.integers(0, 999_999_999),
+            "encoding": st.integers(0, 2**31 - 1),
+            "coded_character_set_id": st.integers(-4, 2**31 - 1),
+            "format": st.text(st.characters(codec="utf-8"), max_size=8).map(lambda text: text.rstrip(" \0")),
+            "user_identifier": st.text(st.characters(codec="utf-8"), max_size=12).map(lambda text: text.rstrip(" \0")),
+            "accounting_token": st.none() | st.binary(min_size=32, max_size=32).filter(any),
+        },
+    )
+)
+def test_what_is_written_is_read(given: dict[str, Any]) -> None:
+    assert values_of(as_text(values(**given))) == values(**given)
+
+
+def test_no_accounting_token_is_none() -> None:
+    assert as_text(values(accounting_token=NO_ACCOUNTING)) == "[]"
+
+
+WRONG = {
+    "no JSON": "x",
+    "an object": "{}",
+    "too many": json.dumps([*KEPT.values(), None]),
+    "a number for a text": "[7]",
+    "a text that is too long": json.dumps(["x" * 29]),
+    "a text with a blank at its end": '["x "]',
+    "a number out of its range": '["","",0,9999999999]',
+    "a number with a point": '["","",6.0]',
+    "a truth": '["","",true]',
+    "a token that is too short": json.dumps([*list(KEPT.values())[:-1], "00"]),
+    "a token of NULs": json.dumps([*list(KEPT.values())[:-1], "00" * 32]),
+    "half of a character": '["\\ud800"]',
+    "deep": "[" * 3000 + "]" * 3000,
+    "long": "[" + " " * 5000 + "]",
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_what_nobody_wrote_is_refused(wrong: str) -> None:
+    with pytest.raises(DECODING):
+        values_of(WRONG[wrong])
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_a_message_with_it_is_named(wrong: str, tmp_path: Any) -> None:
+    store = SqliteStore(tmp_path / "store.db")
+    with connect(store) as qm:
+        qm.create_queue("Q")
+        qm.put("Q", b"x", correlation_id=b"c")
+        with store.database.writing():
+            store.database.connection.execute("UPDATE content SET descriptor = ?", (WRONG[wrong],))
+        calls = {
+            "get": lambda: qm.get("Q"),
+            "get by id": lambda: qm.get("Q", match=Match(correlation_id=b"c")),
+            "browse": lambda: next(qm.browse("Q")),
+            "look": lambda: list(qm.look("Q")),
+        }
+        for name, call in calls.items():
+            with pytest.raises(StoreDamaged, match="descriptor"):
+                print(name, call())
+        assert any("its descriptor cannot be" in text for text in qm.check())
+    store.close_store()
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"format": "A\0B"}, {"format": 'A"\\B'}, {"format": "Ä"}, {"encoding": 273}, {"accounting_token": b"t" * 32},
+        {"application_identity_data": "id"}, {"feedback": 7}, {"put_application_name": "app"},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_match_finds_what_has_the_value_and_nothing_else(fields: dict[str, Any], tmp_path: Any) -> None:
+    store = SqliteStore(tmp_path / "store.db")
+    with connect(store) as qm:
+        qm.create_queue("Q")
+        handle = qm.open("Q", output=True)
+        handle.put(b"other", context="set_all", format="A")
+        handle.put(b"wanted", context="set_all", **fields)
+        found = [message.body for message in qm.browse("Q", match=Match(**fields))]
+        default = {name: Message.FIELDS[name].default for name in fields}
+        others = [message.body for message in qm.browse("Q", match=Match(**default))]
+    store.close_store()
+    assert found == [b"wanted"]
+    assert others == ([] if "format" in fields else [b"other"])
