@@ -32,7 +32,7 @@ RESERVED = 2**40
 IN_GROUP, LAST_IN_GROUP = 8, 24
 START = {"queue": QUEUE, "rank": -10, "number": 0, "ordinal": 0, "limit": 1}
 
-HERE, DRAW, COUNTED = STATEMENTS["here"], STATEMENTS["draw"], STATEMENTS["counted"]
+HERE, DRAW, COUNTED = STATEMENTS["here"], "SELECT counter, reserved FROM tally WHERE queue = 0", STATEMENTS["counted"]
 ARRIVE, ARRIVE_CONTENT = STATEMENTS["arrive"], STATEMENTS["arrive content"]
 TAKE, TAKE_GROUP, HOLD = STATEMENTS["take"], STATEMENTS["take group"], STATEMENTS["hold"]
 REMOVE, REMOVE_CONTENT = STATEMENTS["remove"], STATEMENTS["remove content"]
@@ -91,6 +91,7 @@ class Bare(System):
             self._execute(SCHEMA).fetchall()
             self._execute("INSERT INTO manager (id, attributes) VALUES (1, '{}')")
             self._execute("INSERT INTO definition VALUES (?, 'BENCH', 'local', '{}', 0, 0)", (QUEUE,))
+            self._execute("INSERT INTO tally (queue) VALUES (?)", (QUEUE,))
             self._execute("UPDATE tally SET reserved = ?", (RESERVED,))
         self._execute("COMMIT")
         self._log = os.open(f"{path}-wal", os.O_RDWR)
@@ -193,10 +194,7 @@ class Bare(System):
                 (number + place, QUEUE, state, 0, counter + place, head, group, sequence, 0, len(body), flags, -1,
                  True, 0, None, None, None, None, None, None, None if unit else now, unit)
             )  # fmt: skip
-            contents.append(
-                (number + place, 0, 8, None, 0, 546, 1208, "", "", "", "bench", None, "", 6, "bench", now, "", 0.0,
-                 0, body)
-            )  # fmt: skip
+            contents.append((number + place, now, None, None, '["bench","bench",6,1208]', 0, body))
         if len(rows) == 1:
             self._execute(ARRIVE, rows[0])
             self._execute(ARRIVE_CONTENT, contents[0])

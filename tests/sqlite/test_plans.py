@@ -43,6 +43,7 @@ SQL = Path(sql.__path__[0])
 WHOLE = {
     "manager": "one row",
     "leftover": "any of them will do",
+    "tally": "one row for each queue, when a definition changes",
     "mark": "only whether there is any",
     "carray": "numbers that are given",
     "m": "rows of the statement itself",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -10,7 +11,9 @@ from ...rules.lifecycle import State, becomes_visible
 from ..backend import Expired, QueueState, SearchedQueue, Share, Tally
 from ..damage import damaged
 from ..queued import HELD, LOCKS, NEVER, NO_PLACE, QueuedMessage
-from ..tables import ProcessRow
+from ..tables import DefinitionRow, EnteredRow, ManagerRow, MarkRow, ProcessRow, UnitRow, WaitRow
+from .attention import EDGES, ENTERED, EXPIRES, GROUPS, IN_VAIN_MAX, LEASES, MARKS
+from .attention import found as attention_of
 from .bulk import SqlBulk
 from .codec import STATES, Codec
 from .engine import Engine
@@ -21,7 +24,11 @@ from .shapes import COUNTED_MAX, INTEGER, NULL, REAL, Shapes
 from .shortcuts import Shortcuts
 from .staged import SqlStagings
 
-_STATES = Shapes([(name, REAL | NULL if name.startswith("next_") else INTEGER) for name in QueueState._fields])
+_HERE = [(name, INTEGER) for name in ("counter", "reserved", "depth", "attention", "revision")]
+_TIMES = [(name, REAL | NULL) for name in ("next_expiry", "next_due", "next_lease_end")]
+_THERE = [(name, INTEGER) for name in ("has_edges", "has_marks", "has_entered", "has_groups")]
+_STATES = Shapes([*_HERE, *_TIMES, *_THERE])
+_QUIET = Shapes(_HERE)
 _COUNTED = {int}
 _state = tuple.__new__  # without the call in between: each verb makes one
 
@@ -40,7 +47,10 @@ class SqlBackend(SqlBulk, SqlListings, SqlStagings):
         self.shortcuts = Shortcuts(self) if shortcuts else None
         self.undisputed = None if self.shortcuts is None else self.shortcuts.undisputed
         self.has_leftovers = False
-        self._kept = False
+        self._kept = self._writes = False
+        # The attention of each queue that this transaction has come to; looks in vain, where there may be something.
+        self.noted: dict[int, int] = {}
+        self._in_vain: dict[int, int] = {}
         self._removed = self._removed_bytes = 0  # contents, one by one
 
     # --- transactions
@@ -54,7 +64,7 @@ class SqlBackend(SqlBulk, SqlListings, SqlStagings):
         return self.engine.has_happened
 
     def begin(self, *, writes: bool) -> None:
-        self._kept = False
+        self._kept, self._writes, self.noted = False, writes, {}
         self.engine.begin(writes=writes)
         self._removed = self._removed_bytes = 0
 
@@ -92,14 +102,47 @@ class SqlBackend(SqlBulk, SqlListings, SqlStagings):
         self.engine.execute(self.sql["skip reserved"])
 
     def state(self, queue: int) -> QueueState | None:
-        row = next(self.engine.execute(self.sql["here"], (queue,)), None)
+        execute, is_quiet = self.engine.execute, queue not in self._in_vain
+        row = next(execute(self.sql["here" if is_quiet else "look"], (queue,)), None)
         if row is None:
             return None
-        if tuple(map(type, row)) not in _STATES.known and (wrong := _STATES.wrong(row)):
+        if is_quiet and row[3]:
+            row, is_quiet = next(execute(self.sql["look"], (queue,))), False
+        shapes = _QUIET if is_quiet else _STATES
+        if tuple(map(type, row)) not in shapes.known and (wrong := shapes.wrong(row)):
             raise damaged(f"table tally, queue {queue}", wrong, table="tally")
-        if not 0 <= row[0] <= row[1] <= COUNTED_MAX:
-            raise damaged(f"table tally, queue {queue}", f"counter {row[0]}, reserved {row[1]}", table="tally")
-        return _state(QueueState, row)
+        counter, reserved, depth, attention, revision, *found = row
+        if not 0 <= counter <= reserved <= COUNTED_MAX:
+            raise damaged(f"table tally, queue {queue}", f"counter {counter}, reserved {reserved}", table="tally")
+        self.noted[queue] = attention
+        if is_quiet:
+            return _state(QueueState, (counter, reserved, depth, None, None, None, 0, 0, 0, revision))
+        self._heed(queue, attention, attention_of(found))
+        return _state(QueueState, (counter, reserved, depth, *found[:-1], revision))
+
+    def _heed(self, queue: int, attention: int, there: int) -> None:
+        """What was looked for on a queue is there or not."""
+        if attention & GROUPS and not self.engine.has_triggers:
+            self.engine.follow_groups()
+        if attention == there:
+            self._in_vain[queue] = 0
+            if not attention:
+                del self._in_vain[queue]
+            return
+        self._in_vain[queue] = in_vain = self._in_vain.get(queue, 0) + 1
+        if in_vain >= IN_VAIN_MAX and self._writes:
+            self.engine.execute(self.sql["calm"], (queue, there))
+            self.noted[queue] = there
+            self._in_vain[queue] = 0
+
+    def attend(self, queue: int, what: int) -> None:
+        """There is something on the queue from now on that every verb looks for."""
+        noted = self.noted.get(queue, 0)
+        if what & ~noted:
+            self.noted[queue] = noted | what
+            self.engine.execute(self.sql["attend"], (queue, what))
+        if what & GROUPS and not self.engine.has_triggers:
+            self.engine.follow_groups()
 
     def _queue_of(self, number: int) -> str | None:
         """The name of the queue on which a message lies."""
@@ -126,6 +169,8 @@ class SqlBackend(SqlBulk, SqlListings, SqlStagings):
         now: float,
     ) -> None:
         arriving = self.codec.arriving(messages, queue.id, queue.attributes, state, first_number, unit, now)
+        if arriving.attention:
+            self.attend(queue.id, arriving.attention)
         if len(messages) == 1:
             self.engine.execute(self.sql["arrive"], arriving.rows)
             self.engine.execute(self.sql["arrive content"], arriving.contents)
@@ -134,6 +179,7 @@ class SqlBackend(SqlBulk, SqlListings, SqlStagings):
             self.insert("arrive content", arriving.contents)
 
     def write(self, before: QueuedMessage, after: QueuedMessage) -> None:
+        assert after.queue in self.noted, after
         columns: dict[str, Any] = {}
         for name, old, new in zip(before._fields, before, after, strict=True):
             if old is not new and old != new:
@@ -142,13 +188,17 @@ class SqlBackend(SqlBulk, SqlListings, SqlStagings):
             setting = ", ".join(f"{name} = ?" for name in columns)
             values = (*columns.values(), before.number, before.state)
             self.change(f"UPDATE message SET {setting} WHERE id = ? AND state = ?", values)
+        if after.expires_at < math.inf:  # what was got, or claimed, expires again when it comes back
+            self.attend(after.queue, EXPIRES)
 
     def remove(self, rows: Sequence[QueuedMessage], before: State) -> None:
+        assert all(row.queue in self.noted for row in rows), rows
         numbers = [row.number for row in rows]
         self.change_each("remove", numbers, before)
         self.remove_contents(numbers, sum(row.message.length for row in rows))
 
     def clear(self, queue: int) -> None:
+        assert queue in self.noted, queue
         self.engine.execute(self.sql["leave contents of queue"], (queue,))
         self.engine.execute(self.sql["remove messages of queue"], (queue,))
         self.has_leftovers = True
@@ -181,6 +231,7 @@ class SqlBackend(SqlBulk, SqlListings, SqlStagings):
         return shares
 
     def move(self, unit: int, share: Share, after: State, now: float, backouts: int) -> Sequence[int]:
+        assert share.queue in self.noted, share
         execute, held = self.engine.execute, (unit, share.queue, share.state)
         idle: list[int] = []
         if after is State.ABSENT:
@@ -195,6 +246,8 @@ class SqlBackend(SqlBulk, SqlListings, SqlStagings):
         elif becomes_visible(share.state, after):
             self.change(self.sql["show puts"], (unit, share.queue, after, now), share.messages)
         else:
+            if share.expires:
+                self.attend(share.queue, EXPIRES)
             self.change(self.sql["return gets"], (*held, after, backouts), share.messages)
         return idle
 
@@ -206,11 +259,32 @@ class SqlBackend(SqlBulk, SqlListings, SqlStagings):
     def number_unit(self, unit: int, queue: int, number: int) -> None:
         self.engine.execute(self.sql["number unit"], (unit, queue, number))
 
-    # --- contents of messages that are gone
+    # --- small records that queues have something of
+
+    def save(self, record: Any) -> None:
+        super().save(record)
+        match record:
+            case UnitRow(queue=int(queue), lease_ends_at=float()):
+                self.attend(queue, LEASES)
+            case WaitRow(queue=queue, levels=str()):
+                self.attend(queue, EDGES)
+            case MarkRow(message=number):
+                self.attend(self.value(self.sql["queue of number"], number), MARKS)
+            case EnteredRow(queue=queue):
+                self.attend(queue, ENTERED)
+            case DefinitionRow(id=queue, type=kind):
+                self.engine.execute(self.sql["queue comes"], (queue, kind))
+            case ManagerRow(revision=revision):
+                self.engine.execute(self.sql["revised"], (revision,))
 
     def remove_records(self, kind: type[Any], /, **where: Any) -> int:
+        if kind is DefinitionRow:
+            self.engine.execute(self.sql["queue goes"], (where["id"],))
+            self._in_vain.pop(where["id"], None)
         self.has_leftovers |= kind is ProcessRow  # who has gone may have left some
         return super().remove_records(kind, **where)
+
+    # --- contents of messages that are gone
 
     def look_for_leftovers(self) -> None:
         """Inside a transaction: whether there are some."""

@@ -22,6 +22,7 @@ from ...rules.puts import NO_ACCOUNTING, make_id
 from ..damage import DECODING, damaged
 from ..queued import HELD, LOCKS, NEVER, NO_PLACE, QueuedMessage
 from ..records import BulkRow
+from .attention import DUE, EXPIRES, GROUPS
 from .descriptors import Values, as_text, values_of
 from .shapes import BLOB, INTEGER, NULL, TEXT, Shapes, Table
 
@@ -68,14 +69,12 @@ class Arriving(NamedTuple):
     """Messages as values for `message` and for `content`, one row after another.
 
     Args:
-        expires, delayed, grouped: some expire, some are due later, some are no single messages.
+        attention: what every verb on their queue looks for from now on.
     """
 
     rows: list[Any]
     contents: list[Any]
-    expires: bool
-    delayed: bool
-    grouped: bool
+    attention: int
 
 
 class Codec:
@@ -151,7 +150,7 @@ class Codec:
         prefix, name, place_number = self.prefix, self.name, first_number
         visible_at = None if unit else now
         levels: dict[tuple[int, int], int] = {}
-        expires = delayed = grouped = False
+        attention = 0
         for message in messages:
             row = message.row
             (_, _, expiry, _, _, _, _, priority, persistent, message_id, correlation_id, _, _, _, _, _, _, _, put_at, _,
@@ -163,10 +162,13 @@ class Codec:
             level = levels.get((priority, head))
             if level is None:
                 level = levels[priority, head] = -effective_priority(attributes, message)
-            grouped = grouped or group_id != NO_ID
-            expiry = None if expiry == math.inf else expiry
-            expires = expires or expiry is not None
-            delayed = delayed or delay > 0.0
+            if expiry is not None:
+                expiry = None if expiry == math.inf else expiry
+                attention |= 0 if expiry is None else EXPIRES
+            if delay:
+                attention |= DUE
+            if group_id != NO_ID or head != 2:
+                attention |= GROUPS
             rows += (
                 number,
                 queue,
@@ -202,7 +204,7 @@ class Codec:
             )
             if place_number is not None:
                 place_number += 1
-        return Arriving(rows, contents, expires, delayed, grouped)
+        return Arriving(rows, contents, attention)
 
     def row(self, columns: tuple[Any, ...]) -> QueuedMessage:
         """A message on a queue, with the fields that a search needs; columns as NARROW_COLUMNS."""

@@ -16,6 +16,7 @@ class Engine(Protocol):
         tables: the types that a value may have in each column of each table.
         execute, execute_many: of a statement and its values.
         changes: how many rows the last statement changed.
+        has_triggers: whether what is known of groups follows the messages: see `follow_groups`.
     """
 
     sql: Mapping[str, str]
@@ -23,6 +24,7 @@ class Engine(Protocol):
     execute: Callable[..., Any]
     execute_many: Callable[..., Any]
     changes: Callable[[], int]
+    has_triggers: bool
 
     @property
     def is_inside(self) -> bool: ...
@@ -35,6 +37,9 @@ class Engine(Protocol):
     def commit(self, changed: Iterable[int], *, reserves: bool) -> int: ...
 
     def abort(self, error: BaseException) -> None: ...
+
+    def follow_groups(self) -> None:
+        """From now on the triggers of the schema run: something changes about messages in groups."""
 
     def array(self, numbers: Sequence[int]) -> Any:
         """Numbers as one value, for statements that say `{which}`."""

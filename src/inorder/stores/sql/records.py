@@ -69,6 +69,8 @@ class SqlRecords:
     engine: Engine
     sql: Mapping[str, str]
     shapes: ShapesOfKinds
+    noted: dict[int, int]
+    """What may be on each queue that this transaction has come to: `attention`."""
 
     def select(self, kind: type[T], /, **where: Any) -> list[T]:
         condition, values = _where(where)

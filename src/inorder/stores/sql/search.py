@@ -18,6 +18,7 @@ from ...rules.grouping import Wanted
 from ...rules.ordering import PRIORITY_MAX, UNSET, Cursor, Decision, Pending, Standing, decide_levels
 from ..backend import SearchedQueue
 from ..queued import QueuedMessage, Reader, first_of_places, in_order, place_of
+from .attention import GROUPS
 from .codec import NARROW, NULLS, Codec
 from .descriptors import KEPT, column, compared
 from .records import SqlRecords
@@ -209,6 +210,7 @@ class SqlSearch(SqlRecords):
         self, queue: int, holder: int, after: Place, chosen: Selection, heads: Heads = ALL_HEADS
     ) -> Iterator[QueuedMessage]:
         """What one holder keeps from others, in order."""
+        heads = self._there(queue, heads)
         if chosen.one:
             one = chosen.such(HELD_BY)
             return self.paged(queue, ordered(self.sql["by unique id"], one), chosen, after, holder)
@@ -216,9 +218,14 @@ class SqlSearch(SqlRecords):
 
     def open(self, queue: int, after: Place, chosen: Selection, heads: Heads) -> Iterator[QueuedMessage]:
         """What nobody holds and everybody can read, in order."""
+        heads = self._there(queue, heads)
         if chosen.one:
             return self.paged(queue, ordered(self.sql["by unique id"], chosen.such(OPEN)), chosen, after)
         return self.paged(queue, ordered(self.sql["available"], chosen, heads), chosen, after)
+
+    def _there(self, queue: int, heads: Heads) -> Heads:
+        """Of these kinds of heads those that are there at all: where there are no groups everything is whole."""
+        return heads if self.noted.get(queue, GROUPS) & GROUPS or 2 not in heads else WHOLE
 
     def holders(self, queue: int) -> list[int]:
         """Everyone who keeps messages from others: a step in the index for each."""

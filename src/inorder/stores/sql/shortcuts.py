@@ -25,6 +25,7 @@ from ..queue import LocalQueue
 from ..queued import QueuedMessage
 from ..records import GetOutcome, GetRequest, Rest
 from ..verb import Verb
+from .attention import GROUPS
 from .bulk import NO_END, Levels, SqlBulk
 from .search import START, Asked, is_own
 from .selection import EVERYTHING, Heads, ordered
@@ -103,7 +104,8 @@ class Shortcuts:
         count = min(request.most, room) if request.syncpoint else request.most
         if count < 1:
             return None
-        found = self._backend.engine.execute(self._sql["take"], (queue.id, count)).fetchall()
+        take = "take" if self._backend.noted[queue.id] & GROUPS else "take single"
+        found = self._backend.engine.execute(self._sql[take], (queue.id, count)).fetchall()
         if not found:
             return None
         messages = self._backend.codec.got(found, verb.now)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any
 from zlib import crc32
@@ -19,6 +19,7 @@ from ...rules.staged_columns import Batch, Columns
 from ...rules.staging import check_next, rank_range
 from ..backend import SearchedQueue
 from ..tables import StagingRow
+from .attention import DUE, EXPIRES, GROUPS
 from .codec import Codec
 from .descriptors import FIELDS, as_text
 from .engine import Engine
@@ -34,6 +35,8 @@ class SqlStagings:
     sql: Mapping[str, str]
     codec: Codec
     has_leftovers: bool
+    insert: Callable[[str, Sequence[Any]], None]
+    attend: Callable[[int, int], None]
 
     def stage(self, unit: int, first: int, batch: Batch) -> None:
         if batch.numbers:
@@ -53,6 +56,8 @@ class SqlStagings:
             "ordinal": 0,
         }
         units = {"units": json.dumps([one.unit for one in stagings])}
+        expire, are_due, are_in_groups = next(self.engine.execute(self.sql["kinds of staged"], units))
+        self.attend(queue.id, EXPIRES * expire | DUE * are_due | GROUPS * are_in_groups)
         if any(one.has_numbers for one in stagings):
             self._check_numbers(units)
         if any(one.has_keys for one in stagings):

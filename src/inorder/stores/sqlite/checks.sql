@@ -27,6 +27,23 @@ UNION ALL
 SELECT format('queue %d: it is counted and not defined', queue) FROM tally
 WHERE queue <> 0 AND queue NOT IN (SELECT id FROM definition WHERE type = 'local');
 
+-- name: attention
+-- Where there is something that every verb has to look for, its queue says so; and it says which definitions are known.
+SELECT format('queue %d: there is something to look for, and it says %d', queue, attention) FROM tally t
+WHERE attention NOT BETWEEN 0 AND 127
+    OR attention & 1 = 0 AND EXISTS (SELECT 1 FROM message WHERE queue = t.queue AND expires_at IS NOT NULL
+        AND NOT away AND claimed IS NULL)
+    OR attention & 2 = 0 AND EXISTS (SELECT 1 FROM message WHERE queue = t.queue AND due_at IS NOT NULL)
+    OR attention & 4 = 0 AND EXISTS (SELECT 1 FROM unit WHERE queue = t.queue AND lease_ends_at IS NOT NULL)
+    OR attention & 8 = 0 AND EXISTS (SELECT 1 FROM wait WHERE queue = t.queue AND levels IS NOT NULL)
+    OR attention & 16 = 0 AND EXISTS (SELECT 1 FROM mark JOIN message m ON m.id = mark.message WHERE m.queue = t.queue)
+    OR attention & 32 = 0 AND EXISTS (SELECT 1 FROM entered WHERE queue = t.queue)
+    OR attention & 64 = 0 AND EXISTS (SELECT 1 FROM message INDEXED BY message_member
+        WHERE queue = t.queue AND group_id IS NOT NULL)
+UNION ALL
+SELECT format('queue %d: it knows the definitions of revision %d, they have %d', queue, t.revision, m.revision)
+FROM tally t, manager m WHERE t.revision <> m.revision;
+
 -- name: places
 -- A number that was drawn is never drawn again (B-2).
 SELECT format('queue %d: number %d has been drawn, the counter says %d', t.queue, max(m.number), t.counter)

@@ -29,6 +29,7 @@ class SqliteEngine:
         self.execute: Callable[..., Any]
         self.execute_many: Callable[..., Any]
         self.changes: Callable[[], int]
+        self.has_triggers = False
 
     @property
     def is_inside(self) -> bool:
@@ -44,6 +45,8 @@ class SqliteEngine:
             self._connection = connection
             self.execute, self.execute_many = connection.execute, connection.executemany
             self.changes = connection.changes
+            connection.config(apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, 0)
+            self.has_triggers = False
 
     def commit(self, changed: Iterable[int], *, reserves: bool) -> int:
         database = self._database
@@ -55,6 +58,11 @@ class SqliteEngine:
 
     def abort(self, error: BaseException) -> None:
         self._database.abort(error)
+
+    def follow_groups(self) -> None:
+        assert self._connection is not None
+        self._connection.config(apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, 1)
+        self.has_triggers = True
 
     def array(self, numbers: Sequence[int]) -> Any:
         return apsw.carray(array("q", numbers))

@@ -6,18 +6,21 @@
 -- ===== the beginning of every transaction about a queue
 
 -- name: here
--- All that every verb wants to know of its queue, in one step: counters, depth, and whether there is anything to do
--- first (expired messages, messages whose delivery time has come, leases that are over) or to heed (edges, marks,
--- groups entered).
+-- All that most verbs want to know of their queue, from one row: counters, depth, what to look for, definitions.
+SELECT counter, reserved, depth, attention, revision FROM tally WHERE queue = ?1;
+
+-- name: look
+-- The same where something may be on the queue, with what there is: anything to do first (expired messages, messages
+-- whose delivery time has come, leases that are over) or to heed (edges, marks, groups entered, groups at all).
 SELECT
-    counter, reserved, depth,
+    counter, reserved, depth, attention, revision,
     (SELECT min(expires_at) FROM message WHERE queue = ?1 AND expires_at IS NOT NULL AND NOT away AND claimed IS NULL),
     (SELECT min(due_at) FROM message WHERE queue = ?1 AND due_at IS NOT NULL),
     (SELECT min(lease_ends_at) FROM unit WHERE queue = ?1 AND lease_ends_at IS NOT NULL),
     EXISTS (SELECT 1 FROM wait WHERE queue = ?1 AND levels IS NOT NULL),
     EXISTS (SELECT 1 FROM mark),
     EXISTS (SELECT 1 FROM entered WHERE queue = ?1),
-    (SELECT revision FROM manager)
+    EXISTS (SELECT 1 FROM message INDEXED BY message_member WHERE queue = ?1 AND group_id IS NOT NULL)
 FROM tally WHERE queue = ?1;
 
 -- name: draw
@@ -31,6 +34,30 @@ RETURNING counter, reserved;
 -- name: skip reserved
 -- After a loss of power: some of those that were reserved may have been told.
 UPDATE tally SET counter = reserved WHERE queue = 0;
+
+-- name: attend
+-- From now on every verb on the queue looks for this, too.
+UPDATE tally SET attention = attention | ?2 WHERE queue = ?1;
+
+-- name: calm
+-- Nothing but this has been there for some time.
+UPDATE tally SET attention = ?2 WHERE queue = ?1;
+
+-- name: queue comes
+-- A local queue is counted from its definition on.
+INSERT INTO tally (queue, revision) SELECT ?1, revision FROM manager WHERE ?2 = 'local' ON CONFLICT DO NOTHING;
+
+-- name: queue goes
+-- And up to its end.
+DELETE FROM tally WHERE queue = ?1;
+
+-- name: revised
+-- Each verb sees with its queue whether a definition has changed.
+UPDATE tally SET revision = ?1;
+
+-- name: queue of number
+-- On which a message lies that is marked.
+SELECT queue FROM message WHERE id = ?;
 
 -- name: counted
 -- A counter and a depth, and how many have arrived, once for a transaction.
@@ -226,6 +253,13 @@ FROM (
     SELECT * FROM message INDEXED BY message_place WHERE queue = ?1 AND head = 0 AND available
     ORDER BY rank, number, ordinal LIMIT ?2
 ) AS m CROSS JOIN content c ON c.id = m.id;
+
+-- name: take single
+-- The same where no groups are on the queue: one step into the index.
+SELECT {got}
+FROM message m INDEXED BY message_place CROSS JOIN content c ON c.id = m.id
+WHERE m.queue = ?1 AND m.head = 2 AND m.available
+ORDER BY m.rank, m.number, m.ordinal LIMIT ?2;
 
 -- name: take group
 -- A group's available members in logical order, with their contents.

@@ -69,6 +69,12 @@ FROM (
     )
 );
 
+-- name: kinds of staged
+-- Whether some of them will expire, are due later, or are in groups.
+SELECT coalesce(max(expiry IS NOT NULL), 0), coalesce(max(delay > 0), 0),
+    coalesce(max(group_id IS NOT NULL OR group_key IS NOT NULL OR sequence_number <> 1 OR "offset" <> 0), 0)
+FROM json_each(:units) AS chosen CROSS JOIN staged ON staged.unit = chosen.value;
+
 -- name: first wrong number
 -- Whether groups that callers numbered go on without gap and repeat; rules/staging.py says it in words.
 SELECT group_id, before, before_offset, before_length, sequence_number, "offset"

@@ -21,26 +21,21 @@ CREATE TABLE definition (
     altered_at REAL NOT NULL
 ) STRICT;
 
--- What changes with every message, on one page. Row 0 counts the numbers that name things; a queue's row counts the
--- numbers of places (B-2) and its depth (R4.6). Up to `reserved` numbers may have been told to somebody.
+-- What changes with every message, on one page, and all that most verbs read beside messages. Row 0 counts the numbers
+-- that name things; a queue's row counts the numbers of places (B-2) and its depth (R4.6). Up to `reserved` numbers may
+-- have been told to somebody.
 CREATE TABLE tally (
     queue INTEGER PRIMARY KEY,
+    -- What may be on the queue that every verb has to look for, as bits: sql/attention.py. Written with the first row of
+    -- the kind; no bit is missing while there is such a row.
+    attention INTEGER NOT NULL DEFAULT 0,
+    revision INTEGER NOT NULL DEFAULT 1,  -- as the queue manager's
     counter INTEGER NOT NULL DEFAULT 0 CHECK (counter >= 0),
     reserved INTEGER NOT NULL DEFAULT 0,
     depth INTEGER NOT NULL DEFAULT 0 CHECK (depth >= 0),
     arrived INTEGER NOT NULL DEFAULT 0 CHECK (arrived >= depth), -- messages ever put here
     CHECK (counter <= reserved)
 ) STRICT;
-
-CREATE TRIGGER queue_comes AFTER INSERT ON definition WHEN NEW.type = 'local'
-BEGIN
-    INSERT INTO tally (queue) VALUES (NEW.id);
-END;
-
-CREATE TRIGGER queue_goes AFTER DELETE ON definition WHEN OLD.type = 'local'
-BEGIN
-    DELETE FROM tally WHERE queue = OLD.id;
-END;
 
 -- Who has the store open. A process whose number nobody's file lock holds is dead.
 CREATE TABLE process (
@@ -290,6 +285,9 @@ CREATE TABLE entered (
 CREATE INDEX entered_group ON entered (queue, group_id);
 CREATE INDEX entered_reader ON entered (reader, queue, left_in) WHERE reader IS NOT NULL;
 CREATE INDEX entered_left ON entered (left_in) WHERE left_in IS NOT NULL;
+
+-- All triggers are about groups. A connection has them switched off until it comes to a queue whose `attention` says
+-- that there may be some: each row that comes, goes or changes would pay for them.
 
 CREATE TRIGGER end_goes AFTER DELETE ON message WHEN OLD.is_end AND OLD.group_id IS NOT NULL AND OLD.state <> 1
 BEGIN

@@ -1,0 +1,25 @@
+"""What a verb looks for at its beginning, and when it need not.
+
+Each queue has a word of bits beside its counters. A bit says that rows of a kind *may* be there: messages that expire,
+that are due later, leases, those in the way of someone who waits, marks, readers inside groups, groups. Whoever writes
+such a row sets the bit in the same transaction, so that no process can see the row without it, whoever dies when.
+While no bit is set a verb asks for the counters alone. A bit stays when the last such row has gone: so many looks of
+one process in vain later a verb that writes takes it away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+EXPIRES, DUE, LEASES, EDGES, MARKS, ENTERED, GROUPS = (1 << bit for bit in range(7))
+IN_VAIN_MAX: Final = 16
+_BITS: Final = (EXPIRES, DUE, LEASES, EDGES, MARKS, ENTERED, GROUPS)
+
+
+def found(looked_at: Sequence[Any]) -> int:
+    """The bits of what was found; `looked_at`: the columns of the statement `look` behind the counters."""
+    times, there = looked_at[:3], looked_at[3:]
+    return sum(
+        bit for bit, is_there in zip(_BITS, (*(one is not None for one in times), *there), strict=True) if is_there
+    )
