@@ -10,6 +10,7 @@ message's, is found when it is read. An empty body of a small number costs no by
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, NoReturn
 from zlib import crc32
@@ -23,6 +24,7 @@ from ..damage import DECODING, damaged
 from ..queued import HELD, LOCKS, NEVER, NO_PLACE, QueuedMessage
 from ..records import BulkRow
 from .attention import DUE, EXPIRES, GROUPS
+from .descriptors import FIELDS as DESCRIBED
 from .descriptors import Values, as_text, values_of
 from .shapes import BLOB, INTEGER, NULL, TEXT, Shapes, Table
 
@@ -150,7 +152,7 @@ class Codec:
         prefix, name, place_number = self.prefix, self.name, first_number
         visible_at = None if unit else now
         levels: dict[tuple[int, int], int] = {}
-        attention = 0
+        attention, described, descriptor = 0, (), ""
         for message in messages:
             row = message.row
             (_, _, expiry, _, _, _, _, priority, persistent, message_id, correlation_id, _, _, _, _, _, _, _, put_at, _,
@@ -162,6 +164,8 @@ class Codec:
             level = levels.get((priority, head))
             if level is None:
                 level = levels[priority, head] = -effective_priority(attributes, message)
+            if (values := _described(row)) != described:
+                described, descriptor = values, as_text(values)
             if expiry is not None:
                 expiry = None if expiry == math.inf else expiry
                 attention |= 0 if expiry is None else EXPIRES
@@ -198,7 +202,7 @@ class Codec:
                 put_at,
                 expiry,
                 delay or None,
-                as_text(row[:2] + row[3:7] + row[11:18] + row[19:20]),
+                descriptor,
                 crc32(body, number),
                 body,
             )
@@ -295,12 +299,15 @@ class Codec:
         Raises: as `full`.
         """
         known, name, prefix, rows = self._got.known, self.name, self.prefix, []
+        types: tuple[type, ...] = ()
         for columns in found:
             (number, descriptor, priority, persistent, message_id, correlation_id, put_at, group_id, sequence_number,
              offset, flags, original_length, crc, body, length, uid_origin, uid_number, expires_at, backouts, rank_,
              place_number, ordinal) = columns  # fmt: skip
-            if tuple(map(type, columns)) not in known:
-                self._judge(columns, self._got)
+            if (found_types := tuple(map(type, columns))) != types:
+                types = found_types
+                if types not in known:
+                    self._judge(columns, self._got)
             if not 0 <= put_at <= PUT_AT_MAX:
                 raise self.damaged(number, f"put_at cannot be {put_at}")
             if crc32(body, number) != crc or len(body) != length:
@@ -361,6 +368,7 @@ def _names(columns: str) -> list[str]:
     return [one.strip().split(".")[-1].strip('"') for one in columns.split(",")]
 
 
+_described = operator.itemgetter(*(INDEX[name] for name in DESCRIBED))
 _EMPTY = Message().row
 _tuple = tuple.__new__  # makes a named tuple without the call in between: each message that is got has two
 # In bulk: the place of the head of a group, which may not be there; what is reckoned; and what is filled in.

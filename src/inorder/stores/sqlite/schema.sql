@@ -86,7 +86,8 @@ CREATE UNIQUE INDEX unit_prepared ON unit (name) WHERE kind = 'prepared';
 CREATE UNIQUE INDEX unit_named ON unit (queue, kind, name) WHERE queue IS NOT NULL;          -- per queue (A-15)
 CREATE UNIQUE INDEX unit_staging ON unit (name) WHERE kind = 'staging';                      -- in the store (spark 3)
 
--- A message on a queue: what the search and the rules need, narrow. Its text is in `content`.
+-- A message on a queue: what the search and the rules need, narrow. Its text is in `content`. Its CHECKs say OR where
+-- they could say IN: for a list SQLite fills a table at each row.
 CREATE TABLE message (
     id INTEGER PRIMARY KEY,               -- its token, and of most its unique id
     queue INTEGER NOT NULL REFERENCES definition,
@@ -102,7 +103,7 @@ CREATE TABLE message (
     length INTEGER NOT NULL CHECK (length >= 0),
     flags INTEGER NOT NULL,
     original_length INTEGER NOT NULL,
-    persistent INTEGER NOT NULL CHECK (persistent IN (0, 1)),
+    persistent INTEGER NOT NULL CHECK (persistent BETWEEN 0 AND 1),
     priority INTEGER NOT NULL CHECK (priority >= 0),             -- its own; -rank unless it arrived under another rule
     message_id BLOB CHECK (length(message_id) = 24),             -- NULL: made from the id
     correlation_id BLOB CHECK (length(correlation_id) = 24),     -- NULL: none
@@ -112,8 +113,8 @@ CREATE TABLE message (
     due_at REAL,                          -- NULL: may be read, or the time has come
     visible_at REAL,
     backouts INTEGER NOT NULL DEFAULT 0,
-    unit INTEGER REFERENCES unit CHECK ((unit IS NOT NULL) = (state IN (1, 4, 5))),
-    away INTEGER NOT NULL DEFAULT 0 CHECK (away IN (0, 1) AND (NOT away OR state IN (4, 5))),  -- left the depth
+    unit INTEGER REFERENCES unit CHECK ((unit IS NOT NULL) = (state = 1 OR state > 3)),
+    away INTEGER NOT NULL DEFAULT 0 CHECK (away = 0 OR (away = 1 AND state > 3)),  -- left the depth
     locked_handle INTEGER REFERENCES handle,                     -- the handle whose browse lock holds it
     locked_at REAL,
     lock INTEGER REFERENCES unit,         -- the lock id that holds it
@@ -137,7 +138,7 @@ CREATE TABLE message (
     is_end INTEGER AS (
         CASE WHEN flags & 24 THEN flags & 16 AND (flags & 4 OR NOT flags & 6) ELSE flags & 4 <> 0 END
     ) VIRTUAL,
-    CHECK ((state IN (3, 5)) = (lock IS NOT NULL OR locked_handle IS NOT NULL)),
+    CHECK ((state = 3 OR state = 5) = (lock IS NOT NULL OR locked_handle IS NOT NULL)),
     CHECK (lock IS NULL OR locked_handle IS NULL)
 ) STRICT;
 
