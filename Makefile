@@ -75,10 +75,10 @@ crash: setup     ## kill processes KILLS=3000 times, for SECONDS=3600 at most, a
 soak: setup      ## long runs: 100,000 opens, 100,000 waits, an hour of mixed work, shares among many; about two hours (ARGS="fair --json")
 	@$(RUN) -m tools.soak $(ARGS)
 
-bench: setup     ## the benchmarks beside Redis and PostgreSQL, into build/bench; about half an hour (ARGS="put_one --quick")
+bench: setup     ## the benchmarks beside the peers, into build/bench, README.md and docs; about 20 minutes (ARGS="limit", ARGS="put_one --quick")
 	@$(RUN) -m pip install --quiet --disable-pip-version-check --editable '.[dev,spark,bench]'
 	@mkdir -p build/bench
-	@$(RUN) -m benchmarks --json build/bench/report.json --report build/bench/report.md $(ARGS)
+	@$(RUN) -m benchmarks --json build/bench/report.json --report build/bench/report.md --pages $(ARGS)
 	@echo 'See build/bench/report.md'
 
 dist: setup      ## build wheel and sdist into dist, and try the wheel in an environment of its own

@@ -1,6 +1,7 @@
-"""The command: answers questions and writes the report.
+"""The command: answers questions, judges the bars, and writes the report.
 
-python -m benchmarks                          everything, beside Redis and PostgreSQL; about half an hour
+python -m benchmarks                          everything beside everyone
+python -m benchmarks limit                    inorder beside the limit, in memory and on disk: the ratios
 python -m benchmarks put_one get_one --quick  some questions, a quick look
 """
 
@@ -9,49 +10,89 @@ from __future__ import annotations
 import argparse
 import shutil
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
 
-from benchmarks import machine, report, servers
+from benchmarks import group_commit, machine, pages, report, servers
 from benchmarks.harness import Question, Site, run
-from benchmarks.questions.all import QUESTIONS
+from benchmarks.questions.all import BESIDE_THE_LIMIT, QUESTIONS
+from benchmarks.systems.all import PLACES, ClientMissingError, systems_named
 
-ROUNDS, SECONDS = 5, 2.0
+ROUNDS, SECONDS = 5, 1.0
 QUICK_ROUNDS, QUICK_SECONDS, QUICK_SCALE = 3, 0.3, 0.01
+LIMIT = "limit"
 
 
 def arguments_of(words: Sequence[str] | None) -> argparse.Namespace:
     """What the command line says."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Answers questions about speed.")
-    parser.add_argument("names", nargs="*", metavar="name", help=f"some of: {', '.join(QUESTIONS)}; default: all")
+    parser.add_argument(
+        "names", nargs="*", metavar="question", help=f"some of: {', '.join([LIMIT, *QUESTIONS])}; default: all"
+    )
     parser.add_argument("--quick", action="store_true", help="a quick look: little time, everything large made small")
     parser.add_argument("--full", action="store_true", help="also what takes gigabytes")
     parser.add_argument("--rounds", type=int, help=f"rounds; default {ROUNDS}")
     parser.add_argument("--seconds", type=float, help=f"seconds for each figure in each round; default {SECONDS:g}")
-    parser.add_argument("--servers", nargs="*", choices=servers.SERVERS, default=servers.USUAL, help="peers to start")
+    parser.add_argument("--systems", nargs="+", choices=PLACES, metavar="system", help=f"some of: {', '.join(PLACES)}")
     parser.add_argument("--parent", type=Path, default=Path("/var/tmp"), help="where the folder of the run is made")
+    parser.add_argument("--memory", type=Path, default=Path("/dev/shm"), help="the same in memory")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write every figure of every round")
-    parser.add_argument("--report", type=Path, metavar="FILE", help="write the page; default: print it")
+    parser.add_argument("--report", type=Path, metavar="FILE", help="write the report; default: print it")
+    parser.add_argument(
+        "--pages", action="store_true", help="write README.md and the pages of docs, if everything is measured"
+    )
     arguments = parser.parse_args(words)
-    unknown = [name for name in arguments.names if name not in QUESTIONS]
+    unknown = [name for name in arguments.names if name not in QUESTIONS and name != LIMIT]
     if unknown:
-        parser.error(f"no question {unknown[0]!r}; there are {', '.join(QUESTIONS)}")
+        parser.error(f"no question {unknown[0]!r}; there are {', '.join([LIMIT, *QUESTIONS])}")
+    if LIMIT in arguments.names and len(arguments.names) > 1:
+        parser.error(f"{LIMIT} stands for {', '.join(BESIDE_THE_LIMIT)}: ask it by itself")
     return arguments
 
 
 @contextmanager
 def site_of(arguments: argparse.Namespace) -> Iterator[Site]:
-    """A folder of the run's own, with servers that write to it; both are gone afterwards."""
-    folder = servers.temporary_folder(arguments.parent)
-    try:
-        with servers.ended_by_signals(), servers.running(arguments.servers, folder) as ports:
-            scale = QUICK_SCALE if arguments.quick else 1
-            yield Site(folder=folder, ports=ports, scale=scale, full=arguments.full)
-    finally:
-        shutil.rmtree(folder)
+    """Folders of the run's own, with servers that write to the one on disk; all are gone afterwards."""
+    keys = arguments.systems or (["inorder", LIMIT] if arguments.names == [LIMIT] else list(PLACES))
+    systems = systems_named(keys)
+    with ExitStack() as stack:
+        folder = servers.temporary_folder(arguments.parent)
+        stack.callback(shutil.rmtree, folder)
+        memory = None
+        if arguments.memory.is_dir():
+            memory = Path(
+                stack.enter_context(tempfile.TemporaryDirectory(prefix="inorder-bench-", dir=arguments.memory))
+            )
+        stack.enter_context(servers.ended_by_signals())
+        ports = stack.enter_context(servers.running([key for key in keys if key in servers.SERVERS], folder))
+        scale = QUICK_SCALE if arguments.quick else 1
+        yield Site(folder=folder, memory=memory, systems=systems, ports=ports, scale=scale, full=arguments.full)
+
+
+def teller(words: str) -> Callable[[str], None]:
+    """What says on one line of the standard error how far it has come, each time with the seconds so far."""
+    start = time.monotonic()
+
+    def tell(more: str) -> None:
+        end, begin = ("", "\r\x1b[K") if sys.stderr.isatty() else ("\n", "")
+        print(f"{begin}{words}: {more}, {time.monotonic() - start:.0f} s", end=end, file=sys.stderr, flush=True)
+
+    return tell
+
+
+def is_whole(arguments: argparse.Namespace) -> bool:
+    """Everything is measured, and beside everyone."""
+    return not (arguments.names or arguments.quick or arguments.systems)
+
+
+def questions_of(names: Sequence[str]) -> list[Question]:
+    """The questions of these words."""
+    return [QUESTIONS[name] for name in (BESIDE_THE_LIMIT if list(names) == [LIMIT] else names or QUESTIONS)]
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -59,7 +100,7 @@ def main(words: Sequence[str] | None = None) -> int:
     arguments = arguments_of(words)
     rounds = arguments.rounds or (QUICK_ROUNDS if arguments.quick else ROUNDS)
     seconds = arguments.seconds or (QUICK_SECONDS if arguments.quick else SECONDS)
-    questions: list[Question] = [QUESTIONS[name] for name in arguments.names or QUESTIONS]
+    questions = questions_of(arguments.names)
     with site_of(arguments) as site:
         found = report.Run(
             started=datetime.now(timezone.utc).isoformat(timespec="seconds"),
@@ -69,12 +110,20 @@ def main(words: Sequence[str] | None = None) -> int:
             scale=site.scale,
             results=[],
         )
-        for question in questions:
-            print(f"{question.title} ...", file=sys.stderr, flush=True)
-            found = replace(found, results=[*found.results, run(question, site, rounds=rounds, seconds=seconds)])
+        for number, question in enumerate(questions, 1):
+            tell = teller(f"{number} of {len(questions)}, {question.name}")
+            result = run(question, site, rounds=rounds, seconds=seconds, tell=tell)
+            tell("done\n" if sys.stderr.isatty() else "done")
+            found = replace(found, results=[*found.results, result])
             report.write(found, json_file=arguments.json, markdown_file=arguments.report)
+        if arguments.pages and is_whole(arguments):
+            pages.write(found)
+            group_commit.write_page(site.folder, teller("group commit"))
+    if arguments.pages and not is_whole(arguments):
+        print("README.md and docs stay as they are: not everything was measured", file=sys.stderr)
     if arguments.report is None:
-        print(report.as_markdown(found))
+        print(report.beside_the_limit(found.results) if arguments.names == [LIMIT] else report.as_markdown(found))
+    print(pages.bars_in_short(found.results), file=sys.stderr)
     return 0
 
 
@@ -83,5 +132,5 @@ if __name__ == "__main__":
         sys.exit(main())
     except KeyboardInterrupt:
         sys.exit("stopped")
-    except servers.ServerError as error:
+    except (ClientMissingError, servers.ServerError) as error:
         sys.exit(str(error))

@@ -8,8 +8,8 @@ On bare APSW, one row of 1 KiB a transaction, on disk before it counts. Four way
     group, record lock   the same at a record lock
 
 each with one process and with eight, as the disk is and with a millisecond more for each sync, as on disks without a
-cache of their own that survives power loss. Run it as ``python benchmarks/group_commit.py [SECONDS [FOLDER]]``; it
-prints a table in Markdown. Seconds are for each cell, 2 if not given.
+cache of their own that survives power loss. `make bench` writes the table into docs/explanation/durability.md;
+``python -m benchmarks.group_commit [SECONDS [FOLDER]]`` prints it. Seconds are for each cell.
 """
 
 from __future__ import annotations
@@ -32,9 +32,17 @@ from typing import Final
 
 import apsw
 
+from benchmarks import pages
+from benchmarks.machine import file_system
+
 BODY: Final = bytes(range(256)) * 4
 CHECKPOINT_PAGES: Final = 4_000
 COMMITTED, SYNCED = 0, 1
+SECONDS: Final = 1.5
+HEAD: Final = (
+    "| way | added to a sync, ms | processes | puts/s | median, ms | p99.9, ms | longest, ms | least/mean |",
+    "|---|--:|--:|--:|--:|--:|--:|--:|",
+)
 
 
 def no_lock(descriptor: int, operation: int) -> None:
@@ -157,19 +165,32 @@ def row(way: Way, processes: int, added_s: float, seconds: float, taken: list[li
     return f"| {way.name} | {added_s * 1000:g} | {processes} | {len(every) / seconds:,.0f} | {shown} | {least:.2f} |"
 
 
-def main(arguments: list[str]) -> None:
-    """Print the table."""
-    seconds = float(arguments[0]) if arguments else 2.0
-    where = Path(arguments[1]) if len(arguments) > 1 else Path(tempfile.gettempdir())
-    print(f"{os.cpu_count()} cores, {platform.platform()}, Python {platform.python_version()}, ", end="")
-    print(f"APSW {apsw.apsw_version()}, SQLite {apsw.sqlite_lib_version()}, {seconds:g} s a cell\n")
-    print("| way | added to a sync, ms | processes | puts/s | median, ms | p99.9, ms | longest, ms | least/mean |")
-    print("|---|--:|--:|--:|--:|--:|--:|--:|")
+def part(seconds: float, where: Path, tell: Callable[[str], object]) -> str:
+    """What is measured, as a table in Markdown, and what it was measured on."""
+    rows = []
     for added_s in (0.0, 0.001):
         for processes in (1, 8):
             for way in WAYS:
-                taken = measure(way, processes, added_s, seconds, where)
-                print(row(way, processes, added_s, seconds, taken), flush=True)
+                tell(f"{way.name}, processes: {processes}, added: {added_s * 1000:g} ms")
+                rows.append(row(way, processes, added_s, seconds, measure(way, processes, added_s, seconds, where)))
+    machine = (
+        f"{os.cpu_count()} cores, {platform.system()} {platform.release()}, {file_system(where).split()[0]}, "
+        f"Python {platform.python_version()}, APSW {apsw.apsw_version()} with its SQLite {apsw.sqlite_lib_version()}; "
+        f"{seconds:g} s a cell, once each: a difference of a quarter means nothing."
+    )
+    return "\n".join([*HEAD, *rows, "", machine])
+
+
+def write_page(where: Path, tell: Callable[[str], object], *, seconds: float = SECONDS) -> None:
+    """Measures, and writes the table into its page."""
+    pages.rewrite(pages.DURABILITY, part(seconds, where, tell))
+
+
+def main(arguments: list[str]) -> None:
+    """Print the table."""
+    seconds = float(arguments[0]) if arguments else SECONDS
+    where = Path(arguments[1]) if len(arguments) > 1 else Path(tempfile.gettempdir())
+    print(part(seconds, where, lambda words: print(words, file=sys.stderr)))
 
 
 if __name__ == "__main__":

@@ -4,30 +4,36 @@
     round 2    B  C  A      each in its turn, for some seconds
     round 3    C  A  B
 
-A figure is the median of its rounds, given with the lowest and the highest. Two contestants are compared within each
-round, where both met the same weather, and the ratio is the median of those ratios: never the ratio of two medians.
+A figure is the median of its rounds, given with the quartiles. Two contestants are compared within each round, where
+both met the same weather, and the ratio is the median of those ratios: never the ratio of two medians.
 
 A contestant is opened once for all rounds; opening gives what measures it: a function from seconds to figures, by
-name. Most measure a rate; then the contestant says what its unit of work is (`Work`), and `rate` does the rest.
+name. Most measure a rate; then the contestant says what its unit of work is (`Work`), and `cost` does the rest.
 """
 
 from __future__ import annotations
 
 import gc
 import math
+import resource
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from benchmarks.systems import System
 
 Figures = Mapping[str, float]
 Measure = Callable[[float], Figures]
-Role = Literal["ours", "bare", "peer"]
+Role = Literal["ours", "limit", "bare", "peer"]
+Place = Literal["disk", "memory"]
 Verdict = Literal["goal", "bar", "missed", "not measured"]
 
+RATE, USER, SYSTEM = "rate", "user us", "system us"
 SLICES = 5  # a cell is measured in about so many slices, with fresh stock before each
 WARM_UP_SECONDS = 0.05
 
@@ -41,13 +47,17 @@ class Site:
     """Where a run takes place: a folder on the disk that is measured, servers by name, the size of deep stores.
 
     Args:
-        folder: an empty folder; each contestant makes its own under it.
+        folder: an empty folder on the disk; each contestant makes its own under it.
+        memory: an empty folder in memory, for those who run there; None: there is none.
+        systems: those that take part, if they are servers as far as they run.
         ports: loopback ports of the servers that run, by the name of the system.
         scale: 1 for the full size of everything large; 0.01 for a quick look.
         full: also what takes minutes and gigabytes.
     """
 
     folder: Path
+    memory: Path | None = None
+    systems: Sequence[type[System]] = ()
     ports: Mapping[str, int] = field(default_factory=dict)
     scale: float = 1
     full: bool = False
@@ -67,19 +77,23 @@ class Ready:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contestant:
-    """Who answers a question: `open` is given an empty folder; it, and the first measure, may raise Cannot."""
+    """Who answers a question: `open` is given an empty folder; it, and the first measure, may raise Cannot.
+
+    Who runs in memory is compared with those who do, and with nobody else.
+    """
 
     name: str
     role: Role
     open: Callable[[Path], AbstractContextManager[Ready]]
+    place: Place = "disk"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bar:
     """What a figure must reach, and what we want of it.
 
-    With `against` it is the least ratio to the same figure of that contestant; without, it is the most that the
-    figure itself may be.
+    With `against` it is the least ratio to the same figure of that contestant, or, if `most`, the most; without, it is
+    the most that the figure itself may be.
     """
 
     figure: str
@@ -87,26 +101,33 @@ class Bar:
     first: float
     goal: float
     against: str | None = None
+    most: bool = False
+
+    @property
+    def words(self) -> str:
+        """On which side of the bar the value must be."""
+        return "at most" if self.most or self.against is None else "at least"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """A question: its contestants at a site, and the bars."""
+    """A question: its contestants at a site, and the bars; `rounds_max` where a round is long."""
 
     name: str
     title: str
     unit: str
     contestants: Callable[[Site], Sequence[Contestant]]
     bars: Sequence[Bar] = ()
+    rounds_max: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spread:
-    """Median, lowest and highest of several rounds."""
+    """Median and quartiles of several rounds: half of them lie between the quartiles."""
 
     median: float
-    low: float
-    high: float
+    lower: float
+    upper: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,6 +136,7 @@ class Entry:
 
     name: str
     role: Role
+    place: Place = "disk"
     settings: str = ""
     rounds: Sequence[Figures] = ()
     cannot: str | None = None
@@ -133,12 +155,18 @@ class Result:
     def entry(self, name: str) -> Entry | None:
         return next((entry for entry in self.entries if entry.name == name), None)
 
+    def first(self, role: Role, place: Place = "disk") -> Entry | None:
+        """The first in this role, and there."""
+        return next((entry for entry in self.entries if (entry.role, entry.place) == (role, place)), None)
+
 
 def spread(values: Sequence[float]) -> Spread | None:
     """None if there is nothing to spread."""
     if not values:
         return None
-    return Spread(median=statistics.median(values), low=min(values), high=max(values))
+    several = values if len(values) > 1 else [*values, *values]
+    lower, median, upper = statistics.quantiles(several, n=4, method="inclusive")
+    return Spread(median=median, lower=lower, upper=upper)
 
 
 def percentile(ordered: Sequence[float], share: float) -> float:
@@ -167,7 +195,7 @@ def verdict(bar: Bar, value: Spread | None) -> Verdict:
     """The median decides."""
     if value is None:
         return "not measured"
-    sign = -1 if bar.against is None else 1
+    sign = -1 if bar.words == "at most" else 1
     if sign * value.median >= sign * bar.goal:
         return "goal"
     return "bar" if sign * value.median >= sign * bar.first else "missed"
@@ -182,66 +210,107 @@ class Work:
         size: how many messages it moves.
         before: called with a number of operations, untimed, before as many of them.
         after: called untimed after them.
+        end: called untimed when all are done.
         slice: how many operations at a time; None: what fills a slice of the time.
+        most: the most messages that such a slice moves, so that everyone's queue is about as deep; None: any number.
     """
 
     operation: Callable[[], object]
     size: int = 1
     before: Callable[[int], object] = lambda count: None
     after: Callable[[], object] = lambda: None
+    end: Callable[[], object] = lambda: None
     slice: int | None = None
+    most: int | None = None
+
+
+def cost(work: Work, seconds: float) -> Figures:
+    """Messages per second of timed operations, over at least that many seconds of them, and what a message costs.
+
+    The cost is processor time of this process, in microseconds: all of it for who runs inside the program, the
+    client's share for a server.
+    """
+    done, spent, count = 0, Spent(), work.slice or 1
+    most = math.inf if work.most is None else work.most // work.size
+    while spent.seconds < seconds:
+        work.before(count)
+        taken = timed(work.operation, count)
+        work.after()
+        done += count * work.size
+        spent += taken
+        if work.slice is None:
+            wanted = int(count * seconds / SLICES / max(taken.seconds, 1e-9))
+            count = max(1, int(min(wanted, count * 8, most)))
+    work.end()
+    return {RATE: done / spent.seconds, USER: spent.user / done * 1e6, SYSTEM: spent.system / done * 1e6}
 
 
 def rate(work: Work, seconds: float) -> float:
-    """Messages per second of timed operations, over at least that many seconds of them."""
-    done, spent, count = 0, 0.0, work.slice or 1
-    while spent < seconds:
-        work.before(count)
-        elapsed = timed(work.operation, count)
-        work.after()
-        done += count
-        spent += elapsed
-        if work.slice is None:
-            wanted = int(count * seconds / SLICES / max(elapsed, 1e-9))
-            count = max(1, min(wanted, count * 8))
-    return done * work.size / spent
+    """Messages per second of timed operations."""
+    return cost(work, seconds)[RATE]
 
 
-def timed(operation: Callable[[], object], count: int) -> float:
-    """Seconds that so many operations take, without the collector, as `timeit` does it."""
-    collects = gc.isenabled()
-    gc.disable()
-    try:
-        start = time.perf_counter()
-        for _ in range(count):
-            operation()
-        return time.perf_counter() - start
-    finally:
-        if collects:
-            gc.enable()
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """Seconds by the clock, and of the processor for this process."""
+
+    seconds: float = 0.0
+    user: float = 0.0
+    system: float = 0.0
+
+    def __add__(self, other: Spent) -> Spent:
+        return Spent(self.seconds + other.seconds, self.user + other.user, self.system + other.system)
 
 
-def run(question: Question, site: Site, *, rounds: int, seconds: float) -> Result:
-    """Answers one question: opens everyone, then round robin, each round beginning with another."""
-    folder = site.folder / question.name
-    folder.mkdir()
+def timed(operation: Callable[[], object], count: int) -> Spent:
+    """What so many operations take."""
+    before, start = resource.getrusage(resource.RUSAGE_SELF), time.perf_counter()
+    for _ in range(count):
+        operation()
+    seconds, after = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_SELF)
+    return Spent(seconds, after.ru_utime - before.ru_utime, after.ru_stime - before.ru_stime)
+
+
+def silent(words: str) -> None:
+    """Tells nobody how far it has come."""
+
+
+def run(
+    question: Question, site: Site, *, rounds: int, seconds: float, tell: Callable[[str], object] = silent
+) -> Result:
+    """Answers one question: opens everyone, then round robin, each round beginning with another.
+
+    `tell` is called with words that say how far it has come.
+    """
     with ExitStack() as stack:
+        tell("opening")
         contestants = question.contestants(site)
         refusals: dict[str, str] = {}
         ready: dict[str, Ready] = {}
         for number, contestant in enumerate(contestants):
-            own = folder / str(number)
-            own.mkdir()
             try:
+                own = _folder(site, contestant.place) / question.name / str(number)
+                own.mkdir(parents=True)
                 opened = stack.enter_context(contestant.open(own))
                 opened.measure(WARM_UP_SECONDS)
             except Cannot as reason:
                 refusals[contestant.name] = str(reason)
             else:
                 ready[contestant.name] = opened
-        played = [_play(ready, refusals, number, seconds) for number in range(rounds)]
+        played = []
+        most = min(rounds, question.rounds_max or rounds)
+        for number in range(most):
+            tell(f"round {number + 1} of {most}")
+            played.append(_play(ready, refusals, number, seconds))
     entries = [_entry(contestant, ready.get(contestant.name), played, refusals) for contestant in contestants]
     return Result(question=question, entries=entries)
+
+
+def _folder(site: Site, place: Place) -> Path:
+    folder = site.memory if place == "memory" else site.folder
+    if folder is None:
+        raise Cannot("there is no folder in memory")
+    return folder
 
 
 def _play(ready: Mapping[str, Ready], refusals: dict[str, str], number: int, seconds: float) -> dict[str, Figures]:
@@ -250,6 +319,7 @@ def _play(ready: Mapping[str, Ready], refusals: dict[str, str], number: int, sec
     first = number % len(names) if names else 0
     figures = {}
     for name in names[first:] + names[:first]:
+        gc.collect()  # nobody pays for what another one left
         try:
             figures[name] = ready[name].measure(seconds)
         except Cannot as reason:
@@ -263,4 +333,11 @@ def _entry(
     settings = ready.settings if ready is not None else ""
     cannot = refusals.get(contestant.name)
     rounds = [figures[contestant.name] for figures in played] if cannot is None else []
-    return Entry(name=contestant.name, role=contestant.role, settings=settings, cannot=cannot, rounds=rounds)
+    return Entry(
+        name=contestant.name,
+        role=contestant.role,
+        place=contestant.place,
+        settings=settings,
+        cannot=cannot,
+        rounds=rounds,
+    )

@@ -1,21 +1,42 @@
 """The report: what a run found, as JSON for programs and as Markdown for people.
 
 In the Markdown each question has a table with a line for each contestant and figure: the median of the rounds, the
-lowest and the highest, and how our own figure compares within the rounds. Below it stand the bars, and the settings
-that each contestant had.
+quartiles, and how our own figure compares within the rounds. Below it stand the bars, and the settings that each
+contestant had. `pages.py` makes what the project's own pages show of a run.
 """
 
 from __future__ import annotations
 
 import json
+import statistics
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.harness import Bar, Entry, Result, Spread, measured, ratio, spread, verdict
+from benchmarks.harness import (
+    RATE,
+    SYSTEM,
+    USER,
+    Bar,
+    Entry,
+    Place,
+    Result,
+    Spread,
+    Verdict,
+    measured,
+    ratio,
+    spread,
+    verdict,
+)
 
-WORDS = {"goal": "reaches the goal", "bar": "passes", "missed": "**missed**", "not measured": "not measured"}
+WORDS: dict[Verdict, str] = {
+    "missed": "**missed**",
+    "not measured": "not measured",
+    "bar": "passes",
+    "goal": "reaches the goal",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +81,7 @@ def _contestant(entry: Entry) -> dict[str, Any]:
     return {
         "name": entry.name,
         "role": entry.role,
+        "place": entry.place,
         "settings": entry.settings,
         "cannot": entry.cannot,
         "rounds": [dict(figures) for figures in entry.rounds],
@@ -77,30 +99,81 @@ def figures_of(entry: Entry) -> list[str]:
     return list(dict.fromkeys(figure for figures in entry.rounds for figure in figures))
 
 
-def ahead_of_peers(result: Result) -> dict[str, float]:
-    """Our rate over each peer's, compared within the rounds, by the name of the peer."""
-    ours = next((entry.name for entry in result.entries if entry.role == "ours"), None)
+def ahead_of_peers(result: Result, figure: str = RATE) -> dict[str, float]:
+    """How many times as good our figure is as each peer's, compared within the rounds, by the name of the peer.
+
+    Of a rate more is better, of all others, which are times, less.
+    """
+    ours = result.first("ours")
     if ours is None:
         return {}
-    ratios = {entry.name: ratio(result, "rate", ours, entry.name) for entry in result.entries if entry.role == "peer"}
-    return {name: value.median for name, value in ratios.items() if value is not None}
+    ratios = {
+        entry.name: ratio(result, figure, ours.name, entry.name) for entry in result.entries if entry.role == "peer"
+    }
+    found = {name: value.median for name, value in ratios.items() if value is not None}
+    return found if figure == RATE else {name: 1 / value for name, value in found.items()}
 
 
 def as_markdown(run: Run) -> str:
     """The run as a page."""
-    scale = "" if run.scale == 1 else f" **Everything large is at {run.scale:g} of its size: a quick look, no result.**"
     head = [
         "# Benchmark report",
-        f"Started {run.started}; {run.rounds} rounds of {run.seconds:g} s for each figure, contestants in turn. A "
-        "figure is the median of the rounds with the lowest and the highest; ratios are taken within rounds. "
-        f"Bodies have 1 KiB.{scale}",
-        _table(["", ""], [[name, value] for name, value in run.facts.items()]),
+        how(run),
+        facts(run),
         "## All bars",
-        _table(
-            ["question", *BAR_HEAD], [[result.question.title, *row] for result in run.results for row in _bars(result)]
-        ),
+        table(["question", *BAR_HEAD], bar_rows(run.results)),
     ]
+    limit = beside_the_limit(run.results)
+    if limit:
+        head += ["## Beside the limit", limit]
     return "\n\n".join(head + [part for result in run.results for part in _section(result)]) + "\n"
+
+
+def how(run: Run) -> str:
+    """When a run was, and how it measured."""
+    scale = "" if run.scale == 1 else f" **Everything large is at {run.scale:g} of its size: no result.**"
+    return (
+        f"Started {run.started}; {run.rounds} rounds of {run.seconds:g} s for each figure, fewer where a round is long, "
+        "contestants in turn. A figure is the median of the rounds; ratios are taken within rounds. Bodies have 1 KiB."
+        f"{scale}"
+    )
+
+
+def facts(run: Run) -> str:
+    """What it was measured on."""
+    return table(["", ""], [[name, value] for name, value in run.facts.items()])
+
+
+LIMIT_HEAD = ["work", "where", "inorder", "the limit", "ratio", "of processor time", "inorder, us", "the limit, us"]
+
+
+def beside_the_limit(results: Sequence[Result]) -> str:
+    """Our rate and the limit's, in memory first, with the processor time of a message: user and system."""
+    places: tuple[Place, ...] = ("memory", "disk")
+    rows = [row for place in places for result in results for row in _beside_the_limit(result, place)]
+    return table(LIMIT_HEAD, rows) if rows else ""
+
+
+def _beside_the_limit(result: Result, place: Place) -> list[list[str]]:
+    ours, limit = result.first("ours", place), result.first("limit", place)
+    if ours is None or limit is None:
+        return []
+    value = ratio(result, RATE, ours.name, limit.name)
+    if value is None:
+        return []
+    rates = [number(statistics.median(entry.values(RATE))) for entry in (ours, limit)]
+    costs = [[sum(both) for both in zip(*_costs(entry), strict=True)] for entry in (ours, limit)]
+    saved = spread([least / own for own, least in zip(*costs, strict=True) if own])
+    shown = "" if saved is None else with_quartiles(saved)
+    return [[result.question.title, place, *rates, with_quartiles(value), shown, _cost(ours), _cost(limit)]]
+
+
+def _costs(entry: Entry) -> tuple[list[float], list[float]]:
+    return entry.values(USER), entry.values(SYSTEM)
+
+
+def _cost(entry: Entry) -> str:
+    return " + ".join(f"{statistics.median(values):.1f}" for values in _costs(entry) if values)
 
 
 BAR_HEAD = ["figure", "measured", "first bar", "goal", ""]
@@ -110,10 +183,10 @@ def _section(result: Result) -> list[str]:
     rows = [row for entry in result.entries for row in _lines(result, entry)]
     parts = [
         f"## {result.question.title}",
-        _table(["", "figure", "median", "lowest to highest", "ours / this"], rows),
+        table(["", "figure", "median", "quartiles", "ours / this"], rows),
     ]
     if result.question.bars:
-        parts.append(_table(BAR_HEAD, _bars(result)))
+        parts.append(table(BAR_HEAD, _bars(result)))
     ahead = ahead_of_peers(result)
     if ahead:
         peer, least = min(ahead.items(), key=lambda item: item[1])
@@ -125,14 +198,26 @@ def _section(result: Result) -> list[str]:
 def _lines(result: Result, entry: Entry) -> list[list[str]]:
     if entry.cannot is not None:
         return [[entry.name, "", f"cannot: {entry.cannot}", "", ""]]
-    ours = next((other.name for other in result.entries if other.role == "ours"), entry.name)
+    ours = result.first("ours", entry.place) or entry
     rows = []
     for figure in figures_of(entry):
         found = spread(entry.values(figure))
-        compared = ratio(result, figure, ours, entry.name) if entry.name != ours else None
-        named = result.question.unit if figure == "rate" else figure
+        compared = ratio(result, figure, ours.name, entry.name) if entry is not ours else None
+        named = result.question.unit if figure == RATE else figure
         rows.append([entry.name, named, *_spread(found), "" if compared is None else f"{compared.median:.2f}"])
     return rows
+
+
+def bar_rows(results: Sequence[Result]) -> list[list[str]]:
+    """A line for each bar, those that are missed first."""
+    rows = [[result.question.title, *row] for result in results for row in _bars(result)]
+    order = list(WORDS.values())
+    return sorted(rows, key=lambda row: order.index(row[-1]))
+
+
+def verdicts(results: Sequence[Result]) -> Counter[Verdict]:
+    """How many bars have which verdict."""
+    return Counter(verdict(bar, measured(result, bar)) for result in results for bar in result.question.bars)
 
 
 def _bars(result: Result) -> list[list[str]]:
@@ -140,16 +225,20 @@ def _bars(result: Result) -> list[list[str]]:
     for bar in result.question.bars:
         value = measured(result, bar)
         what = f"{bar.of}: {bar.figure}" + (f" / {bar.against}" if bar.against is not None else "")
-        least = "at least" if bar.against is not None else "at most"
-        found = "" if value is None else f"{value.median:.3g} ({value.low:.3g} to {value.high:.3g})"
-        rows.append([what, found, f"{least} {bar.first:g}", f"{bar.goal:g}", WORDS[verdict(bar, value)]])
+        found = "" if value is None else with_quartiles(value)
+        rows.append([what, found, f"{bar.words} {bar.first:g}", f"{bar.goal:g}", WORDS[verdict(bar, value)]])
     return rows
+
+
+def with_quartiles(value: Spread) -> str:
+    """A median with the quartiles."""
+    return f"{value.median:.3g} ({value.lower:.3g} to {value.upper:.3g})"
 
 
 def _spread(value: Spread | None) -> list[str]:
     if value is None:
         return ["", ""]
-    return [number(value.median), f"{number(value.low)} to {number(value.high)}"]
+    return [number(value.median), f"{number(value.lower)} to {number(value.upper)}"]
 
 
 def number(value: float) -> str:
@@ -157,7 +246,8 @@ def number(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
 
 
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table in Markdown."""
     lines = [head, ["---"] * len(head), *rows]
     return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
 

@@ -1,7 +1,7 @@
 """The peers' servers: installed from Debian's packages if missing, started on the loopback, stopped again.
 
-    python -m benchmarks.servers                starts Redis and PostgreSQL, says where, and waits for Ctrl-C
-    python -m benchmarks.servers nats rabbitmq  others
+    python -m benchmarks.servers                starts them all, says where, and waits for Ctrl-C
+    python -m benchmarks.servers nats rabbitmq  starts some
 
 A server's data lies under the folder that the benchmark measures, so that all write to the same disk. Nothing of an
 installation that is already on the machine is touched, and a server that it runs on its usual port stays as it is.
@@ -178,7 +178,6 @@ class RabbitMQ(Server):
 
 
 SERVERS: dict[str, Server] = {server.key: server for server in (Redis(), PostgreSQL(), Nats(), RabbitMQ())}
-USUAL = ("redis", "postgresql")
 
 
 class ServerError(Exception):
@@ -278,7 +277,7 @@ def ended_by_signals() -> Iterator[None]:
 def main() -> int:
     """Runs the servers that are named until Ctrl-C."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.servers", description="Runs servers until Ctrl-C.")
-    parser.add_argument("servers", nargs="*", default=USUAL, help=f"some of {', '.join(SERVERS)}")
+    parser.add_argument("servers", nargs="*", default=list(SERVERS), help=f"some of {', '.join(SERVERS)}")
     parser.add_argument("--parent", type=Path, default=Path("/var/tmp"), help="where their folder is made")
     arguments = parser.parse_args()
     folder = temporary_folder(arguments.parent)

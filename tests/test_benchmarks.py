@@ -1,15 +1,19 @@
-"""The harness of the benchmarks: what it computes, whom it lets play when, and what it writes. No server, no timing."""
+"""The benchmarks: what they compute, whom they let play when, and what they write. No server, nothing timed."""
 
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
+import apsw
 import pytest
-from benchmarks import report
+from benchmarks import __main__ as command
+from benchmarks import group_commit, pages, report
+from benchmarks.bars import PEERS, TO_THE_LIMIT, bars_of
 from benchmarks.harness import (
     Bar,
     Cannot,
@@ -23,6 +27,7 @@ from benchmarks.harness import (
     Site,
     Spread,
     Work,
+    cost,
     measured,
     percentile,
     rate,
@@ -32,7 +37,9 @@ from benchmarks.harness import (
     verdict,
 )
 from benchmarks.machine import file_system
+from benchmarks.questions.all import BESIDE_THE_LIMIT, QUESTIONS
 from benchmarks.systems.bare import Bare
+from benchmarks.systems.limit import Limit
 from benchmarks.systems.ours import Ours
 
 import inorder
@@ -56,8 +63,9 @@ PLAYED = result(
 )
 
 
-def test_a_spread_is_the_median_with_the_lowest_and_the_highest() -> None:
-    assert spread([3, 1, 2]) == Spread(median=2, low=1, high=3)
+def test_a_spread_is_the_median_with_the_quartiles() -> None:
+    assert spread([3, 9, 1, 2, 5]) == Spread(median=3, lower=2, upper=5)
+    assert spread([7]) == Spread(median=7, lower=7, upper=7)
     assert spread([]) is None
 
 
@@ -67,7 +75,7 @@ def test_a_percentile_is_the_smallest_value_that_the_share_does_not_exceed(share
 
 
 def test_a_ratio_is_taken_within_rounds() -> None:
-    assert ratio(PLAYED, "rate", "ours", "bare") == Spread(median=0.75, low=0.6, high=0.8)
+    assert ratio(PLAYED, "rate", "ours", "peer") == Spread(median=1.6, lower=1.4, upper=3.8)
     assert ratio(PLAYED, "rate", "ours", "other") is None
     assert ratio(PLAYED, "rate", "ours", "nobody") is None
 
@@ -83,9 +91,10 @@ def test_a_ratio_is_taken_within_rounds() -> None:
     ],
 )
 def test_a_ratio_must_reach_its_bar_and_a_figure_must_stay_below(value: float, at_least: str, at_most: str) -> None:
-    found = Spread(median=value, low=0, high=2)
+    found = Spread(median=value, lower=0, upper=2)
     assert verdict(OURS_AT_LEAST, found) == at_least
     assert verdict(Bar(figure="MB", of="ours", first=0.8, goal=0.5), found) == at_most
+    assert verdict(Bar(figure="ms", of="ours", against="peer", most=True, first=0.8, goal=0.5), found) == at_most
 
 
 def test_what_was_not_measured_has_no_verdict() -> None:
@@ -141,7 +150,7 @@ def test_who_cannot_go_on_leaves_the_others_playing(tmp_path: Path) -> None:
 
 
 def run_of(*results: Result) -> report.Run:
-    facts = {"kernel": "Linux 6"}
+    facts = {"kernel": "Linux 6", "processor": "2 cores", "file system": "ext4 on /dev/vda", "sync": "100 us"}
     return report.Run(started="2026-01-01T00:00:00", facts=facts, rounds=3, seconds=1, scale=1, results=results)
 
 
@@ -154,10 +163,11 @@ def test_the_json_has_every_figure_of_every_round() -> None:
     assert ours == {
         "name": "ours",
         "role": "ours",
+        "place": "disk",
         "settings": "settings of ours",
         "cannot": None,
         "rounds": [{"rate": 60}, {"rate": 300}, {"rate": 80}],
-        "figures": {"rate": {"median": 80, "low": 60, "high": 300}},
+        "figures": {"rate": {"median": 80, "lower": 70, "upper": 190}},
     }
     assert (other["cannot"], other["figures"]) == ("no message groups", {})
     (bar,) = question["bars"]
@@ -169,10 +179,10 @@ def test_the_page_has_a_line_for_each_figure_and_says_who_cannot() -> None:
     page = report.as_markdown(run_of(PLAYED))
     for line in (
         "| kernel | Linux 6 |",
-        "| ours | messages/s | 80 | 60 to 300 |  |",
-        "| bare | messages/s | 100 | 100 to 400 | 0.75 |",
+        "| ours | messages/s | 80 | 70 to 190 |  |",
+        "| bare | messages/s | 100 | 100 to 250 | 0.75 |",
         "| other |  | cannot: no message groups |  |  |",
-        "| put, one by one | ours: rate / bare | 0.75 (0.6 to 0.8) | at least 0.5 | 0.9 | passes |",
+        "| put, one by one | ours: rate / bare | 0.75 (0.675 to 0.775) | at least 0.5 | 0.9 | passes |",
         "Ahead of every peer: yes; against the best, peer: 1.60.",
         "* bare: settings of bare",
     ):
@@ -184,17 +194,40 @@ def test_figures_are_written_for_people(value: float, text: str) -> None:
     assert report.number(value) == text
 
 
-@pytest.mark.parametrize("system", [Ours, Bare])
-def test_every_verb_works(system: type[Ours] | type[Bare], tmp_path: Path) -> None:
+@pytest.mark.parametrize("system", [Ours, Limit])
+def test_every_verb_works(system: type[Ours] | type[Limit], tmp_path: Path) -> None:
     own = system(tmp_path, 0)
-    own.stock_groups(groups=2, members=3)
-    own.get_group()
     own.empty()
     own.stock(20)
     for verb in (own.get, partial(own.get_many, 5), partial(own.get_many_in_unit, 5), partial(own.get_put, b"body")):
         verb()
     own.put(b"body")
     own.put_many([b"body"] * 2)
+    assert own.settings()
+    own.close()
+
+
+def test_the_limit_gets_what_was_put_first_and_counts_it(tmp_path: Path) -> None:
+    limit = Limit(tmp_path)
+    limit.put_many([b"1", b"2", b"3", b"4", b"5"])
+    limit.get()
+    limit.get_many_in_unit(2)
+    limit.get_put(b"6")
+    with apsw.Connection(str(tmp_path / "limit.db")) as other:
+        assert other.execute("SELECT number, body, unit FROM message").fetchall() == [(5, b"5", None), (6, b"6", None)]
+        assert other.execute("SELECT counter, depth FROM tally").fetchall() == [(6, 2)]
+    with pytest.raises(Cannot):
+        limit.get_many(3)
+    limit.close()
+
+
+@pytest.mark.parametrize("system", [Ours, Bare])
+def test_whole_groups_are_got(system: type[Ours] | type[Bare], tmp_path: Path) -> None:
+    own = system(tmp_path, 0)
+    own.stock_groups(groups=2, members=3)
+    own.get_group()
+    own.get_group()
+    own.empty()
     assert own.settings()
     own.close()
 
@@ -212,3 +245,226 @@ def test_the_bare_spark_source_reads_what_is_stored(tmp_path: Path) -> None:
         reader = bare.BareReader({"path": str(path)})
         rows = [row for part in reader.partitions() for page in reader.read(part) for row in page.to_pylist()]
     assert [(row["body"], row["priority"]) for row in rows] == [(b"1", 7), (b"2", 7), (b"3", 7)]
+
+
+def test_a_slice_is_as_long_as_the_depth_allows() -> None:
+    stocked: list[int] = []
+    cost(Work(operation=lambda: None, size=10, before=stocked.append, most=100), 0.001)
+    assert stocked[0] == 1
+    assert max(stocked) == 10
+
+
+def test_a_cost_is_a_rate_and_the_processor_time_of_a_message() -> None:
+    assert cost(Work(operation=lambda: None), 1e-9).keys() == {"rate", "user us", "system us"}
+
+
+# Questions that need neither a stock of thousands at any scale nor seconds for other processes
+SMALL = sorted({*PEERS, *TO_THE_LIMIT} - {"eight_processes"})
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_a_question_is_answered_beside_the_limit(name: str, tmp_path: Path) -> None:
+    site = Site(folder=tmp_path / "disk", memory=tmp_path / "memory", systems=[Ours, Limit, Bare], scale=0.001)
+    told: list[str] = []
+    found = run(QUESTIONS[name], site, rounds=1, seconds=0.001, tell=told.append)
+    expected = ["inorder", "the limit"]
+    if name in BESIDE_THE_LIMIT:
+        expected += ["inorder, in memory", "the limit, in memory"]
+    assert [entry.name for entry in found.entries] == expected
+    assert all(entry.values("rate") for entry in found.entries), found
+    assert told == ["opening", "round 1 of 1"]
+
+
+def test_a_question_whose_rounds_are_long_has_fewer(tmp_path: Path) -> None:
+    question = Question(name="q", title="?", unit="", contestants=lambda site: [contestant("A", [])], rounds_max=2)
+    (only,) = run(question, Site(folder=tmp_path), rounds=5, seconds=0).entries
+    assert len(only.rounds) == 2
+
+
+def test_without_a_folder_in_memory_nobody_runs_there(tmp_path: Path) -> None:
+    found = run(QUESTIONS["put_one"], Site(folder=tmp_path, systems=[Ours, Limit]), rounds=1, seconds=0.001)
+    assert [entry.cannot for entry in found.entries] == [None, None, *["there is no folder in memory"] * 2]
+
+
+def test_what_is_beside_the_limit_has_bars_on_disk_and_in_memory() -> None:
+    assert set(BESIDE_THE_LIMIT) == set(TO_THE_LIMIT)
+    assert {*PEERS, *TO_THE_LIMIT, *(name for name, _, _ in pages.FIRST_ROWS)} <= set(QUESTIONS)
+    assert [(bar.of, bar.against, bar.first, bar.goal) for bar in bars_of("put_one")] == [
+        ("inorder", "the limit", 0.65, 0.85),
+        ("inorder, in memory", "the limit, in memory", 0.4, 0.6),
+        ("inorder", "Redis Streams", 1.0, 1.0),
+        ("inorder", "PostgreSQL", 1.3, 1.3),
+        ("inorder", "NATS JetStream", 1.3, 1.3),
+        ("inorder", "RabbitMQ", 1.3, 1.3),
+        ("inorder", "persist-queue", 0.9, 0.9),
+        ("inorder", "litequeue", 0.9, 0.9),
+    ]
+
+
+def test_every_question_has_its_name_and_bars_on_its_own_contestants(tmp_path: Path) -> None:
+    site = Site(folder=tmp_path, memory=tmp_path, systems=[Ours, Limit, Bare])
+    peers = ("Redis Streams", "PostgreSQL", "NATS JetStream", "RabbitMQ", "persist-queue", "litequeue")
+    for name, question in QUESTIONS.items():
+        assert question.name == name
+        names = {contestant.name for contestant in question.contestants(site)}
+        for bar in question.bars:
+            assert bar.of in names, f"{name}: nobody is called {bar.of!r}"
+            against = bar.against or bar.of
+            assert against in names or against.startswith(peers), f"{name}: nobody is called {against!r}"
+
+
+# --- the pages
+
+
+def work(name: str, rates: dict[str, float], *, cannot: str = "", memory: tuple[float, float] | None = None) -> Result:
+    roles: dict[str, Role] = {"inorder": "ours", "the limit": "limit"}
+    bars = [Bar(figure="rate", of="inorder", against="Redis Streams", first=1, goal=1.3)]
+    question = Question(name=name, title=name, unit="messages/s", contestants=lambda site: [], bars=bars)
+    entries = [
+        Entry(name=who, role=roles.get(who, "peer"), settings=f"{who} 1.0", rounds=[{"rate": value, **COST}])
+        for who, value in rates.items()
+    ]
+    for who, value in zip(("inorder", "the limit"), memory or (), strict=False):
+        entries.append(
+            Entry(name=f"{who}, in memory", role=roles[who], place="memory", rounds=[{"rate": value, **COST}])
+        )
+    if cannot:
+        entries.append(Entry(name=cannot, role="peer", cannot="no such call"))
+    return Result(question=question, entries=entries)
+
+
+COST = {"user us": 20.0, "system us": 5.0}
+PUTS = work("put_one", {"inorder": 900, "the limit": 2000, "Redis Streams": 1000, "litequeue": 3000}, memory=(40, 80))
+GETS = work("get_one", {"inorder": 900, "the limit": 2000, "Redis Streams": 450}, cannot="litequeue")
+WOKEN = Result(
+    question=Question(name="wake_up", title="wake-up", unit="ms", contestants=lambda site: []),
+    entries=[
+        Entry(name="inorder", role="ours", rounds=[{"p50 ms": 2.0, "p99 ms": 5.0}]),
+        Entry(name="Redis Streams", role="peer", rounds=[{"p50 ms": 0.5, "p99 ms": 1.0}]),
+    ],
+)
+MEASURED = run_of(GETS, PUTS, WOKEN)
+
+
+def test_the_first_page_shows_what_a_newcomer_compares() -> None:
+    lines = pages.first_part(MEASURED).splitlines()
+    for line in (
+        "| work | inorder | the limit | Redis Streams | litequeue |",
+        "| put, one by one | **900** | 2,000 | 1,000 | 3,000 |",
+        "| get, one by one | **900** | 2,000 | 450 | cannot |",
+        "| from a put to a waiting process, ms | **2** |  | 0.5 |  |",
+        "**Others are ahead in** put, one by one (litequeue, 3.3 times), "
+        "from a put to a waiting process, ms (Redis Streams, 4.0 times).",
+        "Of 2 bars 1 are met, 1 of them with their goal; 1 are missed.",
+    ):
+        assert line in lines, "\n".join(lines)
+
+
+def test_where_we_are_behind_is_said_first_and_the_worst_of_it_first() -> None:
+    assert pages.behind(MEASURED.results) == [
+        "wake-up: Redis Streams is 4.00 times as good (p50 ms)",
+        "put_one: litequeue is 3.33 times, Redis Streams is 1.11 times as fast",
+    ]
+    assert pages.behind([GETS]) == []
+    headings = [line for line in pages.part(MEASURED).splitlines() if line.startswith("### ")]
+    assert headings[0] == "### Where it is behind"
+
+
+def test_the_page_shows_bars_with_those_that_are_missed_first() -> None:
+    lines = pages.part(MEASURED).splitlines()
+    bars = [line for line in lines if "inorder: rate / Redis Streams" in line]
+    assert bars == [
+        "| put_one | inorder: rate / Redis Streams | 0.9 (0.9 to 0.9) | at least 1 | 1.3 | **missed** |",
+        "| get_one | inorder: rate / Redis Streams | 2 (2 to 2) | at least 1 | 1.3 | reaches the goal |",
+    ]
+
+
+def test_the_page_shows_the_limit_in_memory_before_the_disk_with_processor_time() -> None:
+    lines = [line for line in pages.part(MEASURED).splitlines() if line.startswith("| put_one |")]
+    assert "| put_one | memory | 40 | 80 | 0.5 (0.5 to 0.5) | 1 (1 to 1) | 20.0 + 5.0 | 20.0 + 5.0 |" in lines
+    assert [line.split(" | ")[1] for line in lines if " + " in line] == ["memory", "disk"]
+
+
+def test_the_page_has_the_figures_of_peers_beyond_a_rate_who_cannot_and_settings() -> None:
+    lines = pages.part(MEASURED).splitlines()
+    for line in (
+        "| Redis Streams | 0.5 ±0% | 1 ±0% |",
+        "* litequeue: no such call (get_one)",
+        "* Redis Streams: Redis Streams 1.0",
+    ):
+        assert line in lines, "\n".join(lines)
+
+
+def test_what_stands_around_the_part_of_a_page_is_kept(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(f"before\n{pages.BEGIN}\nold\n{pages.END}\nafter\n", encoding="utf-8")
+    pages.rewrite(page, "new")
+    text = f"before\n{pages.BEGIN}\n\nnew\n\n{pages.END}\nafter\n"
+    assert page.read_text(encoding="utf-8") == text
+    pages.rewrite(page, "new")
+    assert page.read_text(encoding="utf-8") == text
+    with pytest.raises(pages.PageError, match="has no two lines"):
+        pages.replaced("nothing\n", "new")
+
+
+@pytest.mark.parametrize("page", [pages.FIRST_PAGE, pages.PAGE, pages.DURABILITY], ids=lambda page: page.name)
+def test_each_page_has_the_lines_between_which_it_is_written(page: Path) -> None:
+    assert "new part" in pages.replaced(page.read_text(encoding="utf-8"), "new part")
+
+
+def test_both_pages_are_of_one_run() -> None:
+    first, page = (
+        each.read_text(encoding="utf-8").partition(pages.BEGIN)[2] for each in (pages.FIRST_PAGE, pages.PAGE)
+    )
+    (bars,) = [line for line in first.splitlines() if line.startswith("Of ")]
+    assert bars in page.splitlines()
+    day = page.partition("Started ")[2][:10]
+    assert f"{day}, medians of" in " ".join(first.split())
+
+
+# --- the command
+
+
+def test_the_command_answers_beside_the_limit(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    places = ["--parent", str(tmp_path), "--memory", str(tmp_path), "--json", str(tmp_path / "found.json")]
+    assert command.main(["limit", "--rounds", "1", "--seconds", "0.001", *places]) == 0
+    shown = capsys.readouterr()
+    assert shown.out.count("| memory |") == shown.out.count("| disk |") == len(BESIDE_THE_LIMIT)
+    assert "1 of 6, put_one: round 1 of 1" in shown.err
+    found = json.loads((tmp_path / "found.json").read_text(encoding="utf-8"))
+    assert [question["name"] for question in found["questions"]] == list(BESIDE_THE_LIMIT)
+    assert [path.name for path in tmp_path.iterdir()] == ["found.json"]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["nothing"], "no question 'nothing'"),
+        (["limit", "put_one"], "ask it by itself"),
+        (["--systems", "kafka"], "invalid choice: 'kafka'"),
+    ],
+)
+def test_the_command_refuses_what_there_is_not(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        command.main(words)
+    assert said in capsys.readouterr().err
+
+
+def test_pages_are_written_of_a_whole_run_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A whole run of one small question writes them; a part of it leaves them as they are."""
+    written = {"FIRST_PAGE": "README.md", "PAGE": "benchmarks.md", "DURABILITY": "durability.md"}
+    for name, file in written.items():
+        shutil.copy(getattr(pages, name), tmp_path / file)
+        monkeypatch.setattr(pages, name, tmp_path / file)
+    before = {file: (tmp_path / file).read_text(encoding="utf-8") for file in written.values()}
+    monkeypatch.setattr(command, "QUESTIONS", {"put_one": QUESTIONS["put_one"]})
+    monkeypatch.setattr(command, "PLACES", ("inorder", "limit"))
+    monkeypatch.setattr(group_commit, "measure", lambda *_: [[0.001]])
+    short = ["--pages", "--rounds", "1", "--seconds", "0.001", "--parent", str(tmp_path), "--memory", str(tmp_path)]
+    command.main(["put_one", *short])
+    assert {file: (tmp_path / file).read_text(encoding="utf-8") for file in written.values()} == before
+    assert "stay as they are" in capsys.readouterr().err
+    command.main(short)
+    assert all((tmp_path / file).read_text(encoding="utf-8") != text for file, text in before.items())

@@ -5,6 +5,7 @@ from __future__ import annotations
 from benchmarks.questions import (
     depth,
     eight_processes,
+    get_commit,
     get_group,
     get_many_in_unit,
     get_many_outside,
@@ -28,6 +29,7 @@ QUESTIONS = {
         put_one,
         put_many,
         get_one,
+        get_commit,
         get_many_in_unit,
         get_many_outside,
         get_put,
@@ -44,3 +46,4 @@ QUESTIONS = {
         long_stream,
     )
 }
+BESIDE_THE_LIMIT = ("put_one", "put_many", "get_one", "get_many_outside", "get_commit", "get_many_in_unit")

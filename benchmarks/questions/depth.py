@@ -9,7 +9,6 @@ from pathlib import Path
 
 from benchmarks.harness import Bar, Contestant, Figures, Question, Ready, Site, Work, rate
 from benchmarks.systems import BLOCK, BODY, System
-from benchmarks.systems.bare import Bare
 from benchmarks.systems.ours import OURS, Ours
 
 SHALLOW = 100
@@ -60,9 +59,9 @@ BODIES = [BODY] * BLOCK
 
 
 @contextmanager
-def opened(folder: Path, *, system: type[System], depth: int) -> Iterator[Ready]:
+def opened(folder: Path, *, depth: int) -> Iterator[Ready]:
     """A queue with that many messages on it."""
-    with closing(system(folder, 0)) as own:
+    with closing(Ours(folder)) as own:
         own.stock(depth)
         work = works(own)
 
@@ -73,14 +72,13 @@ def opened(folder: Path, *, system: type[System], depth: int) -> Iterator[Ready]
 
 
 def contestants(site: Site) -> list[Contestant]:
-    """We and the bare statements, each on a shallow and on a deep queue."""
+    """We on a shallow and on a deep queue."""
     return [
         Contestant(
-            name=named(system.name, depth),
-            role=system.role,
-            open=partial(opened, system=system, depth=site.scaled(depth) if depth == DEEP else depth),
+            name=named(OURS, depth),
+            role="ours",
+            open=partial(opened, depth=site.scaled(depth) if depth == DEEP else depth),
         )
-        for system in (Ours, Bare)
         for depth in (DEEP, SHALLOW)
     ]
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from benchmarks.harness import Bar, Question, Work
+from benchmarks.bars import bars_of
+from benchmarks.harness import Question, Work
 from benchmarks.systems import BLOCK, BODY, System
 from benchmarks.systems.all import rate_contestants
-from benchmarks.systems.bare import BARE
-from benchmarks.systems.ours import OURS
 
 
 def work(system: System) -> Work:
@@ -20,5 +19,5 @@ QUESTION = Question(
     title="get 1, put 1, commit",
     unit="units of work/s",
     contestants=lambda site: rate_contestants(site, work),
-    bars=[Bar(figure="rate", of=OURS, against=BARE, first=0.6, goal=0.8)],
+    bars=bars_of("get_put"),
 )

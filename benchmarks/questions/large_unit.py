@@ -77,5 +77,6 @@ QUESTION = Question(
     title=f"commit of a unit of {HELD:,} puts, and of as many gets",
     unit="s",
     contestants=contestants,
+    rounds_max=3,
     bars=[Bar(figure=figure, of=OURS, first=3, goal=1) for figure in ("puts s", "gets s")],
 )

@@ -16,6 +16,7 @@ from benchmarks.harness import Cannot, Role
 BODY = b"0123456789abcdef" * 64  # 1 KiB
 BLOCK = 100
 FILL_BLOCK = 1000
+STOCK = 1000  # what stays on a queue that is got from, and the most that is put on it at a time
 
 
 class System(ABC):

@@ -2,55 +2,85 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 
-from benchmarks.harness import Contestant, Figures, Ready, Site, Work, rate
+from benchmarks.harness import Contestant, Place, Ready, Role, Site, Work, cost
 from benchmarks.systems import System
-from benchmarks.systems.bare import Bare
-from benchmarks.systems.lite_queue import LiteQueue
-from benchmarks.systems.nats_jetstream import NatsJetStream
-from benchmarks.systems.ours import Ours
-from benchmarks.systems.persist_queue import PersistQueue
-from benchmarks.systems.postgresql import PostgreSQL
-from benchmarks.systems.rabbit_mq import RabbitMQ
-from benchmarks.systems.redis_streams import RedisStreams
 
-SYSTEMS: tuple[type[System], ...] = (
-    Ours,
-    Bare,
-    RedisStreams,
-    PostgreSQL,
-    NatsJetStream,
-    RabbitMQ,
-    PersistQueue,
-    LiteQueue,
-)
+PLACES = {
+    "inorder": ("ours", "Ours"),
+    "limit": ("limit", "Limit"),
+    "bare": ("bare", "Bare"),
+    "redis": ("redis_streams", "RedisStreams"),
+    "postgresql": ("postgresql", "PostgreSQL"),
+    "nats": ("nats_jetstream", "NatsJetStream"),
+    "rabbitmq": ("rabbit_mq", "RabbitMQ"),
+    "persist-queue": ("persist_queue", "PersistQueue"),
+    "litequeue": ("lite_queue", "LiteQueue"),
+}
+IN_MEMORY: tuple[Role, ...] = ("ours", "limit")
+
+
+class ClientMissingError(Exception):
+    """A peer takes part whose client is not installed; the message says what to do."""
+
+
+def systems_named(keys: Sequence[str]) -> list[type[System]]:
+    """The systems of these keys, in the order of the list above: a peer's client is loaded only for itself."""
+    return [_system(*PLACES[key]) for key in PLACES if key in keys]
+
+
+def _system(module: str, name: str) -> type[System]:
+    try:
+        found: type[System] = getattr(import_module(f"benchmarks.systems.{module}"), name)
+    except ImportError as error:
+        raise ClientMissingError(f"{error}: pip install --editable '.[bench]', or leave it out by --systems") from error
+    return found
 
 
 def systems_at(site: Site) -> list[type[System]]:
-    """The systems that take part: embedded ones always, servers if they run."""
-    return [system for system in SYSTEMS if not system.is_server or system.name in site.ports]
+    """The systems that take part, servers if they run."""
+    return [system for system in site.systems if not system.is_server or system.name in site.ports]
 
 
-def rate_contestants(site: Site, works: Callable[[System], Work]) -> list[Contestant]:
-    """Every system at the site, doing the same work."""
-    return [rate_contestant(system, site, works) for system in systems_at(site)]
+def rate_contestants(
+    site: Site, works: Callable[[System], Work], *, bare: bool = False, memory: bool = False
+) -> list[Contestant]:
+    """Every system at the site, doing the same work.
+
+    Args:
+        bare: with the bare statements, where they are a question's yardstick.
+        memory: we and the limit in memory, too, where no disk hides what the processor does.
+    """
+    systems = [system for system in systems_at(site) if bare or system.role != "bare"]
+    places: list[Place] = ["disk", "memory"] if memory else ["disk"]
+    return [
+        rate_contestant(system, site, works, place)
+        for place in places
+        for system in systems
+        if place == "disk" or system.role in IN_MEMORY
+    ]
 
 
-def rate_contestant(system: type[System], site: Site, works: Callable[[System], Work]) -> Contestant:
+def in_memory(name: str) -> str:
+    """The name of a contestant that runs in memory."""
+    return f"{name}, in memory"
+
+
+def rate_contestant(
+    system: type[System], site: Site, works: Callable[[System], Work], place: Place = "disk"
+) -> Contestant:
     """One system, whose rate at this work is measured."""
 
     @contextmanager
     def opened(folder: Path) -> Iterator[Ready]:
         with closing(system(folder, site.ports.get(system.name, 0))) as own:
             own.empty()
-            yield Ready(measure=partial(_rate_figures, works(own)), settings=own.settings())
+            yield Ready(measure=partial(cost, works(own)), settings=own.settings())
 
-    return Contestant(name=system.name, role=system.role, open=opened)
-
-
-def _rate_figures(work: Work, seconds: float) -> Figures:
-    return {"rate": rate(work, seconds)}
+    name = system.name if place == "disk" else in_memory(system.name)
+    return Contestant(name=name, role=system.role, open=opened, place=place)

@@ -1,8 +1,8 @@
-"""The bare statements: what our store sends to SQLite for each verb, through APSW and nothing else.
+"""The bare statements: what our store sends to SQLite to get a whole group, through APSW and nothing else.
 
-The schema and the statements are the store's own, by their names in `queries.sql`. Each method here is one verb: its
-transactions, and the sequence of statements in them, with values made ahead as far as possible. The log is synced once
-for each promise and never for work inside an open unit of work; it is copied into the file when it is long.
+The schema and the statements are the store's own, by their names in `queries.sql`, in its transactions and in its
+sequence, with values made ahead as far as possible. The log is synced once for each promise and never for work inside
+an open unit of work; it is copied into the file when it is long. What has no groups is measured beside `limit.py`.
 """
 
 from __future__ import annotations
@@ -27,17 +27,16 @@ BARE = "bare SQLite"
 BUSY_MS = 60_000
 LOG_PAGES = 4096  # 16 MiB, as the store's own limit
 QUEUE = 1
-UNLOCKED, PUT_UNCONFIRMED, GET_UNCONFIRMED = 2, 1, 4
+UNLOCKED, GET_UNCONFIRMED = 2, 4
 RESERVED = 2**40
 IN_GROUP, LAST_IN_GROUP = 8, 24
 START = {"queue": QUEUE, "rank": -10, "number": 0, "ordinal": 0, "limit": 1}
 
 HERE, DRAW, COUNTED = STATEMENTS["here"], "SELECT counter, reserved FROM tally WHERE queue = 0", STATEMENTS["counted"]
 ARRIVE, ARRIVE_CONTENT = STATEMENTS["arrive"], STATEMENTS["arrive content"]
-TAKE, TAKE_GROUP, HOLD = STATEMENTS["take"], STATEMENTS["take group"], STATEMENTS["hold"]
-REMOVE, REMOVE_CONTENT = STATEMENTS["remove"], STATEMENTS["remove content"]
+TAKE_GROUP, HOLD = STATEMENTS["take group"], STATEMENTS["hold"]
 FIRST_WHOLE = ordered(STATEMENTS["available"], EVERYTHING, (2,))
-SHARES, SHOW_PUTS = STATEMENTS["shares"], STATEMENTS["show puts"]
+SHARES = STATEMENTS["shares"]
 REMOVE_CONTENTS_OF_UNIT, REMOVE_OF_UNIT = STATEMENTS["remove contents of unit"], STATEMENTS["remove of unit"]
 
 
@@ -124,36 +123,11 @@ class Bare(System):
             with contextlib.suppress(apsw.BusyError):  # another process is at it
                 self._connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
 
-    # --- the verbs
-
     def put(self, body: bytes) -> None:
-        with self._transaction():
-            self._insert([(body, None, 1, 0)])
-
-    def put_many(self, bodies: Sequence[bytes]) -> None:
-        with self._transaction():
-            self._insert([(body, None, 1, 0) for body in bodies])
+        raise Cannot("whole groups only")
 
     def get(self) -> None:
-        self.get_many(1)
-
-    def get_many(self, count: int) -> None:
-        with self._transaction():
-            counter = self._here()
-            ids = self._found(TAKE, QUEUE, count)
-            self._many(REMOVE, [(one, UNLOCKED) for (one,) in ids])
-            self._many(REMOVE_CONTENT, ids)
-            self._execute(COUNTED, (QUEUE, counter, RESERVED, -len(ids), 0))
-
-    def get_many_in_unit(self, count: int) -> None:
-        unit = self._claim(TAKE, QUEUE, count)
-        self._settle(unit)
-
-    def get_put(self, body: bytes) -> None:
-        unit = self._claim(TAKE, QUEUE, 1)
-        with self._transaction(promises=False):
-            self._insert([(body, None, 1, 0)], unit)
-        self._settle(unit)
+        raise Cannot("whole groups only")
 
     def stock_groups(self, groups: int, members: int) -> None:
         ids = [number.to_bytes(24, "big") for number in range(self._groups + 1, self._groups + groups + 1)]
@@ -161,58 +135,45 @@ class Bare(System):
         for number in range(1, members + 1):
             flags = LAST_IN_GROUP if number == members else IN_GROUP
             with self._transaction():
-                self._insert([(BODY, group, number, flags) for group in ids])
+                self._insert(ids, number, flags)
 
     def get_group(self) -> None:
-        self._settle(self._claim("", 0, 0))
+        self._settle(self._claim())
 
     def empty(self) -> None:
         with self._transaction():
             self._execute("DELETE FROM message; DELETE FROM content; UPDATE tally SET depth = 0").fetchall()
 
-    # --- what they share
-
     def _here(self) -> int:
         ((counter, *_),) = self._execute(HERE, (QUEUE,)).fetchall()
         return int(counter)
 
-    def _found(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
-        found = [row[:1] for row in self._execute(sql, values).fetchall()]
-        if not found:
-            raise Cannot("nothing there: the stock is wrong")
-        return found
-
-    def _insert(self, messages: list[tuple[bytes, bytes | None, int, int]], unit: int | None = None) -> None:
-        """Each: body, group id, sequence number, flags."""
+    def _insert(self, groups: Sequence[bytes], sequence: int, flags: int) -> None:
+        """The members of this sequence number of all these groups."""
         counter = self._here()
         ((number, _),) = self._execute(DRAW).fetchall()
-        now, state = time.time(), UNLOCKED if unit is None else PUT_UNCONFIRMED
+        now, head = time.time(), 0 if sequence > 1 else 1
         rows, contents = [], []
-        for place, (body, group, sequence, flags) in enumerate(messages, 1):
-            head = 0 if sequence > 1 else 1 if group else 2
+        for place, group in enumerate(groups, 1):
             rows.append(
-                (number + place, QUEUE, state, 0, counter + place, head, group, sequence, 0, len(body), flags, -1,
-                 True, 0, None, None, None, None, None, None, None if unit else now, unit)
+                (number + place, QUEUE, UNLOCKED, 0, counter + place, head, group, sequence, 0, len(BODY), flags, -1,
+                 True, 0, None, None, None, None, None, None, now, None)
             )  # fmt: skip
-            contents.append((number + place, now, None, None, '["bench","bench",6,1208]', 0, body))
-        if len(rows) == 1:
-            self._execute(ARRIVE, rows[0])
-            self._execute(ARRIVE_CONTENT, contents[0])
-        else:
-            self._many(ARRIVE, rows)
-            self._many(ARRIVE_CONTENT, contents)
+            contents.append((number + place, now, None, None, '["bench","bench",6,1208]', 0, BODY))
+        self._many(ARRIVE, rows)
+        self._many(ARRIVE_CONTENT, contents)
         self._execute(COUNTED, (0, number + len(rows), RESERVED, 0, 0))
         self._execute(COUNTED, (QUEUE, counter + len(rows), RESERVED, len(rows), len(rows)))
 
-    def _claim(self, sql: str, *values: int) -> int:
-        """Gets in a new unit of work: by this statement, or without one a whole group."""
+    def _claim(self) -> int:
+        """Gets the first whole group in a new unit of work."""
         with self._transaction(promises=False):
             counter = self._here()
-            if sql:
-                ids = self._found(sql, *values)
-            else:
-                ((_, _, group, *_),) = self._execute(FIRST_WHOLE, START).fetchall()
-                ids = self._found(TAKE_GROUP, QUEUE, group)
+            first = self._execute(FIRST_WHOLE, START).fetchall()
+            if not first:
+                raise Cannot("nothing there: the stock is wrong")
+            ((_, _, group, *_),) = first
+            ids = [row[:1] for row in self._execute(TAKE_GROUP, (QUEUE, group)).fetchall()]
             ((number, _),) = self._execute(DRAW).fetchall()
             unit = int(number) + 1
             # A connection has one unit; here each is another's, so that none must be looked up.
@@ -228,9 +189,6 @@ class Bare(System):
             shares = self._execute(SHARES, (unit,)).fetchall()
             for queue, state, *_ in shares:
                 self._here()
-                if state == PUT_UNCONFIRMED:
-                    self._execute(SHOW_PUTS, (unit, queue, UNLOCKED, time.time()))
-                else:
-                    self._execute(REMOVE_CONTENTS_OF_UNIT, (unit, queue, state))
-                    self._execute(REMOVE_OF_UNIT, (unit, queue, state))
+                self._execute(REMOVE_CONTENTS_OF_UNIT, (unit, queue, state))
+                self._execute(REMOVE_OF_UNIT, (unit, queue, state))
             self._execute(END_UNIT, (unit,))
