@@ -121,9 +121,11 @@ def main(words: Sequence[str] | None = None) -> int:
             group_commit.write_page(site.folder, teller("group commit"))
     if arguments.pages and not is_whole(arguments):
         print("README.md and docs stay as they are: not everything was measured", file=sys.stderr)
-    if arguments.report is None:
-        print(report.beside_the_limit(found.results) if arguments.names == [LIMIT] else report.as_markdown(found))
-    print(pages.bars_in_short(found.results), file=sys.stderr)
+    if arguments.names == [LIMIT]:
+        print(report.beside_the_limit(found.results), end="\n\n")
+    elif arguments.report is None:
+        print(report.as_markdown(found))
+    print(report.judged(found.results), pages.bars_in_short(found.results), sep="\n\n")
     return 0
 
 

@@ -133,7 +133,7 @@ def how(run: Run) -> str:
     """When a run was, and how it measured."""
     scale = "" if run.scale == 1 else f" **Everything large is at {run.scale:g} of its size: no result.**"
     return (
-        f"Started {run.started}; {run.rounds} rounds of {run.seconds:g} s for each figure, fewer where a round is long, "
+        f"Started {run.started}; {run.rounds} rounds of {run.seconds:g} s for each figure, fewer where one is long, "
         "contestants in turn. A figure is the median of the rounds; ratios are taken within rounds. Bodies have 1 KiB."
         f"{scale}"
     )
@@ -213,6 +213,12 @@ def bar_rows(results: Sequence[Result]) -> list[list[str]]:
     rows = [[result.question.title, *row] for result in results for row in _bars(result)]
     order = list(WORDS.values())
     return sorted(rows, key=lambda row: order.index(row[-1]))
+
+
+def judged(results: Sequence[Result]) -> str:
+    """The bars that could be judged."""
+    rows = [row for row in bar_rows(results) if row[-1] != WORDS["not measured"]]
+    return table(["question", *BAR_HEAD], rows) if rows else ""
 
 
 def verdicts(results: Sequence[Result]) -> Counter[Verdict]:

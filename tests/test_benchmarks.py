@@ -430,6 +430,8 @@ def test_the_command_answers_beside_the_limit(tmp_path: Path, capsys: pytest.Cap
     assert command.main(["limit", "--rounds", "1", "--seconds", "0.001", *places]) == 0
     shown = capsys.readouterr()
     assert shown.out.count("| memory |") == shown.out.count("| disk |") == len(BESIDE_THE_LIMIT)
+    assert shown.out.count("rate / the limit") == 2 * len(BESIDE_THE_LIMIT)
+    assert "rate / Redis Streams" not in shown.out, "a bar that nobody could measure is shown as judged"
     assert "1 of 6, put_one: round 1 of 1" in shown.err
     found = json.loads((tmp_path / "found.json").read_text(encoding="utf-8"))
     assert [question["name"] for question in found["questions"]] == list(BESIDE_THE_LIMIT)
