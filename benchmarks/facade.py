@@ -104,12 +104,16 @@ def rules_us() -> Mapping[str, float]:
         PutPlan(PutOptions(logical=True), *definitions),
         GetOptions(),
     )
-    pieces = usual.put(plain, NOTHING_OPEN, at).arriving
+    rows = usual.puts([BODY], NOTHING_OPEN, at).arriving
+    pieces = [Message.from_row(row) for row in rows]
     return {
         "Message(body)": best_us(lambda: Message(BODY)),
         "PutPlan": best_us(lambda: PutPlan(PutOptions(), *definitions)),
-        "PutPlan.put, plain": best_us(lambda: usual.put(plain, NOTHING_OPEN, at)),
-        "PutPlan.put, in a group, logical": best_us(lambda: logical.put(grouped, NOTHING_OPEN, at)),
+        "PutPlan.puts of 100 bodies, a message": best_us(
+            lambda: usual.puts([BODY] * BATCH, NOTHING_OPEN, at), calls=CALLS // BATCH, messages=BATCH
+        ),
+        "PutPlan.puts, a message that says nothing": best_us(lambda: usual.puts([plain], NOTHING_OPEN, at)),
+        "PutPlan.put, in a group, logical": best_us(lambda: logical.puts([grouped], NOTHING_OPEN, at)),
         "judge, plain": best_us(lambda: judge(pieces, asked, NOTHING_OPEN, ANYTHING, syncpoint=False, unit_open=False)),
     }
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal
@@ -145,12 +145,8 @@ class Queue(ConfirmedCalls):
         Under a unit of work the message is seen by nobody until commit. Outside one it is on the queue when the
         call returns. Source: mq-semantics 2.
         """
-        if keywords or options is not None:
-            fields, options = split_put(keywords, options)
-            message = message_of(body, fields)
-        else:
-            message, options = body if isinstance(body, Message) else Message(body), DEFAULT_PUT
-        return self._put([message], options)[0]
+        fields, options = split_put(keywords, options) if keywords or options is not None else ({}, DEFAULT_PUT)
+        return self._put([message_of(body, fields)], options)[0]
 
     def put_many(
         self,
@@ -167,9 +163,9 @@ class Queue(ConfirmedCalls):
         fields, options = split_put(keywords, options)
         if options.uid is not None:
             raise OptionsError("a unique id names one message: repeat each put by itself")
-        return self._put([message_of(body, fields) for body in messages], options)
+        return list(self._put([message_of(body, fields) for body in messages], options))
 
-    def _put(self, messages: list[Message], options: PutOptions) -> list[PutResult]:
+    def _put(self, messages: list[Message | bytes], options: PutOptions) -> Sequence[PutResult]:
         session, puts = self._session, self._puts
         with session:
             if "output" not in self._uses:

@@ -25,11 +25,11 @@ class PutCall(Descriptor, PutKeywords, total=False):
     """Everything a put takes by keyword: fields of the descriptor, and options."""
 
 
-def message_of(body: bytes | bytearray | memoryview | Message, fields: dict[str, Any]) -> Message:
-    """The message of a body, or of a message with some fields replaced."""
-    if isinstance(body, Message):
-        return body.replace(**fields) if fields else body
-    return Message(body, **fields)
+def message_of(body: bytes | bytearray | memoryview | Message, fields: dict[str, Any]) -> Message | bytes:
+    """The message of a body, or of a message with some fields replaced; bytes that say nothing else are themselves."""
+    if not fields and (type(body) is bytes or isinstance(body, Message)):
+        return body
+    return body.replace(**fields) if isinstance(body, Message) else Message(body, **fields)
 
 
 def split_put(keywords: Any, options: PutOptions | None) -> tuple[dict[str, Any], PutOptions]:

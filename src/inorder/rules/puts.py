@@ -8,7 +8,7 @@ place, and written.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, NoReturn
 
 from ..attributes import ManagerAttributes, QueueAttributes
@@ -77,11 +77,19 @@ class PutResult(NamedTuple):
 
 
 class Planned(NamedTuple):
-    """A put ready to be written: the messages that arrive, what the caller is told, the handle's new state."""
+    """Puts ready to be written, one after another.
 
-    arriving: Sequence[Message]
-    result: PutResult
+    Args:
+        arriving: the rows of the messages that arrive.
+        results: what the caller is told of each put.
+        state: the handle's new state.
+        split: of puts that arrive as several messages: their index, and how many.
+    """
+
+    arriving: Sequence[Row]
+    results: Sequence[PutResult]
     state: GroupState
+    split: Mapping[int, int]
 
 
 @functools.lru_cache(maxsize=16)
@@ -132,41 +140,63 @@ class PutPlan:
         self._context = _context(options.context, program)
         self._plain = self._made_plain()
 
-    def put(self, message: Message, state: GroupState, at: PutCircumstances) -> Planned:
-        """What becomes of one put (mq-semantics 2).
+    def puts(self, messages: Iterable[Message | bytes], state: GroupState, at: PutCircumstances) -> Planned:
+        """What becomes of puts one after another (mq-semantics 2); a message that says nothing is its body alone.
 
         Raises:
             MessageTooBig: 2030, 2031. UnitNotAvailable: 2255.
             ArgumentError: 2048 persistent on a temporary queue, 2250, 2251 numbers too large, 2253 empty segment.
             InconsistentCall: 2241, 2242, 2185, 2245 in logical order.
         """
-        given = message.row
-        plain = self._plain
-        if plain is not None and not state.flags and given[BEFORE_BODY] == NOTHING_SAID:
-            number, body, (before_id, before_time, behind_time) = at.new_number(), given[BODY], plain
-            message_id, uid = self._prefix + number.to_bytes(8, "big"), _tuple(UniqueId, (self.manager.name, number))
-            row = (*before_id, message_id, *before_time, at.now, *behind_time, body, len(body),
-                   0, number.to_bytes(16, "big"), uid, None, None, None)  # fmt: skip
-            is_single, warning, numbers = True, None, UNGROUPED
-        else:
-            logical, usual = self.options.logical, self._defaults
-            persistent = usual.persistent if given[PERSISTENT] is None else given[PERSISTENT]
-            if persistent and self.queue.definition_type == "temporary_dynamic":
-                refuse_persistent(self.queue)
-            # In no group and no segment, and nothing is open: no numbers (P8), no contradiction, nothing is left open.
-            is_single = not (given[FLAGS] or state.flags or logical)
-            warning, numbers = (None, UNGROUPED) if is_single else self._numbered(message, state, persistent, at)
-            row = self._as_sent(given, numbers, persistent, at)
-        whole = Message.from_row(row)
-        arriving: Sequence[Message] = (whole,)
+        plain, prefix, name, limit = self._plain, self._prefix, self.manager.name, self._limit
+        new_number, now = at.new_number, at.now
+        arriving: list[Row] = []
+        results: list[PutResult] = []
+        split: dict[int, int] = {}
+        for message in messages:
+            if type(message) is not bytes:
+                assert isinstance(message, Message)
+                rows, result, state = self._put(message, state, at)
+            elif plain is None or state.flags or len(message) > limit:
+                rows, result, state = self._put(Message(message), state, at)
+            else:
+                number, (before_id, before_time, behind_time) = new_number(), plain
+                token = number.to_bytes(16, "big")
+                message_id, uid = prefix + token[8:], _tuple(UniqueId, (name, number))
+                arriving.append((*before_id, message_id, *before_time, now, *behind_time, message, len(message),
+                                 0, token, uid, None, None, None))  # fmt: skip
+                results.append(_tuple(PutResult, (message_id, NO_ID, NO_ID, 1, 0, 0, uid, None)))
+                state = NOTHING_OPEN
+                continue
+            if len(rows) > 1:
+                split[len(results)] = len(rows)
+            arriving += rows
+            results.append(result)
+        return _tuple(Planned, (arriving, results, state, split))
+
+    def _put(
+        self, message: Message, state: GroupState, at: PutCircumstances
+    ) -> tuple[Sequence[Row], PutResult, GroupState]:
+        """One put, whatever its message says: the rows that arrive, the result, the new state."""
+        given, logical, usual = message.row, self.options.logical, self._defaults
+        persistent = usual.persistent if given[PERSISTENT] is None else given[PERSISTENT]
+        if persistent and self.queue.definition_type == "temporary_dynamic":
+            refuse_persistent(self.queue)
+        # In no group and no segment, and nothing is open: no numbers (P8), no contradiction, nothing is left open.
+        is_single = not (given[FLAGS] or state.flags or logical)
+        warning, numbers = (None, UNGROUPED) if is_single else self._numbered(message, state, persistent, at)
+        row = self._as_sent(given, numbers, persistent, at)
+        rows: Sequence[Row] = (row,)
         if row[LENGTH] > self._limit:
             given_id = given[MESSAGE_ID] != NO_ID and not self.options.new_message_id
-            arriving = self._pieces(whole, at, given_id=given_id)
-        new_state = NOTHING_OPEN if is_single else state_after(whole, in_unit=at.in_unit, logical=self.options.logical)
+            rows = [piece.row for piece in self._pieces(Message.from_row(row), at, given_id=given_id)]
+        new_state = NOTHING_OPEN
+        if not is_single:
+            new_state = state_after(Message.from_row(row), in_unit=at.in_unit, logical=logical)
         if row[PRIORITY] > PRIORITY_MAX:  # it is accepted, counts as the maximum, and is told (R1.4)
             warning = warning or Reason.PRIORITY_EXCEEDS_MAXIMUM
         told = (row[MESSAGE_ID], row[CORRELATION_ID], *numbers, given[FLAGS], row[UID], warning)
-        return _tuple(Planned, (arriving, _tuple(PutResult, told), new_state))
+        return rows, _tuple(PutResult, told), new_state
 
     def _made_plain(self) -> tuple[Row, Row, Row] | None:
         """What a body alone is stored with, around its message id, its time and itself; None: it goes the long way."""
@@ -268,8 +298,6 @@ MESSAGE_ID, CORRELATION_ID, FLAGS = _index("message_id"), _index("correlation_id
 PERSISTENT, PRIORITY, EXPIRY = _index("persistent"), _index("priority"), _index("expiry")
 CCSID, BODY, LENGTH = _index("coded_character_set_id"), _index("body"), _index("length")
 UID, PUT_AT = _index("uid"), _index("put_at")
-BEFORE_BODY = slice(0, BODY)
-NOTHING_SAID = Message().row[BEFORE_BODY]
 # Fields that stand together in the descriptor.
 NUMBERS = _span("group_id", "offset")
 IDENTITY_AND_ORIGIN = _span("user_identifier", "application_origin_data")

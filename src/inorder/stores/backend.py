@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from ..attributes import QueueAttributes
-from ..message import Message, Place
+from ..message import Message, Place, Row
 from ..rules.grouping import Wanted
 from ..rules.lifecycle import State
 from ..rules.ordering import Cursor, Decision, Pending, Standing
@@ -251,7 +251,7 @@ class Backend(Protocol):
     def arrive(
         self,
         queue: SearchedQueue,
-        messages: Sequence[Message],
+        rows: Sequence[Row],
         state: State,
         first_number: int | None,
         unit: int | None,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from itertools import chain
 from typing import NamedTuple
 
@@ -32,33 +31,26 @@ def put(verb: Verb, handle: OpenHandle, queue: LocalQueue, request: PutRequest) 
         new_number = chain(verb.numbers(len(messages)), iter(new_number, 0)).__next__
     plan = _plan(verb, handle, queue, options)
     at = _tuple(PutCircumstances, (in_unit, connection.unit is not None, verb.now, new_number))
-    plans: list[Planned] = []
-    arriving: list[Message] = []
-    for message in messages:
-        planned = plan.put(message, state, at)
-        plans.append(planned)
-        arriving += planned.arriving
-        state = planned.state
-    results = [one.result for one in plans]
+    planned = plan.puts(messages, state, at)
     earlier = None
     if options.uid is not None or options.confirm_id:
-        repeat = Repeat(verb, queue, request)
-        earlier = repeat.earlier_copy()
-        if earlier is not None and not repeat.replaces(earlier, plans):
-            return PutOutcome([_as_stored(earlier, results[0])], request.state)  # it is where it should be
-        repeat.check_one_piece(plans)
+        again = Repeat(verb, queue, request)
+        earlier = again.earlier_copy()
+        if earlier is not None and not again.replaces(earlier, planned):
+            return PutOutcome([_as_stored(earlier, planned.results[0])], state)  # it is where it should be
+        again.check_one_piece(planned)
     depth = queue.state.depth + queue.added - (earlier is not None)
-    if depth + len(arriving) > queue.attributes.max_depth:
-        _check_room(queue, depth, plans)
+    if depth + len(planned.arriving) > queue.attributes.max_depth:
+        _check_room(queue, depth, planned)
     unit = None
     if in_unit:
-        unit = verb.enlist(connection, len(plans), verb.manager.max_uncommitted)
+        unit = verb.enlist(connection, len(messages), verb.manager.max_uncommitted)
     elif options.confirm_id:
         unit = verb.confirm_unit(connection.program, queue, options.confirm_id)
     if earlier is not None:
         happen(verb, queue, earlier, Event.BACK_OUT)
-    arrive(verb, queue, arriving, unit)
-    return _tuple(PutOutcome, (results, state))
+    arrive(verb, queue, planned.arriving, unit)
+    return _tuple(PutOutcome, (planned.results, planned.state))
 
 
 def _plan(verb: Verb, handle: OpenHandle, queue: LocalQueue, options: PutOptions) -> PutPlan:
@@ -71,16 +63,16 @@ def _plan(verb: Verb, handle: OpenHandle, queue: LocalQueue, options: PutOptions
     return plan
 
 
-def _check_room(queue: LocalQueue, depth: int, plans: Sequence[Planned]) -> None:
+def _check_room(queue: LocalQueue, depth: int, planned: Planned) -> None:
     """Each put must find the queue below its limit; the pieces it is split into may pass it (R4.7, R2.27)."""
-    for plan in plans:
+    for nth in range(len(planned.results)):
         if depth >= queue.attributes.max_depth:
             raise QueueFull(
                 f"{queue.attributes.name} has {depth:,} messages, its limit",
                 queue=queue.attributes.name,
                 depth=depth,
             )
-        depth += len(plan.arriving)
+        depth += planned.split.get(nth, 1)
 
 
 class Repeat(NamedTuple):
@@ -95,7 +87,7 @@ class Repeat(NamedTuple):
         uid = self.request.options.uid
         return None if uid is None else self.queue.by_uid(uid)
 
-    def replaces(self, earlier: QueuedMessage, plans: Sequence[Planned]) -> bool:
+    def replaces(self, earlier: QueuedMessage, planned: Planned) -> bool:
         """Whether this put takes the place of a hidden copy; a copy that has been seen stands.
 
         Raises: DuplicateMessage, it is not said to be a repeat; WrongState, a unit of work holds the copy.
@@ -108,17 +100,17 @@ class Repeat(NamedTuple):
             event = Event.PUT_HELD if held else Event.PUT
         answer, to = step(earlier.state, event)
         if answer is Answer.DUPLICATE:
-            self.verb.refuse(self.queue, plans[0].arriving[0])
+            self.verb.refuse(self.queue, Message.from_row(planned.arriving[0]))
             name = self.queue.attributes.name
             raise DuplicateMessage(f"{options.uid} is on {name} already; a repeat says resend", uid=options.uid)
         if to is not None and earlier.unit is not None and self.verb.unit(earlier.unit).kind != "confirm":
             raise WrongState(f"{options.uid} was put in a unit of work", uid=options.uid)
         return to is not None
 
-    def check_one_piece(self, plans: Sequence[Planned]) -> None:
+    def check_one_piece(self, planned: Planned) -> None:
         """A confirm names one message by its unique id, so what is confirmed or repeated must be one (A-10)."""
         options = self.request.options
-        if (options.confirm_id or options.uid) and any(len(plan.arriving) > 1 for plan in plans):
+        if (options.confirm_id or options.uid) and planned.split:
             raise OptionsError("a put with a confirm id or unique id cannot be split: raise max_length")
 
 

@@ -37,10 +37,10 @@ class Opened(NamedTuple):
 
 
 class PutRequest(NamedTuple):
-    """Messages to put through one handle, in this order, all or none."""
+    """Messages to put through one handle, in this order, all or none; one that says nothing is its body alone."""
 
     handle: int
-    messages: Sequence[Message]
+    messages: Sequence[Message | bytes]
     options: PutOptions
     state: GroupState
     in_unit: bool
@@ -49,7 +49,7 @@ class PutRequest(NamedTuple):
 class PutOutcome(NamedTuple):
     """What was put, and where the handle stands now."""
 
-    results: list[PutResult]
+    results: Sequence[PutResult]
     state: GroupState
 
 

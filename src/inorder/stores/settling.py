@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..errors import InconsistentCall, Reason, UnitExists, UnitNotFound, WrongState
-from ..message import LAST_IN_GROUP, Message, Place, stored_flags
+from ..message import LAST_IN_GROUP, Message, Place, Row, stored_flags
 from ..rules.grouping import GroupState
 from ..rules.lifecycle import Answer, Event, Presented, State, adds_backout, becomes_visible, step
 from ..rules.ordering import Moment, draws_number
@@ -35,14 +35,14 @@ PUT = State.PUT_UNCONFIRMED
 # --- messages arrive
 
 
-def arrive(verb: Verb, queue: LocalQueue, messages: Sequence[Message], unit: UnitRow | None) -> None:
+def arrive(verb: Verb, queue: LocalQueue, rows: Sequence[Row], unit: UnitRow | None) -> None:
     """Messages that were planned come to the queue, held by the unit if there is one."""
     state = AFTER_PUT if unit is None else AFTER_HELD_PUT
     assert state is not None
-    first, total = None, len(messages)
+    first, total = None, len(rows)
     if draws_number(queue.attributes.order, Moment.COMMIT if unit is None else Moment.PUT):
         first = queue.draw_number(total)
-    verb.backend.arrive(queue, messages, state, first, None if unit is None else unit.id, verb.now)
+    verb.backend.arrive(queue, rows, state, first, None if unit is None else unit.id, verb.now)
     queue.added += total
     queue.arrived += total
     queue.changed = True
@@ -50,11 +50,12 @@ def arrive(verb: Verb, queue: LocalQueue, messages: Sequence[Message], unit: Uni
     if unit is not None:
         verb.durable |= unit.kind == "confirm"
     elif not verb.durable:
-        for message in messages:
-            if message.row[PERSISTENT]:
+        for row in rows:
+            if row[PERSISTENT]:
                 verb.durable = True
                 break
     if verb.store.changes.is_watched:
+        messages = list(map(Message.from_row, rows))
         change.put.extend(messages)
         if becomes_visible(State.ABSENT, state):
             change.visible.extend(messages)

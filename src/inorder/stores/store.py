@@ -80,8 +80,8 @@ def _count(outcome: GetOutcome) -> int:
     return len(outcome.messages) + (0 if outcome.rest is None else outcome.rest.messages)
 
 
-def _length(messages: Sequence[Message]) -> int:
-    return sum(message.length for message in messages)
+def _length(messages: Sequence[Message | bytes]) -> int:
+    return sum(message.length if isinstance(message, Message) else len(message) for message in messages)
 
 
 def _unit_of(request: Any, *, in_unit: bool) -> str:

@@ -14,7 +14,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeVar
 
-from ...message import NO_ID, Message, Place
+from ...message import NO_ID, Message, Place, Row
 from ...rules.grouping import Wanted, is_end
 from ...rules.lifecycle import State, becomes_visible
 from ...rules.ordering import UNSET, Cursor, Decision, Pending, Standing, decide, rank
@@ -329,13 +329,13 @@ class MemoryBackend(MemoryBulk):
     def arrive(
         self,
         queue: SearchedQueue,
-        messages: Sequence[Message],
+        rows: Sequence[Row],
         state: State,
         first_number: int | None,
         unit: int | None,
         now: float,
     ) -> None:
-        for number, message in enumerate(messages, first_number or 0):
+        for number, message in enumerate(map(Message.from_row, rows), first_number or 0):
             level = rank(queue.attributes, message)
             place = NO_PLACE if first_number is None else Place(level, number, 0)
             self._arrive(queue.id, message, level, state, place, unit, now)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from ...message import Message
+from ...message import Message, Row
 from ...rules.lifecycle import State, becomes_visible
 from ..backend import Expired, QueueState, SearchedQueue, Share, Tally
 from ..damage import damaged
@@ -162,16 +162,16 @@ class SqlBackend(SqlBulk, SqlListings, SqlStagings):
     def arrive(
         self,
         queue: SearchedQueue,
-        messages: Sequence[Message],
+        rows: Sequence[Row],
         state: State,
         first_number: int | None,
         unit: int | None,
         now: float,
     ) -> None:
-        arriving = self.codec.arriving(messages, queue.id, queue.attributes, state, first_number, unit, now)
+        arriving = self.codec.arriving(rows, queue.id, queue.attributes, state, first_number, unit, now)
         if arriving.attention:
             self.attend(queue.id, arriving.attention)
-        if len(messages) == 1:
+        if len(rows) == 1:
             self.engine.execute(self.sql["arrive"], arriving.rows)
             self.engine.execute(self.sql["arrive content"], arriving.contents)
         else:

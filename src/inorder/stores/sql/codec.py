@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, NoReturn
 from zlib import crc32
 
 from ...errors import StoreDamaged
-from ...message import ANY_GROUP, ID_LENGTH, NO_ID, PUT_AT_MAX, Message, Place, UniqueId
+from ...message import ANY_GROUP, ID_LENGTH, NO_ID, PUT_AT_MAX, Message, Place, Row, UniqueId
 from ...rules.lifecycle import State
 from ...rules.ordering import effective_priority
 from ...rules.puts import NO_ACCOUNTING, make_id
@@ -138,7 +138,7 @@ class Codec:
 
     def arriving(
         self,
-        messages: Sequence[Message],
+        arriving: Sequence[Row],
         queue: int,
         attributes: Any,
         state: State,
@@ -153,8 +153,7 @@ class Codec:
         visible_at = None if unit else now
         levels: dict[tuple[int, int], int] = {}
         attention, described, descriptor = 0, (), ""
-        for message in messages:
-            row = message.row
+        for row in arriving:
             (_, _, expiry, _, _, _, _, priority, persistent, message_id, correlation_id, _, _, _, _, _, _, _, put_at, _,
              group_id, sequence_number, offset, flags, original_length, delay, body, length, _, token, (origin, uid),
              *_) = row  # fmt: skip
@@ -163,7 +162,7 @@ class Codec:
             head = 0 if sequence_number != 1 or offset else 1 if flags & ANY_GROUP else 2
             level = levels.get((priority, head))
             if level is None:
-                level = levels[priority, head] = -effective_priority(attributes, message)
+                level = levels[priority, head] = -effective_priority(attributes, Message.from_row(row))
             if (values := _described(row)) != described:
                 described, descriptor = values, as_text(values)
             if expiry is not None:
