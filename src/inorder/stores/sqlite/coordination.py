@@ -24,7 +24,8 @@ Among threads of one process record locks mean nothing; each is paired with a lo
 
 Words are written by the holder of the lock that they belong to, and read by anyone at any time: eight aligned bytes
 are stored and loaded in one piece on every machine that Python's 64-bit builds run on. Those of the rounds of syncs may
-have two writers, where a leader was stopped and passed over: whichever is last, the words promise too little at most.
+have two writers, where a leader was stopped and passed over, or two saw at once that nobody leads: whichever is last,
+the words promise too little at most.
 """
 
 from __future__ import annotations

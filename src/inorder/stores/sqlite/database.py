@@ -70,6 +70,9 @@ class Database:
         path: the file; links are resolved.
         schema: the statements that make the tables of a new store.
         version: of that schema, from 1.
+    Attributes:
+        execute: runs a statement on a cursor that is kept, which saves 0.4 us: all its rows are to be read before the
+            next one is run. As `connection`, another one after a fork.
     Raises: StoreError, if no store can be opened here; StoreForeign, if the file is something else; StoreNewer, if it
         was written by a newer release; StoreFull, if the disk is full. Nothing has been written then, except that a new
         store may have been begun when the disk was full.
@@ -88,7 +91,7 @@ class Database:
         self._looked_at = -LOOK_SECONDS
         self.has_happened = False  # the transaction that was begun last
         self._connection: apsw.Connection | None = None
-        self._execute: Callable[[str], apsw.Cursor]  # on one cursor: a new one for each BEGIN costs as much as it
+        self.execute: Callable[..., apsw.Cursor]
         with opening:
             if self.path in inherited:
                 raise ForkedConnection(f"{self.path}: this process was forked inside a call on it and cannot open it")
@@ -164,7 +167,7 @@ class Database:
         connection = self._connect_for_use()
         execute, number = connection.cursor().execute, self._log.next_number()
         # Together, or an exception from outside comes between: see `locks`.
-        self._connection, self._execute, self._log.connected = connection, execute, number
+        self._connection, self.execute, self._log.connected = connection, execute, number
         return connection
 
     def _connect_for_checkpoints(self) -> apsw.Connection:
@@ -248,13 +251,13 @@ class Database:
             self._refuse_replaced()
         if writes:
             try:
-                self._execute("BEGIN IMMEDIATE")
+                self.execute("BEGIN IMMEDIATE")
             except PASSING:
                 _patiently(connection, "BEGIN IMMEDIATE")
             if points.reached:
                 points.reached("begun")
         else:
-            self._execute("BEGIN")
+            self.execute("BEGIN")
             # BEGIN alone fixes no state yet: the first statement does, and that is the one to wait.
             _patiently(connection, "SELECT 1 FROM sqlite_schema LIMIT 1")
         return connection
@@ -276,14 +279,14 @@ class Database:
                 points.reached("written")
             self._commits = True  # and whether it has happened shows whether SQLite is still inside
             try:
-                self._execute("COMMIT")
+                self.execute("COMMIT")
             except PASSING:
                 _patiently(connection, "COMMIT")
             ticket = shared.after_commit(changed, reserves=reserves)
             if points.reached:
                 points.reached("committed")
         else:
-            self._execute("COMMIT")
+            self.execute("COMMIT")
         self.has_happened = True
         if self._log.has_grown:
             self._log.follow(connection)
