@@ -34,7 +34,7 @@ def write(database, text="x" * 1000):
 
 def tidy_at(database, pages):
     log.LONG_PAGES = pages
-    database._log.note_length(database.connection, "main", 0)
+    database.log.note_length(database.connection, "main", 0)
 
 def count(database):
     with database.reading():

@@ -356,7 +356,7 @@ def test_a_log_made_anew_is_the_one_that_is_synced(path: Path, syncs: list[int])
 def tidy_at(database: Database, pages: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """So many pages are long for a log."""
     monkeypatch.setattr(log_module, "LONG_PAGES", pages)
-    database._log.note_length(database.connection, "main", 0)
+    database.log.note_length(database.connection, "main", 0)
 
 
 def test_the_log_is_started_anew_when_it_is_long(
@@ -402,7 +402,7 @@ def test_a_reader_that_stays_keeps_the_log_but_nobody_waits(
     for _ in range(30):
         write(database)
         database.tidy_log()
-    assert database._log._pages < 30
+    assert database.log._pages < 30
 
 
 def test_only_one_tidies(database: Database, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -411,4 +411,4 @@ def test_only_one_tidies(database: Database, path: Path, monkeypatch: pytest.Mon
         child.run("database._coordination.take(coordination.TIDYING)")
         write(database)
         database.tidy_log()
-        assert database._log._pages, "it passed by"
+        assert database.log._pages, "it passed by"

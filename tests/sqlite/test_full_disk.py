@@ -138,7 +138,7 @@ def test_the_reserve_is_never_shorter_than_the_log(tmp_path: Path) -> None:
         for number in range(20):
             qm.put_many("Q", [bytes(LENGTH)] * (500 if number else 10_000))
             reserves.append(Path(f"{store.path}-lock").stat().st_size)
-            assert reserves[-1] > store.database._log._pages * FRAME_BYTES
+            assert reserves[-1] > store.database.log._pages * FRAME_BYTES
             qm.get_many("Q", 10_000)
     store.close_store()
     assert reserves[0] > 40 << 20

@@ -379,27 +379,22 @@ class Coordination:
                 if self._locked_elsewhere(SEATS_AT + words[LEADER] if of_leader else _round(round_number), 1) is None:
                     return
             if now - began >= max(LEADER_SECONDS, 4 * last_s):
-                self._act(act)
-                words[ROUND] = max(words[ROUND], round_number)
+                self._lead(max(words[ROUND], round_number), act)
                 return
 
     def _lead(self, round_number: int, act: Callable[[], None]) -> None:
         words = self.words
         try:
             words[LEADER] = self._seat  # first: whoever sees that somebody is at it asks whether this one lives
-            words[SYNCING] = words[COMMITTED]
+            words[SYNCING] = target = words[COMMITTED]
             words[ROUND] = round_number
-            self._act(act)
+            began = time.monotonic()
+            act()
+            words[SYNC_US] = int((time.monotonic() - began) * 1e6)
+            words[SYNCED] = max(words[SYNCED], target)  # another may have come further, while this process was stopped
         finally:
             if words[LEADER] == self._seat:
                 words[LEADER] = NOBODY
-
-    def _act(self, act: Callable[[], None]) -> None:
-        words = self.words
-        target, began = words[COMMITTED], time.monotonic()
-        act()
-        words[SYNC_US] = int((time.monotonic() - began) * 1e6)
-        words[SYNCED] = max(words[SYNCED], target)  # another may have come further, while this process was stopped
 
     # ---- the queue manager
 

@@ -73,6 +73,7 @@ class Database:
     Attributes:
         execute: runs a statement on a cursor that is kept, which saves 0.4 us: all its rows are to be read before the
             next one is run. As `connection`, another one after a fork.
+        log: its write-ahead log.
     Raises: StoreError, if no store can be opened here; StoreForeign, if the file is something else; StoreNewer, if it
         was written by a newer release; StoreFull, if the disk is full. Nothing has been written then, except that a new
         store may have been begun when the disk was full.
@@ -99,7 +100,7 @@ class Database:
             try:
                 self._coordination = attach(self._sidecar, _made(self.path), self._user)
                 self._turn = self._coordination.lock_of(TURN)
-                self._log = Log(self.path, self._coordination, self._connect_for_checkpoints)
+                self.log = Log(self.path, self._coordination, self._connect_for_checkpoints)
                 self._open_first()
                 self._identity = identity_of(self.path)
                 databases.add(self)
@@ -126,7 +127,7 @@ class Database:
                     if not is_full(error, self._connection):
                         raise
                     self._disconnect()
-                    self._log.lend()  # until the first transaction that writes ends
+                    self.log.lend()  # until the first transaction that writes ends
                     self._connect_first()
         finally:
             try:
@@ -160,14 +161,14 @@ class Database:
 
     def _connect_for_use(self) -> apsw.Connection:
         connection = self._connect(CACHE_KIB)
-        connection.set_wal_hook(self._log.note_length)
+        connection.set_wal_hook(self.log.note_length)
         return connection
 
     def _connect_anew(self) -> apsw.Connection:
         connection = self._connect_for_use()
-        execute, number = connection.cursor().execute, self._log.next_number()
+        execute, number = connection.cursor().execute, self.log.next_number()
         # Together, or an exception from outside comes between: see `locks`.
-        self._connection, self.execute, self._log.connected = connection, execute, number
+        self._connection, self.execute, self.log.connected = connection, execute, number
         return connection
 
     def _connect_for_checkpoints(self) -> apsw.Connection:
@@ -288,8 +289,8 @@ class Database:
         else:
             self.execute("COMMIT")
         self.has_happened = True
-        if self._log.has_grown:
-            self._log.follow(connection)
+        if self.log.has_grown:
+            self.log.follow(connection)
         self._leave()
         return ticket
 
@@ -316,8 +317,8 @@ class Database:
 
     def _leave(self) -> None:
         if self._writes:
-            if self._log.is_lent:
-                self._log.take_back()
+            if self.log.is_lent:
+                self.log.take_back()
             self._coordination.give(TURN)
         self._commits = False
         self._in_use.release()
@@ -332,7 +333,7 @@ class Database:
         assert self._connection is not None
         with told_as_ours(self.path):
             self._connection.execute("ROLLBACK")  # in it the log could not be started anew
-            self._log.make_room(self._connection, feeds=feeds)
+            self.log.make_room(self._connection, feeds=feeds)
             _patiently(self._connection, "BEGIN IMMEDIATE")
 
     @contextmanager
@@ -380,7 +381,7 @@ class Database:
                 path=str(self.path),
             )
         self._coordination.refuse_removed()
-        self._log.connected = self._log.next_number()
+        self.log.connected = self.log.next_number()
         self._looked_at = now
 
     def _refuse_unusable(self) -> None:
@@ -404,7 +405,7 @@ class Database:
             self._refuse_unusable()
         if points.reached:
             points.reached("before-sync")
-        self._coordination.sync(ticket, self._log.sync_file)
+        self._coordination.sync(ticket, self.log.sync_file)
         if points.reached:
             points.reached("synced")
 
@@ -413,11 +414,6 @@ class Database:
         """Whether what was not synced may be missing: nobody noted that the file was open since it was copied here."""
         return self._coordination.is_new
 
-    @property
-    def log_is_long(self) -> bool:
-        """Whether `tidy_log` has something to do."""
-        return self._log.is_long
-
     def tidy_log(self) -> None:
         """Shorten the log if it is long and nobody else is doing so; to be called like `sync`, after it.
 
@@ -425,7 +421,7 @@ class Database:
         """
         if self._refusal is not None:
             self._refuse_unusable()
-        self._log.tidy()
+        self.log.tidy()
 
     # ---- what the processes tell each other
 
@@ -532,7 +528,7 @@ class Database:
         """May be repeated, until it has come to its end."""
         if self._has_let_go:
             return
-        self._log.close()
+        self.log.close()
         self._disconnect()
         while self._owners:
             number = next(iter(self._owners))
@@ -545,7 +541,7 @@ class Database:
     def _disconnect(self) -> None:
         if self._connection is not None:
             connection, self._connection = self._connection, None
-            self._log.connected = 0
+            self.log.connected = 0
             with told_as_ours(self.path):
                 connection.close()
 
@@ -553,7 +549,7 @@ class Database:
         """Wait for the transactions of other threads, and close the connections."""
         self._forks = True
         self._in_use.acquire()
-        self._log.before_fork()
+        self.log.before_fork()
         if self._connection is not None and not self._connection.in_transaction:
             # Without this SQLite would copy the whole log if no other process has the file open.
             self._connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
@@ -561,7 +557,7 @@ class Database:
 
     def after_fork(self) -> None:
         """Go on, in the parent; the next call connects. Harmless when repeated, or if `before_fork` was interrupted."""
-        self._log.after_fork()
+        self.log.after_fork()
         if self._forks:
             self._forks = False
             with contextlib.suppress(RuntimeError):  # an exception came while it was waited for

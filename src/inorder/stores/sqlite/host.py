@@ -84,7 +84,7 @@ class SqliteHost:
         except StoreError:  # the verb has happened, and says so: the caller would do it once more
             log.exception("contents of messages that are gone could not be removed; a later call will")
         try:
-            if self.database.log_is_long and not self._keeps_log:
+            if self.database.log.is_long and not self._keeps_log:
                 self.database.tidy_log()
         except StoreError:  # as above
             log.exception("the log could not be copied into the database; it grows until it can be")

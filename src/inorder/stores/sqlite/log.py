@@ -72,6 +72,7 @@ class Log:
     Attributes:
         connected: 0 while this process has no connection to the database, and else a number that its log is found by:
             SQLite removes no log meanwhile. With a new one the next sync looks whether the log is still there.
+        is_long: `tidy` has something to do.
     """
 
     def __init__(self, path: Path, coordination: Coordination, connect: Callable[[], apsw.Connection]) -> None:
