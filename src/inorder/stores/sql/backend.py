@@ -12,7 +12,7 @@ from ..backend import Expired, QueueState, SearchedQueue, Share, Tally
 from ..damage import damaged
 from ..queued import HELD, LOCKS, NEVER, NO_PLACE, QueuedMessage
 from ..tables import DefinitionRow, EnteredRow, ManagerRow, MarkRow, ProcessRow, UnitRow, WaitRow
-from .attention import EDGES, ENTERED, EXPIRES, GROUPS, IN_VAIN_MAX, LEASES, MARKS
+from .attention import EDGES, ENTERED, EXPIRES, GROUPS, GROUPS_LOOKED_FOR, IN_VAIN_MAX, LEASES, MARKS, QUIET
 from .attention import found as attention_of
 from .bulk import SqlBulk
 from .codec import STATES, Codec
@@ -51,6 +51,7 @@ class SqlBackend(SqlBulk, SqlListings, SqlStagings):
         # The attention of each queue that this transaction has come to; looks in vain, where there may be something.
         self.noted: dict[int, int] = {}
         self._in_vain: dict[int, int] = {}
+        self._looks = 0  # at queues that may have something
         self._removed = self._removed_bytes = 0  # contents, one by one
 
     # --- transactions
@@ -107,7 +108,9 @@ class SqlBackend(SqlBulk, SqlListings, SqlStagings):
         if row is None:
             return None
         if is_quiet and row[3]:
-            row, is_quiet = next(execute(self.sql["look"], (queue,))), False
+            self._looks += 1
+            if row[3] != GROUPS or not self._looks % GROUPS_LOOKED_FOR:
+                row, is_quiet = next(execute(self.sql["look"], (queue,))), False
         shapes = _QUIET if is_quiet else _STATES
         if tuple(map(type, row)) not in shapes.known and (wrong := shapes.wrong(row)):
             raise damaged(f"table tally, queue {queue}", wrong, table="tally")
@@ -115,6 +118,8 @@ class SqlBackend(SqlBulk, SqlListings, SqlStagings):
         if not 0 <= counter <= reserved <= COUNTED_MAX:
             raise damaged(f"table tally, queue {queue}", f"counter {counter}, reserved {reserved}", table="tally")
         self.noted[queue] = attention
+        if attention & GROUPS and not self.engine.has_triggers:
+            self.engine.follow_groups()
         if is_quiet:
             return _state(QueueState, (counter, reserved, depth, None, None, None, 0, 0, 0, revision))
         self._heed(queue, attention, attention_of(found))
@@ -122,11 +127,9 @@ class SqlBackend(SqlBulk, SqlListings, SqlStagings):
 
     def _heed(self, queue: int, attention: int, there: int) -> None:
         """What was looked for on a queue is there or not."""
-        if attention & GROUPS and not self.engine.has_triggers:
-            self.engine.follow_groups()
         if attention == there:
             self._in_vain[queue] = 0
-            if not attention:
+            if attention in QUIET:
                 del self._in_vain[queue]
             return
         self._in_vain[queue] = in_vain = self._in_vain.get(queue, 0) + 1
