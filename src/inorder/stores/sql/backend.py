@@ -175,9 +175,12 @@ class SqlBackend(SqlBulk, SqlListings, SqlStagings):
         if arriving.attention:
             self.attend(queue.id, arriving.attention)
         if len(rows) == 1:
-            self.engine.execute(self.sql["arrive"], arriving.rows)
+            self.engine.execute(
+                self.sql["arrive" if arriving.rows else "arrive plain"], arriving.rows or arriving.plain
+            )
             self.engine.execute(self.sql["arrive content"], arriving.contents)
         else:
+            self.insert("arrive plain", arriving.plain)
             self.insert("arrive", arriving.rows)
             self.insert("arrive content", arriving.contents)
 

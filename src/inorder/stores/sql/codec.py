@@ -71,9 +71,12 @@ class Arriving(NamedTuple):
     """Messages as values for `message` and for `content`, one row after another.
 
     Args:
+        plain: those that are in no group, never expire, are not delayed, and have no ids but their own.
+        rows: the others.
         attention: what every verb on their queue looks for from now on.
     """
 
+    plain: list[Any]
     rows: list[Any]
     contents: list[Any]
     attention: int
@@ -146,7 +149,8 @@ class Codec:
         unit: int | None,
         now: float,
     ) -> Arriving:
-        """The values of messages that arrive; where a group begins something is missing until it is seen."""
+        """The values of messages that arrive."""
+        plain: list[Any] = []
         rows: list[Any] = []
         contents: list[Any] = []
         prefix, name, place_number = self.prefix, self.name, first_number
@@ -154,60 +158,60 @@ class Codec:
         levels: dict[tuple[int, int], int] = {}
         attention, described, descriptor = 0, (), ""
         for row in arriving:
-            (_, _, expiry, _, _, _, _, priority, persistent, message_id, correlation_id, _, _, _, _, _, _, _, put_at, _,
-             group_id, sequence_number, offset, flags, original_length, delay, body, length, _, token, (origin, uid),
-             *_) = row  # fmt: skip
+            expiry, priority, persistent, message_id, correlation_id, put_at, body, length, token, (origin, uid) = (
+                _always_asked(row)
+            )
             number = int.from_bytes(token, "big")
             own_uid = uid == number and origin == name
-            head = 0 if sequence_number != 1 or offset else 1 if flags & ANY_GROUP else 2
+            own_id = message_id == prefix + token[8:]
+            single = (alone := row[_ALONE]) == _USUAL
+            head = 2 if single else _head(*alone[1:4])
             level = levels.get((priority, head))
             if level is None:
                 level = levels[priority, head] = -effective_priority(attributes, Message.from_row(row))
             if (values := _described(row)) != described:
                 described, descriptor = values, as_text(values)
-            if expiry is not None:
-                expiry = None if expiry == math.inf else expiry
-                attention |= 0 if expiry is None else EXPIRES
-            if delay:
-                attention |= DUE
-            if group_id != NO_ID or head != 2:
-                attention |= GROUPS
-            rows += (
-                number,
-                queue,
-                state,
-                level,
-                place_number,
-                head,
-                None if group_id == NO_ID else group_id,
-                sequence_number,
-                offset,
-                length,
-                flags,
-                original_length,
-                persistent,
-                priority,
-                None if message_id == prefix + token[8:] else message_id,
-                None if correlation_id == NO_ID else correlation_id,
-                None if own_uid else origin,
-                None if own_uid else uid,
-                None if expiry is None else now + expiry,
-                now + delay if delay else None,
-                visible_at,
-                unit,
-            )
-            contents += (
-                number,
-                put_at,
-                expiry,
-                delay or None,
-                descriptor,
-                crc32(body, number),
-                body,
-            )
+            if expiry == math.inf:
+                expiry = None
+            if single and own_id and own_uid and expiry is None and correlation_id == NO_ID:
+                plain += number, queue, state, level, place_number, length, persistent, priority, visible_at, unit
+                delay = None
+            else:
+                group_id, sequence_number, offset, flags, original_length, delay = alone
+                if expiry is not None:
+                    attention |= EXPIRES
+                if delay:
+                    attention |= DUE
+                if group_id != NO_ID or head != 2:
+                    attention |= GROUPS
+                rows += (
+                    number,
+                    queue,
+                    state,
+                    level,
+                    place_number,
+                    head,
+                    None if group_id == NO_ID else group_id,
+                    sequence_number,
+                    offset,
+                    length,
+                    flags,
+                    original_length,
+                    persistent,
+                    priority,
+                    None if own_id else message_id,
+                    None if correlation_id == NO_ID else correlation_id,
+                    None if own_uid else origin,
+                    None if own_uid else uid,
+                    None if expiry is None else now + expiry,
+                    now + delay if delay else None,
+                    visible_at,
+                    unit,
+                )
+            contents += number, put_at, expiry, delay or None, descriptor, crc32(body, number), body
             if place_number is not None:
                 place_number += 1
-        return Arriving(rows, contents, attention)
+        return Arriving(plain, rows, contents, attention)
 
     def row(self, columns: tuple[Any, ...]) -> QueuedMessage:
         """A message on a queue, with the fields that a search needs; columns as NARROW_COLUMNS."""
@@ -347,6 +351,11 @@ class Codec:
         )  # fmt: skip
 
 
+def _head(sequence_number: int, offset: int, flags: int) -> int:
+    """The column `head` of one that arrives: where a group begins something is missing until it is seen."""
+    return 0 if sequence_number != 1 or offset else 1 if flags & ANY_GROUP else 2
+
+
 def wrong_descriptor(text: str) -> str:
     """Why a text cannot be the descriptor of a message, in words; empty if it can."""
     try:
@@ -367,6 +376,10 @@ def _names(columns: str) -> list[str]:
     return [one.strip().split(".")[-1].strip('"') for one in columns.split(",")]
 
 
+_ASKED = "expiry priority persistent message_id correlation_id put_at body length token uid".split()
+_always_asked = operator.itemgetter(*(INDEX[name] for name in _ASKED))
+_ALONE = slice(INDEX["group_id"], INDEX["delay"] + 1)  # with sequence_number, offset, flags, original_length
+_USUAL = (NO_ID, 1, 0, 0, -1, 0.0)
 _described = operator.itemgetter(*(INDEX[name] for name in DESCRIBED))
 _EMPTY = Message().row
 _tuple = tuple.__new__  # makes a named tuple without the call in between: each message that is got has two

@@ -72,6 +72,13 @@ INSERT INTO message (
     persistent, priority, message_id, correlation_id, uid_origin, uid_number, expires_at, due_at, visible_at, unit
 ) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
+-- name: arrive plain
+-- The same for messages in no group that have only what all have: less to hand over.
+INSERT INTO message (
+    id, queue, state, rank, number, head, sequence_number, "offset", length, flags, original_length, persistent,
+    priority, visible_at, unit
+) VALUES (?, ?, ?, ?, ?, 2, 1, 0, ?, 0, -1, ?, ?, ?, ?);
+
 -- name: arrive content
 -- The wide part of the same messages, on pages of their own, so that a search reads narrow rows.
 INSERT INTO content VALUES (?, ?, ?, ?, ?, ?, ?);
