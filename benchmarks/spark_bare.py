@@ -13,6 +13,7 @@ from pyspark.sql.types import StructType
 
 from inorder.spark.schema import CONTENT, DESCRIPTOR
 from inorder.stores.sql.codec import NARROW
+from inorder.stores.sql.descriptors import KEPT
 
 PARTITIONS, ROWS = 2, 8192
 NOT_STORED = frozenset("backout_count uid_origin uid_number length message_id put_at expiry".split())
@@ -62,7 +63,7 @@ class BareReader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, Range)
-        columns = ", ".join(f'{"m" if name in NARROW else "c"}."{name}"' for name, _ in COLUMNS)
+        columns = ", ".join(_column(name) for name, _ in COLUMNS)
         connection = self._connection()
         found = connection.execute(BARE.replace("{columns}", columns), (partition.first, partition.last))
         while rows := list(islice(found, ROWS)):
@@ -74,3 +75,12 @@ class BareReader(DataSourceReader):
             ]  # fmt: skip
             yield pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
         connection.close()
+
+
+def _column(name: str) -> str:
+    """A field of a message, as SQL."""
+    if name not in KEPT:
+        return f'{"m" if name in NARROW else "c"}."{name}"'
+    place, default = list(KEPT).index(name), KEPT[name]
+    value = f"c.descriptor ->> '$[{place}]'"
+    return f"unhex({value})" if default is None else f"coalesce({value}, {default!r})"

@@ -19,6 +19,7 @@ from inorder.errors import InorderError, StoreDamaged
 from inorder.options import GetOptions
 from inorder.rules.ordering import UNSET
 from inorder.stores.records import LedgerKey, SurveyRequest
+from inorder.stores.sql.attention import EDGES
 from inorder.stores.sqlite import SqliteStore
 from inorder.stores.sqlite.checking import problems
 from inorder.stores.sqlite.database import Database
@@ -90,6 +91,7 @@ def _add_what_cannot_be_copied(path: Path) -> None:
         queue = "(SELECT id FROM definition WHERE name = 'Q')"
         pending = json.dumps(["in", [0, 1, 0], 1, "test", 0.0, False])
         copy.execute(f"INSERT INTO wait VALUES ({one}, {queue}, ?, 0, '[[1]]')", (pending,))
+        copy.execute(f"UPDATE tally SET attention = attention | {EDGES} WHERE queue = {queue}")
         copy.execute("INSERT INTO leftover VALUES (999999)")
         copy.execute("PRAGMA journal_mode = WAL")
 

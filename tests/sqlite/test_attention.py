@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.claiming import PHYSICAL, Application
@@ -65,9 +66,9 @@ def leased(qm: QueueManager) -> None:
     qm.browse_and_lock("Q", lease=60.0)
 
 
-def staged(**columns: object) -> Callable[[QueueManager], None]:
+def staged(**columns: Any) -> Callable[[QueueManager], None]:
     def call(qm: QueueManager) -> None:
-        writer = Writer(qm._session.store, qm)  # type: ignore[arg-type]
+        writer = Writer(qm._session.store, qm)
         writer.stage("s", [b"a", b"b"], **columns)
         writer.settle("s")
 
@@ -107,6 +108,16 @@ def test_what_comes_is_noted(case: str, store: SqliteStore, qm: QueueManager) ->
     qm.back_out()
 
 
+def got_in_a_unit(_: SqliteStore, qm: QueueManager) -> Callable[[], object]:
+    qm.get("Q", syncpoint=True)
+    return qm.back_out
+
+
+def got_under_a_confirm_id(_: SqliteStore, qm: QueueManager) -> Callable[[], object]:
+    qm.get("Q", confirm_id=7)
+    return lambda: qm.undo("Q", 7)
+
+
 def claimed(store: SqliteStore, qm: QueueManager) -> Callable[[], object]:
     app = Application(store)
     app.claim(0, PHYSICAL, most=2)
@@ -114,8 +125,8 @@ def claimed(store: SqliteStore, qm: QueueManager) -> Callable[[], object]:
 
 
 RETURNING: dict[str, Callable[[SqliteStore, QueueManager], Callable[[], object]]] = {
-    "a back out": lambda store, qm: [qm.get("Q", syncpoint=True), qm.back_out][1],
-    "an undo": lambda store, qm: [qm.get("Q", confirm_id=7), lambda: qm.undo("Q", 7)][1],
+    "a back out": got_in_a_unit,
+    "an undo": got_under_a_confirm_id,
     "a claim": claimed,
 }
 

@@ -44,8 +44,6 @@ CASES = [
 # Where a value of the right type can be as it is: the check can say nothing of it, and whoever reads it is right to.
 TEXTS_OF_USERS = {
     "manager.boot", "connection.user", "connection.program", "handle.name", "unit.user", "unit.program", "unit.name",
-    "content.format", "content.reply_to_queue", "content.reply_to_queue_manager", "content.user_identifier",
-    "content.application_identity_data", "content.put_application_name", "content.application_origin_data",
     "account.user", "account.program", "ledger.application", "ledger.query", "ledger.batch", "message.uid_origin",
     "message.lock_confirm",
 }  # fmt: skip
@@ -56,8 +54,7 @@ TIMES = {
 }  # fmt: skip
 ANY_NUMBER = {
     # As the program that put the message chose.
-    "content.report", "content.message_type", "content.feedback", "content.encoding", "content.coded_character_set_id",
-    "content.put_application_type", "message.original_length", "message.priority", "message.persistent",
+    "message.original_length", "message.priority", "message.persistent",
     "staged.original_length", "staged.priority", "staged.persistent", "staged.offset", "staged.flags", "staged.whole",
     "message.uid_number", "message.rank",
     # Counted, and told by nothing else.

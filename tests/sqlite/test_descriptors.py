@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -80,14 +82,14 @@ def test_what_nobody_wrote_is_refused(wrong: str) -> None:
 
 
 @pytest.mark.parametrize("wrong", WRONG)
-def test_a_message_with_it_is_named(wrong: str, tmp_path: Any) -> None:
+def test_a_message_with_it_is_named(wrong: str, tmp_path: Path) -> None:
     store = SqliteStore(tmp_path / "store.db")
     with connect(store) as qm:
         qm.create_queue("Q")
         qm.put("Q", b"x", correlation_id=b"c")
         with store.database.writing():
             store.database.connection.execute("UPDATE content SET descriptor = ?", (WRONG[wrong],))
-        calls = {
+        calls: dict[str, Callable[[], object]] = {
             "get": lambda: qm.get("Q"),
             "get by id": lambda: qm.get("Q", match=Match(correlation_id=b"c")),
             "browse": lambda: next(qm.browse("Q")),
@@ -108,7 +110,7 @@ def test_a_message_with_it_is_named(wrong: str, tmp_path: Any) -> None:
     ],
     ids=str,
 )  # fmt: skip
-def test_a_match_finds_what_has_the_value_and_nothing_else(fields: dict[str, Any], tmp_path: Any) -> None:
+def test_a_match_finds_what_has_the_value_and_nothing_else(fields: dict[str, Any], tmp_path: Path) -> None:
     store = SqliteStore(tmp_path / "store.db")
     with connect(store) as qm:
         qm.create_queue("Q")
