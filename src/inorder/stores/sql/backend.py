@@ -270,9 +270,9 @@ class SqlBackend(SqlBulk, SqlListings, SqlStagings):
     def save(self, record: Any) -> None:
         super().save(record)
         match record:
-            case UnitRow(queue=int(queue), lease_ends_at=float()):
+            case UnitRow(queue=int(queue)) if record.lease_ends_at is not None:
                 self.attend(queue, LEASES)
-            case WaitRow(queue=queue, levels=str()):
+            case WaitRow(queue=queue) if record.levels is not None:
                 self.attend(queue, EDGES)
             case MarkRow(message=number):
                 self.attend(self.value(self.sql["queue of number"], number), MARKS)

@@ -104,12 +104,13 @@ class Shortcuts:
         count = min(request.most, room) if request.syncpoint else request.most
         if count < 1:
             return None
-        take = "take" if self._backend.noted[queue.id] & GROUPS else "take single"
-        found = self._backend.engine.execute(self._sql[take], (queue.id, count)).fetchall()
+        may_be_in_groups = self._backend.noted[queue.id] & GROUPS
+        take = self._sql["take" if may_be_in_groups else "take single"]
+        found = self._backend.engine.execute(take, (queue.id, count)).fetchall()
         if not found:
             return None
         messages = self._backend.codec.got(found, verb.now)
-        if any(message.row[FLAGS] & ANY_GROUP for message in messages):
+        if may_be_in_groups and any(message.row[FLAGS] & ANY_GROUP for message in messages):
             return None  # who is inside a group is to be noted
         self._go(verb, handle, queue, [columns[0] for columns in found], messages, in_unit=request.syncpoint)
         state = state_after(messages[-1], in_unit=request.syncpoint, logical=False)
