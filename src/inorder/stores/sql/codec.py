@@ -67,6 +67,9 @@ READ_IN_BULK = (
 ).split()
 
 
+LEVELS_MAX = 64  # remembered of one queue
+
+
 class Arriving(NamedTuple):
     """Messages as values for `message` and for `content`, one row after another.
 
@@ -103,6 +106,9 @@ class Codec:
         self._got = Shapes.of({**columns, "number": INTEGER}, _names(GOT_COLUMNS))
         self._bulk = Shapes([(name, _BULK.get(name) or columns[name]) for name in READ_IN_BULK])
         self._states: set[tuple[Any, ...]] = set()
+        # What messages of a priority stand at that arrive, for the queue that was put to last: by priority and head.
+        self._levels_of: Any = None
+        self._levels: dict[tuple[int, int], int] = {}
 
     def name_after(self, manager_name: str) -> None:
         """The name of the queue manager, as its store knows it."""
@@ -155,7 +161,9 @@ class Codec:
         contents: list[Any] = []
         prefix, name, place_number = self.prefix, self.name, first_number
         visible_at = None if unit else now
-        levels: dict[tuple[int, int], int] = {}
+        levels = self._levels
+        if attributes is not self._levels_of or len(levels) > LEVELS_MAX:
+            self._levels_of, self._levels = attributes, (levels := {})
         attention, described, descriptor = 0, (), ""
         for row in arriving:
             expiry, priority, persistent, message_id, correlation_id, put_at, body, length, token, (origin, uid) = (
