@@ -163,7 +163,7 @@ class Codec:
         visible_at = None if unit else now
         levels = self._levels
         if attributes is not self._levels_of or len(levels) > LEVELS_MAX:
-            self._levels_of, self._levels = attributes, (levels := {})
+            self._levels, self._levels_of = (levels := {}), attributes
         attention, described, descriptor = 0, (), ""
         for row in arriving:
             expiry, priority, persistent, message_id, correlation_id, put_at, body, length, token, (origin, uid) = (

@@ -8,7 +8,6 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import chain
 from typing import Any
 from zlib import crc32
 
@@ -40,9 +39,9 @@ class SqlStagings:
 
     def stage(self, unit: int, first: int, batch: Batch) -> None:
         if batch.numbers:
-            self.insert("arrive content", list(chain.from_iterable(_contents(batch.numbers, batch.columns))))
+            self.insert("arrive content", list(itertools.chain.from_iterable(_contents(batch.numbers, batch.columns))))
             rows = _staged(unit, first, batch.numbers, batch.wholes, batch.columns)
-            self.insert("stage", list(chain.from_iterable(rows)))
+            self.insert("stage", list(itertools.chain.from_iterable(rows)))
 
     def put_staged(
         self, queue: SearchedQueue, stagings: Sequence[StagingRow], first: int, now: float, *, own: bool, tells: bool

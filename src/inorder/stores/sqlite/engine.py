@@ -42,11 +42,11 @@ class SqliteEngine:
     def begin(self, *, writes: bool) -> None:
         connection = self._database.begin(writes=writes)
         if connection is not self._connection:  # the first one, or after a fork
-            self._connection = connection
+            self.has_triggers = False  # in this order: an exception from outside may come between
+            connection.config(apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, 0)
             self.execute, self.execute_many = connection.execute, connection.executemany
             self.changes = connection.changes
-            connection.config(apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, 0)
-            self.has_triggers = False
+            self._connection = connection
 
     def commit(self, changed: Iterable[int], *, reserves: bool) -> int:
         database = self._database
