@@ -13,7 +13,7 @@ from tests.support import room_of
 
 import inorder
 from inorder.errors import InorderError
-from inorder.stores.sqlite import watch
+from inorder.stores.sqlite import bell, watch
 
 LIMIT_SECONDS = 25.0
 
@@ -106,4 +106,4 @@ def left_behind() -> int:
     return child
 
 
-__all__ = ["Waiting", "body_or_error", "error_of", "forked", "left_behind", "room_of", "serve", "watch"]
+__all__ = ["Waiting", "bell", "body_or_error", "error_of", "forked", "left_behind", "room_of", "serve", "watch"]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sqlite3
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
 import pytest
@@ -197,7 +196,6 @@ def test_the_last_connection_may_end_under_a_wait(path: Path) -> None:
     call = waiting(manager, lambda: manager.get("Q", wait=60))
     manager.abandon()
     assert isinstance(call.error(), ConnectionBroken)
-    assert "inorder watch" not in [thread.name for thread in threading.enumerate()]
 
 
 # ---- the end of the interpreter

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from ..attributes import QueueAttributes
+from ..locks import Bell
 from ..message import Message, Place, Row
 from ..rules.grouping import Wanted
 from ..rules.lifecycle import State
@@ -368,10 +369,14 @@ class Host(Protocol):
         """Whether numbers drawn now may be of a reservation that is not on disk yet."""
 
     def attend(self, waiting: int) -> None:
-        """So many calls of this process wait now: what others change is reported while there are any."""
+        """So many calls of this process wait now."""
 
     def looked(self, queue: int, name: str) -> None:
         """Inside a verb: a call has looked at a queue as it is now, and waits until it is otherwise."""
+
+    def bell(self, queue: str) -> Bell:
+        """What a call waits with that is about to look at this queue: its wait ends also when others, elsewhere, have
+        changed the queue since the look; that is reported then."""
 
     def sync(self, ticket: int) -> None:
         """Returns when this commit, and with it all before it, is on disk. Raises: StoreError."""

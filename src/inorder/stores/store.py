@@ -377,8 +377,12 @@ class QueueStore(BulkVerbs, OperatorVerbs, OpenStore):
         connection = self.connections.get(handle.connection.id)  # another thread may be ending it
         return not (options.lock or marks or connection is None or connection.waits)
 
+    def _end_wait(self, owner: int) -> None:
+        if owner in self.connections:  # with a connection that has ended its wait has, and the store may be closed
+            self._forget_wait(owner)
+
     @in_verb(though_stopped=True)
-    def _end_wait(self, verb: Verb, owner: int) -> None:
+    def _forget_wait(self, verb: Verb, owner: int) -> None:
         if (connection := self.connections.get(owner)) is not None:
             end_wait(verb, connection)
 

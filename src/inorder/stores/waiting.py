@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from time import perf_counter
 
 from ..clock import Clock
@@ -49,12 +49,12 @@ class Waiter:
     queue: str
     rank: int
     deadline: float
+    bell: Bell
     changed: bool = True  # before the first look it has seen nothing
     again_at: float = math.inf
     looking: bool = False
     looked: bool = False
     dismissed: bool = False
-    bell: Bell = field(default_factory=Bell)
 
 
 def rank_of(options: GetOptions) -> int:
@@ -90,7 +90,8 @@ class WaitingRoom:
             self._telemetry.report("wait_ended", ended, {**about, "found": found})
 
     def _wait(self, owner: int, queue: str, options: GetOptions, look: Look) -> bool:
-        waiter = Waiter(owner, queue, rank_of(options), self._clock.monotonic() + (options.wait or 0))
+        deadline = self._clock.monotonic() + (options.wait or 0)
+        waiter = Waiter(owner, queue, rank_of(options), deadline, self._host.bell(queue))
         try:
             with self._lock:
                 self._waiters.append(waiter)

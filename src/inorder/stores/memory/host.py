@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable
 
 from ...errors import CallerError, Reason
+from ...locks import Bell
 from . import checking
 from .backend import MemoryBackend
 
@@ -40,6 +41,9 @@ class MemoryHost:
 
     def looked(self, queue: int, name: str) -> None:
         """As with `attend`."""
+
+    def bell(self, queue: str) -> Bell:
+        return Bell()
 
     def sync(self, ticket: int) -> None:
         """There is no disk."""

@@ -45,7 +45,7 @@ class SqliteStore(QueueStore):
         try:
             seen = WaitedQueues()
             backend = SqlBackend(SqliteEngine(self.database, seen), name, shortcuts=shortcuts)
-            host = SqliteHost(self.database, backend, seen, keeps_log=keeps_log)
+            host = SqliteHost(self.database, backend, keeps_log=keeps_log)
             super().__init__(backend, host, str(self.database.path), name, clock or SystemClock())
             self.shortcuts = backend.shortcuts
             host.watch = Watch(self, self.database, seen)

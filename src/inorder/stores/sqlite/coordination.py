@@ -6,7 +6,7 @@ A small file beside the database, the *sidecar*, is mapped into the memory of ea
                 the last round of syncs, its leader, the number of the commit that it brings to disk, how long the
                 last sync took
                 whether a commit may be unannounced, whether the queue manager was stopped, whether a sync failed
-                a counter for each slot of changes, and one for all
+                a counter for each slot of changes; what wakes those who wait for one (`bell.py`)
     reserve     room on the disk that is given away when nothing else is left (`log.py`)
     locks       presence   held shared by every process: who has it alone is the first, and clears the words
                 turn       held by the one that writes
@@ -30,6 +30,7 @@ the words promise too little at most.
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import fcntl
 import mmap
@@ -44,10 +45,11 @@ from typing import Final
 
 from ...errors import StoreError, StoreFull
 from ...locks import Bell, Lock, Taken, TryLock
+from .bell import SharedBell
 
-COMMITTED, SYNCED, SYNCING, ROUND, UNANNOUNCED, STOPPED, SYNC_FAILED, CHANGES, LOST, RESERVED, SYNC_US, LEADER = range(
-    12
-)
+(
+    COMMITTED, SYNCED, SYNCING, ROUND, UNANNOUNCED, STOPPED, SYNC_FAILED, LOST, RESERVED, SYNC_US, LEADER, RINGS, WAITED
+) = range(13)  # fmt: skip
 SLOTS_AT: Final = 64
 SLOTS: Final = 1024
 WORDS: Final = SLOTS_AT + SLOTS
@@ -85,6 +87,7 @@ class Coordination:
             self._allocate(mode)
             self._map = mmap.mmap(self._descriptor, LENGTH)
             self.words = memoryview(self._map).cast("Q")
+            self.bell = SharedBell(self.words, ctypes.addressof(ctypes.c_char.from_buffer(self._map)), RINGS, WAITED)
             self._enter()
             self._seat = self._sit_down()
         except BaseException:
@@ -251,12 +254,10 @@ class Coordination:
         words[COMMITTED] = number
         if reserves:
             words[RESERVED] = number
-        changed = False
         for slot in slots:
             words[SLOTS_AT + slot % SLOTS] += 1
-            changed = True
-        if changed:
-            words[CHANGES] += 1
+        if words[WAITED]:
+            self.bell.ring_for(slots)
         words[UNANNOUNCED] = 0
         return number
 
@@ -272,15 +273,12 @@ class Coordination:
     def _announce_lost(self) -> None:
         # Somebody died around a commit, or failed. What it changed is not known, so everything counts as changed.
         self.words[LOST] += 1
+        self.bell.ring()
         self.after_commit(())
 
     def seen(self, slot: int) -> int:
         """A number that grows when something of this slot changes; slots may share one."""
         return self.words[SLOTS_AT + slot % SLOTS] + self.words[LOST]
-
-    def seen_any(self) -> int:
-        """A number that grows when anything changes that was announced with a slot."""
-        return self.words[CHANGES] + self.words[LOST]
 
     # ---- what is on disk, in rounds
 

@@ -36,6 +36,7 @@ from ...errors import (
 )
 from ...locks import Lock
 from .. import points
+from .bell import SharedBell
 from .coordination import STOPPED, TURN, UNANNOUNCED, attach, detach, identity_of, opening_error
 from .faults import PASSING, is_full, store_error, told_as_ours
 from .forks import databases, inherited, opening
@@ -433,18 +434,26 @@ class Database:
     def seen(self, slot: int) -> int:
         """A number that is another one once something of this slot was changed, by any process.
 
-        To wait for a change: ask, look, and wait until the answer differs. Cheap, without a system call. Slots are
-        folded into 1,024, so that it may also differ without a change of this one.
+        Cheap, without a system call. Slots are folded into 1,024, so that it may also differ without a change of this
+        one. To wait for a change: see `bell.py`.
         """
         if self._refusal is not None:
             self._refuse_unusable()
         return self._coordination.seen(slot)
 
-    def seen_any(self) -> int:
-        """A number that is another one once anything was changed that was noted with a slot."""
+    def expect(self, slot: int) -> int:
+        """Inside `writing`: be woken by the next change of this slot; what `seen` says before it."""
         if self._refusal is not None:
             self._refuse_unusable()
-        return self._coordination.seen_any()
+        self._coordination.bell.expect(slot)
+        return self._coordination.seen(slot)
+
+    @property
+    def bell(self) -> SharedBell:
+        """What wakes those who wait for a change, in all processes; not to be used after `close`."""
+        if self._refusal is not None:
+            self._refuse_unusable()
+        return self._coordination.bell
 
     @property
     def stopped(self) -> bool:

@@ -9,13 +9,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ...errors import StoreError
-from ...locks import Taken, TryLock
+from ...locks import Bell, Taken, TryLock
 from .. import points
 from ..sql.backend import SqlBackend
 from .backup import back_up
 from .checking import parts
 from .database import Database
-from .watch import WaitedQueues, Watch
+from .watch import QueueBell, Watch
 
 log = logging.getLogger("inorder.stores")
 
@@ -27,8 +27,8 @@ class SqliteHost:
         keeps_log: the log is never copied into the file; for tests of what a loss of power leaves.
     """
 
-    def __init__(self, database: Database, backend: SqlBackend, seen: WaitedQueues, *, keeps_log: bool) -> None:
-        self.database, self._backend, self.seen, self._keeps_log = database, backend, seen, keeps_log
+    def __init__(self, database: Database, backend: SqlBackend, *, keeps_log: bool) -> None:
+        self.database, self._backend, self._keeps_log = database, backend, keeps_log
         self.watch: Watch | None = None
         self._sweeping = TryLock()
 
@@ -68,7 +68,12 @@ class SqliteHost:
         self.watch.attend(waiting)
 
     def looked(self, queue: int, name: str) -> None:
-        self.seen.looked(queue, name, self.database.seen(queue))
+        assert self.watch is not None
+        self.watch.looked(queue, name)
+
+    def bell(self, queue: str) -> Bell:
+        assert self.watch is not None
+        return QueueBell(self.watch, queue)
 
     def sync(self, ticket: int) -> None:
         self.database.sync(ticket)

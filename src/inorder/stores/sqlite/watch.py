@@ -1,36 +1,37 @@
-"""Noticing what other processes do: while calls of this process wait, a thread looks for changes.
+"""Noticing what other processes do: a call that waits is woken when its queue has changed, by whomever.
 
-A look reads one number from memory that all processes share. Only if it is another one the waiters are woken, and of
-their queues alone; they then look at the store. Once a second the thread sees whether some process has died: what
-that one held becomes free.
+It sleeps on the bell that all processes hear (`bell.py`), and wakes at once. Once a second it wakes by itself, looks as
+if it had been woken, and sees whether some process has died: what that one held becomes free. One call does that for
+all calls of its process.
+
+Where no process can wake another one, it looks every `LOOK_SECONDS`.
 """
 
 from __future__ import annotations
 
-import logging
-import threading
+import math
 import time
 import weakref
 
+from ...errors import ConnectionClosed
 from ...locks import Bell, Lock
 from ..changes import Change
 from ..connections import bury_dead
 from ..process import OpenStore
+from . import bell
 from .database import Database
-
-log = logging.getLogger("inorder.stores")
 
 LOOK_SECONDS = 0.006
 BURY_SECONDS = 1.0
-JOIN_SECONDS = 5.0
 
 
 class WaitedQueues:
     """The queues on which calls of this process wait, with the state of each that they have seen."""
 
     def __init__(self) -> None:
-        self.queues: dict[int, tuple[str, int]] = {}
-        self._lock = Lock()
+        self.queues: dict[int, int | None] = {}  # None: all who wait for it were told, and are going to look
+        self.numbers: dict[str, int] = {}
+        self.lock = Lock()
         self.waiting = 0  # calls
 
     def looked(self, queue: int, name: str, seen: int) -> None:
@@ -38,100 +39,123 @@ class WaitedQueues:
 
         While other calls wait, what they have seen stands: should it be older, they are still to be told.
         """
-        with self._lock:
-            if self.waiting <= 1 or queue not in self.queues:
-                self.queues[queue] = name, seen
-
-    def forget(self) -> None:
-        """No call waits any more."""
-        with self._lock:
-            self.queues.clear()
-
-    def own(self, queue: int, seen: int) -> None:
-        """This process has changed the queue: its waiters know already."""
-        with self._lock:
-            if queue in self.queues:
-                self.queues[queue] = self.queues[queue][0], seen
-
-    def changed(self, database: Database) -> list[str]:
-        """The queues that are in another state than was seen; that one counts as seen now."""
-        with self._lock:
-            found = []
-            for queue, (name, before) in self.queues.items():
-                seen = database.seen(queue)
-                if seen != before:
-                    self.queues[queue] = name, seen
-                    found.append(name)
-            return found
-
-    def names(self) -> list[str]:
-        with self._lock:
-            return [name for name, _ in self.queues.values()]
-
-
-class Watch:
-    """The thread. It does not keep the store alive."""
-
-    def __init__(self, store: OpenStore, database: Database, seen: WaitedQueues) -> None:
-        self.bell = Bell()  # calls wait now, or the store has gone: the thread looks, or ends
-        self.store = weakref.ref(store, lambda _: self.bell.ring())
-        self.database, self.seen = database, seen
-        self.ended = self.asleep = False
-        self._any = 0
-        self._lock = Lock()
-        self._thread: threading.Thread | None = None
+        with self.lock:
+            if self.waiting <= 1 or self.queues.get(queue) is None:
+                self.queues[queue] = seen
+                self.numbers[name] = queue
 
     def attend(self, waiting: int) -> None:
         """So many calls wait now."""
-        with self._lock:
-            self.seen.waiting = waiting
+        with self.lock:
+            self.waiting = waiting
             if not waiting:
-                self.seen.forget()
-            if self.ended or not waiting:
-                return
-            if self.asleep:
-                self.bell.ring()
-            if self._thread is None or not self._thread.is_alive():
-                self._thread = threading.Thread(target=_run, args=(self,), name="inorder watch", daemon=True)
-                self._thread.start()
+                self.queues.clear()
+                self.numbers.clear()
+
+    def own(self, queue: int, seen: int) -> None:
+        """This process has changed the queue: its waiters know already."""
+        with self.lock:
+            if self.queues.get(queue) is not None:
+                self.queues[queue] = seen
+
+
+class Watch:
+    """What the calls of this process that wait share. It does not keep the store alive."""
+
+    def __init__(self, store: OpenStore, database: Database, seen: WaitedQueues) -> None:
+        self._store = weakref.ref(store)
+        self._database, self._seen = database, seen
+        self.ended = False  # written, and the shared memory read, with the lock of `seen`
+        self._bury_at = 0.0
+
+    def attend(self, waiting: int) -> None:
+        """So many calls wait now."""
+        self._seen.attend(waiting)
+
+    def looked(self, queue: int, name: str) -> None:
+        """Inside a verb, which looks for the dead by itself: a call has found nothing on a queue, and waits."""
+        self._seen.looked(queue, name, self._database.expect(queue))
+        self._bury_at = time.monotonic() + BURY_SECONDS
 
     def end(self) -> None:
-        """No more looks."""
-        with self._lock:
-            self.ended = True
-            self.bell.ring()
-            thread, self._thread = self._thread, None
-        if thread is not None and thread is not threading.current_thread():
-            thread.join(JOIN_SECONDS)
+        """The store is about to be closed: whoever waits has an error."""
+        with self._seen.lock:
+            if not self.ended:
+                self.ended = True
+                self._database.bell.ring(bell.own_bit())
 
-    def look(self, store: OpenStore) -> None:
-        """Reports what others have changed since the last look."""
-        now = self.database.seen_any()
-        if now == self._any:
-            return
-        self._any = now
-        store.changes.report([Change(name) for name in self.seen.changed(self.database)])
+    def ring(self) -> None:
+        """Wakes the calls of this process."""
+        with self._seen.lock:
+            if not self.ended:
+                self._database.bell.ring(bell.own_bit())
+
+    def sleep(self, name: str, seconds: float) -> None:
+        """Returns when something may have happened on the queue, or was rung, or it is time for `look`."""
+        with self._seen.lock:
+            if self.ended:
+                return
+            shared = self._database.bell
+            rings = shared.rings
+            queue = self._seen.numbers.get(name)
+            if queue is not None and self._has_news(queue):
+                return
+        shared.sleep(rings, queue, min(seconds, self._bury_at - time.monotonic()))
+
+    def look(self, name: str) -> None:
+        """Reports if others have changed the queue since the last look of those who wait, or if its next change would
+        not be heard. Raises: whatever a verb raises that looks for the dead."""
+        store = self._store()
+        assert store is not None, "a call waits on a store that is gone"
+        with store.lock, self._seen.lock:  # behind the verb that runs: of its changes those who wait learn from it
+            queue = None if self.ended else self._seen.numbers.get(name)
+            if queue is not None and self._has_news(queue):
+                store.changes.add([Change(name)])
+                self._seen.queues[queue] = None
+        store.changes.hand_out()
+        if time.monotonic() >= self._bury_at:
+            self._bury_at = time.monotonic() + BURY_SECONDS
+            bury_dead(store)
+
+    def _has_news(self, queue: int) -> bool:
+        seen = self._seen.queues[queue]
+        return seen is not None and (self._database.seen(queue) != seen or not self._database.bell.expects(queue))
 
 
-def _run(watch: Watch) -> None:
-    bury_at = time.monotonic() + BURY_SECONDS
-    while True:
-        if not watch.seen.waiting:
-            watch.asleep = True
-            if not watch.seen.waiting and not watch.ended:  # now that whoever comes rings
-                watch.bell.wait(None)
-            watch.asleep = False
-        store = watch.store()
-        if store is None or watch.ended:
-            return
+class QueueBell(Bell):
+    """Wakes a thread that waits for a queue: when it is rung, and when another process has changed the queue."""
+
+    def __init__(self, watch: Watch, queue: str) -> None:
+        super().__init__()
+        self._watch, self._queue = watch, queue
+        self._is_rung = self._sleeps = False
+
+    def ring(self) -> None:
+        self._is_rung = True
+        if self._sleeps:
+            if bell.WAKES:
+                self._watch.ring()
+            else:
+                super().ring()
+
+    def wait(self, seconds: float | None) -> None:
+        """As with `Bell`. Raises: what `Watch.look` raises; ConnectionClosed."""
+        ends_at = math.inf if seconds is None else time.monotonic() + seconds
         try:
-            watch.look(store)
-            if time.monotonic() >= bury_at:
-                bury_at = time.monotonic() + BURY_SECONDS
-                bury_dead(store)
-        except Exception:
-            log.exception("the store cannot be watched; waiting calls look for themselves, and meet the error")
-            store.changes.report([Change(name) for name in watch.seen.names()])
-            time.sleep(BURY_SECONDS)
-        del store
-        time.sleep(LOOK_SECONDS)
+            while not self._is_rung and (left := ends_at - time.monotonic()) > 0:
+                self._sleeps = True  # whoever rings from now on wakes it
+                if not self._is_rung:
+                    self._sleep(left)
+                self._sleeps = False
+                if not self._is_rung:
+                    self._watch.look(self._queue)
+                if self._watch.ended and not self._is_rung:  # whoever was dismissed before learns that
+                    raise ConnectionClosed("the store was closed while this call waited")
+        finally:
+            self._is_rung = self._sleeps = False
+
+    def _sleep(self, seconds: float) -> None:
+        if bell.WAKES:
+            self._watch.sleep(self._queue, seconds)
+        else:
+            super().wait(min(seconds, LOOK_SECONDS))

@@ -1,0 +1,144 @@
+"""A bell that calls of all processes with one store hear: how who waits is woken by who has changed something.
+
+It is two words of the memory that the processes share. `RINGS` counts its rings, and whoever waits sleeps on it:
+Linux's futex, a sleep that the kernel ends when it is told to, and that does not begin if the word is not what the
+sleeper has read any more. `WAITED` says which queues may be waited for, so that a put for which nobody waits looks at
+it and makes no system call. Each queue has one of a few bits there; to share one costs a needless waking.
+
+    who waits, in the turn      looks at its queue, finds nothing, sets the queue's bit in WAITED
+    then, without the turn      reads RINGS; goes back to look if its queue has changed or its bit is gone;
+                                sleeps on RINGS as long as that is what was read
+    who changes, in the turn    counts the change of its queue; if the bit in WAITED is set: counts a ring, wakes
+                                all who sleep with this bit; were there none, takes the bit away and rings once more
+
+No waking is lost. The turn comes between the look and the change: a change that the look has not seen finds the bit. It
+was there after RINGS was read, so whoever takes it away rings later than that, and the same is true of the change: the
+sleep ends, or does not begin. `RINGS` may miss one of two rings that are counted at once without the turn; both say
+first what there is to see.
+
+Nothing is left by the dead: the kernel forgets a sleeper with its process, and the next change takes its bit away. A
+stopped process holds up nobody. The kernel knows the word by the file that it lies in, so it matters neither how long a
+path is nor which namespaces the processes are in, and whoever may open the store may ring.
+
+Where there is no futex, whoever waits looks again and again (`watch.py`).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import platform
+import sys
+import time
+from collections.abc import Iterable
+from typing import Final
+
+# The number of the system call; the word's lower half must be where the word begins.
+_NUMBERS: Final = {"x86_64": 202, "aarch64": 98, "riscv64": 98, "loongarch64": 98, "ppc64le": 221}
+_WAIT_BITSET, _WAKE_BITSET = 9, 10  # among processes; until a time of CLOCK_MONOTONIC, as `time.monotonic` has it
+_EVERYBODY: Final = 0x7FFFFFFF
+_SLEEP_IS_OVER: Final = frozenset({errno.EAGAIN, errno.ETIMEDOUT, errno.EINTR, errno.EFAULT})  # the last: unmapped
+
+QUEUE_BITS: Final = 24  # the other 8 are for what processes tell their own threads
+ALL_BITS: Final = 0xFFFFFFFF
+
+
+class _Timespec(ctypes.Structure):
+    _fields_ = (("seconds", ctypes.c_int64), ("nanoseconds", ctypes.c_int64))
+
+
+_system = ctypes.CDLL(None, use_errno=True).syscall
+_system.restype = ctypes.c_long
+_system.argtypes = (
+    *(ctypes.c_long, ctypes.c_void_p, ctypes.c_int, ctypes.c_uint32),
+    *(ctypes.POINTER(_Timespec), ctypes.c_void_p, ctypes.c_uint32),
+)
+
+
+def _number() -> int:
+    """Of the system call; 0 where there is none that is known here, or the system refuses it."""
+    number = _NUMBERS.get(platform.machine(), 0) if sys.platform == "linux" and sys.maxsize > 1 << 32 else 0
+    word = ctypes.c_uint64()
+    works = number and _system(number, ctypes.addressof(word), _WAKE_BITSET, 1, None, None, ALL_BITS) == 0
+    return number if works else 0
+
+
+_FUTEX: Final = _number()
+WAKES: Final = bool(_FUTEX)  # processes can wake each other here
+
+
+class SharedBell:
+    """See the theory above.
+
+    Args:
+        words: the memory that the processes share, in words of eight bytes.
+        address: where it begins.
+        rings, waited: which of the words are `RINGS` and `WAITED`.
+    """
+
+    def __init__(self, words: memoryview, address: int, rings: int, waited: int) -> None:
+        self._words, self._rings, self._waited = words, rings, waited
+        self._address = address + 8 * rings
+
+    # ---- in the turn
+
+    def expect(self, queue: int) -> None:
+        """A call is going to wait for this queue."""
+        self._words[self._waited] |= _bit_of(queue)
+
+    def ring_for(self, queues: Iterable[int]) -> None:
+        """These have changed: wakes all that wait for them."""
+        bits = 0
+        for queue in queues:
+            bits |= _bit_of(queue)
+        bits &= self._words[self._waited]
+        if bits and not self.ring(bits):
+            self._words[self._waited] &= ~bits
+            self.ring(bits)
+
+    # ---- without
+
+    def ring(self, bits: int = ALL_BITS) -> int:
+        """Wakes all who sleep with one of the bits; how many."""
+        self._words[self._rings] += 1
+        return wake(self._address, bits)
+
+    @property
+    def rings(self) -> int:
+        """To be asked before the look after which a call sleeps."""
+        return int(self._words[self._rings])
+
+    def expects(self, queue: int) -> bool:
+        """Whether the next change of this queue rings."""
+        return bool(self._words[self._waited] & _bit_of(queue))
+
+    def sleep(self, rings: int, queue: int | None, seconds: float) -> None:
+        """Returns after a ring for the queue or this process, after so many seconds, or sooner.
+
+        At once, if it has been rung since `rings` was asked for. Harmless after the memory was given back.
+        """
+        sleep(self._address, rings, own_bit() | (0 if queue is None else _bit_of(queue)), seconds)
+
+
+def _bit_of(queue: int) -> int:
+    return 1 << queue % QUEUE_BITS
+
+
+def own_bit() -> int:
+    """Those who sleep in this process, and some of those in others."""
+    return 1 << QUEUE_BITS + os.getpid() % (32 - QUEUE_BITS)
+
+
+def sleep(address: int, value: int, bits: int, seconds: float) -> None:
+    """As `SharedBell.sleep`, on the lower half of the word at this address."""
+    seconds += time.monotonic()
+    until = _Timespec(int(seconds), int(seconds % 1 * 1e9))
+    done = _system(_FUTEX, address, _WAIT_BITSET, value & ALL_BITS, until, None, bits)
+    if done < 0 and (error := ctypes.get_errno()) not in _SLEEP_IS_OVER:
+        raise OSError(error, os.strerror(error))
+
+
+def wake(address: int, bits: int) -> int:
+    """Wakes all who sleep on the word at this address with one of the bits; how many."""
+    return int(_system(_FUTEX, address, _WAKE_BITSET, _EVERYBODY, None, None, bits)) if WAKES else 0

@@ -1,0 +1,374 @@
+"""The bell that processes with one store share: no order of steps loses a change, and nobody leaves anything behind."""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import os
+import signal
+import sys
+import threading
+from itertools import combinations
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from tests.sqlite.inside import forked
+from tests.sqlite.programs import FOREVER, Program, child, path, programs, qm
+from tests.support import waiting
+
+import inorder
+from inorder import QueueManager
+from inorder.errors import ConnectionBroken, ConnectionClosed
+from inorder.locks import Lock
+from inorder.stores.changes import Change, Changes
+from inorder.stores.sqlite import SqliteStore, bell, watch
+from inorder.stores.sqlite.bell import QUEUE_BITS, SharedBell
+from inorder.stores.sqlite.coordination import RINGS, SLOTS_AT, WAITED, WORDS, Coordination
+from inorder.stores.sqlite.watch import QueueBell, WaitedQueues, Watch
+
+__all__ = ["child", "path", "qm"]
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="Linux has the futex")
+QUEUE, LIKE_IT, OTHER = 1, 1 + QUEUE_BITS, 2  # the second has the bit of the first
+SWITCHES_MAX = 3
+LIMIT_SECONDS = 20.0
+CHANGES = {
+    "of its queue": [QUEUE],
+    "of one with the same bit, then of its queue": [LIKE_IT, QUEUE],
+    "of two at once": [OTHER, QUEUE],
+    "lost with who made it": [None],
+    "of one with the same bit, then lost": [LIKE_IT, None],
+}
+
+
+class Schedule:
+    """Two threads on shared words, of which one runs at a time: they change places at the steps that are told.
+
+    A step is a look at a word of the bell or of the changes, a write to it, a wake or the beginning of a sleep.
+    """
+
+    def __init__(self, switches: tuple[int, ...]) -> None:
+        self._switches, self.steps = frozenset(switches), 0
+        self._may_run = {"waits": threading.Semaphore(0), "changes": threading.Semaphore(0)}
+        self._over = set[str]()
+        self._asleep: int | None = None  # the bits with which the one that waits sleeps
+        self._words = [0] * WORDS
+
+    # ---- the words, for the code that is tested
+
+    def __getitem__(self, at: int) -> int:
+        self._step(at)
+        return self._words[at]
+
+    def __setitem__(self, at: int, value: int) -> None:
+        self._step(at)
+        self._words[at] = value
+
+    def sleep(self, _address: int, rings: int, bits: int, _seconds: float) -> None:
+        self._step(RINGS)
+        if self._words[RINGS] != rings:
+            return
+        self._asleep = bits
+        self._change_places()
+        if self._asleep is not None:
+            raise SystemExit  # this thread
+
+    def wake(self, _address: int, bits: int) -> int:
+        self._step(RINGS)
+        if self._asleep is None or not self._asleep & bits:
+            return 0
+        self._asleep = None
+        return 1
+
+    # ---- who runs
+
+    def _step(self, at: int) -> None:
+        if at in (RINGS, WAITED) or at >= SLOTS_AT:
+            self.steps += 1
+            if self.steps in self._switches:
+                self._change_places()
+
+    def _change_places(self) -> None:
+        own = threading.current_thread().name
+        other = "changes" if own == "waits" else "waits"
+        if other in self._over or (other == "waits" and self._asleep is not None):
+            return
+        self._may_run[other].release()
+        assert self._may_run[own].acquire(timeout=LIMIT_SECONDS)
+
+    def run(self, first: str, waits: threading.Thread, changes: threading.Thread) -> None:
+        for thread in (waits, changes):
+            thread.start()
+        self._may_run[first].release()
+        for thread in (waits, changes):
+            thread.join(LIMIT_SECONDS)
+
+    def begin(self) -> None:
+        assert self._may_run[threading.current_thread().name].acquire(timeout=LIMIT_SECONDS)
+
+    def end(self) -> None:
+        own = threading.current_thread().name
+        self._over.add(own)
+        self._may_run["changes" if own == "waits" else "waits"].release()
+
+
+class Lone(SimpleNamespace):
+    """A store of a process in which one call waits."""
+
+    def __hash__(self) -> int:
+        return id(self)
+
+
+def is_told(monkeypatch: pytest.MonkeyPatch, made: list[int | None], first: str, switches: tuple[int, ...]) -> int:
+    """One process waits, and another makes these changes meanwhile; fails if the first is not told. How many steps."""
+    words = Schedule(switches)
+    monkeypatch.setattr(bell, "sleep", words.sleep)
+    monkeypatch.setattr(bell, "wake", words.wake)
+    shared = SharedBell(words, 0, RINGS, WAITED)  # type: ignore[arg-type]
+    process = Lone(words=words, bell=shared)
+
+    def seen(slot: int) -> int:
+        return Coordination.seen(process, slot)  # type: ignore[arg-type]
+
+    def expect(slot: int) -> int:
+        shared.expect(slot)
+        return seen(slot)
+
+    store, queues = Lone(lock=Lock(), changes=Changes(), path="store.db"), WaitedQueues()
+    watching = Watch(store, Lone(bell=shared, seen=seen, expect=expect), queues)  # type: ignore[arg-type]
+    told = QueueBell(watching, "Q")
+    store.changes.subscribe(lambda happened: told.ring() if happened == Change("Q") else None)
+    queues.attend(1)
+    words.steps = -(1 << 30)  # the look was in a turn of its own
+    watching.looked(QUEUE, "Q")
+    words.steps = 0
+    is_over = []
+
+    def wait() -> None:
+        words.begin()
+        told.wait(None)
+        is_over.append(True)
+        words.end()
+
+    def change() -> None:
+        words.begin()
+        for queue in made:
+            if queue is None:
+                Coordination._announce_lost(process)  # type: ignore[arg-type]
+            else:
+                Coordination.after_commit(process, [queue])  # type: ignore[arg-type]
+        words.end()
+
+    process.after_commit = lambda slots: Coordination.after_commit(process, slots)  # type: ignore[arg-type]
+    words.run(first, *(threading.Thread(target=act, name=name) for act, name in ((wait, "waits"), (change, "changes"))))
+    assert is_over, f"not told of changes of {made}: {first} first, changing places at steps {switches}"
+    return words.steps
+
+
+@pytest.fixture
+def never_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who waits looks when it is woken, and not because time has gone by."""
+    monkeypatch.setattr(watch, "BURY_SECONDS", 1e6)
+
+
+@pytest.mark.usefixtures("never_by_itself")
+@pytest.mark.parametrize("what", CHANGES)
+def test_no_order_of_steps_loses_a_change(monkeypatch: pytest.MonkeyPatch, what: str) -> None:
+    made = CHANGES[what]
+    for first in ("waits", "changes"):
+        steps = is_told(monkeypatch, made, first, ())
+        for count in range(1, SWITCHES_MAX + 1):
+            for switches in combinations(range(1, steps + 4), count):
+                is_told(monkeypatch, made, first, switches)
+
+
+# ---- what it costs, and what is left of who is gone
+
+
+@pytest.fixture
+def woken(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The bits of each system call that wakes; nobody sleeps."""
+    calls: list[int] = []
+
+    def wake(_address: int, bits: int) -> int:
+        calls.append(bits)
+        return 0
+
+    monkeypatch.setattr(bell, "wake", wake)
+    return calls
+
+
+def test_a_change_for_which_nobody_waits_makes_no_system_call(qm: QueueManager, woken: list[int]) -> None:
+    qm.create_queue("R")
+    for _ in range(3):
+        qm.put("Q", b"x")
+        qm.get("Q")
+        qm.put("R", b"x", syncpoint=True)
+        qm.commit()
+    assert not woken
+
+
+def test_a_change_of_another_queue_makes_none_either(qm: QueueManager, child: Program, woken: list[int]) -> None:
+    qm.create_queue("R")
+    child.run("wait = Waiting(qm, lambda: qm.get('R', wait=60))")
+    qm.put("Q", b"x")
+    assert not woken
+
+
+def test_what_a_dead_waiter_leaves_costs_the_next_change_of_its_queue_two_calls(
+    qm: QueueManager, child: Program, woken: list[int]
+) -> None:
+    child.run("wait = Waiting(qm, lambda: qm.get('Q', wait=60))")
+    child.kill()
+    qm.put("Q", b"x")
+    assert len(woken) == 2
+    for _ in range(3):
+        qm.put("Q", b"x")
+    assert len(woken) == 2
+
+
+def test_waiting_leaves_no_files(path: Path, qm: QueueManager, child: Program) -> None:
+    before = {one.name for one in path.parent.iterdir()}
+    child.run("wait = Waiting(qm, lambda: qm.get('Q', wait=60))")
+    assert {one.name for one in path.parent.iterdir()} == before
+    child.kill()
+    assert {one.name for one in path.parent.iterdir()} == before
+
+
+# ---- among processes
+
+
+@pytest.mark.usefixtures("never_by_itself")
+def test_a_change_between_the_look_and_the_sleep_is_noticed(
+    qm: QueueManager, child: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sleep, slept = bell.sleep, list[int]()
+
+    def late(address: int, value: int, bits: int, seconds: float) -> None:
+        if not slept:
+            child.run("qm.put('Q', b'1')")
+        slept.append(value)
+        sleep(address, value, bits, seconds)
+
+    monkeypatch.setattr(bell, "sleep", late)
+    assert qm.get("Q", wait=FOREVER).body == b"1"
+    assert len(slept) == 1
+
+
+def test_a_stopped_waiter_holds_up_nobody_and_goes_on(path: Path, qm: QueueManager) -> None:
+    with programs(path, 2) as [stopped, other]:
+        for one in (stopped, other):
+            one.run("watch.BURY_SECONDS = 1e6; wait = Waiting(qm, lambda: qm.get('Q', wait=60))")
+        process = stopped.process.pid
+        assert process is not None
+        os.kill(process, signal.SIGSTOP)
+        while Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "T":
+            pass
+        qm.put("Q", b"1")
+        assert other.ask("wait.end()") == b"1"
+        qm.put("Q", b"2")
+        os.kill(process, signal.SIGCONT)
+        assert stopped.ask("wait.end()") == b"2"
+
+
+def test_a_killed_waiter_takes_no_wake_up_with_it(path: Path, qm: QueueManager) -> None:
+    with programs(path, 3) as each:
+        for one in each:
+            one.run("watch.BURY_SECONDS = 1e6; wait = Waiting(qm, lambda: qm.get('Q', wait=60))")
+        each[0].kill()
+        for number in range(2):
+            qm.put("Q", b"%d" % number)
+        assert sorted(one.ask("wait.end()") for one in each[1:]) == [b"0", b"1"]
+
+
+def test_who_is_killed_between_its_commit_and_its_ring_is_spoken_for(
+    path: Path, qm: QueueManager, child: Program
+) -> None:
+    """By those who look for the dead: once a second, and here oftener."""
+    child.run("import signal; bell.wake = lambda *_: os.kill(os.getpid(), signal.SIGKILL)")
+    with programs(path, 1) as [waits]:
+        waits.run("watch.BURY_SECONDS = 0.05; wait = Waiting(qm, lambda: qm.get('Q', wait=60))")
+        child.begin("qm.put('Q', b'1')")
+        child.process.join()
+        assert waits.ask("wait.end()") == b"1"
+
+
+@pytest.mark.usefixtures("never_by_itself")
+def test_a_path_may_be_longer_than_the_name_of_a_socket(tmp_path: Path) -> None:
+    folder = tmp_path / ("d" * 200)
+    folder.mkdir()
+    path = folder / "orders.db"
+    with inorder.connect(path) as manager:
+        manager.create_queue("Q")
+        with programs(path, 1) as [child]:
+            call = waiting(manager, lambda: manager.get("Q", wait=FOREVER).body)
+            child.run("qm.put('Q', b'1')")
+            assert call.result() == b"1"
+
+
+@pytest.mark.usefixtures("never_by_itself")
+def test_a_wait_goes_on_while_its_process_forks(qm: QueueManager, child: Program) -> None:
+    other = qm.connect()
+    call = waiting(other, lambda: other.get("Q", wait=FOREVER).body)
+    assert forked(lambda: "forked") == "forked"
+    child.run("qm.put('Q', b'1')")
+    assert call.result() == b"1"
+
+
+@pytest.mark.usefixtures("never_by_itself")
+def test_a_forked_child_waits_and_is_woken_through_a_connection_of_its_own(path: Path, qm: QueueManager) -> None:
+    def wait() -> object:
+        with inorder.connect(path) as own:
+            own.put("READY", b"")
+            return own.get("Q", wait=FOREVER).body
+
+    qm.create_queue("READY")
+    other = qm.connect()
+
+    def answer() -> None:
+        other.get("READY", wait=FOREVER)
+        other.put("Q", b"1")
+
+    call = waiting(other, answer)
+    assert forked(wait) == b"1"
+    call.result()
+
+
+def test_a_store_that_is_closed_under_a_wait_ends_it(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "store.db")
+    manager = inorder.connect(store)
+    manager.create_queue("Q")
+    call = waiting(manager, lambda: manager.get("Q", wait=FOREVER))
+    store.close_store()
+    assert isinstance(call.error(), ConnectionClosed | ConnectionBroken)
+
+
+# ---- where no process can wake another
+
+
+@pytest.mark.parametrize("who", ["child", "this process"])
+def test_without_a_futex_it_is_looked_for_changes(
+    qm: QueueManager, child: Program, monkeypatch: pytest.MonkeyPatch, who: str
+) -> None:
+    monkeypatch.setattr(bell, "WAKES", False)
+    child.run("bell.WAKES = False")
+    other = qm.connect()
+    call = waiting(other, lambda: other.get("Q", wait=FOREVER).body)
+    if who == "child":
+        child.run("qm.put('Q', b'1')")
+    else:
+        monkeypatch.setattr(watch, "LOOK_SECONDS", FOREVER)  # and is rung for by itself
+        qm.put("Q", b"1")
+    assert call.result() == b"1"
+
+
+def test_an_error_of_the_system_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(OSError, match="Invalid argument"):
+        bell.sleep(ctypes.addressof(ctypes.c_uint64()), 0, 0, 1.0)  # no bits
+
+
+def test_a_sleep_on_memory_that_is_gone_is_over() -> None:
+    with mmap.mmap(-1, mmap.PAGESIZE) as memory:
+        address = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+    bell.sleep(address, 0, bell.ALL_BITS, FOREVER)
