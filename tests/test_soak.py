@@ -12,7 +12,7 @@ import pytest
 from tests import support
 from tests.support import Stores, waiting
 from tools.soak import __main__ as command
-from tools.soak import fair, mixed, opens, ping_pong
+from tools.soak import fair, mixed, opens, ping_pong, wake_ups
 from tools.soak.report import Report
 from tools.soak.shifted import ShiftedClock
 from tools.soak.usage import Usage, grown, usage
@@ -41,6 +41,12 @@ def test_every_wait_in_ping_pong_is_answered(folder: Path) -> None:
     report = ping_pong.run(folder, waits=500, pairs=1)
     assert not report.findings, report
     assert report.figures["waits answered"] == 500
+
+
+def test_every_wait_is_woken_while_processes_are_killed_and_stopped(folder: Path) -> None:
+    report = wake_ups.run(folder, rounds=200, seed=1)
+    assert not report.findings, report
+    assert report.figures["rounds answered"] >= 200
 
 
 def test_mixed_work_leaves_everything_flat_while_the_clock_is_set(folder: Path) -> None:
@@ -116,6 +122,13 @@ def test_an_open_file_and_a_store_that_is_open_are_in_use(tmp_path: Path) -> Non
     assert usage()[1:] == before[1:]
 
 
+def test_a_wake_up_that_is_lost_is_a_finding(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wake_ups, "LOST_SECONDS", 0.0)
+    monkeypatch.setattr(wake_ups, "PAUSE_SECONDS", (0.0, 0.0))  # nobody has even started
+    report = wake_ups.run(folder, rounds=1, pairs=1, seed=1)
+    assert report.findings == ["pair 0: round 0 is not over after 0 s"]
+
+
 def test_a_wait_that_is_not_answered_is_a_finding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ping_pong, "WAIT_SECONDS", WAIT_SECONDS)
     with connect(tmp_path / "store.db") as qm:
@@ -147,4 +160,4 @@ def test_the_command_tells_what_was_found(
 def test_a_run_that_is_not_there_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         command.main(["marathon"])
-    assert "there are opens, ping-pong, mixed, fair" in capsys.readouterr().err
+    assert "there are opens, ping-pong, wake-ups, mixed, fair" in capsys.readouterr().err

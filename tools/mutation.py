@@ -43,8 +43,8 @@ BROKEN = (
 )
 PLUMBING = """
     stores/points.py stores/sql/engine.py stores/sql/leftovers.py
-    stores/sqlite/backup.py stores/sqlite/coordination.py stores/sqlite/database.py stores/sqlite/engine.py
-    stores/sqlite/faults.py stores/sqlite/host.py stores/sqlite/log.py stores/sqlite/opening.py
+    stores/sqlite/backup.py stores/sqlite/bell.py stores/sqlite/coordination.py stores/sqlite/database.py
+    stores/sqlite/engine.py stores/sqlite/faults.py stores/sqlite/host.py stores/sqlite/log.py stores/sqlite/opening.py
     stores/sqlite/statements.py stores/sqlite/watch.py
 """.split()
 

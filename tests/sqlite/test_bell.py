@@ -10,7 +10,7 @@ import sys
 import threading
 from itertools import combinations
 from pathlib import Path
-from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from tests.sqlite.inside import forked
@@ -33,7 +33,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="Linux has the f
 QUEUE, LIKE_IT, OTHER = 1, 1 + QUEUE_BITS, 2  # the second has the bit of the first
 SWITCHES_MAX = 3
 LIMIT_SECONDS = 20.0
-CHANGES = {
+CHANGES: dict[str, list[int | None]] = {
     "of its queue": [QUEUE],
     "of one with the same bit, then of its queue": [LIKE_IT, QUEUE],
     "of two at once": [OTHER, QUEUE],
@@ -113,11 +113,11 @@ class Schedule:
         self._may_run["changes" if own == "waits" else "waits"].release()
 
 
-class Lone(SimpleNamespace):
-    """A store of a process in which one call waits."""
+class Lone:
+    """What a process in which one call waits has."""
 
-    def __hash__(self) -> int:
-        return id(self)
+    def __init__(self, **has: Any) -> None:
+        vars(self).update(has)
 
 
 def is_told(monkeypatch: pytest.MonkeyPatch, made: list[int | None], first: str, switches: tuple[int, ...]) -> int:
@@ -126,17 +126,19 @@ def is_told(monkeypatch: pytest.MonkeyPatch, made: list[int | None], first: str,
     monkeypatch.setattr(bell, "sleep", words.sleep)
     monkeypatch.setattr(bell, "wake", words.wake)
     shared = SharedBell(words, 0, RINGS, WAITED)  # type: ignore[arg-type]
-    process = Lone(words=words, bell=shared)
+    process: Any = Lone(words=words, bell=shared)
 
     def seen(slot: int) -> int:
-        return Coordination.seen(process, slot)  # type: ignore[arg-type]
+        return Coordination.seen(process, slot)
 
     def expect(slot: int) -> int:
         shared.expect(slot)
         return seen(slot)
 
-    store, queues = Lone(lock=Lock(), changes=Changes(), path="store.db"), WaitedQueues()
-    watching = Watch(store, Lone(bell=shared, seen=seen, expect=expect), queues)  # type: ignore[arg-type]
+    queues = WaitedQueues()
+    store: Any = Lone(lock=Lock(), changes=Changes())
+    database: Any = Lone(bell=shared, seen=seen, expect=expect)
+    watching = Watch(store, database, queues)
     told = QueueBell(watching, "Q")
     store.changes.subscribe(lambda happened: told.ring() if happened == Change("Q") else None)
     queues.attend(1)
@@ -155,12 +157,12 @@ def is_told(monkeypatch: pytest.MonkeyPatch, made: list[int | None], first: str,
         words.begin()
         for queue in made:
             if queue is None:
-                Coordination._announce_lost(process)  # type: ignore[arg-type]
+                Coordination._announce_lost(process)
             else:
-                Coordination.after_commit(process, [queue])  # type: ignore[arg-type]
+                Coordination.after_commit(process, [queue])
         words.end()
 
-    process.after_commit = lambda slots: Coordination.after_commit(process, slots)  # type: ignore[arg-type]
+    process.after_commit = lambda slots: Coordination.after_commit(process, slots)
     words.run(first, *(threading.Thread(target=act, name=name) for act, name in ((wait, "waits"), (change, "changes"))))
     assert is_over, f"not told of changes of {made}: {first} first, changing places at steps {switches}"
     return words.steps
