@@ -72,7 +72,7 @@ SECONDS := 3600
 crash: setup     ## kill processes KILLS=3000 times, for SECONDS=3600 at most, and check what they had been promised
 	@$(RUN) -m tools.proof.crash --kills $(KILLS) --seconds $(SECONDS)
 
-soak: setup      ## long runs: 100,000 opens, 100,000 waits, an hour of mixed work, shares among many; about two hours (ARGS="fair --json")
+soak: setup      ## long runs: 100,000 opens, 100,000 waits, 100,000 wake-ups, an hour of mixed work, shares among many; about two hours (ARGS="fair --json")
 	@$(RUN) -m tools.soak $(ARGS)
 
 bench: setup     ## the benchmarks beside the peers, into build/bench, README.md and docs; about 20 minutes (ARGS="limit", ARGS="put_one --quick")
