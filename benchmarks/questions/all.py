@@ -19,6 +19,7 @@ from benchmarks.questions import (
     own_unit,
     put_many,
     put_one,
+    request_reply,
     strict,
     wake_up,
 )
@@ -42,6 +43,7 @@ QUESTIONS = {
         strict,
         memory,
         wake_up,
+        request_reply,
         large_unit,
         long_stream,
     )

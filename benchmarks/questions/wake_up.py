@@ -1,87 +1,111 @@
-"""How soon does a waiting process have a message that another one puts, and what does waiting cost?"""
+"""How soon does a waiting process have a message that another one puts, and what does waiting cost?
+
+From the call of the put to the return of the other's get, on the clock that all processes of the machine share.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, closing, contextmanager
 from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
 
 from benchmarks.children import child, orders
 from benchmarks.harness import Bar, Cannot, Contestant, Figures, Question, Ready, Site, percentile
-from benchmarks.systems import System
-from benchmarks.systems.all import systems_at
-from benchmarks.systems.ours import OURS
+from benchmarks.systems.talking import TALKERS, Ours, OursNotPersistent, Redis, RedisWithoutSyncs, Talker
 
 PAUSE_SECONDS = 0.02  # the waiter has surely begun to wait
 WAIT_SECONDS = 5.0
 PUTS_MIN = 10
+P50, P99, IDLE = "p50 ms", "p99 ms", "idle % of a core"
 
 
-def serve(pipe: Connection, system: type[System], folder: Path, port: int) -> None:
+def talkers_at(site: Site) -> list[type[Talker]]:
+    """Those that take part, servers if they run."""
+    return [talker for talker in TALKERS if talker.server is None or talker.server in site.ports]
+
+
+def contestants_of(site: Site, opened: Callable[..., AbstractContextManager[Ready]]) -> list[Contestant]:
+    """A contestant for each."""
+    return [
+        Contestant(
+            name=talker.name,
+            role=talker.role,
+            open=partial(opened, talker=talker, port=site.ports.get(talker.server or "", 0)),
+        )
+        for talker in talkers_at(site)
+    ]
+
+
+def figures(latencies: list[float]) -> dict[str, float]:
+    """Of seconds that something took."""
+    ordered = sorted(latencies)
+    return {
+        P50: percentile(ordered, 0.5) * 1e3,
+        P99: percentile(ordered, 0.99) * 1e3,
+        "max ms": ordered[-1] * 1e3,
+    }
+
+
+def bars_against_redis(*figures_max: Bar) -> list[Bar]:
+    """Of the messages that are durable, and of those that are not."""
+    pairs = ((Ours, Redis, 1.2), (OursNotPersistent, RedisWithoutSyncs, 1.5))
+    return [
+        *(
+            Bar(figure=P50, of=own.name, against=other.name, first=most, goal=1.0, most=True)
+            for own, other, most in pairs
+        ),
+        *figures_max,
+    ]
+
+
+def serve(pipe: Connection, talker: type[Talker], folder: Path, port: int) -> None:
     """A process that waits. Told "wake", it answers how long after its put a message came; told seconds, it waits
     that long for nothing and answers its share of a core."""
-    with closing(system(folder, port)) as own:
+    with closing(talker(folder, port)) as own:
         for told in orders(pipe):
             if told == "wake":
-                body = own.wait(WAIT_SECONDS)
+                body = own.receive(WAIT_SECONDS)
                 pipe.send(None if body is None else (time.monotonic_ns() - int(body)) / 1e9)
             else:
                 start, used = time.monotonic(), time.process_time()
-                own.wait(told)
+                own.receive(told)
                 pipe.send((time.process_time() - used) / (time.monotonic() - start))
 
 
 @contextmanager
-def opened(folder: Path, *, system: type[System], port: int) -> Iterator[Ready]:
+def opened(folder: Path, *, talker: type[Talker], port: int) -> Iterator[Ready]:
     """A process that waits, and this one, which puts."""
-    with closing(system(folder, port)) as own, child(serve, system, folder, port) as waiter:
-        own.empty()
+    with closing(talker(folder, port)) as own, child(serve, talker, folder, port) as waiter:
 
         def latency() -> float:
             waiter.order("wake")
             time.sleep(PAUSE_SECONDS)
-            own.put(str(time.monotonic_ns()).encode("ascii"))
+            own.send(str(time.monotonic_ns()).encode("ascii"))
             waited = waiter.answer(2 * WAIT_SECONDS)
             if waited is None:
                 raise Cannot(f"another process did not notice a put within {WAIT_SECONDS:g} s")
             return float(waited)
 
         def measure(seconds: float) -> Figures:
-            ordered = sorted(latency() for _ in range(max(PUTS_MIN, int(seconds / PAUSE_SECONDS / 2))))
-            waiter.order(seconds)
-            return {
-                "p50 ms": percentile(ordered, 0.5) * 1e3,
-                "p99 ms": percentile(ordered, 0.99) * 1e3,
-                "max ms": ordered[-1] * 1e3,
-                "idle % of a core": waiter.answer() * 100,
-            }
+            with own.measured():
+                found = figures([latency() for _ in range(max(PUTS_MIN, int(seconds / PAUSE_SECONDS / 2)))])
+                waiter.order(seconds)
+                return {**found, IDLE: waiter.answer() * 100}
 
         yield Ready(measure=measure, settings=own.settings())
-
-
-def contestants(site: Site) -> list[Contestant]:
-    """Every system but the bare statements, which have no wait."""
-    return [
-        Contestant(
-            name=system.name,
-            role=system.role,
-            open=partial(opened, system=system, port=site.ports.get(system.name, 0)),
-        )
-        for system in systems_at(site)
-        if system.role != "bare"
-    ]
 
 
 QUESTION = Question(
     name="wake_up",
     title="wake-up of a waiting process, and the CPU time of one that waits",
     unit="ms",
-    contestants=contestants,
-    bars=[
-        Bar(figure="p50 ms", of=OURS, first=10, goal=5),
-        Bar(figure="idle % of a core", of=OURS, first=1, goal=0.5),
-    ],
+    contestants=partial(contestants_of, opened=opened),
+    bars=bars_against_redis(
+        Bar(figure=P99, of=Ours.name, first=5, goal=2),
+        Bar(figure=P99, of=OursNotPersistent.name, first=5, goal=2),
+        Bar(figure=IDLE, of=Ours.name, first=0.05, goal=0.02),
+    ),
 )

@@ -68,10 +68,6 @@ class System(ABC):
         """Takes the next complete group away, in logical order, in one unit of work."""
         raise Cannot("no message groups")
 
-    def wait(self, seconds: float) -> bytes | None:
-        """Takes the first message away, as soon as there is one; None: there was none in time."""
-        raise Cannot("no get that waits")
-
     @abstractmethod
     def empty(self) -> None:
         """Takes everything away, however fast that goes."""

@@ -110,12 +110,6 @@ class Ours(System):
             for _ in self.qm.get_group(QUEUE):
                 pass
 
-    def wait(self, seconds: float) -> bytes | None:
-        try:
-            return self.qm.get(QUEUE, wait=seconds).body
-        except inorder.NoMessageAvailable:
-            return None
-
     def empty(self) -> None:
         with contextlib.suppress(inorder.NoMessageAvailable):
             while True:

@@ -53,9 +53,6 @@ class PersistQueue(System):
     def get_put(self, body: bytes) -> None:
         raise Cannot("each put is a transaction of its own")
 
-    def wait(self, seconds: float) -> bytes | None:
-        raise Cannot("its wait sees at once only what its own process puts; for others it looks every 10 s")
-
     def empty(self) -> None:
         self._unit.cursor = 2**62  # all that task_done, its own call, removes up to there
         self._unit.task_done()

@@ -64,16 +64,6 @@ class RedisStreams(System):
             pipeline.xadd(STREAM, {"body": body})
             self._settle(pipeline, entries)
 
-    def wait(self, seconds: float) -> bytes | None:
-        found = self._redis.xreadgroup(GROUP, CONSUMER, {STREAM: ">"}, count=1, block=max(1, int(seconds * 1000)))
-        if not found:
-            return None
-        entries = found[0][1]
-        with self._redis.pipeline(transaction=True) as pipeline:
-            self._settle(pipeline, entries)
-        body: bytes = entries[0][1][b"body"]
-        return body
-
     def empty(self) -> None:
         self._redis.xgroup_destroy(STREAM, GROUP)
         self._redis.delete(STREAM)
