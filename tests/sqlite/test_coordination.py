@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -15,7 +16,7 @@ from tests.support import LIMIT_SECONDS, Call
 
 from inorder.errors import StoreError
 from inorder.stores import points
-from inorder.stores.sqlite import coordination
+from inorder.stores.sqlite import bell, coordination
 from inorder.stores.sqlite.coordination import TURN, Coordination, attach, detach
 from inorder.stores.sqlite.database import Database
 
@@ -323,6 +324,58 @@ def test_a_thread_that_is_covered_goes_when_the_round_ends_though_the_next_one_h
             event.set()
     for call in later:
         call.result()
+
+
+SLOW_US = 60_000_000  # a last sync that took so long lets the next one be held for half of it
+
+
+def test_a_slow_sync_is_held_until_those_who_were_woken_have_committed(
+    database: Database, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(coordination, "HOLD_SECONDS_MAX", SLOW_US / 2e6)
+    with Child(path) as child:
+        number = commit_that_wakes(database, monkeypatch)
+        database._coordination.words[coordination.SYNC_US] = SLOW_US
+        child.begin("answer = write(database)")
+        database.sync(number)
+        assert child.answer() == number + 1
+        assert database._coordination.synced == number + 1, "one sync was to do for both commits"
+
+
+def commit_that_wakes(database: Database, monkeypatch: pytest.MonkeyPatch, *, count: int = 1) -> int:
+    """Of slot 3, for which so many wait, as far as the system says."""
+    monkeypatch.setattr(bell, "wake", lambda _address, _bits: count)
+    with database.writing():
+        database.expect(3)
+    database.begin(writes=True)
+    return database.commit([3])
+
+
+@pytest.mark.parametrize(("last_us", "wakes"), [(SLOW_US, False), (900, True)], ids=["nobody was woken", "it is quick"])
+def test_a_sync_is_not_held(database: Database, monkeypatch: pytest.MonkeyPatch, last_us: int, wakes: bool) -> None:
+    def never(_seconds: float) -> None:
+        raise AssertionError("it was held")
+
+    number = commit_that_wakes(database, monkeypatch, count=int(wakes))
+    database._coordination.words[coordination.SYNC_US] = last_us
+    monkeypatch.setattr(time, "sleep", never)
+    database.sync(number)
+    assert database._coordination.synced == number
+
+
+def test_a_sync_is_held_no_longer_than_the_most(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those who were woken may be stopped, or find nothing for them."""
+    now = [0.0]
+
+    def sleep(seconds: float) -> None:
+        now[0] += seconds
+
+    number = commit_that_wakes(database, monkeypatch)
+    database._coordination.words[coordination.SYNC_US] = SLOW_US
+    monkeypatch.setattr(time, "sleep", sleep)
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    database.sync(number)
+    assert 0 < now[0] < 2 * coordination.HOLD_SECONDS_MAX
 
 
 # ---- changes

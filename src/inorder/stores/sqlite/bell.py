@@ -87,15 +87,18 @@ class SharedBell:
         """A call is going to wait for this queue."""
         self._words[self._waited] |= _bit_of(queue)
 
-    def ring_for(self, queues: Iterable[int]) -> None:
-        """These have changed: wakes all that wait for them."""
+    def ring_for(self, queues: Iterable[int]) -> bool:
+        """These have changed: wakes all that wait for them; whether there were any."""
         bits = 0
         for queue in queues:
             bits |= _bit_of(queue)
         bits &= self._words[self._waited]
-        if bits and not self.ring(bits):
-            self._words[self._waited] &= ~bits
-            self.ring(bits)
+        if not bits:
+            return False
+        if self.ring(bits):
+            return True
+        self._words[self._waited] &= ~bits
+        return bool(self.ring(bits))
 
     # ---- without
 

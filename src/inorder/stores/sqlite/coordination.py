@@ -72,6 +72,8 @@ DEADLOCK_PAUSE_S: Final = 0.0005
 LEADER_SECONDS: Final = 1.0  # how long a leader of a round of syncs is waited for that may have been stopped
 LOOK_SECONDS: Final = 0.01  # how often it is asked whether it has died
 PAUSE_SECONDS: Final = (0.00005, 0.005)  # at least and at most, between two looks at how far it has come
+SLOW_SYNC_SECONDS: Final = 0.001  # from here on it pays to wait for what another one is about to commit
+HOLD_SECONDS_MAX: Final = 0.005
 FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
@@ -99,6 +101,7 @@ class Coordination:
         self._threads = {TURN: Lock(), TIDYING: Lock()}
         self._leader = TryLock()
         self._sleepers: deque[Bell] = deque()
+        self._woken_by = 0  # the last commit of this process that has woken somebody
 
     def _allocate(self, mode: int) -> None:
         # Written, not only made longer: a page without a place on a full disk would kill whoever touches it.
@@ -256,8 +259,8 @@ class Coordination:
             words[RESERVED] = number
         for slot in slots:
             words[SLOTS_AT + slot % SLOTS] += 1
-        if words[WAITED]:
-            self.bell.ring_for(slots)
+        if words[WAITED] and self.bell.ring_for(slots):
+            self._woken_by = number
         words[UNANNOUNCED] = 0
         return number
 
@@ -298,6 +301,8 @@ class Coordination:
             act: brings to disk what was committed before it began. If it raises, nothing counts as on disk.
         """
         words, bell, listens, leads = self.words, None, False, False
+        if self._woken_by == number:
+            self._hold(number)
         while words[SYNCED] < number:
             if self._leader._is_owned():  # a finalizer came into the sync of its own thread
                 act()
@@ -319,6 +324,14 @@ class Coordination:
             finally:
                 if leads and self._sleepers:
                     self._wake()
+
+    def _hold(self, number: int) -> None:
+        """Those whom this commit has woken are about to commit what depends on it: one slow sync is to do for both."""
+        words, last_s = self.words, self.words[SYNC_US] / 1e6
+        if last_s >= SLOW_SYNC_SECONDS:
+            until = time.monotonic() + min(last_s / 2, HOLD_SECONDS_MAX)
+            while words[COMMITTED] == number and time.monotonic() < until:
+                time.sleep(PAUSE_SECONDS[0])
 
     def _wake(self) -> None:
         """The round is over: each thread sees for itself whether it was covered."""
