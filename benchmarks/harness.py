@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 Figures = Mapping[str, float]
 Measure = Callable[[float], Figures]
-Role = Literal["ours", "limit", "bare", "peer"]
+Role = Literal["ours", "limit", "bare", "peer", "volatile"]  # the last: compared in bars alone
 Place = Literal["disk", "memory"]
 Verdict = Literal["goal", "bar", "missed", "not measured"]
 

@@ -194,6 +194,14 @@ def test_figures_are_written_for_people(value: float, text: str) -> None:
     assert report.number(value) == text
 
 
+@pytest.mark.parametrize("name", ["wake_up", "request_reply"])
+def test_processes_wait_for_each_other(name: str, tmp_path: Path) -> None:
+    found = run(QUESTIONS[name], Site(folder=tmp_path), rounds=1, seconds=0.001)
+    assert [entry.name for entry in found.entries] == ["inorder", "inorder, not persistent"]
+    for entry in found.entries:
+        assert len(entry.values("p50 ms")) == 1, entry.cannot
+
+
 @pytest.mark.parametrize("system", [Ours, Limit])
 def test_every_verb_works(system: type[Ours] | type[Limit], tmp_path: Path) -> None:
     own = system(tmp_path, 0)
@@ -303,7 +311,7 @@ def test_what_is_beside_the_limit_has_bars_on_disk_and_in_memory() -> None:
 
 def test_every_question_has_its_name_and_bars_on_its_own_contestants(tmp_path: Path) -> None:
     site = Site(folder=tmp_path, memory=tmp_path, systems=[Ours, Limit, Bare])
-    peers = ("Redis Streams", "PostgreSQL", "NATS JetStream", "RabbitMQ", "persist-queue", "litequeue")
+    peers = ("Redis Streams", "Redis lists", "PostgreSQL", "NATS JetStream", "RabbitMQ", "persist-queue", "litequeue")
     for name, question in QUESTIONS.items():
         assert question.name == name
         names = {contestant.name for contestant in question.contestants(site)}

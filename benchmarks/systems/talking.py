@@ -65,7 +65,8 @@ class Talker(ABC):
 class Ours(Talker):
     """`inorder`: the reply is found by its correlation id."""
 
-    name, role = OURS, "ours"
+    name = OURS
+    role: ClassVar[Role] = "ours"
 
     def __init__(self, folder: Path, port: int = 0) -> None:
         self._stack = contextlib.ExitStack()
@@ -110,6 +111,7 @@ class OursNotPersistent(Ours):
     """The same with messages that are not persistent."""
 
     name, durable = f"{OURS}, not persistent", False
+    role: ClassVar[Role] = "volatile"
 
 
 class Redis(Talker):
@@ -171,6 +173,7 @@ class RedisWithoutSyncs(Redis):
     """The same without syncs."""
 
     name, durable = "Redis lists, no syncs", False
+    role: ClassVar[Role] = "volatile"
 
 
 class PostgreSQL(Talker):
