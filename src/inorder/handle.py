@@ -145,8 +145,13 @@ class Queue(ConfirmedCalls):
         Under a unit of work the message is seen by nobody until commit. Outside one it is on the queue when the
         call returns. Source: mq-semantics 2.
         """
-        fields, options = split_put(keywords, options) if keywords or options is not None else ({}, DEFAULT_PUT)
-        return self._put([message_of(body, fields)], options)[0]
+        message: Message | bytes
+        if type(body) is bytes and not keywords and options is None:
+            message, options = body, DEFAULT_PUT
+        else:
+            fields, options = split_put(keywords, options)
+            message = message_of(body, fields)
+        return self._put([message], options)[0]
 
     def put_many(
         self,

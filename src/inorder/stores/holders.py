@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from .backend import Backend
 from .damage import only
@@ -10,28 +11,28 @@ from .process import OpenHandle
 from .tables import ConnectionRow, HandleRow, UnitRow
 
 
-class Holders:
+class Holders(NamedTuple):
     """Units are asked for once; `handles` are those of this process."""
 
-    def __init__(self, backend: Backend, handles: Mapping[int, OpenHandle]) -> None:
-        self._backend, self._handles = backend, handles
-        self.units: dict[int, UnitRow] = {}
+    backend: Backend
+    handles: Mapping[int, OpenHandle]
+    units: dict[int, UnitRow]
 
     def unit(self, number: int) -> UnitRow:
         """A unit by its number."""
         unit = self.units.get(number)
         if unit is None:
-            unit = only(self._backend.select(UnitRow, id=number), f"unit {number}")
+            unit = only(self.backend.select(UnitRow, id=number), f"unit {number}")
             self.units[number] = unit
         return unit
 
     def whose_handle(self, handle: int) -> tuple[int, str]:
         """The connection and the program of a handle, of any process."""
-        found = only(self._backend.select(HandleRow, id=handle), f"handle {handle}")
-        connection = only(self._backend.select(ConnectionRow, id=found.connection), f"connection {found.connection}")
+        found = only(self.backend.select(HandleRow, id=handle), f"handle {handle}")
+        connection = only(self.backend.select(ConnectionRow, id=found.connection), f"connection {found.connection}")
         return connection.id, connection.program
 
     def has_locked(self, handle: int) -> bool:
         """Whether a handle of this process has browsed something with lock."""
-        one = self._handles.get(handle)
+        one = self.handles.get(handle)
         return one is not None and one.has_locked

@@ -23,7 +23,7 @@ from .tables import MarkRow, UnitKind, UnitRow, WaitRow
 S = TypeVar("S", bound=OpenStore)
 T = TypeVar("T")
 NOTHING: Final[Mapping[Any, Any]] = MappingProxyType({})
-_tally = tuple.__new__
+_tuple = tuple.__new__  # makes a named tuple without the call in between: each verb makes some
 RESERVE = 1000  # numbers reserved at once: so many may be skipped after the machine has lost power
 DRAWN = 100  # numbers that a process draws at once: so many may be skipped when it ends
 
@@ -78,7 +78,7 @@ class Verb:
         self.restore: list[Callable[[], object]] = []
         self._queues: dict[int, LocalQueue] = {}
         self._changes: dict[int, Change] = {}
-        self.holders = Holders(store.backend, store.handles)
+        self.holders = _tuple(Holders, (store.backend, store.handles, {}))
 
     def begin(self) -> None:
         """Begins the transaction, under the store's lock. Whatever it raises, `undo` is to follow."""
@@ -98,7 +98,7 @@ class Verb:
         """All of it has happened."""
         if self._kind.writes:
             self._ticket = self.backend.commit(self._finish(), self._changes, reserves=self._reserves)
-            if self._changes or self._refused:
+            if self.store.changes.is_heard or self.has_discarded or self._refused:
                 self._report()
         else:
             self.backend.commit((), (), reserves=False)
@@ -261,7 +261,7 @@ class Verb:
                 reserved = queue.state.reserved
                 if queue.counter > reserved:  # its numbers are promised not to return (B-2)
                     reserved, self._reserves = queue.counter + RESERVE, True
-                tallies.append(_tally(Tally, (queue.id, queue.counter, reserved, queue.added, queue.arrived)))
+                tallies.append(_tuple(Tally, (queue.id, queue.counter, reserved, queue.added, queue.arrived)))
         # Numbers are promised before they are given away; who made a reservation may have died before its sync.
         if not self.durable and (tallies or self._names):
             self.durable = self._reserves or self.store.host.is_reservation_open()

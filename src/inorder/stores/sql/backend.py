@@ -71,13 +71,13 @@ class SqlBackend(SqlBulk, SqlListings, SqlStagings):
 
     def keep(self, tallies: Sequence[Tally]) -> None:
         for tally in tallies:
-            self.engine.execute(self.sql["counted"], tally)
-        self.engine.execute("SAVEPOINT kept")
+            self.engine.run(self.sql["counted"], tally)
+        self.engine.run("SAVEPOINT kept")
         self._kept = True
 
     def commit(self, tallies: Sequence[Tally], changed: Iterable[int], *, reserves: bool) -> int:
         for tally in tallies:
-            self.engine.execute(self.sql["counted"], tally)
+            self.engine.run(self.sql["counted"], tally)
         return self.engine.commit(changed, reserves=reserves)
 
     def abort(self, error: BaseException, *, keeps: bool = False) -> bool:
@@ -103,14 +103,15 @@ class SqlBackend(SqlBulk, SqlListings, SqlStagings):
         self.engine.execute(self.sql["skip reserved"])
 
     def state(self, queue: int) -> QueueState | None:
-        execute, is_quiet = self.engine.execute, queue not in self._in_vain
-        row = next(execute(self.sql["here" if is_quiet else "look"], (queue,)), None)
-        if row is None:
+        run, is_quiet = self.engine.run, queue not in self._in_vain
+        rows = run(self.sql["here" if is_quiet else "look"], (queue,)).fetchall()
+        if not rows:
             return None
+        (row,) = rows
         if is_quiet and row[3]:
             self._looks += 1
             if row[3] != GROUPS or not self._looks % GROUPS_LOOKED_FOR:
-                row, is_quiet = next(execute(self.sql["look"], (queue,))), False
+                (row,), is_quiet = run(self.sql["look"], (queue,)).fetchall(), False
         shapes = _QUIET if is_quiet else _STATES
         if tuple(map(type, row)) not in shapes.known and (wrong := shapes.wrong(row)):
             raise damaged(f"table tally, queue {queue}", wrong, table="tally")
@@ -175,10 +176,8 @@ class SqlBackend(SqlBulk, SqlListings, SqlStagings):
         if arriving.attention:
             self.attend(queue.id, arriving.attention)
         if len(rows) == 1:
-            self.engine.execute(
-                self.sql["arrive" if arriving.rows else "arrive plain"], arriving.rows or arriving.plain
-            )
-            self.engine.execute(self.sql["arrive content"], arriving.contents)
+            self.engine.run(self.sql["arrive" if arriving.rows else "arrive plain"], arriving.rows or arriving.plain)
+            self.engine.run(self.sql["arrive content"], arriving.contents)
         else:
             self.insert("arrive plain", arriving.plain)
             self.insert("arrive", arriving.rows)
@@ -258,7 +257,7 @@ class SqlBackend(SqlBulk, SqlListings, SqlStagings):
         return idle
 
     def restart_unit(self, unit: int, now: float) -> None:
-        self.engine.execute(self.sql["restart unit"], (now, unit))
+        self.engine.run(self.sql["restart unit"], (now, unit))
         if self.engine.changes() != 1:
             raise damaged(f"table unit, id {unit}", "a connection's unit of work has no record", table="unit")
 

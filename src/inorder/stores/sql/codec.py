@@ -219,7 +219,7 @@ class Codec:
             contents += number, put_at, expiry, delay or None, descriptor, crc32(body, number), body
             if place_number is not None:
                 place_number += 1
-        return Arriving(plain, rows, contents, attention)
+        return _tuple(Arriving, (plain, rows, contents, attention))
 
     def row(self, columns: tuple[Any, ...]) -> QueuedMessage:
         """A message on a queue, with the fields that a search needs; columns as NARROW_COLUMNS."""

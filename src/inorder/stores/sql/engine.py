@@ -15,6 +15,7 @@ class Engine(Protocol):
         sql: the statements, by name; what stands in them as {joins}, {chosen} and {head} is filled in with `selection`.
         tables: the types that a value may have in each column of each table.
         execute, execute_many: of a statement and its values.
+        run: as `execute`, for what gives no rows, or whose rows are read before anything else runs; it costs less.
         changes: how many rows the last statement changed.
         has_triggers: whether what is known of groups follows the messages: see `follow_groups`.
     """
@@ -23,6 +24,7 @@ class Engine(Protocol):
     tables: Mapping[str, Table]
     execute: Callable[..., Any]
     execute_many: Callable[..., Any]
+    run: Callable[..., Any]
     changes: Callable[[], int]
     has_triggers: bool
 

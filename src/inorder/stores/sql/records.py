@@ -99,11 +99,11 @@ class SqlRecords:
 
     def save(self, record: Any) -> None:
         kind: Any = type(record)
-        self.engine.execute(_saving(kind), record)
+        self.engine.run(_saving(kind), record)
 
     def remove_records(self, kind: type[Any], /, **where: Any) -> int:
         condition, values = _where(where)
-        self.engine.execute(f"DELETE FROM {table_of(kind)} WHERE {condition}", values)
+        self.engine.run(f"DELETE FROM {table_of(kind)} WHERE {condition}", values)
         return self.engine.changes()
 
     def insert(self, name: str, values: Sequence[Any]) -> None:
@@ -116,7 +116,7 @@ class SqlRecords:
         begin, end = 0, len(values)
         while begin < end:
             rows = min(INSERTED_MAX, 1 << ((end - begin) // width).bit_length() - 1)
-            self.engine.execute(_for_many(sql, rows), values[begin : begin + rows * width])
+            self.engine.run(_for_many(sql, rows), values[begin : begin + rows * width])
             begin += rows * width
 
     # --- guarded changes
@@ -128,7 +128,7 @@ class SqlRecords:
 
     def change(self, sql: str, values: Any, expected: int = 1) -> None:
         """A statement that changes so many rows, each in the state that it names."""
-        self.engine.execute(sql, values)
+        self.engine.run(sql, values)
         if (changed := self.engine.changes()) != expected:
             raise damaged("messages", f"of {expected} that were read {changed} are in the state that they had ({sql})")
 
@@ -142,9 +142,9 @@ class SqlRecords:
     def execute_each(self, name: str, numbers: Sequence[int]) -> None:
         """A statement about contents, of messages that are given by their numbers."""
         if len(numbers) == 1:
-            self.engine.execute(self.sql[name], (numbers[0],))
+            self.engine.run(self.sql[name], (numbers[0],))
         elif numbers:
-            self.engine.execute(self.sql[f"{name} many"], (self.engine.array(numbers),))
+            self.engine.run(self.sql[f"{name} many"], (self.engine.array(numbers),))
 
 
 def _where(where: dict[str, Any]) -> tuple[str, list[Any]]:

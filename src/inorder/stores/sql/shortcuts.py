@@ -36,6 +36,7 @@ PLAIN_GROUP = GetOptions(logical=True, complete=True, all_messages=True)
 # Options that change nothing of how a message is found or taken.
 HARMLESS = frozenset({"wait", "syncpoint", "read_order"})
 COMPARED = tuple(name for name in GetOptions.__slots__ if name not in HARMLESS)
+_tuple = tuple.__new__  # makes a named tuple without the call in between: each get makes one
 _, AFTER_HELD_GET = step(State.UNLOCKED, Event.GET_HELD)
 FLAGS, PERSISTENT, GROUP, SEQUENCE, LENGTH = (
     Message.FIELDS[name].index for name in ("flags", "persistent", "group_id", "sequence_number", "length")
@@ -54,7 +55,10 @@ class Shortcuts:
         self, verb: Verb, handle: OpenHandle, queue: LocalQueue, request: GetRequest, attributes: QueueAttributes
     ) -> GetOutcome | None:
         options, state = request.options, queue.state
-        if handle.has_locked or state.has_marks or state.has_entered or options.browse or options.match:
+        if handle.has_locked or state.has_marks or state.has_entered:
+            return None
+        is_default = options is DEFAULT_GET
+        if not is_default and (options.browse or options.match):
             return None
         order = read_order(attributes.read_order, options.read_order or handle.options.read_order)
         if order == "notify":
@@ -62,8 +66,8 @@ class Shortcuts:
         unit = handle.connection.unit if request.syncpoint else None
         if order == "strict" and any(unit is None or one != 2 * unit for one in self._backend.holders(queue.id)):
             return None  # something is pending: the rules decide
-        room = verb.manager.max_uncommitted - (0 if unit is None else handle.connection.calls)
-        if _is(options, DEFAULT_GET) and not request.one_group:
+        room = verb.store.definitions.manager.max_uncommitted - (0 if unit is None else handle.connection.calls)
+        if not request.one_group and (is_default or _is(options, DEFAULT_GET)):
             return self._take_first(verb, handle, queue, request, room)
         if _is(options, PLAIN_GROUP) and request.one_group and request.syncpoint:
             return self._take_group(verb, handle, queue, request, room, strict=order == "strict")
@@ -106,14 +110,16 @@ class Shortcuts:
             return None
         may_be_in_groups = self._backend.noted[queue.id] & GROUPS
         take = self._sql["take" if may_be_in_groups else "take single"]
-        found = self._backend.engine.execute(take, (queue.id, count)).fetchall()
+        found = self._backend.engine.run(take, (queue.id, count)).fetchall()
         if not found:
             return None
         messages = self._backend.codec.got(found, verb.now)
         if may_be_in_groups and any(message.row[FLAGS] & ANY_GROUP for message in messages):
             return None  # who is inside a group is to be noted
         self._go(verb, handle, queue, [columns[0] for columns in found], messages, in_unit=request.syncpoint)
-        state = state_after(messages[-1], in_unit=request.syncpoint, logical=False)
+        state = NOTHING_OPEN
+        if (last := messages[-1]).row[FLAGS]:
+            state = state_after(last, in_unit=request.syncpoint, logical=False)
         return _outcome(request, messages, state)
 
     def _take_group(
@@ -207,7 +213,10 @@ class Shortcuts:
         else:
             self._backend.change_each("remove", numbers, State.UNLOCKED)
             self._backend.execute_each("remove content", numbers)
-            verb.durable |= any(message.row[PERSISTENT] for message in messages)
+            for message in messages:
+                if message.row[PERSISTENT]:
+                    verb.durable = True
+                    break
         queue.count(-len(numbers))
         verb.touch(queue)
 
@@ -258,4 +267,4 @@ def _are_a_group(members: Iterable[tuple[int, int]]) -> bool:
 
 def _outcome(request: GetRequest, messages: Sequence[Message], state: GroupState) -> GetOutcome:
     before = request.state if request.syncpoint else None
-    return GetOutcome(messages, state, request.cursor, before)
+    return _tuple(GetOutcome, (messages, state, request.cursor, before, None, None, None))

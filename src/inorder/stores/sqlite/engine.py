@@ -28,6 +28,7 @@ class SqliteEngine:
         self._connection: apsw.Connection | None = None
         self.execute: Callable[..., Any]
         self.execute_many: Callable[..., Any]
+        self.run: Callable[..., Any]
         self.changes: Callable[[], int]
         self.has_triggers = False
 
@@ -45,7 +46,7 @@ class SqliteEngine:
             self.has_triggers = False  # in this order: an exception from outside may come between
             connection.config(apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, 0)
             self.execute, self.execute_many = connection.execute, connection.executemany
-            self.changes = connection.changes
+            self.run, self.changes = self._database.execute, connection.changes
             self._connection = connection
 
     def commit(self, changed: Iterable[int], *, reserves: bool) -> int:

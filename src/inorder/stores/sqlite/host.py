@@ -31,6 +31,7 @@ class SqliteHost:
         self.database, self._backend, self._keeps_log = database, backend, keeps_log
         self.watch: Watch | None = None
         self._sweeping = TryLock()
+        self.sync = database.sync
 
     @property
     def stopped(self) -> bool:
@@ -74,9 +75,6 @@ class SqliteHost:
     def bell(self, queue: str) -> Bell:
         assert self.watch is not None
         return QueueBell(self.watch, queue)
-
-    def sync(self, ticket: int) -> None:
-        self.database.sync(ticket)
 
     def make_room(self, *, feeds: bool) -> None:
         if not self._keeps_log:
