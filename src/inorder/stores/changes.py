@@ -19,6 +19,7 @@ from ..rules.puts import Program
 log = logging.getLogger("inorder.stores")
 
 
+@dataclass(slots=True, init=False)
 class Change:
     """What a verb did to one queue.
 
@@ -30,14 +31,16 @@ class Change:
         discarded: how many expired; also if nobody looks at messages.
     """
 
-    __slots__ = ("discarded", "duplicates", "expired", "put", "queue", "visible")
+    queue: str
+    put: list[Message]
+    visible: list[Message]
+    expired: list[Message]
+    duplicates: list[Message]
+    discarded: int
 
     def __init__(self, queue: str) -> None:
         self.queue, self.discarded = queue, 0
-        self.put: list[Message] = []
-        self.visible: list[Message] = []
-        self.expired: list[Message] = []
-        self.duplicates: list[Message] = []
+        self.put, self.visible, self.expired, self.duplicates = [], [], [], []
 
     def copy(self) -> Change:
         """The same as it is now."""
