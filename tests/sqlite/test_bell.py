@@ -24,7 +24,7 @@ from inorder.locks import Lock
 from inorder.stores.changes import Change, Changes
 from inorder.stores.sqlite import SqliteStore, bell, watch
 from inorder.stores.sqlite.bell import QUEUE_BITS, SharedBell
-from inorder.stores.sqlite.coordination import RINGS, SLOTS_AT, WAITED, WORDS, Coordination
+from inorder.stores.sqlite.coordination import RINGS, SLOTS_AT, WAITED, WAITERS, WORDS, Coordination
 from inorder.stores.sqlite.watch import QueueBell, WaitedQueues, Watch
 
 __all__ = ["child", "path", "qm"]
@@ -84,7 +84,7 @@ class Schedule:
     # ---- who runs
 
     def _step(self, at: int) -> None:
-        if at in (RINGS, WAITED) or at >= SLOTS_AT:
+        if at in (RINGS, WAITED, WAITERS) or at >= SLOTS_AT:
             self.steps += 1
             if self.steps in self._switches:
                 self._change_places()
@@ -125,8 +125,9 @@ def is_told(monkeypatch: pytest.MonkeyPatch, made: list[int | None], first: str,
     words = Schedule(switches)
     monkeypatch.setattr(bell, "sleep", words.sleep)
     monkeypatch.setattr(bell, "wake", words.wake)
-    shared = SharedBell(words, 0, RINGS, WAITED)  # type: ignore[arg-type]
-    process: Any = Lone(words=words, bell=shared)
+    memory: Any = words
+    shared, others = (SharedBell(memory, 0, RINGS, WAITED, WAITERS) for _ in range(2))
+    process: Any = Lone(words=words, bell=others, users={1})
 
     def seen(slot: int) -> int:
         return Coordination.seen(process, slot)
@@ -218,6 +219,30 @@ def test_a_change_of_another_queue_makes_none_either(qm: QueueManager, child: Pr
     assert not woken
 
 
+def test_a_change_for_which_its_own_process_waits_alone_rings_for_no_other(qm: QueueManager, woken: list[int]) -> None:
+    other = qm.connect()
+    call = waiting(other, lambda: other.get("Q", wait=FOREVER).body)
+    qm.put("Q", b"1")
+    assert call.result() == b"1"
+    assert set(woken) <= {bell.own_bit()}, "its call is told by its own process"
+
+
+@pytest.mark.parametrize("first", ["this process", "another"])
+def test_a_change_for_which_another_process_waits_too_rings_for_it(
+    qm: QueueManager, child: Program, woken: list[int], first: str
+) -> None:
+    other, wait = qm.connect(), "wait = Waiting(qm, lambda: qm.get('Q', wait=60))"
+    if first == "another":
+        child.run(wait)
+    call = waiting(other, lambda: other.get("Q", wait=FOREVER).body)
+    if first == "this process":
+        child.run(wait)
+    child.kill()
+    qm.put("Q", b"1")
+    assert call.result() == b"1"
+    assert set(woken) - {bell.own_bit()}, "the others are not told"
+
+
 def test_what_a_dead_waiter_leaves_costs_the_next_change_of_its_queue_two_calls(
     qm: QueueManager, child: Program, woken: list[int]
 ) -> None:
@@ -307,6 +332,19 @@ def test_a_path_may_be_longer_than_the_name_of_a_socket(tmp_path: Path) -> None:
             call = waiting(manager, lambda: manager.get("Q", wait=FOREVER).body)
             child.run("qm.put('Q', b'1')")
             assert call.result() == b"1"
+
+
+@pytest.mark.usefixtures("never_by_itself")
+def test_two_stores_of_one_process_on_one_file_wake_each_other(tmp_path: Path) -> None:
+    """They share what the process has of the file, but not the stream of changes."""
+    waits, changes = (SqliteStore(tmp_path / "orders.db") for _ in range(2))
+    with inorder.connect(waits) as manager, inorder.connect(changes) as other:
+        other.create_queue("Q")
+        call = waiting(manager, lambda: manager.get("Q", wait=FOREVER).body)
+        other.put("Q", b"1")
+        assert call.result() == b"1"
+    for store in (waits, changes):
+        store.close_store()
 
 
 @pytest.mark.usefixtures("never_by_itself")

@@ -347,6 +347,7 @@ def commit_that_wakes(database: Database, monkeypatch: pytest.MonkeyPatch, *, co
     monkeypatch.setattr(bell, "wake", lambda _address, _bits: count)
     with database.writing():
         database.expect(3)
+        database._coordination.words[coordination.WAITERS] = 0  # not this process alone
     database.begin(writes=True)
     return database.commit([3])
 

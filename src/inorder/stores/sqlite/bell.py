@@ -1,15 +1,16 @@
 """A bell that calls of all processes with one store hear: how who waits is woken by who has changed something.
 
-It is two words of the memory that the processes share. `RINGS` counts its rings, and whoever waits sleeps on it:
+It is three words of the memory that the processes share. `RINGS` counts its rings, and whoever waits sleeps on it:
 Linux's futex, a sleep that the kernel ends when it is told to, and that does not begin if the word is not what the
 sleeper has read any more. `WAITED` says which queues may be waited for, so that a put for which nobody waits looks at
-it and makes no system call. Each queue has one of a few bits there; to share one costs a needless waking.
+it and makes no system call. Each queue has one of a few bits there; to share one costs a needless waking. `WAITERS`
+says whether one process has set all the bits, and which: that one tells its own calls without the bell (`changes.py`).
 
     who waits, in the turn      looks at its queue, finds nothing, sets the queue's bit in WAITED
     then, without the turn      reads RINGS; goes back to look if its queue has changed or its bit is gone;
                                 sleeps on RINGS as long as that is what was read
-    who changes, in the turn    counts the change of its queue; if the bit in WAITED is set: counts a ring, wakes
-                                all who sleep with this bit; were there none, takes the bit away and rings once more
+    who changes, in the turn    counts the change of its queue; if the bit in WAITED is set, by others: counts a ring,
+                                wakes all who sleep with this bit; were there none, takes the bit away and rings again
 
 No waking is lost. The turn comes between the look and the change: a change that the look has not seen finds the bit. It
 was there after RINGS was read, so whoever takes it away rings later than that, and the same is true of the change: the
@@ -42,6 +43,7 @@ _SLEEP_IS_OVER: Final = frozenset({errno.EAGAIN, errno.ETIMEDOUT, errno.EINTR, e
 
 QUEUE_BITS: Final = 24  # the other 8 are for what processes tell their own threads
 ALL_BITS: Final = 0xFFFFFFFF
+_MANY: Final = 0  # processes wait
 
 
 class _Timespec(ctypes.Structure):
@@ -74,21 +76,30 @@ class SharedBell:
     Args:
         words: the memory that the processes share, in words of eight bytes.
         address: where it begins.
-        rings, waited: which of the words are `RINGS` and `WAITED`.
+        rings, waited, waiters: which of the words are `RINGS`, `WAITED` and `WAITERS`.
     """
 
-    def __init__(self, words: memoryview, address: int, rings: int, waited: int) -> None:
-        self._words, self._rings, self._waited = words, rings, waited
+    def __init__(self, words: memoryview, address: int, rings: int, waited: int, waiters: int) -> None:
+        self._words, self._rings, self._waited, self._waiters = words, rings, waited, waiters
+        self._own = int.from_bytes(os.urandom(7), "little") + _MANY + 1
         self._address = address + 8 * rings
 
     # ---- in the turn
 
     def expect(self, queue: int) -> None:
         """A call is going to wait for this queue."""
-        self._words[self._waited] |= _bit_of(queue)
+        words = self._words
+        words[self._waiters] = self._own if words[self._waited] == 0 or words[self._waiters] == self._own else _MANY
+        words[self._waited] |= _bit_of(queue)
 
-    def ring_for(self, queues: Iterable[int]) -> bool:
-        """These have changed: wakes all that wait for them; whether there were any."""
+    def ring_for(self, queues: Iterable[int], *, tells_own: bool = False) -> bool:
+        """These have changed: wakes all that wait for them; whether there were any.
+
+        Args:
+            tells_own: whoever waits in this process is told without.
+        """
+        if tells_own and self._words[self._waiters] == self._own:
+            return False
         bits = 0
         for queue in queues:
             bits |= _bit_of(queue)

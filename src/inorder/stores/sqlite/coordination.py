@@ -47,9 +47,8 @@ from ...errors import StoreError, StoreFull
 from ...locks import Bell, Lock, Taken, TryLock
 from .bell import SharedBell
 
-(
-    COMMITTED, SYNCED, SYNCING, ROUND, UNANNOUNCED, STOPPED, SYNC_FAILED, LOST, RESERVED, SYNC_US, LEADER, RINGS, WAITED
-) = range(13)  # fmt: skip
+COMMITTED, SYNCED, SYNCING, ROUND, UNANNOUNCED, STOPPED, SYNC_FAILED, LOST, RESERVED, SYNC_US, LEADER = range(11)
+RINGS, WAITED, WAITERS = range(11, 14)
 SLOTS_AT: Final = 64
 SLOTS: Final = 1024
 WORDS: Final = SLOTS_AT + SLOTS
@@ -89,7 +88,9 @@ class Coordination:
             self._allocate(mode)
             self._map = mmap.mmap(self._descriptor, LENGTH)
             self.words = memoryview(self._map).cast("Q")
-            self.bell = SharedBell(self.words, ctypes.addressof(ctypes.c_char.from_buffer(self._map)), RINGS, WAITED)
+            self.bell = SharedBell(
+                self.words, ctypes.addressof(ctypes.c_char.from_buffer(self._map)), RINGS, WAITED, WAITERS
+            )
             self._enter()
             self._seat = self._sit_down()
         except BaseException:
@@ -259,7 +260,8 @@ class Coordination:
             words[RESERVED] = number
         for slot in slots:
             words[SLOTS_AT + slot % SLOTS] += 1
-        if words[WAITED] and self.bell.ring_for(slots):
+        # A second store of this process on the file has changes of its own, of which the first is not told.
+        if words[WAITED] and self.bell.ring_for(slots, tells_own=len(self.users) == 1):
             self._woken_by = number
         words[UNANNOUNCED] = 0
         return number
