@@ -27,7 +27,7 @@ from typing import Any
 from tests.interrupting import OUTSIDE, Interruption
 
 import inorder
-from inorder import NoMessageAvailable, NotFound, Queue, QueueManager
+from inorder import NoMessageAvailable, NotFound, QueueManager
 from inorder.bulk import ClaimReader
 from inorder.stores.sqlite.coordination import TURN
 
@@ -76,13 +76,11 @@ def undo(qm: QueueManager) -> None:
     qm.undo("Q", confirm_id=9)
 
 
-opened: list[Queue] = []  # an exception at the beginning of `__enter__` or `__exit__` leaves a handle open
+opening: list[QueueManager] = []  # an exception at the end of `open`, say, leaves a handle open that nobody knows
 
 
 def handle(qm: QueueManager) -> None:
-    queue = qm.open("Q", input="as_queue", output=True)
-    opened.append(queue)
-    with queue:
+    with opening[-1].open("Q", input="as_queue", output=True) as queue:
         queue.put(b"x")
         queue.get()
 
@@ -111,9 +109,7 @@ def prepared(qm: QueueManager) -> None:
 
 
 def claim(qm: QueueManager) -> None:
-    queue = qm.open("Q", input="as_queue")
-    opened.append(queue)
-    with queue:
+    with opening[-1].open("Q", input="as_queue") as queue:
         reader = ClaimReader(queue, "reader")
         settled = reader.begin().settled
         taken = reader.claim(settled, most=1)
@@ -165,10 +161,9 @@ CALLS: dict[str, Callable[[QueueManager], object]] = {
 def ready(qm: QueueManager) -> None:
     """What each call finds: some messages, none of them held, and no unit."""
     qm.back_out()
-    while opened:
-        if not opened[-1].closed:
-            opened[-1].close()
-        opened.pop()
+    while opening:
+        opening.pop().close()
+    opening.append(qm.connect())
     if "NEW" in [one.name for one in qm.queues()]:
         qm.delete_queue("NEW", purge=True)
     for unit in qm.units():

@@ -37,11 +37,11 @@ from ...errors import (
 from ...locks import Lock
 from .. import points
 from .bell import SharedBell
-from .coordination import STOPPED, TURN, UNANNOUNCED, attach, detach, identity_of, opening_error
+from .coordination import STOPPED, TURN, UNANNOUNCED, attach, detach, identity_of
 from .faults import PASSING, is_full, store_error, told_as_ours
 from .forks import databases, inherited, opening
 from .log import Log
-from .opening import APPLICATION_ID, OBJECTS, refuse_other_schema, refuse_other_version, refuse_unfit, resolved
+from .opening import APPLICATION_ID, OBJECTS, made, refuse_other_schema, refuse_other_version, refuse_unfit, resolved
 
 BUSY_MS: Final = 1_000  # how long SQLite waits in one go; between, a signal handler gets its turn
 CACHE_KIB: Final = 8_192
@@ -49,7 +49,6 @@ CHECKPOINT_CACHE_KIB: Final = 256
 LOG_KEPT_BYTES: Final = 64 << 20
 STATEMENTS_KEPT: Final = 256
 LOOK_SECONDS: Final = 0.1  # how often it is asked whether the files of the store are still at their paths
-MODE_OF_NEW: Final = 0o600
 
 SETTINGS: Final = f"""
 PRAGMA synchronous = NORMAL;                   -- a checkpoint syncs, a commit does not: log.py does
@@ -99,7 +98,7 @@ class Database:
                 raise ForkedConnection(f"{self.path}: this process was forked inside a call on it and cannot open it")
             refuse_unfit(self.path, version)
             try:
-                self._coordination = attach(self._sidecar, _made(self.path), self._user)
+                self._coordination = attach(self._sidecar, made(self.path), self._user)
                 self._turn = self._coordination.lock_of(TURN)
                 self.log = Log(self.path, self._coordination, self._connect_for_checkpoints)
                 self._open_first()
@@ -580,19 +579,6 @@ class Database:
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._connection))
         self._refusal = ForkedConnection
         self.after_fork()
-
-
-def _made(path: Path) -> int:
-    """Make an empty file if there is none.
-
-    Returns: the permissions for the files beside it.
-    """
-    try:
-        with contextlib.suppress(FileExistsError):
-            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, MODE_OF_NEW))
-        return path.stat().st_mode & 0o666
-    except OSError as error:
-        raise opening_error(path, error) from error
 
 
 def _patiently(connection: apsw.Connection, statement: str) -> apsw.Cursor:

@@ -46,6 +46,7 @@ NETWORK_FILE_SYSTEMS: Final = frozenset(
     "9p afs beegfs ceph cifs coda fuse.ceph fuse.ceph-fuse fuse.glusterfs fuse.juicefs fuse.rclone fuse.s3fs "
     "fuse.sshfs gfs2 glusterfs gpfs lustre ncpfs nfs nfs4 ocfs2 orangefs smb2 smb3 smbfs".split()
 )
+MODE_OF_NEW: Final = 0o600
 
 
 def resolved(path: str | os.PathLike[str]) -> Path:
@@ -309,3 +310,16 @@ def file_system(path: Path, mounts: str) -> str:
 
 def _unescaped(field: str) -> str:
     return re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), field)
+
+
+def made(path: Path) -> int:
+    """Make an empty file if there is none.
+
+    Returns: the permissions for the files beside it.
+    """
+    try:
+        with contextlib.suppress(FileExistsError):
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, MODE_OF_NEW))
+        return path.stat().st_mode & 0o666
+    except OSError as error:
+        raise opening_error(path, error) from error
