@@ -208,16 +208,22 @@ def settle(verb: Verb, unit: int, outcome: Outcome) -> None:
     shares = verb.backend.shares(unit)
     if outcome == "commit":
         draw_numbers(verb, unit, shares, Moment.COMMIT)
-    expiring = {one.queue for one in shares if one.state is State.PUT_UNCONFIRMED and one.expires}
-    if any(discard(verb, verb.queue(one)) for one in expiring):  # over before anybody could see it
+    discarded = 0
+    for share in shares:
+        if share.expires and share.state is PUT:
+            discarded += discard(verb, verb.queue(share.queue))
+    if discarded:  # over before anybody could see it
         shares = verb.backend.shares(unit)
-    for number in {one.queue for one in shares}:
-        entering.settle(verb.queue(number), unit, outcome)
+    for share in shares:
+        queue = verb.queue(share.queue)
+        if queue.has_entries:
+            entering.settle(queue, unit, outcome)
     event = Event.CONFIRM if outcome == "commit" else Event.BACK_OUT
     for share in shares:
         queue = verb.queue(share.queue)
         change = verb.touch(queue)
-        verb.durable |= bool(outcome == "commit" and share.persistent)
+        if share.persistent and outcome == "commit":
+            verb.durable = True
         answer, after = step(share.state, event)
         assert answer is Answer.DONE, (share.state, event, answer)
         assert after is not None, (share.state, event)
@@ -232,9 +238,10 @@ def settle(verb: Verb, unit: int, outcome: Outcome) -> None:
 def draw_numbers(verb: Verb, unit: int, shares: Sequence[Share], moment: Moment) -> None:
     """Draws one number for the unit on each queue whose rule says now; put order within (B-5)."""
     for one in shares:
-        queue = verb.queue(one.queue)
-        if one.unplaced and draws_number(queue.attributes.order, moment):
-            verb.backend.number_unit(unit, queue.id, queue.draw_number())
+        if one.unplaced:
+            queue = verb.queue(one.queue)
+            if draws_number(queue.attributes.order, moment):
+                verb.backend.number_unit(unit, queue.id, queue.draw_number())
 
 
 def _puts(verb: Verb, unit: int, queue: LocalQueue) -> list[Message]:

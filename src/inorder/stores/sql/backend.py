@@ -30,7 +30,7 @@ _THERE = [(name, INTEGER) for name in ("has_edges", "has_marks", "has_entered", 
 _STATES = Shapes([*_HERE, *_TIMES, *_THERE])
 _QUIET = Shapes(_HERE)
 _COUNTED = {int}
-_state = tuple.__new__  # without the call in between: each verb makes one
+_tuple = tuple.__new__  # makes a named tuple without the call in between: each verb makes some
 
 
 class SqlBackend(SqlBulk, SqlListings, SqlStagings):
@@ -122,9 +122,9 @@ class SqlBackend(SqlBulk, SqlListings, SqlStagings):
         if attention & GROUPS and not self.engine.has_triggers:
             self.engine.follow_groups()
         if is_quiet:
-            return _state(QueueState, (counter, reserved, depth, None, None, None, 0, 0, 0, revision))
+            return _tuple(QueueState, (counter, reserved, depth, None, None, None, 0, 0, 0, revision))
         self._heed(queue, attention, attention_of(found))
-        return _state(QueueState, (counter, reserved, depth, *found[:-1], revision))
+        return _tuple(QueueState, (counter, reserved, depth, *found[:-1], revision))
 
     def _heed(self, queue: int, attention: int, there: int) -> None:
         """What was looked for on a queue is there or not."""
@@ -229,23 +229,24 @@ class SqlBackend(SqlBulk, SqlListings, SqlStagings):
 
     def shares(self, unit: int, *, locked: bool = False) -> Sequence[Share]:
         shares, possible = [], LOCKS if locked else HELD
-        for queue, state, *counts in self.engine.execute(self.sql["shares of lock" if locked else "shares"], (unit,)):
+        found = self.engine.run(self.sql["shares of lock" if locked else "shares"], (unit,)).fetchall()
+        for queue, state, *counts in found:
             if state not in possible or set(map(type, (queue, *counts))) != _COUNTED:
                 raise damaged(f"messages of unit {unit}", f"queue {queue!r:.30}, state {state!r:.30}: {counts!r:.90}")
-            shares.append(Share(queue, STATES[state], *counts))
+            shares.append(_tuple(Share, (queue, STATES[state], *counts)))
         return shares
 
     def move(self, unit: int, share: Share, after: State, now: float, backouts: int) -> Sequence[int]:
         assert share.queue in self.noted, share
-        execute, held = self.engine.execute, (unit, share.queue, share.state)
+        run, held = self.engine.run, (unit, share.queue, share.state)
         idle: list[int] = []
         if after is State.ABSENT:
             if share.state in LOCKS:
-                idle = [lock for (lock,) in execute(self.sql["locks of unit"], held)]
+                idle = [lock for (lock,) in run(self.sql["locks of unit"], held)]
             self._removed += share.messages
             self._removed_bytes += share.size
             at_once = fits_one_step(self._removed, self._removed_bytes)
-            execute(self.sql["remove contents of unit" if at_once else "leave contents of unit"], held)
+            run(self.sql["remove contents of unit" if at_once else "leave contents of unit"], held)
             self.has_leftovers |= not at_once
             self.change(self.sql["remove of unit"], held, share.messages)
         elif becomes_visible(share.state, after):
