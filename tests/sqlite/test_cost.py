@@ -25,7 +25,7 @@ from inorder.testing import ManualClock
 
 FEW, MANY = 20, 4000
 RATIO_MAX = 1.3
-PUT_CALLS_MAX = 85
+PUT_CALLS_MAX = 55
 GROUP = b"G".ljust(24, b"\0")
 
 
