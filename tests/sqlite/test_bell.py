@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from tests.sqlite.inside import forked
 from tests.sqlite.programs import FOREVER, Program, child, path, programs, qm
-from tests.support import waiting
+from tests.support import Call, room_of, waiting
 
 import inorder
 from inorder import QueueManager
@@ -184,6 +184,22 @@ def test_no_order_of_steps_loses_a_change(monkeypatch: pytest.MonkeyPatch, what:
         for count in range(1, SWITCHES_MAX + 1):
             for switches in combinations(range(1, steps + 4), count):
                 is_told(monkeypatch, made, first, switches)
+
+
+@pytest.mark.usefixtures("never_by_itself")
+def test_a_ring_for_who_is_about_to_sleep_is_heard(qm: QueueManager, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By another thread of its process, and not because the queue has changed."""
+    sleep, room, slept = QueueBell._sleep, room_of(qm), list[float]()
+
+    def late(own: QueueBell, seconds: float) -> None:
+        if not slept:
+            room.dismiss(room._waiters[0].owner)
+        slept.append(seconds)
+        sleep(own, seconds)
+
+    monkeypatch.setattr(QueueBell, "_sleep", late)
+    assert isinstance(Call(lambda: qm.get("Q", wait=FOREVER)).error(), ConnectionBroken)
+    assert len(slept) == 1
 
 
 # ---- what it costs, and what is left of who is gone

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 import time
 import weakref
+from collections.abc import Callable
 
 from ...errors import ConnectionClosed
 from ...locks import Bell, Lock
@@ -90,15 +91,19 @@ class Watch:
             if not self.ended:
                 self._database.bell.ring(bell.own_bit())
 
-    def sleep(self, name: str, seconds: float) -> None:
-        """Returns when something may have happened on the queue, or was rung, or it is time for `look`."""
+    def sleep(self, name: str, seconds: float, is_rung: Callable[[], bool]) -> None:
+        """Returns when something may have happened on the queue, or was rung, or it is time for `look`.
+
+        Args:
+            is_rung: whether the caller was rung for; asked when the next ring is sure to be heard.
+        """
         with self._seen.lock:
             if self.ended:
                 return
             shared = self._database.bell
             rings = shared.rings
             queue = self._seen.numbers.get(name)
-            if queue is not None and self._has_news(queue):
+            if is_rung() or (queue is not None and self._has_news(queue)):
                 return
         shared.sleep(rings, queue, min(seconds, self._bury_at - time.monotonic()))
 
@@ -156,6 +161,6 @@ class QueueBell(Bell):
 
     def _sleep(self, seconds: float) -> None:
         if bell.WAKES:
-            self._watch.sleep(self._queue, seconds)
+            self._watch.sleep(self._queue, seconds, lambda: self._is_rung)
         else:
             super().wait(min(seconds, LOOK_SECONDS))
