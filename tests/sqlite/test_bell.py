@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 import threading
+from functools import partial
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -163,7 +164,7 @@ def is_told(monkeypatch: pytest.MonkeyPatch, made: list[int | None], first: str,
                 Coordination.after_commit(process, [queue])
         words.end()
 
-    process.after_commit = lambda slots: Coordination.after_commit(process, slots)
+    process.after_commit = partial(Coordination.after_commit, process)
     words.run(first, *(threading.Thread(target=act, name=name) for act, name in ((wait, "waits"), (change, "changes"))))
     assert is_over, f"not told of changes of {made}: {first} first, changing places at steps {switches}"
     return words.steps

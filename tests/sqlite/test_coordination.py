@@ -428,6 +428,18 @@ def test_what_a_process_killed_at_its_commit_could_not_tell_is_told_by_the_next(
         assert database.seen(3) > before
 
 
+def test_a_commit_that_could_not_be_told_may_have_reserved_numbers(database: Database, path: Path) -> None:
+    with Child(path) as child:
+        database.sync(write(database))
+        child.run("shared = database._coordination; shared.take(coordination.TURN)")
+        child.run("shared.words[coordination.UNANNOUNCED] = 1")
+        child.kill()
+        with database.writing():
+            assert database.is_reservation_open, "what it reserved is not on disk"
+        database.sync(write(database))
+        assert not database.is_reservation_open
+
+
 def test_slots_are_folded(database: Database) -> None:
     database.begin(writes=True)
     database.commit([coordination.SLOTS + 5])

@@ -276,10 +276,11 @@ class Coordination:
         self.words[UNANNOUNCED] = 0
 
     def _announce_lost(self) -> None:
-        # Somebody died around a commit, or failed. What it changed is not known, so everything counts as changed.
+        # Somebody died around a commit, or failed. What it changed is not known, so everything counts as changed, and
+        # numbers as reserved.
         self.words[LOST] += 1
         self.bell.ring()
-        self.after_commit(())
+        self.after_commit((), reserves=True)
 
     def seen(self, slot: int) -> int:
         """A number that grows when something of this slot changes; slots may share one."""
