@@ -203,6 +203,24 @@ def test_a_ring_for_who_is_about_to_sleep_is_heard(qm: QueueManager, monkeypatch
     assert len(slept) == 1
 
 
+class Interrupting(dict[Any, Any]):
+    """An exception from outside comes when it has been cleared."""
+
+    def clear(self) -> None:
+        super().clear()
+        raise KeyboardInterrupt
+
+
+def test_an_exception_at_the_end_of_a_wait_leaves_no_queue_without_what_was_seen_of_it() -> None:
+    queues = WaitedQueues()
+    queues.queues, queues.numbers = Interrupting(), Interrupting()
+    queues.attend(1)
+    queues.looked(QUEUE, "Q", 0)
+    with pytest.raises(KeyboardInterrupt):
+        queues.attend(0)
+    assert set(queues.numbers.values()) <= queues.queues.keys(), "the next who waits looks for what is not there"
+
+
 # ---- what it costs, and what is left of who is gone
 
 

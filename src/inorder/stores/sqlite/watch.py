@@ -50,8 +50,8 @@ class WaitedQueues:
         with self.lock:
             self.waiting = waiting
             if not waiting:
+                self.numbers.clear()  # first: an exception from outside may come between, and `queues` has each of them
                 self.queues.clear()
-                self.numbers.clear()
 
     def own(self, queue: int, seen: int) -> None:
         """This process has changed the queue: its waiters know already."""
