@@ -347,6 +347,23 @@ def test_put_many_puts_all_or_none(qm: QueueManager) -> None:
     assert len({result.message_id for result in results}) == 2
 
 
+def test_put_many_of_an_iterator_puts_all_where_it_has_to_make_room_for_its_handle(qm: QueueManager) -> None:
+    qm.alter_manager(max_handles=1)
+    qm.create_queue("OTHER")
+    qm.put("OTHER", b"its default handle is the one that is open")
+    assert len(qm.put_many("Q", (body for body in (b"1", b"2", b"3")))) == 3
+    assert bodies(qm) == [b"1", b"2", b"3"]
+
+
+def test_put_many_of_an_iterator_puts_all_on_the_queue_that_has_the_name_now(qm: QueueManager) -> None:
+    qm.create_model("M", definition_type="temporary_dynamic")
+    with qm.connect() as other, other.open("M", output=True) as made:
+        qm.put(made.name, b"goes with the queue")
+    qm.create_queue(made.name)
+    assert len(qm.put_many(made.name, iter([b"1", b"2"]))) == 2
+    assert bodies(qm, made.name) == [b"1", b"2"]
+
+
 def test_put_many_takes_any_iterable_and_fails_before_it_puts(qm: QueueManager) -> None:
     def some() -> Iterator[bytes]:
         yield b"1"

@@ -366,7 +366,8 @@ class QueueManager(OperatorCalls, BulkCalls, Listening):
         **keywords: Unpack[PutCall],
     ) -> list[PutResult]:
         """Puts messages in order, all or none; see `Queue.put_many`."""
-        return self._through(queue, _FOR_OUTPUT, Queue.put_many, messages, options, **keywords)
+        again = list(messages) if isinstance(messages, Iterator) else messages  # for a call that is made twice
+        return self._through(queue, _FOR_OUTPUT, Queue.put_many, again, options, **keywords)
 
     def get(self, queue: str, options: GetOptions | None = None, **keywords: Unpack[GetKeywords]) -> Message:
         """Removes one message and returns it; see `Queue.get`."""
