@@ -69,6 +69,15 @@ def test_the_putter_is_recorded(stores: Stores) -> None:
     assert before <= first.put_at <= time.time()
 
 
+@pytest.mark.parametrize("name", [f"{'a' * 27} blank where it is cut", "blanks behind it  ", "a NUL behind it\0"])
+def test_a_putter_whose_name_ends_in_blanks_is_recorded_without_them(name: str, stores: Stores) -> None:
+    with connect(stores.make(), program=name) as qm:
+        qm.create_queue("Q")
+        qm.put("Q", b"m1")
+        assert qm.get("Q").put_application_name == name[:28].rstrip(" \0")
+        assert qm.check() == []
+
+
 def test_a_connection_shows_whether_it_is_closed(qm: QueueManager) -> None:
     other = qm.connect()
     assert "closed" not in repr(other)

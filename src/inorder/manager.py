@@ -91,7 +91,7 @@ def connect(
     StoreError: there can be no store here, and why.
     """
     script = _script() if program is None else _program(program)
-    who = Program(_user()[:12], script[:28])
+    who = Program(_kept(_user(), 12), script)
     if name is not None:
         check_queue_name(name, argument="name", reason=Reason.Q_MGR_NAME_ERROR)
     if isinstance(store, str) and store == IN_MEMORY:
@@ -115,13 +115,18 @@ def _connect_to_file(path: str | os.PathLike[str], who: Program, name: str | Non
 
 def _script() -> str:
     name = Path(sys.argv[0] or sys.executable).name
-    return name.encode(errors="replace").decode()
+    return _kept(name.encode(errors="replace").decode(), 28)
 
 
 def _program(name: object) -> str:
     if not isinstance(name, str) or not is_storable(name):
         raise bad_argument("program", name, "a text")
-    return name
+    return _kept(name, 28)
+
+
+def _kept(name: str, length: int) -> str:
+    """What the text of a message's descriptor keeps of a name."""
+    return name[:length].rstrip(" \0")
 
 
 def _user() -> str:
@@ -150,7 +155,7 @@ class QueueManager(OperatorCalls, BulkCalls, Listening):
 
     def connect(self, *, program: str | None = None) -> QueueManager:
         """Another connection to the same queue manager: with its own unit of work, for another thread or task."""
-        chosen = self._program if program is None else self._program._replace(name=_program(program)[:28])
+        chosen = self._program if program is None else self._program._replace(name=_program(program))
         return QueueManager(self._services, chosen)
 
     # --- queues
