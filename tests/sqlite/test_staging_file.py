@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests import forked
-from tests.staged import KEY, Writer, letters
+from tests.staged import KEY, Writer, key, letters
 from tests.support import bodies
 
 import inorder
@@ -222,3 +222,16 @@ def test_two_processes_stage_and_one_settles(path: Path) -> None:
         assert bodies(writer.qm) == letters("cdab")
     finally:
         store.close_store()
+
+
+def test_the_newest_batches_are_kept_though_clocks_are_set_back_and_processes_take_turns(
+    writer: Writer, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("inorder.stores.staging.LEDGER_BATCHES_MAX", 3)
+    another = SqliteStore(path, clock=ManualClock(1.0))  # years before the other one's
+    theirs = Writer(another, inorder.connect(another, program="test"))
+    for batch in range(8):
+        (writer if batch % 3 else theirs).put([], key=key(batch))
+        noted = [one for one in range(8) if writer.store.in_ledger("Q", key(one)) is not None]
+        assert noted == list(range(max(0, batch - 2), batch + 1))
+    another.close_store()

@@ -22,7 +22,7 @@ from .queue import LocalQueue
 from .records import LEDGER_BATCHES_MAX, LedgerKey, Settled, Staged, StageRequest
 from .settling import discard
 from .tables import LedgerRow, StagingRow, UnitRow
-from .verb import Verb
+from .verb import DRAWN, Verb
 
 LASTS_SECONDS_MAX = 1e9
 
@@ -233,13 +233,14 @@ class Settling:
     def _note(self, queue: int, messages: int) -> None:
         if not self._key.batch:
             return
-        backend, key = self._verb.backend, self._key
+        backend, key, number = self._verb.backend, self._key, self._verb.number()
         if key.query:  # a streaming query repeats its latest batches at most
             alike = backend.select(LedgerRow, queue=queue, application=key.application, query=key.query)
-            alike.sort(key=lambda one: (one.committed_at, one.id))
+            if alike and number < alike[-1].id:  # drawn before another process drew: ids say which is the latest
+                number = self._verb.numbers(DRAWN)[-1]
             for old in alike[: max(0, len(alike) + 1 - LEDGER_BATCHES_MAX)]:
                 backend.remove_records(LedgerRow, id=old.id)
-        backend.save(LedgerRow(self._verb.number(), queue, *key, messages, self._verb.now))
+        backend.save(LedgerRow(number, queue, *key, messages, self._verb.now))
 
 
 def _queue(unit: UnitRow) -> int:
