@@ -8,7 +8,9 @@ from pathlib import Path
 from tests.sqlite.programs import FOREVER, Program, child, path, qm
 from tests.support import waiting
 
-from inorder import QueueManager
+from inorder import QueueManager, connect
+from inorder.stores.sqlite import SqliteStore
+from inorder.testing import ManualClock
 
 __all__ = ["child", "path", "qm"]
 
@@ -32,6 +34,20 @@ def test_what_a_dead_process_held_is_not_shown_as_held(qm: QueueManager, child: 
     ]
     [view] = qm.overview()
     assert (view.depth, view.arrived, view.puts, view.gets) == (1, 2, 0, 0)
+
+
+def test_the_oldest_message_may_have_the_higher_number(path: Path) -> None:
+    """Each process has numbers of its own for what it puts."""
+    clock = ManualClock(1000.0)
+    stores = [SqliteStore(path, clock=clock) for _ in range(2)]
+    first, second = (connect(store) for store in stores)
+    first.create_queue("R")
+    second.put("R", b"older", syncpoint=True)
+    clock.advance(60.0)
+    first.put("R", b"newer", syncpoint=True)
+    assert [view.oldest_put_at for view in first.overview() if view.name == "R"] == [1000.0]
+    for store in stores:
+        store.close_store()
 
 
 def test_a_wait_names_its_process_and_what_it_waits_for(qm: QueueManager, child: Program) -> None:

@@ -24,12 +24,12 @@ def group_of(message: Message) -> bytes:
 
 
 def physical_position(row: QueuedMessage) -> Position:
-    """In the order of places, and what has none as it came."""
+    """In the order of places, and what has none by its number."""
     return Position(WITH_HEAD, row.place, place=row.place) if row.placed else unplaced_position(row)
 
 
 def unplaced_position(row: QueuedMessage) -> Position:
-    """Of what has no place yet: it comes last, as it came."""
+    """Of what has no place yet: it comes last, by its number; so what one process has put stands as it came."""
     return Position(UNPLACED, number=row.number)
 
 

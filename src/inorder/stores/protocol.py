@@ -359,7 +359,8 @@ class Store(Protocol):
 
         In physical order by place. In logical order groups, and messages in segments, stand where their first message
         stands, members by sequence number and offset; groups without their first message come after all others, each
-        where the first of its members stands that is there. In both what has no place yet comes last, as it came.
+        where the first of its members stands that is there. In both what has no place yet comes last: of each process
+        as it came, for each draws its numbers some at a time.
 
         A database merges the available and the pending rows by their indexes, of each holder as many as are asked for;
         members of groups come by theirs. Raises: UnknownQueue 2085, WrongQueueType 2045.

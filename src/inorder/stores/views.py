@@ -211,8 +211,9 @@ class QueueView:
         puts, gets: messages put and got in units that are not settled, claims included.
         locked: messages locked, and not got.
         delayed: messages not to be read yet.
-        oldest_put_at: when the oldest message was put: of all that are held the first that came, of all that are
-            available the first of each priority. None: there is none.
+        oldest_put_at: when the oldest message was put: of what each unit or lock holds the one of the lowest number (of
+            one process the first that it put), of all that are available the first of each priority. None: there is
+            none.
         open_input_count, open_output_count: handles.
         waiters: calls that wait.
     """

@@ -287,10 +287,11 @@ def _position(found: tuple[Position, QueuedMessage]) -> Position:
 
 
 def _oldest_put_at(rows: Sequence[QueuedMessage]) -> float | None:
-    """By the number the oldest of what is held, by the place the first of each level of what is not."""
-    held = [row for row in rows if row.state is not State.UNLOCKED]
+    """Of what each holds the lowest number, of what nobody holds the first place of each level."""
+    held: dict[tuple[object, ...], QueuedMessage] = {}
+    for row in sorted(rows, key=lambda row: row.number):
+        if row.state is not State.UNLOCKED:
+            held.setdefault((row.state, row.unit or (row.locked_handle, row.lock)), row)
     free = sorted((row for row in rows if row.state is State.UNLOCKED), key=place_of)
     oldest = [next(level) for _, level in groupby(free, key=lambda row: row.place.rank)]
-    if held:
-        oldest.append(min(held, key=lambda row: row.number))
-    return min((row.message.put_at for row in oldest), default=None)
+    return min((row.message.put_at for row in (*oldest, *held.values())), default=None)

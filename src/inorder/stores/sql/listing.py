@@ -81,13 +81,13 @@ class SqlListings(SqlSearch):
         return Counts(queue, depth, arrived, numbered, *held.counts(), delayed, oldest)
 
     def _oldest_put_at(self, queue: int, held: _Held) -> float | None:
-        """By the number the oldest of what is held, by the place the first of each level of what is not."""
+        """Of what each holds the lowest number, of what nobody holds the first place of each level."""
         firsts: dict[int, tuple[Place, int]] = {}
         for name in ("first of next rank", "first delayed of next rank"):
             for head in ALL_HEADS:
                 for place, number in self._firsts(self.sql[name], queue, head):
                     firsts[place.rank] = min(firsts.get(place.rank, (place, number)), (place, number))
-        oldest = [*([min(held.oldest)] if held.oldest else []), *(number for _, number in firsts.values())]
+        oldest = [*held.oldest, *(number for _, number in firsts.values())]
         put_at: float | None = self.value(self.sql["put at"], json.dumps(oldest)) if oldest else None
         return put_at
 
