@@ -289,6 +289,32 @@ def test_who_is_covered_goes_when_the_round_ends_though_the_next_one_has_begun(d
         assert shared.synced == 2
 
 
+@pytest.mark.skipif(not bell.WAKES, reason="without a futex it is looked for")
+def test_who_waits_for_a_round_is_woken_at_its_end(
+    database: Database, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And asks meanwhile neither how far it has come nor whether its leader lives."""
+    monkeypatch.setattr(coordination, "LOOK_SECONDS", 3600.0)
+    monkeypatch.setattr(coordination, "LEADER_SECONDS", 3600.0)
+    asleep, sleep = threading.Event(), bell.sleep
+
+    def sleeps(*what: float) -> None:
+        asleep.set()
+        sleep(*what)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(bell, "sleep", sleeps)
+    with Child(path) as child:
+        child.run("told, leading = os.pipe(); wait, go_on = os.pipe(); shared = database._coordination")
+        child.run("def lead(): os.write(leading, b'.'); os.read(wait, 1)")
+        ticket = write(database)
+        child.run(f"thread = threading.Thread(target=lambda: shared.sync({ticket}, lead)); thread.start()")
+        child.run("os.read(told, 1)")
+        covered = Call(lambda: database._coordination.sync(ticket, lambda: pytest.fail("it is covered")))
+        assert asleep.wait(LIMIT_SECONDS)
+        child.run("os.write(go_on, b'.'); thread.join()")
+        covered.result()
+
+
 def test_a_thread_that_is_covered_goes_when_the_round_ends_though_the_next_one_has_begun(shared: Coordination) -> None:
     """The same among threads: whoever led the next round may not keep those who came before it."""
     rounds, may_end = [threading.Event() for _ in range(4)], [threading.Event() for _ in range(4)]

@@ -4,7 +4,7 @@ A small file beside the database, the *sidecar*, is mapped into the memory of ea
 
     words       the number of the last commit, and of the last one known to be on disk
                 the last round of syncs, its leader, the number of the commit that it brings to disk, how long the
-                last sync took
+                last sync took, whether somebody sleeps until it is over
                 whether a commit may be unannounced, whether the queue manager was stopped, whether a sync failed
                 a counter for each slot of changes; what wakes those who wait for one (`bell.py`)
     reserve     room on the disk that is given away when nothing else is left (`log.py`)
@@ -45,10 +45,11 @@ from typing import Final
 
 from ...errors import StoreError, StoreFull
 from ...locks import Bell, Lock, Taken, TryLock
+from . import bell
 from .bell import SharedBell
 
 COMMITTED, SYNCED, SYNCING, ROUND, UNANNOUNCED, STOPPED, SYNC_FAILED, LOST, RESERVED, SYNC_US, LEADER = range(11)
-RINGS, WAITED, WAITERS = range(11, 14)
+RINGS, WAITED, WAITERS, SYNC_AWAITED = range(11, 15)
 SLOTS_AT: Final = 64
 SLOTS: Final = 1024
 WORDS: Final = SLOTS_AT + SLOTS
@@ -88,9 +89,9 @@ class Coordination:
             self._allocate(mode)
             self._map = mmap.mmap(self._descriptor, LENGTH)
             self.words = memoryview(self._map).cast("Q")
-            self.bell = SharedBell(
-                self.words, ctypes.addressof(ctypes.c_char.from_buffer(self._map)), RINGS, WAITED, WAITERS
-            )
+            begin = ctypes.addressof(ctypes.c_char.from_buffer(self._map))
+            self.bell = SharedBell(self.words, begin, RINGS, WAITED, WAITERS)
+            self._synced_at = begin + 8 * SYNCED
             self._enter()
             self._seat = self._sit_down()
         except BaseException:
@@ -303,7 +304,7 @@ class Coordination:
             number: of the commit.
             act: brings to disk what was committed before it began. If it raises, nothing counts as on disk.
         """
-        words, bell, listens, leads = self.words, None, False, False
+        words, own, listens, leads = self.words, None, False, False
         if self._woken_by == number:
             self._hold(number)
         while words[SYNCED] < number:
@@ -318,11 +319,11 @@ class Coordination:
                     elif words[SYNCED] < number:
                         self._sync_in_rounds(number, act)
             except Taken:
-                bell = bell or Bell()
+                own = own or Bell()
                 if listens:
-                    bell.wait(LEADER_SECONDS)
+                    own.wait(LEADER_SECONDS)
                 else:  # and once more: the leader may have gone before it could see the bell
-                    self._sleepers.append(bell)
+                    self._sleepers.append(own)
                 listens = not listens
             finally:
                 if leads and self._sleepers:
@@ -386,7 +387,7 @@ class Coordination:
         last_s = words[SYNC_US] / 1e6
         began = looked_at = time.monotonic()
         while words[SYNCED] < number:
-            time.sleep(min(max(last_s / 8, PAUSE_SECONDS[0]), PAUSE_SECONDS[1]))
+            self._pause(number, last_s)
             now = time.monotonic()
             if now - looked_at >= LOOK_SECONDS:  # a system call more than a look at the words
                 looked_at = now
@@ -395,6 +396,15 @@ class Coordination:
             if now - began >= max(LEADER_SECONDS, 4 * last_s):
                 self._lead(max(words[ROUND], round_number), act)
                 return
+
+    def _pause(self, number: int, last_s: float) -> None:
+        """Until a leader is through, but not long: it may have died, or be stopped."""
+        if bell.WAKES:
+            self.words[SYNC_AWAITED] = 1
+            if (synced := self.words[SYNCED]) < number:
+                bell.sleep(self._synced_at, synced, bell.ALL_BITS, LOOK_SECONDS)
+        else:
+            time.sleep(min(max(last_s / 8, PAUSE_SECONDS[0]), PAUSE_SECONDS[1]))
 
     def _lead(self, round_number: int, act: Callable[[], None]) -> None:
         words = self.words
@@ -409,6 +419,9 @@ class Coordination:
         finally:
             if words[LEADER] == self._seat:
                 words[LEADER] = NOBODY
+            if words[SYNC_AWAITED]:
+                words[SYNC_AWAITED] = 0
+                bell.wake(self._synced_at, bell.ALL_BITS)
 
     # ---- the queue manager
 
