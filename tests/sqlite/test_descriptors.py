@@ -72,6 +72,9 @@ WRONG = {
     "half of a character": '["\\ud800"]',
     "deep": "[" * 3000 + "]" * 3000,
     "long": "[" + " " * 5000 + "]",
+    "with blanks": '["app", "me"]',
+    "with a character written as its number": '["\\u0061pp"]',
+    "with a default at its end": '["app",""]',
 }
 
 

@@ -75,7 +75,10 @@ def values_of(text: str) -> Values:
     if type(found) is not list or len(found) > len(KEPT):
         raise ValueError(f"it is no list of {len(KEPT)} values or fewer")
     values = [_checked(name, value) for name, value in zip(KEPT, found, strict=False)] + _DEFAULTS[len(found) :]
-    return tuple([values[index] for index in _BACK])
+    made = tuple([values[index] for index in _BACK])
+    if as_text(made) != text:  # a match compares texts
+        raise ValueError("the same values have another text")
+    return made
 
 
 def _checked(name: str, value: Any) -> Any:
