@@ -239,7 +239,7 @@ class Backend(Protocol):
         strict one also the end of a delay or of a life (B-28, R3.74, A-19)."""
 
     def takers(self, queue: int, group_id: bytes, now: float | None) -> Sequence[int]:
-        """The units that have got a member of a group, as they began; `now`: but for members whose time is over."""
+        """The units that have got a member of a group, by their numbers; `now`: but for members whose time is over."""
 
     def gets_of_group(self, queue: int, group_id: bytes) -> int:
         """How many gets take the whole group; a message in no group takes one.
