@@ -205,6 +205,7 @@ def put_stream(
         raise InconsistentCall("this handle has a logical message open: end it first", reason=Reason.INCOMPLETE_MSG)
     if as_group and (given & ANY_GROUP or before.group_open):
         raise InconsistentCall("a stream as a group is a group of its own", reason=Reason.INCOMPLETE_GROUP)
+    queue.checked_for("output")  # whoever makes the call again then gives a stream of which nothing was read
     with _unit(session):
         try:
             for data, flags in _pieces(stream, chunk, most, IN_GROUP if as_group else 0):
