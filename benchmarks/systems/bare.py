@@ -51,6 +51,8 @@ class Noted(SqlRecords):
         self.text = sql
         return []
 
+    run = execute
+
     def changes(self) -> int:
         return 0
 

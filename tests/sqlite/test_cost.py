@@ -258,7 +258,7 @@ def in_unit(qm: QueueManager, call: Callable[[], object]) -> None:
 CALLS: dict[str, tuple[Callable[[QueueManager], object], int]] = {
     "put": (lambda qm: qm.put("Q", b"x"), 54),
     "get": (lambda qm: qm.get("Q"), 60),
-    "get in a unit that commits": (lambda qm: in_unit(qm, lambda: qm.get("Q")), 144),
+    "get in a unit that commits": (lambda qm: in_unit(qm, lambda: qm.get("Q")), 146),
 }
 
 

@@ -328,6 +328,8 @@ class Planning:
         self.steps += [str(row[3]) for row in self._connection.execute(f"EXPLAIN QUERY PLAN {text}", tuple(values))]
         return iter(())
 
+    run = execute
+
     def changes(self) -> int:
         return 0
 

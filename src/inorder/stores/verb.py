@@ -199,12 +199,11 @@ class Verb:
         return next(self.store.numbers, 0) or self._draw(1)
 
     def numbers(self, count: int) -> list[int]:
-        """So many of them."""
+        """So many of them, each one more than the one before."""
         self._names = True
         found = list(islice(self.store.numbers, count))
-        while len(found) < count:
-            found.append(self._draw(count - len(found)))
-            found += islice(self.store.numbers, count - len(found))
+        if len(found) < count:
+            found = [self._draw(count), *islice(self.store.numbers, count - 1)]
         return found
 
     def _draw(self, least: int) -> int:

@@ -114,10 +114,12 @@ class Watch:
         assert store is not None, "a call waits on a store that is gone"
         with store.lock, self._seen.lock:  # behind the verb that runs: of its changes those who wait learn from it
             queue = None if self.ended else self._seen.numbers.get(name)
-            if queue is not None and self._has_news(queue):
+            has_news = queue is not None and self._has_news(queue)
+            if queue is not None and has_news:
                 store.changes.add([Change(name)])
                 self._seen.queues[queue] = None
-        store.changes.hand_out()
+        if has_news:  # what a verb of this process has changed that verb hands out, before its call returns
+            store.changes.hand_out()
         if time.monotonic() >= self._bury_at:
             self._bury_at = time.monotonic() + BURY_SECONDS
             bury_dead(store)
