@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 import threading
+from collections.abc import Callable
 from functools import partial
 from itertools import combinations
 from pathlib import Path
@@ -201,6 +202,34 @@ def test_a_ring_for_who_is_about_to_sleep_is_heard(qm: QueueManager, monkeypatch
     monkeypatch.setattr(QueueBell, "_sleep", late)
     assert isinstance(Call(lambda: qm.get("Q", wait=FOREVER)).error(), ConnectionBroken)
     assert len(slept) == 1
+
+
+class HeldUp(dict[int, int]):
+    """Words to which one process writes only when others have done something."""
+
+    def __init__(self, meanwhile: Callable[[], None]) -> None:
+        super().__init__({RINGS: 0, WAITED: 0, WAITERS: 0})
+        self._meanwhile: Callable[[], None] | None = meanwhile
+
+    def __setitem__(self, at: int, value: int) -> None:
+        meanwhile, self._meanwhile = self._meanwhile, None
+        if meanwhile is not None:
+            meanwhile()
+        super().__setitem__(at, value)
+
+
+@pytest.mark.usefixtures("woken")
+def test_a_ring_that_was_held_up_brings_back_no_number_on_which_somebody_is_about_to_sleep() -> None:
+    def meanwhile() -> None:
+        other.ring()
+        read.append(own.rings)
+        other.ring()
+
+    memory: Any = HeldUp(meanwhile)
+    own, other = (SharedBell(memory, 0, RINGS, WAITED, WAITERS) for _ in range(2))
+    read: list[int] = []
+    own.ring()
+    assert own.rings != read[0]
 
 
 class Interrupting(dict[Any, Any]):

@@ -1,21 +1,24 @@
 """A bell that calls of all processes with one store hear: how who waits is woken by who has changed something.
 
-It is three words of the memory that the processes share. `RINGS` counts its rings, and whoever waits sleeps on it:
-Linux's futex, a sleep that the kernel ends when it is told to, and that does not begin if the word is not what the
-sleeper has read any more. `WAITED` says which queues may be waited for, so that a put for which nobody waits looks at
-it and makes no system call. Each queue has one of a few bits there; to share one costs a needless waking. `WAITERS`
-says whether one process has set all the bits, and which: that one tells its own calls without the bell (`changes.py`).
+It is three words of the memory that the processes share. `RINGS` is another number after each ring, and whoever waits
+sleeps on it: Linux's futex, a sleep that the kernel ends when it is told to, and that does not begin if the word is not
+what the sleeper has read any more. `WAITED` says which queues may be waited for, so that a put for which nobody waits
+looks at it and makes no system call. Each queue has one of a few bits there; to share one costs a needless waking.
+`WAITERS` says whether one process has set all the bits, and which: that one tells its own calls without the bell
+(`changes.py`).
 
     who waits, in the turn      looks at its queue, finds nothing, sets the queue's bit in WAITED
     then, without the turn      reads RINGS; goes back to look if its queue has changed or its bit is gone;
                                 sleeps on RINGS as long as that is what was read
-    who changes, in the turn    counts the change of its queue; if the bit in WAITED is set, by others: counts a ring,
-                                wakes all who sleep with this bit; were there none, takes the bit away and rings again
+    who changes, in the turn    counts the change of its queue; if the bit in WAITED is set, by others: writes RINGS
+                                and wakes all who sleep with this bit; were there none, takes the bit away and does
+                                both again
 
 No waking is lost. The turn comes between the look and the change: a change that the look has not seen finds the bit. It
 was there after RINGS was read, so whoever takes it away rings later than that, and the same is true of the change: the
-sleep ends, or does not begin. `RINGS` may miss one of two rings that are counted at once without the turn; both say
-first what there is to see.
+sleep ends, or does not begin. Processes also ring without the turn, for their own threads, at the same time as others.
+So each writes to `RINGS` numbers of its own, from a random one on: had they counted there together, one that was held
+up between reading and writing could bring back the number that somebody is about to sleep on.
 
 Nothing is left by the dead: the kernel forgets a sleeper with its process, and the next change takes its bit away. A
 stopped process holds up nobody. The kernel knows the word by the file that it lies in, so it matters neither how long a
@@ -28,6 +31,7 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import itertools
 import os
 import platform
 import sys
@@ -82,6 +86,7 @@ class SharedBell:
     def __init__(self, words: memoryview, address: int, rings: int, waited: int, waiters: int) -> None:
         self._words, self._rings, self._waited, self._waiters = words, rings, waited, waiters
         self._own = int.from_bytes(os.urandom(7), "little") + _MANY + 1
+        self._number = itertools.count(int.from_bytes(os.urandom(4), "little")).__next__
         self._address = address + 8 * rings
 
     # ---- in the turn
@@ -115,7 +120,7 @@ class SharedBell:
 
     def ring(self, bits: int = ALL_BITS) -> int:
         """Wakes all who sleep with one of the bits; how many."""
-        self._words[self._rings] += 1
+        self._words[self._rings] = self._number()
         return wake(self._address, bits)
 
     @property
