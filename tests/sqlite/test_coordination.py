@@ -390,6 +390,22 @@ def test_a_sync_is_not_held(database: Database, monkeypatch: pytest.MonkeyPatch,
     assert database._coordination.synced == number
 
 
+def test_a_sync_is_not_held_when_another_one_has_covered_it(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slept: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        slept.append(seconds)
+        shared.words[coordination.SYNCED] = number  # another process is through
+
+    shared, number = database._coordination, commit_that_wakes(database, monkeypatch)
+    shared.words[coordination.SYNC_US] = SLOW_US
+    monkeypatch.setattr(time, "sleep", sleep)
+    database.sync(number)
+    assert len(slept) == 1
+
+
 def test_a_sync_is_held_no_longer_than_the_most(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     """Those who were woken may be stopped, or find nothing for them."""
     now = [0.0]

@@ -334,7 +334,7 @@ class Coordination:
         words, last_s = self.words, self.words[SYNC_US] / 1e6
         if last_s >= SLOW_SYNC_SECONDS:
             until = time.monotonic() + min(last_s / 2, HOLD_SECONDS_MAX)
-            while words[COMMITTED] == number and time.monotonic() < until:
+            while words[SYNCED] < number == words[COMMITTED] and time.monotonic() < until:
                 time.sleep(PAUSE_SECONDS[0])
 
     def _wake(self) -> None:
