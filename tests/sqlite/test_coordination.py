@@ -229,6 +229,21 @@ def test_a_leader_that_is_stopped_is_passed_over_once(
         assert shared.synced == last, "what it had synced is less"
 
 
+def test_how_long_a_leader_was_stopped_that_was_passed_over_is_no_measure_of_the_disk(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shared, now = database._coordination, [0.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+
+    def stopped_for_an_hour() -> None:
+        shared.words[coordination.LEADER] = coordination.NOBODY  # as who passed it over has left it
+        now[0] += 3600.0
+
+    shared.words[coordination.SYNC_US] = 100
+    shared.sync(write(database), stopped_for_an_hour)
+    assert shared.words[coordination.SYNC_US] == 100, "others would wait four times as long for the next one stopped"
+
+
 def test_who_is_alone_leads_without_a_lock(shared: Coordination, monkeypatch: pytest.MonkeyPatch) -> None:
     done: list[int] = []
     shared.words[coordination.UNANNOUNCED] = 1

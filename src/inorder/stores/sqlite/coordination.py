@@ -414,7 +414,8 @@ class Coordination:
             words[ROUND] = round_number
             began = time.monotonic()
             act()
-            words[SYNC_US] = int((time.monotonic() - began) * 1e6)
+            if words[LEADER] == self._seat:  # or it was stopped and passed over, and that is no measure of the disk
+                words[SYNC_US] = int((time.monotonic() - began) * 1e6)
             words[SYNCED] = max(words[SYNCED], target)  # another may have come further, while this process was stopped
         finally:
             if words[LEADER] == self._seat:
