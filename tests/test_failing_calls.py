@@ -50,8 +50,8 @@ class Planted(StoreError):
 
 # What a backend changes by; and where a backend is a database, each statement that writes is a change as well.
 CHANGES = (
-    "arrive", "write", "remove", "move", "number_unit", "expire", "clear", "save", "remove_records", "stage",
-    "put_staged", "end_staging",
+    "arrive", "write", "remove", "move", "restart_unit", "number_unit", "expire", "clear", "save", "remove_records",
+    "stage", "put_staged", "end_staging",
 )  # fmt: skip
 WRITES = re.compile(r"\b(INSERT|UPDATE|DELETE)\b")
 
@@ -118,7 +118,7 @@ def failing_at(store: Any, point: int, error: type[StoreError] = Planted) -> Ite
         for name in CHANGES:
             stack.enter_context(mock.patch.object(backend, name, changes.failing(name, getattr(backend, name))))
         stack.enter_context(mock.patch.object(backend, "commit", changes.committing(backend.commit)))
-        for name in ("execute", "execute_many"):
+        for name in ("execute", "execute_many", "run"):
             if hasattr(backend, "engine"):
                 execute = changes.writing(getattr(backend.engine, name))
                 stack.enter_context(mock.patch.object(backend.engine, name, execute))

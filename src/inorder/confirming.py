@@ -100,7 +100,7 @@ class ConfirmedCalls(ABC):
             confirm_id: everything that `undo` would act on: what was put, got or locked under it.
             lock_id: everything that is locked under it, and what was got under it and is not settled.
 
-        Returns: them in queue order; what has no place yet comes last, as it was put (B-5).
+        Returns: them in queue order; what has no place yet comes last, as each process put it (B-5).
 
         Raises: NotFound, nothing stands under it, or its lease is over; OptionsError 2046, both are given, or none;
         ArgumentError 2046.

@@ -12,7 +12,7 @@ nobody is inside the group any more: the backend sets `reader` to None in the `E
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from ..attributes import QueueAttributes
@@ -154,7 +154,7 @@ class Backend(Protocol):
     def keep(self, tallies: Sequence[Tally]) -> None:
         """What was done so far is a step of its own: it stays, even if the transaction is taken back."""
 
-    def commit(self, tallies: Sequence[Tally], changed: Iterable[int], *, reserves: bool) -> int:
+    def commit(self, tallies: Sequence[Tally], changed: Collection[int], *, reserves: bool) -> int:
         """All of it has happened, counters included, and the change of these queues is announced to others.
 
         Args:

@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from ..locks import Lock, Taken, TryLock
+from ..locks import Bell, Lock, Taken, TryLock
 from ..message import Message
 from ..rules.puts import Program
 
@@ -90,6 +90,7 @@ class Changes:
         is_heard: somebody looks at changes now.
         is_watched: somebody looks at messages now.
         waiting: what has not been handed out yet.
+        watchers: rung when all has been handed out.
     """
 
     def __init__(self) -> None:
@@ -97,6 +98,7 @@ class Changes:
         self.turning = Lock()
         self._subscriptions: list[Subscription] = []
         self.waiting: deque[Happened] = deque()
+        self.watchers: list[Bell] = []
         self._told = 0  # listeners that know of the first of them
         self._handing_out = TryLock()
 
@@ -133,6 +135,8 @@ class Changes:
                         self.waiting.popleft()
             except Taken:
                 return
+            for bell in self.watchers:
+                bell.ring()
 
     def _report(self, happened: Happened) -> None:
         # Whoever is interrupted leaves the rest, and the listener that it was at, to the next.

@@ -68,7 +68,7 @@ class WaitingRoom:
     """Where the calls of this process that wait on one store are held and woken."""
 
     def __init__(self, changes: Changes, host: Host, clock: Clock, telemetry: Telemetry) -> None:
-        self._host, self._clock, self._telemetry = host, clock, telemetry
+        self._changes, self._host, self._clock, self._telemetry = changes, host, clock, telemetry
         self._lock = Lock()  # of what follows; nobody sleeps or looks with it
         self._waiters: list[Waiter] = []
         self._watchers: list[Bell] = []
@@ -214,20 +214,22 @@ class WaitingRoom:
         )
 
     def watch_until(self, holds: Callable[[], bool]) -> None:
-        """Blocks until `holds()`, which is asked whenever anything happens in the room."""
+        """Blocks until `holds()`, which is asked whenever anything happens in the room, and all who wait know of it."""
         bell = Bell()
         with self._lock:
             self._watchers.append(bell)
+        self._changes.watchers.append(bell)
         try:
             while not self._holds(holds):
                 bell.wait(None)
         finally:
+            self._changes.watchers.remove(bell)
             with self._lock:
                 self._watchers.remove(bell)
 
     def _holds(self, holds: Callable[[], bool]) -> bool:
         with self._lock:
-            return holds()
+            return not self._changes.waiting and holds()
 
     def poke(self) -> None:
         """Something happened that a watcher may wait for."""

@@ -11,7 +11,7 @@ import itertools
 import math
 from bisect import bisect_left, bisect_right, insort
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from ...message import NO_ID, Message, Place, Row
@@ -118,7 +118,7 @@ class MemoryBackend(MemoryBulk):
         self._count(tallies)
         self._kept = len(self._steps)
 
-    def commit(self, tallies: Sequence[Tally], changed: Iterable[int], *, reserves: bool) -> int:
+    def commit(self, tallies: Sequence[Tally], changed: Collection[int], *, reserves: bool) -> int:
         self._count(tallies)
         self.has_happened, self.is_inside = True, False
         return 0

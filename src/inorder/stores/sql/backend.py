@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from ...message import Message, Row
@@ -75,7 +75,7 @@ class SqlBackend(SqlBulk, SqlListings, SqlStagings):
         self.engine.run("SAVEPOINT kept")
         self._kept = True
 
-    def commit(self, tallies: Sequence[Tally], changed: Iterable[int], *, reserves: bool) -> int:
+    def commit(self, tallies: Sequence[Tally], changed: Collection[int], *, reserves: bool) -> int:
         for tally in tallies:
             self.engine.run(self.sql["counted"], tally)
         return self.engine.commit(changed, reserves=reserves)

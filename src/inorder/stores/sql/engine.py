@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Protocol
 
 from .shapes import Table
@@ -36,7 +36,7 @@ class Engine(Protocol):
 
     def begin(self, *, writes: bool) -> None: ...
 
-    def commit(self, changed: Iterable[int], *, reserves: bool) -> int: ...
+    def commit(self, changed: Collection[int], *, reserves: bool) -> int: ...
 
     def abort(self, error: BaseException) -> None: ...
 

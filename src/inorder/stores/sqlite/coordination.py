@@ -39,7 +39,7 @@ import struct
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Final
 
@@ -243,7 +243,7 @@ class Coordination:
         """The number of the last commit that was announced."""
         return self.words[COMMITTED]
 
-    def after_commit(self, slots: Iterable[int], *, reserves: bool = False) -> int:
+    def after_commit(self, slots: Collection[int], *, reserves: bool = False) -> int:
         """Inside the turn: number the commit and tell the slots that it changed.
 
         Before it was made, UNANNOUNCED was set: should the commit fail, or this process die, who ends the turn or has

@@ -16,7 +16,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from time import monotonic
@@ -263,7 +263,7 @@ class Database:
             _patiently(connection, "SELECT 1 FROM sqlite_schema LIMIT 1")
         return connection
 
-    def commit(self, changed: Iterable[int] = (), *, reserves: bool = False) -> int:
+    def commit(self, changed: Collection[int] = (), *, reserves: bool = False) -> int:
         """End the transaction: all of it has happened, and others learn that these slots, from 0 on, changed.
 
         Args:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import apsw
@@ -49,7 +49,7 @@ class SqliteEngine:
             self.run, self.changes = self._database.execute, connection.changes
             self._connection = connection
 
-    def commit(self, changed: Iterable[int], *, reserves: bool) -> int:
+    def commit(self, changed: Collection[int], *, reserves: bool) -> int:
         database = self._database
         ticket = database.commit(changed, reserves=reserves)
         if self._seen.queues:
