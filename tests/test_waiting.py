@@ -7,6 +7,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import pytest
 from tests.support import Call, Stores, bodies, room_of, waiting
@@ -435,3 +436,22 @@ def test_t74_the_waiter_that_names_the_message_is_preferred(kind: str) -> None:
     """R3.27. No table of the files says it: there the order in which waiters wake decides nothing."""
     [scenario] = parse(T74)
     assert run_scenario(scenario, kind) is None
+
+
+@pytest.mark.parametrize("act", [general, browser])
+def test_who_has_found_something_is_no_more_asleep(
+    act: Callable[[QueueManager], bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever watches the room would take a call that is about to end for one that waits."""
+    with connect() as qm:
+        qm.create_queue("Q")
+        waiter, room, asleep, go = Waiter(qm, act), room_of(qm), list[bool](), room_of(qm)._go
+
+        def goes(one: Any) -> None:
+            asleep.append(room.is_asleep(one.owner))
+            go(one)
+
+        monkeypatch.setattr(room, "_go", goes)
+        qm.put("Q", b"x")
+        assert waiter.result() == b"x"
+        assert asleep[0] is False

@@ -170,7 +170,7 @@ class WaitingRoom:
     def _look(self, waiter: Waiter, look: Look) -> tuple[bool, float | None]:
         found, again_at = look()
         with self._lock:
-            waiter.looking = False
+            waiter.looking = found  # then it is on its way out, and asleep never more
             self._ring(but=waiter)
         return found, again_at
 
