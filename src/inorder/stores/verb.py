@@ -304,10 +304,9 @@ class Verb:
 
     def enlist(self, connection: OpenConnection, calls: int, limit: int) -> UnitRow:
         """The connection's unit, begun if need be, with so many more calls counted. Raises: UnitTooLarge (R5.8)."""
-        number, record, used, ended = connection.unit, connection.record, connection.calls, connection.ended
+        number, record, used = connection.unit, connection.record, connection.calls
         if used + calls > limit:
             raise UnitTooLarge(f"a unit of work holds at most {limit:,} messages; commit or back out", limit=limit)
-        self.restore.append(lambda: self.set_unit(connection, number, record, used, ended))
         if number is not None:
             unit = self.unit(number)
         elif record is None:
@@ -317,18 +316,18 @@ class Verb:
             user, program = connection.program
             unit = UnitRow(record, "session", "", None, connection.id, user, program, self.now, None)
             self.holders.units[record] = unit
-        self.set_unit(connection, unit.id, unit.id, used + calls, ended)
+        self._set_unit(connection, (unit.id, unit.id, used + calls, connection.ended))
         return unit
 
     def leave_unit(self, connection: OpenConnection, record: int | None) -> None:
         """The connection has no unit any more; its record stays, or has become another unit's."""
-        number, before, calls, ended = connection.unit, connection.record, connection.calls, connection.ended
-        self.restore.append(lambda: self.set_unit(connection, number, before, calls, ended))
-        self.set_unit(connection, None, record, 0, ended + 1)
+        self._set_unit(connection, (None, record, 0, connection.ended + 1))
 
-    @staticmethod
-    def set_unit(connection: OpenConnection, unit: int | None, record: int | None, calls: int, ended: int) -> None:
-        connection.unit, connection.record, connection.calls, connection.ended = unit, record, calls, ended
+    def _set_unit(self, connection: OpenConnection, after: tuple[int | None, int | None, int, int]) -> None:
+        """What a connection has of its unit of work; it has what it had before, should all be taken back."""
+        before = connection.unit, connection.record, connection.calls, connection.ended
+        self.restore.append(lambda: _restore_unit(connection, before))
+        connection.unit, connection.record, connection.calls, connection.ended = after
 
     def confirm_unit(self, program: Program, queue: LocalQueue, confirm_id: int) -> UnitRow:
         """What a confirm id holds on the queue, begun if need be (A-9, A-15)."""
@@ -388,6 +387,10 @@ def run(
         store.changes.hand_out()
         raise
     return answer
+
+
+def _restore_unit(connection: OpenConnection, before: tuple[int | None, int | None, int, int]) -> None:
+    connection.unit, connection.record, connection.calls, connection.ended = before
 
 
 def _bare(_store: OpenStore, _verb: Verb, act: Callable[[], object]) -> None:
