@@ -186,6 +186,14 @@ def write(database: Database) -> int:
     return database.commit()
 
 
+def begin_to_lead(child: Child, ticket: int) -> None:
+    """The child leads a round of syncs for this commit, and goes on with it when it is told by `go_on`."""
+    child.run("told, leading = os.pipe(); wait, go_on = os.pipe(); shared = database._coordination")
+    child.run("def lead(): os.write(leading, b'.'); os.read(wait, 1)")
+    child.run(f"thread = threading.Thread(target=lambda: shared.sync({ticket}, lead)); thread.start()")
+    child.run("os.read(told, 1)")
+
+
 def test_a_leader_that_is_killed_has_covered_nobody(database: Database, path: Path) -> None:
     with Child(path) as child:
         with database.writing():
@@ -207,11 +215,8 @@ def test_a_leader_that_is_stopped_is_passed_over_once(
     shared = database._coordination
     monkeypatch.setattr(coordination, "LEADER_SECONDS", 0.05)
     with Child(path) as child:
-        child.run("told, leading = os.pipe(); wait, go_on = os.pipe(); shared = database._coordination")
-        child.run("def lead(): os.write(leading, b'.'); os.read(wait, 1)")
         ticket = write(database)
-        child.run(f"thread = threading.Thread(target=lambda: shared.sync({ticket}, lead)); thread.start()")
-        child.run("os.read(told, 1)")
+        begin_to_lead(child, ticket)
         os.kill(child.process.pid, signal.SIGSTOP)
         try:
             done: list[str] = []
@@ -319,11 +324,8 @@ def test_who_waits_for_a_round_is_woken_at_its_end(
 
     monkeypatch.setattr(bell, "sleep", sleeps)
     with Child(path) as child:
-        child.run("told, leading = os.pipe(); wait, go_on = os.pipe(); shared = database._coordination")
-        child.run("def lead(): os.write(leading, b'.'); os.read(wait, 1)")
         ticket = write(database)
-        child.run(f"thread = threading.Thread(target=lambda: shared.sync({ticket}, lead)); thread.start()")
-        child.run("os.read(told, 1)")
+        begin_to_lead(child, ticket)
         covered = Call(lambda: database._coordination.sync(ticket, lambda: pytest.fail("it is covered")))
         assert asleep.wait(LIMIT_SECONDS)
         child.run("os.write(go_on, b'.'); thread.join()")
