@@ -18,8 +18,9 @@ import math
 import resource
 import statistics
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -288,20 +289,17 @@ def run(
         refusals: dict[str, str] = {}
         ready: dict[str, Ready] = {}
         for number, contestant in enumerate(contestants):
-            try:
+            with _refusal(contestant, refusals):
                 own = _folder(site, contestant.place) / question.name / str(number)
                 own.mkdir(parents=True)
                 opened = stack.enter_context(contestant.open(own))
                 opened.measure(WARM_UP_SECONDS)
-            except Cannot as reason:
-                refusals[contestant.name] = str(reason)
-            else:
                 ready[contestant.name] = opened
         played = []
         most = min(rounds, question.rounds_max or rounds)
         for number in range(most):
             tell(f"round {number + 1} of {most}")
-            played.append(_play(ready, refusals, number, seconds))
+            played.append(_play(contestants, ready, refusals, number, seconds))
     entries = [_entry(contestant, ready.get(contestant.name), played, refusals) for contestant in contestants]
     return Result(question=question, entries=entries)
 
@@ -313,18 +311,36 @@ def _folder(site: Site, place: Place) -> Path:
     return folder
 
 
-def _play(ready: Mapping[str, Ready], refusals: dict[str, str], number: int, seconds: float) -> dict[str, Figures]:
+def _play(
+    contestants: Sequence[Contestant],
+    ready: Mapping[str, Ready],
+    refusals: dict[str, str],
+    number: int,
+    seconds: float,
+) -> dict[str, Figures]:
     """One round. Who cannot go on is refused from then on."""
-    names = [name for name in ready if name not in refusals]
-    first = number % len(names) if names else 0
+    there = [one for one in contestants if one.name in ready and one.name not in refusals]
+    first = number % len(there) if there else 0
     figures = {}
-    for name in names[first:] + names[:first]:
+    for one in there[first:] + there[:first]:
         gc.collect()  # nobody pays for what another one left
-        try:
-            figures[name] = ready[name].measure(seconds)
-        except Cannot as reason:
-            refusals[name] = str(reason)
+        with _refusal(one, refusals):
+            figures[one.name] = ready[one.name].measure(seconds)
     return figures
+
+
+@contextmanager
+def _refusal(contestant: Contestant, refusals: dict[str, str]) -> Iterator[None]:
+    """Notes why a contestant cannot go on. A peer may fail in ways of its own: that is shown, and the run goes on."""
+    try:
+        yield
+    except Cannot as reason:
+        refusals[contestant.name] = str(reason)
+    except Exception as error:
+        if contestant.role not in ("peer", "volatile"):
+            raise
+        traceback.print_exc()
+        refusals[contestant.name] = f"it failed: {type(error).__name__}: {error}"
 
 
 def _entry(

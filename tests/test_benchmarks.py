@@ -110,13 +110,15 @@ def test_a_rate_counts_messages_and_has_its_stock_put_before_each_slice() -> Non
     assert (stocked, len(done)) == ([7], 7)
 
 
-def contestant(name: str, diary: list[str], *, cannot: str = "", gives_up: bool = False) -> Contestant:
+def contestant(
+    name: str, diary: list[str], *, cannot: str = "", gives_up: Exception | None = None, role: Role = "peer"
+) -> Contestant:
     @contextmanager
     def opened(folder: Path) -> Iterator[Ready]:
         def measure(seconds: float) -> Figures:
             diary.append(name)
             if gives_up and diary.count(name) > 2:
-                raise Cannot("went away")
+                raise gives_up
             return {"rate": 1.0}
 
         if cannot:
@@ -125,7 +127,7 @@ def contestant(name: str, diary: list[str], *, cannot: str = "", gives_up: bool 
         yield Ready(measure=measure, settings="synced")
         diary.append(f"{name} closed")
 
-    return Contestant(name=name, role="peer", open=opened)
+    return Contestant(name=name, role=role, open=opened)
 
 
 def test_contestants_play_in_turn_each_round_beginning_with_another(tmp_path: Path) -> None:
@@ -141,12 +143,24 @@ def test_contestants_play_in_turn_each_round_beginning_with_another(tmp_path: Pa
     ]
 
 
-def test_who_cannot_go_on_leaves_the_others_playing(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [(Cannot("went away"), "went away"), (TimeoutError("no answer"), "it failed: TimeoutError: no answer")],
+    ids=["refuses", "fails"],
+)
+def test_a_peer_that_cannot_go_on_leaves_the_others_playing(tmp_path: Path, error: Exception, reason: str) -> None:
     diary: list[str] = []
-    players = [contestant("A", diary, gives_up=True), contestant("B", diary)]
+    players = [contestant("A", diary, gives_up=error), contestant("B", diary)]
     question = Question(name="q", title="?", unit="", contestants=lambda site: players)
     found = run(question, Site(folder=tmp_path), rounds=3, seconds=0)
-    assert [(each.cannot, len(each.rounds)) for each in found.entries] == [("went away", 0), (None, 3)]
+    assert [(each.cannot, len(each.rounds)) for each in found.entries] == [(reason, 0), (None, 3)]
+
+
+def test_a_failure_of_our_own_ends_the_run(tmp_path: Path) -> None:
+    players = [contestant("A", [], gives_up=TimeoutError("no answer"), role="ours")]
+    question = Question(name="q", title="?", unit="", contestants=lambda site: players)
+    with pytest.raises(TimeoutError):
+        run(question, Site(folder=tmp_path), rounds=3, seconds=0)
 
 
 def run_of(*results: Result) -> report.Run:

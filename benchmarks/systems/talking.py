@@ -122,7 +122,7 @@ class Redis(Talker):
     def __init__(self, folder: Path, port: int) -> None:
         redis = import_module("redis")  # a peer's client is loaded only for itself
 
-        self._redis: Any = redis.Redis(host="127.0.0.1", port=port)
+        self._redis: Any = redis.Redis(host="127.0.0.1", port=port, socket_timeout=None)  # BLPOP has its own
         self._client = redis.__version__
 
     def settings(self) -> str:
