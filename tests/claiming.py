@@ -67,6 +67,11 @@ class Application:
         return survey.cursor, [row[BODY] for row in rows]
 
 
+def put_all(qm: QueueManager, bodies: Iterable[bytes]) -> None:
+    for body in bodies:
+        qm.put("Q", body)
+
+
 def claim_pages(store: Store, claimer: Claimer, part: Slice) -> Iterator[list[BulkRow]]:
     """A slice of a claim, a page at a time."""
     first = part.first

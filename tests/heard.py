@@ -122,6 +122,8 @@ def in_bulk(qm: QueueManager) -> None:
         assert claim is not None
         for part in reader.plan(0, claim.number):
             list(reader.read(part))
+        reader.claim(claim.number, most=1, ahead=True)
+        reader.return_ahead()
         reader.settle(claim.number)
         reader.claim(claim.number, most=1)
         qm.release_claims("Q", "app")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from types import TracebackType
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -158,6 +159,14 @@ def waiting(manager: QueueManager, function: Callable[[], T]) -> Call[T]:
     call = Call(function)
     call.sleeps(manager)
     return call
+
+
+def until(condition: Callable[[], bool], what: str, seconds: float = 60.0) -> None:
+    """Waits for what another thread or process does. Raises: AssertionError, it has not come in time."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, f"after {seconds:g} s not yet: {what}"
+        time.sleep(0.005)
 
 
 def bodies(manager: QueueManager, queue: str = "Q", **keywords: Any) -> list[bytes]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from functools import partial
 from typing import Any
 
@@ -20,6 +19,7 @@ from tests.claiming import (
     Application,
     claim_pages,
     interleaved,
+    put_all,
     store_of,
     stretch_pages,
 )
@@ -35,11 +35,6 @@ from inorder.testing import ManualClock
 only_sqlite = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)  # the memory store reads all pages at once
 
 
-def put_all(qm: QueueManager, bodies: Iterable[bytes]) -> None:
-    for body in bodies:
-        qm.put("Q", body)
-
-
 # ---- the life of a claim
 
 
@@ -48,7 +43,7 @@ def test_a_claim_hides_its_messages_and_they_can_be_read_again_and_again(qm: Que
     app = Application(store_of(qm))
     claim = app.claim(0, most=2)
     assert claim is not None
-    assert claim[:5] == (1, 2, 2, 0, False)
+    assert claim[:6] == (1, 2, 2, 0, True, False)
     assert [message.body for message in qm.browse("Q")] == [b"c"]
     assert qm.status("Q").current_depth == 3, "claimed messages count in the depth"
     assert app.bodies(1) == app.bodies(1) == [b"a", b"b"]
@@ -63,13 +58,13 @@ def test_the_next_claim_confirms_the_one_before(qm: QueueManager) -> None:
     app.plan(0, 1)
     claim = app.claim(1, most=2)
     assert claim is not None
-    assert claim[:5] == (2, 1, 1, 2, False)
+    assert claim[:6] == (2, 1, 1, 2, False, False)
     assert app.bodies(2) == [b"c"]
     assert qm.status("Q").current_depth == 1
     assert app.claim(2) is None
     assert (qm.status("Q").current_depth, qm.units()) == (0, [])
     (account,) = store_of(qm).claims()
-    assert account[1:2] + account[4:] == ("app", 2, 3, None)
+    assert account[1:2] + account[4:] == ("app", 2, 3, ())
 
 
 def test_nothing_to_take_writes_no_claim(qm: QueueManager) -> None:

@@ -2,7 +2,7 @@
 
 The reader does what a micro-batch engine does: it asks for the next claim, writes its number into a log of offsets,
 reads the claim, writes a batch to a sink, and writes the batch's number into a log of commits. Logs and sink outlive
-it.
+it. It may take the next claim ahead, once the work on one has begun.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ class Disk:
 class Reader:
     """One life of the reader; it dies after so many steps."""
 
-    def __init__(self, qm: QueueManager, disk: Disk, options: GetOptions, steps: int) -> None:
-        self.qm, self.disk, self.options, self.left = qm, disk, options, steps
+    def __init__(self, qm: QueueManager, disk: Disk, options: GetOptions, steps: int, *, ahead: bool) -> None:
+        self.qm, self.disk, self.options, self.left, self.ahead = qm, disk, options, steps, ahead
 
     def step(self) -> None:
         self.left -= 1
@@ -72,6 +72,11 @@ class Reader:
         parts = self.app.plan(start, disk.offsets[batch], slices=2)
         self.step()
         assert parts
+        if self.ahead:
+            self.app.settle(start)
+            self.step()
+            self.app.claim(disk.offsets[batch], self.options, most=3, ahead=True)
+            self.step()
         rows = self.app.bodies(disk.offsets[batch], slices=2)
         self.step()
         assert disk.sink.setdefault(batch, rows) == rows, "a batch that comes again is the same"
@@ -85,7 +90,7 @@ def prepare(qm: QueueManager) -> None:
     qm.put("Q", b"alone")
 
 
-def lives(options: GetOptions, deaths: tuple[int, ...]) -> None:
+def lives(options: GetOptions, deaths: tuple[int, ...], *, ahead: bool) -> None:
     with fresh_manager("memory") as qm:
         qm.create_queue("Q")
         prepare(qm)
@@ -93,7 +98,7 @@ def lives(options: GetOptions, deaths: tuple[int, ...]) -> None:
         disk = Disk()
         for steps in (*deaths, NEVER):
             try:
-                Reader(qm, disk, options, steps).run()
+                Reader(qm, disk, options, steps, ahead=ahead).run()
             except Killed:
                 continue
             break
@@ -102,16 +107,18 @@ def lives(options: GetOptions, deaths: tuple[int, ...]) -> None:
         assert (qm.status("Q").current_depth, qm.units()) == (0, [])
 
 
-STEPS = 35  # more than a life has
+STEPS = 43  # more than a life has
 
 
+@pytest.mark.parametrize("ahead", [False, True], ids=["one claim", "two claims"])
 @pytest.mark.parametrize("options", [PHYSICAL, GROUPS], ids=["physical", "groups"])
-def test_a_reader_that_dies_once_anywhere(options: GetOptions) -> None:
+def test_a_reader_that_dies_once_anywhere(options: GetOptions, ahead: bool) -> None:
     for steps in range(STEPS):
-        lives(options, (steps,))
+        lives(options, (steps,), ahead=ahead)
 
 
+@pytest.mark.parametrize("ahead", [False, True], ids=["one claim", "two claims"])
 @pytest.mark.parametrize("options", [PHYSICAL, GROUPS], ids=["physical", "groups"])
-def test_a_reader_that_dies_twice_anywhere(options: GetOptions) -> None:
+def test_a_reader_that_dies_twice_anywhere(options: GetOptions, ahead: bool) -> None:
     for deaths in itertools.product(range(STEPS), range(0, STEPS, 2)):
-        lives(options, deaths)
+        lives(options, deaths, ahead=ahead)

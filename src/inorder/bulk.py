@@ -79,12 +79,18 @@ class ClaimReader:
         most: int = NO_LIMIT,
         most_bytes: int = NO_LIMIT,
         horizon: int | None = None,
+        ahead: bool = False,
     ) -> Claim | None:
         """Confirms all claims up to `start`, and takes the next messages; None: there are none.
 
         A claim that was taken and never planned is given again.
 
         Args:
+            ahead: claim `start` is planned and not done; the next one is taken before it is asked for, so that it is
+                there at once: the call that asks for it gets it, whatever its other arguments say. It only notes that
+                `start` is done: `settle` then removes the messages. `return_ahead`, and whoever begins or releases,
+                returns what was taken ahead to its place. None also: it is taken already, or claim `start` is not
+                planned, or it ends inside a group.
             options: `logical`, `complete`, `all_messages`, `read_order`.
             most, most_bytes: messages, and bytes of bodies; but one message is always taken, or with `all_messages`
                 one group.
@@ -95,9 +101,16 @@ class ClaimReader:
         """
         _check_limits(options, most, most_bytes, horizon)
         check_whole("start", start)
+        check_instance("ahead", ahead, bool, "True or False")
         with self._queue.session:
             store, handle = self._queue.opened_for("input")
-            return store.claim(ClaimRequest(self._claimer(handle), start, options, most, most_bytes, horizon))
+            return store.claim(ClaimRequest(self._claimer(handle), start, options, most, most_bytes, horizon, ahead))
+
+    def return_ahead(self) -> int:
+        """Returns the messages of a claim that was taken ahead to their places; how many. Raises: Fenced."""
+        with self._queue.session:
+            store, handle = self._queue.opened_for("input")
+            return store.return_ahead(self._claimer(handle))
 
     def plan(self, after: int, upto: int, slices: int = 1) -> Sequence[Slice]:
         """Begins the work on the claims behind `after`: their slices, cut nowhere inside a group, always the same.
@@ -257,7 +270,7 @@ class BulkCalls:
             return self._store.finish_claims(queue, application, upto)
 
     def release_claims(self, queue: str, application: str) -> int:
-        """Returns the messages of an open claim to their places, of how many: its checkpoint is lost.
+        """Returns the messages of open claims to their places, of how many: the checkpoint is lost.
 
         A reader that still runs is fenced. What it has done with the messages, it, or whoever is next, does again.
         Raises: NotFound, it never claimed.

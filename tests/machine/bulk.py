@@ -135,6 +135,34 @@ class Bulk(History):
     @rule(
         choice=choices.handles,
         application=choices.applications,
+        options=choices.bulk_options,
+        most=st.integers(1, 5),
+        behind=st.sampled_from([0, 0, 0, 1, -1]),
+    )
+    def claim_ahead(
+        self, *, choice: int, application: str, options: Mapping[str, Any], most: int = 2, behind: int = 0
+    ) -> None:
+        """What comes behind the last claim is taken before it is asked for; the last claim is planned first."""
+        if (reader := self._reader(application, choice)) is None:
+            return
+        self.plan_claims(choice, application)
+        done = max(0, reader.done - behind)
+        wanted = GetOptions(**options)
+        outcome = self.both(lambda side: side.readers[application].claim(done, wanted, most=most, ahead=True))
+        if isinstance(outcome, Returned) and outcome.value is not None:
+            self.branches.note("claim", "taken ahead")
+
+    @rule(choice=choices.handles, application=choices.applications)
+    def return_ahead(self, choice: int, application: str) -> None:
+        if self._reader(application, choice) is None:
+            return
+        outcome = self.both(lambda side: side.readers[application].return_ahead())
+        if isinstance(outcome, Returned) and outcome.value:
+            self.branches.note("claim", "returned ahead")
+
+    @rule(
+        choice=choices.handles,
+        application=choices.applications,
         sizes=st.lists(st.integers(1, 3), min_size=1, max_size=3),
         hold=st.tuples(st.integers(0, 5), st.sampled_from(HOLDS)),
         options=choices.bulk_options,

@@ -258,6 +258,32 @@ def claims(one: Everything) -> Iterator[Step]:
         yield surveys
 
 
+def claims_ahead(one: Everything) -> Iterator[Step]:
+    """A claim is taken ahead, and comes to each of its ends."""
+    for options in ({}, STRICTLY, {"logical": True}, GROUPS, {**GROUPS, **STRICTLY}):
+        for end in ("asked for", "returned", "begun again", "restart", "finish", "release", "leave group"):
+
+            def taken_ahead(options: Options = options, end: str = end) -> None:
+                _fill(one)
+                one.claim(choice=1, application="app", options=options, most=2)
+                one.claim_ahead(choice=1, application="app", options=options, most=2)
+                if end == "returned":
+                    one.return_ahead(choice=1, application="app")
+                elif end == "begun again":
+                    one.begin_claims(choice=1, application="app")
+                elif end == "restart":
+                    one.restart_store()
+                elif end != "asked for":
+                    one.operate_on_claims(name="A", application="app", how=end)
+                one.claim(choice=1, application="app", options=options, most=2)
+                one.claim(choice=2, application="other", options=options, most=1)
+                one.settle_claims(choice=1, application="app", back=1)
+                one.claim_ahead(choice=1, application="app", options=options, most=2)
+                one.claim(choice=1, application="app", options=options, most=2)
+
+            yield taken_ahead
+
+
 def stagings(one: Everything) -> Iterator[Step]:
     """Batches of two writers, settled, settled again, undone, and over."""
     for nth, (given, wrong) in enumerate(product(COLUMNS, (0, 1)), 1):
@@ -283,4 +309,4 @@ def stagings(one: Everything) -> Iterator[Step]:
     yield over
 
 
-PARTS = (lives, flaws, readers, writers, definitions, claims, stagings)
+PARTS = (lives, flaws, readers, writers, definitions, claims, claims_ahead, stagings)

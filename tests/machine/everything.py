@@ -44,6 +44,7 @@ class InBulk(Definitions, Puts, Gets, Units, Lives, Bulk):
     claim_2 = claim_3 = claim_4 = claim_5 = Bulk.claim
     plan_2 = Bulk.plan_claims
     settle_claims_2 = Bulk.settle_claims
+    claim_ahead_2 = Bulk.claim_ahead
     survey_2 = survey_3 = Bulk.survey
     stage_2 = Bulk.stage
     stage_and_settle_2 = stage_and_settle_3 = Bulk.stage_and_settle

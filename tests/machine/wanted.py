@@ -154,6 +154,8 @@ OTHERS = {
         "strictly, messages",
         "strictly, whole groups",
         "given again",
+        "taken ahead",
+        "returned ahead",
         "nothing",
         "settled",
         "finish",

@@ -7,12 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inorder import CheckpointLost, CheckpointTooOld, Fenced
-from inorder.rules.claims import Next, Record, check_epoch, next_claim, plan, settle, slices
+from inorder.rules.claims import Next, Record, check_epoch, next_claim, plan, settle, slices, takes_ahead
 
 NEW = Record()
 DONE_3 = Record(epoch=1, settled=3)
 OPEN_4 = Record(epoch=1, settled=3, open=True)
 PLANNED_4 = Record(epoch=1, settled=3, open=True, planned=True)
+AHEAD_5 = Record(epoch=1, settled=3, open=True, planned=True, ahead=True)
 OLD, LOST = CheckpointTooOld, CheckpointLost
 
 
@@ -30,6 +31,7 @@ NEXT = [
     (DONE_3, {2: OLD, 3: Next.TAKE, 4: LOST, 5: LOST}),
     (OPEN_4, {2: OLD, 3: Next.GIVE, 4: Next.CONFIRM_AND_TAKE, 5: LOST}),
     (PLANNED_4, {2: OLD, 3: LOST, 4: Next.CONFIRM_AND_TAKE, 5: LOST}),
+    (AHEAD_5, {2: OLD, 3: LOST, 4: Next.CONFIRM_AND_GIVE, 5: LOST}),
 ]
 
 
@@ -38,12 +40,28 @@ def test_the_next_claim(record: Record, answers: dict[int, object]) -> None:
     assert {start: outcome(next_claim, record, start) for start in answers} == answers
 
 
+# The claim behind `start`, which is being worked on, is to be taken ahead.
+AHEAD = [
+    (NEW, {0: OLD, 1: LOST}),
+    (DONE_3, {2: OLD, 3: OLD, 4: LOST}),
+    (OPEN_4, {3: OLD, 4: False, 5: LOST}),
+    (PLANNED_4, {3: OLD, 4: True, 5: LOST}),
+    (AHEAD_5, {3: OLD, 4: False, 5: LOST}),
+]
+
+
+@pytest.mark.parametrize(("record", "answers"), AHEAD)
+def test_what_is_taken_ahead(record: Record, answers: dict[int, object]) -> None:
+    assert {start: outcome(takes_ahead, record, start) for start in answers} == answers
+
+
 # The reader wants to work on the claims behind `after` up to `upto`.
 PLAN = [
     (NEW, {(0, 0): False, (0, 1): LOST}),
     (DONE_3, {(3, 3): False, (2, 3): OLD, (3, 4): LOST}),
     (OPEN_4, {(4, 4): False, (3, 4): True, (2, 4): LOST, (2, 3): OLD, (4, 5): LOST}),
     (PLANNED_4, {(3, 4): True, (2, 4): LOST, (2, 3): OLD, (4, 5): LOST}),
+    (AHEAD_5, {(3, 4): True, (3, 5): LOST, (4, 5): LOST}),
 ]
 
 
@@ -57,6 +75,7 @@ SETTLE = [
     (DONE_3, {1: False, 3: False, 4: LOST}),
     (OPEN_4, {3: False, 4: True, 5: LOST}),
     (PLANNED_4, {3: False, 4: True, 5: LOST}),
+    (AHEAD_5, {3: False, 4: True, 5: LOST}),
 ]
 
 

@@ -107,6 +107,12 @@ def test_values_of_a_writer_out_of_range_are_refused(name: str, value: str, allo
         sink_options(GIVEN | {name: value}, "stream write")
 
 
+def test_who_browses_takes_nothing_ahead() -> None:
+    assert source_options(DRAIN | {"prefetch": "false"}, "stream read").prefetch is False
+    with pytest.raises(OptionsError, match="prefetch has no meaning for mode=browse"):
+        source_options(GIVEN | {"Prefetch": "true"}, "stream read")
+
+
 def test_a_writer_takes_no_options_of_a_reader_and_a_batch_none_of_a_stream() -> None:
     with pytest.raises(OptionsError, match="option mode has no meaning for a batch write"):
         sink_options(GIVEN | {"mode": "browse"}, "batch write")

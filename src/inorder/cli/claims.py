@@ -21,6 +21,8 @@ COLUMNS = {
     "messages": "messages held",
     "bytes": "bytes",
     "started_at": "since",
+    "ahead": "taken ahead",
+    "done": "done, still held",
     "user": "user",
     "program": "program",
 }
@@ -32,8 +34,8 @@ APPLICATION = click.argument("application")
 def claim() -> None:
     """List, finish and release claims of bulk readers.
 
-    Spark is one. An application that reads in claims holds one at a time; it confirms a claim when it takes the next
-    one.
+    Spark is one. An application that reads in claims works on one at a time and confirms it when it asks for the next
+    one, which may have been taken ahead.
     """
 
 
@@ -58,6 +60,8 @@ def _record(one: Claims) -> dict[str, Any]:
         "messages": one.open and one.open.messages,
         "bytes": one.open and one.open.size,
         "started_at": one.open and when(one.open.started_at),
+        "ahead": sum(claim.messages for claim in one.held if claim.number > one.settled + 1),
+        "done": sum(claim.messages for claim in one.held if claim.number <= one.settled),
     }
 
 
@@ -98,12 +102,11 @@ def release(run: Run, queue: str, application: str, yes: bool) -> None:
     """
     with run.opened() as qm:
         local = local_name(qm, queue)
-        held = next((one.open for one in qm.claims() if (one.queue, one.application) == (local, application)), None)
-        if held is not None:
+        known = (one for one in qm.claims() if (one.queue, one.application) == (local, application))
+        held = sum(claim.messages for one in known for claim in one.held if claim.number > one.settled)
+        if held:
             again = "Whoever reads next does again what it has done with them."
-            run.output.confirm(
-                f"Return {count(held.messages, 'message')} of {application} to {queue}? {again}", yes=yes
-            )
+            run.output.confirm(f"Return {count(held, 'message')} of {application} to {queue}? {again}", yes=yes)
         released = qm.release_claims(queue, application)
     run.output.tell(
         {"queue": queue, "application": application, "released": released},

@@ -43,6 +43,7 @@ OPERATIONS: Final = {  # other events are no messaging operations: they have no 
     "inorder.one_message": Operation("one_message", "settle", SpanKind.CLIENT),
     "inorder.undo": Operation("undo", "settle", SpanKind.CLIENT),
     "inorder.settle_claims": Operation("settle_claims", "settle", SpanKind.CLIENT),
+    "inorder.return_ahead": Operation("return_ahead", "settle", SpanKind.CLIENT),
     "inorder.finish_claims": Operation("finish_claims", "settle", SpanKind.CLIENT),
     "inorder.release_claims": Operation("release_claims", "settle", SpanKind.CLIENT),
 }

@@ -8,9 +8,15 @@ queue manager's record is compared with it:
     settled     the last claim that is over: confirmed, or released; its number never returns
     open        the claim after it, if there is one: its messages are held
     planned     the application has begun to work on the open claim: its checkpoint knows it
+    ahead       the claim after the open one, if there is one: taken while the application works on the open claim,
+                before it has asked for it. It is never planned, and it is returned if the application dies
 
-There is never more than one open claim: a call for the next one says that all before it are done. Whoever starts takes
-a higher *epoch*; calls with an older one are refused, so that two can never work on one record.
+A call for the next claim says that all before it are done. Whoever starts takes a higher *epoch*; calls with an older
+one are refused, so that two can never work on one record.
+
+A claim that is over may hold its messages a while longer: where the next one was taken ahead, the call that asks for
+it only notes that the one before is done, and the messages go with the next `settle`. So at most two claims hold
+messages: the one that goes and the open one, or the open one and the one ahead.
 """
 
 from __future__ import annotations
@@ -30,12 +36,14 @@ class Record(NamedTuple):
         settled: the last claim that is over, 0 if none is.
         open: whether the claim `settled + 1` is open.
         planned: whether that one is planned.
+        ahead: whether the claim `settled + 2` was taken ahead.
     """
 
     epoch: int = 0
     settled: int = 0
     open: bool = False
     planned: bool = False
+    ahead: bool = False
 
 
 class Next(enum.Enum):
@@ -43,6 +51,7 @@ class Next(enum.Enum):
 
     TAKE = "take messages"
     CONFIRM_AND_TAKE = "confirm the open claim, then take messages"
+    CONFIRM_AND_GIVE = "the open claim is over, and the one that was taken ahead is given"
     GIVE = "give the open claim again: the caller died before its checkpoint knew it"
 
 
@@ -85,8 +94,21 @@ def next_claim(record: Record, start: int, application: str) -> Next:
             claim=record.settled + 1,
         )
     if start == record.settled + 1 and record.open:
-        return Next.CONFIRM_AND_TAKE
+        return Next.CONFIRM_AND_GIVE if record.ahead else Next.CONFIRM_AND_TAKE
     raise _unknown(application, start, record)
+
+
+def takes_ahead(record: Record, start: int, application: str) -> bool:
+    """Whether the claim behind the open one, which is `start`, may be taken now: the work on that one has begun, and
+    none was taken ahead.
+
+    Raises: CheckpointTooOld, claim `start` is over; CheckpointLost, the queue never gave it.
+    """
+    if start <= record.settled:
+        raise _too_old(application, start, record.settled)
+    if not record.open or start != record.settled + 1:
+        raise _unknown(application, start, record)
+    return record.planned and not record.ahead
 
 
 def plan(record: Record, after: int, upto: int, application: str) -> bool:

@@ -8,6 +8,10 @@ the queue manager holds *claims*: numbered, with a fixed list of messages each, 
     read             reads a slice, as often as Spark likes
     commit           confirms
 
+While Spark's tasks read a claim, a thread beside the planner takes the next one ahead, if the limits left messages
+behind. Spark then gets it at once when it asks: that the one before is done is only noted, and its messages go when
+the tasks read again.
+
 Whoever starts takes a higher epoch, which every slice carries: a second query on the same queue and application ends
 the first, and what is left of a killed driver can do no harm. The rules are in `rules.claims`.
 """
@@ -15,13 +19,15 @@ the first, and what is left of a killed driver can do no harm. The rules are in 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
-from ..bulk import ClaimReader, Slice
-from ..errors import CheckpointLost, OptionsError
+from ..bulk import Claim, ClaimReader, Slice
+from ..errors import CheckpointLost, Fenced, OptionsError
 from ..handle import Queue
 from ..manager import QueueManager
 from . import points
@@ -83,9 +89,15 @@ class DrainReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._options = options
         self._schema = schema
         self._planner = Planner(options)
+        self._planner_beside = Planner(options)  # of the thread: a connection has one call in progress at a time
         self._claims: ClaimReader | None = None
         self._made: int | None = None
         self._horizon: int | None = None
+        self._given: Claim | None = None  # what Spark was given last, under these limits
+        self._within = Limits()
+        self._ahead_within: Limits | None = None  # the limits of what was taken ahead, if there is something
+        self._going: int | None = None  # the claim that is done and may hold its messages still
+        self._beside: Future[None] | None = None
 
     def initialOffset(self) -> Offset:  # noqa: N802 - Spark's names, here and below
         """The last claim that is over. Nothing is changed, no epoch taken: Spark asks more than once."""
@@ -102,10 +114,14 @@ class DrainReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Confirms up to `start`, claims what comes next within the limit; `start` if there is nothing."""
         if points.reached:
             points.reached("next")
-        done, asked = self._claim_of(start), limits(limit, self._options)
-        claim = self._reader().claim(
-            done, self._options.wanted, most=asked.messages, most_bytes=asked.size, horizon=self._horizon
-        )
+        done, asked, reader = self._claim_of(start), limits(limit, self._options), self._reader()
+        self._wait_for_thread()
+        if self._ahead_within not in (None, asked):
+            reader.return_ahead()
+            self._ahead_within = None
+        claim = self._claim(reader, done, asked)
+        self._going = done if self._ahead_within else None
+        self._given, self._within, self._ahead_within = claim, asked, None
         if claim is None:
             return start
         if points.reached:
@@ -128,6 +144,7 @@ class DrainReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         parts = reader.plan(after, upto, self._options.partitions)
         if points.reached:
             points.reached("planned")
+        self._work_beside(upto)
         return [SlicePartition(part, reader.epoch, self._made_at()) for part in parts]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -145,14 +162,65 @@ class DrainReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def commit(self, end: Offset) -> None:
         """Confirms claims up to this offset; again it does nothing."""
-        self._reader().settle(self._claim_of(end))
+        if (upto := self._claim_of(end)) != self._going:  # that one goes beside the next one's tasks
+            self._reader().settle(upto)
 
     def stop(self) -> None:
-        """Ends the planner's connection. Also called where the driver was killed: claims are not touched."""
-        self._claims = None
-        self._planner.close()
+        """Ends the planner's connection. Also called where the driver was killed.
+
+        What is done is removed, and what was taken ahead returns, unless somebody has started after this one, who has
+        seen to it. The claim that Spark works on is not touched.
+        """
+        reader, self._claims = self._claims, None
+        try:
+            if reader is not None:
+                with suppress(Fenced):
+                    self._wait_for_thread()
+                    if self._going is not None:
+                        reader.settle(self._going)
+                    reader.return_ahead()
+        finally:
+            self._planner_beside.close()
+            self._planner.close()
+
+    # --- beside the tasks
+
+    def _work_beside(self, planned: int) -> None:
+        """Begins what is done while the tasks read."""
+        pool = ThreadPoolExecutor(1, thread_name_prefix="inorder-claims")
+        self._beside = pool.submit(self._work, self._reader().epoch, planned)
+        pool.shutdown(wait=False)
+
+    def _work(self, epoch: int | None, planned: int) -> None:
+        """Removes what is done, and takes the next claim if the limits left messages behind."""
+        reader = ClaimReader(self._planner_beside.queue(open_for_input), self._options.application, epoch=epoch)
+        if points.reached:
+            points.reached("confirming")
+        if self._going is not None:
+            reader.settle(self._going)
+            self._going = None
+        if points.reached:
+            points.reached("confirmed")
+        given = self._given
+        if self._options.prefetch and given is not None and given.number == planned and given.more:
+            if self._claim(reader, planned, self._within, ahead=True) is not None:
+                self._ahead_within = self._within
+            if points.reached:
+                points.reached("ahead")
+
+    def _wait_for_thread(self) -> None:
+        """Raises: what the work beside the tasks has raised."""
+        work, self._beside = self._beside, None
+        if work is not None:
+            work.result()
 
     # --- the planner's start
+
+    def _claim(self, reader: ClaimReader, start: int, within: Limits, *, ahead: bool = False) -> Claim | None:
+        most, most_bytes = within
+        return reader.claim(
+            start, self._options.wanted, most=most, most_bytes=most_bytes, horizon=self._horizon, ahead=ahead
+        )
 
     def _reader(self) -> ClaimReader:
         """The claims of this start: the planner's first call takes the epoch."""
@@ -184,7 +252,7 @@ class DrainReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._made
 
     def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__ | {"_claims": None}
+        return self.__dict__ | {"_claims": None, "_beside": None}
 
 
 def open_for_input(qm: QueueManager, name: str) -> Queue:

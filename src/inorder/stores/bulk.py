@@ -120,9 +120,9 @@ class BulkVerbs(OpenStore):
         handle = self.handle(request.claimer.handle)
         queue = tidied(verb, handle)
         resolved = get_allowed(verb, handle, queue)
-        account, again = claiming.to_take(verb, queue, request)
-        if again is not None:
-            return again
+        account, held, takes = claiming.to_take(verb, queue, request)
+        if not takes:
+            return held
         reading = Claiming(verb, handle, queue, request, resolved, verb.manager, account)
         taken = None if self.shortcuts is None else self.shortcuts.claim(reading)
         return claiming.taken(reading, reading.run_claim() if taken is None else taken)
@@ -141,6 +141,11 @@ class BulkVerbs(OpenStore):
     @in_verb()
     def settle_claims(self, verb: Verb, claimer: Claimer, upto: int) -> int:
         return claiming.settle_claims(verb, self._queue_of(verb, claimer), claimer, upto)
+
+    @event("return_ahead", "messages", "application unit", handle=_of_claimer, measured=count, about=_by_claimer)
+    @in_verb()
+    def return_ahead(self, verb: Verb, claimer: Claimer) -> int:
+        return claiming.return_ahead(verb, self._queue_of(verb, claimer), claimer)
 
     def _queue_of(self, verb: Verb, claimer: Claimer) -> LocalQueue:
         return verb.queue_of(self.handle(claimer.handle))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from ..attributes import ManagerAttributes, QueueAttributes
@@ -32,11 +32,12 @@ DELIVERY = BULK_COLUMNS.index("delivery")
 
 
 @dataclass(slots=True)
-class OpenClaim:
-    """The claim that an application has open.
+class HeldClaim:
+    """A claim that holds messages.
 
     Attributes:
         state: where its reader stands in a group when the claim is confirmed.
+        more: its limits have left messages behind.
     """
 
     number: int
@@ -44,12 +45,17 @@ class OpenClaim:
     messages: int
     size: int
     state: GroupState
+    more: bool
     planned: bool = False
 
 
 @dataclass(slots=True)
 class Account:
-    """What is kept of one application's claims on one queue."""
+    """What is kept of one application's claims on one queue.
+
+    Attributes:
+        held: the claims that hold messages, by number: one that is over, the open one, one that was taken ahead.
+    """
 
     application: str
     program: Program
@@ -57,19 +63,32 @@ class Account:
     settled: int = 0
     delivered: int = 0
     state: GroupState = NOTHING_OPEN
-    open: OpenClaim | None = None
+    held: list[HeldClaim] = field(default_factory=list)
+
+    def claim(self, number: int) -> HeldClaim | None:
+        return next((one for one in self.held if one.number == number), None)
+
+    @property
+    def open(self) -> HeldClaim | None:
+        return self.claim(self.settled + 1)
+
+    @property
+    def ahead(self) -> HeldClaim | None:
+        return self.claim(self.settled + 2)
 
     @property
     def record(self) -> Record:
-        return Record(self.epoch, self.settled, self.open is not None, self.open is not None and self.open.planned)
+        one = self.open
+        return Record(self.epoch, self.settled, one is not None, one is not None and one.planned, bool(self.ahead))
 
 
 class Taken(NamedTuple):
-    """What a claim has taken, and where its reader stands then."""
+    """What a claim has taken, where its reader stands then, and whether its limits have left messages behind."""
 
     messages: int
     size: int
     state: GroupState
+    more: bool
 
 
 # --- the records
@@ -86,27 +105,51 @@ def _account(verb: Verb, row: AccountRow) -> Account:
     account = Account(row.application, by, row.epoch, row.settled, row.delivered, state_of(row.state))
     for one in verb.backend.select(ClaimRow, queue=row.queue, application=row.application):
         unit, state = verb.unit(one.unit), state_of(one.state)
-        account.open = OpenClaim(one.number, unit, one.messages, one.size, state, bool(one.planned))
+        held = HeldClaim(one.number, unit, one.messages, one.size, state, bool(one.more), bool(one.planned))
+        account.held.append(held)
+    account.held.sort(key=lambda one: one.number)
     return account
 
 
 def keep(verb: Verb, queue: LocalQueue, account: Account) -> None:
-    """Writes it down, with its open claim."""
+    """Writes down how far an application has come."""
     verb.durable = True
-    by, key, open_claim = account.program, (queue.id, account.application), account.open
+    by = account.program
     counts = account.epoch, account.settled, account.delivered
-    verb.backend.save(AccountRow(*key, by.user, by.name, *counts, _state_text(account.state)))
-    if open_claim is not None:
-        one = open_claim
-        counted = one.number, one.messages, one.size
-        verb.backend.save(ClaimRow(one.unit.id, *key, *counted, _state_text(one.state), one.planned))
+    state = _state_text(account.state)
+    verb.backend.save(AccountRow(queue.id, account.application, by.user, by.name, *counts, state))
 
 
-def _end(verb: Verb, claim: OpenClaim, outcome: Outcome) -> None:
-    """Confirms or backs out all that a claim holds, and forgets it."""
-    settle(verb, claim.unit.id, outcome)
+def _keep_claim(verb: Verb, queue: LocalQueue, account: Account, one: HeldClaim) -> None:
+    """Writes down a claim that is new, or was planned."""
+    verb.durable = True
+    counted = one.number, one.messages, one.size
+    state = _state_text(one.state)
+    verb.backend.save(ClaimRow(one.unit.id, queue.id, account.application, *counted, state, one.more, one.planned))
+
+
+def _end(verb: Verb, account: Account, claim: HeldClaim, outcome: Outcome) -> int:
+    """Confirms or backs out all that a claim holds, and forgets it; how many messages."""
+    settle(verb, claim.unit.id, outcome, was_given=claim is not account.ahead)
     verb.end_unit(claim.unit.id)
     verb.backend.remove_records(ClaimRow, unit=claim.unit.id)
+    account.held.remove(claim)
+    return claim.messages
+
+
+def _remove_over(verb: Verb, account: Account) -> int:
+    """The messages of claims that are over go; how many."""
+    return sum(_end(verb, account, one, "commit") for one in account.held[:] if one.number <= account.settled)
+
+
+def _return_ahead(verb: Verb, account: Account) -> int:
+    """The messages of the claim that was taken ahead return to their places; how many."""
+    return 0 if account.ahead is None else _end(verb, account, account.ahead, "back_out")
+
+
+def _is_inside(state: GroupState) -> bool:
+    """Whether a reader in this state has begun a group, or a message in segments, and not finished it."""
+    return state.group_open or state.message_open
 
 
 def _state_text(state: GroupState) -> str:
@@ -140,45 +183,54 @@ class Claiming(Reading):
         account: Account,
     ) -> None:
         self.wants, self.account = request, account
+        before = account.held[-1] if request.ahead else None
+        self.state = account.state if before is None else before.state
+        self.number = account.settled + 1 if before is None else before.number + 1
         self._unit_begun: UnitRow | None = None
-        as_get = GetRequest(handle.id, request.options, account.state, UNSET, syncpoint=False)
+        as_get = GetRequest(handle.id, request.options, self.state, UNSET, syncpoint=False)
         super().__init__(verb, handle, queue, as_get, queue_attributes, manager)
 
     @property
     def unit(self) -> UnitRow:
         if self._unit_begun is None:
-            name = f"{self.account.application}#{self.account.settled + 1}"
+            name = f"{self.account.application}#{self.number}"
             self._unit_begun = self.verb.begin_unit(self.account.program, "claim", name, self.queue.id)
         return self._unit_begun
 
     def _reader(self) -> Reader:
         unit = None if self._unit_begun is None else self._unit_begun.id
         application = self.wants.claimer.application
-        return super()._reader()._replace(unit=unit, horizon=self.wants.horizon, application=application)
+        earlier = tuple(one.unit.id for one in self.account.held)
+        return (
+            super()
+            ._reader()
+            ._replace(unit=unit, horizon=self.wants.horizon, application=application, earlier_units=earlier)
+        )
 
     def run_claim(self) -> Taken:
         """Takes what the request asks for."""
-        options, state = self.request.options, self.account.state
+        options, state = self.request.options, self.state
         messages = size = 0
-        while True:
+        more = False
+        while not more:
             self.reader = self._reader()
             found = self._find(state, UNSET)
             if not found.rows:
                 break
-            is_inside = state.group_open or state.message_open
-            if not (options.all_messages and is_inside):
+            if not (options.all_messages and _is_inside(state)):
                 counted = self._whole(found.rows) if options.all_messages else found.rows
                 total = sum(row.message.length for row in counted)
                 over = messages + len(counted) > self.wants.most or size + total > self.wants.most_bytes
                 if messages and over:
-                    break
+                    more = True
+                    continue
             for row in found.rows:
                 messages, size = messages + 1, size + row.message.length
                 self._take(row, self.unit, claimed=messages)
             if options.logical:
                 state = state_after(found.rows[-1].message, in_unit=True, logical=True)
                 self._note_group(found.rows[0], state, self.unit, logical=True)
-        return Taken(messages, size, state)
+        return Taken(messages, size, state, more)
 
     def _whole(self, rows: Sequence[QueuedMessage]) -> Sequence[QueuedMessage]:
         """All that belongs to the group, or to the segmented message, that begins here."""
@@ -223,6 +275,8 @@ def check_limits(most: int, most_bytes: int) -> None:
 def begin_claims(verb: Verb, queue: LocalQueue, program: Program, application: str) -> ClaimStart:
     """An application starts: `Store.begin_claims`."""
     account = account_of(verb, queue, check_application(application)) or Account(application, program)
+    _remove_over(verb, account)
+    _return_ahead(verb, account)
     account.epoch += 1
     account.program = program
     keep(verb, queue, account)
@@ -243,38 +297,63 @@ def live_account(verb: Verb, queue: LocalQueue, claimer: Claimer) -> Account:
     return account
 
 
-def to_take(verb: Verb, queue: LocalQueue, request: ClaimRequest) -> tuple[Account, Claim | None]:
-    """Whose claim is to be taken, or the open one, which is given again; what is done is confirmed."""
+def to_take(verb: Verb, queue: LocalQueue, request: ClaimRequest) -> tuple[Account, Claim | None, bool]:
+    """Whose claim is to be taken; or one that is held already and is given; and whether there is anything to take.
+
+    What is done is confirmed.
+    """
     check_options(request.options)
     check_limits(request.most, request.most_bytes)
     account = live_account(verb, queue, request.claimer)
+    if request.ahead:
+        takes = _may_take_ahead(account, request.start)
+        if takes:
+            _remove_over(verb, account)
+        return account, None, takes
     answer = rules.next_claim(account.record, request.start, account.application)
-    if answer is Next.GIVE:
-        return account, shown(account)
-    if answer is Next.CONFIRM_AND_TAKE:
-        confirm(verb, queue, account)
-    return account, None
+    if answer in (Next.TAKE, Next.CONFIRM_AND_TAKE):
+        if answer is Next.CONFIRM_AND_TAKE:
+            confirm(verb, queue, account)
+        return account, None, True
+    if answer is Next.CONFIRM_AND_GIVE:
+        _remove_over(verb, account)  # of a claim before, if nobody has come to it
+        _note_done(account)
+        keep(verb, queue, account)
+    assert account.open is not None
+    return account, shown(account, account.open), False
+
+
+def _may_take_ahead(account: Account, start: int) -> bool:
+    """Whether the next claim is taken ahead: not from inside a group, where a reader goes on in the order of gets."""
+    if not rules.takes_ahead(account.record, start, account.application):
+        return False
+    assert account.open is not None
+    return not _is_inside(account.open.state)
 
 
 def taken(claiming: Claiming, taken: Taken) -> Claim | None:
-    """What was taken is the open claim of the application from now on; None: nothing was."""
+    """What was taken is a claim of the application from now on; None: nothing was."""
     account = claiming.account
     if not taken.messages:
         return None
-    account.open = OpenClaim(account.settled + 1, claiming.unit, taken.messages, taken.size, taken.state)
-    keep(claiming.verb, claiming.queue, account)
-    return shown(account)
+    claim = HeldClaim(claiming.number, claiming.unit, *taken)
+    account.held.append(claim)
+    _keep_claim(claiming.verb, claiming.queue, account, claim)
+    return shown(account, claim)
 
 
-def confirm(verb: Verb, queue: LocalQueue, account: Account) -> int:
-    """The open claim is confirmed; how many messages go."""
+def _note_done(account: Account) -> None:
+    """The open claim is over."""
     done = account.open
     assert done is not None
     account.settled, account.delivered, account.state = done.number, account.delivered + done.messages, done.state
-    account.open = None
-    _end(verb, done, "commit")
+
+
+def confirm(verb: Verb, queue: LocalQueue, account: Account) -> int:
+    """The open claim is confirmed; how many messages go, with those of a claim that was over before."""
+    _note_done(account)
     keep(verb, queue, account)
-    return done.messages
+    return _remove_over(verb, account)
 
 
 def plan_claims(verb: Verb, queue: LocalQueue, claimer: Claimer, after: int, upto: int, most: int) -> Sequence[Slice]:
@@ -285,7 +364,7 @@ def plan_claims(verb: Verb, queue: LocalQueue, claimer: Claimer, after: int, upt
     assert account.open is not None
     if not account.open.planned:
         account.open.planned = True
-        keep(verb, queue, account)
+        _keep_claim(verb, queue, account, account.open)
     spans = verb.backend.spans(account.open.unit.id) if most > 1 else ()
     cut = rules.slices(account.open.messages, spans, most)
     return [Slice(upto, first, last, account.delivered) for first, last in cut]
@@ -309,7 +388,14 @@ def read_page(verb: Verb, queue: LocalQueue, claimer: Claimer, part: Slice, firs
 def settle_claims(verb: Verb, queue: LocalQueue, claimer: Claimer, upto: int) -> int:
     """Confirms: `Store.settle_claims`."""
     account = live_account(verb, queue, claimer)
-    return confirm(verb, queue, account) if rules.settle(account.record, upto, account.application) else 0
+    if rules.settle(account.record, upto, account.application):
+        return confirm(verb, queue, account)
+    return _remove_over(verb, account) if upto == account.settled else 0
+
+
+def return_ahead(verb: Verb, queue: LocalQueue, claimer: Claimer) -> int:
+    """Returns the claim that was taken ahead: `Store.return_ahead`."""
+    return _return_ahead(verb, live_account(verb, queue, claimer))
 
 
 def known_account(verb: Verb, queue: LocalQueue, application: str) -> Account:
@@ -329,21 +415,22 @@ def finish_claims(verb: Verb, queue: LocalQueue, application: str, upto: int) ->
     account = known_account(verb, queue, application)
     done = rules.settle(account.record, upto, application)
     account.epoch += 1
+    _return_ahead(verb, account)
     if done:
         return confirm(verb, queue, account)
     keep(verb, queue, account)
-    return 0
+    return _remove_over(verb, account)
 
 
 def release_claims(verb: Verb, queue: LocalQueue, application: str) -> int:
     """Undoes for an operator: `Store.release_claims`."""
     account = known_account(verb, queue, application)
     account.epoch += 1
-    released = 0
+    _remove_over(verb, account)
+    released = _return_ahead(verb, account)
     if account.open is not None:
-        gone, account.open = account.open, None
-        account.settled, released = gone.number, gone.messages
-        _end(verb, gone, "back_out")
+        released += _end(verb, account, account.open, "back_out")
+        account.settled += 1
     keep(verb, queue, account)
     return released
 
@@ -351,15 +438,16 @@ def release_claims(verb: Verb, queue: LocalQueue, application: str) -> int:
 def leave_claimed_group(verb: Verb, queue: LocalQueue, application: str) -> bool:
     """Ends an application's being inside a group: `Store.leave_claimed_group`."""
     account = known_account(verb, queue, application)
-    states = [account.state] if account.open is None else [account.state, account.open.state]
+    states = [account.state, *(one.state for one in account.held)]
     account.epoch += 1
     account.state = NOTHING_OPEN
-    if account.open is not None:
-        account.open.state = NOTHING_OPEN
+    for one in account.held:
+        one.state = NOTHING_OPEN
+        _keep_claim(verb, queue, account, one)
     if entering.leave_all(queue, application):
         verb.touch(queue)
     keep(verb, queue, account)
-    return any(state.group_open or state.message_open for state in states)
+    return any(map(_is_inside, states))
 
 
 def claims(verb: Verb) -> list[Claims]:
@@ -369,13 +457,16 @@ def claims(verb: Verb) -> list[Claims]:
         account = _account(verb, row)
         counts = account.epoch, account.settled, account.delivered
         name = verb.queue(row.queue).attributes.name
-        found.append(Claims(name, account.application, account.program, *counts, shown(account)))
+        held = tuple(shown(account, one) for one in account.held)
+        found.append(Claims(name, account.application, account.program, *counts, held))
     return sorted(found, key=lambda one: (one.queue, one.application))
 
 
-def shown(account: Account) -> Claim | None:
-    """The open claim, for callers."""
-    one = account.open
-    if one is None:
-        return None
-    return Claim(one.number, one.messages, one.size, account.delivered, one.planned, one.unit.started_at)
+def shown(account: Account, claim: HeldClaim) -> Claim:
+    """A claim, for callers."""
+    one, before = claim, account.delivered
+    if one.number > account.settled:
+        before += sum(other.messages for other in account.held if account.settled < other.number < one.number)
+    else:
+        before -= one.messages
+    return Claim(one.number, one.messages, one.size, before, one.more, one.planned, one.unit.started_at)

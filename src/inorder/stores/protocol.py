@@ -252,6 +252,11 @@ class Store(Protocol):
     def claim(self, request: ClaimRequest) -> Claim | None:
         """Confirms what is done, and takes the next messages under a new claim; None: there is nothing to take.
 
+        With `ahead` nothing is confirmed: what comes behind the open claim is taken before the reader asks for it. The
+        call that asks for it notes that the open one is done, and is given it; `settle_claims` then removes messages.
+        None: there is nothing to take ahead, or it is taken already, or the open claim is not planned or ends inside a
+        group.
+
         A claim that the reader's checkpoint does not know yet is given again. On disk when it returns.
 
         Raises: Fenced, CheckpointTooOld, CheckpointLost (`rules.claims`), GetInhibited 2016, OrderUnsupported.
@@ -273,6 +278,9 @@ class Store(Protocol):
     def settle_claims(self, claimer: Claimer, upto: int) -> int:
         """Confirms claims up to this one; how many messages went. Again: 0. Raises: Fenced, CheckpointLost."""
 
+    def return_ahead(self, claimer: Claimer) -> int:
+        """Returns the messages of the claim that was taken ahead to their places; of how many. Raises: Fenced."""
+
     def finish_claims(self, queue: str, application: str, upto: int) -> int:
         """Confirms as `settle_claims`, in the name of a reader that has stopped for good.
 
@@ -288,7 +296,7 @@ class Store(Protocol):
         """
 
     def release_claims(self, queue: str, application: str) -> int:
-        """Returns the messages of the open claim to their places; of how many. A reader that still runs is fenced.
+        """Returns the messages of open claims to their places; of how many. A reader that still runs is fenced.
 
         Raises: NotFound, the application never claimed anything here.
         """

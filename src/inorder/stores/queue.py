@@ -189,7 +189,9 @@ class LocalQueue:
     def _held_by(self, one: EnteredRow, entry: Entry, reader: Reader) -> list[Pending]:
         """Who holds this reader back at the place of a group that was entered."""
         takers = self.backend.takers(self.id, one.group_id, reader.now)
-        found = [pending_under(self.unit(unit), Kind.OUT, entry.place) for unit in takers if unit != reader.unit]
+        found = [
+            pending_under(self.unit(unit), Kind.OUT, entry.place) for unit in takers if not reader.has_got_in(unit)
+        ]
         if one.reader is not None and one.reader != reader.id:
             found.append(Pending(Kind.OUT, entry.place, entry.connection, entry.by, entry.since))
         return found

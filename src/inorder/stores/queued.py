@@ -73,6 +73,7 @@ class Reader(NamedTuple):
 
     Args:
         unit: what the call names: gets that it holds are the call's own (B-21).
+        earlier_units: of the claims that the application took before: what they hold is the call's own, too.
         lock_id: the call sees only what this lock holds; 0: it presents none. `lock` is its unit, 0: it has none.
         unmarked: the call passes over what is marked for it (R3.73).
         horizon: the call sees nothing with a higher number than this; None: there is no such bound.
@@ -90,6 +91,11 @@ class Reader(NamedTuple):
     unmarked: bool = False
     horizon: int | None = None
     application: str = ""
+    earlier_units: tuple[int, ...] = ()
+
+    def has_got_in(self, unit: int) -> bool:
+        """Whether gets in this unit are the call's own."""
+        return unit == self.unit or unit in self.earlier_units
 
     @property
     def id(self) -> ReaderId:
@@ -156,7 +162,7 @@ def pending_of(
         return None
     if row.unit is not None:
         put = row.state is State.PUT_UNCONFIRMED
-        own = not put and row.unit == reader.unit
+        own = not put and reader.has_got_in(row.unit)
         return pending_under(unit_of(row.unit), Kind.IN if put else Kind.OUT, row.place, own=own)
     if row.locked_handle is not None:
         connection, program = whose(row.locked_handle)

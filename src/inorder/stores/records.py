@@ -198,12 +198,13 @@ class ClaimRequest(NamedTuple):
     """The next claim.
 
     Args:
-        start: claims up to this one are done; the one that is open is confirmed first.
+        start: claims up to this one are done; the one that is open is confirmed first. With `ahead`: the open one.
         options: `read_order`; in physical order nothing else; with `logical` also `complete` (the pieces of a logical
             message are taken together) and `all_messages` (whole groups only).
         most, most_bytes: so many messages, and bytes of bodies, at most; at least one message is taken. With
             `all_messages` a group that is larger is taken whole.
         horizon: nothing above this number is taken; None: there is no such bound.
+        ahead: the claim behind the open one is taken before the reader asks for it.
     """
 
     claimer: Claimer
@@ -212,15 +213,17 @@ class ClaimRequest(NamedTuple):
     most: int
     most_bytes: int
     horizon: int | None = None
+    ahead: bool = False
 
 
 class Claim(NamedTuple):
-    """A claim that is open.
+    """A claim that holds messages.
 
     Args:
         number: 1, 2, 3 ...; a released one's number does not return.
         messages, size: how many, and how many bytes of bodies.
-        delivered: messages of all claims that were confirmed before it.
+        delivered: messages of all claims before it.
+        more: the limits with which it was taken have left messages behind.
         planned: the reader has begun to work on it.
         started_at: seconds since 1970.
     """
@@ -229,6 +232,7 @@ class Claim(NamedTuple):
     messages: int
     size: int
     delivered: int
+    more: bool
     planned: bool
     started_at: float
 
@@ -238,8 +242,10 @@ class Claims(NamedTuple):
 
     Args:
         program: who started last.
-        delivered: messages of confirmed claims.
-        open: the claim that holds messages now, if one does.
+        settled: the last claim that is over.
+        delivered: messages of claims that are over.
+        held: the claims that hold messages, by number: `settled` while its messages are being removed, the open claim
+            behind it, and the one behind that, if it was taken ahead.
     """
 
     queue: str
@@ -248,7 +254,12 @@ class Claims(NamedTuple):
     epoch: int
     settled: int
     delivered: int
-    open: Claim | None
+    held: tuple[Claim, ...]
+
+    @property
+    def open(self) -> Claim | None:
+        """The claim that the application reads, or is about to."""
+        return next((one for one in self.held if one.number == self.settled + 1), None)
 
 
 class Slice(NamedTuple):

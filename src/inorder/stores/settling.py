@@ -203,8 +203,12 @@ def end_leases(verb: Verb, queue: LocalQueue) -> int:
 # --- whole units
 
 
-def settle(verb: Verb, unit: int, outcome: Outcome) -> None:
-    """Confirms or backs out everything that a unit holds (R5.2, R5.3)."""
+def settle(verb: Verb, unit: int, outcome: Outcome, *, was_given: bool = True) -> None:
+    """Confirms or backs out everything that a unit holds (R5.2, R5.3).
+
+    Args:
+        was_given: what the unit got was given to a reader: its return counts as a back out (A-40).
+    """
     shares = verb.backend.shares(unit)
     if outcome == "commit":
         draw_numbers(verb, unit, shares, Moment.COMMIT)
@@ -229,7 +233,8 @@ def settle(verb: Verb, unit: int, outcome: Outcome) -> None:
         assert after is not None, (share.state, event)
         if becomes_visible(share.state, after) and verb.store.changes.is_watched:
             change.visible.extend(_puts(verb, unit, queue))
-        verb.idle.update(verb.backend.move(unit, share, after, verb.now, int(adds_backout(share.state, after))))
+        backouts = int(was_given and adds_backout(share.state, after))
+        verb.idle.update(verb.backend.move(unit, share, after, verb.now, backouts))
         queue.count(share.away * share.messages - (share.messages if after is State.ABSENT else 0))
         if share.forgotten and after is State.UNLOCKED and not becomes_visible(share.state, after):
             _remove_forgotten(verb, queue)

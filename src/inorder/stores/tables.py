@@ -159,7 +159,12 @@ class AccountRow(NamedTuple):
 
 
 class ClaimRow(NamedTuple):
-    """The one claim that an application has open; `state`: where its reader stands when it is confirmed."""
+    """A claim that holds messages.
+
+    Args:
+        state: where its reader stands when it is confirmed, as JSON.
+        more: its limits have left messages behind.
+    """
 
     unit: int
     queue: int
@@ -168,6 +173,7 @@ class ClaimRow(NamedTuple):
     messages: int
     size: int
     state: str
+    more: int
     planned: int
 
 

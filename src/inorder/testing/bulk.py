@@ -55,9 +55,12 @@ class BulkActor(Actor):
             most=number(step.keys.get("most", str(NO_LIMIT))),
             most_bytes=number(step.keys.get("bytes", str(NO_LIMIT))),
             horizon=None if horizon is None else self._table.lock_of(horizon),
+            ahead="ahead" in step.flags,
         )
         if claim is None:
             return Outcome("none")
+        if "ahead" in step.flags:
+            return Outcome("number", str(claim.messages))
         names = self._rows(reader.read(Slice(claim.number, 1, claim.messages, claim.delivered)))
         return Outcome("list", "", names, facts={"claim": claim.number})
 
@@ -76,6 +79,9 @@ class BulkActor(Actor):
 
     def _settle_claims(self, handle: str, step: Step) -> Outcome:
         return Outcome("number", str(self._begun(handle, step).settle(number(step.names[0]))))
+
+    def _return_ahead(self, handle: str, step: Step) -> Outcome:
+        return Outcome("number", str(self._begun(handle, step).return_ahead()))
 
     # --- surveys
 
@@ -97,7 +103,7 @@ class BulkActor(Actor):
 
     def _in_bulk(self, step: Step) -> GetOptions:
         order: Any = one_of(step.flags & READ_ORDERS) if step.flags & READ_ORDERS else None
-        flags: dict[str, Any] = {flag.replace("-", "_"): True for flag in step.flags - READ_ORDERS}
+        flags: dict[str, Any] = {flag.replace("-", "_"): True for flag in step.flags - READ_ORDERS - {"ahead"}}
         return GetOptions(read_order=order, **flags)
 
     def _rows(self, pages: Iterable[list[BulkRow]]) -> tuple[str, ...]:

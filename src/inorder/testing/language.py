@@ -21,8 +21,10 @@ and for claims, surveys and staged rows (`bulk`):
     A plan-claim K [slices=S]           -> [1-3 4-5]      the first and last position of each slice
     A read-claim K [slices=S]           -> [m1 m2]        plans and reads
     A settle-claims N                   -> M              confirms up to N; how many messages went
+    A claim N ahead [most= bytes= ...]  -> M, or none     takes what comes behind claim N before it is asked for
+    A return-ahead                      -> M              the messages of a claim that was taken ahead return
     qm finish-claims NAME N             -> M              the same for a reader that has stopped
-    qm release-claims NAME              -> M              the open claim's messages return
+    qm release-claims NAME              -> M              the messages of open claims return
     qm leave-claimed-group NAME         -> ok             its application is inside no group any more
     A survey first|next [most= bytes= slices=]  -> [m1 m2]   what a browse would show, and next what comes behind it
     A stage NAME BODY [priority= group-key= order-key= lasts=SECONDS]  -> ok   one row under a name
@@ -94,10 +96,11 @@ ACTOR_VERBS: Mapping[str, Verb] = {
     "open": _verb((0, 0), "exclusive co-op strict relaxed"),
     "resumes": _verb(keys=""),
     "begin-claims": _verb(keys="on app"),
-    "claim": _verb((1, 1), BULK_FLAGS, "on app most bytes horizon"),
+    "claim": _verb((1, 1), f"{BULK_FLAGS} ahead", "on app most bytes horizon"),
     "plan-claim": _verb((1, 1), keys="on app slices"),
     "read-claim": _verb((1, 1), keys="on app slices"),
     "settle-claims": _verb((1, 1), keys="on app"),
+    "return-ahead": _verb((0, 0), keys="on app"),
     "survey": _verb((1, 1), BULK_FLAGS, "on most bytes slices"),
     "stage": _verb((2, 2), keys="on priority group-key order-key lasts"),
     "settle-staging": _verb((2, 99), keys=""),

@@ -150,7 +150,7 @@ def wrong_in_store(url: Path | str, *queues: str) -> list[str]:
     with inorder.connect(url) as qm:
         complaints = [f"{depth} messages are left on {queue}" for queue in queues if (depth := qm.depth(queue))]
         complaints += [f"a unit is left: {unit}" for unit in qm.units()]
-        complaints += [f"{one.application} holds claim {one.open}" for one in qm.claims() if one.open]
+        complaints += [f"{one.application} holds {claim}" for one in qm.claims() for claim in one.held]
         return complaints + qm.check()
 
 

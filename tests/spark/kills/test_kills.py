@@ -14,6 +14,7 @@ import pytest
 from tests.spark.kills.checker import METADATA
 from tests.spark.kills.processes import Driver, DriverFailed
 from tests.spark.kills.world import PER_BATCH, Log, World, killed_at, newest
+from tests.support import until
 
 SECONDS_MAX = 120.0
 STEP_SECONDS = 0.0005
@@ -39,6 +40,39 @@ TRIED = POINTS + (MORE_POINTS if LONG else [])
 def test_a_driver_that_plans_is_killed(world: World, successor: Driver, point: str, log: Log, _: int) -> None:
     with killed_at(world, point, "drain", **world.drains()):
         assert world.log() == log
+    world.check_so_far()
+    successor.ask("drain", **world.drains())
+    world.check_archive()
+
+
+BESIDE = [
+    ("confirming:2", [1, 2]),  # the messages of claim 1 are about to go
+    ("confirmed:2", [2]),
+    ("ahead:2", [2, 3]),
+]
+
+
+@pytest.mark.parametrize("_", range(REPEATS))
+@pytest.mark.parametrize(("point", "held"), BESIDE, ids=[point for point, _ in BESIDE])
+def test_a_driver_is_killed_beside_its_tasks(
+    world: World, successor: Driver, point: str, held: list[int], _: int
+) -> None:
+    with killed_at(world, point, "drain", **world.drains()):
+        until(lambda: world.log() == Log(1, 1, (2, True)), "Spark has done the second batch")
+        assert world.held() == held
+    world.check_so_far()
+    successor.ask("drain", **world.drains())
+    world.check_archive()
+
+
+@pytest.mark.skipif(not LONG, reason="where Spark stands is left to chance; INORDER_LONG=1 runs it")
+@pytest.mark.parametrize("_", range(REPEATS))
+@pytest.mark.parametrize("point", ["confirming:1", "confirming:3", "ahead:1", "ahead:3"])
+def test_a_driver_is_killed_beside_its_tasks_wherever_these_are(
+    world: World, successor: Driver, point: str, _: int
+) -> None:
+    with killed_at(world, point, "drain", **world.drains()):
+        pass
     world.check_so_far()
     successor.ask("drain", **world.drains())
     world.check_archive()

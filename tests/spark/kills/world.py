@@ -131,6 +131,11 @@ class World:
         opened = (claims[0].number, claims[0].planned) if claims else None
         return Log(newest(self.checkpoint / "offsets"), newest(self.checkpoint / "commits"), opened)
 
+    def held(self) -> list[int]:
+        """The claims that hold messages, by number."""
+        with inorder.connect(self.url) as qm:
+            return [claim.number for one in qm.claims() for claim in one.held]
+
     def check_archive(self, **how: Any) -> None:
         """All that was put is in the archive, and nothing is left."""
         complaints = wrong_at_sink(archived(self.archive), self.plan, **how) + wrong_in_store(self.url, SOURCE)

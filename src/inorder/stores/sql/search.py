@@ -283,7 +283,8 @@ class SqlSearch(SqlRecords):
         """Where the first pending message of a level stands, or unfinished group: no strict reader gets past it."""
         after = next((shown for level, shown in cursor.levels if level == rank), Place(rank, 0, -1))
         heads = HEADS if wanted.heads else ALL_HEADS
-        streams = [self.held(queue.id, holder, after, EVERYTHING, heads) for holder in self.holders(queue.id)]
+        holders = [holder for holder in self.holders(queue.id) if not is_own(holder, reader)]
+        streams = [self.held(queue.id, holder, after, EVERYTHING, heads) for holder in holders]
         if _heads(queue, wanted, reader) == WHOLE:
             streams += self._available_streams(queue, wanted, reader, after, UNFINISHED, EVERYTHING)
         places = []
@@ -402,7 +403,7 @@ def is_own(holder: int, reader: Reader) -> bool:
         return not reader.lock_id
     if reader.lock_id:
         return holder > 0 and holder == 2 * reader.lock
-    return reader.unit is not None and holder == 2 * reader.unit
+    return not holder & 1 and reader.has_got_in(holder >> 1)
 
 
 def _as_number(token: bytes) -> int:

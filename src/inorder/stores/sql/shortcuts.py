@@ -74,7 +74,7 @@ class Shortcuts:
         return None
 
     def claim(self, claiming: Claiming) -> Taken | None:
-        options, state, wants = claiming.request.options, claiming.account.state, claiming.wants
+        options, state, wants = claiming.request.options, claiming.state, claiming.wants
         if claiming.handle.has_locked or (options.logical and not options.all_messages):
             return None
         if state.group_open or state.message_open:
@@ -227,6 +227,7 @@ class Shortcuts:
         engine, wants, verb, queue = self._backend.engine, claiming.wants, claiming.verb, claiming.queue
         kind = "groups" if claiming.request.options.logical else "messages"
         messages = size = 0
+        more = False
         for one in ranges:
             if not levels.has_more(one):
                 continue
@@ -241,13 +242,14 @@ class Shortcuts:
                 }
                 engine.execute(self._sql[f"claim {kind}"], values)
                 messages, size = next(engine.execute(self._sql["claimed"], (claiming.unit.id,)))
-            if levels.has_more(one):
+            more = levels.has_more(one)
+            if more:
                 break
         if messages:
             verb.touch(queue)
             if queue.state.has_marks:
                 engine.execute(self._sql["unmark claimed"], (claiming.unit.id,))
-        return Taken(messages, size, NOTHING_OPEN)
+        return Taken(messages, size, NOTHING_OPEN, more)
 
 
 def _is(options: GetOptions, plain: GetOptions) -> bool:

@@ -129,7 +129,14 @@ SELECT format('message %d: it has a position in a claim, and none holds it', m.i
 FROM message m LEFT JOIN unit u ON u.id = m.unit WHERE m.claimed IS NOT NULL AND u.kind IS NOT 'claim'
 UNION ALL
 SELECT format('claim %d of %s: the last one that is over is %d', c.number, c.application, a.settled)
-FROM claim c JOIN account a ON a.queue = c.queue AND a.application = c.application WHERE c.number <> a.settled + 1;
+FROM claim c JOIN account a ON a.queue = c.queue AND a.application = c.application
+WHERE c.number NOT BETWEEN a.settled AND a.settled + 2
+UNION ALL
+SELECT format('claim %d of %s: it was taken ahead of a claim that is not planned', c.number, c.application)
+FROM claim c JOIN account a ON a.queue = c.queue AND a.application = c.application
+WHERE c.number = a.settled + 2 AND (c.planned OR NOT EXISTS (
+    SELECT 1 FROM claim WHERE queue = c.queue AND application = c.application AND number = a.settled + 1 AND planned
+));
 
 -- name: contents
 -- Every message has its content; contents without a message wait to be removed.

@@ -191,7 +191,7 @@ CREATE TABLE account (
     PRIMARY KEY (queue, application)
 ) STRICT, WITHOUT ROWID;
 
--- The one claim that an application has open; what it holds is in `message`.
+-- Claims of applications, at most two of each; what a claim holds is in `message`.
 CREATE TABLE claim (
     unit INTEGER PRIMARY KEY REFERENCES unit,
     queue INTEGER NOT NULL,
@@ -200,8 +200,9 @@ CREATE TABLE claim (
     messages INTEGER NOT NULL CHECK (messages > 0),
     size INTEGER NOT NULL CHECK (size >= 0),
     state TEXT NOT NULL CHECK (json_valid(state)),               -- where the reader stands when it is confirmed
+    more INTEGER NOT NULL CHECK (more IN (0, 1)),                -- its limits have left messages behind
     planned INTEGER NOT NULL CHECK (planned IN (0, 1)),
-    UNIQUE (queue, application),
+    UNIQUE (queue, application, number),
     FOREIGN KEY (queue, application) REFERENCES account
 ) STRICT;
 
