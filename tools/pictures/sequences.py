@@ -52,11 +52,12 @@ BATCH_STEPS = (
     Say(0, 1, "offset log: batch b ends with claim n"),
     Say(0, 2, "partitions: claim n is planned, cut into slices"),
     Say(0, 3, "slices"),
+    Say(2, 2, "beside it: remove what is done, take claim n+1 ahead"),
     Say(3, 2, "read a slice, as often as need be"),
     Say(3, 4, "rows"),
     Say(0, 4, "commit batch b"),
     Say(0, 1, "commit log: batch b"),
-    Say(0, 2, "what is next? claim n is done: confirm it, take n+1"),
+    Say(0, 2, "what is next? claim n is done: note it, give claim n+1"),
 )
 
 
