@@ -10,8 +10,9 @@ from inorder import Flags, QueueManager
 from inorder.options import GetOptions, OpenOptions
 from inorder.rules.ordering import UNSET, Cursor
 from inorder.rules.puts import Program
+from inorder.stores.bulk_page import BulkPage
 from inorder.stores.protocol import Store
-from inorder.stores.records import BULK_COLUMNS, BulkRow, Claim, Claimer, ClaimRequest, Slice, Stretch, SurveyRequest
+from inorder.stores.records import BULK_COLUMNS, Claim, Claimer, ClaimRequest, Slice, Stretch, SurveyRequest
 from inorder.testing.stores import RestartableStore
 
 ALL = 10**9
@@ -72,7 +73,7 @@ def put_all(qm: QueueManager, bodies: Iterable[bytes]) -> None:
         qm.put("Q", body)
 
 
-def claim_pages(store: Store, claimer: Claimer, part: Slice) -> Iterator[list[BulkRow]]:
+def claim_pages(store: Store, claimer: Claimer, part: Slice) -> Iterator[BulkPage]:
     """A slice of a claim, a page at a time."""
     first = part.first
     while first <= part.last:
@@ -81,7 +82,7 @@ def claim_pages(store: Store, claimer: Claimer, part: Slice) -> Iterator[list[Bu
         first += len(page)
 
 
-def stretch_pages(store: Store, handle: int, stretch: Stretch) -> Iterator[list[BulkRow]]:
+def stretch_pages(store: Store, handle: int, stretch: Stretch) -> Iterator[BulkPage]:
     """A stretch, a page at a time."""
     after: tuple[Any, ...] | None = ()
     while after is not None:

@@ -43,6 +43,7 @@ LAYER_OF = {name: number for number, names in enumerate(LAYERS) for name in name
 STORES = (
     ("tables", "points", "changes", "damage"),
     ("queued", "records", "views"),
+    ("bulk_page",),
     ("surveying", "looking", "telemetry"),
     ("protocol", "backend"),
     ("definitions", "waiting"),
@@ -65,7 +66,7 @@ APART = {("memory", "sql"), ("sql", "memory"), ("sqlite", "memory")}  # they kno
 # Pure: the rules, and the words of the stores.
 PURE = (
     "inorder.rules",
-    *(f"inorder.stores.{name}" for name in "tables queued records views surveying looking".split()),
+    *(f"inorder.stores.{name}" for name in "tables queued records bulk_page views surveying looking".split()),
 )
 # What they must not touch: clocks, randomness, files, the network, other threads and processes.
 IMPURE = frozenset(

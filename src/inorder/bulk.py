@@ -22,6 +22,7 @@ from .rules.browse_token import decode, encode
 from .rules.grouping import NOTHING_OPEN
 from .rules.ordering import UNSET, Cursor
 from .session import Session
+from .stores.bulk_page import BulkPage
 from .stores.protocol import Store
 from .stores.records import (
     BULK_COLUMNS,
@@ -124,7 +125,7 @@ class ClaimReader:
             store, handle = self._queue.opened_for("input")
             return store.plan_claims(self._claimer(handle), after, upto, slices)
 
-    def read(self, part: Slice) -> Iterator[list[BulkRow]]:
+    def read(self, part: Slice) -> Iterator[BulkPage]:
         """The rows of a slice, in pages. Nothing changes. Raises: Fenced; CheckpointTooOld, the claim is over."""
         check_instance("part", part, Slice, "a Slice, as plan gave it")
         first = part.first
@@ -184,7 +185,7 @@ class BulkBrowser:
             store, handle = self._queue.opened_for("browse")
             return store.survey(SurveyRequest(handle, options, cursor, most, most_bytes, slices, horizon))
 
-    def read(self, stretch: Stretch) -> Iterator[list[BulkRow]]:
+    def read(self, stretch: Stretch) -> Iterator[BulkPage]:
         """The rows that are there of a stretch, in pages."""
         check_instance("stretch", stretch, Stretch, "a Stretch, as survey gave it")
         after: tuple[Any, ...] | None = ()
@@ -335,6 +336,7 @@ def _name(argument: str, value: object) -> str:
 __all__ = [
     "BULK_COLUMNS",
     "BulkBrowser",
+    "BulkPage",
     "BulkRow",
     "Claim",
     "ClaimReader",

@@ -388,7 +388,7 @@ def _rows_of_survey(browser: BulkBrowser, survey: Survey) -> list[dict[str, Any]
     return rows
 
 
-def _rows(pages: Iterable[list[BulkRow]]) -> list[dict[str, Any]]:
+def _rows(pages: Iterable[Sequence[BulkRow]]) -> list[dict[str, Any]]:
     """Rows by the names of their columns; pages may end elsewhere in another store."""
     return [_row(row) for page in pages for row in page]
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from inorder import Flags, GetOptions, Message, QueueCondition, QueueManager
-from inorder.bulk import BULK_COLUMNS, BulkBrowser, BulkRow
+from inorder.bulk import BULK_COLUMNS, BulkBrowser, BulkPage
 from inorder.message import NO_ID
 from inorder.spark import arrow, arrow_schema
 from inorder.spark.arrow import Origin, batches, joined
@@ -20,13 +20,13 @@ ORIGIN = Origin("Q", None, 100)
 LOGICAL = GetOptions(logical=True)
 
 
-def pages_of(qm: QueueManager, options: GetOptions = LOGICAL) -> list[list[BulkRow]]:
+def pages_of(qm: QueueManager, options: GetOptions = LOGICAL) -> list[BulkPage]:
     with qm.open("Q", browse=True) as queue:
         browser = BulkBrowser(queue)
         return [page for stretch in browser.survey(options).stretches for page in browser.read(stretch)]
 
 
-def rows_of(pages: Sequence[Sequence[BulkRow]], **how: Any) -> list[dict[str, Any]]:
+def rows_of(pages: Sequence[BulkPage], **how: Any) -> list[dict[str, Any]]:
     return [row for batch in batches(pages, ORIGIN, **how) for row in batch.to_pylist()]
 
 
@@ -118,7 +118,7 @@ def test_a_message_is_joined_over_the_end_of_a_page(qm: QueueManager) -> None:
     body = BULK_COLUMNS.index("body")
     whole = [b"one two three", b"after"]
     for at in range(len(rows) + 1):
-        assert [row[body] for page in joined([rows[:at], rows[at:]]) for row in page] == whole
+        assert [row[body] for page in joined(map(BulkPage.of_rows, (rows[:at], rows[at:]))) for row in page] == whole
 
 
 def test_where_the_character_set_changes_a_new_row_begins(qm: QueueManager) -> None:

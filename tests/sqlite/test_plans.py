@@ -55,6 +55,8 @@ WHOLE = {
     "head": "rows of the statement itself",
     "running": "rows of the statement itself",
     "member": "rows of the statement itself",
+    "next": "rows of the statement itself",
+    "wanted": "numbers or group ids that are given",
     "j": "numbers that are given",
     "json_each": "numbers that are given",
 }
@@ -82,6 +84,7 @@ SORTS = {
     "visible of stagings": "for listeners alone",
     "odd groups": "members of the groups of one claim or survey, over an index",
     "claim groups": "what a claim takes",
+    "read groups": "the members of a page's groups, without what they contain",
     "claim messages": "what a claim takes: running sums",
     "stretches of messages": "what a survey shows: running sums",
     "stretches of groups": "what a survey shows: running sums",

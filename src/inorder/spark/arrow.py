@@ -1,20 +1,19 @@
 """Rows of a store as Arrow record batches: whole columns at a time, never a row.
 
-A store gives pages of rows, as tuples in the order of `BULK_COLUMNS`. `zip` turns a page into columns, Arrow takes each
-of them in one call. What is the same for all rows of a slice is a column made of one value. Segments of one logical
-message are put together first, if that is asked for; other rows are not touched by it.
+A store gives pages of columns, and Arrow takes each of them in one call. What is the same for all rows is a column made
+of one value. Segments of one logical message are put together first, if that is asked for; pages without segments are
+not touched by it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..bulk import BULK_COLUMNS, BulkRow
+from ..bulk import BULK_COLUMNS, BulkPage, BulkRow
 from ..errors import QueueCondition, Reason
 from ..message import ANY_SEGMENT, LAST_SEGMENT
 from .schema import POSITION, TIME, Body, arrow_schema
@@ -22,7 +21,6 @@ from .schema import POSITION, TIME, Body, arrow_schema
 BATCH_ROWS, BATCH_BYTES = 8192, 64 * 2**20
 AT = {name: index for index, name in enumerate(BULK_COLUMNS)}
 FLAGS, OFFSET, BODY, LENGTH = AT["flags"], AT["offset"], AT["body"], AT["length"]
-LENGTH_OF = itemgetter(LENGTH)
 SAME_MESSAGE = (AT["group_id"], AT["sequence_number"], AT["coded_character_set_id"], AT["encoding"])
 
 
@@ -40,7 +38,7 @@ class Origin(NamedTuple):
 
 
 def batches(
-    pages: Iterable[Sequence[BulkRow]], origin: Origin, *, body: Body = "binary", join: bool = False
+    pages: Iterable[BulkPage], origin: Origin, *, body: Body = "binary", join: bool = False
 ) -> Iterator[pa.RecordBatch]:
     """Record batches of the columns of `arrow_schema(body)`, of bounded size.
 
@@ -50,72 +48,68 @@ def batches(
     Raises: QueueCondition 2110, a body that is to be a text is no UTF-8; the message is named.
     """
     schema = arrow_schema(body)
-    for rows in _bounded(joined(pages) if join else pages):
-        yield record_batch(rows, origin, schema)
+    for page in joined(pages) if join else pages:
+        if page:
+            yield from _bounded(record_batch(page, origin, schema))
 
 
-def record_batch(rows: Sequence[BulkRow], origin: Origin, schema: pa.Schema) -> pa.RecordBatch:
-    """One batch of all these rows."""
-    columns = dict(zip(BULK_COLUMNS, zip(*rows, strict=True), strict=True))
-    count = len(rows)
+def record_batch(page: BulkPage, origin: Origin, schema: pa.Schema) -> pa.RecordBatch:
+    """One batch of all rows of a page."""
     made: dict[str, Callable[[], pa.Array]] = {
-        "queue": lambda: _repeated(origin.queue, count, pa.string()),
-        "claim": lambda: _repeated(origin.claim, count, pa.int64()),
-        "group_position": lambda: _positions(columns),
-        "delivery_number": lambda: pc.add(pa.array(columns["delivery"], pa.int64()), origin.before),
-        "persistent": lambda: pc.cast(pa.array(columns["persistent"]), pa.bool_()),  # a file keeps 0 and 1
-        "put_at": lambda: _times(columns["put_at"]),
-        "body": lambda: _bodies(columns, origin.queue, schema.field("body").type),
+        "queue": lambda: _repeated(origin.queue, len(page), pa.string()),
+        "claim": lambda: _repeated(origin.claim, len(page), pa.int64()),
+        "group_position": lambda: _positions(page),
+        "delivery_number": lambda: pc.add(_column(page, "delivery", pa.int64()), origin.before),
+        "put_at": lambda: _times(_column(page, "put_at", pa.float64())),
+        "body": lambda: _bodies(page, origin.queue, schema.field("body").type),
     }
-    arrays = [
-        made[field.name]() if field.name in made else _column(columns[field.name], field.type) for field in schema
-    ]
+    arrays = [made[one.name]() if one.name in made else _column(page, one.name, one.type) for one in schema]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def _column(values: tuple[Any, ...], kind: pa.DataType) -> pa.Array:
-    """Most fields of most messages have their default: to see that costs a fourth of what reading each value does."""
-    if values.count(values[0]) == len(values):
-        return _repeated(values[0], len(values), kind)
-    return pa.array(values, kind)
+def _column(page: BulkPage, name: str, kind: pa.DataType) -> pa.Array:
+    if name in page.shared:
+        return _repeated(page.shared[name], len(page), kind)
+    if kind == pa.bool_():
+        return pc.cast(pa.array(page.columns[name]), kind)  # a file keeps 0 and 1
+    return pa.array(page.columns[name], kind)
 
 
 def _repeated(value: object, count: int, kind: pa.DataType) -> pa.Array:
-    return pa.nulls(count, kind) if value is None else pa.repeat(pa.scalar(value, kind), count)
+    return pa.nulls(count, kind) if value is None else pa.repeat(pa.scalar(value).cast(kind), count)
 
 
-def _positions(columns: dict[str, tuple[Any, ...]]) -> pa.Array:
-    parts = [_column(columns[f"group_{field.name}"], field.type) for field in (POSITION.field(n) for n in range(3))]
+def _positions(page: BulkPage) -> pa.Array:
     fields = [POSITION.field(n) for n in range(3)]
+    parts = [_column(page, f"group_{field.name}", field.type) for field in fields]
     return pa.StructArray.from_arrays(parts, fields=fields, mask=pc.is_null(parts[0]))
 
 
-def _times(seconds: tuple[float, ...]) -> pa.Array:
-    micros = pc.round(pc.multiply(pa.array(seconds, pa.float64()), 1e6))
-    return pc.cast(pc.cast(micros, pa.int64()), TIME)
+def _times(seconds: pa.Array) -> pa.Array:
+    return pc.cast(pc.cast(pc.round(pc.multiply(seconds, 1e6)), pa.int64()), TIME)
 
 
-def _bodies(columns: dict[str, tuple[Any, ...]], queue: str, kind: pa.DataType) -> pa.Array:
-    bodies = pa.array(columns["body"], pa.binary())
+def _bodies(page: BulkPage, queue: str, kind: pa.DataType) -> pa.Array:
+    bodies = _column(page, "body", pa.binary())
     if kind == pa.binary():
         return bodies
     try:
         return pc.cast(bodies, pa.string())
     except pa.ArrowInvalid:
-        raise _not_a_text(columns, queue) from None
+        raise _not_a_text(page, queue) from None
 
 
-def _not_a_text(columns: dict[str, tuple[Any, ...]], queue: str) -> QueueCondition:
-    for row, body in enumerate(columns["body"]):
+def _not_a_text(page: BulkPage, queue: str) -> QueueCondition:
+    for row in page:
+        one = dict(zip(BULK_COLUMNS, row, strict=True))
+        body, message_id, number = one["body"], one["message_id"], one["number"]
         try:
             body.decode()
         except UnicodeDecodeError as error:
-            message_id, number = columns["message_id"][row], columns["number"][row]
             return QueueCondition(
                 f"the body of message {message_id.hex()} (number {number:,} on {queue}) is no UTF-8: byte "
                 f"{body[error.start]:#04x} at {error.start:,}. Read with body=binary, and decode it as what it is: "
-                f"its format is {columns['format'][row]!r}, its coded_character_set_id "
-                f"{columns['coded_character_set_id'][row]}",
+                f"its format is {one['format']!r}, its coded_character_set_id {one['coded_character_set_id']}",
                 reason=Reason.FORMAT_ERROR,
                 message_id=message_id,
                 number=number,
@@ -123,30 +117,29 @@ def _not_a_text(columns: dict[str, tuple[Any, ...]], queue: str) -> QueueConditi
     raise AssertionError("Arrow refused what Python takes for UTF-8")
 
 
-def _bounded(pages: Iterable[Sequence[BulkRow]]) -> Iterator[Sequence[BulkRow]]:
+def _bounded(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     """The rows in runs of at most `BATCH_ROWS`, and of `BATCH_BYTES` of bodies if there is more than one."""
-    for page in pages:
-        if len(page) <= BATCH_ROWS and sum(map(LENGTH_OF, page)) <= BATCH_BYTES:
-            if page:
-                yield page
-            continue
-        first = size = 0
-        for index, row in enumerate(page):
-            if index > first and (index - first >= BATCH_ROWS or size + row[LENGTH] > BATCH_BYTES):
-                yield page[first:index]
-                first, size = index, 0
-            size += row[LENGTH]
-        yield page[first:]
+    lengths = batch.column("length")
+    if batch.num_rows <= BATCH_ROWS and pc.sum(lengths).as_py() <= BATCH_BYTES:
+        yield batch
+        return
+    first = size = 0
+    for row, length in enumerate(lengths.to_pylist()):
+        if row > first and (row - first >= BATCH_ROWS or size + length > BATCH_BYTES):
+            yield batch.slice(first, row - first)
+            first, size = row, 0
+        size += length
+    yield batch.slice(first)
 
 
-def joined(pages: Iterable[Sequence[BulkRow]]) -> Iterator[Sequence[BulkRow]]:
+def joined(pages: Iterable[BulkPage]) -> Iterator[BulkPage]:
     """The same rows, with the segments of a logical message, which follow each other, as one (rules.segmentation).
 
     Where the character set or the encoding changes within the message, a new row begins (R3.45).
     """
     pieces: list[BulkRow] = []
     for page in pages:
-        if not pieces and not any(row[FLAGS] & ANY_SEGMENT for row in page):
+        if not pieces and not _has_segments(page):
             yield page
             continue
         done: list[BulkRow] = []
@@ -158,9 +151,14 @@ def joined(pages: Iterable[Sequence[BulkRow]]) -> Iterator[Sequence[BulkRow]]:
                 done.append(row)
                 continue
             pieces.append(row)
-        yield done
+        yield BulkPage.of_rows(done)
     if pieces:
-        yield [_one(pieces)]
+        yield BulkPage.of_rows([_one(pieces)])
+
+
+def _has_segments(page: BulkPage) -> bool:
+    flags = [page.shared["flags"]] if "flags" in page.shared else page.columns["flags"]
+    return any(one & ANY_SEGMENT for one in flags)
 
 
 def _goes_on(before: BulkRow, row: BulkRow) -> bool:

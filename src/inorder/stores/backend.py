@@ -22,8 +22,9 @@ from ..rules.grouping import Wanted
 from ..rules.lifecycle import State
 from ..rules.ordering import Cursor, Decision, Pending, Standing
 from ..rules.staged_columns import Batch
+from .bulk_page import BulkPage
 from .queued import QueuedMessage, Reader
-from .records import BulkRow, Stretch
+from .records import Stretch
 from .surveying import Cut
 from .tables import StagingRow, UnitRow
 from .views import LookRequest, OrderView, Position
@@ -295,7 +296,7 @@ class Backend(Protocol):
     def spans(self, unit: int) -> Sequence[tuple[int, int]]:
         """The first and last position of each group in a claim."""
 
-    def claim_page(self, unit: UnitRow, first: int, last: int) -> list[BulkRow]:
+    def claim_page(self, unit: UnitRow, first: int, last: int) -> BulkPage:
         """The rows of a claim at these positions, or as many of the first of them as make a page."""
 
     def survey(
@@ -306,7 +307,7 @@ class Backend(Protocol):
 
     def stretch_page(
         self, queue: SearchedQueue, reader: Reader, stretch: Stretch, after: tuple[Any, ...]
-    ) -> tuple[list[BulkRow], tuple[Any, ...] | None]:
+    ) -> tuple[BulkPage, tuple[Any, ...] | None]:
         """A page of a stretch behind where the one before ended, and where it ends; None: with the stretch."""
 
     def stage(self, unit: int, first: int, batch: Batch) -> None:

@@ -10,6 +10,7 @@ from ..errors import QueueFull
 from ..rules.ordering import read_order
 from ..rules.staged_columns import Columns
 from . import claiming, points, staging
+from .bulk_page import BulkPage
 from .catalog import Catalog, get_allowed
 from .claiming import Claiming, Taken
 from .connections import bury_dead, in_verb
@@ -18,8 +19,6 @@ from .queue import LocalQueue
 from .queued import Reader
 from .reading import release
 from .records import (
-    BULK_COLUMNS,
-    BulkRow,
     Claim,
     Claimer,
     ClaimRequest,
@@ -42,7 +41,6 @@ from .tables import StagingRow, UpTo
 from .telemetry import count, event, first
 from .verb import Verb
 
-LENGTH = BULK_COLUMNS.index("length")
 NOBODY = 0  # no handle: what a lock of its own holds is not read in bulk
 
 Behind = tuple[Any, ...]
@@ -63,8 +61,8 @@ def _by_name(_: object, queue: str, application: str, *__: Any) -> list[object]:
     return [queue, application, "claim"]
 
 
-def _page(rows: Sequence[BulkRow], *_: Any) -> list[int]:
-    return [len(rows), sum(row[LENGTH] for row in rows)]
+def _page(page: BulkPage, *_: Any) -> list[int]:
+    return [len(page), sum(page.column("length"))]
 
 
 class Shortcuts(Protocol):
@@ -134,7 +132,7 @@ class BulkVerbs(OpenStore):
 
     @event("read_claim", "messages bytes", "application unit", handle=_of_claimer, measured=_page, about=_by_claimer)
     @in_verb(writes=False)
-    def read_claim(self, verb: Verb, claimer: Claimer, part: Slice, first: int) -> list[BulkRow]:
+    def read_claim(self, verb: Verb, claimer: Claimer, part: Slice, first: int) -> BulkPage:
         return claiming.read_page(verb, self._queue_of(verb, claimer), claimer, part, first)
 
     @event("settle_claims", "messages", "application unit", handle=_of_claimer, measured=count, about=_by_claimer)
@@ -197,7 +195,7 @@ class BulkVerbs(OpenStore):
         return Survey(cursor, total, stretches(cuts, logical=logical), queue.counter)
 
     @event("read_stretch", "messages bytes", handle=first, measured=lambda found, *_: _page(found[0]))
-    def read_stretch(self, handle: int, stretch: Stretch, after: Behind = ()) -> tuple[list[BulkRow], Behind | None]:
+    def read_stretch(self, handle: int, stretch: Stretch, after: Behind = ()) -> tuple[BulkPage, Behind | None]:
         if self._has_work(handle):
             self._tidy(handle)
         return self._read_stretch(handle, stretch, after)
@@ -211,9 +209,7 @@ class BulkVerbs(OpenStore):
         tidied(verb, self.handle(handle))
 
     @in_verb(writes=False)
-    def _read_stretch(
-        self, verb: Verb, handle: int, stretch: Stretch, after: Behind
-    ) -> tuple[list[BulkRow], Behind | None]:
+    def _read_stretch(self, verb: Verb, handle: int, stretch: Stretch, after: Behind) -> tuple[BulkPage, Behind | None]:
         one = self.handle(handle)
         queue = verb.queue_of(one)
         get_allowed(verb, one, queue)

@@ -17,18 +17,18 @@ from ..rules.grouping import NOTHING_OPEN, GroupState, state_after
 from ..rules.ordering import UNSET
 from ..rules.puts import Program
 from . import entering
+from .bulk_page import BulkPage
 from .damage import damaged, decodes
 from .process import OpenHandle
 from .queue import LocalQueue
 from .queued import QueuedMessage, Reader, available
 from .reading import Reading
-from .records import BULK_COLUMNS, BulkRow, Claim, Claimer, ClaimRequest, Claims, ClaimStart, GetRequest, Outcome, Slice
+from .records import Claim, Claimer, ClaimRequest, Claims, ClaimStart, GetRequest, Outcome, Slice
 from .settling import settle
 from .tables import AccountRow, ClaimRow, UnitRow
 from .verb import Verb
 
 APPLICATION_LENGTH_MAX = 256
-DELIVERY = BULK_COLUMNS.index("delivery")
 
 
 @dataclass(slots=True)
@@ -370,7 +370,7 @@ def plan_claims(verb: Verb, queue: LocalQueue, claimer: Claimer, after: int, upt
     return [Slice(upto, first, last, account.delivered) for first, last in cut]
 
 
-def read_page(verb: Verb, queue: LocalQueue, claimer: Claimer, part: Slice, first: int) -> list[BulkRow]:
+def read_page(verb: Verb, queue: LocalQueue, claimer: Claimer, part: Slice, first: int) -> BulkPage:
     """The rows of a slice from position `first` on, as many as make a page."""
     account = live_account(verb, queue, claimer)
     rules.plan(account.record, part.claim - 1, part.claim, account.application)
@@ -379,7 +379,8 @@ def read_page(verb: Verb, queue: LocalQueue, claimer: Claimer, part: Slice, firs
         allowed = f"positions from 1 to {account.open.messages}"
         raise bad_argument("part", part, allowed)
     page = verb.backend.claim_page(account.open.unit, first, part.last)
-    if not page or (page[0][DELIVERY], page[-1][DELIVERY]) != (first, first + len(page) - 1):
+    positions = page.column("delivery")
+    if not page or (positions[0], positions[-1]) != (first, first + len(page) - 1):
         where = f"claim {part.claim} of {account.application} on queue {queue.attributes.name}"
         raise damaged(where, f"it does not hold all messages from position {first} on")
     return page

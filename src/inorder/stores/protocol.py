@@ -23,9 +23,9 @@ from ..options import OpenOptions
 from ..rules.gaps import Gaps
 from ..rules.grouping import GroupState
 from ..rules.puts import Program
+from .bulk_page import BulkPage
 from .changes import Changes
 from .records import (
-    BulkRow,
     Claim,
     Claimer,
     ClaimRequest,
@@ -269,7 +269,7 @@ class Store(Protocol):
         Raises: Fenced, CheckpointTooOld, CheckpointLost.
         """
 
-    def read_claim(self, claimer: Claimer, part: Slice, first: int) -> list[BulkRow]:
+    def read_claim(self, claimer: Claimer, part: Slice, first: int) -> BulkPage:
         """The rows of a slice from position `first` on, as many as make a page; nothing changes.
 
         Raises: Fenced; CheckpointTooOld, the claim is over.
@@ -313,7 +313,7 @@ class Store(Protocol):
 
     def read_stretch(
         self, handle: int, stretch: Stretch, after: tuple[Any, ...] = ()
-    ) -> tuple[list[BulkRow], tuple[Any, ...] | None]:
+    ) -> tuple[BulkPage, tuple[Any, ...] | None]:
         """A page of what is there of a stretch by now, unlocked, behind where another page ended.
 
         Args:

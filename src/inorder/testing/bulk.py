@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ..bulk import NO_LIMIT, BulkBrowser, ClaimReader, Stager
@@ -106,7 +106,7 @@ class BulkActor(Actor):
         flags: dict[str, Any] = {flag.replace("-", "_"): True for flag in step.flags - READ_ORDERS - {"ahead"}}
         return GetOptions(read_order=order, **flags)
 
-    def _rows(self, pages: Iterable[list[BulkRow]]) -> tuple[str, ...]:
+    def _rows(self, pages: Iterable[Sequence[BulkRow]]) -> tuple[str, ...]:
         return tuple(self._table.name_of(_message(row)) for page in pages for row in page)
 
     # --- staged rows

@@ -16,15 +16,15 @@ from ...rules.puts import NO_ACCOUNTING, make_id
 from ...rules.staged_columns import KEYS, STAGED_COLUMNS, Batch
 from ...rules.staging import StagedMessage, check_numbers, grouped, lined_up
 from ..backend import Counts, SearchedQueue
+from ..bulk_page import BulkPage
 from ..looking import group_of, logical_key, logical_position, physical_position, unplaced_position
 from ..queued import GOT, QueuedMessage, Reader, as_got, available, is_in_sight, onlooker, place_of
 from ..reading import page_end
-from ..records import BULK_COLUMNS, PAGE_BYTES, PAGE_ROWS, BulkRow, Stretch
+from ..records import PAGE_BYTES, PAGE_ROWS, BulkRow, Stretch
 from ..surveying import Cut, Shown, cut, looked_for, within
 from ..tables import StagingRow, UnitRow
 from ..views import ListingOrder, LookRequest, OrderView, Position
 
-LENGTH = BULK_COLUMNS.index("length")
 NONE = {"message_id": NO_ID, "correlation_id": NO_ID, "group_id": NO_ID, "accounting_token": NO_ACCOUNTING}
 Behind = tuple[Any, ...]
 
@@ -66,11 +66,11 @@ class MemoryBulk(ABC):
                 found.setdefault(row.message.group_id, []).append(row.claimed)
         return [(min(positions), max(positions)) for positions in found.values()]
 
-    def claim_page(self, unit: UnitRow, first: int, last: int) -> list[BulkRow]:
+    def claim_page(self, unit: UnitRow, first: int, last: int) -> BulkPage:
         claimed = self._claimed(unit.id)
         rows = claimed[first - 1 : last]
         count = page_end((row.message.length for row in rows), PAGE_ROWS, PAGE_BYTES)
-        return [_bulk(row, claimed, row.claimed, unit.started_at) for row in rows[:count]]
+        return BulkPage.of_rows([_bulk(row, claimed, row.claimed, unit.started_at) for row in rows[:count]])
 
     # --- surveys
 
@@ -106,7 +106,7 @@ class MemoryBulk(ABC):
 
     def stretch_page(
         self, queue: SearchedQueue, reader: Reader, stretch: Stretch, after: Behind
-    ) -> tuple[list[BulkRow], Behind | None]:
+    ) -> tuple[BulkPage, Behind | None]:
         delivered, *behind = after or (0,)
         placed = [row for row in self.of_queue(queue.id) if row.placed]
         there = (
@@ -119,7 +119,7 @@ class MemoryBulk(ABC):
         found = list(there)
         count = page_end((row.message.length for _, row in found), PAGE_ROWS, PAGE_BYTES)
         page = [_bulk(row, placed, delivered + nth, reader.now) for nth, (_, row) in enumerate(found[:count], 1)]
-        return page, (delivered + count, *found[count - 1][0]) if count < len(found) else None
+        return BulkPage.of_rows(page), (delivered + count, *found[count - 1][0]) if count < len(found) else None
 
     def _is_in(self, queue: SearchedQueue, row: QueuedMessage, reader: Reader, stretch: Stretch) -> bool:
         """Whether the stretch shows the message, or the group that begins with it."""

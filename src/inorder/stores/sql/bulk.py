@@ -8,25 +8,29 @@ which the rules look at one by one (`stores.claiming`).
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate, islice, takewhile
 from typing import Any, NamedTuple
 
 from ...message import Place
 from ...rules.grouping import Members, has_what_it_needs
 from ...rules.ordering import UNSET, Cursor
 from ..backend import SearchedQueue
+from ..bulk_page import BulkPage
 from ..queued import Reader, available, is_in_sight
-from ..records import BULK_COLUMNS, PAGE_BYTES, PAGE_ROWS, BulkRow, Stretch
+from ..records import PAGE_BYTES, PAGE_ROWS, Stretch
 from ..surveying import Cut, looked_for
 from ..tables import UnitRow
+from .codec import READ_IN_BULK
 from .search import SqlSearch
 
 NO_END = 2**62
-DELIVERY, GROUP, SEQUENCE, OFFSET, LENGTH = map(
-    BULK_COLUMNS.index, ("delivery", "group_id", "sequence_number", "offset", "length")
-)
-DELIVERY_PLACE = 3  # the first columns: the place
+PLACE, GROUP_PLACE = ("rank", "number", "ordinal"), ("group_rank", "group_number", "group_ordinal")
+LENGTH = READ_IN_BULK.index("length")
+HEAD = READ_IN_BULK.index("delivery")  # of a row in logical order the head of its group stands there
+IN_GROUP = [READ_IN_BULK.index(name) for name in ("sequence_number", "offset", *PLACE)]
 HEADS_AT_ONCE = 1024
+ROWS_AT_ONCE = 256
 _BEFORE_ALL: tuple[int, ...] = (0, 0, 0, 0, 0)
 Behind = tuple[Any, ...]
 
@@ -125,29 +129,60 @@ class Levels:
         return bool(next(self.backend.engine.execute(sql, self.values(one, 1)))[0])
 
 
-class _Page:
-    """Rows as they are read, until there are as many, or bodies as large, as one page may have."""
+class _Head(NamedTuple):
+    """Where a group begins, or a message that is in none; `messages`: as many as seem to belong to it."""
 
-    def __init__(self, judged: Callable[[tuple[Any, ...]], BulkRow]) -> None:
-        self.rows: list[BulkRow] = []
+    id: int
+    group_id: bytes | None
+    number: int
+    ordinal: int
+    messages: int
+
+
+class _Columns:
+    """Columns as they are read, until there are as many rows, or bodies as large, as one page may have.
+
+    Some rows at a time are turned into columns: so few that the garbage collector never sees them.
+
+    Attributes:
+        columns: as READ_IN_BULK.
+        messages: how many rows.
+    """
+
+    def __init__(self) -> None:
+        self.columns: list[list[Any]] = [[] for _ in READ_IN_BULK]
+        self.messages = 0
         self._room = PAGE_BYTES
-        self._judged = judged
+        self._is_full = False
+
+    @property
+    def left(self) -> int:
+        """How many more rows may come."""
+        return PAGE_ROWS - self.messages
 
     def fill(self, found: Any) -> bool:
         """Adds rows from a statement; whether all of them had room."""
-        rows, room = self.rows, self._room
-        left = PAGE_ROWS - len(rows)
-        judged = self._judged
-        for columns in found:
-            row = judged(columns)
-            room -= row[LENGTH]
-            if rows and (room < 0 or left <= 0):
-                found.close()
-                return False
+        while rows := self._with_room(islice(found, min(ROWS_AT_ONCE, self.left))):
+            self.messages += len(rows)
+            for column, values in zip(self.columns, zip(*rows, strict=True), strict=True):
+                column.extend(values)
+        if next(found, None) is None and not self._is_full:
+            return True
+        found.close()
+        return False
+
+    def _with_room(self, found: Iterator[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+        rows: list[tuple[Any, ...]] = []
+        room = self._room
+        for row in found:
+            if type(row[LENGTH]) is int:  # otherwise the codec refuses it
+                room -= row[LENGTH]
+            if room < 0 and (rows or self.messages):
+                self._is_full = True
+                break
             rows.append(row)
-            left -= 1
         self._room = room
-        return True
+        return rows
 
 
 class SqlBulk(SqlSearch):
@@ -157,19 +192,32 @@ class SqlBulk(SqlSearch):
         spans: list[tuple[int, int]] = self.engine.execute(self.sql["spans"], (unit,)).fetchall()
         return spans
 
-    def claim_page(self, unit: UnitRow, first: int, last: int) -> list[BulkRow]:
-        values = {"unit": unit.id, "first": first, "last": last, **self._names(unit.started_at)}
-        return self._page(self.engine.execute(self.sql["read claimed"], values))
+    def claim_page(self, unit: UnitRow, first: int, last: int) -> BulkPage:
+        found = _Columns()
+        values = {"unit": unit.id, "first": first, "last": min(last, first + PAGE_ROWS - 1)}
+        found.fill(self.engine.execute(self.sql["read claimed"], values))
+        return self._page(found, unit.started_at, unit.queue, unit.id)
 
-    def _page(self, found: Any) -> list[BulkRow]:
-        """As many rows from a statement as make a page."""
-        page = _Page(self.codec.bulk)
-        page.fill(found)
-        return page.rows
-
-    def _names(self, now: float) -> dict[str, Any]:
-        """What rows are completed with: it is not stored."""
-        return {"now": now, "prefix": self.codec.prefix, "name": self.codec.name}
+    def _page(self, found: _Columns, now: float, queue: int | None, claim: int | None) -> BulkPage:
+        """What was read, as a page; groups stand where their heads do, of a claim those that are in it."""
+        if not found.messages:
+            return BulkPage.of_rows(())
+        page = self.codec.bulk(found.columns, now)
+        group_ids = page.column("group_id")
+        groups = set(group_ids)
+        places: Iterable[Sequence[int | None]] = map(page.column, PLACE)
+        if wanted := tuple(groups - {None}):
+            values = {"groups": self.engine.array(wanted), "queue": queue, "claim": claim}
+            found_ids, *found_places = zip(*self.engine.execute(self.sql["places of groups"], values), strict=True)
+            heads = [dict(zip(found_ids, values, strict=True)) for values in found_places]
+            if None in groups:
+                places = [
+                    [own if group is None else of[group] for group, own in zip(group_ids, owns, strict=True)]
+                    for of, owns in zip(heads, places, strict=True)
+                ]
+            else:
+                places = [list(map(of.__getitem__, group_ids)) for of in heads]
+        return page.with_columns(dict(zip(GROUP_PLACE, places, strict=True)))
 
     def survey(
         self, queue: SearchedQueue, reader: Reader, cursor: Cursor, most: int, most_bytes: int, slices: int,
@@ -210,24 +258,30 @@ class SqlBulk(SqlSearch):
 
     def stretch_page(
         self, queue: SearchedQueue, reader: Reader, stretch: Stretch, after: Behind
-    ) -> tuple[list[BulkRow], Behind | None]:
+    ) -> tuple[BulkPage, Behind | None]:
         delivered, first, *inside = after or (0, stretch.first)
         if stretch.logical:
-            page, behind = self._group_page(queue, reader, stretch, first, *inside)
+            found, behind = self._read_groups(queue, reader, stretch, first, *inside)
+            page = self._page(found, reader.now, queue.id, None)
         else:
             page, behind = self._message_page(queue, reader, stretch, first)
-        rows = [(*row[:DELIVERY], delivered + nth, *row[DELIVERY + 1 :]) for nth, row in enumerate(page, 1)]
-        return rows, None if behind is None else (delivered + len(page), *behind)
+        if page:
+            page = page.with_columns({"delivery": range(delivered + 1, delivered + len(page) + 1)})
+        return page, None if behind is None else (delivered + len(page), *behind)
 
     def _message_page(
         self, queue: SearchedQueue, reader: Reader, stretch: Stretch, first: tuple[int, int]
-    ) -> tuple[list[BulkRow], Behind | None]:
-        values = _bounds(queue, stretch, first) | self._names(reader.now) | {"limit": PAGE_ROWS}
-        page = self._page(self.engine.execute(self.sql["read messages"], values))
-        behind = (page[-1][1], page[-1][2] + 1) if page else stretch.last
-        return page, (behind,) if page and behind <= stretch.last else None
+    ) -> tuple[BulkPage, Behind | None]:
+        found = _Columns()
+        values = _bounds(queue, stretch, first) | {"limit": PAGE_ROWS}
+        found.fill(self.engine.execute(self.sql["read messages"], values))
+        page = self._page(found, reader.now, queue.id, None)
+        if not page:
+            return page, None
+        behind = page.column("number")[-1], page.column("ordinal")[-1] + 1
+        return page, (behind,) if behind <= stretch.last else None
 
-    def _group_page(
+    def _read_groups(
         self,
         queue: SearchedQueue,
         reader: Reader,
@@ -235,44 +289,69 @@ class SqlBulk(SqlSearch):
         first: tuple[int, int],
         within: int = 0,
         behind: tuple[int, ...] = _BEFORE_ALL,
-    ) -> tuple[list[BulkRow], Behind | None]:
+    ) -> tuple[_Columns, Behind | None]:
         """Group after group; a page ends where it is full, also inside one.
 
         Args:
             within, behind: the head of the group in which the page before ended, and its last row.
         """
-        page = _Page(self.codec.bulk)
-        heads, excluded = self._heads_of(queue, reader, stretch, first)
-        for head, group_id, number, ordinal in heads:
-            start = behind if head == within else _BEFORE_ALL
-            if head not in excluded and not page.fill(self._members(queue, reader.now, head, group_id, start)):
-                last = page.rows[-1]
-                if last[GROUP] == group_id:
-                    start = last[SEQUENCE], last[OFFSET], *last[:DELIVERY_PLACE]
-                return page.rows, ((number, ordinal), head, start)
-            first = number, ordinal + 1
-        return page.rows, None if len(heads) < HEADS_AT_ONCE else (first,)
+        read = _Columns()
+        following: tuple[int, int] | None = first
+        while following and read.left:
+            heads, following = self._heads_of(queue, reader, stretch, following, read.left)
+            places = {head.id: head for head in heads}
+            while heads and read.left:
+                start = behind if heads[0].id == within else _BEFORE_ALL
+                count, found = self._members(queue, heads, read.left, start)
+                if not read.fill(found):
+                    return read, _inside(places[read.columns[HEAD][-1]], [column[-1] for column in read.columns])
+                heads = heads[count:]
+            if heads:
+                following = heads[0].number, heads[0].ordinal
+        return read, (following,) if following else None
 
     def _heads_of(
-        self, queue: SearchedQueue, reader: Reader, stretch: Stretch, first: tuple[int, int]
-    ) -> tuple[list[Any], Sequence[int]]:
-        """The next groups of a stretch, and which of them only look whole."""
+        self, queue: SearchedQueue, reader: Reader, stretch: Stretch, first: tuple[int, int], most: int
+    ) -> tuple[list[_Head], tuple[int, int] | None]:
+        """The next groups of a stretch, with at least so many messages, and where those behind them begin."""
         levels = Levels(self, queue, reader, UNSET, logical=True, strict=False, most=HEADS_AT_ONCE)
-        levels.reach = NO_END
+        levels.reach = most
         ends = stretch.last[0], stretch.last[1] + 1
-        looked_at = levels.without_odd(Range(stretch.rank, (first[0], first[1] - 1), ends))
-        bounds = _bounds(queue, stretch, first) | {"limit": HEADS_AT_ONCE}
-        return self.engine.execute(self.sql["heads of stretch"], bounds).fetchall(), looked_at.excluded
+        excluded = set(levels.without_odd(Range(stretch.rank, (first[0], first[1] - 1), ends)).excluded)
+        heads: list[_Head] = []
+        found = self.engine.execute(self.sql["heads of stretch"], _bounds(queue, stretch, first))
+        for head in map(_Head._make, found):
+            if most <= 0 or len(heads) == HEADS_AT_ONCE:
+                found.close()
+                return heads, (head.number, head.ordinal)
+            if head.id not in excluded:
+                heads.append(head)
+                most -= head.messages
+        return heads, None
 
     def _members(
-        self, queue: SearchedQueue, now: float, head: int, group_id: bytes | None, behind: tuple[int, ...]
-    ) -> Any:
-        """The rest of a group, or the one message that stands alone."""
-        names = self._names(now)
-        if group_id is None:
-            return self.engine.execute(self.sql["read single"], {"id": head, **names})
+        self, queue: SearchedQueue, heads: Sequence[_Head], most: int, behind: tuple[int, ...]
+    ) -> tuple[int, Any]:
+        """The members of as many groups as there is room for, and of how many: of the first one alone what is left."""
+        sums = accumulate(head.messages for head in heads)
+        count = 0 if behind is not _BEFORE_ALL else sum(1 for _ in takewhile(most.__ge__, sums))
+        if count:
+            values = {
+                "heads": self.engine.array([head.id for head in heads[:count]]),
+                "queue": queue.id,
+                "most": most + 1,
+            }
+            return count, self.engine.execute(self.sql["read groups"], values)
         where = dict(zip(("sequence", "start", "rank", "number", "ordinal"), behind, strict=True))
-        return self.engine.execute(self.sql["read group"], {"queue": queue.id, "group": group_id, **where, **names})
+        values = {"head": heads[0].id, "queue": queue.id, "group": heads[0].group_id, **where}
+        return 1, self.engine.execute(self.sql["read group"], values)
+
+
+def _inside(head: _Head, last: Sequence[Any]) -> Behind:
+    """The place behind a row of a group, or behind a message that is in none."""
+    if head.group_id is None:
+        return ((head.number, head.ordinal + 1),)
+    return (head.number, head.ordinal), head.id, tuple(last[at] for at in IN_GROUP)
 
 
 def _bounds(queue: SearchedQueue, stretch: Stretch, first: tuple[int, int]) -> dict[str, Any]:

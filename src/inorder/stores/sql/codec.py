@@ -11,6 +11,9 @@ from __future__ import annotations
 
 import math
 import operator
+import struct
+import sys
+from array import array
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, NoReturn
 from zlib import crc32
@@ -20,13 +23,13 @@ from ...message import ANY_GROUP, ID_LENGTH, NO_ID, PUT_AT_MAX, Message, Place, 
 from ...rules.lifecycle import State
 from ...rules.ordering import effective_priority
 from ...rules.puts import NO_ACCOUNTING, make_id
+from ..bulk_page import BulkPage
 from ..damage import DECODING, damaged
 from ..queued import HELD, LOCKS, NEVER, NO_PLACE, QueuedMessage
-from ..records import BulkRow
 from .attention import DUE, EXPIRES, GROUPS
 from .descriptors import FIELDS as DESCRIBED
 from .descriptors import Values, as_text, values_of
-from .shapes import BLOB, INTEGER, NULL, TEXT, Shapes, Table
+from .shapes import BLOB, INTEGER, NULL, Shapes, Table
 
 INDEX = {name: index for index, name in enumerate(Message.FIELDS)}
 
@@ -59,11 +62,10 @@ GOT_COLUMNS = (
     'm.sequence_number, m."offset", m.flags, m.original_length, c.crc, c.body, m.length, m.uid_origin, m.uid_number, '
     "m.expires_at, m.backouts, m.rank, m.number, m.ordinal"
 )
-# For `Codec.bulk`: what `records.BULK_COLUMNS` has, but for what is in the descriptor; and what a row is judged by.
+# For `Codec.bulk`: what of `records.BULK_COLUMNS` is stored, and what a row is judged by.
 READ_IN_BULK = (
-    "rank number ordinal group_rank group_number group_ordinal delivery expiry priority persistent message_id "
-    "correlation_id put_at group_id sequence_number offset flags original_length body length backout_count uid_origin "
-    "uid_number descriptor crc id"
+    "rank number ordinal delivery expires_at priority persistent message_id correlation_id put_at group_id "
+    "sequence_number offset flags original_length body length backout_count uid_origin uid_number descriptor crc id"
 ).split()
 
 
@@ -104,7 +106,8 @@ class Codec:
         self._full = Shapes.of(columns, _names(stored_columns()))
         self._part = Shapes.of(in_part, _names(stored_columns()))
         self._got = Shapes.of({**columns, "number": INTEGER}, _names(GOT_COLUMNS))
-        self._bulk = Shapes([(name, _BULK.get(name) or columns[name]) for name in READ_IN_BULK])
+        self._in_bulk = [(name, _BULK.get(name) or columns[name]) for name in READ_IN_BULK]
+        self._bulk = Shapes(self._in_bulk)
         self._states: set[tuple[Any, ...]] = set()
         # What messages of a priority stand at that arrive, for the queue that was put to last: by priority and head.
         self._levels_of: Any = None
@@ -340,23 +343,82 @@ class Codec:
             ))  # fmt: skip
         return Message.from_rows(rows)
 
-    def bulk(self, columns: tuple[Any, ...]) -> BulkRow:
-        """A row that was read in bulk, in the order of BULK_COLUMNS; `columns` as READ_IN_BULK. Raises: as `full`."""
-        (rank_, place_number, ordinal, group_rank, group_number, group_ordinal, delivery, expiry, priority, persistent,
-         message_id, correlation_id, put_at, group_id, sequence_number, offset, flags, original_length, body, length,
-         backouts, uid_origin, uid_number, descriptor, crc, number) = columns  # fmt: skip
-        if tuple(map(type, columns)) not in self._bulk.known and (wrong := self._bulk.wrong(columns)):
-            raise self.damaged(number, wrong)
-        if crc32(body, number) != crc or len(body) != length:
-            self.refuse_body(number, crc, body, length)
-        (report, message_type, feedback, encoding, ccsid, format_, reply_to, reply_to_manager, user, accounting,
-         identity, put_type, put_name, origin) = self._values_of(number, descriptor)  # fmt: skip
+    def bulk(self, found: Sequence[Sequence[Any]], now: float) -> BulkPage:
+        """Rows that were read in bulk, one or more, but for the place of the head of each one's group.
+
+        Whole columns are looked at; rows one by one only where something is wrong, to say with which.
+
+        Args:
+            found: the columns of READ_IN_BULK.
+            now: what is left until a message expires is reckoned from then.
+
+        Raises: as `full`.
+        """
+        page = BulkPage.of_columns(dict(zip(READ_IN_BULK, found, strict=True)))
+        if not self._is_sound(page):
+            for row in zip(*found, strict=True):
+                self._judge_in_bulk(row)
+            raise AssertionError("columns were refused, and none of their rows")
+        numbers, texts = page.column("id"), page.column("descriptor")
+        described = {text: values_of(text) for text in set(texts)}
+        shared, columns = dict(page.shared), dict(page.columns)
+        for name, *values in zip(DESCRIBED, *described.values(), strict=True):
+            if values.count(values[0]) == len(values):
+                shared[name] = values[0]
+            else:
+                columns[name] = list(map(dict(zip(described, values, strict=True)).__getitem__, texts))
+        return BulkPage(len(page), shared, columns).with_columns(
+            {
+                "expiry": [None if at is None else max(0.1, at - now) for at in page.column("expires_at")],
+                "message_id": _filled(page, "message_id", lambda: self._ids(numbers)),
+                "uid_origin": _filled(page, "uid_origin", lambda: [self.name] * len(page)),
+                "uid_number": _filled(page, "uid_number", lambda: numbers),
+            }
+        )
+
+    def _is_sound(self, page: BulkPage) -> bool:
+        """Whether no row of a page could be refused."""
+        for name, types in self._in_bulk:
+            if not (
+                types >= {type(page.shared[name])}
+                if name in page.shared
+                else types.issuperset(map(type, page.columns[name]))
+            ):
+                return False
+        bodies = page.column("body")
         return (
-            rank_, place_number, ordinal, group_rank, group_number, group_ordinal, delivery, report, message_type,
-            expiry, feedback, encoding, ccsid, format_, priority, persistent, message_id, correlation_id, reply_to,
-            reply_to_manager, user, accounting, identity, put_type, put_name, put_at, origin, group_id, sequence_number,
-            offset, flags, original_length, body, length, backouts, uid_origin, uid_number,
-        )  # fmt: skip
+            list(map(len, bodies)) == list(page.column("length"))
+            and list(map(crc32, bodies, page.column("id"))) == list(page.column("crc"))
+            and not any(map(wrong_descriptor, set(page.column("descriptor"))))
+        )
+
+    def _judge_in_bulk(self, row: tuple[Any, ...]) -> None:
+        """Raises: StoreDamaged, a row cannot have been written."""
+        columns = dict(zip(READ_IN_BULK, row, strict=True))
+        number, body = columns["id"], columns["body"]
+        if wrong := self._bulk.wrong(row):
+            raise self.damaged(number, wrong)
+        if crc32(body, number) != columns["crc"] or len(body) != columns["length"]:
+            self.refuse_body(number, columns["crc"], body, columns["length"])
+        self._values_of(number, columns["descriptor"])
+
+    def _ids(self, numbers: Sequence[int]) -> Sequence[bytes]:
+        """The message ids that are made from numbers: words of the prefix, and of the number in network order."""
+        last = array("q", numbers)
+        if sys.byteorder == "little":
+            last.byteswap()
+        words = array("q", bytes(ID_LENGTH * len(numbers)))
+        for at, word in enumerate(struct.unpack("qq", self.prefix)):
+            words[at::3] = array("q", [word]) * len(numbers)
+        words[2::3] = last
+        return struct.unpack(f"{ID_LENGTH}s" * len(numbers), words)
+
+
+def _filled(page: BulkPage, name: str, own: Callable[[], Sequence[Any]]) -> Sequence[Any]:
+    """A column, with something else in place of each NULL."""
+    if name in page.shared:
+        return own() if page.shared[name] is None else page.column(name)
+    return [other if value is None else value for value, other in zip(page.columns[name], own(), strict=True)]
 
 
 def _head(sequence_number: int, offset: int, flags: int) -> int:
@@ -391,11 +453,8 @@ _USUAL = (NO_ID, 1, 0, 0, -1, 0.0)
 _described = operator.itemgetter(*(INDEX[name] for name in DESCRIBED))
 _EMPTY = Message().row
 _tuple = tuple.__new__  # makes a named tuple without the call in between: each message that is got has two
-# In bulk: the place of the head of a group, which may not be there; what is reckoned; and what is filled in.
-_BULK = {
-    "number": INTEGER, "group_rank": INTEGER | NULL, "group_number": INTEGER | NULL, "group_ordinal": INTEGER | NULL,
-    "delivery": INTEGER, "backout_count": INTEGER, "message_id": BLOB, "uid_origin": TEXT, "uid_number": INTEGER,
-}  # fmt: skip
+# In bulk: what is under another name, or narrower, than in the tables.
+_BULK = {"number": INTEGER, "delivery": INTEGER, "backout_count": INTEGER}
 _STATE, _UNIT, _HANDLE, _LOCK = map(_names(NARROW_COLUMNS).index, ("state", "unit", "locked_handle", "lock"))
 _LENGTH, _ORIGINAL_LENGTH, _PERSISTENT = INDEX["length"], INDEX["original_length"], INDEX["persistent"]
 _MESSAGE_ID, _CORRELATION_ID, _TOKEN, _UID = (

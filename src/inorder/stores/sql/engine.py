@@ -43,8 +43,8 @@ class Engine(Protocol):
     def follow_groups(self) -> None:
         """From now on the triggers of the schema run: something changes about messages in groups."""
 
-    def array(self, numbers: Sequence[int]) -> Any:
-        """Numbers as one value, for statements that say `{which}`."""
+    def array(self, values: Sequence[int] | Sequence[bytes]) -> Any:
+        """Numbers, or ids, as one value, for statements that say `{which}` or `carray`; one at least."""
 
     def beginning(self, number: int, size: int) -> bytes | None:
         """The first bytes of a body; the others are not read. None: there is no such body."""

@@ -65,8 +65,8 @@ class SqliteEngine:
         self._connection.config(apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, 1)
         self.has_triggers = True
 
-    def array(self, numbers: Sequence[int]) -> Any:
-        return apsw.carray(array("q", numbers))
+    def array(self, values: Sequence[int] | Sequence[bytes]) -> Any:
+        return apsw.carray(tuple(values) if isinstance(values[0], bytes) else array("q", values))
 
     def beginning(self, number: int, size: int) -> bytes | None:
         assert self._connection is not None

@@ -48,21 +48,8 @@ chosen AS MATERIALIZED (
     SELECT * FROM running WHERE (messages_sum <= :most AND size_sum <= :most_bytes) OR (nth = 1 AND :first)
 );
 
--- name: head
--- Where the group of a row stands: the first of its heads. Of a claim its own alone, for others come and go.
-LEFT JOIN message g ON g.id = (
-    SELECT id FROM message INDEXED BY message_member
-    WHERE queue = m.queue AND group_id = m.group_id AND sequence_number = 1 AND "offset" = 0 AND number IS NOT NULL {among}
-    ORDER BY rank, number, ordinal LIMIT 1
-);
-
 -- name: columns
--- Rows in bulk, as `codec.READ_IN_BULK`, with what is not stored made from the number.
-m.rank, m.number, m.ordinal,
-CASE WHEN m.group_id IS NULL THEN m.rank ELSE g.rank END,
-CASE WHEN m.group_id IS NULL THEN m.number ELSE g.number END,
-CASE WHEN m.group_id IS NULL THEN m.ordinal ELSE g.ordinal END,
-{delivery}, CASE WHEN m.expires_at IS NOT NULL THEN max(0.1, m.expires_at - :now) END,
-m.priority, m.persistent, coalesce(m.message_id, CAST(:prefix || unhex(format('%016X', m.id)) AS BLOB)),
-m.correlation_id, c.put_at, m.group_id, m.sequence_number, m."offset", m.flags, m.original_length, c.body, m.length,
-m.backouts, coalesce(m.uid_origin, :name), coalesce(m.uid_number, m.id), c.descriptor, c.crc, m.id;
+-- Rows in bulk, as `codec.READ_IN_BULK`.
+m.rank, m.number, m.ordinal, {delivery}, m.expires_at, m.priority, m.persistent, m.message_id, m.correlation_id, c.put_at,
+m.group_id, m.sequence_number, m."offset", m.flags, m.original_length, c.body, m.length, m.backouts, m.uid_origin,
+m.uid_number, c.descriptor, c.crc, m.id;

@@ -86,41 +86,61 @@ WHERE unit = ? AND claimed > 0 AND group_id IS NOT NULL GROUP BY group_id;
 -- name: read claimed
 -- A part of a claim, in its order; it stays as it is until the claim is over.
 SELECT {columns}
-FROM message m INDEXED BY message_claimed CROSS JOIN content c ON c.id = m.id {head}
+FROM message m INDEXED BY message_claimed CROSS JOIN content c ON c.id = m.id
 WHERE m.unit = :unit AND m.claimed > 0 AND m.claimed BETWEEN :first AND :last ORDER BY m.claimed;
 
 -- name: read messages
 -- A stretch in physical order, from where the page before ended. Without the limit its inner order would be dropped.
 SELECT {columns}
 FROM (
-    SELECT * FROM message INDEXED BY message_place WHERE queue = :queue AND head = 2 AND available AND rank = :rank
+    SELECT id, number, ordinal FROM message INDEXED BY message_place
+    WHERE queue = :queue AND head = 2 AND available AND rank = :rank
         AND (number, ordinal) BETWEEN (:number, :ordinal) AND (:last_number, :last_ordinal)
     UNION ALL
-    SELECT * FROM message INDEXED BY message_place WHERE queue = :queue AND head = 1 AND available AND rank = :rank
+    SELECT id, number, ordinal FROM message INDEXED BY message_place
+    WHERE queue = :queue AND head = 1 AND available AND rank = :rank
         AND (number, ordinal) BETWEEN (:number, :ordinal) AND (:last_number, :last_ordinal)
     UNION ALL
-    SELECT * FROM message INDEXED BY message_place WHERE queue = :queue AND head = 0 AND available AND rank = :rank
+    SELECT id, number, ordinal FROM message INDEXED BY message_place
+    WHERE queue = :queue AND head = 0 AND available AND rank = :rank
         AND (number, ordinal) BETWEEN (:number, :ordinal) AND (:last_number, :last_ordinal)
     ORDER BY number, ordinal LIMIT :limit
-) AS m CROSS JOIN content c ON c.id = m.id {head};
+) AS next CROSS JOIN message m ON m.id = next.id CROSS JOIN content c ON c.id = m.id;
 
 -- name: heads of stretch
--- The groups of a stretch in logical order, some at a time.
-SELECT id, group_id, number, ordinal FROM message INDEXED BY message_place
-WHERE queue = :queue AND head = 2 AND available AND rank = :rank
-    AND (number, ordinal) BETWEEN (:number, :ordinal) AND (:last_number, :last_ordinal)
-ORDER BY number, ordinal LIMIT :limit;
+-- The groups of a stretch in logical order, some at a time, with how many messages each seems to have.
+SELECT h.id, h.group_id, h.number, h.ordinal, max(1, CAST(coalesce(g.available, 1) AS INTEGER))
+FROM message h INDEXED BY message_place LEFT JOIN gathering g ON g.queue = :queue AND g.group_id = h.group_id
+WHERE h.queue = :queue AND h.head = 2 AND h.available AND h.rank = :rank
+    AND (h.number, h.ordinal) BETWEEN (:number, :ordinal) AND (:last_number, :last_ordinal)
+ORDER BY h.number, h.ordinal;
 
--- name: read single
--- A message in no group, or segmented in none, by itself.
+-- name: read groups
+-- Some groups, or messages in none, by their heads, one after the other; each row with its head, in place of the delivery.
 SELECT {columns}
-FROM message m CROSS JOIN content c ON c.id = m.id {head}
-WHERE m.id = :id AND m.available;
+FROM (
+    SELECT h.id AS head, coalesce(m.id, h.id) AS id
+    FROM carray(:heads) AS wanted CROSS JOIN message h ON h.id = wanted.value
+        LEFT JOIN message m INDEXED BY message_member
+        ON m.queue = :queue AND m.group_id = h.group_id AND m.available
+    WHERE h.group_id IS NULL OR m.id IS NOT NULL
+    ORDER BY h.number, h.ordinal, m.sequence_number, m."offset", m.rank, m.number, m.ordinal LIMIT :most
+) AS next CROSS JOIN message m ON m.id = next.id CROSS JOIN content c ON c.id = m.id;
 
 -- name: read group
 -- The members of one group in logical order, from where the page before ended.
 SELECT {columns}
-FROM message m INDEXED BY message_member CROSS JOIN content c ON c.id = m.id {head}
+FROM message m INDEXED BY message_member CROSS JOIN content c ON c.id = m.id
 WHERE m.queue = :queue AND m.group_id = :group AND m.available
     AND (m.sequence_number, m."offset", m.rank, m.number, m.ordinal) > (:sequence, :start, :rank, :number, :ordinal)
 ORDER BY m.sequence_number, m."offset", m.rank, m.number, m.ordinal;
+
+-- name: places of groups
+-- Where groups stand: each where the first of its heads does. Of a claim its own alone, for others come and go.
+SELECT wanted.value, h.rank, h.number, h.ordinal
+FROM carray(:groups) AS wanted LEFT JOIN message h ON h.id = (
+    SELECT id FROM message INDEXED BY message_member
+    WHERE queue = :queue AND group_id = wanted.value AND sequence_number = 1 AND "offset" = 0 AND number IS NOT NULL
+        AND (:claim IS NULL OR unit = :claim)
+    ORDER BY rank, number, ordinal LIMIT 1
+);

@@ -63,21 +63,17 @@ COLUMNS = {
     "got": GOT_COLUMNS,
     "text_kind": f"{column('coded_character_set_id')} || ' ' || {column('encoding')}",
 }
-RUNNING, HEAD = _fragment("running"), _fragment("head", among="")
+RUNNING = _fragment("running")
 OF_MESSAGES = {"chosen": _fragment("messages"), "running": RUNNING}
 OF_GROUPS = {"chosen": _fragment("groups"), "running": RUNNING}
-READ = {"columns": _fragment("columns", delivery="0"), "head": HEAD}
 PARTS = {
     "claim messages": OF_MESSAGES,
     "claim groups": OF_GROUPS,
     "odd groups": OF_GROUPS,
-    "read claimed": {
-        "columns": _fragment("columns", delivery="m.claimed"),
-        "head": _fragment("head", among="AND unit = m.unit"),
-    },
-    "read messages": READ,
-    "read single": READ,
-    "read group": READ,
+    "read claimed": {"columns": _fragment("columns", delivery="m.claimed")},
+    "read messages": {"columns": _fragment("columns", delivery="0")},
+    "read groups": {"columns": _fragment("columns", delivery="next.head")},
+    "read group": {"columns": _fragment("columns", delivery=":head")},
 }
 
 
