@@ -1,10 +1,13 @@
 """A queue read by Spark into Parquet, beside the bare statement that reads the same file: rows per second, as ratios.
 
     python -m benchmarks.spark_read [--messages 500000] [--rounds 3] [--json FILE]
+    python -m benchmarks.spark_read --decode [--messages 200000] [--rounds 3]
 
 The bare reader is a data source that sends one statement over the store's tables, with the same columns, cut into as
 many ranges of keys, and hands Arrow batches on: no search, no order of priorities, no limits, no claims. Both are
 written to Parquet by one session, one after the other, in each round; what counts is the median of the ratios.
+
+With --decode the same rows become Arrow batches in this process, without Spark: microseconds of processor a message.
 """
 
 from __future__ import annotations
@@ -16,19 +19,24 @@ import shutil
 import statistics
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 import inorder
-from inorder import Flags, Message
+from inorder import Flags, GetOptions, Message
+from inorder.bulk import BulkBrowser, ClaimReader
 from inorder.spark import jobs, register
+from inorder.spark.arrow import Origin, batches
 
-from .spark_bare import PARTITIONS, BareSource
+from .spark_bare import PARTITIONS, BareReader, BareSource
 
 SIZE, GROUP = 1024, 10
+GROUPS, ORIGIN = GetOptions(logical=True, all_messages=True), Origin("Q", None, 0)
 
 
 def fill(path: Path, queue: str, count: int) -> None:
@@ -78,6 +86,48 @@ class Round:
         }
 
 
+class Decoding:
+    """One store, read into Arrow batches in this process in each way."""
+
+    def __init__(self, path: Path, count: int) -> None:
+        self._path, self._count = path, count
+
+    def run(self) -> dict[str, float]:
+        """Microseconds of processor for each message."""
+        bare = BareReader({"path": str(self._path)})
+        costs = {"bare": self._cost(batch for part in bare.partitions() for batch in bare.read(part))}
+        with inorder.connect(self._path) as qm:
+            with qm.open("Q", browse=True) as queue:
+                browser = BulkBrowser(queue)
+                for name, options in (("browse, physical", GetOptions()), ("browse, logical", GROUPS)):
+                    stretches = browser.survey(options, slices=PARTITIONS).stretches
+                    costs[name] = self._cost(batches(chain.from_iterable(map(browser.read, stretches)), ORIGIN))
+            with qm.open("Q", input="shared") as queue:
+                reader = ClaimReader(queue, "benchmark")
+                begun = reader.begin().settled
+                claim = reader.claim(begun, GROUPS)
+                assert claim is not None
+                parts = reader.plan(begun, claim.number, PARTITIONS)
+                costs["claim"] = self._cost(batches(chain.from_iterable(map(reader.read, parts)), ORIGIN))
+            qm.release_claims("Q", "benchmark")
+        return costs
+
+    def _cost(self, found: Iterable[pa.RecordBatch]) -> float:
+        began = time.process_time()
+        rows = sum(int(batch.num_rows) for batch in found)
+        assert rows == self._count, (rows, self._count)
+        return (time.process_time() - began) / rows * 1e6
+
+
+def decode(messages: int, rounds: int) -> dict[str, float]:
+    """Fills a store in memory, and takes the best of the rounds."""
+    with tempfile.TemporaryDirectory(prefix="inorder-bench-", dir="/dev/shm") as folder:
+        path = Path(folder) / "store.db"
+        fill(path, "Q", messages)
+        found = [Decoding(path, messages).run() for _ in range(rounds)]
+    return {way: min(one[way] for one in found) for way in found[0]}
+
+
 def main() -> None:
     """Runs the rounds."""
     root = str(Path(__file__).parents[1])
@@ -86,7 +136,12 @@ def main() -> None:
     parser.add_argument("--messages", type=int, default=500_000)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--json", type=Path)
+    parser.add_argument("--decode", action="store_true")
     given = parser.parse_args()
+    if given.decode:
+        for way, cost in decode(given.messages, given.rounds).items():
+            print(f"{way:20} {cost:6.2f} us of processor a message")
+        return
     with jobs.session("benchmark", driver_memory="2g") as spark:
         register(spark)
         spark.dataSource.register(BareSource)

@@ -6,7 +6,8 @@
 * `Stager` writes rows beside the queue, where nobody sees them; `QueueManager.settle_staging` puts what several of them
   have written, in one step, exactly once for each key.
 
-Rows are plain tuples, in the order of `BULK_COLUMNS`. The Spark source and sink are made of these classes.
+Rows are plain tuples, in the order of `BULK_COLUMNS`, in pages that also give whole columns. The Spark source and sink
+are made of these classes.
 """
 
 from __future__ import annotations
