@@ -293,7 +293,7 @@ class Backend(Protocol):
 
     # --- in bulk
 
-    def spans(self, unit: int) -> Sequence[tuple[int, int]]:
+    def spans(self, unit: UnitRow) -> Sequence[tuple[int, int]]:
         """The first and last position of each group in a claim."""
 
     def claim_page(self, unit: UnitRow, first: int, last: int) -> BulkPage:

@@ -365,7 +365,7 @@ def plan_claims(verb: Verb, queue: LocalQueue, claimer: Claimer, after: int, upt
     if not account.open.planned:
         account.open.planned = True
         _keep_claim(verb, queue, account, account.open)
-    spans = verb.backend.spans(account.open.unit.id) if most > 1 else ()
+    spans = verb.backend.spans(account.open.unit) if most > 1 else ()
     cut = rules.slices(account.open.messages, spans, most)
     return [Slice(upto, first, last, account.delivered) for first, last in cut]
 

@@ -59,9 +59,9 @@ class MemoryBulk(ABC):
     def _claimed(self, unit: int) -> list[QueuedMessage]:
         return sorted(self.rows(unit=unit), key=lambda row: row.claimed)
 
-    def spans(self, unit: int) -> Sequence[tuple[int, int]]:
+    def spans(self, unit: UnitRow) -> Sequence[tuple[int, int]]:
         found: dict[bytes, list[int]] = {}
-        for row in self._claimed(unit):
+        for row in self._claimed(unit.id):
             if row.message.group_id != NO_ID:
                 found.setdefault(row.message.group_id, []).append(row.claimed)
         return [(min(positions), max(positions)) for positions in found.values()]

@@ -16,7 +16,7 @@ from .attention import EDGES, ENTERED, EXPIRES, GROUPS, GROUPS_LOOKED_FOR, IN_VA
 from .attention import found as attention_of
 from .bulk import SqlBulk
 from .codec import STATES, Codec
-from .engine import Engine
+from .engine import MANY, Engine
 from .leftovers import STEP_CONTENTS, fits_one_step
 from .listing import SqlListings
 from .records import ShapesOfKinds
@@ -248,7 +248,11 @@ class SqlBackend(SqlBulk, SqlListings, SqlStagings):
             at_once = fits_one_step(self._removed, self._removed_bytes)
             run(self.sql["remove contents of unit" if at_once else "leave contents of unit"], held)
             self.has_leftovers |= not at_once
-            self.change(self.sql["remove of unit"], held, share.messages)
+            if share.messages < MANY or self.noted[share.queue] & ENTERED:
+                self.change(self.sql["remove of unit"], held, share.messages)
+            else:  # what a unit held is not available, so it counts in no group; and no reader is inside one
+                with self.engine.ignore_groups():
+                    self.change(self.sql["remove of unit"], held, share.messages)
         elif becomes_visible(share.state, after):
             self.change(self.sql["show puts"], (unit, share.queue, after, now), share.messages)
         else:
@@ -306,8 +310,13 @@ class SqlBackend(SqlBulk, SqlListings, SqlStagings):
             if not fits_one_step(len(step) + 1, removed):
                 break
             step.append(number)
-        self.execute_each("remove content", step)
-        self.change_each("forget leftovers", step)
+        if step:
+            between = step[0], step[-1]
+            if step[-1] - step[0] == len(step) - 1:
+                self.engine.execute(self.sql["remove contents between"], between)
+            else:
+                self.execute_each("remove content", step)
+            self.change(self.sql["forget leftovers"], between, len(step))
         self.has_leftovers = len(step) == STEP_CONTENTS or len(step) < len(some)
 
 

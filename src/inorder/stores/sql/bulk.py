@@ -21,6 +21,7 @@ from ..queued import Reader, available, is_in_sight
 from ..records import PAGE_BYTES, PAGE_ROWS, Stretch
 from ..surveying import Cut, looked_for
 from ..tables import UnitRow
+from .attention import GROUPS
 from .codec import READ_IN_BULK
 from .search import SqlSearch
 
@@ -50,6 +51,8 @@ class Levels:
     Attributes:
         most: so many messages or heads of a level are looked at.
         reach: so many messages of it, counting those of groups, are enough.
+        kind: of what is next: messages, whole groups, or messages where no groups are on the queue.
+        plain: no group was met with a message of several pieces, or of another unusual shape.
         unusual: a group was met that is whole, but of a shape that only the rules know how to take.
     """
 
@@ -67,7 +70,10 @@ class Levels:
         self.backend, self.queue, self.reader, self.cursor = backend, queue, reader, cursor
         self.logical, self.strict = logical, strict
         self.most = self.reach = most
-        self.unusual = False
+        self.plain, self.unusual = True, False
+        self.kind = "singles"
+        if backend.noted[queue.id] & GROUPS:
+            self.kind = "groups" if logical else "messages"
         self._wanted = looked_for(logical=logical)
 
     def __iter__(self) -> Iterator[Range]:
@@ -80,7 +86,7 @@ class Levels:
                     self.queue, rank, self._wanted, self.reader, self.cursor, logical=self.logical
                 )
             found = Range(rank, after, (NO_END, 0) if stop is None else (stop.number, stop.ordinal))
-            if self.logical:
+            if self.kind == "groups":
                 found = self.without_odd(found)
             yield found
 
@@ -103,9 +109,12 @@ class Levels:
         """The range without groups that only look whole; read strictly, it ends before the first of them."""
         while True:
             values = self.values(one, self.most) | {"reach": self.reach}
-            odd = self.backend.engine.execute(self.backend.sql["odd groups"], values).fetchall()
+            doubtful = self.backend.engine.execute(self.backend.sql["doubtful groups"], values).fetchall()
             missing = []
-            for head, group_id, number, ordinal in odd:
+            for head, group_id, number, ordinal, is_odd in doubtful:
+                self.plain = False
+                if not is_odd:
+                    continue
                 if self._is_whole(head, group_id):
                     self.unusual = True
                 elif self.strict:
@@ -125,7 +134,7 @@ class Levels:
 
     def has_more(self, one: Range) -> bool:
         """Whether there is anything in a range."""
-        sql = self.backend.sql[f"anything next of {'groups' if self.logical else 'messages'}"]
+        sql = self.backend.sql[f"anything next of {self.kind}"]
         return bool(next(self.backend.engine.execute(sql, self.values(one, 1)))[0])
 
 
@@ -188,13 +197,13 @@ class _Columns:
 class SqlBulk(SqlSearch):
     """The part of a backend for claims and surveys."""
 
-    def spans(self, unit: int) -> Sequence[tuple[int, int]]:
-        spans: list[tuple[int, int]] = self.engine.execute(self.sql["spans"], (unit,)).fetchall()
+    def spans(self, unit: UnitRow) -> Sequence[tuple[int, int]]:
+        spans: list[tuple[int, int]] = self.engine.execute(self.sql["spans"], (unit.id, unit.queue)).fetchall()
         return spans
 
     def claim_page(self, unit: UnitRow, first: int, last: int) -> BulkPage:
         found = _Columns()
-        values = {"unit": unit.id, "first": first, "last": min(last, first + PAGE_ROWS - 1)}
+        values = {"unit": unit.id, "queue": unit.queue, "first": first, "last": min(last, first + PAGE_ROWS - 1)}
         found.fill(self.engine.execute(self.sql["read claimed"], values))
         return self._page(found, unit.started_at, unit.queue, unit.id)
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 from .shapes import Table
+
+MANY = 1000  # from so many rows on `Engine.ignore_groups` pays
 
 
 class Engine(Protocol):
@@ -42,6 +45,12 @@ class Engine(Protocol):
 
     def follow_groups(self) -> None:
         """From now on the triggers of the schema run: something changes about messages in groups."""
+
+    def ignore_groups(self) -> AbstractContextManager[None]:
+        """For many rows at once: no trigger runs in the block, which does for groups what is to be done for them.
+
+        All statements are prepared anew then, twice.
+        """
 
     def array(self, values: Sequence[int] | Sequence[bytes]) -> Any:
         """Numbers, or ids, as one value, for statements that say `{which}` or `carray`; one at least."""

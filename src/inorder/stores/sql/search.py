@@ -368,11 +368,12 @@ class SqlSearch(SqlRecords):
     # --- groups, and time
 
     def takers(self, queue: int, group_id: bytes, now: float | None) -> Sequence[int]:
-        found, number = [], self.value(self.sql["next taker"], queue, group_id, 0, now)
+        found = [unit for (unit,) in self.engine.execute(self.sql["claiming takers"], (queue, group_id))]
+        number = self.value(self.sql["next taker"], queue, group_id, 0, now)
         while number is not None:
             found.append(number)
             number = self.value(self.sql["next taker"], queue, group_id, number, now)
-        return found
+        return sorted(found)
 
     def gets_of_group(self, queue: int, group_id: bytes) -> int:
         if group_id == NO_ID:

@@ -27,6 +27,7 @@ from ..records import GetOutcome, GetRequest, Rest
 from ..verb import Verb
 from .attention import GROUPS
 from .bulk import NO_END, Levels, SqlBulk
+from .engine import MANY
 from .search import START, Asked, is_own
 from .selection import EVERYTHING, Heads, ordered
 
@@ -225,7 +226,10 @@ class Shortcuts:
     def _claim(self, claiming: Claiming, levels: Levels, ranges: Sequence[Any]) -> Taken:
         """What a claim of plain messages, or of whole groups, takes."""
         engine, wants, verb, queue = self._backend.engine, claiming.wants, claiming.verb, claiming.queue
-        kind = "groups" if claiming.request.options.logical else "messages"
+        if levels.kind == "groups":
+            sql = self._sql["claim plain groups" if levels.plain else "claim groups"]
+        else:
+            sql = self._sql[f"claim of {levels.kind}"]
         messages = size = 0
         more = False
         for one in ranges:
@@ -240,15 +244,20 @@ class Shortcuts:
                     "weighs": wants.most_bytes < NO_END,
                     "first": not messages,
                 }
-                engine.execute(self._sql[f"claim {kind}"], values)
-                messages, size = next(engine.execute(self._sql["claimed"], (claiming.unit.id,)))
+                if levels.kind == "groups" and min(wants.most, queue.depth) >= MANY:
+                    with engine.ignore_groups():
+                        engine.execute(sql, values)
+                        engine.execute(self._sql["groups gone"], values)
+                else:
+                    engine.execute(sql, values)
+                messages, size = next(engine.execute(self._sql["claimed"], (claiming.unit.id, queue.id)))
             more = levels.has_more(one)
             if more:
                 break
         if messages:
             verb.touch(queue)
             if queue.state.has_marks:
-                engine.execute(self._sql["unmark claimed"], (claiming.unit.id,))
+                engine.execute(self._sql["unmark claimed"], (claiming.unit.id, queue.id))
         return Taken(messages, size, NOTHING_OPEN, more)
 
 

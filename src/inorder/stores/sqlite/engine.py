@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import apsw
@@ -64,6 +65,17 @@ class SqliteEngine:
         assert self._connection is not None
         self._connection.config(apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, 1)
         self.has_triggers = True
+
+    @contextmanager
+    def ignore_groups(self) -> Iterator[None]:
+        assert self._connection is not None
+        if not self.has_triggers:
+            yield
+            return
+        self.has_triggers = False  # should an exception come, the next verb that comes to groups follows them again
+        self._connection.config(apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, 0)
+        yield
+        self.follow_groups()
 
     def array(self, values: Sequence[int] | Sequence[bytes]) -> Any:
         return apsw.carray(tuple(values) if isinstance(values[0], bytes) else array("q", values))

@@ -19,6 +19,26 @@ head AS MATERIALIZED (
     )
 );
 
+-- name: singles
+-- The same in both orders where there are no groups.
+head AS MATERIALIZED (
+    SELECT id, number, ordinal, length FROM message INDEXED BY message_place
+    WHERE queue = :queue AND head = 2 AND available AND rank = :rank
+        AND (number, ordinal) > (:number, :ordinal) AND (number, ordinal) < (:stop_number, :stop_ordinal)
+        AND number <= :horizon
+    ORDER BY number, ordinal LIMIT :most
+);
+
+-- name: numbered
+-- As many of them as the limits allow, where each is one message.
+chosen AS MATERIALIZED (
+    SELECT id, nth FROM (
+        SELECT id, row_number() OVER w AS nth, sum(length) OVER w AS size_sum FROM head
+        WINDOW w AS (ORDER BY number, ordinal ROWS UNBOUNDED PRECEDING)
+    )
+    WHERE size_sum <= :most_bytes OR (nth = 1 AND :first)
+);
+
 -- name: groups
 -- The same in logical order: groups that look whole, by their heads.
 head AS MATERIALIZED (

@@ -348,9 +348,9 @@ SELECT NOT EXISTS (SELECT 1 FROM message INDEXED BY message_unit WHERE unit = ?1
 -- name: shares
 -- What a unit holds, counted: by queue and state.
 SELECT
-    queue, state, away, count(*), sum(length), max(expires_at IS NOT NULL), max(forgotten), max(persistent),
+    queue, state, max(away), count(*), sum(length), max(expires_at IS NOT NULL), max(forgotten), max(persistent),
     sum(number IS NULL)
-FROM message INDEXED BY message_unit WHERE unit = ? GROUP BY queue, state, away;
+FROM message INDEXED BY message_unit WHERE unit = ? GROUP BY queue, state;
 
 -- name: shares of lock
 -- The same of what a lock id locks.
@@ -368,7 +368,7 @@ UPDATE unit SET started_at = ?1 WHERE id = ?2 AND kind = 'session';
 UPDATE message SET number = ?3, ordinal = place.ordinal
 FROM (
     SELECT id, row_number() OVER (ORDER BY id) - 1 AS ordinal FROM message INDEXED BY message_unit
-    WHERE unit = ?1 AND queue = ?2 AND state = 1 AND number IS NULL
+    WHERE unit = ?1 AND queue = ?2 AND state = 1 AND claimed IS NULL AND number IS NULL
 ) AS place
 WHERE message.id = place.id;
 
@@ -401,13 +401,18 @@ DELETE FROM message WHERE unit = ? AND queue = ? AND state = ?;
 SELECT DISTINCT lock FROM message INDEXED BY message_unit
 WHERE unit = ? AND queue = ? AND state = ? AND lock IS NOT NULL;
 
+-- name: remove contents between
+-- Of messages that came one behind the other, all of which are gone: one step behind the other.
+DELETE FROM content WHERE id BETWEEN ? AND ?;
+
 -- name: leave content
 -- Contents for later; of a unit see above.
 INSERT INTO leftover SELECT id FROM content WHERE id {which};
 
 -- name: some leftovers
 -- The length of a body is in front of it: none is read.
-SELECT leftover.id, coalesce(length(c.body), 0) FROM leftover LEFT JOIN content c ON c.id = leftover.id LIMIT ?;
+SELECT leftover.id, coalesce(length(c.body), 0) FROM leftover LEFT JOIN content c ON c.id = leftover.id
+ORDER BY leftover.id LIMIT ?;
 
 -- name: any leftovers
 -- Who opens the store asks, in case somebody died before removing them.
@@ -415,7 +420,7 @@ SELECT EXISTS (SELECT 1 FROM leftover);
 
 -- name: forget leftovers
 -- The step's contents are gone.
-DELETE FROM leftover WHERE id {which};
+DELETE FROM leftover WHERE id BETWEEN ? AND ?;
 
 -- ===== groups that readers are inside (B-45)
 
@@ -424,7 +429,13 @@ DELETE FROM leftover WHERE id {which};
 -- time is over.
 SELECT min(unit) FROM message INDEXED BY message_taken_member
 WHERE queue = ?1 AND group_id = ?2 AND unit > ?3 AND state >= 4
-    AND (?4 IS NULL OR expires_at IS NULL OR expires_at > ?4 OR claimed IS NOT NULL);
+    AND claimed IS NULL AND (?4 IS NULL OR expires_at IS NULL OR expires_at > ?4);
+
+-- name: claiming takers
+-- Those that have claimed some: claims are few, and where there is none the group is not looked at.
+SELECT DISTINCT unit FROM message INDEXED BY message_member
+WHERE queue = ?1 AND group_id = ?2 AND claimed IS NOT NULL
+    AND EXISTS (SELECT 1 FROM unit INDEXED BY unit_named WHERE queue = ?1 AND kind = 'claim');
 
 -- name: end group
 -- The last member has expired before anybody could see it. (With any other the trigger end_goes does it.)
@@ -476,7 +487,7 @@ ORDER BY m.sequence_number, m."offset", m.rank, m.number, m.ordinal LIMIT :limit
 -- name: unplaced of unit
 -- What a unit has put and what has no place yet, as it came.
 SELECT {narrow} FROM message m INDEXED BY message_unit {joins}
-WHERE m.unit = :unit AND m.queue = :queue AND m.state = 1 AND m.id > :after AND m.number IS NULL{chosen}
+WHERE m.unit = :unit AND m.queue = :queue AND m.state = 1 AND m.claimed IS NULL AND m.id > :after AND m.number IS NULL{chosen}
 ORDER BY m.id LIMIT :limit;
 
 -- name: previews

@@ -3,44 +3,65 @@
 
 -- ===== what is next on one level
 
--- name: odd groups
--- Heads of groups that look whole, with a member that does not go on as it should: the rules look at these. Groups that
--- so many messages stand before are out of reach.
+-- name: doubtful groups
+-- Heads of groups that look whole and are not plain: messages 1 to n, of one piece each, the last one marked as such. And
+-- whether a member does not go on as it should: the rules look at these. Groups that so many messages stand before are
+-- out of reach.
 WITH {chosen},
 reached AS MATERIALIZED (
-    SELECT id, group_id, number, ordinal FROM (
-        SELECT h.*, sum(coalesce(g.available, 1)) OVER (
+    SELECT id, group_id, number, ordinal, messages FROM (
+        SELECT h.*, g.available AS messages, sum(coalesce(g.available, 1)) OVER (
             ORDER BY h.number, h.ordinal ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
         ) AS messages_before
         FROM head h LEFT JOIN gathering g ON g.queue = :queue AND g.group_id = h.group_id
     )
     WHERE messages_before IS NULL OR messages_before < :reach
 ),
+doubtful AS MATERIALIZED (
+    SELECT * FROM reached h WHERE group_id IS NOT NULL AND (
+        SELECT count(*) = h.messages AND max(m.number) <= :horizon AND NOT max(m.flags & 6 OR m."offset")
+            AND count(*) <= 32 AND sum(1 << min(m.sequence_number, 32)) = (2 << count(*)) - 2
+            AND min(CASE WHEN m.flags & 16 THEN m.sequence_number END) = count(*)
+        FROM message m INDEXED BY message_member WHERE m.queue = :queue AND m.group_id = h.group_id AND m.available
+    ) IS NOT 1
+),
 member AS (
     SELECT
         h.id, h.group_id, h.number, h.ordinal, m.number AS its_number, m.sequence_number AS sequence, m."offset" AS start,
         m.flags, CASE WHEN m.original_length = -1 THEN m.length ELSE m.original_length END AS length,
         lead(m.sequence_number) OVER w AS next_sequence, lead(m."offset") OVER w AS next_start
-    FROM reached h CROSS JOIN message m INDEXED BY message_member
+    FROM doubtful h CROSS JOIN message m INDEXED BY message_member
     WHERE m.queue = :queue AND m.group_id = h.group_id AND m.available
     WINDOW w AS (PARTITION BY h.id ORDER BY m.sequence_number, m."offset")
 )
-SELECT id, group_id, number, ordinal FROM member
-WHERE its_number > :horizon OR NOT CASE
+SELECT id, group_id, number, ordinal, max(its_number > :horizon OR NOT CASE
     WHEN flags & 6 AND NOT flags & 4 THEN next_sequence IS sequence AND next_start IS start + length AND length > 0
     WHEN flags & 16 OR NOT flags & 24 THEN next_sequence IS NULL
     ELSE next_sequence IS sequence + 1 AND next_start IS 0
-END
+END) FROM member
 GROUP BY id ORDER BY number, ordinal;
 
--- name: claim messages
+-- name: claim
 -- A claim takes what is next in physical order on one level, at once, and notes the order.
-WITH {chosen}, {running}
+WITH {chosen}, {numbered}
 UPDATE message SET state = :state, unit = :unit, claimed = :base + chosen.nth, co_op_marked_at = NULL
 FROM chosen WHERE message.id = chosen.id AND message.state = 2;
 
+-- name: claim plain groups
+-- The same in logical order: whole groups of which each member has its place by its sequence number.
+WITH {chosen}, {running},
+place AS MATERIALIZED (
+    SELECT id, messages_sum AS nth FROM chosen WHERE group_id IS NULL
+    UNION ALL
+    SELECT m.id, c.messages_sum - c.messages + m.sequence_number
+    FROM chosen c CROSS JOIN message m INDEXED BY message_member
+    WHERE m.queue = :queue AND m.group_id = c.group_id AND m.available
+)
+UPDATE message SET state = :state, unit = :unit, claimed = :base + place.nth, co_op_marked_at = NULL
+FROM place WHERE message.id = +place.id AND message.state = 2;
+
 -- name: claim groups
--- The same in logical order: whole groups, their members in order.
+-- Whole groups with messages of several pieces, too: all in order.
 WITH {chosen}, {running},
 member AS (
     SELECT id, number, ordinal, 1 AS sequence, 0 AS start FROM chosen WHERE group_id IS NULL
@@ -52,6 +73,13 @@ member AS (
 place AS MATERIALIZED (SELECT id, row_number() OVER (ORDER BY number, ordinal, sequence, start) AS nth FROM member)
 UPDATE message SET state = :state, unit = :unit, claimed = :base + place.nth, co_op_marked_at = NULL
 FROM place WHERE message.id = +place.id AND message.state = 2;
+
+-- name: groups gone
+-- Of groups that a claim has taken whole nothing is available.
+DELETE FROM gathering WHERE queue = :queue AND group_id IN (
+    SELECT group_id FROM message INDEXED BY message_held
+    WHERE queue = :queue AND holder = 2 * :unit AND head = 2 AND rank = :rank AND group_id IS NOT NULL
+);
 
 -- name: anything next
 -- Whether a level has more than was taken: then the limits are reached.
@@ -70,24 +98,24 @@ WHERE begins OR ends ORDER BY number, ordinal;
 
 -- name: unmark claimed
 -- Who gets a message ends all marks on it.
-DELETE FROM mark WHERE message IN (SELECT id FROM message INDEXED BY message_claimed WHERE unit = ? AND claimed > 0);
+DELETE FROM mark WHERE message IN (SELECT id FROM message INDEXED BY message_unit WHERE unit = ?1 AND queue = ?2 AND state = 4);
 
 -- name: claimed
 -- How much a claim has taken.
-SELECT count(*), coalesce(sum(length), 0) FROM message INDEXED BY message_claimed WHERE unit = ? AND claimed > 0;
+SELECT count(*), coalesce(sum(length), 0) FROM message INDEXED BY message_unit WHERE unit = ?1 AND queue = ?2 AND state = 4;
 
 -- name: spans
 -- Where the groups of a claim begin and end in it: it is not cut inside one.
-SELECT min(claimed), max(claimed) FROM message INDEXED BY message_claimed
-WHERE unit = ? AND claimed > 0 AND group_id IS NOT NULL GROUP BY group_id;
+SELECT min(claimed), max(claimed) FROM message INDEXED BY message_unit
+WHERE unit = ?1 AND queue = ?2 AND state = 4 AND group_id IS NOT NULL GROUP BY group_id;
 
 -- ===== rows, with all their columns
 
 -- name: read claimed
 -- A part of a claim, in its order; it stays as it is until the claim is over.
 SELECT {columns}
-FROM message m INDEXED BY message_claimed CROSS JOIN content c ON c.id = m.id
-WHERE m.unit = :unit AND m.claimed > 0 AND m.claimed BETWEEN :first AND :last ORDER BY m.claimed;
+FROM message m INDEXED BY message_unit CROSS JOIN content c ON c.id = m.id
+WHERE m.unit = :unit AND m.queue = :queue AND m.state = 4 AND m.claimed BETWEEN :first AND :last ORDER BY m.claimed;
 
 -- name: read messages
 -- A stretch in physical order, from where the page before ended. Without the limit its inner order would be dropped.

@@ -10,7 +10,7 @@ from ..sql.descriptors import column
 from ..sql.shapes import BLOB, INTEGER, NULL, REAL, TEXT, Types
 
 SCHEMA = files(__package__).joinpath("schema.sql").read_text(encoding="utf-8")
-VERSION = 6
+VERSION = 7
 _TYPES = {"INTEGER": INTEGER, "REAL": REAL, "TEXT": TEXT, "BLOB": BLOB, "ANY": INTEGER | REAL | TEXT | BLOB}
 
 
@@ -63,13 +63,15 @@ COLUMNS = {
     "got": GOT_COLUMNS,
     "text_kind": f"{column('coded_character_set_id')} || ' ' || {column('encoding')}",
 }
-RUNNING = _fragment("running")
-OF_MESSAGES = {"chosen": _fragment("messages"), "running": RUNNING}
-OF_GROUPS = {"chosen": _fragment("groups"), "running": RUNNING}
+NEXT = {
+    kind: {"chosen": _fragment(kind), "numbered": _fragment("numbered"), "running": _fragment("running")}
+    for kind in ("singles", "messages", "groups")
+}
+KINDS = {"anything next": NEXT, "stretches": ("messages", "groups"), "claim": ("singles", "messages")}
 PARTS = {
-    "claim messages": OF_MESSAGES,
-    "claim groups": OF_GROUPS,
-    "odd groups": OF_GROUPS,
+    "claim plain groups": NEXT["groups"],
+    "claim groups": NEXT["groups"],
+    "doubtful groups": NEXT["groups"],
     "read claimed": {"columns": _fragment("columns", delivery="m.claimed")},
     "read messages": {"columns": _fragment("columns", delivery="0")},
     "read groups": {"columns": _fragment("columns", delivery="next.head")},
@@ -87,9 +89,8 @@ def _made() -> dict[str, str]:
     made: dict[str, str] = {}
     for name, text in statements().items():
         plain = _plain(text)
-        if name in ("anything next", "stretches"):
-            made[f"{name} of messages"] = _filled(plain, OF_MESSAGES)
-            made[f"{name} of groups"] = _filled(plain, OF_GROUPS)
+        if name in KINDS:
+            made |= {f"{name} of {kind}": _filled(plain, NEXT[kind]) for kind in KINDS[name]}
         elif "{which}" in plain:
             made[name] = plain.replace("{which}", "= ?1")
             made[f"{name} many"] = plain.replace("{which}", "IN carray(?1)")
