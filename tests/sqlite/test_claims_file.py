@@ -15,8 +15,9 @@ from tests.claiming import GROUPS, PHYSICAL, STRICT, Application, claim_pages
 from tests.support import bodies
 
 import inorder
-from inorder import CheckpointLost, Fenced, Flags, QueueManager
+from inorder import CheckpointLost, Fenced, Flags, Message, QueueManager
 from inorder.stores.records import Slice
+from inorder.stores.sql import backend, engine, shortcuts
 from inorder.stores.sqlite import SqliteStore
 from inorder.stores.sqlite import log as sync_log
 from inorder.stores.sqlite.checking import problems
@@ -114,6 +115,77 @@ def test_a_backup_has_the_open_claim(filled: QueueManager, store: SqliteStore, t
         assert problems(copy.database) == []
     finally:
         copy.close_store()
+
+
+# ---- many rows at once: the triggers that follow groups are off meanwhile
+
+
+def member(group: bytes, number: int, flags: Flags = Flags.IN_GROUP) -> Message:
+    return Message(group + b"%d" % number, group_id=group.ljust(24), sequence_number=number, flags=flags)
+
+
+def of_group(group: bytes, count: int) -> list[Message]:
+    return [member(group, n) for n in range(1, count)] + [member(group, count, Flags.LAST_IN_GROUP)]
+
+
+SHAPES = {
+    "plain": [of_group(b"A", 3), of_group(b"B", 40)],
+    "in pieces": [of_group(b"A", 3), [
+        member(b"B", 1, Flags.IN_GROUP | Flags.SEGMENT),
+        member(b"B", 1, Flags.IN_GROUP | Flags.LAST_SEGMENT).with_values(offset=2),
+        member(b"B", 2, Flags.LAST_IN_GROUP),
+    ]],
+    "twice the same number": [of_group(b"A", 3), [*of_group(b"C", 2)[:1] * 2, member(b"C", 3, Flags.LAST_IN_GROUP)]],
+}  # fmt: skip
+TAKEN = {"plain": 43, "in pieces": 6, "twice the same number": 3}
+
+
+@pytest.fixture(params=[1, engine.MANY], ids=["off", "on"])
+def many(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    for user in (shortcuts, backend):
+        monkeypatch.setattr(user, "MANY", request.param)
+
+
+@pytest.mark.usefixtures("many")
+@pytest.mark.parametrize("shape", SHAPES)
+def test_what_is_known_of_groups_is_true_whenever_a_claim_takes_returns_or_confirms(
+    shape: str, store: SqliteStore
+) -> None:
+    qm = inorder.connect(store, program="test")
+    qm.create_queue("Q")
+    for messages in itertools.zip_longest(*SHAPES[shape]):  # the groups lie among each other
+        qm.put_many("Q", [one for one in messages if one is not None])
+    wanted = [one.body for group in SHAPES[shape] for one in group][: TAKEN[shape]]
+    app = Application(store)
+    for number in (1, 2):
+        claim = app.claim(number - 1, GROUPS)
+        assert claim is not None
+        assert claim.messages == TAKEN[shape]
+        assert problems(store.database) == []
+        assert app.bodies(number) == wanted
+        if number == 1:
+            store.release_claims("Q", "app")
+            app = Application(store)
+            assert problems(store.database) == []
+    qm.put_many("Q", of_group(b"A", 2))  # what comes later under the same id is another group
+    assert app.settle(2) == TAKEN[shape]
+    assert problems(store.database) == []
+    assert [one.body for one in qm.get_group("Q")] == [b"A1", b"A2"]
+
+
+@pytest.mark.usefixtures("many")
+def test_a_confirm_ends_the_group_of_a_reader_inside_however_many_it_removes(store: SqliteStore) -> None:
+    qm = inorder.connect(store, program="test")
+    qm.create_queue("Q")
+    qm.put_many("Q", of_group(b"A", 3))
+    assert qm.get("Q", logical=True).body == b"A1"
+    app = Application(store)
+    app.claim(0)
+    app.plan(0, 1)
+    assert app.settle(1) == 2
+    assert problems(store.database) == []
+    with store.database.reading():
+        assert store.database.connection.execute("SELECT count(*) FROM entered").get == 0
 
 
 # ---- processes

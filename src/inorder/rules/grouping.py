@@ -406,8 +406,9 @@ def has_what_it_needs(message: Message, needs: Needs, members: Callable[[bytes],
 
     This is where it is decided whether a group, or a message in segments, is whole. Three copies pass over
     many groups at once; `tests/sqlite/test_wholeness.py` holds them to this: the triggers of `gathering` in schema.sql
-    say of each head whether all *may* be there (they count, and never say "no" of one that is whole); "doubtful groups" in
-    queries_claims.sql finds of those the ones that only look so; `shortcuts._are_a_group` is for plain groups.
+    say of each head whether all *may* be there (they count, and never say "no" of one that is whole); "doubtful
+    groups" in queries_claims.sql finds of those the ones that only look so; `shortcuts._are_a_group` is for
+    plain groups.
     """
     if needs == "group" and message.flags & ANY_GROUP:
         return members(message.group_id).group_is_complete()
