@@ -11,7 +11,11 @@ import os
 import sys
 from typing import Any
 
-from ..spark import jobs
+from ..spark import jobs, register
+
+# The quick compiler alone, and one thread that collects: it lives for a minute, in which the thorough compiler of Java
+# would take more processor time than the work.
+SHORT_LIFE = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
 def tell(what: str, value: Any) -> None:
@@ -21,7 +25,8 @@ def tell(what: str, value: Any) -> None:
 
 def main() -> None:
     """Does the order."""
-    with jobs.session("inorder demo", driver_memory="1g") as spark:
+    with jobs.session("inorder demo", driver_memory="1g", java_options=SHORT_LIFE) as spark:
+        register(spark)  # starts the workers' interpreter
         tell("ready", os.getpid())
         order = json.loads(sys.stdin.readline())
         drained = jobs.drain(

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 
 @contextmanager
-def session(name: str, *, driver_memory: str = "2g") -> Iterator[SparkSession]:
+def session(name: str, *, driver_memory: str = "2g", java_options: str = "") -> Iterator[SparkSession]:
     """The session that runs already, that of `spark-submit`, or one on all cores of this machine.
 
     A session that begins here ends with the block. Workers get the Python that runs now, unless PYSPARK_PYTHON says
@@ -19,7 +19,7 @@ def session(name: str, *, driver_memory: str = "2g") -> Iterator[SparkSession]:
 
     Args:
         name: what Spark calls the application.
-        driver_memory: of a JVM that is started now; ignored where one runs already.
+        driver_memory, java_options: of a JVM that is started now; ignored where one runs already.
     """
     running = SparkSession.getActiveSession()
     if running is not None:
@@ -29,6 +29,7 @@ def session(name: str, *, driver_memory: str = "2g") -> Iterator[SparkSession]:
     begun = (
         SparkSession.builder.appName(name)
         .config("spark.driver.memory", driver_memory)
+        .config("spark.driver.extraJavaOptions", java_options)
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.sql.session.timeZone", "UTC")
