@@ -197,6 +197,14 @@ def many_small_lanes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lanes, "SAMPLES_PER_LANE", 10)
 
 
+@pytest.fixture(params=["many lanes", "one lane"])
+def any_lanes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both ways that neighbours are found."""
+    if request.param == "one lane":
+        monkeypatch.setattr(lanes, "LANE_ROWS", 100_000)
+
+
+@pytest.mark.usefixtures("any_lanes")
 def test_in_physical_order_each_planted_fault_is_found_once(spark: SparkSession, tmp_path: Path) -> None:
     queues = list(histories(1, as_placed))
     rows = [values for _, listed, _ in queues for values in listed]
@@ -237,6 +245,7 @@ def check_outputs(folder: Path, told: Audited, found: list[Found]) -> None:
     assert "nan" not in page.lower().split("<svg")[0]
 
 
+@pytest.mark.usefixtures("any_lanes")
 def test_in_logical_order_groups_stand_where_their_head_stands(spark: SparkSession, tmp_path: Path) -> None:
     queues = list(histories(2, by_group))
     rows = [values for _, listed, _ in queues for values in listed]
@@ -257,6 +266,26 @@ def test_in_logical_order_groups_stand_where_their_head_stands(spark: SparkSessi
     assert {each.kind for each in of_physical} == {"overtake"}
     assert ("Age at delivery" in (tmp_path / "out/report.html").read_text()) == bool(PICTURES)
     assert told.error_count == sum(map(len, found.values())) + len(naive) - told.note_count
+
+
+@pytest.mark.parametrize("order", ["physical", "logical"])
+def test_a_small_archive_is_judged_by_few_tasks(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, order: Any
+) -> None:
+    """Each job is planned and compiled, which takes longer than its rows; a shuffle would be jobs more."""
+    monkeypatch.setattr(lanes, "LANE_ROWS", 100_000)
+    in_archive(spark, placed([{}] * 50 + group("X", 30)), slices=1).write.parquet(str(tmp_path / "archive"))
+
+    def jobs() -> list[Any]:
+        listed = spark.sparkContext._jsc.sc().statusStore().jobsList(None)
+        return [listed.apply(n) for n in range(listed.size())]
+
+    before = {job.jobId() for job in jobs()}
+    audit(spark, tmp_path / "archive", tmp_path / "out", order=order)
+    ran = [job for job in jobs() if job.jobId() not in before]
+
+    assert len(ran) <= 16, "\n".join(f"{job.numTasks()} tasks: {job.name()}" for job in ran)
+    assert max(job.numTasks() for job in ran) <= 12, "a session's 200 partitions are for a large archive"
 
 
 def test_where_no_order_was_promised_overtakes_are_notes(spark: SparkSession, tmp_path: Path) -> None:

@@ -11,22 +11,24 @@ Under the output folder: `findings.parquet` and `findings.csv` (folders, as Spar
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
+from importlib.util import find_spec
 from os import PathLike
-from typing import TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as all of Spark's documents do
 
 from ...errors import bad_argument
-from . import findings, groups, lanes
+from . import findings, lanes
 from .archive import PLACE, Archive, check_folder, check_target, is_member, read_archive, write_text
-from .findings import FINDING_SCHEMA, KINDS, Promised
-from .picture_data import PictureData, picture_data
+from .findings import COUNTED, FINDING, Promised
+from .picture_data import SLICES, PictureData, picture_data
 from .report import NO_PICTURES, Picture, html_report
-from .summary import Audited, Totals
+from .summary import Audited, Totals, count_notes
 
 Draw: TypeAlias = "Callable[[PictureData], list[Picture]]"
 
@@ -46,7 +48,9 @@ NARROW = (
     "uid_origin",
     "uid_number",
 )
+DELIVERY = ("queue", "delivery_number")
 KEY = ("key_rank", "key_number", "key_ordinal")
+JUDGED_BY = ("flags", "length", "original_length", "backout_count", "uid_origin", "uid_number")  # then not needed
 FILES_MAX = 64
 EXAMPLES_MAX = 200
 FIRST_SHOWN = ("severity", "queue", "delivery_number", "kind")  # errors, then notes
@@ -92,104 +96,122 @@ def audit(
     rows = read_archive(spark, archive)
     if delivered_at is not None and delivered_at not in rows.columns:
         raise bad_argument("delivered_at", delivered_at, f"a column of the archive: {', '.join(rows.columns)}")
-    draw = _drawer()
-    if draw is None:
-        tell(NO_PICTURES)
     narrow = rows.select(*NARROW, *([F.col(delivered_at).alias("delivered_at")] if delivered_at else []))
     with ExitStack() as until:
+        pencil = _Pencil(until) if find_spec("matplotlib") else None
+        if pencil is None:
+            tell(NO_PICTURES)
         tell("counting")
         totals = Totals.of(narrow)
-        tell(f"{totals.messages:,} messages: looking for those that are there twice")
-        once, repeated = findings.repeated_messages(spark, narrow, row_count=totals.messages, until=until)
-        members = once.where(is_member())
-        positioned = _by_head(spark, once, totals, until) if order == "logical" else _by_place(once)
-        tell("looking for gaps, repeats, overtakes and broken groups")
-        broken, judged = findings.in_groups(spark, members, promised=order, row_count=totals.members, until=until)
-        used_twice, put_earlier = findings.places(
-            spark, once, _lanes(narrow, ("queue", *PLACE), totals), row_count=totals.messages, until=until
+        slices = min(SLICES, max(1, totals.messages)) if pencil else 1
+        judged = _judge(
+            spark, narrow, totals, order=order, first_delivery=first_delivery, slices=slices, tell=tell, until=until
         )
-        by_delivery = _lanes(narrow, ("queue", "delivery_number"), totals)
-        found = [broken, used_twice, findings.redelivered(once), *([] if repeated is None else [repeated])]
-        found += findings.delivery_numbers(
-            spark, narrow, by_delivery, row_count=totals.messages, first=first_delivery, until=until
-        )
-        if order != "none":
-            found.append(
-                findings.overtakes(
-                    spark, positioned, by_delivery, promised=order, row_count=totals.messages, until=until
-                )
-            )
-        written = _write(spark, found, path)
-        audited = _audited(written, judged, totals, order=order, put_earlier=put_earlier)
-        pictures = None
-        if draw is not None:
+        deliveries = judged.sample.cut(DELIVERY, slices)
+        counts = count_notes(judged.notes, deliveries.lane())
+        audited = Audited.of(totals, counts, order=order)
+        if pencil is not None:
             tell("drawing")
-            pictures = draw(picture_data(narrow, positioned, written, judged, totals=totals))
-        examples = [row.asDict() for row in written.orderBy(*FIRST_SHOWN).limit(EXAMPLES_MAX).collect()]
+            places = judged.sample.cut(("queue", *KEY), slices)
+            pencil.draw(picture_data(judged.positioned, counts, deliveries, places, totals=totals))
+        examples = _write(judged.notes.where(F.col("severity") != COUNTED).select(*FINDING), path)
+        page = html_report(title, audited, None if pencil is None else pencil.pictures(), examples)
     write_text(spark, f"{path}/summary.json", audited.as_json() + "\n")
-    write_text(spark, f"{path}/report.html", html_report(title, audited, pictures, examples))
+    write_text(spark, f"{path}/report.html", page)
     return audited
 
 
-def _drawer() -> Draw | None:
-    """What draws the pictures; None: matplotlib is not installed."""
-    try:
-        from .charts import draw  # noqa: PLC0415 - matplotlib is slow to load, and an audit can do without
-    except ModuleNotFoundError as missing:
-        if missing.name != "matplotlib":
-            raise
-        return None
+class _Pencil:
+    """Loads matplotlib, and draws, in a thread while Spark works."""
+
+    def __init__(self, until: ExitStack) -> None:
+        self._thread = until.enter_context(ThreadPoolExecutor(1))
+        self._draw = self._thread.submit(_drawer)
+        self._pictures: Future[list[Picture]] | None = None
+
+    def draw(self, data: PictureData) -> None:
+        """Begins."""
+        self._pictures = self._thread.submit(self._draw.result(), data)
+
+    def pictures(self) -> list[Picture]:
+        """What it has drawn."""
+        assert self._pictures is not None, "nothing was drawn"
+        return self._pictures.result()
+
+
+def _drawer() -> Draw:
+    from .charts import draw  # noqa: PLC0415 - matplotlib is slow to load, and an audit can do without
+
     return draw
 
 
-def _lanes(rows: DataFrame, keys: Sequence[str], totals: Totals) -> lanes.Lanes:
-    return lanes.make_lanes(rows, keys, row_count=totals.messages, rows_per_lane=lanes.LANE_ROWS)
+class _Judged(NamedTuple):
+    """What the checks say.
+
+    Args:
+        positioned: each message once, with its place in the promised order; null: it has none.
+        sample: of the rows, with their deliveries, places and places in the promised order.
+        notes: of all checks.
+    """
+
+    positioned: DataFrame
+    sample: lanes.Sample
+    notes: DataFrame
+
+
+def _judge(
+    spark: SparkSession,
+    rows: DataFrame,
+    totals: Totals,
+    *,
+    order: Promised,
+    first_delivery: int | None,
+    slices: int,
+    tell: Callable[[str], None],
+    until: ExitStack,
+) -> _Judged:
+    """Runs, or plans, all checks. The sample is large enough for so many slices."""
+    parts = lanes.partitions(spark, totals.messages, lanes.LANE_ROWS)
+    tell(f"{totals.messages:,} messages: looking for those that are there twice")
+    once, repeated = findings.repeated_messages(rows, parts=parts, until=until)
+    members = findings.members_judged(once.where(is_member()), parts=parts)
+    if order == "logical":  # asked for twice: what is wrong with groups, and where they stand
+        members = members.drop(*JUDGED_BY).persist(StorageLevel.DISK_ONLY)
+        until.callback(members.unpersist)
+    positioned = _by_head(once, members) if order == "logical" else _by_place(once)
+    tell("looking for gaps, repeats, overtakes and broken groups")
+    wanted = lanes.wanted_lanes(totals.messages, lanes.LANE_ROWS)
+    keys, most = (*DELIVERY, *PLACE, *KEY), max(slices, wanted)
+    sample = lanes.Sample(positioned, keys, row_count=totals.messages, lanes_max=most)
+    by_delivery, by_place = sample.cut(DELIVERY, wanted), sample.cut(("queue", *PLACE), wanted)
+    found = [
+        findings.in_groups(members, promised=order),
+        findings.places(once, by_place, parts=parts, until=until),
+        findings.redelivered(once),
+        findings.delivery_numbers(rows, by_delivery, parts=parts, first=first_delivery, until=until),
+    ]
+    if repeated is not None:
+        found.append(repeated)
+    if order != "none":
+        found.append(findings.overtakes(positioned, by_delivery, promised=order, parts=parts, until=until))
+    notes = functools.reduce(DataFrame.union, found).persist(StorageLevel.DISK_ONLY)
+    until.callback(notes.unpersist)
+    return _Judged(positioned, sample, notes)
 
 
 def _by_place(rows: DataFrame) -> DataFrame:
     return rows.withColumns({key: F.col(name) for name, key in zip(PLACE, KEY, strict=True)})
 
 
-def _by_head(spark: SparkSession, rows: DataFrame, totals: Totals, until: ExitStack) -> DataFrame:
-    """Where each message's group stands. Groups without a head have no place in logical order: they are left out."""
-    alone = _by_place(rows.where(~is_member()))
-    parts = lanes.partitions(spark, totals.members, lanes.LANE_ROWS)
-    members = groups.judged(groups.with_group(rows.where(is_member())).repartition(parts, *groups.GROUP)).where(
-        "head IS NOT NULL"
-    )
-    placed = members.withColumns({key: F.col(f"head.{name}") for name, key in zip(PLACE, KEY, strict=True)})
-    both = alone.unionByName(placed.select(*alone.columns)).persist(StorageLevel.DISK_ONLY)
-    until.callback(both.unpersist)
-    return both
+def _by_head(rows: DataFrame, judged: DataFrame) -> DataFrame:
+    """Where each message's group stands. Groups without a head have no place in logical order."""
+    alone = _by_place(rows.where(~is_member()).drop(*JUDGED_BY))
+    placed = judged.withColumns({key: F.col(f"head.{name}") for name, key in zip(PLACE, KEY, strict=True)})
+    return alone.union(placed.select(*alone.columns))
 
 
-def _write(spark: SparkSession, found: Sequence[DataFrame], path: str) -> DataFrame:
-    """The findings as Parquet and CSV; read back, for most of them took long to find."""
-    parquet = f"{path}/findings.parquet"
-    functools.reduce(DataFrame.unionByName, found).coalesce(FILES_MAX).write.mode("overwrite").parquet(parquet)
-    written = spark.read.schema(FINDING_SCHEMA).parquet(parquet)
-    written.coalesce(1).write.mode("overwrite").csv(f"{path}/findings.csv", header=True)
-    return written
-
-
-def _audited(written: DataFrame, judged: DataFrame, totals: Totals, *, order: Promised, put_earlier: int) -> Audited:
-    counts = {
-        (row["kind"], row["severity"]): row["count"] for row in written.groupBy("kind", "severity").count().collect()
-    }
-    whole = judged.agg(F.count(F.lit(1)), F.count_if(~F.col("complete"))).first()
-    assert whole is not None, "an aggregate without keys has one row"
-    return Audited(
-        order=order,
-        messages=totals.messages,
-        queues=totals.queues,
-        groups=whole[0],
-        incomplete_groups=whole[1],
-        bytes=totals.bytes,
-        first_put_at=totals.first_put_at,
-        last_put_at=totals.last_put_at,
-        first_delivery=totals.first_delivery,
-        last_delivery=totals.last_delivery,
-        put_earlier=put_earlier,
-        errors={kind: counts.get((kind, "error"), 0) for kind in KINDS},
-        notes={kind: counts.get((kind, "note"), 0) for kind in KINDS},
-    )
+def _write(found: DataFrame, path: str) -> list[dict[str, Any]]:
+    """The findings as Parquet and CSV; the first of them, for the report."""
+    found.coalesce(FILES_MAX).write.mode("overwrite").parquet(f"{path}/findings.parquet")
+    found.coalesce(1).write.mode("overwrite").csv(f"{path}/findings.csv", header=True)
+    return [row.asDict() for row in found.orderBy(*FIRST_SHOWN).limit(EXAMPLES_MAX).collect()]

@@ -1,7 +1,9 @@
 """What an audit finds: each kind with its weight and meaning, and the checks that find it.
 
 Every check works on rows without bodies, sees no more than a group or a lane at a time (`lanes.py`), and gives a
-DataFrame of findings, one row each.
+DataFrame of *notes*, with the columns of a finding, and `size` and `complete` of a group. Most are findings, one row
+each. Others are only counted: one for each group, and one for each message that was put before the one that stands
+before it. So one pass over all notes counts everything.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ from contextlib import ExitStack
 from typing import Literal, NamedTuple
 
 from pyspark import StorageLevel
-from pyspark.sql import Column, DataFrame, SparkSession, Window
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - as all of Spark's documents do
 
 from . import groups, lanes
@@ -48,18 +50,19 @@ KINDS = {
 }
 
 IDENTITY = ("queue", "group_id", "sequence_number", "offset", "delivery_number", *PLACE)
-FINDING_SCHEMA = (
-    "kind string, severity string, queue string, group_id string, sequence_number int, offset int, "
-    "delivery_number bigint, rank int, number bigint, ordinal int, expected string, found string, text string"
-)
+FINDING = ("kind", "severity", *IDENTITY, "expected", "found", "text")
 UID = ("queue", "uid_origin", "uid_number")
+
+
+COUNTED = "counted"  # the severity of notes that are no findings
+GROUP, PUT_EARLIER = "group", "put_earlier"
 
 
 def _says(template: str, *values: Column | str) -> Column:
     return F.format_string(template, *[F.col(value) if isinstance(value, str) else value for value in values])
 
 
-def _found(
+def _noted(
     rows: DataFrame,
     kind: Column | str,
     *,
@@ -67,29 +70,28 @@ def _found(
     found: Column,
     text: Column,
     severity: Column | None = None,
+    size: Column | None = None,
+    complete: Column | None = None,
 ) -> DataFrame:
-    """Rows as findings."""
-    kind_column = F.lit(kind) if isinstance(kind, str) else kind
-    weight = severity if severity is not None else F.lit(KINDS[kind].severity if isinstance(kind, str) else "error")
-    named = rows.withColumns({"_expected": expected.cast("string"), "_found": found.cast("string"), "_text": text})
-    return named.select(
-        kind_column.alias("kind"),
-        weight.alias("severity"),
+    """Rows as notes."""
+    weight = F.lit(KINDS[kind].severity if isinstance(kind, str) else "error")
+    return rows.select(
+        (F.lit(kind) if isinstance(kind, str) else kind).alias("kind"),
+        (weight if severity is None else severity).alias("severity"),
         "queue",
         F.lower(F.hex("group_id")).alias("group_id"),
         *IDENTITY[2:],
-        F.col("_expected").alias("expected"),
-        F.col("_found").alias("found"),
-        F.col("_text").alias("text"),
+        expected.cast("string").alias("expected"),
+        found.cast("string").alias("found"),
+        text.alias("text"),
+        (F.lit(None) if size is None else size).cast("bigint").alias("size"),
+        (F.lit(None) if complete is None else complete).cast("boolean").alias("complete"),
     )
 
 
-def repeated_messages(
-    spark: SparkSession, rows: DataFrame, *, row_count: int, until: ExitStack
-) -> tuple[DataFrame, DataFrame | None]:
+def repeated_messages(rows: DataFrame, *, parts: int, until: ExitStack) -> tuple[DataFrame, DataFrame | None]:
     """The rows with each message once (its first delivery), and the findings; None: no message is there twice."""
-    parts = lanes.partitions(spark, row_count, lanes.LANE_ROWS)
-    uids = rows.where(F.col("uid_number").isNotNull()).select(*UID).repartition(parts, *UID)
+    uids = lanes.brought_together(rows.where(F.col("uid_number").isNotNull()).select(*UID), parts, *UID)
     twice = uids.groupBy(*UID).count().where("count > 1").drop("count").persist(StorageLevel.DISK_ONLY)
     until.callback(twice.unpersist)
     if twice.isEmpty():
@@ -111,47 +113,35 @@ def repeated_messages(
         "delivery_number",
         "first_delivery",
     )
-    return once, _found(
+    return once, _noted(
         surplus, "message_repeated", expected=F.lit("one delivery"), found=_says("copy %d", "copy"), text=text
     )
 
 
-def delivery_numbers(
-    spark: SparkSession, rows: DataFrame, dealt: Lanes, *, row_count: int, first: int | None, until: ExitStack
-) -> list[DataFrame]:
+def delivery_numbers(rows: DataFrame, dealt: Lanes, *, parts: int, first: int | None, until: ExitStack) -> DataFrame:
     """Gaps and repeats among the delivery numbers of each queue."""
     number, before = F.col("delivery_number"), F.col("before.delivery_number")
-    wrong, firsts = lanes.breaks(
+    wrong = lanes.breaks(
         rows.select(*IDENTITY),
         dealt,
         apart=("queue",),
         along=("delivery_number",),
         carry=("delivery_number",),
         wrong=number != before + 1,
-        parts=lanes.partitions(spark, row_count, lanes.LANE_ROWS),
+        parts=parts,
         until=until,
     )
-    gaps = _found(
-        wrong.where(number > before),
-        "delivery_gap",
-        expected=before + 1,
+    expected = before + 1 if first is None else F.coalesce(before + 1, F.lit(first))
+    is_gap, is_repeat = number > expected, number == before
+    return _noted(
+        wrong.where(is_gap | is_repeat),
+        F.when(is_gap, "delivery_gap").otherwise("delivery_repeated"),
+        expected=expected,
         found=number,
-        text=_missing(before + 1, number),
+        text=F.when(is_gap, _missing(expected, number)).otherwise(
+            _says("delivery number %d stands at another row, too", number)
+        ),
     )
-    repeats = _found(
-        wrong.where(number == before),
-        "delivery_repeated",
-        expected=before + 1,
-        found=number,
-        text=_says("delivery number %d stands at another row, too", number),
-    )
-    if first is None:
-        return [gaps, repeats]
-    start = F.lit(first)
-    late = _found(
-        firsts.where(number > first), "delivery_gap", expected=start, found=number, text=_missing(start, number)
-    )
-    return [gaps, repeats, late]
 
 
 def _missing(expected: Column, found: Column) -> Column:
@@ -161,29 +151,28 @@ def _missing(expected: Column, found: Column) -> Column:
     )
 
 
-def overtakes(
-    spark: SparkSession, positioned: DataFrame, dealt: Lanes, *, promised: Promised, row_count: int, until: ExitStack
-) -> DataFrame:
+def overtakes(positioned: DataFrame, dealt: Lanes, *, promised: Promised, parts: int, until: ExitStack) -> DataFrame:
     """Messages delivered after one that stands behind them in the promised order, at one rank.
 
     The messages of a rank stood in order if and only if each stands behind the one delivered before it, so a message
     is compared with that one alone. Two of one group that contradict each other by their numbers are `in_groups`'s.
 
     Args:
-        positioned: rows with `key_rank`, `key_number`, `key_ordinal`: where they stand in the promised order.
+        positioned: rows with `key_rank`, `key_number`, `key_ordinal`: where they stand in the promised order; null:
+            nowhere.
     """
     key, before = ("key_rank", "key_number", "key_ordinal"), "before."
     same_group = F.col("group_id").eqNullSafe(F.col("before.group_id")) & F.col("group_id").isNotNull()
     inside = same_group & (F.struct("sequence_number", "offset") < F.struct("before.sequence_number", "before.offset"))
     behind = F.struct(*columns(key[1:])) < F.struct(*columns(before + name for name in key[1:]))
-    wrong, _ = lanes.breaks(
-        positioned.select(*IDENTITY, *key),
+    wrong = lanes.breaks(
+        positioned.where(F.col(key[0]).isNotNull()).select(*IDENTITY, *key),
         dealt,
         apart=("queue", "key_rank"),
         along=("delivery_number", "key_number", "key_ordinal", "sequence_number", "offset"),
         carry=("delivery_number", "group_id", "sequence_number", "offset", *key),
         wrong=behind & ~inside,
-        parts=lanes.partitions(spark, row_count, lanes.LANE_ROWS),
+        parts=parts,
         until=until,
     )
     where = "its group stands" if promised == "logical" else "it stands"
@@ -195,46 +184,79 @@ def overtakes(
         *[before + name for name in key[1:]],
     )
     expected = _says("a place from %d.%d", "before.key_number", "before.key_ordinal")
-    return _found(wrong, "overtake", expected=expected, found=_says("%d.%d", *key[1:]), text=text)
+    return _noted(
+        wrong.where(F.col("before").isNotNull()),
+        "overtake",
+        expected=expected,
+        found=_says("%d.%d", *key[1:]),
+        text=text,
+    )
 
 
-def in_groups(
-    spark: SparkSession, members: DataFrame, *, promised: Promised, row_count: int, until: ExitStack
-) -> tuple[DataFrame, DataFrame]:
-    """Faults of groups and logical messages, overtakes inside them; and one row a group: its size, `complete`."""
-    parts = lanes.partitions(spark, row_count, lanes.LANE_ROWS)
-    needed = (*groups.NEEDED, "delivery_number")
+def members_judged(members: DataFrame, *, parts: int) -> DataFrame:
+    """Members of groups as `groups.judged` has them, those of a group in one partition."""
+    return groups.judged(lanes.brought_together(groups.with_group(members), parts, *groups.GROUP))
+
+
+def in_groups(judged: DataFrame, *, promised: Promised) -> DataFrame:
+    """Faults of groups and logical messages, overtakes inside them; and one note a group: its size, `complete`.
+
+    Args:
+        judged: as `members_judged` gives them.
+    """
     group = Window.partitionBy(*groups.GROUP)
     delivered = group.orderBy("delivery_number", "sequence_number", "offset")
     carried = F.struct("delivery_number", "sequence_number", "offset", *PLACE)
     mine, theirs = F.struct("sequence_number", "offset"), F.struct("before.sequence_number", "before.offset")
     seen = (
-        groups.judged(groups.with_group(members).select(*needed).repartition(parts, *groups.GROUP))
-        .withColumn("size", F.count(F.lit(1)).over(group))
-        .withColumn("faulty", groups.any_fault())
-        .withColumn("complete", ~F.max("faulty").over(group))
-        .withColumn("before", F.lag(carried).over(delivered))
+        judged.withColumn("faulty", groups.any_fault())
+        .withColumns(
+            {
+                "size": F.count(F.lit(1)).over(group),
+                "complete": ~F.max("faulty").over(group),
+                "before": F.lag(carried).over(delivered),
+            }
+        )
         .withColumn("overtaken", F.coalesce(mine < theirs, F.lit(False)))
         .where("faulty OR overtaken OR first_of_group")
-        .persist(StorageLevel.DISK_ONLY)
     )
-    until.callback(seen.unpersist)
-    described = {name: F.struct(F.lit(name).alias("kind"), *values) for name, values in _fault_words().items()}
-    faults = F.filter(
-        F.array(*[F.when(F.col(name), described[name]) for name in groups.FAULTS]), lambda fault: fault.isNotNull()
+    told: list[tuple[str, str, Column, tuple[Column, ...]]] = [
+        *((name, name, F.lit("error"), words) for name, words in _fault_words().items()),
+        ("overtaken", "overtake_in_group", _overtake_severity(promised), _overtake_words()),
+        ("first_of_group", GROUP, F.lit(COUNTED), (F.lit(None), F.lit(None), F.lit(None))),
+    ]
+    listed = [F.when(F.col(condition), _note(kind, severity, *words)) for condition, kind, severity, words in told]
+    is_group = F.col("note.kind") == GROUP
+    return _noted(
+        seen.withColumn("note", F.explode(F.array_compact(F.array(*listed)))),
+        F.col("note.kind"),
+        severity=F.col("note.severity"),
+        expected=F.col("note.expected"),
+        found=F.col("note.found"),
+        text=F.col("note.text"),
+        size=F.when(is_group, F.col("size")),
+        complete=F.when(is_group, F.col("complete")),
     )
-    told = seen.where("faulty").withColumn("fault", F.explode(faults))
-    broken = _found(
-        told,
-        F.col("fault.kind"),
-        expected=F.col("fault.expected"),
-        found=F.col("fault.found"),
-        text=F.col("fault.text"),
-    )
-    return broken.unionByName(_overtaken(seen, promised)), seen.where("first_of_group").select("size", "complete")
 
 
-def _overtaken(seen: DataFrame, promised: Promised) -> DataFrame:
+def _note(kind: str, severity: Column, expected: Column, found: Column, text: Column) -> Column:
+    words = {"expected": expected, "found": found, "text": text}
+    return F.struct(
+        F.lit(kind).alias("kind"),
+        severity.alias("severity"),
+        *[value.cast("string").alias(name) for name, value in words.items()],
+    )
+
+
+def _overtake_severity(promised: Promised) -> Column:
+    # In physical order a reader gives members as they stand: put out of order, they are no fault of the delivery.
+    stood_so = F.struct(*columns(PLACE)) > F.struct(*columns(f"before.{name}" for name in PLACE))
+    excused = {"physical": stood_so, "none": F.lit(True), "logical": F.lit(False)}[promised]
+    return F.when(excused, "note").otherwise("error")
+
+
+def _overtake_words() -> tuple[Column, Column, Column]:
+    """Expected, found and text of a member that was delivered after a later one of its group."""
     text = _says(
         "message %d at offset %d of the group was delivered as %d, after message %d at offset %d, delivered as %d",
         "sequence_number",
@@ -244,17 +266,7 @@ def _overtaken(seen: DataFrame, promised: Promised) -> DataFrame:
         "before.offset",
         "before.delivery_number",
     )
-    # In physical order a reader gives members as they stand: put out of order, they are no fault of the delivery.
-    stood_so = F.struct(*columns(PLACE)) > F.struct(*columns(f"before.{name}" for name in PLACE))
-    excused = {"physical": stood_so, "none": F.lit(True), "logical": F.lit(False)}[promised]
-    return _found(
-        seen.where("overtaken"),
-        "overtake_in_group",
-        expected=_says("before delivery %d", "before.delivery_number"),
-        found=F.col("delivery_number"),
-        text=text,
-        severity=F.when(excused, "note").otherwise("error"),
-    )
+    return _says("before delivery %d", "before.delivery_number"), F.col("delivery_number"), text
 
 
 def _fault_words() -> dict[str, tuple[Column, Column, Column]]:
@@ -262,7 +274,7 @@ def _fault_words() -> dict[str, tuple[Column, Column, Column]]:
     sequence, offset, end = F.col("sequence_number"), F.col("offset"), F.coalesce(F.col("end_before"), F.lit(0))
     before = F.col("previous_sequence_number")
     pieces = (end, offset, sequence)
-    words = {
+    return {
         "group_first_missing": (F.lit(1), sequence, _says("the group begins with message %d, not with 1", sequence)),
         "group_last_missing": (
             F.lit("a last message"),
@@ -301,29 +313,23 @@ def _fault_words() -> dict[str, tuple[Column, Column, Column]]:
             _says("message %d ends with the segment at %d, which is not marked as its last", sequence, offset),
         ),
     }
-    return {
-        name: (expected.cast("string").alias("expected"), found.cast("string").alias("found"), text.alias("text"))
-        for name, (expected, found, text) in words.items()
-    }
 
 
-def places(
-    spark: SparkSession, rows: DataFrame, dealt: Lanes, *, row_count: int, until: ExitStack
-) -> tuple[DataFrame, int]:
-    """Places used twice; and how many messages were put before the one that stands before them.
+def places(rows: DataFrame, dealt: Lanes, *, parts: int, until: ExitStack) -> DataFrame:
+    """Places used twice; and a note for each message that was put before the one that stands before it.
 
     The second is no fault: a queue whose order is commit or prepare numbers messages then, not at the put.
     """
     same = (F.col("number") == F.col("before.number")) & (F.col("ordinal") == F.col("before.ordinal"))
     put_earlier = F.coalesce(F.col("put_at") < F.col("before.put_at"), F.lit(False))
-    wrong, _ = lanes.breaks(
+    wrong = lanes.breaks(
         rows.select(*IDENTITY, "put_at"),
         dealt,
         apart=("queue", "rank"),
         along=("number", "ordinal", "delivery_number"),
         carry=("delivery_number", "number", "ordinal", "put_at"),
         wrong=same | put_earlier,
-        parts=lanes.partitions(spark, row_count, lanes.LANE_ROWS),
+        parts=parts,
         until=until,
     )
     text = _says(
@@ -332,13 +338,18 @@ def places(
         "rank",
         "before.delivery_number",
     )
-    place = _says("%d.%d", *PLACE[1:])
-    used = _found(wrong.where(same), "place_repeated", expected=F.lit("a place of its own"), found=place, text=text)
-    return used, wrong.where(put_earlier & ~same).count()
+    return _noted(
+        wrong.where(F.col("before").isNotNull()),
+        F.when(same, "place_repeated").otherwise(PUT_EARLIER),
+        severity=F.when(same, "error").otherwise(COUNTED),
+        expected=F.when(same, "a place of its own"),
+        found=F.when(same, _says("%d.%d", *PLACE[1:])),
+        text=F.when(same, text),
+    )
 
 
 def redelivered(rows: DataFrame) -> DataFrame:
     """Messages that had been got and backed out before."""
     count = F.col("backout_count")
     text = _says("%d gets of the message had been backed out before this delivery", count)
-    return _found(rows.where(count > 0), "redelivered", expected=F.lit(0), found=count, text=text)
+    return _noted(rows.where(count > 0), "redelivered", expected=F.lit(0), found=count, text=text)

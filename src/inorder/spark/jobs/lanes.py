@@ -10,13 +10,14 @@ The lane of a key is a balanced tree of comparisons in SQL, made from the border
 
 from __future__ import annotations
 
+import functools
 from bisect import bisect_right
 from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import Any, NamedTuple
 
 from pyspark import StorageLevel
-from pyspark.sql import Column, DataFrame, SparkSession, Window
+from pyspark.sql import Column, DataFrame, Row, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812 - as all of Spark's documents do
 
 from .archive import columns
@@ -76,37 +77,66 @@ def _literal(value: str | int) -> str:
     return f"CAST(X'{value.encode().hex()}' AS STRING)" if isinstance(value, str) else f"{value}L"
 
 
-def make_lanes(rows: DataFrame, keys: Sequence[str], *, row_count: int, rows_per_lane: int) -> Lanes:
-    """Borders from a sample of the keys, of at most some ten thousand rows however many there are.
+class Sample:
+    """Some of the keys of many rows, drawn once, when lanes are first cut from it.
 
     Args:
-        rows: has the key columns, and `weight` where a row stands for several.
+        rows: have the key columns, and `weight` where a row stands for several.
+        keys: the columns, as many as all lanes together need.
         row_count: about how many rows there are.
-        rows_per_lane: how many rows a lane should hold; it is more above `LANES_MAX` lanes.
+        lanes_max: the most lanes that will be cut.
     """
-    wanted = min(max(1, -(-row_count // rows_per_lane)), LANES_MAX)
-    if wanted == 1:
-        return Lanes(tuple(keys), ())
-    fraction = min(1.0, wanted * SAMPLES_PER_LANE / row_count)
-    weight = F.col("weight") if "weight" in rows.columns else F.lit(1)
-    sample = sorted(
-        (tuple(row[:-1]), row[-1])
-        for row in rows.select(*columns(keys), weight).sample(fraction=fraction, seed=SAMPLE_SEED).collect()
-    )
-    total, passed, borders = sum(weight for _, weight in sample), 0, list[Key]()
-    for key, weight in sample:
-        if passed * wanted >= total * (len(borders) + 1) and key not in borders[-1:]:
-            borders.append(key)
-        passed += weight
-    return Lanes(tuple(keys), tuple(borders))
+
+    def __init__(self, rows: DataFrame, keys: Sequence[str], *, row_count: int, lanes_max: int) -> None:
+        fraction = min(1.0, lanes_max * SAMPLES_PER_LANE / max(1, row_count))
+        weight = F.col("weight") if "weight" in rows.columns else F.lit(1)
+        self._chosen = rows.select(*columns(keys), weight.alias("weight")).sample(fraction=fraction, seed=SAMPLE_SEED)
+
+    @functools.cached_property
+    def _rows(self) -> list[Row]:
+        return self._chosen.collect()
+
+    def cut(self, keys: Sequence[str], wanted: int) -> Lanes:
+        """So many lanes of about the same weight, for rows in which none of these keys is null."""
+        if wanted == 1:
+            return Lanes(tuple(keys), ())
+        found = ((tuple(row[key] for key in keys), row["weight"]) for row in self._rows)
+        sample = sorted((key, weight) for key, weight in found if None not in key)
+        total, passed, borders = sum(weight for _, weight in sample), 0, list[Key]()
+        for key, weight in sample:
+            if passed * wanted >= total * (len(borders) + 1) and key not in borders[-1:]:
+                borders.append(key)
+            passed += weight
+        return Lanes(tuple(keys), tuple(borders))
+
+
+def wanted_lanes(row_count: int, rows_per_lane: int) -> int:
+    """How many lanes so many rows need: no more than `LANES_MAX`, above which lanes grow instead."""
+    return min(max(1, -(-row_count // rows_per_lane)), LANES_MAX)
+
+
+def make_lanes(rows: DataFrame, keys: Sequence[str], *, row_count: int, rows_per_lane: int) -> Lanes:
+    """Borders from a sample of the keys, of at most some hundred thousand rows however many there are.
+
+    Args: as those of `Sample`; rows_per_lane: how many rows a lane should hold.
+    """
+    wanted = wanted_lanes(row_count, rows_per_lane)
+    return Sample(rows, keys, row_count=row_count, lanes_max=wanted).cut(keys, wanted)
 
 
 def partitions(spark: SparkSession, row_count: int, rows_per_partition: int) -> int:
     """Into how many partitions so many rows go: each small enough to sort, none of the cores without work.
 
-    Said for every shuffle of rows: the session's setting is the same for a thousand rows and for a billion.
+    Said for every shuffle of rows: the session's setting is the same for a thousand rows and for a billion. Where one
+    partition holds them all there is no shuffle: to plan and run one takes longer than the other cores would save.
     """
-    return max(spark.sparkContext.defaultParallelism, -(-row_count // rows_per_partition))
+    needed = -(-row_count // rows_per_partition)
+    return 1 if needed <= 1 else max(spark.sparkContext.defaultParallelism, needed)
+
+
+def brought_together(rows: DataFrame, parts: int, *keys: str) -> DataFrame:
+    """The rows in so many partitions, those with the same keys in one."""
+    return rows.coalesce(1) if parts == 1 else rows.repartition(parts, *keys)
 
 
 def repartition_by_lane(spark: SparkSession, rows: DataFrame, lanes: Lanes) -> DataFrame:
@@ -133,8 +163,8 @@ def breaks(
     wrong: Column,
     parts: int,
     until: ExitStack,
-) -> tuple[DataFrame, DataFrame]:
-    """Rows that do not follow from the row before them.
+) -> DataFrame:
+    """Rows that do not follow from the row before them, and those that have none before them.
 
     Args:
         rows: any rows with the columns named here and those of the lanes' key.
@@ -144,30 +174,32 @@ def breaks(
         carry: what is known of the row before: the struct column `before`.
         wrong: judges a row against the one before it.
         parts: into how many partitions the rows go.
-        until: the rows found are kept on disk until it closes, for they are asked for more than once.
+        until: where there are several lanes, the rows found are kept on disk until it closes.
 
     Returns:
-        The rows for which `wrong` is true, with the column `before`; and the first row of each line of neighbours,
-        `before` being null.
+        The rows for which `wrong` is true, and the first row of each line of neighbours; the column `before` is null
+        for the latter.
     """
-    line = Window.partitionBy(*apart, "lane").orderBy(*along)
     carried = F.struct(*columns(carry))
+    told = F.coalesce(wrong, F.lit(False)) | F.col("before").isNull()
+    whole_line = Window.partitionBy(*apart).orderBy(*along)
+    if dealt.total == 1:
+        return brought_together(rows, parts, *apart).withColumn("before", F.lag(carried).over(whole_line)).where(told)
+    line = Window.partitionBy(*apart, "lane").orderBy(*along)
     seen = (
         rows.withColumn("lane", dealt.lane())
         .repartition(parts, *apart, "lane")
         .withColumn("before", F.lag(carried).over(line))
         .withColumn("_ends", F.lead("lane").over(line).isNull())
         .withColumn("_begins", F.col("before").isNull())
-        .withColumn("_wrong", F.coalesce(wrong, F.lit(False)))
-        .where("_wrong OR _begins OR _ends")
+        .where(told | F.col("_ends"))
         .drop("lane")
         .persist(StorageLevel.DISK_ONLY)
     )
     until.callback(seen.unpersist)
     # The lag over the ends of all lanes: for the first row of a lane it is the last row of the lane before it.
-    ends = seen.where("_begins OR _ends").withColumn(
-        "before", F.lag(carried).over(Window.partitionBy(*apart).orderBy(*along))
-    )
-    firsts = ends.where("_begins").select(*rows.columns, "before")
-    inside = seen.where("_wrong").select(*rows.columns, "before")
-    return inside.unionByName(firsts.where(wrong)), firsts.where(F.col("before").isNull())
+    ends = brought_together(seen.where("_begins OR _ends"), parts, *apart)
+    ends = ends.withColumn("before", F.lag(carried).over(whole_line))
+    firsts = ends.where("_begins").where(told).select(*rows.columns, "before")
+    inside = seen.where(~F.col("_begins")).where(wrong).select(*rows.columns, "before")
+    return inside.unionByName(firsts)

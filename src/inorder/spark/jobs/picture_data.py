@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - as all of Spark's documents do
 
-from .lanes import Lanes, make_lanes
-from .summary import Totals
+from .lanes import Lanes
+from .summary import Count, Totals
 
 SLICES = 64  # of the deliveries, and of the promised order: equal numbers of messages
 TIMES_MAX = 240
@@ -56,80 +56,100 @@ class PictureData:
 
 
 def picture_data(
-    rows: DataFrame, positioned: DataFrame, findings: DataFrame, judged: DataFrame, *, totals: Totals
+    positioned: DataFrame, counts: Sequence[Count], deliveries: Lanes, places: Lanes, *, totals: Totals
 ) -> PictureData:
     """Counts everything that the pictures show.
 
     Args:
-        rows: of the archive, without bodies; `delivered_at` is optional.
-        positioned: with `key_rank`, `key_number`, `key_ordinal`, where they stand in the promised order.
-        findings: as written.
-        judged: one row a group, with `size` and `complete`.
+        positioned: rows without bodies, each message once, with `key_rank`, `key_number`, `key_ordinal`, where they
+            stand in the promised order (null: nowhere); `delivered_at` is optional.
+        counts: of the notes, by slice of the deliveries.
+        deliveries, places: the slices, as lanes.
     """
-    deliveries = _slices(rows, ("queue", "delivery_number"), totals)
-    places = _slices(positioned, ("queue", "key_rank", "key_number", "key_ordinal"), totals)
     width = _width(totals)
-    slice_of = deliveries.lane()
-    noticed = _Noticed.of(findings, slice_of)
-    size = F.floor(F.log2("size")).cast("int")
+    cells, timeline = _cells(positioned, deliveries, places, width)
     return PictureData(
         slices=deliveries.total,
         places=places.total,
-        density={(row[0], row[1]): row[2] for row in _count(positioned, slice_of, places.lane())},
-        overtakes={kind: noticed.counts.get(kind, {}) for kind in ("overtake", "overtake_in_group")},
-        gaps=noticed.missing,
-        repeats=_added(noticed.counts.get("delivery_repeated", {}), noticed.counts.get("message_repeated", {})),
-        sizes={(row[0], row[1]): row[2] for row in _count(judged, size, F.col("complete"))},
-        has_ages="delivered_at" in rows.columns,
-        ages=_ages(rows, slice_of),
-        timeline=_timeline(rows, width),
+        density={(cell.slice, cell.place): cell.messages for cell in cells if cell.place is not None},
+        overtakes={kind: _by_slice(counts, kind) for kind in ("overtake", "overtake_in_group")},
+        gaps=_by_slice(counts, "delivery_gap", missing=True),
+        repeats=_by_slice(counts, "delivery_repeated", "message_repeated"),
+        sizes=_sizes(counts),
+        has_ages="delivered_at" in positioned.columns,
+        ages=_ages(cells),
+        timeline=timeline,
         timeline_width=width,
     )
 
 
-def _slices(rows: DataFrame, keys: Sequence[str], totals: Totals) -> Lanes:
-    return make_lanes(rows, keys, row_count=totals.messages, rows_per_lane=max(1, -(-totals.messages // SLICES)))
+@dataclass(frozen=True, slots=True)
+class _Cell:
+    """Messages of one slice of the deliveries and one of the promised order; the ages of those that have one."""
+
+    slice: int
+    place: int | None
+    messages: int
+    ages: int
+    least: float
+    total: float
+    most: float
 
 
-def _count(rows: DataFrame, *by: Column) -> list[tuple[Any, ...]]:
-    named = [column.alias(f"by_{n}") for n, column in enumerate(by)]
-    return [tuple(row) for row in rows.groupBy(*named).count().collect()]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Noticed:
-    """Findings by kind and slice, and how many delivery numbers are missing by slice."""
-
-    counts: dict[str, dict[int, int]]
-    missing: dict[int, int]
-
-    @classmethod
-    def of(cls, findings: DataFrame, slice_of: Column) -> _Noticed:
-        is_gap = F.col("kind") == "delivery_gap"
-        lost = F.when(is_gap, F.col("found")).cast("long") - F.when(is_gap, F.col("expected")).cast("long")
-        found = findings.groupBy("kind", slice_of.alias("slice")).agg(
-            F.count(F.lit(1)).alias("count"), F.sum(lost).alias("lost")
-        )
-        noticed = cls(counts={}, missing={})
-        for kind, at, count, missing in found.collect():
-            noticed.counts.setdefault(kind, {})[at] = count
-            if kind == "delivery_gap":
-                noticed.missing[at] = missing
-        return noticed
-
-
-def _added(one: dict[int, int], other: dict[int, int]) -> dict[int, int]:
-    return {at: one.get(at, 0) + other.get(at, 0) for at in {**one, **other}}
-
-
-def _ages(rows: DataFrame, slice_of: Column) -> list[Age]:
-    put_at = F.unix_micros("put_at") / 1e6
-    age = F.unix_micros("delivered_at") / 1e6 - put_at if "delivered_at" in rows.columns else put_at
-    found = rows.where(age.isNotNull()).groupBy(slice_of.alias("slice")).agg(F.min(age), F.avg(age), F.max(age))
-    return sorted(
-        (Age(slice=row[0], least=row[1], mean=row[2], most=row[3]) for row in found.collect()),
-        key=lambda age: age.slice,
+def _cells(
+    positioned: DataFrame, deliveries: Lanes, places: Lanes, width: float
+) -> tuple[list[_Cell], dict[float, int]]:
+    """The cells, and the timeline, of one pass over the rows."""
+    put_at = F.unix_micros("put_at")
+    age = (F.unix_micros("delivered_at") - put_at if "delivered_at" in positioned.columns else put_at) / 1e6
+    rows = positioned.select(
+        deliveries.lane().alias("slice"),
+        F.when(F.col(places.keys[-1]).isNotNull(), places.lane()).alias("place"),
+        F.floor(put_at / round(width * 1e6)).alias("bar"),
+        age.alias("age"),
     )
+    counted = rows.groupingSets([["slice", "place"], ["bar"]], "slice", "place", "bar").agg(
+        F.count(F.lit(1)), F.count("age"), F.min("age"), F.sum("age"), F.max("age")
+    )
+    cells, timeline = list[_Cell](), dict[float, int]()
+    for at, place, bar, count, *ages in counted.collect():
+        if at is not None:
+            cells.append(_Cell(at, place, count, *ages))
+        elif bar is not None:
+            timeline[bar * width] = count
+    return cells, timeline
+
+
+def _by_slice(counts: Sequence[Count], *kinds: str, missing: bool = False) -> dict[int, int]:
+    summed = Counter[int]()
+    for count in counts:
+        if count.kind in kinds:
+            summed[count.slice] += (count.missing or 0) if missing else count.count
+    return dict(summed)
+
+
+def _sizes(counts: Sequence[Count]) -> dict[tuple[int, bool], int]:
+    summed = Counter[tuple[int, bool]]()
+    for count in counts:
+        if count.bits is not None and count.complete is not None:
+            summed[count.bits, count.complete] += count.count
+    return dict(summed)
+
+
+def _ages(cells: Sequence[_Cell]) -> list[Age]:
+    by_slice = dict[int, list[_Cell]]()
+    for cell in cells:
+        if cell.ages:
+            by_slice.setdefault(cell.slice, []).append(cell)
+    return [
+        Age(
+            slice=at,
+            least=min(cell.least for cell in of),
+            mean=sum(cell.total for cell in of) / sum(cell.ages for cell in of),
+            most=max(cell.most for cell in of),
+        )
+        for at, of in sorted(by_slice.items())
+    ]
 
 
 def _width(totals: Totals) -> float:
@@ -137,9 +157,3 @@ def _width(totals: Totals) -> float:
     if totals.first_put_at is not None and totals.last_put_at is not None:
         span = totals.last_put_at - totals.first_put_at
     return next((width for width in WIDTHS if span / width <= TIMES_MAX), span / TIMES_MAX)
-
-
-def _timeline(rows: DataFrame, width: float) -> dict[float, int]:
-    micros = round(width * 1e6)
-    bar = F.floor(F.unix_micros("put_at") / micros)
-    return {row[0] * width: row[1] for row in _count(rows.where(F.col("put_at").isNotNull()), bar)}

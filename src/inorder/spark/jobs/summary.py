@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta, timezone
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - as all of Spark's documents do
 
 from .archive import is_member
-from .findings import KINDS, Promised
+from .findings import COUNTED, GROUP, KINDS, PUT_EARLIER, Promised
 
 EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
@@ -33,7 +35,7 @@ class Totals:
         put_at = F.unix_micros("put_at") / 1e6
         found = rows.agg(
             F.count(F.lit(1)).alias("messages"),
-            F.count_distinct("queue").alias("queues"),
+            F.size(F.collect_set("queue")).alias("queues"),
             F.count_if(is_member()).alias("members"),
             F.coalesce(F.sum(F.col("length").cast("long")), F.lit(0)).alias("bytes"),
             F.min(put_at).alias("first_put_at"),
@@ -43,6 +45,36 @@ class Totals:
         ).first()
         assert found is not None, "an aggregate without keys has one row"
         return cls(**found.asDict())
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """How many notes have these in common: of findings their kind, of groups their size in bits; and their slice.
+
+    `missing` is how many delivery numbers they say are missing.
+    """
+
+    kind: str
+    severity: str
+    slice: int
+    bits: int | None
+    complete: bool | None
+    count: int
+    missing: int | None
+
+
+def count_notes(notes: DataFrame, slice_of: Column) -> list[Count]:
+    """All notes, counted: some thousand counts at most.
+
+    Args:
+        slice_of: the slice of the deliveries of a note.
+    """
+    gap = [F.when(F.col("kind") == "delivery_gap", F.col(name)).cast("bigint") for name in ("found", "expected")]
+    bits = F.floor(F.log2("size")).cast("int")
+    counted = notes.groupBy("kind", "severity", slice_of.alias("slice"), bits.alias("bits"), "complete").agg(
+        F.count(F.lit(1)).alias("count"), F.sum(gap[0] - gap[1]).alias("missing")
+    )
+    return [Count(*row) for row in counted.collect()]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +104,28 @@ class Audited:
     put_earlier: int
     errors: dict[str, int]
     notes: dict[str, int]
+
+    @classmethod
+    def of(cls, totals: Totals, counts: Sequence[Count], *, order: Promised) -> Audited:
+        """The summary of what was counted."""
+        number = Counter[tuple[str, str]]()
+        for count in counts:
+            number[count.kind, count.severity] += count.count
+        return cls(
+            order=order,
+            messages=totals.messages,
+            queues=totals.queues,
+            groups=number[GROUP, COUNTED],
+            incomplete_groups=sum(count.count for count in counts if count.kind == GROUP and not count.complete),
+            bytes=totals.bytes,
+            first_put_at=totals.first_put_at,
+            last_put_at=totals.last_put_at,
+            first_delivery=totals.first_delivery,
+            last_delivery=totals.last_delivery,
+            put_earlier=number[PUT_EARLIER, COUNTED],
+            errors={kind: number[kind, "error"] for kind in KINDS},
+            notes={kind: number[kind, "note"] for kind in KINDS},
+        )
 
     @property
     def error_count(self) -> int:
