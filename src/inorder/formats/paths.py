@@ -117,6 +117,12 @@ def open_file(root: Root, path: str) -> int:
         return file
 
 
+def length_of(root: Root, path: str) -> int:
+    """How many bytes a file below a folder has; of a link, how many the link has. Raises: FileError."""
+    with naming(path):
+        return os.lstat(os.path.join(os.fsencode(root), path_bytes(path))).st_size  # noqa: PTH118 - bytes
+
+
 def folder(
     root: Root,
     patterns: Iterable[str] = EVERY_FILE,

@@ -32,11 +32,13 @@ from pyspark.sql.types import StructType
 from ..errors import InorderError
 from ..formats import FORMAT, FileError, Rebuilder, dmpmqmsg, folder, records
 from ..formats.manifest import parse
+from ..formats.paths import length_of
 from ..message import NO_ID, Message
 from .batches import in_batches, rows_of
 from .schema import DESCRIPTOR
 
-FILES_PER_TASK = 64
+TASK_BYTES = 128 * 2**20  # about as much as a task reads; to start one costs as much as 100 MB, or 1,000 small files
+FILE_BYTES = 64 * 2**10  # to find a file, open it twice and write its manifest costs as much as so many bytes of it
 TROUBLES_KEPT = 20
 PART = "part-"
 
@@ -75,9 +77,18 @@ class Paths(InputPartition):
         self.paths = list(paths)
 
 
-def tasks_of(paths: Sequence[str], per_task: int) -> list[Paths]:
-    """The files dealt to tasks, in their order."""
-    return [Paths(paths[first : first + per_task]) for first in range(0, len(paths), per_task)]
+def dealt(paths: Sequence[str], weights: Sequence[int], tasks: int) -> list[Paths]:
+    """The files in their order, in parts of about the same weight, at most `TASK_BYTES`.
+
+    Args:
+        weights: bytes of each file, with `FILE_BYTES` for itself.
+        tasks: how many parts there are at least, if there are as many files.
+    """
+    total = sum(weights)
+    parts = min(len(paths), max(tasks, -(-total // TASK_BYTES)))
+    middles = [upto - weight / 2 for upto, weight in zip(itertools.accumulate(weights), weights, strict=True)]
+    of_parts = itertools.groupby(zip(middles, paths, strict=True), key=lambda one: int(one[0] * parts / total))
+    return [Paths([path for _, path in part]) for _, part in of_parts] or [Paths([])]
 
 
 # --- reading
@@ -110,7 +121,7 @@ class FilesReader(DataSourceReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         paths = list(folder(self._root, patterns=self._patterns, exclude=self._exclude))
-        return tasks_of(paths, max(1, min(FILES_PER_TASK, -(-len(paths) // self._tasks)))) or [Paths([])]
+        return dealt(paths, [FILE_BYTES + length_of(self._root, path) for path in paths], self._tasks)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, Paths)
@@ -148,7 +159,7 @@ class DumpReader(DataSourceReader):
         self._path = options["path"]
 
     def partitions(self) -> Sequence[InputPartition]:
-        return tasks_of(texts_at(self._path), 1) or [Paths([])]
+        return [Paths([path]) for path in texts_at(self._path)] or [Paths([])]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, Paths)

@@ -26,8 +26,6 @@ TABLES = ("parquet", "json", "csv")
 DEFAULT_APPLICATION = "load"
 DEFAULT_SPLIT = "delimiter:\\n"
 
-TASKS = 16  # at least, where there are so many files
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loaded:
@@ -140,7 +138,7 @@ def _files(
             seed=transaction if transaction is not None else str(uuid.uuid4()),
             patterns=json.dumps(list(patterns) or ["**"]),
             exclude=json.dumps(list(exclude)),
-            tasks=TASKS,
+            tasks=spark.sparkContext.defaultParallelism,
         )
         .load()
     )
