@@ -162,9 +162,12 @@ def test_files_go_through_a_queue_and_come_back(
     loaded = jobs.load(spark, files, url, "Q", format="files", split=split, transaction="once")
     assert (loaded.files, loaded.already) == (4, False)
     assert loaded.messages == qm.status("Q").current_depth
+    assert loaded.size == sum(len(message.body) for message in qm.browse("Q"))
+    assert loaded.seconds > 0
     jobs.drain(spark, url, "Q", folder / "archive")
     written = jobs.unload(spark, folder / "archive", folder / "back")
     assert (written.files, written.failed, written.others) == (4, 0, 0)
+    assert (written.messages, written.seconds > 0) == (loaded.messages, True)
     assert written.size == sum(len(content) for content, _ in tree(files).values())
     assert tree(folder / "back") == tree(files)
 
@@ -172,7 +175,7 @@ def test_files_go_through_a_queue_and_come_back(
 def test_a_load_that_was_done_puts_nothing(spark: SparkSession, qm: QueueManager, url: str, files: Path) -> None:
     first = jobs.load(spark, files, url, "Q", format="files", transaction="once")
     again = jobs.load(spark, files, url, "Q", format="files", transaction="once")
-    assert (again.already, again.messages) == (True, 0)
+    assert (again.already, again.messages, again.size, again.seconds) == (True, 0, 0, 0.0)
     assert qm.status("Q").current_depth == first.messages
 
 

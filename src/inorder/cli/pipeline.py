@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import click
 from rich.text import Text
 
-from .output import plain
+from .output import plain, size
 from .running import NO, Command, Group, Run, queue_names, takes_store, tells_json
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -136,8 +136,7 @@ def drain(run: Run, jobs: Any, spark: Any, queue: str, archive: str, **options: 
     """
 
     def tell(now: Any) -> None:
-        rate = now.messages / now.seconds if now.seconds else 0
-        run.output.note(f"batch {now.batch}: {now.messages:,} messages, {rate:,.0f}/s")
+        run.output.note(f"batch {now.batch}: {now.messages:,} messages, {rates(now.messages, now.seconds)}")
 
     return jobs.drain(spark, str(run.store), queue, archive, progress=tell, **options)
 
@@ -285,8 +284,16 @@ def _refuse(value: str | None, option: str, format: str) -> None:
         raise click.UsageError(f"{option} goes with --format {format} only.")
 
 
+def rates(messages: int, seconds: float, length: int | None = None) -> str:
+    """How fast a job is, or was: messages a second, and bytes a second where they are known."""
+    if not seconds:
+        return "at once"
+    told = f"{messages / seconds:,.0f} messages/s"
+    return told if length is None else f"{told}, {size(round(length / seconds))} bytes/s"
+
+
 def tell_result(run: Run, result: Any) -> None:
-    """What a job did: one line of JSON, or a line for each figure."""
+    """What a job did: one line of JSON, or a line for each figure, the last one how fast it was."""
     values = result if isinstance(result, dict) else dataclasses.asdict(result)
     if run.output.as_json:
         run.output.line(json.loads(result.as_json()) if hasattr(result, "as_json") else values)
@@ -294,6 +301,8 @@ def tell_result(run: Run, result: Any) -> None:
     if hasattr(result, "as_text"):
         run.output.console.print(Text(result.as_text()))
         return
+    if values.get("messages") and "seconds" in values:
+        values = values | {"rate": rates(values["messages"], values["seconds"], values.get("size"))}
     width = max(map(len, values))
     for name, value in values.items():
         run.output.console.print(Text(f"{name.replace('_', ' '):{width}}  {plain(_figure(value))}"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -33,13 +34,17 @@ class Loaded:
 
     Args:
         messages: put on the queue; 0 if it was done before.
+        size: bytes of their bodies.
         files: of a folder of files: how many groups they are.
         already: the transaction was committed before: nothing was put.
+        seconds: from the start of the work to the put.
     """
 
     messages: int
+    size: int
     files: int | None
     already: bool
+    seconds: float
 
 
 def load(
@@ -84,7 +89,8 @@ def load(
     tables = {"group_by": group_by, "order_by": order_by, "read_options": read_options}
     _check_used(format, split=split, patterns=patterns, exclude=exclude, **tables)
     if transaction is not None and transaction_time(fspath(url), queue, transaction, application) is not None:
-        return Loaded(messages=0, files=None, already=True)
+        return Loaded(messages=0, size=0, files=None, already=True, seconds=0.0)
+    began = time.monotonic()
     register(spark)
     with told_plainly():
         register_formats(spark)
@@ -98,14 +104,16 @@ def load(
         options = {name: value for name, value in named.items() if value is not None}
         counted = Observation("loaded")
         manifests = F.count_if(F.col("format") == FORMAT) if format == "files" else F.lit(None).cast("long")
+        has_length = dict(rows.dtypes).get("body") in ("binary", "string")  # else the sink says what is wrong
+        size = F.coalesce(F.sum(F.octet_length("body")), F.lit(0)) if has_length else F.lit(0)
         (
-            rows.observe(counted, F.count(F.lit(1)).alias("messages"), manifests.alias("files"))
+            rows.observe(counted, F.count(F.lit(1)).alias("messages"), size.alias("size"), manifests.alias("files"))
             .write.format("inorder")
             .options(url=fspath(url), queue=queue, application=application, badRows=bad_rows, **options)
             .mode("append")
             .save()
         )
-    return Loaded(messages=counted.get["messages"], files=counted.get["files"], already=False)
+    return Loaded(**counted.get, already=False, seconds=time.monotonic() - began)
 
 
 USED_BY = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from os import PathLike, fspath
@@ -28,17 +29,20 @@ class Unloaded:
     """What `unload` did.
 
     Args:
-        files, size: written, and how many bytes.
+        messages, size, files: written, with their manifests, and how many bytes they are in how many files.
         failed: files that could not be written.
         troubles: the first of them.
         others: messages that belong to no file.
+        seconds: from the start of the work to the last file.
     """
 
-    files: int
+    messages: int
     size: int
+    files: int
     failed: int
     troubles: tuple[Trouble, ...]
     others: int
+    seconds: float
 
 
 def unload(
@@ -56,6 +60,7 @@ def unload(
     if existing not in EXISTING:
         raise bad_argument("existing", existing, f"one of {', '.join(EXISTING)}")
     place = _made(target)
+    began = time.monotonic()
     rows = read_archive(spark, archive)
     members = rows.where(is_member())
     is_manifest = (F.col("format") == FORMAT) & (F.col("sequence_number") == 1) & (F.col("offset") == 0)
@@ -64,11 +69,13 @@ def unload(
     by_group = found.select(*MEMBER.names).repartition(*MEMBER_OF)
     report = _write(by_group.sortWithinPartitions(*MEMBER.names[:4]), "inorder-files", place, existing=existing)
     return Unloaded(
-        files=report.files,
+        messages=report.messages,
         size=report.size,
+        files=report.files,
         failed=report.failed,
         troubles=tuple(report.troubles),
         others=rows.count() - report.rows,
+        seconds=time.monotonic() - began,
     )
 
 
