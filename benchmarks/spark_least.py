@@ -60,7 +60,8 @@ class LeastReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         pass
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        return [Rows((end["row"] - start["row"]) // PARTITIONS)] * PARTITIONS
+        count = end["row"] - start["row"]
+        return [Rows((count + number) // PARTITIONS) for number in range(PARTITIONS)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, Rows)

@@ -492,3 +492,13 @@ def test_pages_are_written_of_a_whole_run_only(
     assert "stay as they are" in capsys.readouterr().err
     command.main(short)
     assert all((tmp_path / file).read_text(encoding="utf-8") != text for file, text in before.items())
+
+
+def test_the_least_spark_stream_makes_each_row_once() -> None:
+    least = pytest.importorskip("benchmarks.spark_least", reason="needs the extra inorder[spark]", exc_type=ImportError)
+    reader = least.LeastReader(11)
+    start, limit = reader.initialOffset(), reader.getDefaultReadLimit()
+    end = reader.latestOffset(start, limit)
+    parts = reader.partitions(start, end)
+    assert sum(batch.num_rows for part in parts for batch in reader.read(part)) == 11
+    assert reader.latestOffset(end, limit) == end, "then there is nothing more"
