@@ -315,6 +315,7 @@ SCANS = {
 # What is put in the order of its keys afterwards is small: what stands under one queue, or is over.
 SORTED_RECORDS = {
     asked("select", UnitRow, queue="="): "the end of a queue",
+    asked("select", ClaimRow, queue="=", application="="): "the claims of an application, two at most",
     asked("select", EnteredRow, queue="="): "groups that readers are inside",
     asked("select", EnteredRow, queue="=", reader="="): "groups of a reader that goes",
     asked("select", EnteredRow, queue="=", reader="IS NULL"): "groups that readers have left",
