@@ -102,11 +102,13 @@ def test_groups_of_all_sizes_come_once_and_in_order_however_pages_end(
 
 
 @pytest.mark.parametrize("page_bytes", [1, 4, 5, 6, 100])
+@pytest.mark.parametrize("heads", [1, 2, 1024])
 def test_groups_come_once_and_in_order_where_pages_end_by_bytes(
-    qm: QueueManager, monkeypatch: pytest.MonkeyPatch, page_bytes: int
+    qm: QueueManager, monkeypatch: pytest.MonkeyPatch, page_bytes: int, heads: int
 ) -> None:
     expected = put_groups(qm, 3, 0, 1, 6, 0, 2, 2)
     monkeypatch.setattr("inorder.stores.sql.bulk.PAGE_BYTES", page_bytes)
+    monkeypatch.setattr("inorder.stores.sql.bulk.HEADS_AT_ONCE", heads)
     found = pages(qm, LOGICAL)
     assert [row["body"] for page in found for row in page] == expected
     assert all(sum(row["length"] for row in page) <= page_bytes for page in found if len(page) > 1)

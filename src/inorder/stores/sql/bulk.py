@@ -305,10 +305,11 @@ class SqlBulk(SqlSearch):
             within, behind: the head of the group in which the page before ended, and its last row.
         """
         read = _Columns()
+        places: dict[int, _Head] = {}
         following: tuple[int, int] | None = first
         while following and read.left:
             heads, following = self._heads_of(queue, reader, stretch, following, read.left)
-            places = {head.id: head for head in heads}
+            places |= {head.id: head for head in heads}
             while heads and read.left:
                 start = behind if heads[0].id == within else _BEFORE_ALL
                 count, found = self._members(queue, heads, read.left, start)
