@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import pickle
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes, ReadMaxFiles, ReadMaxRows, ReadMinRows
-from tests.support import until
+from tests.support import LIMIT_SECONDS, until
 
 import inorder
 from inorder import OptionsError, QueueCondition
@@ -221,6 +222,31 @@ def test_a_thread_that_fails_is_heard_of_with_the_next_call(url: str, drain: Mak
     with pytest.raises(Fenced):
         old.latestOffset(end, ReadMaxRows(1))
     old.stop()
+
+
+def test_what_is_done_beside_the_tasks_is_done_once_though_spark_plans_twice(
+    url: str, drain: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(url, b"1", b"2", b"3")
+    reader = drain()
+    start = reader.initialOffset()
+    end = reader.latestOffset(start, ReadMaxRows(1))
+    begun: list[str] = []
+    both_planned = threading.Event()
+
+    def reached(point: str) -> None:
+        if point == "confirming":
+            begun.append(point)
+            both_planned.wait(LIMIT_SECONDS)
+
+    monkeypatch.setattr("inorder.spark.points.reached", reached)
+    for _ in range(2):  # as for a query that reads the stream in two places
+        reader.partitions(start, end)
+    both_planned.set()
+    second = reader.latestOffset(end, ReadMaxRows(1))
+    assert read(reader, end, second) == [[b"2"]]
+    reader.stop()
+    assert len(begun) == 2, "one thread for each claim: a connection has one call in progress at a time"
 
 
 def test_the_initial_offset_changes_nothing(url: str, drain: Make) -> None:

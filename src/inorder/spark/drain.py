@@ -186,7 +186,9 @@ class DrainReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     # --- beside the tasks
 
     def _work_beside(self, planned: int) -> None:
-        """Begins what is done while the tasks read."""
+        """Begins what is done while the tasks read; Spark plans a claim again for each place that reads the stream."""
+        if self._beside is not None:
+            return
         pool = ThreadPoolExecutor(1, thread_name_prefix="inorder-claims")
         self._beside = pool.submit(self._work, self._reader().epoch, planned)
         pool.shutdown(wait=False)
