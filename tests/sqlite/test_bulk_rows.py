@@ -120,6 +120,8 @@ def test_groups_come_once_and_in_order_where_pages_end_by_bytes(
         ("UPDATE content SET body = x'00' WHERE id = ?", "its body is not the one that was put"),
         ("UPDATE content SET descriptor = '[7]' WHERE id = ?", "its descriptor cannot be"),
         ("UPDATE message SET length = length + 1 WHERE id = ?", "its body has 2 bytes, not 3"),
+        ("UPDATE content SET put_at = 1e300 WHERE id = ?", r"put_at cannot be 1e\+300"),
+        ("UPDATE content SET put_at = -1 WHERE id = ?", "put_at cannot be -1.0"),
     ],
 )
 def test_of_many_rows_the_damaged_one_is_named(path: Path, qm: QueueManager, damage: str, wrong: str) -> None:

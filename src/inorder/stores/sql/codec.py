@@ -385,9 +385,11 @@ class Codec:
                 else types.issuperset(map(type, page.columns[name]))
             ):
                 return False
-        bodies = page.column("body")
+        bodies, times = page.column("body"), page.column("put_at")
         return (
-            list(map(len, bodies)) == list(page.column("length"))
+            min(times) >= 0
+            and max(times) <= PUT_AT_MAX
+            and list(map(len, bodies)) == list(page.column("length"))
             and list(map(crc32, bodies, page.column("id"))) == list(page.column("crc"))
             and not any(map(wrong_descriptor, set(page.column("descriptor"))))
         )
@@ -398,6 +400,8 @@ class Codec:
         number, body = columns["id"], columns["body"]
         if wrong := self._bulk.wrong(row):
             raise self.damaged(number, wrong)
+        if not 0 <= columns["put_at"] <= PUT_AT_MAX:
+            raise self.damaged(number, f"put_at cannot be {columns['put_at']}")
         if crc32(body, number) != columns["crc"] or len(body) != columns["length"]:
             self.refuse_body(number, columns["crc"], body, columns["length"])
         self._values_of(number, columns["descriptor"])
