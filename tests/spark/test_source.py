@@ -10,6 +10,7 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's custom
+from tests.support import until
 
 import inorder
 import inorder.bulk
@@ -142,6 +143,23 @@ def test_a_drain_goes_on_where_it_stopped_and_each_message_comes_once(
     with inorder.connect(url) as qm:
         (account,) = qm.claims()
         assert (qm.depth("Q"), account.settled, account.open, account.epoch) == (0, 3, None, 2)
+
+
+def test_what_was_taken_ahead_returns_when_the_query_is_stopped(queues: SparkSession, url: str, folder: Path) -> None:
+    put(url, *[b"%d" % n for n in range(6)])
+    given = {"queue": "Q", "mode": "drain", "application": "a", "maxMessagesPerTrigger": "2"}
+    writer = queues.readStream.format("inorder").options(**given).load(url).writeStream.format("noop")
+    query = writer.option("checkpointLocation", str(folder / "checkpoint")).trigger(processingTime="1 hour").start()
+
+    def held() -> list[int]:
+        with inorder.connect(url) as qm:
+            return [claim.number for one in qm.claims() for claim in one.held]
+
+    try:
+        until(lambda: held() == [1, 2], "the second claim to be taken ahead")
+    finally:
+        query.stop()
+    until(lambda: held() == [1], "the claim taken ahead to return after the stop", 20)
 
 
 def test_a_drain_by_whole_groups_leaves_what_is_not_all_there(queues: SparkSession, url: str, folder: Path) -> None:

@@ -19,7 +19,7 @@ the first, and what is left of a killed driver can do no harm. The rules are in 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from typing import Any
 
@@ -34,7 +34,7 @@ from . import points
 from .arrow import Origin, batches
 from .opening import check_queue, check_same, made_at, open_store
 from .options import SourceOptions
-from .planning import Limits, Planner, limits
+from .planning import Limits, Planner, limits, stop_when_terminated
 from .versions import ReadLimit, SupportsTriggerAvailableNow
 
 Offset = dict[str, Any]
@@ -212,8 +212,9 @@ class DrainReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _wait_for_thread(self) -> None:
         """Raises: what the work beside the tasks has raised."""
-        work, self._beside = self._beside, None
-        if work is not None:
+        if (work := self._beside) is not None:
+            wait([work])
+            self._beside = None  # now: whoever stops while this waits has to wait, too
             work.result()
 
     # --- the planner's start
@@ -233,6 +234,7 @@ class DrainReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _begin(self) -> int:
         """The highest number on the queue, seen when this query started or last asked."""
+        stop_when_terminated()
         reader = ClaimReader(self._planner.queue(open_for_input), self._options.application)
         start = reader.begin()
         self._claims = reader

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+import sys
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -43,6 +45,18 @@ def limits(limit: ReadLimit, options: SourceOptions) -> Limits:
         f"a queue cannot be read with the limit {limit!r}: it knows messages and bytes at most, "
         "maxMessagesPerTrigger and maxBytesPerTrigger"
     )
+
+
+RUNNER = "pyspark.sql.streaming.python_streaming_source_runner"  # what a planner's process runs
+
+
+def stop_when_terminated() -> None:
+    """Has a planner's process call its reader's `stop` at SIGTERM; in any other process nothing changes.
+
+    A query that ends, or fails, sends that signal to its planner, which would end at once.
+    """
+    if getattr(sys.modules["__main__"].__spec__, "name", None) == RUNNER:
+        signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
 
 
 class Planner:
