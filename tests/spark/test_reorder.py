@@ -200,6 +200,12 @@ def test_lanes_hold_about_the_same_number_of_rows(spark: SparkSession) -> None:
     assert min(sizes) >= 10
 
 
+@pytest.mark.parametrize(("rows", "parts"), [(0, 2), (10, 2), (1_000, 2), (3_000, 3)])
+def test_a_shuffle_leaves_no_core_without_work(spark: SparkSession, rows: int, parts: int) -> None:
+    """The session has two."""
+    assert lanes.partitions(spark, rows, 1_000) == parts
+
+
 @pytest.mark.parametrize(
     ("options", "error", "says"),
     [

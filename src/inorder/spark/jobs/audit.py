@@ -171,7 +171,9 @@ def _judge(
     until: ExitStack,
 ) -> _Judged:
     """Runs, or plans, all checks. The sample is large enough for so many slices."""
-    parts = lanes.partitions(spark, totals.messages, lanes.LANE_ROWS)
+    wanted = lanes.wanted_lanes(totals.messages, lanes.LANE_ROWS)
+    # To plan and run a shuffle of one lane's rows takes longer than the other cores would save: the checks use them.
+    parts = 1 if wanted == 1 else lanes.partitions(spark, totals.messages, lanes.LANE_ROWS)
     tell(f"{totals.messages:,} messages: looking for those that are there twice")
     once, repeated = findings.repeated_messages(rows, parts=parts, until=until)
     members = findings.members_judged(once.where(is_member()), parts=parts)
@@ -180,7 +182,6 @@ def _judge(
         until.callback(members.unpersist)
     positioned = _by_head(once, members) if order == "logical" else _by_place(once)
     tell("looking for gaps, repeats, overtakes and broken groups")
-    wanted = lanes.wanted_lanes(totals.messages, lanes.LANE_ROWS)
     keys, most = (*DELIVERY, *PLACE, *KEY), max(slices, wanted)
     sample = lanes.Sample(positioned, keys, row_count=totals.messages, lanes_max=most)
     by_delivery, by_place = sample.cut(DELIVERY, wanted), sample.cut(("queue", *PLACE), wanted)

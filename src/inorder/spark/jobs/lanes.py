@@ -127,15 +127,13 @@ def make_lanes(rows: DataFrame, keys: Sequence[str], *, row_count: int, rows_per
 def partitions(spark: SparkSession, row_count: int, rows_per_partition: int) -> int:
     """Into how many partitions so many rows go: each small enough to sort, none of the cores without work.
 
-    Said for every shuffle of rows: the session's setting is the same for a thousand rows and for a billion. Where one
-    partition holds them all there is no shuffle: to plan and run one takes longer than the other cores would save.
+    Said for every shuffle of rows: the session's setting is the same for a thousand rows and for a billion.
     """
-    needed = -(-row_count // rows_per_partition)
-    return 1 if needed <= 1 else max(spark.sparkContext.defaultParallelism, needed)
+    return max(spark.sparkContext.defaultParallelism, -(-row_count // rows_per_partition))
 
 
 def brought_together(rows: DataFrame, parts: int, *keys: str) -> DataFrame:
-    """The rows in so many partitions, those with the same keys in one."""
+    """The rows in so many partitions, those with the same keys in one. One partition needs no shuffle."""
     return rows.coalesce(1) if parts == 1 else rows.repartition(parts, *keys)
 
 
