@@ -24,7 +24,7 @@ help:     ## list the targets
 setup: $(STAMP)  ## make .venv with all that development needs (PYTHON=python3.12 chooses the interpreter)
 
 DIR :=
-demo: setup      ## the main job: files through a queue and Spark, with kills; a few minutes (DIR=FOLDER chooses the files)
+demo: setup      ## the main job: files through a queue and Spark, with kills; a minute or two (DIR=FOLDER chooses the files)
 	@mkdir -p build
 	@$(RUN) -m inorder demo files $(if $(DIR),"$(DIR)") --output build/demo
 

@@ -239,7 +239,7 @@ class Job:
     # --- draining
 
     def _drain(self, driver: Child) -> None:
-        """Spark takes it all; its driver is killed when it has done a part, and started again."""
+        """Spark takes it all; its driver is killed when it has done a part, and another goes on."""
         order = {
             "store": str(self.store),
             "queue": QUEUE,

@@ -37,7 +37,7 @@ from ..message import NO_ID, Message
 from .batches import in_batches, rows_of
 from .schema import DESCRIPTOR
 
-TASK_BYTES = 128 * 2**20  # about as much as a task reads; to start one costs as much as 100 MB, or 1,000 small files
+TASK_BYTES = 128 * 2**20  # about as much as a task reads; to start one costs as much as 700 small files
 FILE_BYTES = 64 * 2**10  # to find a file, open it twice and write its manifest costs as much as so many bytes of it
 TROUBLES_KEPT = 20
 PART = "part-"
