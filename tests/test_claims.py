@@ -395,6 +395,20 @@ def test_a_survey_keeps_its_limits_and_falls_into_stretches(qm: QueueManager) ->
         assert [one.messages for one in survey.stretches] == [2, 2]
 
 
+def test_a_survey_in_physical_order_is_cut_anywhere_whatever_belongs_to_a_group(qm: QueueManager) -> None:
+    interleaved(qm, {b"x": 3, b"y": 3}, without=[(b"y", 3)])
+    put_all(qm, [b"z", b"w"])
+    app = Application(store_of(qm))
+    for limits, found in [
+        ((ALL, ALL, 3), [(1, 3, 3), (4, 6, 3), (7, 7, 1)]),
+        ((ALL, ALL, 99), [(number, number, 1) for number in range(1, 8)]),
+        ((5, ALL, 2), [(1, 3, 3), (4, 5, 2)]),
+        ((5, 10**6, 2), [(1, 3, 3), (4, 5, 2)]),
+    ]:
+        survey = store_of(qm).survey(SurveyRequest(app.claimer.handle, PHYSICAL, UNSET, *limits))
+        assert [(one.first[0], one.last[0], one.messages) for one in survey.stretches] == found, limits
+
+
 def test_a_group_with_a_member_above_the_horizon_is_in_no_survey(qm: QueueManager) -> None:
     interleaved(qm, {b"x": 2}, without=[(b"x", 2)])
     put_all(qm, [b"z"])

@@ -87,7 +87,7 @@ SORTS = {
     "read groups": "the members of a page's groups, without what they contain",
     "claim of messages": "what a claim takes: running sums",
     "claiming takers": "the claims that hold members of one group",
-    "stretches of messages": "what a survey shows: running sums",
+    "weigh of messages": "what a survey shows: running sums",
     "stretches of groups": "what a survey shows: running sums",
     "spans": "the groups of one claim",
 }

@@ -233,35 +233,56 @@ class SqlBulk(SqlSearch):
         *, logical: bool, strict: bool,
     ) -> list[Cut]:  # fmt: skip
         levels = Levels(self, queue, reader, cursor, logical=logical, strict=strict, most=most)
-        sql = self.sql[f"stretches of {'groups' if logical else 'messages'}"]
         chunk = -(-min(most, max(1, queue.depth)) // max(1, slices))
         cuts: list[Cut] = []
         messages = size = 0
         for one in levels:
-            values = levels.values(one, most - messages) | {
-                "most_bytes": most_bytes - size,
-                "weighs": most_bytes < NO_END,
-                "first": not messages,
-                "chunk": chunk,
-            }
-            found = self.engine.execute(sql, values).fetchall() if values["most"] > 0 else []
-            begun: tuple[Place, int] | None = None
-            for number, ordinal, before, upto, size_sum, begins, ends in found:
-                place = Place(one.rank, number, ordinal)
-                if begins:
-                    begun = place, before
-                if ends:
-                    assert begun is not None
-                    cuts.append(Cut(begun[0], place, upto - begun[1]))
-                    last_messages, last_size = upto, size_sum
-            if found:
-                messages, size = messages + last_messages, size + last_size
-                rest = one._replace(after=(cuts[-1].last.number, cuts[-1].last.ordinal))
-            else:
-                rest = one
+            rest = one
+            if messages < most:
+                values = levels.values(one, most - messages) | {
+                    "most_bytes": most_bytes - size,
+                    "weighs": most_bytes < NO_END,
+                    "first": not messages,
+                    "chunk": chunk,
+                }
+                found, bytes_ = (self._cut_groups if levels.kind == "groups" else self._cut)(levels, one, values)
+                if found:
+                    cuts += found
+                    messages, size = messages + sum(cut.messages for cut in found), size + bytes_
+                    rest = _behind(one, found[-1])
             if messages and levels.has_more(rest):
                 break
         return cuts
+
+    def _cut(self, levels: Levels, one: Range, values: dict[str, Any]) -> tuple[list[Cut], int]:
+        """What the limits allow of a level, where each message is by itself, and its size where bytes are limited."""
+        counted = f"weigh of {levels.kind}" if values["weighs"] else f"count of {levels.kind}"
+        left, size = next(self.engine.execute(self.sql[counted], values))
+        cuts: list[Cut] = []
+        while left:
+            messages = min(values["chunk"], left)
+            first, last = (self._nth(levels, one, nth) for nth in (1, messages))
+            cuts.append(Cut(first, last, messages))
+            left, one = left - messages, _behind(one, cuts[-1])
+        return cuts, size
+
+    def _nth(self, levels: Levels, one: Range, nth: int) -> Place:
+        values = levels.values(one, nth) | {"before": nth - 1}
+        return Place(one.rank, *next(self.engine.execute(self.sql[f"place of {levels.kind}"], values)))
+
+    def _cut_groups(self, levels: Levels, one: Range, values: dict[str, Any]) -> tuple[list[Cut], int]:
+        """The same of whole groups, none of which is cut."""
+        cuts: list[Cut] = []
+        first, before, size = None, 0, 0
+        found = self.engine.execute(self.sql["stretches of groups"], values)
+        for number, ordinal, begun, upto, size, begins, ends in found:  # noqa: B007 - the last size is that of all
+            place = Place(one.rank, number, ordinal)
+            if begins:
+                first, before = place, begun
+            if ends:
+                assert first is not None
+                cuts.append(Cut(first, place, upto - before))
+        return cuts, size
 
     # --- stretches; a place behind: rows delivered, number and ordinal to go on from, head and member of a group
 
@@ -362,6 +383,10 @@ def _inside(head: _Head, last: Sequence[Any]) -> Behind:
     if head.group_id is None:
         return ((head.number, head.ordinal + 1),)
     return (head.number, head.ordinal), head.id, tuple(last[at] for at in IN_GROUP)
+
+
+def _behind(one: Range, cut: Cut) -> Range:
+    return one._replace(after=(cut.last.number, cut.last.ordinal))
 
 
 def _bounds(queue: SearchedQueue, stretch: Stretch, first: tuple[int, int]) -> dict[str, Any]:

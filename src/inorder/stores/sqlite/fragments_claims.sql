@@ -1,18 +1,21 @@
--- Parts of the statements in queries_claims.sql.
+-- Parts of the statements in queries_claims.sql. {length} is there where bytes count: it is in no index.
 
 -- name: messages
 -- What can be claimed or shown in physical order on one level.
-head AS MATERIALIZED (
-    SELECT id, NULL AS group_id, number, ordinal, length FROM (
-        SELECT * FROM message INDEXED BY message_place WHERE queue = :queue AND head = 2 AND available AND rank = :rank
+head AS (
+    SELECT * FROM (
+        SELECT id, number, ordinal{length} FROM message INDEXED BY message_place
+        WHERE queue = :queue AND head = 2 AND available AND rank = :rank
             AND (number, ordinal) > (:number, :ordinal) AND (number, ordinal) < (:stop_number, :stop_ordinal)
             AND number <= :horizon
         UNION ALL
-        SELECT * FROM message INDEXED BY message_place WHERE queue = :queue AND head = 1 AND available AND rank = :rank
+        SELECT id, number, ordinal{length} FROM message INDEXED BY message_place
+        WHERE queue = :queue AND head = 1 AND available AND rank = :rank
             AND (number, ordinal) > (:number, :ordinal) AND (number, ordinal) < (:stop_number, :stop_ordinal)
             AND number <= :horizon
         UNION ALL
-        SELECT * FROM message INDEXED BY message_place WHERE queue = :queue AND head = 0 AND available AND rank = :rank
+        SELECT id, number, ordinal{length} FROM message INDEXED BY message_place
+        WHERE queue = :queue AND head = 0 AND available AND rank = :rank
             AND (number, ordinal) > (:number, :ordinal) AND (number, ordinal) < (:stop_number, :stop_ordinal)
             AND number <= :horizon
         ORDER BY number, ordinal LIMIT :most
@@ -21,8 +24,8 @@ head AS MATERIALIZED (
 
 -- name: singles
 -- The same in both orders where there are no groups.
-head AS MATERIALIZED (
-    SELECT id, number, ordinal, length FROM message INDEXED BY message_place
+head AS (
+    SELECT id, number, ordinal{length} FROM message INDEXED BY message_place
     WHERE queue = :queue AND head = 2 AND available AND rank = :rank
         AND (number, ordinal) > (:number, :ordinal) AND (number, ordinal) < (:stop_number, :stop_ordinal)
         AND number <= :horizon
@@ -32,7 +35,7 @@ head AS MATERIALIZED (
 -- name: numbered
 -- As many of them as the limits allow, where each is one message.
 chosen AS MATERIALIZED (
-    SELECT id, nth FROM (
+    SELECT id, nth, size_sum FROM (
         SELECT id, row_number() OVER w AS nth, sum(length) OVER w AS size_sum FROM head
         WINDOW w AS (ORDER BY number, ordinal ROWS UNBOUNDED PRECEDING)
     )

@@ -86,7 +86,22 @@ DELETE FROM gathering WHERE queue = :queue AND group_id IN (
 WITH {chosen}
 SELECT EXISTS (SELECT 1 FROM head);
 
--- name: stretches
+-- name: count
+-- How many messages of a level the limit allows.
+WITH {places}
+SELECT count(*), 0 FROM head;
+
+-- name: weigh
+-- The same where bytes are limited, and how many bytes they have.
+WITH {chosen}, {numbered}
+SELECT count(*), coalesce(max(size_sum), 0) FROM chosen;
+
+-- name: place
+-- Where a message stands that has so many before it on its level.
+WITH {places}
+SELECT number, ordinal FROM head LIMIT 1 OFFSET :before;
+
+-- name: stretches of groups
 -- Where stretches of about so many messages begin and end.
 WITH {chosen}, {running},
 piece AS (SELECT number, ordinal, messages, messages_sum, size_sum, (messages_sum - messages) / :chunk AS nth FROM chosen)

@@ -64,13 +64,20 @@ COLUMNS = {
     "text_kind": f"{column('coded_character_set_id')} || ' ' || {column('encoding')}",
 }
 NEXT = {
-    kind: {"chosen": _fragment(kind), "numbered": _fragment("numbered"), "running": _fragment("running")}
+    kind: {
+        "chosen": _fragment(kind, length=", length"),
+        "places": _fragment(kind, length=""),
+        "numbered": _fragment("numbered"),
+        "running": _fragment("running"),
+    }
     for kind in ("singles", "messages", "groups")
 }
-KINDS = {"anything next": NEXT, "stretches": ("messages", "groups"), "claim": ("singles", "messages")}
+MESSAGES = ("singles", "messages")
+KINDS = {"anything next": NEXT, "claim": MESSAGES, "count": MESSAGES, "weigh": MESSAGES, "place": MESSAGES}
 PARTS = {
     "claim plain groups": NEXT["groups"],
     "claim groups": NEXT["groups"],
+    "stretches of groups": NEXT["groups"],
     "doubtful groups": NEXT["groups"],
     "read claimed": {"columns": _fragment("columns", delivery="m.claimed")},
     "read messages": {"columns": _fragment("columns", delivery="0")},
