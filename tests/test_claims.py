@@ -30,6 +30,7 @@ from inorder.options import GetOptions, Match
 from inorder.rules.grouping import NOTHING_OPEN
 from inorder.rules.ordering import UNSET
 from inorder.stores.records import BULK_COLUMNS, Claimer, GetRequest, Stretch, SurveyRequest
+from inorder.stores.sql.bulk import Levels, Range
 from inorder.testing import ManualClock
 
 only_sqlite = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)  # the memory store reads all pages at once
@@ -477,6 +478,54 @@ def test_a_group_that_only_looks_whole_is_in_no_stretch_behind_large_groups(
     stretch = Stretch(logical=True, rank=0, first=(1, 0), last=(99, 0), messages=5)
     pages = stretch_pages(store_of(qm), app.claimer.handle, stretch)
     assert [row[BODY] for page in pages for row in page] == [*groups[b"x"], *groups[b"z"]]
+
+
+@only_sqlite
+def test_a_page_that_is_full_before_the_next_heads_goes_on_with_them(
+    qm: QueueManager, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put_all(qm, [b"aa", b"bb", b"cc", b"dd"])
+    groups = interleaved(qm, {b"x": 2})
+    monkeypatch.setattr("inorder.stores.sql.bulk.HEADS_AT_ONCE", 2)
+    monkeypatch.setattr("inorder.stores.sql.bulk.PAGE_BYTES", 4)
+    assert Application(store_of(qm)).survey(GROUPS)[1] == [b"aa", b"bb", b"cc", b"dd", *groups[b"x"]]
+
+
+@only_sqlite
+@pytest.mark.parametrize("members", [[1, 1, 3], [1, 2, 2, 4]], ids=str)
+@pytest.mark.parametrize("page", [{"ROWS": 2}, {"ROWS": 5}, {"BYTES": 4}, {"BYTES": 6}], ids=str)
+def test_a_group_that_only_looks_whole_is_in_no_page_however_pages_end(
+    members: list[int], page: dict[str, int], qm: QueueManager, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    groups = interleaved(qm, {b"a": 2})
+    for number in members:
+        flags = Flags.IN_GROUP | (Flags.LAST_IN_GROUP if number == members[-1] else Flags.NONE)
+        qm.put("Q", b"y", group_id=b"y".ljust(24), sequence_number=number, flags=flags)
+    groups |= interleaved(qm, {b"z": 3})
+    for limit, value in page.items():
+        monkeypatch.setattr(f"inorder.stores.sql.bulk.PAGE_{limit}", value)
+    app = Application(store_of(qm))
+    stretch = Stretch(logical=True, rank=0, first=(1, 0), last=(99, 0), messages=5)
+    rows = [row[BODY] for page in stretch_pages(store_of(qm), app.claimer.handle, stretch) for row in page]
+    assert rows == [*groups[b"a"], *groups[b"z"]]
+
+
+@only_sqlite
+def test_members_that_are_read_tell_that_their_group_is_whole(
+    qm: QueueManager, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    groups = interleaved(qm, {b"x": 3, b"y": 40})
+    asked = []
+
+    def noted(_: Levels, one: Range) -> Range:
+        asked.append(one)
+        return one
+
+    monkeypatch.setattr(Levels, "without_odd", noted)
+    stretch = Stretch(logical=True, rank=0, first=(1, 0), last=(99, 0), messages=43)
+    pages = stretch_pages(store_of(qm), Application(store_of(qm)).claimer.handle, stretch)
+    assert [row[BODY] for page in pages for row in page] == [*groups[b"x"], *groups[b"y"]]
+    assert asked == []
 
 
 # ---- bad input

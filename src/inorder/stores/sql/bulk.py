@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import accumulate, islice, takewhile
+from itertools import accumulate, compress, islice, takewhile
 from typing import Any, NamedTuple
 
-from ...message import Place
+from ...message import IN_GROUP, LAST_IN_GROUP, SEGMENTATION_ALLOWED, Place
 from ...rules.grouping import Members, has_what_it_needs
 from ...rules.ordering import UNSET, Cursor
 from ..backend import SearchedQueue
@@ -29,7 +29,10 @@ NO_END = 2**62
 PLACE, GROUP_PLACE = ("rank", "number", "ordinal"), ("group_rank", "group_number", "group_ordinal")
 LENGTH = READ_IN_BULK.index("length")
 HEAD = READ_IN_BULK.index("delivery")  # of a row in logical order the head of its group stands there
-IN_GROUP = [READ_IN_BULK.index(name) for name in ("sequence_number", "offset", *PLACE)]
+MEMBER = [READ_IN_BULK.index(name) for name in ("sequence_number", "offset", *PLACE)]
+SEQUENCE, OFFSET, FLAGS = (READ_IN_BULK.index(name) for name in ("sequence_number", "offset", "flags"))
+INNER_FLAGS = frozenset({IN_GROUP, IN_GROUP | SEGMENTATION_ALLOWED})
+LAST_FLAGS = frozenset(flags | LAST_IN_GROUP for flags in INNER_FLAGS)
 HEADS_AT_ONCE = 1024
 ROWS_AT_ONCE = 256
 _BEFORE_ALL: tuple[int, ...] = (0, 0, 0, 0, 0)
@@ -180,6 +183,33 @@ class _Columns:
         found.close()
         return False
 
+    def doubtful(self, heads: Sequence[_Head], begun: int) -> list[_Head]:
+        """Groups in rows from `begun` on that are not simply messages 1 to n of one piece each, the last one marked."""
+        ids, sequences, offsets, flags = (self.columns[at] for at in (HEAD, SEQUENCE, OFFSET, FLAGS))
+        doubtful, end = [], begun
+        for head in heads:
+            start, end = end, end + head.messages
+            if start >= self.messages:
+                break
+            if head.group_id is not None and not (
+                ids[start] == head.id
+                and ids[start : end + 1].count(head.id) == head.messages
+                and sequences[start:end] == list(range(1, head.messages + 1))
+                and not any(offsets[start:end])
+                and INNER_FLAGS.issuperset(flags[start : end - 1])
+                and flags[end - 1] in LAST_FLAGS
+            ):
+                doubtful.append(head)
+        return doubtful
+
+    def remove(self, begun: int, heads: set[int]) -> None:
+        """Removes groups, by their heads, from the rows from `begun` on."""
+        if heads:
+            kept = [head not in heads for head in self.columns[HEAD][begun:]]
+            for column in self.columns:
+                column[begun:] = compress(column[begun:], kept)
+            self.messages = len(self.columns[HEAD])
+
     def _with_room(self, found: Iterator[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
         rows: list[tuple[Any, ...]] = []
         room = self._room
@@ -290,7 +320,7 @@ class SqlBulk(SqlSearch):
         self, queue: SearchedQueue, reader: Reader, stretch: Stretch, after: Behind
     ) -> tuple[BulkPage, Behind | None]:
         delivered, first, *inside = after or (0, stretch.first)
-        if stretch.logical:
+        if stretch.logical and self.noted[queue.id] & GROUPS:
             found, behind = self._read_groups(queue, reader, stretch, first, *inside)
             page = self._page(found, reader.now, queue.id, None)
         else:
@@ -326,63 +356,83 @@ class SqlBulk(SqlSearch):
             within, behind: the head of the group in which the page before ended, and its last row.
         """
         read = _Columns()
-        places: dict[int, _Head] = {}
         following: tuple[int, int] | None = first
         while following and read.left:
-            heads, following = self._heads_of(queue, reader, stretch, following, read.left)
-            places |= {head.id: head for head in heads}
+            heads, following = self._heads_of(queue, stretch, following, read.left)
             while heads and read.left:
+                begun = read.messages
                 start = behind if heads[0].id == within else _BEFORE_ALL
-                count, found = self._members(queue, heads, read.left, start)
-                if not read.fill(found):
-                    return read, _inside(places[read.columns[HEAD][-1]], [column[-1] for column in read.columns])
-                heads = heads[count:]
+                count = _fitting(heads, read.left) if start is _BEFORE_ALL else 0
+                if count:
+                    found = self._members(queue, heads[:count], read.left)
+                elif self._odd(queue, reader, stretch, heads[:1]):
+                    heads = heads[1:]
+                    continue
+                else:
+                    found = self._members_behind(queue, heads[0], start)
+                has_room = read.fill(found)
+                ended = None if has_room else _where_it_ended(heads, read, begun)
+                if count:
+                    read.remove(begun, self._odd(queue, reader, stretch, read.doubtful(heads[:count], begun)))
+                if ended:
+                    return read, ended
+                heads = heads[max(count, 1) :]
             if heads:
                 following = heads[0].number, heads[0].ordinal
         return read, (following,) if following else None
 
     def _heads_of(
-        self, queue: SearchedQueue, reader: Reader, stretch: Stretch, first: tuple[int, int], most: int
+        self, queue: SearchedQueue, stretch: Stretch, first: tuple[int, int], most: int
     ) -> tuple[list[_Head], tuple[int, int] | None]:
         """The next groups of a stretch, with at least so many messages, and where those behind them begin."""
-        levels = Levels(self, queue, reader, UNSET, logical=True, strict=False, most=HEADS_AT_ONCE)
-        levels.reach = most
-        ends = stretch.last[0], stretch.last[1] + 1
-        excluded = set(levels.without_odd(Range(stretch.rank, (first[0], first[1] - 1), ends)).excluded)
         heads: list[_Head] = []
         found = self.engine.execute(self.sql["heads of stretch"], _bounds(queue, stretch, first))
         for head in map(_Head._make, found):
             if most <= 0 or len(heads) == HEADS_AT_ONCE:
                 found.close()
                 return heads, (head.number, head.ordinal)
-            if head.id not in excluded:
-                heads.append(head)
-                most -= head.messages
+            heads.append(head)
+            most -= head.messages
         return heads, None
 
-    def _members(
-        self, queue: SearchedQueue, heads: Sequence[_Head], most: int, behind: tuple[int, ...]
-    ) -> tuple[int, Any]:
-        """The members of as many groups as there is room for, and of how many: of the first one alone what is left."""
-        sums = accumulate(head.messages for head in heads)
-        count = 0 if behind is not _BEFORE_ALL else sum(1 for _ in takewhile(most.__ge__, sums))
-        if count:
-            values = {
-                "heads": self.engine.array([head.id for head in heads[:count]]),
-                "queue": queue.id,
-                "most": most + 1,
-            }
-            return count, self.engine.execute(self.sql["read groups"], values)
+    def _odd(self, queue: SearchedQueue, reader: Reader, stretch: Stretch, heads: Sequence[_Head]) -> set[int]:
+        """Which of these are not whole."""
+        if not heads:
+            return set()
+        levels = Levels(self, queue, reader, UNSET, logical=True, strict=False, most=NO_END)
+        first, last = heads[0], heads[-1]
+        between = Range(stretch.rank, (first.number, first.ordinal - 1), (last.number, last.ordinal + 1))
+        return set(levels.without_odd(between).excluded)
+
+    def _members(self, queue: SearchedQueue, heads: Sequence[_Head], most: int) -> Any:
+        """All members of some groups, one more than there is room for if they are more than they seemed to be."""
+        values = {"heads": self.engine.array([head.id for head in heads]), "queue": queue.id, "most": most + 1}
+        return self.engine.execute(self.sql["read groups"], values)
+
+    def _members_behind(self, queue: SearchedQueue, head: _Head, behind: tuple[int, ...]) -> Any:
         where = dict(zip(("sequence", "start", "rank", "number", "ordinal"), behind, strict=True))
-        values = {"head": heads[0].id, "queue": queue.id, "group": heads[0].group_id, **where}
-        return 1, self.engine.execute(self.sql["read group"], values)
+        values = {"head": head.id, "queue": queue.id, "group": head.group_id, **where}
+        return self.engine.execute(self.sql["read group"], values)
+
+
+def _fitting(heads: Sequence[_Head], most: int) -> int:
+    """How many groups there is room for."""
+    return sum(1 for _ in takewhile(most.__ge__, accumulate(head.messages for head in heads)))
+
+
+def _where_it_ended(heads: Sequence[_Head], read: _Columns, begun: int) -> Behind:
+    """The place behind the last row of a full page; `heads`: what was read last, from row `begun` on."""
+    if read.messages == begun:
+        return ((heads[0].number, heads[0].ordinal),)
+    last = [column[-1] for column in read.columns]
+    return _inside(next(head for head in heads if head.id == last[HEAD]), last)
 
 
 def _inside(head: _Head, last: Sequence[Any]) -> Behind:
     """The place behind a row of a group, or behind a message that is in none."""
     if head.group_id is None:
         return ((head.number, head.ordinal + 1),)
-    return (head.number, head.ordinal), head.id, tuple(last[at] for at in IN_GROUP)
+    return (head.number, head.ordinal), head.id, tuple(last[at] for at in MEMBER)
 
 
 def _behind(one: Range, cut: Cut) -> Range:
