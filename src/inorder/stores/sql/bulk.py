@@ -52,8 +52,7 @@ class Levels:
     """What a reader may be given on a queue, level by level, as ranges of places.
 
     Attributes:
-        most: so many messages or heads of a level are looked at.
-        reach: so many messages of it, counting those of groups, are enough.
+        most: so many messages of a level, counting those of groups, are looked at.
         kind: of what is next: messages, whole groups, or messages where no groups are on the queue.
         plain: no group was met with a message of several pieces, or of another unusual shape.
         unusual: a group was met that is whole, but of a shape that only the rules know how to take.
@@ -72,7 +71,7 @@ class Levels:
     ) -> None:
         self.backend, self.queue, self.reader, self.cursor = backend, queue, reader, cursor
         self.logical, self.strict = logical, strict
-        self.most = self.reach = most
+        self.most = most
         self.plain, self.unusual = True, False
         self.kind = "singles"
         if backend.noted[queue.id] & GROUPS:
@@ -111,7 +110,7 @@ class Levels:
     def without_odd(self, one: Range) -> Range:
         """The range without groups that only look whole; read strictly, it ends before the first of them."""
         while True:
-            values = self.values(one, self.most) | {"reach": self.reach}
+            values = self.values(one, self.most)
             doubtful = self.backend.engine.execute(self.backend.sql["doubtful groups"], values).fetchall()
             missing = []
             for head, group_id, number, ordinal, is_odd in doubtful:

@@ -15,7 +15,7 @@ reached AS MATERIALIZED (
         ) AS messages_before
         FROM head h LEFT JOIN gathering g ON g.queue = :queue AND g.group_id = h.group_id
     )
-    WHERE messages_before IS NULL OR messages_before < :reach
+    WHERE messages_before IS NULL OR messages_before < :most
 ),
 doubtful AS MATERIALIZED (
     SELECT * FROM reached h WHERE group_id IS NOT NULL AND (
