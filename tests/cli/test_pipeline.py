@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import io
 from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
-from inorder.cli.pipeline import rates, tell_result
+from inorder.cli.pipeline import rates, tell_result, told_while_it_works
 from inorder.cli.running import Run
 
 
@@ -16,6 +17,42 @@ class Done:
     messages: int
     size: int
     seconds: float
+
+
+@dataclass
+class Now:
+    messages: int
+    size: int
+    seconds: float
+
+
+class Terminal(io.StringIO):
+    """Somebody looks."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def told_on(monkeypatch: pytest.MonkeyPatch, errors: io.StringIO, *, as_json: bool) -> str:
+    """What a command says of a job on a terminal, or on what is none."""
+    monkeypatch.setattr("sys.stderr", errors)
+    monkeypatch.setenv("TERM", "xterm")
+    with told_while_it_works(Run(None, as_json=as_json)) as tell:
+        tell(Now(3000, 4 * 2**20, 2.0))
+    return errors.getvalue()
+
+
+def test_people_see_how_far_a_job_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    told = told_on(monkeypatch, Terminal(), as_json=False)
+    assert "3,000 messages, 4.0 M bytes, 1,500 messages/s, 2.0 M bytes/s" in told
+
+
+def test_nothing_is_said_of_progress_where_nobody_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert told_on(monkeypatch, io.StringIO(), as_json=False) == ""
+
+
+def test_machines_are_told_nothing_of_progress(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert told_on(monkeypatch, Terminal(), as_json=True) == ""
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import io
 import json
 import os
 import sys
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
@@ -126,6 +126,15 @@ class Output:
                 bar.update(task, completed=done, total=total, visible=elapsed >= SHOWN_AFTER_SECONDS)
 
             yield advance
+
+    @contextmanager
+    def line_of_progress(self) -> Iterator[Callable[[str], None]]:
+        """A line that says something else from time to time while work goes on; nothing where nobody looks."""
+        is_hidden = self.as_json or not self.notes.is_terminal
+        columns = SpinnerColumn(), TextColumn("{task.description}", markup=False)
+        with Progress(*columns, console=self.notes, transient=True, disable=is_hidden) as line:
+            task = line.add_task("", total=None)
+            yield lambda text: line.update(task, description=plain(text))
 
     def confirm(self, question: str, *, yes: bool) -> None:
         """Asks before something that cannot be taken back. Raises: click.UsageError, nobody can be asked."""

@@ -136,7 +136,7 @@ def drain(run: Run, jobs: Any, spark: Any, queue: str, archive: str, **options: 
     """
 
     def tell(now: Any) -> None:
-        run.output.note(f"batch {now.batch}: {now.messages:,} messages, {rates(now.messages, now.seconds)}")
+        run.output.note(f"batch {now.batch}: {progress_line(now)}")
 
     return jobs.drain(spark, str(run.store), queue, archive, progress=tell, **options)
 
@@ -183,7 +183,8 @@ def load(
             raise click.BadParameter(f"{one!r} is not NAME=VALUE.", param_hint="--read-option")
     chosen = dict(one.split("=", 1) for one in read_options)
     options |= {name: list(options[name]) for name in ("patterns", "exclude")}
-    return jobs.load(spark, source, str(run.store), queue, read_options=chosen, **options)
+    with told_while_it_works(run) as tell:
+        return jobs.load(spark, source, str(run.store), queue, read_options=chosen, progress=tell, **options)
 
 
 @pipeline.command("reorder", example="inorder pipeline reorder archive/ ordered/")
@@ -239,7 +240,8 @@ def audit(run: Run, jobs: Any, spark: Any, archive: str, output: str, **options:
 @runs_a_job
 def replay(run: Run, jobs: Any, spark: Any, archive: str, queue: str, **options: Any) -> Any:
     """Put an archive, or a part of it, back on a queue, never twice."""
-    return jobs.replay(spark, archive, str(run.store), queue, **options)
+    with told_while_it_works(run) as tell:
+        return jobs.replay(spark, archive, str(run.store), queue, progress=tell, **options)
 
 
 @pipeline.command("unload", example="inorder pipeline unload archive/ files/")
@@ -271,17 +273,30 @@ def unload(
 
     TARGET is a folder.
     """
-    del run
     if format == "dmpmqmsg":
         _refuse(existing, "--existing", "files")
-        return {"messages": jobs.dump(spark, archive, target, order=order or "logical")}
+        with told_while_it_works(run) as tell:
+            return {"messages": jobs.dump(spark, archive, target, order=order or "logical", progress=tell)}
     _refuse(order, "--order", "dmpmqmsg")
-    return jobs.unload(spark, archive, target, existing=existing or "same")
+    with told_while_it_works(run) as tell:
+        return jobs.unload(spark, archive, target, existing=existing or "same", progress=tell)
 
 
 def _refuse(value: str | None, option: str, format: str) -> None:
     if value is not None:
         raise click.UsageError(f"{option} goes with --format {format} only.")
+
+
+@contextmanager
+def told_while_it_works(run: Run) -> Iterator[Callable[[Any], None]]:
+    """A block in which a job works; what it is given tells people how far the job is."""
+    with run.output.line_of_progress() as show:
+        yield lambda now: show(progress_line(now))
+
+
+def progress_line(now: Any) -> str:
+    """How far a job is, and how fast so far."""
+    return f"{now.messages:,} messages, {size(now.size)} bytes, {rates(now.messages, now.seconds, now.size)}"
 
 
 def rates(messages: int, seconds: float, length: int | None = None) -> str:

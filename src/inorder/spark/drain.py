@@ -104,7 +104,7 @@ class DrainReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         options, qm = self._options, self._planner.manager()
         local = check_queue(qm, options.queue).name
         known = (one for one in qm.claims() if (one.queue, one.application) == (local, options.application))
-        return self._offset(next((one.settled for one in known), 0))
+        return self._offset(next((one.settled for one in known), 0), 0)
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
         """What the options say."""
@@ -126,7 +126,7 @@ class DrainReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return start
         if points.reached:
             points.reached("claimed")
-        return self._offset(claim.number)
+        return self._offset(claim.number, claim.size)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         """Nothing that comes after this moment is claimed in this run."""
@@ -240,10 +240,10 @@ class DrainReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._claims = reader
         return start.horizon
 
-    def _offset(self, claim: int) -> Offset:
-        """As Spark keeps it: texts and integers only."""
-        options = self._options
-        return {"queue": options.queue, "application": options.application, "claim": claim, "made": self._made_at()}
+    def _offset(self, claim: int, size: int) -> Offset:
+        """As Spark keeps it: texts and integers only. The claim's bytes are for who reads Spark's progress."""
+        options, made = self._options, self._made_at()
+        return {"queue": options.queue, "application": options.application, "claim": claim, "made": made, "size": size}
 
     def _claim_of(self, offset: Offset) -> int:
         return claim_of(offset, self._options, self._made_at())

@@ -14,7 +14,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 import pyarrow as pa
 from pyspark import TaskContext
@@ -36,6 +36,7 @@ from ..formats.paths import length_of
 from ..message import NO_ID, Message
 from .batches import in_batches, rows_of
 from .schema import DESCRIPTOR
+from .tally import Tally
 
 TASK_BYTES = 128 * 2**20  # about as much as a task reads; to start one costs as much as 700 small files
 FILE_BYTES = 64 * 2**10  # to find a file, open it twice and write its manifest costs as much as so many bytes of it
@@ -276,10 +277,11 @@ class FilesWriter(_Writer):
         self._existing: Any = options["existing"]
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        report = Report()
+        report, tally = Report(), Tally()
         rows = (_Member(*row) for row in rows_of(_counted(iterator, report)))
         for (_, group_id), members in itertools.groupby(rows, key=lambda row: (row.queue, row.group_id)):
             self._rebuild(group_id, members, report)
+            tally.note(report.messages, report.size)
         return report
 
     def _rebuild(self, group_id: bytes, members: Iterator[_Member], report: Report) -> None:
@@ -325,9 +327,21 @@ class DumpWriter(_Writer):
         begun = final.with_name(f".{final.name}.{context.taskAttemptId()}")
         begun.unlink(missing_ok=True)
         with begun.open("xb") as text:  # whatever is there under its name is not written through
-            count = dmpmqmsg.write(as_messages(iterator), text)
+            tally = Tally()
+            count = dmpmqmsg.write(as_messages(_tallied(iterator, text, tally)), text)
         if not count:
             begun.unlink()
             return Report()
         begun.replace(final)
-        return Report(files=1, messages=count, size=final.stat().st_size)
+        size = final.stat().st_size
+        tally.note(count, size)
+        return Report(files=1, messages=count, size=size)
+
+
+def _tallied(batches: Iterable[pa.RecordBatch], text: BinaryIO, tally: Tally) -> Iterator[pa.RecordBatch]:
+    """The same, noting what is written when the next ones are asked for."""
+    count = 0
+    for batch in batches:
+        yield batch
+        count += batch.num_rows
+        tally.note(count, text.tell())

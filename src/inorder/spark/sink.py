@@ -18,6 +18,7 @@ from itertools import islice
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark import TaskContext
 from pyspark.sql.datasource import (
     DataSourceArrowWriter,
@@ -34,6 +35,7 @@ from .batches import batch_of
 from .opening import check_queue, check_same, made_at, open_store
 from .options import SinkOptions
 from .rows import Fault, Judged, check_columns, judge
+from .tally import Tally
 from .versions import DataSourceStreamArrowWriter, as_arrow
 
 log = logging.getLogger("inorder.spark.sink")
@@ -85,17 +87,19 @@ class Task:
         self._partition = 0 if context is None else context.partitionId()
         self._query = (context and context.getLocalProperty(QUERY_ID)) or ""
         self._batch = (context and context.getLocalProperty(BATCH_ID)) or ""
-        self._rows = self._high_priorities = 0
+        self._rows = self._size = self._high_priorities = 0
 
     def run(self, given: Iterable[pa.RecordBatch]) -> TaskMessage:
         options = self._options
         with open_store(options.url, options.application) as qm:
             check_same(qm, options.queue, self._made)
+            tally = Tally()
             stagers = [self._stager(qm, name) for name in (options.queue, options.bad_rows) if name is not None]
             try:
                 for batch in given:
                     for chunk in chunks(batch):
                         self._stage(judge(chunk, options), chunk, *stagers)
+                        tally.note(self._rows, self._size)
             except BaseException:
                 qm.undo_staging([one.name for one in stagers])
                 raise
@@ -125,6 +129,7 @@ class Task:
             self._stage_good(good, judged, stager)
         self._high_priorities += judged.high_priorities
         self._rows += judged.rows
+        self._size += pc.sum(pc.binary_length(judged.columns["body"])).as_py() or 0
 
     def _stage_good(self, good: Mapping[str, Sequence[Any]], judged: Judged, stager: Stager) -> None:
         """What the store alone can see, fields that contradict each other or a header too long, it says by its rows."""

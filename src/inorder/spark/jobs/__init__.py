@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from .audit import audit as audit
 from .drain import Drained as Drained
-from .drain import Progress as Progress
 from .drain import drain as drain
 from .load import Loaded as Loaded
 from .load import load as load
+from .progress import Progress as Progress
 from .reorder import Reordered as Reordered
 from .reorder import reorder as reorder
 from .replay import Replayed as Replayed

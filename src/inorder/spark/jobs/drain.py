@@ -9,19 +9,20 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from os import PathLike, fspath
 from typing import Literal, NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as all of Spark's documents do
+from pyspark.sql.streaming.listener import StreamingQueryProgress
 from pyspark.sql.streaming.query import StreamingQuery
 
 from ...errors import CheckpointLost, bad_argument
 from ..finishing import finish
 from ..registering import register
 from .archive import check_folder, exists, read_text, write_text
+from .progress import Progress, Tell
 from .troubles import told_plainly
 
 CHECKPOINT = "_checkpoint"  # in the archive's folder: readers pass over names that begin so
@@ -30,32 +31,19 @@ MESSAGES_PER_BATCH = 100_000
 POLL_SECONDS = 1
 
 
-class Progress(NamedTuple):
-    """How far a run is.
-
-    Args:
-        batch: the number of the last micro-batch that is done.
-        messages: archived by this run.
-        seconds: since it began.
-    """
-
-    batch: int
-    messages: int
-    seconds: float
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drained:
     """What a run of `drain` did.
 
     Args:
-        messages: archived by this run.
+        messages, size: archived by this run, and bytes of their bodies.
         batches: micro-batches with messages.
         confirmed: messages of the last batch, which were confirmed after the query had ended.
         seconds: from the start of the query to its end.
     """
 
     messages: int
+    size: int
     batches: int
     confirmed: int
     seconds: float
@@ -76,7 +64,7 @@ def drain(
     checkpoint: str | PathLike[str] | None = None,
     follow: bool = False,
     options: dict[str, str] | None = None,
-    progress: Callable[[Progress], object] | None = None,
+    progress: Tell | None = None,
 ) -> Drained:
     """Moves what is on a queue into an archive, exactly once; run again, it goes on where it ended or died.
 
@@ -137,7 +125,7 @@ def drain(
         write_text(spark, f"{fspath(archive)}/{DRAINED_BY}", str(query.id))
     ran = attend(query, progress)
     confirmed = finish(fspath(url), queue, application, where)
-    return Drained(messages=ran.messages, batches=ran.batches, confirmed=confirmed, seconds=ran.seconds)
+    return Drained(**ran._asdict(), confirmed=confirmed)
 
 
 def check_pair(spark: SparkSession, archive: str, checkpoint: str) -> None:
@@ -173,30 +161,38 @@ class Ran(NamedTuple):
     """What a query did until it ended."""
 
     messages: int
+    size: int
     batches: int
     seconds: float
 
 
-def attend(query: StreamingQuery, progress: Callable[[Progress], object] | None = None) -> Ran:
+def attend(query: StreamingQuery, progress: Tell | None = None) -> Ran:
     """Waits for the end of a query, and tells of each batch. Ctrl-C stops the query first.
 
     Raises: QueueCondition, the query has failed; its text says why, and what to do.
     """
     began = time.monotonic()
-    seen, messages, batches, is_over = -1, 0, 0, False
+    seen, messages, size, batches, is_over = -1, 0, 0, 0, False
     try:
         while not is_over:
             is_over = _has_ended(query)
             for one in query.recentProgress:
                 if one.batchId > seen:
                     seen, messages = one.batchId, messages + max(0, one.numInputRows)
-                    batches += one.numInputRows > 0
+                    if one.numInputRows > 0:
+                        batches, size = batches + 1, size + _size(one)
                     if progress is not None:
-                        progress(Progress(seen, messages, time.monotonic() - began))
+                        progress(Progress(messages, size, time.monotonic() - began, seen))
     except KeyboardInterrupt:
         query.stop()
         raise
-    return Ran(messages, batches, time.monotonic() - began)
+    return Ran(messages, size, batches, time.monotonic() - began)
+
+
+def _size(batch: StreamingQueryProgress) -> int:
+    """The bytes of a batch's claim, which the source notes in its offset."""
+    size: int = json.loads(batch.sources[0].endOffset)["size"]
+    return size
 
 
 def _has_ended(query: StreamingQuery) -> bool:

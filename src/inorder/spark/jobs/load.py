@@ -19,6 +19,7 @@ from ...formats import FORMAT, parse_rule
 from ..files import register_formats
 from ..finishing import transaction_time
 from ..registering import register
+from .progress import Tell, told
 from .troubles import told_plainly
 
 Format = Literal["parquet", "json", "csv", "files", "dmpmqmsg"]
@@ -63,6 +64,7 @@ def load(
     patterns: Sequence[str] = (),
     exclude: Sequence[str] = (),
     read_options: dict[str, str] | None = None,
+    progress: Tell | None = None,
 ) -> Loaded:
     """Puts what is in files on a queue, all of it in one step.
 
@@ -81,6 +83,7 @@ def load(
         split: of files: how each is split, `inorder.formats.splitting`; default "delimiter:\\n".
         patterns, exclude: of files: which; as `inorder.formats.folder`.
         read_options: of tables: options of Spark's reader, for example header=true.
+        progress: is told once a second, in another thread, what is staged, and at last all of it.
 
     Raises: ArgumentError, OptionsError; FormatError with the line or the file; what the sink raises. Nothing is put.
     """
@@ -92,7 +95,7 @@ def load(
         return Loaded(messages=0, size=0, files=None, already=True, seconds=0.0)
     began = time.monotonic()
     register(spark)
-    with told_plainly():
+    with told_plainly(), told(spark, progress):
         register_formats(spark)
         if format == "files":
             rows = _files(spark, fspath(source), split or DEFAULT_SPLIT, transaction, patterns, exclude)

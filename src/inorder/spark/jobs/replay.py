@@ -13,6 +13,7 @@ from ...errors import bad_argument
 from ..finishing import transaction_time
 from ..registering import register
 from .archive import MEMBER_OF, PLACE, Archive, is_member, read_archive
+from .progress import Tell, told
 from .troubles import told_plainly
 
 DEFAULT_APPLICATION = "replay"
@@ -41,6 +42,7 @@ def replay(
     application: str = DEFAULT_APPLICATION,
     where: str | Column | None = None,
     order: Literal["logical", "physical"] = "logical",
+    progress: Tell | None = None,
 ) -> Replayed:
     """Puts an archive's messages on a queue, all of them in one step, in their order.
 
@@ -53,6 +55,7 @@ def replay(
         transaction: the name of this replay: a second one under the same name and application puts nothing.
         where: which messages: a condition in SQL, or a column; None: all.
         order: "logical": groups stand where their first message stood; "physical": by place.
+        progress: is told once a second, in another thread, what is staged, and at last all of it.
 
     Raises: ArgumentError; QueueFull 2053, PutInhibited 2051, InconsistentCall and others of the sink: nothing is put.
     """
@@ -61,7 +64,7 @@ def replay(
     if transaction_time(fspath(url), queue, transaction, application) is not None:
         return Replayed(messages=0, already=True)
     register(spark)
-    with told_plainly():
+    with told_plainly(), told(spark, progress):
         rows = read_archive(spark, archive).withColumn("expiry", F.coalesce("expiry", F.lit(float("inf"))))
         if where is not None:
             rows = rows.where(where)

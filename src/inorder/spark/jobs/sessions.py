@@ -26,15 +26,16 @@ def session(name: str, *, driver_memory: str = "2g", java_options: str = "") -> 
         yield running
         return
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    begun = (
+    builder = (
         SparkSession.builder.appName(name)
         .config("spark.driver.memory", driver_memory)
-        .config("spark.driver.extraJavaOptions", java_options)
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.sql.session.timeZone", "UTC")
-        .getOrCreate()
     )
+    if java_options:  # an empty text would take back what spark-defaults or PYSPARK_SUBMIT_ARGS say
+        builder = builder.config("spark.driver.extraJavaOptions", java_options)
+    begun = builder.getOrCreate()
     begun.sparkContext.setLogLevel("ERROR")
     try:
         yield begun

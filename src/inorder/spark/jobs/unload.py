@@ -20,6 +20,7 @@ from ...manager import QueueManager
 from ...stores.sqlite import is_of_any_store
 from ..files import DUMPED, MEMBER, PART, Report, Trouble, register_formats
 from .archive import MEMBER_OF, Archive, check_local, is_member, read_archive
+from .progress import Tell, told
 from .replay import in_order
 from .troubles import told_plainly
 
@@ -46,7 +47,12 @@ class Unloaded:
 
 
 def unload(
-    spark: SparkSession, archive: Archive, target: str | PathLike[str], *, existing: Existing = "same"
+    spark: SparkSession,
+    archive: Archive,
+    target: str | PathLike[str],
+    *,
+    existing: Existing = "same",
+    progress: Tell | None = None,
 ) -> Unloaded:
     """Writes the files of an archive back, each checked against its manifest; many at a time.
 
@@ -56,6 +62,7 @@ def unload(
         archive: a folder or a DataFrame.
         target: a folder that the tasks can write; it is made if it is missing.
         existing: what may be where a file belongs: "refuse" anything, accept the "same" bytes, "replace" it.
+        progress: is told once a second, in another thread, what is in whole files, and at last all of it.
     """
     if existing not in EXISTING:
         raise bad_argument("existing", existing, f"one of {', '.join(EXISTING)}")
@@ -67,7 +74,9 @@ def unload(
     of_files = members.where(is_manifest).select(*MEMBER_OF).distinct()
     found = members.select(*MEMBER.names).join(of_files, [*MEMBER_OF], "left_semi")
     by_group = found.select(*MEMBER.names).repartition(*MEMBER_OF)
-    report = _write(by_group.sortWithinPartitions(*MEMBER.names[:4]), "inorder-files", place, existing=existing)
+    report = _write(
+        by_group.sortWithinPartitions(*MEMBER.names[:4]), "inorder-files", place, progress, existing=existing
+    )
     return Unloaded(
         messages=report.messages,
         size=report.size,
@@ -86,12 +95,14 @@ def dump(
     *,
     order: Literal["logical", "physical"] = "logical",
     overwrite: bool = False,
+    progress: Tell | None = None,
 ) -> int:
     """Writes an archive as texts of IBM's dmpmqmsg utility, in files that are in order; how many messages.
 
     Args:
         target: a folder that the tasks can write; it is made if it is missing.
         overwrite: whether texts that are there may go.
+        progress: is told once a second, in another thread, what is written, and at last all of it.
 
     Raises: ArgumentError, there are texts already; FormatError, in Spark's exception: a message that cannot be said.
     """
@@ -107,7 +118,7 @@ def dump(
     for one in old:
         one.unlink()
     rows = in_order(read_archive(spark, archive), order).select(*DUMPED.names)
-    return _write(rows, "inorder-dmpmqmsg", place).messages
+    return _write(rows, "inorder-dmpmqmsg", place, progress).messages
 
 
 def _made(target: str | PathLike[str]) -> Path:
@@ -118,12 +129,12 @@ def _made(target: str | PathLike[str]) -> Path:
     return place
 
 
-def _write(rows: DataFrame, format_: str, target: Path, **options: str) -> Report:
+def _write(rows: DataFrame, format_: str, target: Path, progress: Tell | None, **options: str) -> Report:
     """Has the tasks write; what they report."""
     register_formats(rows.sparkSession)
     with tempfile.TemporaryDirectory(prefix="inorder-report-") as folder:
         report = str(Path(folder) / "report.json")
-        with told_plainly():
+        with told_plainly(), told(rows.sparkSession, progress):
             rows.write.format(format_).mode("append").options(target=str(target), report=report, **options).save()
         return Report.load(report)
 

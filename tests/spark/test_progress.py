@@ -1,0 +1,213 @@
+"""How far a job is, while it works: what tasks note, who adds it up, and when the telling ends."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("pyspark", reason="needs the extra inorder[spark]")
+
+from pyspark import TaskContext
+from pyspark.sql import SparkSession
+
+import inorder
+from inorder import QueueManager
+from inorder.errors import QueueCondition
+from inorder.formats import put_file
+from inorder.spark import jobs
+from inorder.spark.jobs import Progress, sessions
+from inorder.spark.jobs.progress import look_until
+from inorder.spark.tally import FOLDER, Tally, added_up
+
+
+@pytest.fixture
+def qm(url: str) -> Iterator[QueueManager]:
+    with inorder.connect(url) as manager:
+        yield manager
+
+
+@pytest.fixture
+def files(folder: Path) -> Path:
+    root = folder / "files"
+    root.mkdir()
+    for number in range(20):
+        (root / f"{number}.txt").write_text("a line\n" * number, encoding="ascii")
+    return root
+
+
+class Task:
+    """What Spark tells a task of itself."""
+
+    def __init__(self, partition: int, folder: Path | None) -> None:
+        self._partition, self._folder = partition, folder
+
+    def partitionId(self) -> int:  # noqa: N802 - Spark's name, as below
+        return self._partition
+
+    def getLocalProperty(self, name: str) -> str | None:  # noqa: N802
+        assert name == FOLDER
+        return None if self._folder is None else str(self._folder)
+
+
+def tally_of(monkeypatch: pytest.MonkeyPatch, task: Task | None) -> Tally:
+    with monkeypatch.context() as patched:
+        patched.setattr(TaskContext, "get", lambda: task)
+        return Tally()
+
+
+def told_by(work: Any) -> list[Progress]:
+    """What a job tells; checked: its figures never fall, and it leaves no thread."""
+    before, told = threading.enumerate(), list[Progress]()
+    work(told.append)
+    assert told == sorted(told), "messages, bytes and seconds grow"
+    assert threading.enumerate() == before, "the thread that tells has ended"
+    return told
+
+
+# ---- without Spark
+
+
+def test_the_tasks_figures_are_added_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    one, other = (tally_of(monkeypatch, Task(number, tmp_path)) for number in (0, 1))
+    assert added_up(str(tmp_path)) == (0, 0)
+    one.note(3, 30)
+    other.note(1, 5)
+    one.note(4, 2**40)
+    assert added_up(str(tmp_path)) == (5, 2**40 + 5)
+
+
+def test_a_task_that_is_repeated_is_not_counted_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tally_of(monkeypatch, Task(0, tmp_path)).note(3, 30)
+    tally_of(monkeypatch, Task(0, tmp_path)).note(2, 20)
+    assert added_up(str(tmp_path)) == (2, 20)
+
+
+@pytest.mark.parametrize("folder", [None, Path("/not/on/this/machine")])
+def test_a_task_notes_nothing_where_nobody_asked_or_can_read_it(
+    monkeypatch: pytest.MonkeyPatch, folder: Path | None
+) -> None:
+    tally_of(monkeypatch, Task(0, folder)).note(1, 1)
+    tally_of(monkeypatch, None).note(1, 1)
+
+
+def test_a_figure_that_is_not_written_yet_counts_nothing(tmp_path: Path) -> None:
+    (tmp_path / "0").write_bytes(b"")
+    assert added_up(str(tmp_path)) == (0, 0)
+
+
+def test_there_is_a_look_after_each_wait_and_the_last_one_when_all_is_done() -> None:
+    waits, looks, clock = (
+        iter([False, False, True]),
+        iter([(0, 0), (2, 9), (5, 20)]),
+        iter([100.0, 101.0, 102.0, 102.5]),
+    )
+    told: list[Progress] = []
+    look_until(lambda _: next(waits), lambda: next(looks), told.append, clock=lambda: next(clock))
+    assert told == [Progress(0, 0, 1.0), Progress(2, 9, 2.0), Progress(5, 20, 2.5)]
+
+
+# ---- jobs
+
+
+def test_a_load_tells_what_is_staged_up_to_all_of_it(spark: SparkSession, url: str, files: Path) -> None:
+    done: list[jobs.Loaded] = []
+    told = told_by(lambda tell: done.append(jobs.load(spark, files, url, "Q", format="files", progress=tell)))
+    assert told[-1][:2] == (done[0].messages, done[0].size)
+    assert not spark.sparkContext.getLocalProperty(FOLDER)
+
+
+def test_an_unload_tells_what_is_in_whole_files_up_to_all_of_it(
+    spark: SparkSession, qm: QueueManager, url: str, folder: Path, files: Path
+) -> None:
+    for path in files.iterdir():
+        put_file(qm, "Q", files, path.name, "whole")
+    jobs.drain(spark, url, "Q", folder / "archive")
+    done: list[jobs.Unloaded] = []
+    told = told_by(lambda tell: done.append(jobs.unload(spark, folder / "archive", folder / "back", progress=tell)))
+    assert told[-1][:2] == (done[0].messages, done[0].size)
+    assert done[0].files == 20
+
+
+def test_a_drain_tells_messages_and_bytes_of_each_batch(
+    spark: SparkSession, qm: QueueManager, url: str, folder: Path
+) -> None:
+    qm.put_many("Q", [b"x" * 100] * 50 + [b"y"] * 10)
+    told: list[Progress] = []
+    drained = jobs.drain(spark, url, "Q", folder / "archive", messages_per_batch=25, progress=told.append)
+    assert [one[:2] for one in told if one.batch in (0, 1, 2)] == [(25, 2500), (50, 5000), (60, 5010)]
+    assert (drained.messages, drained.size, drained.batches) == (60, 5010, 3)
+
+
+def test_replay_and_dump_tell_how_far_they_are(spark: SparkSession, qm: QueueManager, url: str, folder: Path) -> None:
+    qm.create_queue("R")
+    qm.put_many("Q", [b"x" * 100] * 50)
+    jobs.drain(spark, url, "Q", folder / "archive")
+    told = told_by(lambda tell: jobs.replay(spark, folder / "archive", url, "R", transaction="again", progress=tell))
+    assert told[-1][:2] == (50, 5000)
+    told = told_by(lambda tell: jobs.dump(spark, folder / "archive", folder / "texts", progress=tell))
+    written = sum(path.stat().st_size for path in (folder / "texts").glob("part-*"))
+    assert told[-1][:2] == (50, written)
+
+
+def test_the_telling_ends_with_a_job_that_fails(spark: SparkSession, url: str, folder: Path) -> None:
+    (folder / "text").write_text("no text of dmpmqmsg\n", encoding="ascii")
+
+    def work(tell: Any) -> None:
+        with pytest.raises(QueueCondition, match="line 1"):
+            jobs.load(spark, folder / "text", url, "Q", format="dmpmqmsg", progress=tell)
+
+    told_by(work)
+    assert not spark.sparkContext.getLocalProperty(FOLDER)
+
+
+def test_what_the_callback_raises_is_raised_when_the_job_is_done(
+    spark: SparkSession, qm: QueueManager, url: str, files: Path
+) -> None:
+    def fail(now: Progress) -> None:
+        raise ZeroDivisionError(now)
+
+    with pytest.raises(ZeroDivisionError):
+        jobs.load(spark, files, url, "Q", format="files", progress=fail)
+    assert qm.status("Q").current_depth > 0
+
+
+# ---- the session of a job
+
+
+class Builder:
+    """Stands in for Spark's, and keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.settings: dict[str, str] = {}
+        self.sparkContext = self
+
+    def appName(self, _: str) -> Builder:  # noqa: N802 - Spark's names, here and below
+        return self
+
+    def config(self, name: str, value: str) -> Builder:
+        self.settings[name] = value
+        return self
+
+    def getOrCreate(self) -> Builder:  # noqa: N802
+        return self
+
+    def setLogLevel(self, _: str) -> None:  # noqa: N802
+        """As Spark's."""
+
+    def stop(self) -> None:
+        """As Spark's."""
+
+
+@pytest.mark.parametrize(("given", "kept"), [("", None), ("-Xint", "-Xint")])
+def test_java_options_that_are_set_elsewhere_stay_unless_others_are_given(
+    monkeypatch: pytest.MonkeyPatch, given: str, kept: str | None
+) -> None:
+    builder = Builder()
+    monkeypatch.setattr(SparkSession, "getActiveSession", lambda: None)
+    monkeypatch.setattr(SparkSession, "builder", builder)
+    with sessions.session("a job", java_options=given):
+        assert builder.settings.get("spark.driver.extraJavaOptions") == kept
