@@ -264,7 +264,7 @@ def test_a_query_begins_behind_the_last_claim_that_is_over(url: str, drain: Make
     end = reader.latestOffset(reader.initialOffset(), ALL)
     reader.partitions(reader.initialOffset(), end)
     reader.commit(end)
-    assert drain().initialOffset() == end
+    assert drain().initialOffset()["claim"] == end["claim"]
 
 
 def test_each_kind_of_limit_is_obeyed(url: str, drain: Make) -> None:
@@ -439,7 +439,7 @@ def test_an_alias_is_drained_and_finished_as_the_queue_behind_it(url: str, drain
     end = reader.latestOffset(start, ALL)
     assert read(reader, start, end) == [[b"1"]]
     assert finish(url, "A", "archive", checkpoint_at(folder / "checkpoint", {0: end}, [0])) == 1
-    assert drain(queue="A").initialOffset() == end
+    assert drain(queue="A").initialOffset()["claim"] == end["claim"]
 
 
 def checkpoint_at(folder: Path, offsets: dict[int, Any], commits: list[int]) -> str:
