@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -76,3 +77,26 @@ def url(folder: Path) -> str:
     with inorder.connect(path) as qm:
         qm.create_queue("Q")
     return path
+
+
+@pytest.fixture
+def made(url: str) -> Iterator[Callable[..., Any]]:
+    """Makes stream readers, as each process of a query does, and stops them at the end."""
+    from inorder.spark.source import InorderSource
+
+    readers = []
+
+    def make(**options: object) -> Any:
+        given = {"url": url, "queue": "Q"} | {name: str(value) for name, value in options.items()}
+        source = InorderSource(given)
+        readers.append(source.streamReader(source.schema()))
+        return readers[-1]
+
+    yield make
+    for reader in readers:
+        reader.stop()
+
+
+@pytest.fixture
+def drain(made: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda **options: made(mode="drain", application="archive", **options)

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-import pickle
-import threading
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes, ReadMaxFiles, ReadMaxRows, ReadMinRows
-from tests.support import LIMIT_SECONDS, until
+from pyspark.sql.streaming.datasource import ReadMaxBytes, ReadMaxFiles, ReadMaxRows, ReadMinRows
+from tests.spark.calls import ALL, Make, as_logged, depth, put, put_group, read
 
 import inorder
 from inorder import OptionsError, QueueCondition
@@ -19,59 +16,6 @@ from inorder.bulk import ClaimReader
 from inorder.errors import CheckpointLost, CheckpointTooOld, Fenced, InorderError, NotFound
 from inorder.spark import finish, release
 from inorder.spark.source import InorderSource
-
-ALL = ReadAllAvailable()
-Make = Callable[..., Any]
-
-
-@pytest.fixture
-def made(url: str) -> Iterator[Make]:
-    """Makes stream readers, as each process of a query does, and stops them at the end."""
-    readers = []
-
-    def make(**options: object) -> Any:
-        given = {"url": url, "queue": "Q"} | {name: str(value) for name, value in options.items()}
-        source = InorderSource(given)
-        readers.append(source.streamReader(source.schema()))
-        return readers[-1]
-
-    yield make
-    for reader in readers:
-        reader.stop()
-
-
-@pytest.fixture
-def drain(made: Make) -> Make:
-    return lambda **options: made(mode="drain", application="archive", **options)
-
-
-def put(url: str, *bodies: bytes, **fields: Any) -> None:
-    with inorder.connect(url) as qm:
-        qm.put_many("Q", bodies, **fields)
-
-
-def put_group(url: str, *bodies: bytes) -> None:
-    with inorder.connect(url) as qm, qm.group("Q") as group:
-        for body in bodies:
-            group.put(body)
-
-
-def depth(url: str) -> int:
-    with inorder.connect(url) as qm:
-        return qm.depth("Q")
-
-
-def as_logged(offset: Any) -> Any:
-    """An offset as it comes back from Spark's log."""
-    return json.loads(json.dumps(offset))
-
-
-def read(reader: Any, start: Any, end: Any) -> list[list[bytes]]:
-    """What the tasks read, each in a process of its own: with a copy of the reader."""
-    parts = [pickle.loads(pickle.dumps(part)) for part in reader.partitions(as_logged(start), as_logged(end))]
-    copy = pickle.loads(pickle.dumps(reader))
-    return [[row["body"] for batch in copy.read(part) for row in batch.to_pylist()] for part in parts]
-
 
 # --- drain
 
@@ -89,164 +33,6 @@ def test_a_query_drains_batch_by_batch(url: str, drain: Make) -> None:
     assert reader.latestOffset(second, ALL) == second
     assert read(reader, second, second) == []
     assert depth(url) == 0
-
-
-def held(url: str) -> list[int]:
-    with inorder.connect(url) as qm:
-        return [claim.number for one in qm.claims() for claim in one.held]
-
-
-def free(url: str) -> list[tuple[bytes, int]]:
-    """What anybody could get now, with its backout count."""
-    with inorder.connect(url) as qm:
-        return [(message.body, message.backout_count) for message in qm.browse("Q")]
-
-
-TWO = ReadMaxRows(2)
-
-
-def test_the_next_claim_is_taken_while_one_is_read(url: str, drain: Make) -> None:
-    put(url, *[b"%d" % n for n in range(5)])
-    reader = drain()
-    offset, found = reader.initialOffset(), []
-    for claims in ([1, 2], [2, 3], [3]):
-        following = reader.latestOffset(offset, TWO)
-        found += read(reader, offset, following)
-        until(lambda claims=claims: held(url) == claims, f"claims {claims} hold messages")  # type: ignore[misc]
-        if offset["claim"]:
-            reader.commit(as_logged(offset))
-        offset = following
-    assert found == [[b"0", b"1"], [b"2", b"3"], [b"4"]]
-    assert reader.latestOffset(offset, TWO) == offset
-    assert (depth(url), held(url)) == (0, [])
-
-
-def test_what_is_taken_ahead_is_held_from_others_and_returns_when_the_query_stops(url: str, drain: Make) -> None:
-    put(url, b"1", b"2", b"3")
-    reader = drain()
-    start = reader.initialOffset()
-    end = reader.latestOffset(start, ReadMaxRows(1))
-    reader.partitions(start, end)
-    until(lambda: held(url) == [1, 2], "claim 2 is taken ahead")
-    assert (free(url), depth(url)) == ([(b"3", 0)], 3)
-    reader.stop()
-    assert (free(url), depth(url)) == ([(b"2", 0), (b"3", 0)], 3)
-    assert read(drain(), start, end) == [[b"1"]]
-
-
-def test_a_query_that_stops_removes_what_is_done(url: str, drain: Make) -> None:
-    put(url, b"1", b"2", b"3")
-    reader = drain()
-    offset = reader.initialOffset()
-    for _ in range(2):
-        last, offset = offset, reader.latestOffset(offset, ReadMaxRows(1))
-        if offset["claim"] == 1:
-            reader.partitions(last, offset)
-            until(lambda: held(url) == [1, 2], "claim 2 is taken ahead")
-    assert held(url) == [1, 2]
-    reader.stop()
-    assert (held(url), depth(url)) == ([2], 2)
-
-
-def test_another_limit_returns_what_was_taken_ahead(url: str, drain: Make) -> None:
-    put(url, *[b"%d" % n for n in range(6)])
-    reader = drain()
-    start = reader.initialOffset()
-    first = reader.latestOffset(start, TWO)
-    assert read(reader, start, first) == [[b"0", b"1"]]
-    until(lambda: held(url) == [1, 2], "claim 2 is taken ahead")
-    second = reader.latestOffset(first, ReadMaxRows(3))
-    assert read(reader, first, second) == [[b"2", b"3", b"4"]]
-
-
-def test_what_a_dead_query_has_taken_ahead_returns_with_the_next_start(url: str, drain: Make) -> None:
-    put(url, b"1", b"2", b"3")
-    dead = drain()
-    start = dead.initialOffset()
-    end = dead.latestOffset(start, ReadMaxRows(1))
-    dead.partitions(start, end)
-    until(lambda: held(url) == [1, 2], "claim 2 is taken ahead")
-    successor = drain()
-    assert read(successor, start, end) == [[b"1"]]
-    assert free(url) == [(b"2", 0), (b"3", 0)]
-    dead.stop()
-    assert held(url) == [1], "the later start sees to it"
-    assert read(successor, end, successor.latestOffset(end, ALL)) == [[b"2", b"3"]]
-
-
-@pytest.mark.parametrize(
-    ("options", "limit", "bodies"),
-    [({"prefetch": "false"}, 1, 3), ({}, 3, 3), ({}, None, 3), ({"order": "logical"}, 1, "group")],
-    ids=["not wanted", "nothing left behind", "no limit", "inside a group"],
-)
-def test_nothing_is_taken_ahead(
-    url: str, drain: Make, monkeypatch: pytest.MonkeyPatch, options: dict[str, str], limit: int | None, bodies: Any
-) -> None:
-    put_group(url, b"1", b"2", b"3") if bodies == "group" else put(url, *[b"x"] * bodies)
-    reader = drain(**options)
-    start = reader.initialOffset()
-    end = reader.latestOffset(start, ALL if limit is None else ReadMaxRows(limit))
-    begun: list[str] = []
-    claimed: list[list[int]] = []
-    monkeypatch.setattr("inorder.spark.points.reached", begun.append)
-    reader.partitions(start, end)
-    until(lambda: "confirmed" in begun, "the thread has begun")
-    monkeypatch.setattr(ClaimReader, "return_ahead", lambda _: claimed.append(held(url)))
-    reader.stop()
-    assert claimed == [[1]]
-
-
-def test_what_comes_after_an_available_now_run_began_is_not_taken_ahead(url: str, drain: Make) -> None:
-    put(url, b"1", b"2")
-    reader = drain()
-    reader.prepareForTriggerAvailableNow()
-    put(url, b"3")
-    start = reader.initialOffset()
-    first = reader.latestOffset(start, ReadMaxRows(1))
-    reader.partitions(start, first)
-    until(lambda: held(url) == [1, 2], "claim 2 is taken ahead")
-    second = reader.latestOffset(first, ReadMaxRows(1))
-    assert read(reader, first, second) == [[b"2"]]
-    assert reader.latestOffset(second, ReadMaxRows(1)) == second
-    assert free(url) == [(b"3", 0)]
-
-
-def test_a_thread_that_fails_is_heard_of_with_the_next_call(url: str, drain: Make) -> None:
-    put(url, b"1", b"2", b"3")
-    old = drain()
-    start = old.initialOffset()
-    end = old.latestOffset(start, ReadMaxRows(1))
-    old.partitions(start, end)
-    until(lambda: held(url) == [1, 2], "claim 2 is taken ahead")
-    drain().partitions(start, end)
-    with pytest.raises(Fenced):
-        old.latestOffset(end, ReadMaxRows(1))
-    old.stop()
-
-
-def test_what_is_done_beside_the_tasks_is_done_once_though_spark_plans_twice(
-    url: str, drain: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    put(url, b"1", b"2", b"3")
-    reader = drain()
-    start = reader.initialOffset()
-    end = reader.latestOffset(start, ReadMaxRows(1))
-    begun: list[str] = []
-    both_planned = threading.Event()
-
-    def reached(point: str) -> None:
-        if point == "confirming":
-            begun.append(point)
-            both_planned.wait(LIMIT_SECONDS)
-
-    monkeypatch.setattr("inorder.spark.points.reached", reached)
-    for _ in range(2):  # as for a query that reads the stream in two places
-        reader.partitions(start, end)
-    both_planned.set()
-    second = reader.latestOffset(end, ReadMaxRows(1))
-    assert read(reader, end, second) == [[b"2"]]
-    reader.stop()
-    assert len(begun) == 2, "one thread for each claim: a connection has one call in progress at a time"
 
 
 def test_the_initial_offset_changes_nothing(url: str, drain: Make) -> None:

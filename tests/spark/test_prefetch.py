@@ -1,0 +1,173 @@
+"""The claim that a stream takes ahead, call by call as Spark calls it: during reads, at stops, deaths, new starts."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import pytest
+from pyspark.sql.streaming.datasource import ReadMaxRows
+from tests.spark.calls import ALL, Make, as_logged, depth, put, put_group, read
+from tests.support import LIMIT_SECONDS, until
+
+import inorder
+from inorder.bulk import ClaimReader
+from inorder.errors import Fenced
+
+
+def held(url: str) -> list[int]:
+    with inorder.connect(url) as qm:
+        return [claim.number for one in qm.claims() for claim in one.held]
+
+
+def free(url: str) -> list[tuple[bytes, int]]:
+    """What anybody could get now, with its backout count."""
+    with inorder.connect(url) as qm:
+        return [(message.body, message.backout_count) for message in qm.browse("Q")]
+
+
+TWO = ReadMaxRows(2)
+
+
+def test_the_next_claim_is_taken_while_one_is_read(url: str, drain: Make) -> None:
+    put(url, *[b"%d" % n for n in range(5)])
+    reader = drain()
+    offset, found = reader.initialOffset(), []
+    for claims in ([1, 2], [2, 3], [3]):
+        following = reader.latestOffset(offset, TWO)
+        found += read(reader, offset, following)
+        until(lambda claims=claims: held(url) == claims, f"claims {claims} hold messages")  # type: ignore[misc]
+        if offset["claim"]:
+            reader.commit(as_logged(offset))
+        offset = following
+    assert found == [[b"0", b"1"], [b"2", b"3"], [b"4"]]
+    assert reader.latestOffset(offset, TWO) == offset
+    assert (depth(url), held(url)) == (0, [])
+
+
+def test_what_is_taken_ahead_is_held_from_others_and_returns_when_the_query_stops(url: str, drain: Make) -> None:
+    put(url, b"1", b"2", b"3")
+    reader = drain()
+    start = reader.initialOffset()
+    end = reader.latestOffset(start, ReadMaxRows(1))
+    reader.partitions(start, end)
+    until(lambda: held(url) == [1, 2], "claim 2 is taken ahead")
+    assert (free(url), depth(url)) == ([(b"3", 0)], 3)
+    reader.stop()
+    assert (free(url), depth(url)) == ([(b"2", 0), (b"3", 0)], 3)
+    assert read(drain(), start, end) == [[b"1"]]
+
+
+def test_a_query_that_stops_removes_what_is_done(url: str, drain: Make) -> None:
+    put(url, b"1", b"2", b"3")
+    reader = drain()
+    offset = reader.initialOffset()
+    for _ in range(2):
+        last, offset = offset, reader.latestOffset(offset, ReadMaxRows(1))
+        if offset["claim"] == 1:
+            reader.partitions(last, offset)
+            until(lambda: held(url) == [1, 2], "claim 2 is taken ahead")
+    assert held(url) == [1, 2]
+    reader.stop()
+    assert (held(url), depth(url)) == ([2], 2)
+
+
+def test_another_limit_returns_what_was_taken_ahead(url: str, drain: Make) -> None:
+    put(url, *[b"%d" % n for n in range(6)])
+    reader = drain()
+    start = reader.initialOffset()
+    first = reader.latestOffset(start, TWO)
+    assert read(reader, start, first) == [[b"0", b"1"]]
+    until(lambda: held(url) == [1, 2], "claim 2 is taken ahead")
+    second = reader.latestOffset(first, ReadMaxRows(3))
+    assert read(reader, first, second) == [[b"2", b"3", b"4"]]
+
+
+def test_what_a_dead_query_has_taken_ahead_returns_with_the_next_start(url: str, drain: Make) -> None:
+    put(url, b"1", b"2", b"3")
+    dead = drain()
+    start = dead.initialOffset()
+    end = dead.latestOffset(start, ReadMaxRows(1))
+    dead.partitions(start, end)
+    until(lambda: held(url) == [1, 2], "claim 2 is taken ahead")
+    successor = drain()
+    assert read(successor, start, end) == [[b"1"]]
+    assert free(url) == [(b"2", 0), (b"3", 0)]
+    dead.stop()
+    assert held(url) == [1], "the later start sees to it"
+    assert read(successor, end, successor.latestOffset(end, ALL)) == [[b"2", b"3"]]
+
+
+@pytest.mark.parametrize(
+    ("options", "limit", "bodies"),
+    [({"prefetch": "false"}, 1, 3), ({}, 3, 3), ({}, None, 3), ({"order": "logical"}, 1, "group")],
+    ids=["not wanted", "nothing left behind", "no limit", "inside a group"],
+)
+def test_nothing_is_taken_ahead(
+    url: str, drain: Make, monkeypatch: pytest.MonkeyPatch, options: dict[str, str], limit: int | None, bodies: Any
+) -> None:
+    put_group(url, b"1", b"2", b"3") if bodies == "group" else put(url, *[b"x"] * bodies)
+    reader = drain(**options)
+    start = reader.initialOffset()
+    end = reader.latestOffset(start, ALL if limit is None else ReadMaxRows(limit))
+    begun: list[str] = []
+    claimed: list[list[int]] = []
+    monkeypatch.setattr("inorder.spark.points.reached", begun.append)
+    reader.partitions(start, end)
+    until(lambda: "confirmed" in begun, "the thread has begun")
+    monkeypatch.setattr(ClaimReader, "return_ahead", lambda _: claimed.append(held(url)))
+    reader.stop()
+    assert claimed == [[1]]
+
+
+def test_what_comes_after_an_available_now_run_began_is_not_taken_ahead(url: str, drain: Make) -> None:
+    put(url, b"1", b"2")
+    reader = drain()
+    reader.prepareForTriggerAvailableNow()
+    put(url, b"3")
+    start = reader.initialOffset()
+    first = reader.latestOffset(start, ReadMaxRows(1))
+    reader.partitions(start, first)
+    until(lambda: held(url) == [1, 2], "claim 2 is taken ahead")
+    second = reader.latestOffset(first, ReadMaxRows(1))
+    assert read(reader, first, second) == [[b"2"]]
+    assert reader.latestOffset(second, ReadMaxRows(1)) == second
+    assert free(url) == [(b"3", 0)]
+
+
+def test_a_thread_that_fails_is_heard_of_with_the_next_call(url: str, drain: Make) -> None:
+    put(url, b"1", b"2", b"3")
+    old = drain()
+    start = old.initialOffset()
+    end = old.latestOffset(start, ReadMaxRows(1))
+    old.partitions(start, end)
+    until(lambda: held(url) == [1, 2], "claim 2 is taken ahead")
+    drain().partitions(start, end)
+    with pytest.raises(Fenced):
+        old.latestOffset(end, ReadMaxRows(1))
+    old.stop()
+
+
+def test_what_is_done_beside_the_tasks_is_done_once_though_spark_plans_twice(
+    url: str, drain: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(url, b"1", b"2", b"3")
+    reader = drain()
+    start = reader.initialOffset()
+    end = reader.latestOffset(start, ReadMaxRows(1))
+    begun: list[str] = []
+    both_planned = threading.Event()
+
+    def reached(point: str) -> None:
+        if point == "confirming":
+            begun.append(point)
+            both_planned.wait(LIMIT_SECONDS)
+
+    monkeypatch.setattr("inorder.spark.points.reached", reached)
+    for _ in range(2):  # as for a query that reads the stream in two places
+        reader.partitions(start, end)
+    both_planned.set()
+    second = reader.latestOffset(end, ReadMaxRows(1))
+    assert read(reader, end, second) == [[b"2"]]
+    reader.stop()
+    assert len(begun) == 2, "one thread for each claim: a connection has one call in progress at a time"
