@@ -7,6 +7,7 @@ from tests.support import told as told_of_all
 
 from inorder import Arrival, Match, Message, QueueManager, Reason, UniqueId, connect
 from inorder.errors import ArgumentError, DuplicateMessage, NotFound, OptionsError
+from inorder.stores.verb import DRAWN
 from inorder.testing import ManualClock
 from inorder.testing.stores import RestartableStore
 
@@ -50,6 +51,18 @@ def test_d7_a_duplicate_is_told_once_to_its_hook(qm: QueueManager) -> None:
     told_of_all(qm)
     assert told == [("Q", b"1")]
     assert qm.depth("Q") == 1
+
+
+def test_ids_that_the_hook_for_duplicates_has_seen_are_not_given_again(qm: QueueManager) -> None:
+    seen: list[bytes] = []
+    qm.hook("duplicate", lambda _, message: seen.append(message.message_id))
+    put = qm.put("Q", b"1")
+    for _ in range(DRAWN + 2):  # so that refused puts draw numbers, too
+        with pytest.raises(DuplicateMessage):
+            qm.put("Q", b"1", uid=put.uid)
+    told_of_all(qm)
+    ids = [put.message_id, *seen, qm.put("Q", b"2").message_id]
+    assert len(set(ids)) == len(ids) == DRAWN + 4
 
 
 def test_d22_an_expired_message_is_told_to_its_hook_which_may_keep_a_copy(qm: QueueManager, clock: ManualClock) -> None:

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from hypothesis.stateful import RuleBasedStateMachine
 from tests.machine.branches import Branches
-from tests.machine.pairs import GENERATED_NAMES, Differs, Failed, Outcome, Pairs, Returned
+from tests.machine.pairs import GENERATED_NAME, Differs, Failed, Outcome, Pairs, Returned
 from tests.machine.side import OPERATOR, SENTINEL, Action, MakeStore, Side, listing
 
 from inorder import Locked, Message, PutResult, UniqueId
@@ -162,7 +162,7 @@ class History(RuleBasedStateMachine):
         if not isinstance(opened := self.both(step), Returned):
             return None
         self.owners[handle] = number
-        if opened.value.startswith(GENERATED_NAMES):
+        if GENERATED_NAME.match(opened.value):
             self._recall("queue", opened.value)
         return handle
 

@@ -7,6 +7,7 @@ is learned when a pair is first seen, and from then on it must be the same pair,
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
@@ -20,7 +21,7 @@ from inorder.stores.records import Locked
 from inorder.stores.views import LockView, Position
 
 GENERATED_ID = b"AMQ "
-GENERATED_NAMES = ("AMQ.", "DYN.")
+GENERATED_NAME = re.compile(r"\b(?:AMQ|DYN)\.[0-9A-F]+")  # of a dynamic queue; also within a text
 ID_LENGTH, TOKEN_LENGTH = 24, 16
 LEFT, RIGHT = 0, 1
 
@@ -114,9 +115,10 @@ class Pairs:
     def _text(self, left: str, right: str, where: str) -> None:
         if where.endswith("data.token"):  # a browse token, on an error
             self.check(decode(left), decode(right), where)
-        elif left.startswith(GENERATED_NAMES) and right.startswith(GENERATED_NAMES) and left[:4] == right[:4]:
-            self.learn("queue", left, right)
-        elif left != right and self.right_of("lock", left) != right:
+        elif GENERATED_NAME.split(left) == GENERATED_NAME.split(right):
+            for name, other in zip(GENERATED_NAME.findall(left), GENERATED_NAME.findall(right), strict=True):
+                self.learn("queue", name, other)
+        elif self.right_of("lock", left) != right:
             raise Differs(f"{where}: {left!r} or {right!r}")
 
     def _locked(self, left: Locked, right: Locked, where: str) -> None:

@@ -231,7 +231,12 @@ class Verb:
         return change
 
     def refuse(self, queue: LocalQueue, message: Message) -> None:
-        """The verb is about to fail, for a unique id is on the queue: listeners hear of it all the same."""
+        """The verb is about to fail, for a unique id is on the queue: listeners hear of it all the same.
+
+        They see the message with the ids it was given, so the numbers drawn for these stay drawn.
+        """
+        if self._draws:
+            self.keep()
         change = Change(queue.attributes.name)
         change.duplicates.append(message)
         self._refused = [*self._refused, change]
