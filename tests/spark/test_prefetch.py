@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from typing import Any
 
 import pytest
@@ -96,6 +97,19 @@ def test_what_a_dead_query_has_taken_ahead_returns_with_the_next_start(url: str,
     dead.stop()
     assert held(url) == [1], "the later start sees to it"
     assert read(successor, end, successor.latestOffset(end, ALL)) == [[b"2", b"3"]]
+
+
+def test_a_confirm_waits_for_what_is_taken_ahead_however_late_that_is(
+    url: str, drain: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(url, b"1", b"2", b"3")
+    monkeypatch.setattr("inorder.spark.points.reached", lambda point: time.sleep(0.3 if point == "confirmed" else 0))
+    reader = drain()
+    start = reader.initialOffset()
+    first = reader.latestOffset(start, ReadMaxRows(1))
+    assert read(reader, start, first) == [[b"1"]]
+    reader.commit(as_logged(first))
+    assert read(reader, first, reader.latestOffset(first, ReadMaxRows(1))) == [[b"2"]]
 
 
 @pytest.mark.parametrize(

@@ -162,6 +162,7 @@ class DrainReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def commit(self, end: Offset) -> None:
         """Confirms claims up to this offset; again it does nothing."""
+        self._wait_for_thread()  # what it takes ahead stands behind a claim that is open
         if (upto := self._claim_of(end)) != self._going:  # that one goes beside the next one's tasks
             self._reader().settle(upto)
 
