@@ -12,6 +12,7 @@ from tests.claiming import PHYSICAL, Application
 from tests.staged import Writer
 
 from inorder import Flags, Match, NoMessageAvailable, QueueManager, connect
+from inorder.stores.backend import Kind
 from inorder.stores.sql.attention import DUE, EDGES, ENTERED, EXPIRES, GROUPS, IN_VAIN_MAX, LEASES, MARKS
 from inorder.stores.sqlite import SqliteStore
 from inorder.stores.tables import DefinitionRow, WaitRow
@@ -168,11 +169,11 @@ def test_it_is_taken_back_when_there_is_nothing_left(
 
 def test_who_is_in_the_way_of_a_wait_is_noted(store: SqliteStore, qm: QueueManager) -> None:
     backend = store.backend
-    backend.begin(writes=True)
+    backend.begin(Kind())
     (queue,) = (row.id for row in backend.select(DefinitionRow) if row.name == "Q")
     for levels in (None, "[[1]]"):
         backend.save(WaitRow(store.connections[qm.owner].id, queue, None, 0, levels))
-    backend.commit((), (), reserves=False)
+    backend.commit((), (), reserves=False, durable=False)
     assert attention(store) == EDGES
     qm.put("Q", b"x")  # what was in the way may be gone
     assert qm.check() == []

@@ -121,10 +121,14 @@ FAULTS = {
     "stagings, message": (f"UPDATE staged SET id = {A_MESSAGE} WHERE row = 0", "it is on a queue, too"),
     "stagings, leftover": ("INSERT INTO leftover SELECT id FROM staged", "its content is to be removed"),
     "stagings, twice": ("UPDATE staged SET id = 999", "number 999 is staged twice"),
-    "readers": (f"INSERT INTO entered VALUES (1, {A_QUEUE}, x'41', 999, NULL, NULL, '')", "handle 999 is inside"),
+    "readers": (f"INSERT INTO entered VALUES (1, {A_QUEUE}, x'41', 'h999', NULL, NULL, '')", "handle 999 is inside"),
     "readers, application": (
-        f"INSERT INTO entered VALUES (1, {A_QUEUE}, x'41', 'ghost', NULL, NULL, '')",
+        f"INSERT INTO entered VALUES (1, {A_QUEUE}, x'41', 'aghost', NULL, NULL, '')",
         "application ghost is inside, and has never claimed",
+    ),
+    "readers, neither": (
+        f"INSERT INTO entered VALUES (1, {A_QUEUE}, x'41', 'ghost', NULL, NULL, '')",
+        "ghost is inside, which is nobody",
     ),
     "readers, nobody": (
         f"INSERT INTO entered VALUES (1, {A_QUEUE}, x'41', NULL, NULL, NULL, '')",

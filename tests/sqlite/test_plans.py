@@ -18,7 +18,8 @@ from inorder.stores.records import LedgerKey
 from inorder.stores.sql import selection
 from inorder.stores.sql.descriptors import column
 from inorder.stores.sql.records import SqlRecords
-from inorder.stores.sqlite.statements import SCHEMA, STATEMENTS, statements
+from inorder.stores.sql.statements import statements
+from inorder.stores.sqlite.statements import SCHEMA, STATEMENTS
 from inorder.stores.tables import (
     AccountRow,
     ClaimRow,

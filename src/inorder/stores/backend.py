@@ -32,6 +32,30 @@ from .views import LookRequest, OrderView, Position
 T = TypeVar("T")
 
 
+class Kind(NamedTuple):
+    """What a verb may do, and when.
+
+    Args:
+        feeds: it brings more into the store.
+        in_room: it has found the medium full, and is tried once more when room has been made.
+        alone: of those that write and say so one runs at a time. The others change what belongs to their queues, and
+            may run beside it and each other where a backend can do that.
+        beside: it changes nothing that belongs to its queues, only what it holds itself (`Backend.hold_stagings`), and
+            wants them to stay: it may run beside all that does not remove one.
+    """
+
+    writes: bool = True
+    though_stopped: bool = False
+    feeds: bool = False
+    in_room: bool = False
+    alone: bool = True
+    beside: bool = False
+
+
+class Passing(Exception):
+    """Others were in the way of a verb, which has changed nothing: run again it succeeds."""
+
+
 class QueueState(NamedTuple):
     """A queue as it is at the beginning of a verb: its counters, and whether there is something to do or to heed.
 
@@ -149,17 +173,18 @@ class Backend(Protocol):
     def has_happened(self) -> bool:
         """Whether the last one that has begun was committed; an exception from outside may hide that."""
 
-    def begin(self, *, writes: bool) -> None:
+    def begin(self, kind: Kind) -> None:
         """Begins one; a writing one waits for its turn. If it raises, `abort` is to follow. Raises: StoreError."""
 
     def keep(self, tallies: Sequence[Tally]) -> None:
         """What was done so far is a step of its own: it stays, even if the transaction is taken back."""
 
-    def commit(self, tallies: Sequence[Tally], changed: Collection[int], *, reserves: bool) -> int:
+    def commit(self, tallies: Sequence[Tally], changed: Collection[int], *, reserves: bool, durable: bool) -> int:
         """All of it has happened, counters included, and the change of these queues is announced to others.
 
         Args:
             reserves: it reserves numbers, none of which may be given away before it is on disk.
+            durable: `Host.sync` is going to be called: what it waits for may begin.
         Returns: a ticket, for `Host.sync`.
         Raises: StoreFull, StoreDamaged, StoreError: nothing has happened.
         """
@@ -171,7 +196,7 @@ class Backend(Protocol):
 
         Returns: whether there was such a step: then that is to be committed.
 
-        Raises: StoreFull, StoreDamaged, StoreError, where the error is the database's.
+        Raises: StoreFull, StoreDamaged, StoreError, Passing, where the error is the database's.
         """
 
     # --- small records
@@ -184,6 +209,9 @@ class Backend(Protocol):
 
     def remove_records(self, kind: type[Any], /, **where: Any) -> int:
         """Removes records with these values; how many."""
+
+    def forget_edges(self, queue: int, but: int) -> None:
+        """Those who wait on a queue know no more who is in their way; one connection does still."""
 
     def draw(self, count: int, reserve: int) -> tuple[range, bool]:
         """So many numbers that name things, and that nobody is ever given again; whether more are reserved by it now.
@@ -309,6 +337,9 @@ class Backend(Protocol):
         self, queue: SearchedQueue, reader: Reader, stretch: Stretch, after: tuple[Any, ...]
     ) -> tuple[BulkPage, tuple[Any, ...] | None]:
         """A page of a stretch behind where the one before ended, and where it ends; None: with the stretch."""
+
+    def hold_stagings(self, names: Collection[str], *, begins: bool) -> None:
+        """Until the verb ends nobody else changes what stands under these names; `begins`: nor begins it."""
 
     def stage(self, unit: int, first: int, batch: Batch) -> None:
         """Rows are written beside the queues, from this turn on in their staging."""

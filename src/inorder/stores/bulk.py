@@ -37,7 +37,7 @@ from .records import (
 )
 from .settling import tidied
 from .surveying import moved, stretches
-from .tables import StagingRow, UpTo
+from .tables import StagingRow, UnitRow, UpTo
 from .telemetry import count, event, first
 from .verb import Verb
 
@@ -113,7 +113,7 @@ class BulkVerbs(OpenStore):
             claim = self._claim(request)
         return claim
 
-    @in_verb()
+    @in_verb(alone=False)
     def _claim(self, verb: Verb, request: ClaimRequest) -> Claim | None:
         handle = self.handle(request.claimer.handle)
         queue = tidied(verb, handle)
@@ -126,7 +126,7 @@ class BulkVerbs(OpenStore):
         return claiming.taken(reading, reading.run_claim() if taken is None else taken)
 
     @event("plan_claims", keys="application unit", handle=_of_claimer, about=_by_claimer)
-    @in_verb()
+    @in_verb(alone=False)
     def plan_claims(self, verb: Verb, claimer: Claimer, after: int, upto: int, slices: int) -> Sequence[Slice]:
         return claiming.plan_claims(verb, self._queue_of(verb, claimer), claimer, after, upto, slices)
 
@@ -136,12 +136,12 @@ class BulkVerbs(OpenStore):
         return claiming.read_page(verb, self._queue_of(verb, claimer), claimer, part, first)
 
     @event("settle_claims", "messages", "application unit", handle=_of_claimer, measured=count, about=_by_claimer)
-    @in_verb()
+    @in_verb(alone=False)
     def settle_claims(self, verb: Verb, claimer: Claimer, upto: int) -> int:
         return claiming.settle_claims(verb, self._queue_of(verb, claimer), claimer, upto)
 
     @event("return_ahead", "messages", "application unit", handle=_of_claimer, measured=count, about=_by_claimer)
-    @in_verb()
+    @in_verb(alone=False)
     def return_ahead(self, verb: Verb, claimer: Claimer) -> int:
         return claiming.return_ahead(verb, self._queue_of(verb, claimer), claimer)
 
@@ -180,7 +180,7 @@ class BulkVerbs(OpenStore):
         claiming.check_limits(request.most, request.most_bytes)
         return self._survey(request)
 
-    @in_verb(buries=True)
+    @in_verb(buries=True, alone=False)
     def _survey(self, verb: Verb, request: SurveyRequest) -> Survey:
         handle = self.handle(request.handle)
         queue = tidied(verb, handle)
@@ -204,7 +204,7 @@ class BulkVerbs(OpenStore):
     def _has_work(self, verb: Verb, handle: int) -> bool:
         return verb.queue_of(self.handle(handle)).has_work(verb.now)
 
-    @in_verb()
+    @in_verb(alone=False)
     def _tidy(self, verb: Verb, handle: int) -> None:
         tidied(verb, self.handle(handle))
 
@@ -230,7 +230,7 @@ class BulkVerbs(OpenStore):
         if points.reached:
             points.reached("staged")
 
-    @in_verb(feeds=True)
+    @in_verb(feeds=True, alone=False, beside=True)
     def _stage(self, verb: Verb, request: StageRequest, columns: Columns) -> None:
         handle = self.handle(request.handle)
         staging.stage(verb, handle, verb.queue_of(handle), request, columns)
@@ -246,7 +246,7 @@ class BulkVerbs(OpenStore):
         staging.check_settle(key, stagings)
         return self._settle_staging(key, stagings)
 
-    @in_verb(feeds=True, unless_dead=(QueueFull,))
+    @in_verb(feeds=True, unless_dead=(QueueFull,), alone=False)
     def _settle_staging(self, verb: Verb, key: LedgerKey, stagings: Sequence[Staged]) -> Settled:
         return staging.Settling(verb, key, stagings).run()
 
@@ -258,8 +258,8 @@ class BulkVerbs(OpenStore):
 
     @in_verb()
     def _undo_staging(self, verb: Verb, names: Sequence[str]) -> int:
-        found = [one for name in dict.fromkeys(names) if (one := staging.found(verb, name)) is not None]
-        for _, known in found:
+        found = staging.found_all(verb, dict.fromkeys(names))
+        for _, known in found.values():
             staging.drop(verb, known)
         return len(found)
 
@@ -274,7 +274,8 @@ class BulkVerbs(OpenStore):
 
     @in_verb()
     def _drop_staging(self, verb: Verb, unit: int) -> None:
-        for one in verb.backend.select(StagingRow, unit=unit):
+        names = [one.name for one in verb.backend.select(UnitRow, id=unit)]
+        for _, one in staging.found_all(verb, names).values():
             if one.expires_at <= verb.now:
                 staging.drop(verb, one)
 

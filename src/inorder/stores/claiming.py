@@ -25,7 +25,7 @@ from .queued import QueuedMessage, Reader, available
 from .reading import Reading
 from .records import Claim, Claimer, ClaimRequest, Claims, ClaimStart, GetRequest, Outcome, Slice
 from .settling import settle
-from .tables import AccountRow, ClaimRow, UnitRow
+from .tables import AccountRow, ClaimRow, UnitRow, application_reader
 from .verb import Verb
 
 APPLICATION_LENGTH_MAX = 256
@@ -445,7 +445,7 @@ def leave_claimed_group(verb: Verb, queue: LocalQueue, application: str) -> bool
     for one in account.held:
         one.state = NOTHING_OPEN
         _keep_claim(verb, queue, account, one)
-    if entering.leave_all(queue, application):
+    if entering.leave_all(queue, application_reader(application)):
         verb.touch(queue)
     keep(verb, queue, account)
     return any(map(_is_inside, states))

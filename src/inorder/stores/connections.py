@@ -15,6 +15,7 @@ from ..options import OpenOptions
 from ..rules.lifecycle import Event, Presented
 from ..rules.puts import Program
 from . import entering, points
+from .backend import Kind, Passing
 from .catalog import Catalog
 from .changes import Death
 from .damage import only
@@ -36,8 +37,9 @@ from .tables import (
     StagingRow,
     UnitRow,
     WaitRow,
+    handle_reader,
 )
-from .verb import Kind, Verb, run
+from .verb import Verb, run
 
 P = ParamSpec("P")
 S = TypeVar("S", bound=OpenStore)
@@ -49,6 +51,8 @@ def in_verb(
     writes: bool = True,
     though_stopped: bool = False,
     feeds: bool = False,
+    alone: bool = True,
+    beside: bool = False,
     buries: bool = False,
     unless_dead: tuple[type[InorderError], ...] = (),
 ) -> Callable[[Callable[Concatenate[S, Verb, P], T]], Callable[Concatenate[S, P], T]]:
@@ -56,11 +60,12 @@ def in_verb(
 
     Args:
         feeds: it brings more into the store.
+        alone, beside: see `backend.Kind`.
         buries: the dead are buried first.
         unless_dead: before such an error says that somebody is in the way, the call sees whether they live.
     """
 
-    kind = Kind(writes=writes, though_stopped=though_stopped, feeds=feeds)
+    kind = Kind(writes=writes, though_stopped=though_stopped, feeds=feeds, alone=alone, beside=beside)
 
     def decorated(act: Callable[Concatenate[S, Verb, P], T]) -> Callable[Concatenate[S, P], T]:
         @functools.wraps(act)
@@ -75,6 +80,8 @@ def in_verb(
                     if now.in_room or not writes:
                         raise
                     now = kind._replace(in_room=True)
+                except Passing:
+                    continue
                 except unless_dead:
                     if not bury_dead(store):
                         raise
@@ -156,16 +163,16 @@ def local_queues(verb: Verb) -> list[LocalQueue]:
 
 def bury_dead(store: OpenStore) -> bool:
     """Ends the connections of processes that are dead, whose leftovers are ours then; whether there were any."""
-    others = _others(store)
-    dead = [number for number in others if not store.host.is_alive(number)]
+    dead = _dead(store)
     for process in dead:
         store.changes.report([Death(Program(one.user, one.program)) for one in _bury(store, process)])
     return bool(dead)
 
 
 @in_verb(writes=False, though_stopped=True)
-def _others(store: OpenStore, verb: Verb) -> list[int]:
-    return [one.id for one in verb.backend.select(ProcessRow) if one.id != store.process]
+def _dead(store: OpenStore, verb: Verb) -> list[int]:
+    others = [one.id for one in verb.backend.select(ProcessRow) if one.id != store.process]
+    return [number for number in others if not store.host.is_alive(number)]
 
 
 @in_verb(though_stopped=True)
@@ -303,7 +310,7 @@ def _end_holds(verb: Verb, handle: HandleRow, queue: LocalQueue) -> None:
     """What a handle keeps from others on its queue."""
     for row in verb.backend.rows(locked_handle=handle.id):
         happen(verb, queue, row, Event.UNLOCK, presents=Presented.RIGHT)
-    if entering.leave_all(queue, handle.id):
+    if entering.leave_all(queue, handle_reader(handle.id)):
         verb.touch(queue)
     if handle.co_op and not any(one.id != handle.id for one in verb.backend.select(HandleRow, queue=queue.id, co_op=1)):
         for row in verb.backend.rows(queue=queue.id, co_op_marked=True):

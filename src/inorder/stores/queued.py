@@ -10,7 +10,7 @@ from typing import NamedTuple
 from ..message import Message, Place
 from ..rules.lifecycle import Presented, State
 from ..rules.ordering import Kind, Pending, Standing
-from .tables import ReaderId, UnitRow
+from .tables import ReaderId, UnitRow, application_reader, handle_reader
 
 NEVER = -math.inf
 NO_PLACE = Place(0, 0, 0)
@@ -100,7 +100,7 @@ class Reader(NamedTuple):
     @property
     def id(self) -> ReaderId:
         """Who it is in `tables.EnteredRow`."""
-        return self.application or self.handle
+        return application_reader(self.application) if self.application else handle_reader(self.handle)
 
 
 def onlooker(now: float) -> Reader:

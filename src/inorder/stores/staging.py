@@ -1,15 +1,17 @@
 """What the verbs about stagings mean: rows wait beside their queue, and are put all together, once for each key.
 
-What is staged stands under a unit of kind "staging", with its counts in a `StagingRow`; no queue knows of it. The put
-looks, checks everything, and then has the backend move the rows; the ledger notes the batch (spark 3).
+What is staged stands under a unit of kind "staging", with its counts in a `StagingRow`; no queue knows of it. So rows
+are staged beside each other and beside puts, and only those of one staging one after the other. The put looks, checks
+everything, and then has the backend move the rows; the ledger notes the batch (spark 3).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import contextlib
+from collections.abc import Iterable, Iterator, Sequence
 
 from ..attributes import QueueAttributes
-from ..errors import NotOpenFor, PutInhibited, Reason, StagingGone, UnitExists, bad_argument
+from ..errors import NotOpenFor, PutInhibited, QueueDeleted, Reason, StagingGone, UnitExists, bad_argument
 from ..message import is_storable
 from ..rules.ordering import Moment, draws_number
 from ..rules.staged_columns import Columns, check_columns, complete
@@ -83,10 +85,29 @@ def check_key(key: LedgerKey) -> None:
 def found(verb: Verb, name: str) -> tuple[UnitRow, StagingRow] | None:
     """What stands under a name; its time may be over."""
     units = verb.backend.select(UnitRow, kind="staging", name=name)
-    if not units:
-        return None
-    staging = only(verb.backend.select(StagingRow, unit=units[0].id), f"staging {name!r}")
-    return units[0], staging
+    return (units[0], _staging_of(verb, units[0])) if units else None
+
+
+def found_all(verb: Verb, names: Iterable[str]) -> dict[str, tuple[UnitRow, StagingRow]]:
+    """What stands under these names; the time of some may be over.
+
+    The verb has come to the queue of each, and holds them: they stay as they are until the end.
+    """
+    names, come_to = list(names), set[int]()
+    while True:
+        units = [unit for name in names for unit in verb.backend.select(UnitRow, kind="staging", name=name)]
+        queues = {_queue(unit) for unit in units}
+        if queues <= come_to:
+            return {unit.name: (unit, _staging_of(verb, unit)) for unit in units}
+        for number in sorted(queues - come_to):
+            with contextlib.suppress(QueueDeleted):  # what was staged for it has gone with it
+                verb.queue(number)
+        come_to |= queues
+        verb.backend.hold_stagings(sorted(unit.name for unit in units), begins=False)
+
+
+def _staging_of(verb: Verb, unit: UnitRow) -> StagingRow:
+    return only(verb.backend.select(StagingRow, unit=unit.id), f"staging {unit.name!r}")
 
 
 def stage(
@@ -103,6 +124,7 @@ def stage(
         else Catalog(verb).resolved(handle.name, queue.attributes)
     )
     _check_handle(handle, queue.attributes, resolved)
+    verb.backend.hold_stagings([request.name], begins=True)
     known = found(verb, request.name)
     if known is not None and known[1].expires_at <= verb.now:
         drop(verb, known[1])
@@ -158,8 +180,7 @@ class Settling:
 
     def __init__(self, verb: Verb, key: LedgerKey, stagings: Sequence[Staged]) -> None:
         self._verb, self._key, self._stagings = verb, key, stagings
-        known = ((one.name, found(verb, one.name)) for one in stagings)
-        self._found = {name: one for name, one in known if one is not None}
+        self._found = found_all(verb, [one.name for one in stagings])
 
     def run(self) -> Settled:
         """Raises: StagingGone, PutInhibited 2051, QueueFull 2053, InconsistentCall; nothing has changed then."""

@@ -24,6 +24,7 @@ from ..errors import (
     NoMessageUnderCursor,
     ObjectInUse,
     OrderDeadlock,
+    OutcomeUnknown,
     QueueFull,
     QueueNotEmpty,
     Reason,
@@ -59,7 +60,7 @@ from .records import (
     Rest,
 )
 from .settling import tidied
-from .tables import UnitRow, WaitRow
+from .tables import UnitRow, WaitRow, handle_reader
 from .telemetry import Telemetry, count, event, first
 from .verb import Verb
 from .views import OrderView
@@ -140,7 +141,8 @@ class QueueStore(BulkVerbs, OperatorVerbs, OpenStore):
     def disconnect(self, owner: int) -> None:
         # In this order: a call that comes to wait after the dismissal finds at its first look that all is over.
         try:
-            self._disconnect(owner)
+            with contextlib.suppress(ConnectionBroken, OutcomeUnknown):  # it was lost: others back out what it held
+                self._disconnect(owner)
         finally:
             try:
                 self.waiting.dismiss(owner)
@@ -274,18 +276,18 @@ class QueueStore(BulkVerbs, OperatorVerbs, OpenStore):
         measured=lambda _, request: [len(request.messages), _length(request.messages)],
         about=lambda _, request: [_unit_of(request, in_unit=request.in_unit)],
     )
-    @in_verb(feeds=True, unless_dead=(QueueFull, DuplicateMessage, WrongState))
+    @in_verb(feeds=True, unless_dead=(QueueFull, DuplicateMessage, WrongState), alone=False)
     def put(self, verb: Verb, request: PutRequest) -> PutOutcome:
         handle = self.handle(request.handle)
         return putting.put(verb, handle, tidied(verb, handle), request)
 
     @event("end_group", handle=first)
-    @in_verb()
+    @in_verb(alone=False)
     def end_group(self, verb: Verb, handle: int, state: GroupState) -> GroupState:
         return settling.end_group(verb, self.handle(handle), state)
 
     @event("withdraw", handle=first)
-    @in_verb()
+    @in_verb(alone=False)
     def withdraw(self, verb: Verb, handle: int, state: GroupState, *, whole_group: bool) -> None:
         settling.withdraw(verb, self.handle(handle), state, whole_group=whole_group)
 
@@ -350,7 +352,7 @@ class QueueStore(BulkVerbs, OperatorVerbs, OpenStore):
             return None
         return Reading(verb, handle, queue, request, get_allowed(verb, handle, queue), verb.manager).run()
 
-    @in_verb()
+    @in_verb(alone=False)
     def _take(self, verb: Verb, request: GetRequest, waits: bool) -> tuple[GetOutcome, float | None]:
         handle = self.handle(request.handle)
         queue = tidied(verb, handle)
@@ -381,7 +383,7 @@ class QueueStore(BulkVerbs, OperatorVerbs, OpenStore):
         if owner in self.connections:  # with a connection that has ended its wait has, and the store may be closed
             self._forget_wait(owner)
 
-    @in_verb(though_stopped=True)
+    @in_verb(though_stopped=True, alone=False)
     def _forget_wait(self, verb: Verb, owner: int) -> None:
         if (connection := self.connections.get(owner)) is not None:
             end_wait(verb, connection)
@@ -392,17 +394,17 @@ class QueueStore(BulkVerbs, OperatorVerbs, OpenStore):
         return read_rest(verb, self.handle(handle), rest)
 
     @event("unlock", keys="acted", handle=first, about=lambda acted, _: [bool(acted)])
-    @in_verb()
+    @in_verb(alone=False)
     def unlock(self, verb: Verb, handle: int) -> bool:
         one = self.handle(handle)
         return release(verb, one, verb.queue_of(one))
 
     @event("leave_group", handle=first)
-    @in_verb()
+    @in_verb(alone=False)
     def leave_group(self, verb: Verb, handle: int) -> None:
         one = self.handle(handle)
         queue = verb.queue_of(one)
-        if entering.leave_all(queue, one.id):
+        if entering.leave_all(queue, handle_reader(one.id)):
             verb.touch(queue)
 
     # --- confirmed calls
@@ -415,7 +417,7 @@ class QueueStore(BulkVerbs, OperatorVerbs, OpenStore):
         measured=lambda locked, _: [len(locked.messages), _length(locked.messages)],
         about=lambda *_: ["lock"],
     )
-    @in_verb(buries=True)
+    @in_verb(buries=True, alone=False)
     def browse_and_lock(self, verb: Verb, request: LockRequest) -> Locked:
         handle = self.handle(request.handle)
         queue = tidied(verb, handle)
@@ -423,7 +425,7 @@ class QueueStore(BulkVerbs, OperatorVerbs, OpenStore):
         return confirming.browse_and_lock(verb, handle, queue, request)
 
     @event("one_message", keys="act", handle=_of_request, about=lambda _, request: [request.event.name.lower()])
-    @in_verb(unless_dead=(WrongState, LockMismatch))
+    @in_verb(unless_dead=(WrongState, LockMismatch), alone=False)
     def one_message(self, verb: Verb, request: OneMessage) -> Reason | None:
         handle = self.handle(request.handle)
         queue = tidied(verb, handle)
@@ -433,13 +435,13 @@ class QueueStore(BulkVerbs, OperatorVerbs, OpenStore):
         return confirming.one_message(verb, queue, request)
 
     @event("undo", "messages", "unit", handle=first, measured=count, about=lambda *_: ["confirm"])
-    @in_verb()
+    @in_verb(alone=False)
     def undo(self, verb: Verb, handle: int, confirm_id: int) -> int:
         verb.durable = True
         return confirming.undo(verb, tidied(verb, self.handle(handle)), confirm_id)
 
     @event("release_lock", "messages", "unit", handle=first, measured=count, about=lambda *_: ["lock"])
-    @in_verb()
+    @in_verb(alone=False)
     def release_lock(self, verb: Verb, handle: int, lock_id: int) -> int:
         verb.durable = True
         return confirming.release_lock(verb, tidied(verb, self.handle(handle)), lock_id)
@@ -478,7 +480,7 @@ class QueueStore(BulkVerbs, OperatorVerbs, OpenStore):
         self._settle(owner, outcome)
         return True
 
-    @in_verb()
+    @in_verb(alone=False)
     def _settle(self, verb: Verb, owner: int, outcome: Outcome) -> None:
         connection = self.connection(owner)
         assert connection.unit is not None
@@ -513,7 +515,7 @@ class QueueStore(BulkVerbs, OperatorVerbs, OpenStore):
     def _queues_with_work(self, verb: Verb) -> list[int]:
         return [queue.id for queue in connections.local_queues(verb) if queue.has_work(verb.now)]
 
-    @in_verb()
+    @in_verb(alone=False)
     def _discard_expired(self, verb: Verb, queues: Sequence[int], limit: int) -> int:
         room = limit
         for number in queues:
@@ -549,7 +551,8 @@ class QueueStore(BulkVerbs, OperatorVerbs, OpenStore):
         if self.host.is_closed:
             return
         try:
-            with contextlib.suppress(StoreError):  # the file may be gone, or full: then the next to open it tidies up
+            # The file may be gone or full, the connection lost: then the next to open it tidies up.
+            with contextlib.suppress(StoreError, ConnectionBroken, OutcomeUnknown):
                 connections.end(self)
         except CallInProgress:
             raise

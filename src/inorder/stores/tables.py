@@ -14,7 +14,17 @@ from typing import Any, Final, Literal, NamedTuple
 from ..rules.puts import Program
 
 UnitKind = Literal["session", "prepared", "confirm", "lock", "claim", "staging"]
-ReaderId = int | str  # a handle by its number, an application that claims by its name
+ReaderId = str  # `handle_reader` or `application_reader`
+
+
+def handle_reader(number: int) -> ReaderId:
+    """A handle as one who reads groups."""
+    return f"h{number}"
+
+
+def application_reader(name: str) -> ReaderId:
+    """The same of an application that claims."""
+    return f"a{name}"
 
 
 class ManagerRow(NamedTuple):

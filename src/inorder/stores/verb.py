@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, TypeVar
 
 from ..attributes import ManagerAttributes
 from ..errors import InorderError, QueueDeleted, QueueManagerStopping, StoreError, StoreFull, UnitTooLarge
 from ..message import Message
 from ..rules.puts import Program
 from . import entering
-from .backend import Tally
+from .backend import Kind, Passing, Tally
 from .changes import Change
 from .holders import Holders
 from .process import NO_NUMBERS, OpenConnection, OpenHandle, OpenStore
 from .queue import LocalQueue
 from .queued import QueuedMessage
-from .tables import MarkRow, UnitKind, UnitRow, WaitRow
+from .tables import MarkRow, UnitKind, UnitRow
 
 S = TypeVar("S", bound=OpenStore)
 T = TypeVar("T")
@@ -27,23 +27,8 @@ _tuple = tuple.__new__  # makes a named tuple without the call in between: each 
 RESERVE = 1000  # numbers reserved at once: so many may be skipped after the machine has lost power
 DRAWN = 100  # numbers that a process draws at once: so many may be skipped when it ends
 
-
-class Kind(NamedTuple):
-    """What a verb may do, and when.
-
-    Args:
-        feeds: it brings more into the store.
-        in_room: it has found the medium full, and is tried once more when room has been made.
-    """
-
-    writes: bool = True
-    though_stopped: bool = False
-    feeds: bool = False
-    in_room: bool = False
-
-
 WRITING = Kind()
-EVEN_STOPPED = Kind(though_stopped=True)
+EVEN_STOPPED = Kind(though_stopped=True, alone=False)
 
 
 class _Left(Exception):
@@ -88,7 +73,7 @@ class Verb:
         store.unfinished = self
         if not self._kind.though_stopped and store.host.stopped:
             raise QueueManagerStopping(f"queue manager {store.name} has been stopped")
-        store.backend.begin(writes=self._kind.writes)
+        store.backend.begin(self._kind)
         self._has_begun = True
         if self._kind.in_room:
             store.host.make_room(feeds=self._kind.feeds)
@@ -97,11 +82,12 @@ class Verb:
     def commit(self) -> None:
         """All of it has happened."""
         if self._kind.writes:
-            self._ticket = self.backend.commit(self._finish(), self._changes, reserves=self._reserves)
+            tallies = self._finish()
+            self._ticket = self.backend.commit(tallies, self._changes, reserves=self._reserves, durable=self.durable)
             if self.store.changes.is_heard or self.has_discarded or self._refused:
                 self._report()
         else:
-            self.backend.commit((), (), reserves=False)
+            self.backend.commit((), (), reserves=False, durable=False)
         self.store.unfinished = None
 
     def undo(self, error: BaseException) -> None:
@@ -124,7 +110,7 @@ class Verb:
         if is_kept:
             self._changes, self._queues = dict(self._kept), {}
             try:
-                backend.commit((), self._changes, reserves=self._reserves)
+                backend.commit((), self._changes, reserves=self._reserves, durable=False)
             except Exception as another:
                 self._changes = {}
                 backend.abort(another)
@@ -145,10 +131,17 @@ class Verb:
             store.host.after(self._step)
 
     def _step(self, act: Callable[[], object]) -> None:
-        try:
-            run(self.store, EVEN_STOPPED, _bare, [act])
-        except StoreFull:
-            run(self.store, EVEN_STOPPED._replace(in_room=True), _bare, [act])
+        """Others in its way are no reason to run the verb again, which has happened."""
+        kind = EVEN_STOPPED
+        while True:
+            try:
+                return run(self.store, kind, _bare, [act])
+            except StoreFull:
+                if kind.in_room:
+                    raise
+                kind = kind._replace(in_room=True)
+            except Passing:
+                continue
 
     def _take_back(self) -> None:
         self._changes, self.durable, self.waiter = {}, False, 0
@@ -255,8 +248,8 @@ class Verb:
             queue = self._queues.get(number)
             if queue is None:
                 continue  # it was deleted
-            if queue.state.has_edges:
-                self._forget_edges(number)
+            if queue.state.has_edges:  # what was in the way of those who wait may be gone: they look
+                self.backend.forget_edges(number, self.waiter)
             if queue.has_entries:
                 entering.forget(queue)
         tallies = []
@@ -274,12 +267,6 @@ class Verb:
     def forget_queue(self, queue: LocalQueue) -> None:
         """The queue is gone: nothing of it is written at the end."""
         self._queues.pop(queue.id, None)
-
-    def _forget_edges(self, queue: int) -> None:
-        """What was in the way of those who wait may be gone: they find out when they look."""
-        for one in self.backend.select(WaitRow, queue=queue):
-            if one.levels is not None and one.connection != self.waiter:
-                self.backend.save(one._replace(levels=None))
 
     # --- units, and who holds
 

@@ -18,7 +18,7 @@ from ...message import NO_ID, Message, Place, Row
 from ...rules.grouping import Wanted, is_end
 from ...rules.lifecycle import State, becomes_visible
 from ...rules.ordering import UNSET, Cursor, Decision, Pending, Standing, decide, rank
-from ..backend import Expired, QueueState, SearchedQueue, Share, Tally
+from ..backend import Expired, Kind, QueueState, SearchedQueue, Share, Tally
 from ..queued import (
     GOT,
     LOCKS,
@@ -109,7 +109,7 @@ class MemoryBackend(MemoryBulk):
 
     # --- transactions
 
-    def begin(self, *, writes: bool) -> None:
+    def begin(self, kind: Kind) -> None:
         self.has_happened, self.is_inside = False, True
         self._steps.clear()
         self._kept = 0
@@ -118,7 +118,7 @@ class MemoryBackend(MemoryBulk):
         self._count(tallies)
         self._kept = len(self._steps)
 
-    def commit(self, tallies: Sequence[Tally], changed: Collection[int], *, reserves: bool) -> int:
+    def commit(self, tallies: Sequence[Tally], changed: Collection[int], *, reserves: bool, durable: bool) -> int:
         self._count(tallies)
         self.has_happened, self.is_inside = True, False
         return 0
@@ -182,6 +182,11 @@ class MemoryBackend(MemoryBulk):
             if kind is DefinitionRow and key[0] in self._counters:
                 self._put(self._counters, key[0], _NOTHING)
         return len(gone)
+
+    def forget_edges(self, queue: int, but: int) -> None:
+        for one in self.select(WaitRow, queue=queue):
+            if one.connection != but:
+                self.save(one._replace(levels=None))
 
     def draw(self, count: int, reserve: int) -> tuple[range, bool]:
         first, self._drawn = self._drawn + 1, self._drawn + count
@@ -325,6 +330,9 @@ class MemoryBackend(MemoryBulk):
         return len({one.sequence_number for one in messages} if alike else messages) or 1
 
     # --- changing messages
+
+    def hold_stagings(self, names: Collection[str], *, begins: bool) -> None:
+        """One verb runs at a time: it holds them."""
 
     def arrive(
         self,

@@ -8,7 +8,7 @@ from typing import Any
 
 from ...message import Message, Row
 from ...rules.lifecycle import State, becomes_visible
-from ..backend import Expired, QueueState, SearchedQueue, Share, Tally
+from ..backend import Expired, Kind, QueueState, SearchedQueue, Share, Tally
 from ..damage import damaged
 from ..queued import HELD, LOCKS, NEVER, NO_PLACE, QueuedMessage
 from ..tables import DefinitionRow, EnteredRow, ManagerRow, MarkRow, ProcessRow, UnitRow, WaitRow
@@ -47,6 +47,7 @@ class SqlBackend(SqlBulk, SqlListings, SqlStagings):
         self.shortcuts = Shortcuts(self) if shortcuts else None
         self.undisputed = None if self.shortcuts is None else self.shortcuts.undisputed
         self.has_leftovers = False
+        self.here = "here"  # the statement by which a verb comes to a queue
         self._kept = self._writes = False
         # The attention of each queue that this transaction has come to; looks in vain, where there may be something.
         self.noted: dict[int, int] = {}
@@ -64,9 +65,9 @@ class SqlBackend(SqlBulk, SqlListings, SqlStagings):
     def has_happened(self) -> bool:
         return self.engine.has_happened
 
-    def begin(self, *, writes: bool) -> None:
-        self._kept, self._writes, self.noted = False, writes, {}
-        self.engine.begin(writes=writes)
+    def begin(self, kind: Kind) -> None:
+        self._kept, self._writes, self.noted = False, kind.writes and not kind.beside, {}
+        self.engine.begin(kind)
         self._removed = self._removed_bytes = 0
 
     def keep(self, tallies: Sequence[Tally]) -> None:
@@ -75,10 +76,10 @@ class SqlBackend(SqlBulk, SqlListings, SqlStagings):
         self.engine.run("SAVEPOINT kept")
         self._kept = True
 
-    def commit(self, tallies: Sequence[Tally], changed: Collection[int], *, reserves: bool) -> int:
+    def commit(self, tallies: Sequence[Tally], changed: Collection[int], *, reserves: bool, durable: bool) -> int:
         for tally in tallies:
             self.engine.run(self.sql["counted"], tally)
-        return self.engine.commit(changed, reserves=reserves)
+        return self.engine.commit(changed, reserves=reserves, durable=durable)
 
     def abort(self, error: BaseException, *, keeps: bool = False) -> bool:
         if keeps and self._kept:
@@ -104,7 +105,7 @@ class SqlBackend(SqlBulk, SqlListings, SqlStagings):
 
     def state(self, queue: int) -> QueueState | None:
         run, is_quiet = self.engine.run, queue not in self._in_vain
-        rows = run(self.sql["here" if is_quiet else "look"], (queue,)).fetchall()
+        rows = run(self.sql[self.here if is_quiet else "look"], (queue,)).fetchall()
         if not rows:
             return None
         (row,) = rows
@@ -176,12 +177,18 @@ class SqlBackend(SqlBulk, SqlListings, SqlStagings):
         if arriving.attention:
             self.attend(queue.id, arriving.attention)
         if len(rows) == 1:
-            self.engine.run(self.sql["arrive" if arriving.rows else "arrive plain"], arriving.rows or arriving.plain)
-            self.engine.run(self.sql["arrive content"], arriving.contents)
+            self.insert_one(
+                "arrive" if arriving.rows else "arrive plain", arriving.rows or arriving.plain, arriving.contents
+            )
         else:
             self.insert("arrive plain", arriving.plain)
             self.insert("arrive", arriving.rows)
             self.insert("arrive content", arriving.contents)
+
+    def insert_one(self, name: str, row: Sequence[Any], content: Sequence[Any]) -> None:
+        """A message with its content."""
+        self.engine.run(self.sql[name], row)
+        self.engine.run(self.sql["arrive content"], content)
 
     def write(self, before: QueuedMessage, after: QueuedMessage) -> None:
         assert after.queue in self.noted, after
@@ -294,6 +301,9 @@ class SqlBackend(SqlBulk, SqlListings, SqlStagings):
         self.has_leftovers |= kind is ProcessRow  # who has gone may have left some
         return super().remove_records(kind, **where)
 
+    def forget_edges(self, queue: int, but: int) -> None:
+        self.engine.execute(self.sql["forget edges"], (queue, but))
+
     # --- contents of messages that are gone
 
     def look_for_leftovers(self) -> None:
@@ -316,7 +326,7 @@ class SqlBackend(SqlBulk, SqlListings, SqlStagings):
                 self.engine.execute(self.sql["remove contents between"], between)
             else:
                 self.execute_each("remove content", step)
-            self.change(self.sql["forget leftovers"], between, len(step))
+            self.change_each("forget leftovers", step)
         self.has_leftovers = len(step) == STEP_CONTENTS or len(step) < len(some)
 
 

@@ -233,7 +233,7 @@ class SqlBulk(SqlSearch):
     def claim_page(self, unit: UnitRow, first: int, last: int) -> BulkPage:
         found = _Columns()
         values = {"unit": unit.id, "queue": unit.queue, "first": first, "last": min(last, first + PAGE_ROWS - 1)}
-        found.fill(self.engine.execute(self.sql["read claimed"], values))
+        found.fill(self.engine.scan(self.sql["read claimed"], values))
         return self._page(found, unit.started_at, unit.queue, unit.id)
 
     def _page(self, found: _Columns, now: float, queue: int | None, claim: int | None) -> BulkPage:
@@ -333,7 +333,7 @@ class SqlBulk(SqlSearch):
     ) -> tuple[BulkPage, Behind | None]:
         found = _Columns()
         values = _bounds(queue, stretch, first) | {"limit": PAGE_ROWS}
-        found.fill(self.engine.execute(self.sql["read messages"], values))
+        found.fill(self.engine.scan(self.sql["read messages"], values))
         page = self._page(found, reader.now, queue.id, None)
         if not page:
             return page, None
@@ -385,7 +385,7 @@ class SqlBulk(SqlSearch):
     ) -> tuple[list[_Head], tuple[int, int] | None]:
         """The next groups of a stretch, with at least so many messages, and where those behind them begin."""
         heads: list[_Head] = []
-        found = self.engine.execute(self.sql["heads of stretch"], _bounds(queue, stretch, first))
+        found = self.engine.scan(self.sql["heads of stretch"], _bounds(queue, stretch, first))
         for head in map(_Head._make, found):
             if most <= 0 or len(heads) == HEADS_AT_ONCE:
                 found.close()
@@ -406,12 +406,12 @@ class SqlBulk(SqlSearch):
     def _members(self, queue: SearchedQueue, heads: Sequence[_Head], most: int) -> Any:
         """All members of some groups, one more than there is room for if they are more than they seemed to be."""
         values = {"heads": self.engine.array([head.id for head in heads]), "queue": queue.id, "most": most + 1}
-        return self.engine.execute(self.sql["read groups"], values)
+        return self.engine.scan(self.sql["read groups"], values)
 
     def _members_behind(self, queue: SearchedQueue, head: _Head, behind: tuple[int, ...]) -> Any:
         where = dict(zip(("sequence", "start", "rank", "number", "ordinal"), behind, strict=True))
         values = {"head": head.id, "queue": queue.id, "group": head.group_id, **where}
-        return self.engine.execute(self.sql["read group"], values)
+        return self.engine.scan(self.sql["read group"], values)
 
 
 def _fitting(heads: Sequence[_Head], most: int) -> int:

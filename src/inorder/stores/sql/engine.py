@@ -6,6 +6,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
+from ...rules.staging import Key
+from ..backend import Kind
 from .shapes import Table
 
 MANY = 1000  # from so many rows on `Engine.ignore_groups` pays
@@ -19,17 +21,29 @@ class Engine(Protocol):
         tables: the types that a value may have in each column of each table.
         execute, execute_many: of a statement and its values.
         run: as `execute`, for what gives no rows, or whose rows are read before anything else runs; it costs less.
+        scan: as `execute`, for rows that may be more than are read: `close` what it gives when they are not all read.
         changes: how many rows the last statement changed.
         has_triggers: whether what is known of groups follows the messages: see `follow_groups`.
     """
 
     sql: Mapping[str, str]
     tables: Mapping[str, Table]
-    execute: Callable[..., Any]
-    execute_many: Callable[..., Any]
-    run: Callable[..., Any]
-    changes: Callable[[], int]
     has_triggers: bool
+
+    @property
+    def execute(self) -> Callable[..., Any]: ...
+
+    @property
+    def execute_many(self) -> Callable[..., Any]: ...
+
+    @property
+    def run(self) -> Callable[..., Any]: ...
+
+    @property
+    def scan(self) -> Callable[..., Any]: ...
+
+    @property
+    def changes(self) -> Callable[[], int]: ...
 
     @property
     def is_inside(self) -> bool: ...
@@ -37,9 +51,9 @@ class Engine(Protocol):
     @property
     def has_happened(self) -> bool: ...
 
-    def begin(self, *, writes: bool) -> None: ...
+    def begin(self, kind: Kind) -> None: ...
 
-    def commit(self, changed: Collection[int], *, reserves: bool) -> int: ...
+    def commit(self, changed: Collection[int], *, reserves: bool, durable: bool) -> int: ...
 
     def abort(self, error: BaseException) -> None: ...
 
@@ -52,8 +66,11 @@ class Engine(Protocol):
         All statements are prepared anew then, twice.
         """
 
-    def array(self, values: Sequence[int] | Sequence[bytes]) -> Any:
-        """Numbers, or ids, as one value, for statements that say `{which}` or `carray`; one at least."""
+    def array(self, values: Sequence[int] | Sequence[bytes] | Sequence[str]) -> Any:
+        """Numbers, ids or names as one value, for statements that say `{which}` or `carray`; one at least."""
+
+    def keys(self, values: Sequence[Key]) -> Sequence[Any]:
+        """The keys of staged rows as values that sort, and are equal, as `rules.staging.sort_key` says."""
 
     def beginning(self, number: int, size: int) -> bytes | None:
         """The first bytes of a body; the others are not read. None: there is no such body."""

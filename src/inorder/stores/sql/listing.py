@@ -22,11 +22,11 @@ from .selection import ALL_HEADS, HEADS, Heads, Selection, filled
 
 READ_WHOLE_MAX = 2048  # bytes: a body up to this is read at once, of a longer one only its beginning
 NO_END = 2**62
-THERE = " AND (m.expires_at IS NULL OR m.expires_at > :now OR m.away OR m.claimed IS NOT NULL)"
+THERE = " AND (m.expires_at IS NULL OR m.expires_at > :now OR m.away = 1 OR m.claimed IS NOT NULL)"
 IS_FIRST = (
-    " AND m.id = (SELECT f.id FROM message f INDEXED BY message_member WHERE f.queue = m.queue"
-    " AND f.group_id = m.group_id AND f.number IS NOT NULL AND f.flags & 30"
-    " AND (f.expires_at IS NULL OR f.expires_at > :now OR f.away OR f.claimed IS NOT NULL)"
+    " AND m.id = (SELECT f.id FROM message f WHERE f.queue = m.queue"
+    " AND f.group_id = m.group_id AND f.number IS NOT NULL AND f.flags & 30 <> 0"
+    " AND (f.expires_at IS NULL OR f.expires_at > :now OR f.away = 1 OR f.claimed IS NOT NULL)"
     ' ORDER BY f.sequence_number, f."offset", f.rank, f.number, f.ordinal LIMIT 1)'
 )
 
@@ -150,7 +150,7 @@ class Listing:
             self.filter += " AND (m.unit = :held_by OR (m.lock = :held_by AND m.unit IS NULL))"
             self.values["held_by"] = self.unit
         # Of what a match for one group cannot show anything, nothing is looked at.
-        self.of_group = " AND m.group_id IS :group_id" if "group_id" in request.match.fields else ""
+        self.of_group = " AND m.group_id = :group_id" if "group_id" in request.match.fields else ""
 
     def _chosen(self, condition: str) -> Selection:
         return Selection(self.joins, condition, self.values)
@@ -209,7 +209,7 @@ class Listing:
 
     def _with_heads(self, after: Place) -> Iterator[Found]:
         """Groups that have their first message, and what is in none."""
-        chosen = self._chosen(f"{THERE}{self.of_group} AND (m.flags & {NUMBERED} OR (1{self.filter}))")
+        chosen = self._chosen(f"{THERE}{self.of_group} AND (m.flags & {NUMBERED} <> 0 OR (true{self.filter}))")
         for row in self._placed(after, chosen, HEADS):
             group_id = group_of(row.message)
             if group_id == NO_ID:

@@ -21,6 +21,11 @@ def table_of(kind: type[Any]) -> str:
     return kind.__name__.removesuffix("Row").lower()
 
 
+def _quoted(fields: Sequence[str]) -> list[str]:
+    """Names of columns, of which a database may mean something else: PostgreSQL whoever is connected by `user`."""
+    return [f'"{name}"' for name in fields]
+
+
 @functools.lru_cache(maxsize=256)
 def _condition(where: tuple[tuple[str, str], ...]) -> str:
     return " AND ".join(f"{name} {how}" for name, how in where) or "true"
@@ -28,7 +33,7 @@ def _condition(where: tuple[tuple[str, str], ...]) -> str:
 
 @functools.lru_cache(maxsize=64)
 def _selecting(kind: Any) -> tuple[str, str]:
-    fields = kind._fields
+    fields = _quoted(kind._fields)
     return (
         f"SELECT {', '.join(fields)} FROM {table_of(kind)} WHERE ",
         f" ORDER BY {', '.join(fields[: KEY_LENGTHS[kind]])}",
@@ -37,7 +42,7 @@ def _selecting(kind: Any) -> tuple[str, str]:
 
 @functools.lru_cache(maxsize=64)
 def _saving(kind: Any) -> str:
-    fields, length = kind._fields, KEY_LENGTHS[kind]
+    fields, length = _quoted(kind._fields), KEY_LENGTHS[kind]
     changes = ", ".join(f"{name} = excluded.{name}" for name in fields[length:])
     return (
         f"INSERT INTO {table_of(kind)} ({', '.join(fields)}) VALUES ({', '.join('?' * len(fields))}) "

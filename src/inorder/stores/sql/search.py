@@ -71,7 +71,7 @@ class SqlSearch(SqlRecords):
         for name, value in wanted.match.fields.items():
             values[name] = value
             if name == "message_id":
-                conditions.append("(m.message_id = :message_id OR (m.message_id IS NULL AND m.id IS :own_id))")
+                conditions.append("(m.message_id = :message_id OR (m.message_id IS NULL AND m.id = :own_id))")
                 values["own_id"] = self.codec.number_in(value)
             elif name == "token":
                 conditions.append("m.id = :token")
@@ -81,13 +81,16 @@ class SqlSearch(SqlRecords):
                 values |= self._uid_values(values.pop("uid"))
             elif name in KEPT:
                 joins = CONTENT_JOIN
-                conditions.append(f"{column(name)} IS :{name}")
+                conditions.append(f"{column(name)} = :{name}")
                 values[name] = compared(name, value)
             else:
                 table = "m" if name in NARROW else "c"
                 joins = joins or ("" if name in NARROW else CONTENT_JOIN)
-                conditions.append(f'{table}."{name}" IS :{name}')
-                values[name] = None if value == NULLS.get(name) else value
+                if value == NULLS.get(name):
+                    conditions.append(f'{table}."{name}" IS NULL')
+                else:
+                    conditions.append(f'{table}."{name}" = :{name}')
+                    values[name] = value
         if wanted.joins:
             conditions.append('m."offset" = 0')
         if reader.unmarked:

@@ -35,6 +35,7 @@ PAGE_MESSAGES: Final = 256  # of a large group: so much is given at once
 PAGE_BYTES: Final = 1 << 20
 PLAIN_GROUP = GetOptions(logical=True, complete=True, all_messages=True)
 # Options that change nothing of how a message is found or taken.
+TAKE_AWAY: Final = "take away"  # where a database reads and removes in one statement
 HARMLESS = frozenset({"wait", "syncpoint", "read_order"})
 COMPARED = tuple(name for name in GetOptions.__slots__ if name not in HARMLESS)
 _tuple = tuple.__new__  # makes a named tuple without the call in between: each get makes one
@@ -110,14 +111,16 @@ class Shortcuts:
         if count < 1:
             return None
         may_be_in_groups = self._backend.noted[queue.id] & GROUPS
-        take = self._sql["take" if may_be_in_groups else "take single"]
+        goes = not (request.syncpoint or may_be_in_groups) and TAKE_AWAY in self._sql
+        take = self._sql[TAKE_AWAY if goes else "take" if may_be_in_groups else "take single"]
         found = self._backend.engine.run(take, (queue.id, count)).fetchall()
         if not found:
             return None
         messages = self._backend.codec.got(found, verb.now)
         if may_be_in_groups and any(message.row[FLAGS] & ANY_GROUP for message in messages):
             return None  # who is inside a group is to be noted
-        self._go(verb, handle, queue, [columns[0] for columns in found], messages, in_unit=request.syncpoint)
+        numbers = () if goes else [columns[0] for columns in found]
+        self._go(verb, handle, queue, numbers, messages, in_unit=request.syncpoint)
         state = NOTHING_OPEN
         if (last := messages[-1]).row[FLAGS]:
             state = state_after(last, in_unit=request.syncpoint, logical=False)
@@ -160,7 +163,7 @@ class Shortcuts:
         numbers: list[int] = []
         messages: list[Message] = []
         size, got = 0, self._backend.codec.got
-        members = self._backend.engine.execute(self._sql["take group"], (queue.id, group_id))
+        members = self._backend.engine.scan(self._sql["take group"], (queue.id, group_id))
         for columns in members:
             (message,) = got((columns,), now)
             size += message.row[LENGTH]
@@ -177,7 +180,7 @@ class Shortcuts:
         group_id, numbers = page[0].group_id, array("q")
 
         def noted() -> Iterator[tuple[int, int]]:
-            for number, _, sequence_number, flags in self._backend.engine.execute(
+            for number, _, sequence_number, flags in self._backend.engine.scan(
                 self._sql["numbers of group"], (queue.id, group_id)
             ):
                 numbers.append(number)
@@ -207,7 +210,11 @@ class Shortcuts:
         *,
         in_unit: bool,
     ) -> None:
-        """The messages leave: at once, or when the unit of work is committed."""
+        """The messages leave: at once, or when the unit of work is committed.
+
+        Args:
+            numbers: of those that are still there.
+        """
         if in_unit:
             unit = verb.enlist(handle.connection, len(numbers), 2**62)
             self._backend.change_each("hold", numbers, State.UNLOCKED, AFTER_HELD_GET, unit.id)
@@ -218,7 +225,7 @@ class Shortcuts:
                 if message.row[PERSISTENT]:
                     verb.durable = True
                     break
-        queue.count(-len(numbers))
+        queue.count(-len(messages))
         verb.touch(queue)
 
     # --- claims

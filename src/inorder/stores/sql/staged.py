@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 from zlib import crc32
 
 from ...message import Message
 from ...rules.lifecycle import Event, State, step
 from ...rules.puts import make_id
-from ...rules.staged_columns import Batch, Columns
+from ...rules.staged_columns import KEYS, Batch, Columns
 from ...rules.staging import check_next, rank_range
 from ..backend import SearchedQueue
 from ..tables import StagingRow
@@ -37,10 +37,14 @@ class SqlStagings:
     insert: Callable[[str, Sequence[Any]], None]
     attend: Callable[[int, int], None]
 
+    def hold_stagings(self, names: Collection[str], *, begins: bool) -> None:
+        """Where one verb writes at a time, it holds them."""
+
     def stage(self, unit: int, first: int, batch: Batch) -> None:
         if batch.numbers:
             self.insert("arrive content", list(itertools.chain.from_iterable(_contents(batch.numbers, batch.columns))))
-            rows = _staged(unit, first, batch.numbers, batch.wholes, batch.columns)
+            keys = [self.engine.keys(batch.columns[name]) for name in KEYS]
+            rows = _staged(unit, first, batch.numbers, batch.wholes, batch.columns, keys)
             self.insert("stage", list(itertools.chain.from_iterable(rows)))
 
     def put_staged(
@@ -104,7 +108,12 @@ def _contents(numbers: Sequence[int], columns: Columns) -> Iterator[tuple[Any, .
 
 
 def _staged(
-    unit: int, first: int, numbers: Sequence[int], wholes: Sequence[int], columns: Columns
+    unit: int,
+    first: int,
+    numbers: Sequence[int],
+    wholes: Sequence[int],
+    columns: Columns,
+    keys: Sequence[Sequence[Any]],
 ) -> Iterator[tuple[Any, ...]]:
     """The values for `staged`."""
     return zip(
@@ -124,7 +133,6 @@ def _staged(
         list(map(len, columns["body"])),
         columns["flags"],
         columns["original_length"],
-        columns["group_key"],
-        columns["order_key"],
+        *keys,
         strict=True,
     )

@@ -175,12 +175,15 @@ SELECT format('number %d is staged twice', id) FROM staged GROUP BY id HAVING co
 
 -- name: readers
 -- Who is inside a group has a handle, or claims; so has a handle who marked a message.
-SELECT format('queue %d, group %s: handle %d is inside, and is closed', queue, hex(group_id), reader) FROM entered
-WHERE typeof(reader) = 'integer' AND reader NOT IN (SELECT id FROM handle)
+SELECT format('queue %d, group %s: handle %s is inside, and is closed', queue, hex(group_id), substr(reader, 2)) FROM entered
+WHERE substr(reader, 1, 1) = 'h' AND substr(reader, 2) NOT IN (SELECT CAST(id AS TEXT) FROM handle)
 UNION ALL
-SELECT format('queue %d, group %s: application %s is inside, and has never claimed', e.queue, hex(group_id), reader)
-FROM entered e WHERE typeof(reader) = 'text'
-    AND NOT EXISTS (SELECT 1 FROM account a WHERE a.queue = e.queue AND a.application = e.reader)
+SELECT format('queue %d, group %s: application %s is inside, and has never claimed', queue, hex(group_id), substr(reader, 2))
+FROM entered e WHERE substr(reader, 1, 1) = 'a'
+    AND NOT EXISTS (SELECT 1 FROM account a WHERE a.queue = e.queue AND a.application = substr(e.reader, 2))
+UNION ALL
+SELECT format('queue %d, group %s: %s is inside, which is nobody', queue, hex(group_id), reader) FROM entered
+WHERE substr(reader, 1, 1) NOT IN ('h', 'a')
 UNION ALL
 SELECT format('queue %d, group %s: nobody is inside or holds a member, and it is noted', queue, hex(group_id))
 FROM entered e WHERE reader IS NULL AND NOT EXISTS (

@@ -9,6 +9,8 @@ from typing import Any
 
 import apsw
 
+from ...rules.staging import Key
+from ..backend import Kind
 from ..sql.shapes import Table
 from .database import Database
 from .statements import STATEMENTS, TABLES
@@ -28,6 +30,7 @@ class SqliteEngine:
         self.tables: Mapping[str, Table] = TABLES
         self._connection: apsw.Connection | None = None
         self.execute: Callable[..., Any]
+        self.scan: Callable[..., Any]
         self.execute_many: Callable[..., Any]
         self.run: Callable[..., Any]
         self.changes: Callable[[], int]
@@ -41,16 +44,16 @@ class SqliteEngine:
     def has_happened(self) -> bool:
         return self._database.has_happened
 
-    def begin(self, *, writes: bool) -> None:
-        connection = self._database.begin(writes=writes)
+    def begin(self, kind: Kind) -> None:
+        connection = self._database.begin(writes=kind.writes)
         if connection is not self._connection:  # the first one, or after a fork
             self.has_triggers = False  # in this order: an exception from outside may come between
             connection.config(apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, 0)
-            self.execute, self.execute_many = connection.execute, connection.executemany
+            self.execute, self.scan, self.execute_many = connection.execute, connection.execute, connection.executemany
             self.run, self.changes = self._database.execute, connection.changes
             self._connection = connection
 
-    def commit(self, changed: Collection[int], *, reserves: bool) -> int:
+    def commit(self, changed: Collection[int], *, reserves: bool, durable: bool) -> int:
         database = self._database
         ticket = database.commit(changed, reserves=reserves)
         if self._seen.queues:
@@ -77,8 +80,11 @@ class SqliteEngine:
         yield
         self.follow_groups()
 
-    def array(self, values: Sequence[int] | Sequence[bytes]) -> Any:
-        return apsw.carray(tuple(values) if isinstance(values[0], bytes) else array("q", values))
+    def array(self, values: Sequence[int] | Sequence[bytes] | Sequence[str]) -> Any:
+        return apsw.carray(array("q", values) if isinstance(values[0], int) else tuple(values))
+
+    def keys(self, values: Sequence[Key]) -> Sequence[Key]:
+        return values
 
     def beginning(self, number: int, size: int) -> bytes | None:
         assert self._connection is not None

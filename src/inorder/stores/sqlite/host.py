@@ -13,7 +13,7 @@ from ...locks import Bell, Taken, TryLock
 from .. import points
 from ..sql.backend import SqlBackend
 from .backup import back_up
-from .checking import parts
+from .checking import SqliteSource, parts
 from .database import Database
 from .watch import QueueBell, Watch
 
@@ -102,7 +102,7 @@ class SqliteHost:
 
     def check(self, part: int | None) -> tuple[list[str], int]:
         every = parts()
-        return ([] if part is None else every[part](self.database)), len(every)
+        return ([] if part is None else every[part](SqliteSource(self.database))), len(every)
 
     def backup(
         self, path: str | os.PathLike[str], *, replace: bool, progress: Callable[[int, int], object] | None

@@ -1,4 +1,4 @@
--- The tables of a store, version 7. Each invariant that the rules promise is a CHECK or a unique index here too.
+-- The tables of a store, version 8. Each invariant that the rules promise is a CHECK or a unique index here too.
 --
 -- Numbers that name things (messages, units, connections, handles, lock ids) come from one counter, `tally` row 0,
 -- and never return. Times are seconds since 1970. References are not enforced at each statement; `inorder` checks
@@ -163,11 +163,11 @@ CREATE UNIQUE INDEX message_unit ON message (unit, queue, state, claimed) WHERE 
 CREATE INDEX message_lock ON message (lock) WHERE lock IS NOT NULL;
 CREATE INDEX message_lock_confirm ON message (queue, lock_confirm) WHERE lock_confirm IS NOT NULL;
 CREATE INDEX message_locked_handle ON message (locked_handle) WHERE locked_handle IS NOT NULL;
-CREATE INDEX message_expiry ON message (queue, expires_at) WHERE expires_at IS NOT NULL AND NOT away AND claimed IS NULL;
+CREATE INDEX message_expiry ON message (queue, expires_at) WHERE expires_at IS NOT NULL AND away = 0 AND claimed IS NULL;
 CREATE INDEX message_due ON message (queue, due_at) WHERE due_at IS NOT NULL;
 CREATE INDEX message_co_op ON message (queue, co_op_marked_at) WHERE co_op_marked_at IS NOT NULL;
-CREATE INDEX message_forgotten ON message (queue) WHERE forgotten;
-CREATE INDEX message_nonpersistent ON message (queue) WHERE NOT persistent;
+CREATE INDEX message_forgotten ON message (queue) WHERE forgotten = 1;
+CREATE INDEX message_nonpersistent ON message (queue) WHERE persistent = 0;
 
 -- The rest of the descriptor, and the body: read for the message that is returned.
 CREATE TABLE content (
@@ -280,7 +280,7 @@ CREATE TABLE entered (
     id INTEGER PRIMARY KEY,
     queue INTEGER NOT NULL,
     group_id BLOB NOT NULL,
-    reader ANY CHECK (typeof(reader) IN ('integer', 'text', 'null')), -- a handle, or an application that claims
+    reader TEXT,                          -- a handle, or an application that claims (tables.py)
     entered_in INTEGER REFERENCES unit,   -- its back out takes the entry back
     left_in INTEGER REFERENCES unit,      -- the reader has gone elsewhere in it: it has left when that is committed
     entry TEXT NOT NULL

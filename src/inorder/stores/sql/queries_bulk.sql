@@ -71,8 +71,8 @@ FROM (
 
 -- name: kinds of staged
 -- Whether some of them will expire, are due later, or are in groups.
-SELECT coalesce(max(expiry IS NOT NULL), 0), coalesce(max(delay > 0), 0),
-    coalesce(max(group_id IS NOT NULL OR group_key IS NOT NULL OR sequence_number <> 1 OR "offset" <> 0), 0)
+SELECT count(expiry) > 0, count(CASE WHEN delay > 0 THEN 1 END) > 0,
+    count(CASE WHEN group_id IS NOT NULL OR group_key IS NOT NULL OR sequence_number <> 1 OR "offset" <> 0 THEN 1 END) > 0
 FROM json_each(:units) AS chosen CROSS JOIN staged ON staged.unit = chosen.value;
 
 -- name: first wrong number
@@ -82,15 +82,15 @@ FROM (
     SELECT group_id, sequence_number, "offset",
         lag(sequence_number) OVER numbers AS before,
         lag("offset") OVER numbers AS before_offset,
-        lag(iif(original_length = -1, length, original_length)) OVER numbers AS before_length
+        lag(CASE WHEN original_length = -1 THEN length ELSE original_length END) OVER numbers AS before_length
     FROM json_each(:units) AS chosen CROSS JOIN staged ON staged.unit = chosen.value
     WHERE group_id IS NOT NULL
     WINDOW numbers AS (PARTITION BY group_id ORDER BY sequence_number, "offset")
-)
+) AS member
 WHERE before IS NOT NULL
     AND NOT (sequence_number = before + 1 AND "offset" = 0)
     AND NOT (sequence_number = before AND "offset" = before_offset + before_length AND "offset" > before_offset)
-LIMIT 1;
+ORDER BY group_id, sequence_number, "offset" LIMIT 1;
 
 -- name: visible of stagings
 -- For hooks and listeners alone; a hook has the whole message.

@@ -19,7 +19,7 @@ head AS (
             AND (number, ordinal) > (:number, :ordinal) AND (number, ordinal) < (:stop_number, :stop_ordinal)
             AND number <= :horizon
         ORDER BY number, ordinal LIMIT :most
-    )
+    ) AS next
 );
 
 -- name: singles
@@ -38,8 +38,8 @@ chosen AS MATERIALIZED (
     SELECT id, nth, size_sum FROM (
         SELECT id, row_number() OVER w AS nth, sum(length) OVER w AS size_sum FROM head
         WINDOW w AS (ORDER BY number, ordinal ROWS UNBOUNDED PRECEDING)
-    )
-    WHERE size_sum <= :most_bytes OR (nth = 1 AND :first)
+    ) AS running
+    WHERE size_sum <= :most_bytes OR (nth = 1 AND :first = 1)
 );
 
 -- name: groups
@@ -57,18 +57,21 @@ head AS MATERIALIZED (
 sized AS (
     SELECT
         h.*, coalesce(g.available, 1) AS messages,
-        CASE WHEN h.group_id IS NULL OR NOT :weighs THEN h.length ELSE (
+        CASE WHEN h.group_id IS NULL OR :weighs = 0 THEN h.length ELSE (
             SELECT sum(length) FROM message INDEXED BY message_member
             WHERE queue = :queue AND group_id = h.group_id AND available
         ) END AS size
     FROM head h LEFT JOIN gathering g ON g.queue = :queue AND g.group_id = h.group_id
 ),
 running AS (
-    SELECT *, sum(messages) OVER w AS messages_sum, sum(size) OVER w AS size_sum, row_number() OVER w AS nth FROM sized
+    SELECT
+        *, sum(messages) OVER w AS messages_sum, CAST(sum(size) OVER w AS BIGINT) AS size_sum,
+        row_number() OVER w AS nth
+    FROM sized
     WINDOW w AS (ORDER BY number, ordinal ROWS UNBOUNDED PRECEDING)
 ),
 chosen AS MATERIALIZED (
-    SELECT * FROM running WHERE (messages_sum <= :most AND size_sum <= :most_bytes) OR (nth = 1 AND :first)
+    SELECT * FROM running WHERE (messages_sum <= :most AND size_sum <= :most_bytes) OR (nth = 1 AND :first = 1)
 );
 
 -- name: columns

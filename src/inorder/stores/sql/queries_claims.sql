@@ -106,9 +106,9 @@ SELECT number, ordinal FROM head LIMIT 1 OFFSET :before;
 WITH {chosen}, {running},
 piece AS (SELECT number, ordinal, messages, messages_sum, size_sum, (messages_sum - messages) / :chunk AS nth FROM chosen)
 SELECT number, ordinal, messages_sum - messages, messages_sum, size_sum, begins, ends FROM (
-    SELECT *, lag(nth) OVER w IS NOT nth AS begins, lead(nth) OVER w IS NOT nth AS ends FROM piece
+    SELECT *, lag(nth) OVER w IS DISTINCT FROM nth AS begins, lead(nth) OVER w IS DISTINCT FROM nth AS ends FROM piece
     WINDOW w AS (ORDER BY number, ordinal)
-)
+) AS place
 WHERE begins OR ends ORDER BY number, ordinal;
 
 -- name: unmark claimed
@@ -184,6 +184,6 @@ SELECT wanted.value, h.rank, h.number, h.ordinal
 FROM carray(:groups) AS wanted LEFT JOIN message h ON h.id = (
     SELECT id FROM message INDEXED BY message_member
     WHERE queue = :queue AND group_id = wanted.value AND sequence_number = 1 AND "offset" = 0 AND number IS NOT NULL
-        AND (:claim IS NULL OR unit = :claim)
+        AND (CAST(:claim AS BIGINT) IS NULL OR unit = :claim)
     ORDER BY rank, number, ordinal LIMIT 1
 );

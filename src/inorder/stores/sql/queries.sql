@@ -14,7 +14,7 @@ SELECT counter, reserved, depth, attention, revision FROM tally WHERE queue = ?1
 -- whose delivery time has come, leases that are over) or to heed (edges, marks, groups entered, groups at all).
 SELECT
     counter, reserved, depth, attention, revision,
-    (SELECT min(expires_at) FROM message WHERE queue = ?1 AND expires_at IS NOT NULL AND NOT away AND claimed IS NULL),
+    (SELECT min(expires_at) FROM message WHERE queue = ?1 AND expires_at IS NOT NULL AND away = 0 AND claimed IS NULL),
     (SELECT min(due_at) FROM message WHERE queue = ?1 AND due_at IS NOT NULL),
     (SELECT min(lease_ends_at) FROM unit WHERE queue = ?1 AND lease_ends_at IS NOT NULL),
     EXISTS (SELECT 1 FROM wait WHERE queue = ?1 AND levels IS NOT NULL),
@@ -175,7 +175,7 @@ ORDER BY m.rank, m.number, m.ordinal LIMIT :most;
 -- A group, also what has no place yet: to say what is missing.
 SELECT {narrow} FROM message m INDEXED BY message_member
 WHERE m.queue = :queue AND m.group_id = :everything_of
-ORDER BY m.rank, m.number, m.ordinal LIMIT :most;
+ORDER BY m.rank, m.number NULLS FIRST, m.ordinal LIMIT :most;
 
 -- name: rows by queue, member
 -- The next member of a group for a reader inside it: its numbers lead to it, however large the group.
@@ -212,14 +212,14 @@ ORDER BY m.rank, m.number, m.ordinal LIMIT :most;
 -- name: rows by queue, forgotten
 -- What a restart had lost and a back out returned: it goes.
 SELECT {narrow} FROM message m INDEXED BY message_forgotten
-WHERE m.queue = :queue AND m.forgotten AND m.state = 2
+WHERE m.queue = :queue AND m.forgotten = 1 AND m.state = 2
 ORDER BY m.rank, m.number, m.ordinal LIMIT :most;
 
 -- name: rows by queue, volatile
 -- What a start discards, unless a named unit has it (R1.5, R5.11).
 SELECT {narrow} FROM message m INDEXED BY message_nonpersistent
-WHERE m.queue = :queue AND NOT m.persistent
-ORDER BY m.rank, m.number, m.ordinal LIMIT :most;
+WHERE m.queue = :queue AND m.persistent = 0
+ORDER BY m.rank, m.number NULLS FIRST, m.ordinal LIMIT :most;
 
 -- name: rows by queue, co_op_marked
 -- The marks of a cooperating set end with the last of it.
@@ -295,13 +295,13 @@ UPDATE message SET state = ?3, unit = ?4, away = 1, co_op_marked_at = NULL WHERE
 -- name: expired
 -- For those who are told of expired messages.
 SELECT id FROM message INDEXED BY message_expiry
-WHERE queue = ? AND expires_at <= ? AND expires_at IS NOT NULL AND NOT away AND claimed IS NULL ORDER BY expires_at, id LIMIT ?;
+WHERE queue = ? AND expires_at <= ? AND expires_at IS NOT NULL AND away = 0 AND claimed IS NULL ORDER BY expires_at, id LIMIT ?;
 
 -- name: remove expired
 -- What held or locked them may be idle now.
 DELETE FROM message WHERE id IN (
     SELECT id FROM message INDEXED BY message_expiry
-    WHERE queue = ? AND expires_at <= ? AND expires_at IS NOT NULL AND NOT away AND claimed IS NULL ORDER BY expires_at, id LIMIT ?
+    WHERE queue = ? AND expires_at <= ? AND expires_at IS NOT NULL AND away = 0 AND claimed IS NULL ORDER BY expires_at, id LIMIT ?
 ) RETURNING id, length, unit, lock, CASE WHEN state = 1 AND is_end THEN group_id END;
 
 -- name: ripen
@@ -313,8 +313,15 @@ UPDATE message SET due_at = NULL WHERE queue = ? AND due_at <= ?;
 SELECT min(due_at) FROM message WHERE queue = ? AND due_at > ? AND state = 2;
 
 -- name: next expiry
--- When a strict waiter looks again because a pending message is over (B-28).
-SELECT min(expires_at) FROM message WHERE queue = ? AND expires_at > ? AND number IS NOT NULL;
+-- When a strict waiter looks again because a pending message is over (B-28). What units have got is in the index of
+-- pending ones alone.
+SELECT min(expires_at) FROM (
+    SELECT min(expires_at) AS expires_at FROM message INDEXED BY message_expiry
+    WHERE queue = ?1 AND expires_at > ?2 AND expires_at IS NOT NULL AND away = 0 AND claimed IS NULL AND number IS NOT NULL
+    UNION ALL
+    SELECT min(expires_at) FROM message INDEXED BY message_held
+    WHERE queue = ?1 AND holder IS NOT NULL AND expires_at > ?2 AND (away = 1 OR claimed IS NOT NULL)
+) AS next;
 
 -- name: next due
 -- When a strict waiter looks again because a delay is over (B-28).
@@ -348,16 +355,16 @@ SELECT NOT EXISTS (SELECT 1 FROM message INDEXED BY message_unit WHERE unit = ?1
 -- name: shares
 -- What a unit holds, counted: by queue and state.
 SELECT
-    queue, state, max(away), count(*), sum(length), max(expires_at IS NOT NULL), max(forgotten), max(persistent),
-    sum(number IS NULL)
-FROM message INDEXED BY message_unit WHERE unit = ? GROUP BY queue, state;
+    queue, state, max(away), count(*), sum(length), max(CASE WHEN expires_at IS NULL THEN 0 ELSE 1 END), max(forgotten),
+    max(persistent), count(*) - count(number)
+FROM message INDEXED BY message_unit WHERE unit = ? GROUP BY queue, state ORDER BY queue, state;
 
 -- name: shares of lock
 -- The same of what a lock id locks.
 SELECT
-    queue, state, away, count(*), sum(length), max(expires_at IS NOT NULL), max(forgotten), max(persistent),
-    sum(number IS NULL)
-FROM message INDEXED BY message_lock WHERE lock = ? GROUP BY queue, state, away;
+    queue, state, away, count(*), sum(length), max(CASE WHEN expires_at IS NULL THEN 0 ELSE 1 END), max(forgotten),
+    max(persistent), count(*) - count(number)
+FROM message INDEXED BY message_lock WHERE lock = ? GROUP BY queue, state, away ORDER BY queue, state, away;
 
 -- name: restart unit
 -- The record of a connection's unit of work stays for the next one: its row alone changes, and no index.
@@ -420,7 +427,13 @@ SELECT EXISTS (SELECT 1 FROM leftover);
 
 -- name: forget leftovers
 -- The step's contents are gone.
-DELETE FROM leftover WHERE id BETWEEN ? AND ?;
+DELETE FROM leftover WHERE id {which};
+
+-- ===== calls that wait
+
+-- name: forget edges
+-- What was in the way of those who wait may be gone: they find out when they look. No row is written that is not there.
+UPDATE wait SET levels = NULL WHERE queue = ?1 AND connection <> ?2 AND levels IS NOT NULL;
 
 -- ===== groups that readers are inside (B-45)
 
@@ -429,7 +442,7 @@ DELETE FROM leftover WHERE id BETWEEN ? AND ?;
 -- time is over.
 SELECT min(unit) FROM message INDEXED BY message_taken_member
 WHERE queue = ?1 AND group_id = ?2 AND unit > ?3 AND state >= 4
-    AND claimed IS NULL AND (?4 IS NULL OR expires_at IS NULL OR expires_at > ?4);
+    AND claimed IS NULL AND (CAST(?4 AS DOUBLE PRECISION) IS NULL OR expires_at IS NULL OR expires_at > ?4);
 
 -- name: claiming takers
 -- Those that have claimed some: claims are few, and where there is none the group is not looked at.
@@ -463,14 +476,14 @@ DELETE FROM message WHERE id IN (
 -- name: first member
 -- Where a group stands in logical order: at the first of its members that is there.
 SELECT m.sequence_number, m."offset", m.rank, m.number, m.ordinal FROM message m INDEXED BY message_member
-WHERE m.queue = :queue AND m.group_id = :group AND m.number IS NOT NULL AND m.flags & 30
-    AND (m.expires_at IS NULL OR m.expires_at > :now OR m.away OR m.claimed IS NOT NULL)
+WHERE m.queue = :queue AND m.group_id = :group AND m.number IS NOT NULL AND m.flags & 30 <> 0
+    AND (m.expires_at IS NULL OR m.expires_at > :now OR m.away = 1 OR m.claimed IS NOT NULL)
 ORDER BY m.sequence_number, m."offset", m.rank, m.number, m.ordinal LIMIT 1;
 
 -- name: units that put
 -- Those of which messages may have no place yet: without the prepared ones where a prepare draws the number.
 SELECT id FROM unit INDEXED BY unit_session WHERE kind = 'session'
-UNION ALL SELECT id FROM unit INDEXED BY unit_prepared WHERE kind = 'prepared' AND ?2
+UNION ALL SELECT id FROM unit INDEXED BY unit_prepared WHERE kind = 'prepared' AND ?2 = 1
 UNION ALL SELECT id FROM unit INDEXED BY unit_named WHERE queue = ?1 AND kind = 'confirm';
 
 -- name: put at
@@ -480,7 +493,7 @@ SELECT min(c.put_at) FROM json_each(?1) AS j CROSS JOIN content c ON c.id = j.va
 -- name: members in order
 -- A page of a group, in logical order, behind one of its members.
 SELECT {narrow} FROM message m INDEXED BY message_member {joins}
-WHERE m.queue = :queue AND m.group_id = :group AND m.number IS NOT NULL AND m.flags & 30
+WHERE m.queue = :queue AND m.group_id = :group AND m.number IS NOT NULL AND m.flags & 30 <> 0
     AND (m.sequence_number, m."offset", m.rank, m.number, m.ordinal) > (:sequence, :start, :rank, :number, :ordinal){chosen}
 ORDER BY m.sequence_number, m."offset", m.rank, m.number, m.ordinal LIMIT :limit;
 
@@ -496,7 +509,7 @@ SELECT {preview} FROM json_each(?1) AS j CROSS JOIN message m ON m.id = j.value 
 
 -- name: tallies
 -- All queues, with what is counted of each.
-SELECT queue, depth, arrived, counter FROM tally WHERE queue > 0 AND queue = coalesce(?1, queue);
+SELECT queue, depth, arrived, counter FROM tally WHERE queue > 0 AND queue = coalesce(?1, queue) ORDER BY queue;
 
 -- name: held by units
 -- What units hold, counted over the index, with the oldest of each.
@@ -505,12 +518,12 @@ WHERE unit IS NOT NULL AND queue = coalesce(?1, queue) GROUP BY unit, queue, sta
 
 -- name: locked by handles
 -- What browses have locked, and nobody has got.
-SELECT queue, count(*), min(id) FROM message AS held INDEXED BY message_locked_handle
+SELECT min(queue), count(*), min(id) FROM message AS held INDEXED BY message_locked_handle
 WHERE locked_handle IS NOT NULL AND state = 3 GROUP BY locked_handle;
 
 -- name: locked by ids
 -- The same of lock ids.
-SELECT queue, count(*), min(id) FROM message AS held INDEXED BY message_lock
+SELECT min(queue), count(*), min(id) FROM message AS held INDEXED BY message_lock
 WHERE lock IS NOT NULL AND state = 3 GROUP BY lock;
 
 -- name: delayed
