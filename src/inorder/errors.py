@@ -38,6 +38,7 @@
     │   ├── TooManyHandles           the limit of open handles is reached
     │   ├── QueueManagerStopping     the queue manager takes no more calls
     │   ├── ConnectionBroken         the connection was lost
+    │   ├── OutcomeUnknown           the connection was lost during the commit
     │   ├── DuplicateMessage         the unique id is on the queue already
     │   ├── NotFound                 no message of that unique id
     │   ├── LockMismatch             locked under another lock id
@@ -66,6 +67,8 @@ from __future__ import annotations
 
 import copyreg
 import difflib
+import os
+import re
 import reprlib
 from collections.abc import Iterable
 from typing import Any, Final
@@ -349,6 +352,12 @@ class ConnectionBroken(QueueCondition):
     reason = Reason.CONNECTION_BROKEN
 
 
+class OutcomeUnknown(QueueCondition):
+    """The connection was lost while the call was being committed: it has happened, or not."""
+
+    reason = Reason.CALL_INTERRUPTED
+
+
 class DuplicateMessage(QueueCondition):
     """The queue holds a message with this unique id already."""
 
@@ -433,6 +442,12 @@ class StoreNewer(StoreError):
 # ---- helpers of those who raise
 
 IN_MEMORY: Final = ":memory:"  # the path of a store that is in no file
+_URL: Final = re.compile(r"[a-z][a-z0-9+.-]*://|postgres(?:ql)?:", re.IGNORECASE)
+
+
+def is_url(store: object) -> bool:
+    """Whether this is meant as a URL, well written or not. It may have a password, so no error shows it."""
+    return isinstance(store, str | os.PathLike) and _URL.match(str(store)) is not None
 
 
 def forked(path: str) -> ForkedConnection:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import getpass
 import os
 import re
-import sys
 from collections import OrderedDict
 from collections.abc import Callable, Generator, Iterable, Iterator
-from pathlib import Path
+from importlib import import_module
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
@@ -27,6 +25,7 @@ from .browsing import Browsing
 from .bulk import BulkCalls
 from .errors import (
     IN_MEMORY,
+    CallerError,
     CallInProgress,
     ConnectionBroken,
     QueueDeleted,
@@ -36,11 +35,12 @@ from .errors import (
     UnknownQueue,
     WrongQueueType,
     bad_argument,
+    is_url,
 )
 from .handle import Queue
 from .keywords import PutCall, sweep_options
 from .listening import Listening
-from .message import Message, UniqueId, is_storable
+from .message import Message, UniqueId
 from .operating import OperatorCalls
 from .options import (
     EVERYTHING,
@@ -54,9 +54,10 @@ from .options import (
     check_switch,
     is_path,
 )
+from .programs import program_name, running_script, user_name
 from .rules.puts import Program, PutResult
 from .selecting import Selector, inquired
-from .session import Services, Session, connect_at, services_of
+from .session import Services, Session, connect_alone, connect_at, services_of
 from .stores.memory import MemoryStore
 from .stores.protocol import LocalStore
 from .stores.records import Locked, Outcome
@@ -77,7 +78,9 @@ def connect(
 
     Args:
         store: the path of a file, which is made if it is missing: any number of processes use it at once. Or
-            ":memory:" for a new queue manager in this process's memory. Or a store: all connections of a process to
+            ":memory:" for a new queue manager in this process's memory. Or the URL of a PostgreSQL database,
+            "postgresql://host/database?schema=orders", with whose store programs on any number of machines work; the
+            other parameters are libpq's, and a password is never shown. Or a store: all connections of a process to
             one store object, and to one file, share its waiting room and its listeners.
         program: the name recorded with each message put; default: the name of the running script.
         name: of a queue manager that is made: 1 to 48 characters, part of the ids that it makes. Default: "INORDER"
@@ -90,12 +93,14 @@ def connect(
     Raises: ArgumentError. StoreForeign, StoreNewer: the file is not ours to open, and was left as it was.
     StoreError: there can be no store here, and why.
     """
-    script = _script() if program is None else _program(program)
-    who = Program(_kept(_user(), 12), script)
+    script = running_script() if program is None else program_name(program)
+    who = Program(user_name(), script)
     if name is not None:
         check_queue_name(name, argument="name", reason=Reason.Q_MGR_NAME_ERROR)
     if isinstance(store, str) and store == IN_MEMORY:
         store = MemoryStore(name or "INORDER")
+    if is_url(store):
+        return _connect_to_server(str(store), who, name)
     if isinstance(store, str | os.PathLike):
         return _connect_to_file(store, who, name)
     if not hasattr(store, "begin_claims"):
@@ -113,27 +118,24 @@ def _connect_to_file(path: str | os.PathLike[str], who: Program, name: str | Non
     return connect_at(file, lambda: SqliteStore(file, chosen), lambda services: QueueManager(services, who))
 
 
-def _script() -> str:
-    name = Path(sys.argv[0] or sys.executable).name
-    return _kept(name.encode(errors="replace").decode(), 28)
+def _connect_to_server(url: str, who: Program, name: str | None) -> QueueManager:
+    check_client()
+    from .stores.postgresql import PostgresStore  # noqa: PLC0415 - who uses files does not load a client
+
+    return connect_alone(
+        lambda: PostgresStore(url, name or "INORDER", program=who.name), lambda services: QueueManager(services, who)
+    )
 
 
-def _program(name: object) -> str:
-    if not isinstance(name, str) or not is_storable(name):
-        raise bad_argument("program", name, "a text")
-    return _kept(name, 28)
-
-
-def _kept(name: str, length: int) -> str:
-    """What the text of a message's descriptor keeps of a name."""
-    return name[:length].rstrip(" \0")
-
-
-def _user() -> str:
+def check_client() -> None:
+    """Raises: CallerError, what connects to PostgreSQL is not installed."""
     try:
-        return getpass.getuser().encode(errors="replace").decode()
-    except (OSError, KeyError, ImportError):  # no such user in the system's list
-        return str(os.getuid()) if hasattr(os, "getuid") else ""
+        import_module("psycopg")
+    except ModuleNotFoundError as missing:
+        raise CallerError(
+            f"PostgreSQL needs its client: pip install 'inorder[postgresql]' ({missing.name} is not installed)",
+            reason=Reason.ENVIRONMENT_ERROR,
+        ) from missing
 
 
 class QueueManager(OperatorCalls, BulkCalls, Listening):
@@ -155,8 +157,8 @@ class QueueManager(OperatorCalls, BulkCalls, Listening):
 
     def connect(self, *, program: str | None = None) -> QueueManager:
         """Another connection to the same queue manager: with its own unit of work, for another thread or task."""
-        chosen = self._program if program is None else self._program._replace(name=_program(program))
-        return QueueManager(self._services, chosen)
+        chosen = self._program if program is None else self._program._replace(name=program_name(program))
+        return self._services.another(lambda services: QueueManager(services, chosen))
 
     # --- queues
 

@@ -171,6 +171,7 @@ class Reason(enum.IntEnum):
     PROPERTY_VALUE_TOO_BIG = 2469
     PROPERTY_NOT_AVAILABLE = 2471
     MSG_HANDLE_IN_USE = 2499
+    CALL_INTERRUPTED = 2549
     NO_SUBS_MATCHED = 2550
 
     # Our own.
@@ -345,6 +346,7 @@ _TEXT: dict[Reason, str] = {
     Reason.PROPERTY_VALUE_TOO_BIG: "The value of a property was longer than the room for it and was cut off.",
     Reason.PROPERTY_NOT_AVAILABLE: "The message has no property that fits the request.",
     Reason.MSG_HANDLE_IN_USE: "The message handle is in use by another call.",
+    Reason.CALL_INTERRUPTED: "The connection was lost while the call was being committed: it has happened, or not.",
     Reason.NO_SUBS_MATCHED: "No subscription wanted the publication.",
     Reason.ORDER_PENDING: "A message fits but is withheld to keep order: an earlier one is not settled.",
     Reason.ORDER_UNSUPPORTED: "Strict order was asked for on a queue that keeps none.",

@@ -42,7 +42,7 @@ from .stores.protocol import LocalStore, Store
 from .stores.records import Outcome
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Hashable, Iterable
 
 
 log = logging.getLogger("inorder.session")
@@ -56,14 +56,17 @@ class Services:
     """What all connections of this process to one store share; made by `services_of` and `connect_at`.
 
     Args:
-        file: the file that the store was opened for by name: the end of the last connection closes it.
+        file: what stands for the store that was opened by name: the end of the last connection closes it.
+        opens: opens the store once more for another connection, where each has a store object of its own.
     """
 
-    def __init__(self, store: LocalStore, file: Path | None = None) -> None:
+    def __init__(
+        self, store: LocalStore, file: Hashable | None = None, opens: Callable[[], LocalStore] | None = None
+    ) -> None:
         self.store = store
         self.now = store.clock.now
         self.telemetry = store.telemetry
-        self._file = file
+        self._file, self._opens = file, opens
         self.coming: set[object] = set()  # connections that are being made at the file: it stays open for them
         self.hub = Hub(store.changes)
         self.forgotten: deque[int] = deque()  # owners; a finalizer may add one at any moment
@@ -88,6 +91,10 @@ class Services:
             self.forgotten.append(owner)
             raise
         return owner
+
+    def another(self, connect: Callable[[Services], T]) -> T:
+        """What `connect` makes for another connection to the same queue manager."""
+        return connect(self) if self._opens is None else connect_alone(self._opens, connect)
 
     def end(self, owner: int) -> None:
         """Ends a connection as if the program had died. Harmless when repeated."""
@@ -140,7 +147,8 @@ class Services:
             with contextlib.suppress(InorderError):
                 self.store.disconnect(owner)
         if self._file is not None:
-            self.store.close_store()
+            with contextlib.suppress(ConnectionBroken):  # it has ended already
+                self.store.close_store()
 
     def serves_this_process(self) -> bool:
         """Whether it was made by this process, and not by the one from which it was forked."""
@@ -149,7 +157,7 @@ class Services:
 
 _all_services: weakref.WeakSet[Services] = weakref.WeakSet()
 _making = Lock()
-_open_files: dict[Path | None, Services] = {}
+_open_files: dict[Hashable, Services] = {}
 
 
 def connect_at(path: Path, open_store: Callable[[], LocalStore], connect: Callable[[Services], T]) -> T:
@@ -157,12 +165,29 @@ def connect_at(path: Path, open_store: Callable[[], LocalStore], connect: Callab
 
     Raises: what `open_store` and `connect` raise.
     """
-    file, coming = path.resolve(), object()
+    return _connect(path.resolve(), open_store, connect, None)
+
+
+def connect_alone(open_store: Callable[[], LocalStore], connect: Callable[[Services], T]) -> T:
+    """What `connect` makes of the services of a store object of its own, which is closed with the connection.
+
+    Raises: what `open_store` and `connect` raise.
+    """
+    return _connect(object(), open_store, connect, open_store)
+
+
+def _connect(
+    file: Hashable,
+    open_store: Callable[[], LocalStore],
+    connect: Callable[[Services], T],
+    opens: Callable[[], LocalStore] | None,
+) -> T:
+    coming = object()
     try:
         with _making:
             services = _open_files.get(file)
             if services is None or not services.serves_this_process():
-                services = _open_files[file] = Services(open_store(), file)
+                services = _open_files[file] = Services(open_store(), file, opens)
             services.coming.add(coming)
         services.reap()  # outside the lock: observers are told of what is called here
         return connect(services)
@@ -173,7 +198,7 @@ def connect_at(path: Path, open_store: Callable[[], LocalStore], connect: Callab
             _has_come(file, coming)
 
 
-def _has_come(file: Path, coming: object) -> None:
+def _has_come(file: Hashable, coming: object) -> None:
     """It is connected, or has given up. Harmless when repeated."""
     with _making:
         services = _open_files.get(file)

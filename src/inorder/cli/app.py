@@ -21,8 +21,8 @@ from .watching import watch
 
 HELP = """A message queue manager that keeps its promises about order.
 
-A store is one file. Name it with --store, or once with INORDER_STORE. Every command but demo and scenarios takes
---json, and --help ends with an example.
+A store is one file, or a schema of a PostgreSQL database. Name its path or URL with --store, or once with
+INORDER_STORE. Every command but demo and scenarios takes --json, and --help ends with an example.
 """
 
 

@@ -83,7 +83,7 @@ def finish(run: Run, queue: str, application: str, checkpoint: str | None, upto:
             confirmed = qm.finish_claims(queue, application, upto)
         else:
             with needs_spark():
-                confirmed = import_module("inorder.spark").finish(str(run.store), queue, application, checkpoint)
+                confirmed = import_module("inorder.spark").finish(str(run.store.given), queue, application, checkpoint)
     run.output.tell(
         {"queue": queue, "application": application, "confirmed": confirmed},
         f"confirmed {count(confirmed, 'message')} of {application} on {queue}",

@@ -6,7 +6,6 @@ import itertools
 import sys
 from collections.abc import Callable
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Any
 
 import click
@@ -15,6 +14,7 @@ from .. import Match, NoMessageAvailable, QueueManager
 from .choosing import ORDER, READ_ORDER, UNIT_SIZE, takes_match
 from .output import count
 from .parts import parts, take
+from .places import Place, PlaceType
 from .running import Command, Run, leaving, local_name, queue_names, takes_store
 
 SOURCE = click.argument("source", shell_complete=queue_names)
@@ -63,12 +63,12 @@ def move(run: Run, source: str, target: str, **given: Any) -> None:
 @READ_ORDER
 @takes_match
 @click.option(
-    "--to-store", type=click.Path(path_type=Path), metavar="PATH",
+    "--to-store", type=PlaceType(), metavar="PATH|URL",
     help="The store of TARGET; default: the same one.",
 )  # fmt: skip
 @UNIT_SIZE
 @takes_store
-def copy(run: Run, source: str, target: str, to_store: Path | None, **given: Any) -> None:
+def copy(run: Run, source: str, target: str, to_store: Place | None, **given: Any) -> None:
     """Copy messages from queue SOURCE to queue TARGET.
 
     Nothing is removed. The copies have the descriptor of the messages: ids, group, priority, what is left of their
@@ -80,7 +80,7 @@ def copy(run: Run, source: str, target: str, to_store: Path | None, **given: Any
     with ExitStack() as stack:
         qm = stack.enter_context(run.opened())
         other = qm if to_store is None else stack.enter_context(Run(to_store, as_json=run.output.as_json).opened())
-        if to_store is None or to_store.samefile(run.store):
+        if to_store is None or to_store.is_one_with(run.store):
             _check_two(qm, source, target)
         else:
             other.attributes(target)

@@ -138,7 +138,7 @@ def drain(run: Run, jobs: Any, spark: Any, queue: str, archive: str, **options: 
     def tell(now: Any) -> None:
         run.output.note(f"batch {now.batch}: {progress_line(now)}")
 
-    return jobs.drain(spark, str(run.store), queue, archive, progress=tell, **options)
+    return jobs.drain(spark, str(run.store.given), queue, archive, progress=tell, **options)
 
 
 @pipeline.command(
@@ -184,7 +184,7 @@ def load(
     chosen = dict(one.split("=", 1) for one in read_options)
     options |= {name: list(options[name]) for name in ("patterns", "exclude")}
     with told_while_it_works(run) as tell:
-        return jobs.load(spark, source, str(run.store), queue, read_options=chosen, progress=tell, **options)
+        return jobs.load(spark, source, str(run.store.given), queue, read_options=chosen, progress=tell, **options)
 
 
 @pipeline.command("reorder", example="inorder pipeline reorder archive/ ordered/")
@@ -241,7 +241,7 @@ def audit(run: Run, jobs: Any, spark: Any, archive: str, output: str, **options:
 def replay(run: Run, jobs: Any, spark: Any, archive: str, queue: str, **options: Any) -> Any:
     """Put an archive, or a part of it, back on a queue, never twice."""
     with told_while_it_works(run) as tell:
-        return jobs.replay(spark, archive, str(run.store), queue, progress=tell, **options)
+        return jobs.replay(spark, archive, str(run.store.given), queue, progress=tell, **options)
 
 
 @pipeline.command("unload", example="inorder pipeline unload archive/ files/")

@@ -25,6 +25,7 @@ import click
 from .. import QueueManager, connect
 from ..errors import CallerError, InorderError, QueueCondition, Reason, StoreError
 from .output import Output
+from .places import Place, PlaceType
 
 DONE, NO, WRONG, TROUBLE, INTERRUPTED = 0, 1, 2, 3, 130
 STORE_VARIABLE = "INORDER_STORE"
@@ -40,13 +41,13 @@ F = TypeVar("F", bound=Callable[..., Any])
 class Run:
     """One run of a command: its store, and its output."""
 
-    def __init__(self, store: Path | None, *, as_json: bool) -> None:
+    def __init__(self, store: Place | None, *, as_json: bool) -> None:
         self._store = store
         self.output = Output(as_json=as_json)
 
     @property
-    def store(self) -> Path:
-        """The path of the store. Raises: click.UsageError, none was named."""
+    def store(self) -> Place:
+        """Where the store is. Raises: click.UsageError, none was named."""
         if self._store is None:
             raise click.UsageError(f"Which store? Say --store PATH, or set {STORE_VARIABLE}.")
         return self._store
@@ -59,7 +60,7 @@ class Run:
         """
         from ..stores.sqlite import is_of_store  # noqa: PLC0415 - it loads SQLite, which --help does without
 
-        if is_of_store(path, self.store):
+        if isinstance(self.store.given, Path) and is_of_store(path, self.store.given):
             raise click.UsageError(f"{what} {path} is the store itself, or a file of it: name another.")
 
     def refuse_target(self, path: Path, what: str) -> None:
@@ -78,14 +79,12 @@ class Run:
 
         Raises: StoreError, there is none; click.UsageError.
         """
-        is_there = _has_content(self.store)
-        if not make and not is_there:
-            folder = self.store.absolute().parent
-            makes = f"'inorder queue create NAME --store {self.store}' makes one"
-            remedy = makes if folder.is_dir() else f"there is no folder {folder}"
-            raise StoreError(f"there is no store at {self.store}: {remedy}", path=str(self.store))
         with _patience(self.store, self.output, PATIENCE_SECONDS):
-            qm = connect(self.store, program=PROGRAM)
+            is_there = self.store.has_store(PROGRAM)
+        if not make and not is_there:
+            raise StoreError(f"there is no store at {self.store}: {self.store.remedy()}", path=str(self.store))
+        with _patience(self.store, self.output, PATIENCE_SECONDS):
+            qm = connect(self.store.given, program=PROGRAM)
         with qm:
             if not is_there:
                 self.output.note(f"made the store {self.store}")
@@ -93,7 +92,7 @@ class Run:
 
 
 @contextmanager
-def _patience(path: Path, output: Output | None, most: float) -> Iterator[None]:
+def _patience(place: Place, output: Output | None, most: float) -> Iterator[None]:
     """While a store is opened: if another program has it locked, people are told, and in the end it is an error.
 
     Every opening writes, so that a lock for writing stops it, or a stopped process whose turn it is. A signal of the
@@ -112,11 +111,11 @@ def _patience(path: Path, output: Output | None, most: float) -> Iterator[None]:
         del number, frame
         if time.monotonic() - begun >= most:
             raise StoreError(
-                f"{path} could not be opened within {most:.0f} s: {BUSY}. End that program, or let it go on.",
-                path=str(path),
+                f"{place} could not be opened within {most:.0f} s: {BUSY}. End that program, or let it go on.",
+                path=str(place),
             )
         if output is not None:
-            output.note(f"waiting for {path}: {BUSY}; Ctrl-C ends")
+            output.note(f"waiting for {place}: {BUSY}; Ctrl-C ends")
         signal.setitimer(signal.ITIMER_REAL, begun + most - time.monotonic())
 
     before = signal.signal(signal.SIGALRM, due)
@@ -137,13 +136,6 @@ def leaving(run: Run, what: Callable[[], str]) -> Iterator[None]:
         if left := what():
             run.output.note(left)
         raise
-
-
-def _has_content(path: Path) -> bool:
-    try:
-        return path.exists() and (not path.is_file() or path.stat().st_size > 0)
-    except OSError as error:
-        raise StoreError(f"{path} cannot be opened: {error.strerror}", path=str(path)) from error
 
 
 class Command(click.Command):
@@ -170,15 +162,15 @@ def takes_store(function: F) -> F:
     @click.option(
         "--store",
         "-s",
-        type=click.Path(path_type=Path, readable=False),
+        type=PlaceType(),
         envvar=STORE_VARIABLE,
         show_envvar=True,
-        metavar="PATH",
-        help="The store: an SQLite file of inorder.",
+        metavar="PATH|URL",
+        help="The store: an SQLite file of inorder, or postgresql://host/database?schema=name.",
     )
     @tells_json
     @functools.wraps(function)
-    def command(*given: Any, store: Path | None, as_json: bool, **named: Any) -> Any:
+    def command(*given: Any, store: Place | None, as_json: bool, **named: Any) -> Any:
         return function(Run(store, as_json=as_json), *given, **named)
 
     return command  # type: ignore[return-value]
@@ -196,12 +188,15 @@ def says_yes(function: F) -> F:
 
 def completions(context: click.Context, names: Callable[[QueueManager], list[str]], incomplete: str) -> list[str]:
     """For completion in a shell: names in the store that is chosen already. Never an error: a shell asks."""
-    path = context.params.get("store") or os.environ.get(STORE_VARIABLE)
     try:
-        if not path or not _has_content(Path(path)):
+        named = context.params.get("store") or os.environ.get(STORE_VARIABLE)
+        if not named:
             return []
-        with _patience(Path(path), None, COMPLETION_SECONDS):
-            qm = connect(Path(path), program=PROGRAM)
+        place = PlaceType().convert(named, None, context)
+        with _patience(place, None, COMPLETION_SECONDS):
+            if not place.has_store(PROGRAM):
+                return []
+            qm = connect(place.given, program=PROGRAM)
         with qm:
             return [name for name in names(qm) if name.startswith(incomplete)]
     except InorderError:

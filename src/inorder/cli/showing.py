@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from ..testing.__main__ import main as run_tables
-from ..testing.stores import STORES
+from ..testing.stores import KINDS
 from .running import Command, Group
 
 
@@ -54,7 +54,7 @@ def files(folder: Path | None, output: str) -> int:
 @click.command("scenarios", cls=Command, example="inorder scenarios my_scenarios.txt --kind sqlite")
 @click.argument("tables", nargs=-1, required=True, metavar="FILE...")
 @click.option(
-    "--kind", type=click.Choice(sorted(STORES)), default="memory", show_default=True, help="The kind of store."
+    "--kind", type=click.Choice(sorted(KINDS)), default="memory", show_default=True, help="The kind of store."
 )
 def scenarios(tables: tuple[str, ...], kind: str) -> int:
     """Run scenario tables.

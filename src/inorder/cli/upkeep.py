@@ -14,7 +14,7 @@ from .running import NO, Command, Run, takes_store
 @click.command("check", cls=Command, example="inorder check --store orders.db")
 @takes_store
 def check(run: Run) -> int:
-    """Check the file, and every invariant of what is in it.
+    """Check the store: a file itself, and every invariant of what is in it.
 
     Others may work meanwhile. Exit status: 0 the store is sound; 1 something is wrong; 3 it cannot be read at all.
     """
@@ -22,9 +22,11 @@ def check(run: Run) -> int:
         with run.opened() as qm, run.output.progress("checking", "parts") as advance:
             problems = qm.check(advance)
     except StoreDamaged as error:  # no queue manager can open it
-        from ..stores.sqlite import problems_in_file  # noqa: PLC0415 - it loads SQLite, which --help does without
+        problems = [str(error.args[0])]
+        if isinstance(run.store.given, Path):
+            from ..stores.sqlite import problems_in_file  # noqa: PLC0415 - it loads SQLite, which --help does without
 
-        problems = [str(error.args[0]), *problems_in_file(run.store)]
+            problems += problems_in_file(run.store.given)
     for problem in problems:
         run.output.say(problem)
     verdict = f"{run.store} is sound" if not problems else f"{run.store}: {len(problems)} found"
@@ -39,7 +41,8 @@ def check(run: Run) -> int:
 def backup(run: Run, path: Path, replace: bool) -> None:
     """Copy the store to PATH while others use it.
 
-    The copy is the store as it is at one instant; it is a store of its own. Open units of work stay out of it.
+    The copy is the store as it is at one instant; it is a store of its own. Open units of work stay out of it. A store
+    in PostgreSQL is backed up by its own means, such as pg_dump.
     """
     with run.opened() as qm, run.output.progress("copying", "bytes") as advance:
         qm.backup(path, replace=replace, progress=advance)

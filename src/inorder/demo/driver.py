@@ -35,7 +35,7 @@ def main() -> None:
             order["queue"],
             order["archive"],
             messages_per_batch=order["messages_per_batch"],
-            progress=lambda now: tell("drained", now),
+            progress=lambda now: tell("drained", [now.batch, now.messages]),
         )
         tell("archived", dataclasses.asdict(drained))
         audited = jobs.audit(spark, order["archive"], order["findings"], order="logical", overwrite=True)

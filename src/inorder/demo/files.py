@@ -161,15 +161,19 @@ class Facts:
 
 
 class Job:
-    """The whole job, in a folder of its own."""
+    """The whole job, in a folder of its own.
 
-    def __init__(self, chosen: Chosen, output: Path, work: Path, screen: Screen) -> None:
+    Args:
+        store: the URL of a store elsewhere; None: it is a file in that folder.
+    """
+
+    def __init__(self, chosen: Chosen, output: Path, work: Path, screen: Screen, store: str | None = None) -> None:
         self.root, self.patterns, self.exclude = chosen
         self.paths = paths = list(folder(self.root, patterns=self.patterns, exclude=self.exclude))
         if len(paths) < FILES_MIN:
             raise bad_argument("DIR", str(self.root), f"a folder with at least {FILES_MIN} files, not {len(paths)}")
         self.output, self.work, self.screen = output, work, screen
-        self.store = work / "files.db"
+        self.store = store or str(work / "files.db")
         self.facts = Facts(files=len(paths), size=sum((self.root / path).stat().st_size for path in paths))
         self._children: list[Child] = []
         self._done = 0
@@ -241,7 +245,7 @@ class Job:
     def _drain(self, driver: Child) -> None:
         """Spark takes it all; its driver is killed when it has done a part, and another goes on."""
         order = {
-            "store": str(self.store),
+            "store": self.store,
             "queue": QUEUE,
             "archive": str(self.work / "archive"),
             "findings": str(self.output / "audit"),
@@ -260,7 +264,7 @@ class Job:
                 self.say("Spark drains the queue in logical order, whole groups only")
                 driver.order(**order)
             elif what == "drained":
-                batch, messages, _ = value
+                batch, messages = value
                 self.say(f"micro-batch {batch}: {messages:,} messages in this life")
                 if dies_after is not None and batch + 1 >= dies_after:
                     self.facts.killed_at = messages
@@ -304,8 +308,12 @@ class Job:
         return self.facts.loaded, len(self.facts.deaths), len(self.facts.backed_out)
 
 
-def main(root: str | None = None, output: str = "inorder-demo") -> int:
-    """Runs the job; 0: all was as promised, 1: something was not, 2: it could not be done."""
+def main(root: str | None = None, output: str = "inorder-demo", store: str | None = None) -> int:
+    """Runs the job; 0: all was as promised, 1: something was not, 2: it could not be done.
+
+    Args:
+        store: the URL of an empty store; None: a file that is removed at the end.
+    """
     screen = Screen()
     chosen = standard_library() if root is None else Chosen(Path(root).resolve())
     target, work = Path(output).resolve(), Path(tempfile.mkdtemp(prefix="inorder-demo-"))
@@ -313,8 +321,8 @@ def main(root: str | None = None, output: str = "inorder-demo") -> int:
         if not chosen.root.is_dir():
             raise bad_argument("DIR", root, "a folder")
         target.mkdir(parents=True, exist_ok=True)
-        job = Job(chosen, target, work, screen)
-        print(f"The main job on {chosen.root}", flush=True)
+        job = Job(chosen, target, work, screen, store)
+        print(f"The main job on {chosen.root}{'' if store is None else ', with the queue in PostgreSQL'}", flush=True)
         try:
             facts = job.run()
         finally:

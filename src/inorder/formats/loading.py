@@ -124,7 +124,7 @@ def load_folder(
     The processes are new ones: a program that calls this protects its main part with `if __name__ == "__main__":`.
 
     Args:
-        store: the path of the store, a file.
+        store: the path of the store, a file; or the URL of a database, as `inorder.connect`.
         queue: a local queue that is there; `QUEUE.TICKETS` and `QUEUE.LOADED` are made where they are missing.
         root, patterns, exclude: which files, as `folder`.
         rule, chunk, record_max, record_format, fields: as `put_file`.

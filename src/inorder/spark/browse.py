@@ -24,7 +24,7 @@ from ..handle import Queue
 from ..manager import QueueManager
 from ..rules.ordering import UNSET
 from .arrow import Origin, batches
-from .opening import check_queue, check_same, made_at, open_store
+from .opening import check_queue, check_same, made_at, store_for_task
 from .options import SourceOptions
 from .planning import Limits, Planner, limits
 from .versions import Filter, ReadLimit, SupportsTriggerAvailableNow
@@ -66,7 +66,7 @@ def read_partition(options: SourceOptions, partition: InputPartition, schema: pa
     assert isinstance(partition, StretchPartition)
     if partition.stretch is None:
         return
-    with open_store(options.url) as qm, qm.open(options.queue, browse=True) as queue:
+    with store_for_task(options.url) as qm, qm.open(options.queue, browse=True) as queue:
         browser = BulkBrowser(queue)
         check_same(qm, options.queue, partition.made)
         origin = Origin(options.queue, None, partition.before)
@@ -94,7 +94,7 @@ class BrowseReader(DataSourceReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         options = self._options
-        with open_store(options.url) as qm:
+        with store_for_task(options.url) as qm:
             made = made_at(qm, check_queue(qm, options.queue).name)
             with qm.open(options.queue, browse=True) as queue:
                 survey = BulkBrowser(queue).survey(options.wanted, slices=options.partitions)

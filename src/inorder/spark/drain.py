@@ -32,7 +32,7 @@ from ..handle import Queue
 from ..manager import QueueManager
 from . import points
 from .arrow import Origin, batches
-from .opening import check_queue, check_same, made_at, open_store
+from .opening import check_queue, check_same, made_at, store_for_task
 from .options import SourceOptions
 from .planning import Limits, Planner, limits, stop_when_terminated
 from .versions import ReadLimit, SupportsTriggerAvailableNow
@@ -151,7 +151,7 @@ class DrainReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """The rows of a slice."""
         assert isinstance(partition, SlicePartition)
         options, part = self._options, partition.part
-        with open_store(options.url, options.application) as qm, qm.open(options.queue, input="shared") as queue:
+        with store_for_task(options.url, options.application) as qm, qm.open(options.queue, input="shared") as queue:
             check_same(qm, options.queue, partition.made)
             reader = ClaimReader(queue, options.application, epoch=partition.epoch)
             origin = Origin(options.queue, part.claim, part.delivered)

@@ -1,34 +1,122 @@
 """How a process of Spark comes to the store: its own connection, for as long as a call needs it.
 
 Every process is a queue manager: the planner beside the driver, and each Python worker of each executor. None uses a
-connection that it inherited, for each opens its own; and a task's ends with the task.
+connection that it inherited, for each opens its own; and a task's ends with the task. A server takes some 50 ms
+for that, longer than a small task: there an idle worker keeps it for the next one, for some seconds at most.
 """
 
 from __future__ import annotations
 
+import os
 import platform
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import NamedTuple
 
 from ..attributes import QueueAttributes
-from ..errors import QueueCondition, Reason, StoreError, WrongQueueType
+from ..errors import InorderError, QueueCondition, Reason, StoreError, WrongQueueType, is_url
 from ..manager import QueueManager, connect
 
 PROGRAM = "inorder.spark"
+IDLE_SECONDS = 3.0
+LIFE_SECONDS = 60.0  # then it is closed as others are, which tidies the store, and the next task opens another
 
 
 def open_store(url: str, application: str = "") -> QueueManager:
-    """A connection to the store at a path; it must be there, for a reader or writer makes none.
+    """A connection to a store; it must be there, for a reader or writer makes none.
 
     Raises: StoreError and its kin: it is not there, or cannot be opened, on which machine, and what to do.
     """
-    if not Path(url).exists():
+    if is_url(url):
+        _check_there(url)
+    elif not Path(url).exists():
         raise StoreError(
             f"there is no store at {url} on {platform.node()}. If the path is right, make the queue manager first "
-            f"with inorder.connect({url!r}). If the file is on another machine: a store is used on one machine, by all "
-            "of its processes; run Spark there (master local[*], or a cluster on that machine)",
+            f"with inorder.connect({url!r}). If the file is on another machine: a store in a file is used on one "
+            "machine, by all of its processes; run Spark there (master local[*], or a cluster on that machine), or "
+            "have the store in PostgreSQL",
             path=url,
         )
     return connect(url, program=f"{PROGRAM} {application}".strip())
+
+
+def _check_there(url: str) -> None:
+    from ..stores.postgresql import is_there, parse  # noqa: PLC0415 - who uses files does not load a client
+
+    address = parse(url)
+    if not is_there(address, PROGRAM):
+        raise StoreError(
+            f"there is no store at {address}, seen from {platform.node()}. If the URL is right, make the queue manager "
+            f"first with inorder.connect({str(address)!r})",
+            path=str(address),
+        )
+
+
+class Idle(NamedTuple):
+    """A connection that no task uses, and what will close it."""
+
+    qm: QueueManager
+    opened_at: float
+    closing: threading.Timer
+
+
+_idle: dict[tuple[int, str, str], Idle] = {}  # by process, for a child inherits it, url and application
+_idle_lock = threading.Lock()
+
+
+@contextmanager
+def store_for_task(url: str, application: str = "") -> Iterator[QueueManager]:
+    """A connection for one piece of work, which closes what it opens there. Raises: as `open_store`."""
+    if not is_url(url):
+        with open_store(url, application) as qm:
+            yield qm
+        return
+    key = os.getpid(), url, application
+    qm, opened_at = _taken(key) or (open_store(url, application), time.monotonic())
+    try:
+        yield qm
+    except BaseException:
+        qm.abandon()
+        raise
+    if time.monotonic() - opened_at > LIFE_SECONDS:
+        qm.close()
+        return
+    closing = threading.Timer(IDLE_SECONDS, _close, (key, qm))
+    closing.daemon = True
+    with _idle_lock:
+        replaced, _idle[key] = _idle.get(key), Idle(qm, opened_at, closing)
+    closing.start()
+    if replaced is not None:  # two pieces of work at once, in threads
+        replaced.qm.close()
+
+
+def _taken(key: tuple[int, str, str]) -> tuple[QueueManager, float] | None:
+    """The connection that was kept, if it still serves."""
+    with _idle_lock:
+        kept = _idle.pop(key, None)
+    if kept is None:
+        return None
+    kept.closing.cancel()
+    try:
+        kept.qm.manager_attributes()
+    except InorderError:  # the server has ended it meanwhile
+        with suppress(InorderError):
+            kept.qm.abandon()
+        return None
+    return kept.qm, kept.opened_at
+
+
+def _close(key: tuple[int, str, str], qm: QueueManager) -> None:
+    """Nobody has taken it in time."""
+    with _idle_lock:
+        if key not in _idle or _idle[key].qm is not qm:
+            return
+        del _idle[key]
+    with suppress(InorderError):
+        qm.close()
 
 
 def check_queue(qm: QueueManager, queue: str) -> QueueAttributes:
@@ -53,17 +141,18 @@ def check_same(qm: QueueManager, queue: str, made: int) -> None:
     Args:
         made: `made_at` of that queue.
 
-    Raises: QueueCondition 2041, the path leads to another store on this machine, or the queue was made anew meanwhile.
+    Raises: QueueCondition 2041, the path or URL leads to another store here, or the queue was made anew meanwhile.
     """
     if made_at(qm, check_queue(qm, queue).name) != made:
         raise QueueCondition(
-            f"on {platform.node()} the store's path leads to another queue {queue} than the one for which this "
+            f"on {platform.node()} the store's path or URL leads to another queue {queue} than the one for which this "
             "work was planned: it was deleted and made again meanwhile (plan the work anew), or this is another "
-            "machine, with another file. A store is used on one machine, by all of its processes: run Spark there "
-            "(master local[*], or a cluster on that machine)",
+            "machine, with another file or another service of that name. A store in a file is used on one machine, by "
+            "all of its processes: run Spark there (master local[*], or a cluster on that machine), or have the store "
+            "in PostgreSQL",
             reason=Reason.OBJECT_CHANGED,
             queue=queue,
         )
 
 
-__all__ = ["check_queue", "check_same", "made_at", "open_store"]
+__all__ = ["check_queue", "check_same", "made_at", "open_store", "store_for_task"]

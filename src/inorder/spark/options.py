@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ..bulk import NAME_LENGTH_MAX
-from ..errors import OptionsError, Reason, bad_argument, nearest_names
+from ..errors import OptionsError, Reason, bad_argument, is_url, nearest_names
 from ..options import AskedOrder, GetOptions
 from .schema import Body
 
@@ -28,6 +28,7 @@ PARTITIONS_MAX = 10_000
 DAY_SECONDS = 86_400.0
 EXPIRY_SECONDS_MAX = 366 * DAY_SECONDS
 DEFAULT_SINK_APPLICATION = "spark"
+SECRETS = ("password", "sslpassword")  # of libpq's parameters
 
 # Options of Spark itself that it hands to every source and sink. What `load(PATH)` and `save(PATH)` give is "path".
 SPARKS_OWN = frozenset({"path", "checkpointlocation", "queryname"})
@@ -94,21 +95,43 @@ def name_of(most: int) -> Check:
     return check
 
 
-def store_path(name: str, value: str) -> str:
-    """The path of a store, made absolute here: tasks run in other folders."""
+def store_place(name: str, value: str) -> str:
+    """Where a store is: a path, made absolute here, for tasks run in other folders; or the URL of a database.
+
+    Raises: ArgumentError; OptionsError, nobody could reach it, or the URL has a password.
+    """
     text = value.strip()
     if text == ":memory:":
         raise OptionsError(
             f"option {name} is ':memory:', and a queue manager in memory lives in one process, while Spark's tasks run "
             "in others: connect to a file, inorder.connect('orders.db'), and give its path"
         )
+    scheme = text.partition("://")[0]
+    if is_url(text) and scheme.lower().startswith("postgres"):
+        return _server_url(name, text)
     if "://" in text and not text.startswith("file:///"):
-        raise bad_argument(
-            f"option {name}", value, "the path of a store file on this machine's own disk", Reason.OPTIONS_ERROR
-        )
+        shown = f"{scheme}://..." if "@" in text else value  # there may be a password
+        allowed = "the path of a store file on this machine's own disk, or a URL as postgresql://host/database"
+        raise bad_argument(f"option {name}", shown, allowed, Reason.OPTIONS_ERROR)
     if not text or "\0" in text:
-        raise bad_argument(f"option {name}", value, "the path of a store file", Reason.OPTIONS_ERROR)
+        allowed = "the path of a store file, or a URL as postgresql://host/database"
+        raise bad_argument(f"option {name}", value, allowed, Reason.OPTIONS_ERROR)
     return str(Path(text.removeprefix("file://")).expanduser().absolute())
+
+
+def _server_url(name: str, url: str) -> str:
+    from ..stores.postgresql import parse  # noqa: PLC0415 - who uses files does not load a client
+
+    found = parse(url)
+    secret = next((one for one in SECRETS if one in found.parameters), None)
+    if secret is not None:
+        raise OptionsError(
+            f"option {name} has a {secret} in its URL, and Spark shows options in query plans and writes them to its "
+            f"event log before any source is asked: give {found} and leave the {secret} to libpq, which every process "
+            "of Spark asks: a file named by PGPASSFILE, a service file, or a certificate (for executors "
+            "spark.executorEnv.PGPASSFILE)"
+        )
+    return url
 
 
 def bad_rows(name: str, value: str) -> str | None:
@@ -141,7 +164,12 @@ class Option:
 
 STREAMS_ONLY = "a batch read takes all that is there"
 OPTIONS = (
-    Option("url", "url", store_path, "Path of the store file. `load(PATH)` and `save(PATH)` give it too."),
+    Option(
+        "url",
+        "url",
+        store_place,
+        "Path of the store file, or URL of a PostgreSQL database. `load(PATH)` and `save(PATH)` give it too.",
+    ),
     Option("queue", "queue", name_of(48), "The queue, local or alias."),
     Option(
         "application",
@@ -321,7 +349,8 @@ def _with_path(given: Mapping[str, str]) -> dict[str, str]:
     values = {key.lower(): str(value) for key, value in given.items()}
     path = values.get("path")
     if path is not None and values.setdefault("url", path) != path:
-        raise OptionsError(f"url={values['url']!r} and the path {path!r} name two stores: give one of them")
+        one, other = (store_place(name, values[name]) for name in ("url", "path"))
+        raise OptionsError(f"url={one!r} and the path {other!r} name two stores: give one of them")
     return {key: value for key, value in values.items() if key not in SPARKS_OWN}
 
 

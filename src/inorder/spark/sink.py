@@ -14,6 +14,7 @@ import json
 import logging
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from itertools import islice
 from typing import Any
 
@@ -29,10 +30,10 @@ from pyspark.sql.types import StructType
 
 from ..bulk import LedgerKey, Settled, Staged, Stager
 from ..errors import CallerError, MessageTooBig, OptionsError, QueueCondition
-from ..manager import QueueManager
+from ..handle import Queue
 from . import points
 from .batches import batch_of
-from .opening import check_queue, check_same, made_at, open_store
+from .opening import check_queue, check_same, made_at, store_for_task
 from .options import SinkOptions
 from .rows import Fault, Judged, check_columns, judge
 from .tally import Tally
@@ -91,10 +92,11 @@ class Task:
 
     def run(self, given: Iterable[pa.RecordBatch]) -> TaskMessage:
         options = self._options
-        with open_store(options.url, options.application) as qm:
+        with store_for_task(options.url, options.application) as qm, ExitStack() as handles:
             check_same(qm, options.queue, self._made)
             tally = Tally()
-            stagers = [self._stager(qm, name) for name in (options.queue, options.bad_rows) if name is not None]
+            targets = [name for name in (options.queue, options.bad_rows) if name is not None]
+            stagers = [self._stager(handles.enter_context(qm.open(name, output=True))) for name in targets]
             try:
                 for batch in given:
                     for chunk in chunks(batch):
@@ -115,8 +117,8 @@ class Task:
             high_priorities=self._high_priorities,
         )
 
-    def _stager(self, qm: QueueManager, queue: str) -> Stager:
-        return Stager(qm.open(queue, output=True), f"spark-{uuid.uuid4()}", lasts=self._options.staging_expiry)
+    def _stager(self, queue: Queue) -> Stager:
+        return Stager(queue, f"spark-{uuid.uuid4()}", lasts=self._options.staging_expiry)
 
     def _stage(self, judged: Judged, chunk: pa.RecordBatch, stager: Stager, diverter: Stager | None = None) -> None:
         if judged.faults and diverter is None:
@@ -208,7 +210,7 @@ class Writer:
         self._options = options
         self._schema = schema
         check_columns(schema, options)
-        with open_store(options.url, options.application) as qm:
+        with store_for_task(options.url, options.application) as qm:
             self._made = made_at(qm, check_queue(qm, options.queue).name)
             if options.bad_rows is not None:
                 check_queue(qm, options.bad_rows)
@@ -221,7 +223,7 @@ class Writer:
         options = self._options
         told = reported(messages)
         key = LedgerKey(options.application, query, batch)
-        with open_store(options.url, options.application) as qm:
+        with store_for_task(options.url, options.application) as qm:
             stagings = in_order(told)
             if not stagings and batch:  # nothing to put, and the ledger is to know it
                 with qm.open(options.queue, output=True) as queue:
@@ -243,7 +245,7 @@ class Writer:
         """Takes back what was staged; what tasks that never reported have staged expires."""
         names = [one.name for each in messages if isinstance(each, TaskMessage) for one in each.stagings]
         if names:
-            with open_store(self._options.url, self._options.application) as qm:
+            with store_for_task(self._options.url, self._options.application) as qm:
                 qm.undo_staging(names)
 
 

@@ -16,7 +16,7 @@ from pyspark.sql.types import StructType
 from ..errors import OptionsError
 from .browse import BrowseReader, BrowseStreamReader, FilteringReader
 from .drain import DrainReader
-from .opening import check_queue, open_store
+from .opening import check_queue, store_for_task
 from .options import SourceOptions, check_source, sink_options, source_options
 from .schema import fitted_schema, spark_schema
 from .sink import BatchWriter, RowStreamWriter, StreamWriter, refuse_overwrite
@@ -83,7 +83,7 @@ class InorderSource(DataSource):
 
 def check_store(options: SourceOptions) -> None:
     """Raises: StoreError, UnknownQueue, WrongQueueType: there is nothing to read, and why."""
-    with open_store(options.url, options.application) as qm:
+    with store_for_task(options.url, options.application) as qm:
         check_queue(qm, options.queue)
 
 

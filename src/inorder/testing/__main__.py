@@ -7,7 +7,7 @@ import sys
 
 from .language import Scenario, TableError, read_scenarios
 from .runner import run_scenario
-from .stores import STORES
+from .stores import KINDS, POSTGRESQL_URL, STORES
 
 
 def main(arguments: list[str] | None = None, program: str = "python -m inorder.testing") -> int:
@@ -18,8 +18,10 @@ def main(arguments: list[str] | None = None, program: str = "python -m inorder.t
         epilog=f"example: {program} my_scenarios.txt --store memory",
     )
     parser.add_argument("files", nargs="+", metavar="FILE", help="a scenario table")
-    parser.add_argument("--store", choices=sorted(STORES), default="memory", help="default: %(default)s")
+    parser.add_argument("--store", choices=sorted(KINDS), default="memory", help="default: %(default)s")
     options = parser.parse_args(arguments)
+    if options.store not in STORES:
+        parser.error(f"a store of the kind {options.store} needs {POSTGRESQL_URL}, the URL of a database")
     passed = failed = wrong = 0
     for file in options.files:
         try:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import functools
+import os
 import tempfile
+import uuid
 import weakref
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Protocol
+from typing import Final, Protocol
 
 from ..clock import Clock
 from ..errors import bad_argument
@@ -42,17 +44,58 @@ def _sqlite(clock: Clock, *, shortcuts: bool = True) -> RestartableStore:
     return store
 
 
-STORES: Mapping[str, Callable[[Clock], RestartableStore]] = {
+# The environment variable with the URL of a database, in which each store of the kind "postgresql" gets a schema.
+POSTGRESQL_URL: Final = "INORDER_POSTGRESQL"
+
+
+def _postgresql(clock: Clock) -> RestartableStore:
+    from ..stores.postgresql import PostgresStore  # noqa: PLC0415 - as with the file
+
+    url, schema = os.environ[POSTGRESQL_URL], f"inorder_{uuid.uuid4().hex}"
+    store = PostgresStore(f"{url}{'&' if '?' in url else '?'}schema={schema}", name="TEST", clock=clock)
+    weakref.finalize(store, _drop, url, schema)
+    return store
+
+
+def _drop(url: str, schema: str) -> None:
+    import psycopg  # noqa: PLC0415 - only with such a store
+
+    # The time limit is for a store that was never closed and still holds locks.
+    with psycopg.connect(url, autocommit=True, options="-c lock_timeout=10s") as connection:
+        connection.execute(f"DROP SCHEMA IF EXISTS {schema} CASCADE")
+
+
+KINDS: Final[Mapping[str, Callable[[Clock], RestartableStore]]] = {
     "memory": _memory,
     "sqlite": _sqlite,
     "sqlite-long-way": functools.partial(_sqlite, shortcuts=False),  # plain requests as all others, by the rules
+    "postgresql": _postgresql,
 }
+
+
+class _Here(Mapping[str, Callable[[Clock], RestartableStore]]):
+    """The kinds that can be made now: "postgresql" is one of them where the environment names a database."""
+
+    def __getitem__(self, name: str) -> Callable[[Clock], RestartableStore]:
+        if name == "postgresql" and not os.environ.get(POSTGRESQL_URL):
+            raise KeyError(name)
+        return KINDS[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return (name for name in KINDS if name in self)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+STORES: Final[Mapping[str, Callable[[Clock], RestartableStore]]] = _Here()
 
 
 def make_store(name: str, clock: Clock) -> RestartableStore:
     """A fresh store of this kind. Raises: ArgumentError, an unknown kind."""
     if name not in STORES:
-        raise bad_argument("store", name, f"one of {', '.join(STORES)}")
+        needs = f" ({POSTGRESQL_URL}, a URL, is not set)" if name in KINDS else ""
+        raise bad_argument("store", name, f"one of {', '.join(STORES)}{needs}")
     return STORES[name](clock)
 
 

@@ -134,6 +134,26 @@ def exists(spark: SparkSession, path: str) -> bool:
     return bool(file_system(spark, path).exists(hadoop_path(spark, path)))
 
 
+class RemoteCheckpoint:
+    """A checkpoint wherever Spark can read (`finishing.Checkpoint`)."""
+
+    def __init__(self, spark: SparkSession, place: str) -> None:
+        self._spark, self._place = spark, place
+
+    def __str__(self) -> str:
+        return self._place
+
+    def names(self, folder: str) -> list[str] | None:
+        place = f"{self._place}/{folder}"
+        if not exists(self._spark, place):
+            return None
+        found = file_system(self._spark, place).listStatus(hadoop_path(self._spark, place))
+        return [one.getPath().getName() for one in found]
+
+    def text(self, path: str) -> str | None:
+        return read_text(self._spark, f"{self._place}/{path}")
+
+
 def read_text(spark: SparkSession, path: str) -> str | None:
     """The text of one small file; None: there is none."""
     if not exists(spark, path):

@@ -21,7 +21,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from ...errors import CheckpointLost, bad_argument
 from ..finishing import finish
 from ..registering import register
-from .archive import check_folder, exists, read_text, write_text
+from .archive import RemoteCheckpoint, check_folder, exists, read_text, write_text
 from .progress import Progress, Tell
 from .troubles import told_plainly
 
@@ -73,7 +73,7 @@ def drain(
     itself may see files of a batch that came again.
 
     Args:
-        url: path of the store.
+        url: of the store, or its path.
         archive: the folder; it may hold what earlier runs have archived.
         application: the name under which this reader's work is remembered; one run at a time.
         order: in which messages are taken and numbered (`delivery_number`).
@@ -124,7 +124,7 @@ def drain(
         query = (writer if follow else writer.trigger(availableNow=True)).start()
         write_text(spark, f"{fspath(archive)}/{DRAINED_BY}", str(query.id))
     ran = attend(query, progress)
-    confirmed = finish(fspath(url), queue, application, where)
+    confirmed = finish(fspath(url), queue, application, RemoteCheckpoint(spark, where))
     return Drained(**ran._asdict(), confirmed=confirmed)
 
 

@@ -1,0 +1,56 @@
+"""The store in PostgreSQL: programs on any number of machines use it at once."""
+
+from __future__ import annotations
+
+from ...clock import Clock, SystemClock
+from .. import connections
+from ..store import QueueStore, new_manager
+from .address import Address, parse
+from .backend import PostgresBackend
+from .engine import PostgresEngine
+from .host import PostgresHost
+from .opening import are_one, drop, is_there, open_link
+from .watch import Watch
+
+
+class PostgresStore(QueueStore):
+    """A store in a schema of a PostgreSQL database, over one connection to it.
+
+    Args:
+        url: of libpq, `postgresql://host/database`, with the schema as `?schema=orders`; the store is made there if it
+            is missing, the schema too.
+        name: of the queue manager, if the store is made; it is part of generated ids.
+        clock: where the time comes from.
+        program: by which administrators of the server know the connection.
+        shortcuts: plain requests go the short way; the other way gives the same answers.
+
+    Raises: ArgumentError, the URL is none; StoreError and its kinds, there can be no store, and why.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        name: str = "INORDER",
+        clock: Clock | None = None,
+        *,
+        shortcuts: bool = True,
+        program: str = "",
+    ) -> None:
+        self.address = parse(url)
+        link = open_link(self.address, new_manager(name), program)
+        try:
+            engine = PostgresEngine(link)
+            backend = PostgresBackend(engine, name, shortcuts=shortcuts)
+            host = PostgresHost(link, backend)
+            super().__init__(backend, host, str(self.address), name, clock or SystemClock())
+            self.shortcuts = backend.shortcuts
+            host.store = self
+            host.watch = Watch(self, link, backend.sql)
+            connections.begin(self)
+            backend.codec.name_after(self.name)
+        except BaseException:
+            link.close()
+            raise
+
+
+__all__ = ["Address", "PostgresStore", "are_one", "drop", "is_there", "parse"]

@@ -1,0 +1,223 @@
+-- What must be true of a store whenever no transaction is under way, as in sqlite/checks.sql. Each statement says in
+-- words, a row for each, where it is not. They read everything and are not for every day.
+
+-- name: references
+-- What is referred to is there; nothing enforces it at each statement.
+SELECT format('table %s, row %s: what it refers to in %s is missing', r.of, r.id, r.target) FROM (
+    SELECT 'connection' AS of, id, 'process' AS target FROM connection WHERE process NOT IN (SELECT id FROM process)
+    UNION ALL SELECT 'handle', id, 'connection' FROM handle WHERE connection NOT IN (SELECT id FROM connection)
+    UNION ALL SELECT 'unit', id, 'connection' FROM unit
+        WHERE connection IS NOT NULL AND connection NOT IN (SELECT id FROM connection)
+    UNION ALL SELECT 'message', id, 'definition' FROM message WHERE queue NOT IN (SELECT id FROM definition)
+    UNION ALL SELECT 'message', id, 'unit' FROM message
+        WHERE (unit IS NOT NULL AND unit NOT IN (SELECT id FROM unit))
+            OR (lock IS NOT NULL AND lock NOT IN (SELECT id FROM unit))
+    UNION ALL SELECT 'message', id, 'handle' FROM message
+        WHERE locked_handle IS NOT NULL AND locked_handle NOT IN (SELECT id FROM handle)
+    UNION ALL SELECT 'account', queue, 'definition' FROM account WHERE queue NOT IN (SELECT id FROM definition)
+    UNION ALL SELECT 'claim', unit, 'unit' FROM claim WHERE unit NOT IN (SELECT id FROM unit)
+    UNION ALL SELECT 'claim', unit, 'account' FROM claim c WHERE NOT EXISTS (
+        SELECT 1 FROM account a WHERE a.queue = c.queue AND a.application = c.application
+    )
+    UNION ALL SELECT 'staging', unit, 'unit' FROM staging WHERE unit NOT IN (SELECT id FROM unit)
+    UNION ALL SELECT 'staged', id, 'unit' FROM staged WHERE unit NOT IN (SELECT id FROM unit)
+    UNION ALL SELECT 'ledger', id, 'definition' FROM ledger WHERE queue NOT IN (SELECT id FROM definition)
+    UNION ALL SELECT 'entered', id, 'unit' FROM entered
+        WHERE (entered_in IS NOT NULL AND entered_in NOT IN (SELECT id FROM unit))
+            OR (left_in IS NOT NULL AND left_in NOT IN (SELECT id FROM unit))
+    UNION ALL SELECT 'wait', connection, 'connection' FROM wait WHERE connection NOT IN (SELECT id FROM connection)
+) AS r;
+
+-- name: definitions
+-- What a definition says of its name and type is what stands beside it.
+SELECT format('definition %s: %s %s is defined as another', id, type, name) FROM definition
+WHERE CAST(attributes AS json) ->> 'name' IS DISTINCT FROM name OR CAST(attributes AS json) ->> 'type' IS DISTINCT FROM type;
+
+-- name: depth
+-- The depth counts every message but those that units of work got (R4.6).
+SELECT format('queue %s: the depth is noted as %s, %s messages are there', t.queue, t.depth, count(m.id))
+FROM tally t LEFT JOIN message m ON m.queue = t.queue AND m.away = 0
+GROUP BY t.queue HAVING t.depth <> count(m.id);
+
+-- name: manager
+-- The queue manager has a row.
+SELECT 'the queue manager is missing' WHERE NOT EXISTS (SELECT 1 FROM manager);
+
+-- name: tallies
+-- Every local queue is counted, and nothing else is.
+SELECT format('queue %s: it is defined and not counted', id) FROM definition
+WHERE type = 'local' AND id NOT IN (SELECT queue FROM tally)
+UNION ALL
+SELECT format('queue %s: it is counted and not defined', queue) FROM tally
+WHERE queue NOT IN (SELECT id FROM definition WHERE type = 'local');
+
+-- name: attention
+-- Where there is something that every verb has to look for, its queue says so; and it says which definitions are known.
+SELECT format('queue %s: there is something to look for, and it says %s', queue, attention) FROM tally t
+WHERE attention NOT BETWEEN 0 AND 127
+    OR attention & 1 = 0 AND EXISTS (SELECT 1 FROM message WHERE queue = t.queue AND expires_at IS NOT NULL
+        AND away = 0 AND claimed IS NULL)
+    OR attention & 2 = 0 AND EXISTS (SELECT 1 FROM message WHERE queue = t.queue AND due_at IS NOT NULL)
+    OR attention & 4 = 0 AND EXISTS (SELECT 1 FROM unit WHERE queue = t.queue AND lease_ends_at IS NOT NULL)
+    OR attention & 8 = 0 AND EXISTS (SELECT 1 FROM wait WHERE queue = t.queue AND levels IS NOT NULL)
+    OR attention & 16 = 0 AND EXISTS (SELECT 1 FROM mark JOIN message m ON m.id = mark.message WHERE m.queue = t.queue)
+    OR attention & 32 = 0 AND EXISTS (SELECT 1 FROM entered WHERE queue = t.queue)
+    OR attention & 64 = 0 AND EXISTS (SELECT 1 FROM message WHERE queue = t.queue AND group_id IS NOT NULL)
+UNION ALL
+SELECT format('queue %s: it knows the definitions of revision %s, they have %s', queue, t.revision, m.revision)
+FROM tally t, manager m WHERE t.revision <> m.revision;
+
+-- name: places
+-- A number that was drawn is never drawn again (B-2).
+SELECT format('queue %s: number %s has been drawn, the counter says %s', t.queue, max(m.number), t.counter)
+FROM tally t JOIN message m ON m.queue = t.queue GROUP BY t.queue HAVING max(m.number) > t.counter;
+
+-- name: names
+-- No more is a number that names something.
+SELECT format('number %s names something, the counter says %s', used.most, n.last_value)
+FROM number n, (
+    SELECT max(id) AS most FROM (
+        SELECT id FROM definition UNION ALL SELECT id FROM process UNION ALL SELECT id FROM connection
+        UNION ALL SELECT id FROM handle UNION ALL SELECT id FROM unit UNION ALL SELECT id FROM message
+        UNION ALL SELECT id FROM staged
+    ) AS name
+) AS used
+WHERE used.most > n.last_value;
+
+-- name: unplaced
+-- Only a put that is not confirmed may wait for its number (B-5).
+SELECT format('message %s: it is in state %s and has no place', id, state) FROM message
+WHERE number IS NULL AND state <> 1;
+
+-- name: away
+-- A get in a unit of work leaves the depth at the get, one under a confirm id when it is confirmed (R4.6).
+SELECT format('message %s: in state %s, held by a %s unit, it is %s the depth', m.id, m.state, u.kind,
+    CASE WHEN m.away = 1 THEN 'not in' ELSE 'in' END)
+FROM message m JOIN unit u ON u.id = m.unit
+WHERE (m.away = 1) <> (m.state IN (4, 5) AND u.kind IN ('session', 'prepared'));
+
+-- name: gathering
+-- Of each group it is noted how much is available, and where it ends.
+SELECT format('queue %s, group %s: %s available and end %s are noted, there are %s and %s',
+    queue, encode(group_id, 'hex'), max(noted), coalesce(CAST(max(noted_last) AS text), 'none'), max(available),
+    coalesce(CAST(max(last) AS text), 'none'))
+FROM (
+    SELECT queue, group_id, available AS noted, last AS noted_last, 0 AS available, NULL AS last FROM gathering
+    UNION ALL
+    SELECT queue, group_id, 0, NULL, count(*), min(CASE WHEN ends THEN sequence_number END) FROM message
+    WHERE group_id IS NOT NULL AND available GROUP BY queue, group_id
+) AS compared
+GROUP BY queue, group_id HAVING max(noted) <> max(available) OR max(noted_last) IS DISTINCT FROM max(last);
+
+-- name: heads
+-- What is whole never looks unfinished, or a reader of whole groups would miss it.
+SELECT format('message %s: nothing of what it begins is missing, it is marked as unfinished', h.id)
+FROM message h LEFT JOIN (
+    SELECT queue, group_id, min(CASE WHEN ends THEN sequence_number END) AS last FROM message
+    WHERE group_id IS NOT NULL AND available GROUP BY queue, group_id
+) AS g ON g.queue = h.queue AND g.group_id = h.group_id
+WHERE h.head = 1 AND h.available AND (
+    h.flags & 24 = 0
+    OR g.last <= (
+        SELECT count(DISTINCT m.sequence_number) FROM message m
+        WHERE m.queue = h.queue AND m.group_id = h.group_id AND m.sequence_number <= g.last AND m.available
+    )
+);
+
+-- name: idle units
+-- A confirm id or lock id that holds nothing is forgotten (A-9, A-12).
+SELECT format('unit %s: a %s id that holds nothing', id, kind) FROM unit u
+WHERE kind IN ('confirm', 'lock')
+    AND NOT EXISTS (SELECT 1 FROM message WHERE unit = u.id) AND NOT EXISTS (SELECT 1 FROM message WHERE lock = u.id);
+
+-- name: holders
+-- Messages are held by units, and locked by lock ids, of their own queue (A-15).
+SELECT format('message %s: it is held by unit %s, a %s id', m.id, u.id, u.kind) FROM message m JOIN unit u ON u.id = m.unit
+WHERE u.kind = 'lock' OR (u.kind IN ('confirm', 'claim') AND u.queue <> m.queue)
+UNION ALL
+SELECT format('message %s: it is locked by unit %s, of kind %s', m.id, u.id, u.kind) FROM message m JOIN unit u ON u.id = m.lock
+WHERE u.kind <> 'lock' OR u.queue <> m.queue
+UNION ALL
+SELECT format('message %s: it was locked with confirm id %s, and is not', id, lock_confirm) FROM message
+WHERE lock_confirm IS NOT NULL AND lock IS NULL;
+
+-- name: claims
+-- A claim holds as many messages as it was given with, at positions 1, 2, 3 ...; claims alone give positions.
+SELECT format('claim %s of %s: %s messages are noted, it holds %s, at positions %s to %s', c.number, c.application,
+    c.messages, count(m.id), coalesce(CAST(min(m.claimed) AS text), 'none'), coalesce(CAST(max(m.claimed) AS text), 'none'))
+FROM claim c LEFT JOIN message m ON m.unit = c.unit
+GROUP BY c.unit HAVING count(m.id) <> c.messages OR count(m.claimed) <> c.messages
+    OR min(m.claimed) IS DISTINCT FROM 1 OR max(m.claimed) IS DISTINCT FROM c.messages
+UNION ALL
+SELECT format('unit %s: a claim that nobody has', id) FROM unit WHERE kind = 'claim' AND id NOT IN (SELECT unit FROM claim)
+UNION ALL
+SELECT format('message %s: it has a position in a claim, and none holds it', m.id)
+FROM message m LEFT JOIN unit u ON u.id = m.unit WHERE m.claimed IS NOT NULL AND u.kind IS DISTINCT FROM 'claim'
+UNION ALL
+SELECT format('claim %s of %s: the last one that is over is %s', c.number, c.application, a.settled)
+FROM claim c JOIN account a ON a.queue = c.queue AND a.application = c.application
+WHERE c.number NOT BETWEEN a.settled AND a.settled + 2
+UNION ALL
+SELECT format('claim %s of %s: it was taken ahead of a claim that is not planned', c.number, c.application)
+FROM claim c JOIN account a ON a.queue = c.queue AND a.application = c.application
+WHERE c.number = a.settled + 2 AND (c.planned = 1 OR NOT EXISTS (
+    SELECT 1 FROM claim p
+    WHERE p.queue = c.queue AND p.application = c.application AND p.number = a.settled + 1 AND p.planned = 1
+));
+
+-- name: contents
+-- Every message has its content; contents without a message wait to be removed.
+SELECT format('message %s: its content is missing', id) FROM message WHERE id NOT IN (SELECT id FROM content)
+UNION ALL
+SELECT format('message %s: its body has %s octets, %s are noted', m.id, octet_length(c.body), m.length)
+FROM message m JOIN content c ON c.id = m.id WHERE octet_length(c.body) <> m.length
+UNION ALL
+SELECT format('content %s: its message is gone', id) FROM content
+WHERE id NOT IN (SELECT id FROM message) AND id NOT IN (SELECT id FROM leftover) AND id NOT IN (SELECT id FROM staged)
+UNION ALL
+SELECT format('message %s: its content is to be removed', id) FROM leftover WHERE id IN (SELECT id FROM message);
+
+-- name: stagings
+-- What is staged belongs to a staging, is counted there, has its content, and is no message yet (spark 3).
+SELECT format('unit %s: of kind %s, it %s', u.id, u.kind,
+    CASE WHEN s.unit IS NULL THEN 'stages nothing' ELSE 'has a staging' END)
+FROM unit u LEFT JOIN staging s ON s.unit = u.id WHERE (u.kind = 'staging') <> (s.unit IS NOT NULL)
+UNION ALL
+SELECT format('staging %s: %s messages of %s bytes are noted, %s of %s are there',
+    s.unit, s.messages, s.size, count(r.id), coalesce(sum(r.length), 0))
+FROM staging s LEFT JOIN staged r ON r.unit = s.unit
+GROUP BY s.unit HAVING s.messages <> count(r.id) OR s.size <> coalesce(sum(r.length), 0)
+UNION ALL
+SELECT format('staged message %s: its staging is missing', id) FROM staged WHERE unit NOT IN (SELECT unit FROM staging)
+UNION ALL
+SELECT format('staged message %s: its content is missing', id) FROM staged WHERE id NOT IN (SELECT id FROM content)
+UNION ALL
+SELECT format('staged message %s: its body has %s octets, %s are noted', r.id, octet_length(c.body), r.length)
+FROM staged r JOIN content c ON c.id = r.id WHERE octet_length(c.body) <> r.length
+UNION ALL
+SELECT format('staged message %s: it is on a queue, too', id) FROM staged WHERE id IN (SELECT id FROM message)
+UNION ALL
+SELECT format('staged message %s: its content is to be removed', id) FROM staged WHERE id IN (SELECT id FROM leftover)
+UNION ALL
+SELECT format('number %s is staged twice', id) FROM staged GROUP BY id HAVING count(*) > 1;
+
+-- name: readers
+-- Who is inside a group has a handle, or claims; so has a handle who marked a message.
+SELECT format('queue %s, group %s: handle %s is inside, and is closed', queue, encode(group_id, 'hex'), substr(reader, 2))
+FROM entered WHERE reader LIKE 'h%' AND substr(reader, 2) NOT IN (SELECT CAST(id AS text) FROM handle)
+UNION ALL
+SELECT format('queue %s, group %s: application %s is inside, and has never claimed',
+    queue, encode(group_id, 'hex'), substr(reader, 2))
+FROM entered e WHERE reader LIKE 'a%'
+    AND NOT EXISTS (SELECT 1 FROM account a WHERE a.queue = e.queue AND a.application = substr(e.reader, 2))
+UNION ALL
+SELECT format('queue %s, group %s: %s is inside, which is nobody', queue, encode(group_id, 'hex'), reader) FROM entered
+WHERE substr(reader, 1, 1) NOT IN ('h', 'a')
+UNION ALL
+SELECT format('queue %s, group %s: nobody is inside or holds a member, and it is noted', queue, encode(group_id, 'hex'))
+FROM entered e WHERE reader IS NULL AND NOT EXISTS (
+    SELECT 1 FROM message m WHERE m.queue = e.queue AND m.group_id = e.group_id AND m.state >= 4
+)
+UNION ALL
+SELECT format('message %s: handle %s has marked it, and is closed', message, handle) FROM mark
+WHERE handle NOT IN (SELECT id FROM handle);

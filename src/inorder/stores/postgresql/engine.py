@@ -1,0 +1,150 @@
+"""The engine of a store in PostgreSQL: transactions on its connection, and its statements."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import psycopg
+
+from ...errors import CallInProgress, ConnectionClosed, InorderError, OutcomeUnknown
+from ...locks import Lock
+from ...rules.staging import Key
+from .. import points
+from ..backend import Kind, Passing
+from ..sql.shapes import Table
+from .faults import fault, is_lost
+from .keys import encoded
+from .link import Link
+from .pipeline import Answer
+from .statement import array
+from .statements import STATEMENTS, TABLES
+
+WRITING = "BEGIN ISOLATION LEVEL READ COMMITTED"
+READING = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+
+
+class PostgresEngine:
+    """See `sql.engine.Engine`.
+
+    A writing transaction locks what it changes queue by queue (`backend.py`); one about the catalog is alone among its
+    kind. A commit is not waited for until it is on disk, unless it reserves numbers: `sync` does that.
+    """
+
+    def __init__(self, link: Link) -> None:
+        self._link, self._in_use = link, Lock()
+        self.sql: Mapping[str, str] = STATEMENTS
+        self.tables: Mapping[str, Table] = TABLES
+        self.has_triggers = False
+        self.has_happened = False
+        self._commits = self._writes = False
+
+    # --- statements
+
+    def execute(self, sql: str, values: Mapping[str, Any] | Sequence[Any] = ()) -> Answer:
+        return self._link.execute(sql, values)
+
+    run = execute
+
+    def execute_many(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
+        self._link.execute_many(sql, rows)
+
+    def scan(self, sql: str, values: Mapping[str, Any] | Sequence[Any] = ()) -> Iterator[tuple[Any, ...]]:
+        return self._link.scan(sql, values)
+
+    def changes(self) -> int:
+        return self._link.changes()
+
+    def array(self, values: Sequence[int] | Sequence[bytes] | Sequence[str]) -> bytes:
+        return array(values)
+
+    def keys(self, values: Sequence[Key]) -> Sequence[Any]:
+        return encoded(values)
+
+    def beginning(self, number: int, size: int) -> bytes | None:
+        for (beginning,) in self.execute(self.sql["beginning"], (number, size)):
+            found: bytes = beginning
+            return found
+        return None
+
+    # --- groups
+
+    def follow_groups(self) -> None:
+        """Until the transaction ends."""
+        self._link.execute("SET LOCAL inorder.groups = 'on'")
+        self.has_triggers = True
+
+    @contextmanager
+    def ignore_groups(self) -> Iterator[None]:
+        if not self.has_triggers:
+            yield
+            return
+        self._link.execute("SET LOCAL inorder.groups = 'off'")
+        yield
+        self.follow_groups()
+
+    # --- transactions
+
+    @property
+    def is_inside(self) -> bool:
+        return self._in_use.is_mine
+
+    def begin(self, kind: Kind) -> None:
+        if self._in_use.is_mine:
+            raise CallInProgress("a call was made from inside another one, by a finalizer or a signal handler")
+        if self._link.is_closed:
+            self._link.check()
+            raise ConnectionClosed("the store has been closed")
+        self._in_use.acquire()
+        self._writes, self._commits, self.has_happened = kind.writes, False, False
+        self.has_triggers = False
+        self._link.begin(WRITING if kind.writes else READING)
+        if kind.writes and points.reached:
+            points.reached("begun")
+
+    def commit(self, changed: Collection[int], *, reserves: bool, durable: bool) -> int:
+        """The end travels with what changes last, the word to those who wait, and the flush, in one go."""
+        link = self._link
+        if not self._writes:
+            self.has_happened = True
+            link.end_reading()
+            self._in_use.release()
+            return link.commits
+        if points.reached:
+            points.reached("written")
+        self._commits = True
+        wake = [(self.sql["wake"], (array(list(changed)),))] if changed else ()
+        link.commit(durably=reserves, flushes=durable, behind=wake)
+        self._commits = False
+        self.has_happened = True
+        self._in_use.release()
+        if points.reached:
+            points.reached("committed")
+        return link.commits
+
+    def abort(self, error: BaseException) -> None:
+        if self.is_inside:
+            try:
+                self._roll_back(error)
+            finally:
+                self._in_use.release()
+        if isinstance(error, psycopg.Error):
+            raise self._ours(error) from error
+
+    def _roll_back(self, error: BaseException) -> None:
+        if self._commits and not isinstance(error, psycopg.Error):
+            self.has_happened = self._link.has_committed()
+        elif not self._link.is_closed:
+            try:
+                self._link.roll_back(is_in_step=isinstance(error, InorderError))
+            except psycopg.Error:
+                self._link.close()
+
+    def _ours(self, error: psycopg.Error) -> InorderError | Passing:
+        if self._commits and is_lost(error):
+            return OutcomeUnknown(
+                f"the connection to {self._link.address} was lost while the call was being committed: whether it has "
+                "happened is not known"
+            )
+        return fault(self._link.address, error)

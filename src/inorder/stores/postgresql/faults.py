@@ -1,0 +1,87 @@
+"""What PostgreSQL reports, in the words of our errors. None of them shows a password."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
+
+import psycopg
+from psycopg import errors
+
+from ...errors import ConnectionBroken, InorderError, StoreDamaged, StoreError, StoreFull
+from ..backend import Passing
+
+if TYPE_CHECKING:
+    from .address import Address
+
+Kinds = tuple[type[psycopg.Error], ...]
+# Nothing of the verb has happened, and what was in its way has gone.
+PASSING: Final[Kinds] = (errors.DeadlockDetected, errors.SerializationFailure)
+# Two gave something new a name at once: who comes second finds it there when he looks again.
+RACES: Final = frozenset({"unit_staging"})
+# The session was ended from the other side; so it was where libpq has no answer at all (`is_lost`).
+LOST: Final[Kinds] = (
+    errors.AdminShutdown,
+    errors.CrashShutdown,
+    errors.CannotConnectNow,
+    errors.DatabaseDropped,
+    errors.IdleInTransactionSessionTimeout,
+    errors.IdleSessionTimeout,
+)
+FULL: Final[Kinds] = (errors.DiskFull, errors.OutOfMemory, errors.ConfigurationLimitExceeded)
+DAMAGED: Final[Kinds] = (
+    psycopg.IntegrityError,
+    psycopg.DataError,
+    errors.DataCorrupted,
+    errors.IndexCorrupted,
+    errors.UndefinedTable,
+    errors.UndefinedColumn,
+    errors.UndefinedFunction,
+)
+# By kind: our error, and what is said of the store at an address, with what the server said.
+TEXTS: Final[tuple[tuple[Kinds, type[StoreError], str], ...]] = (
+    (FULL, StoreFull, "the server of {at} has no room ({said}); the call has changed nothing. Get or delete messages, "
+     "or free some space there."),
+    (DAMAGED, StoreDamaged, "{at} is not as inorder made it ({said}). `inorder check` lists what is wrong."),
+    ((errors.ReadOnlySqlTransaction,), StoreError, "{at} cannot be written ({said}). Name the primary: of several "
+     "hosts target_session_attrs=read-write finds it."),
+    ((errors.InsufficientPrivilege,), StoreError, "this user lacks a privilege for {at} ({said}). The page on "
+     "PostgreSQL has the GRANTs for owners and users."),
+)  # fmt: skip
+
+
+@contextmanager
+def told_as_ours(address: Address) -> Iterator[None]:
+    """Raises our error instead of PostgreSQL's; others go through as they are."""
+    try:
+        yield
+    except psycopg.Error as error:
+        raise fault(address, error) from error
+
+
+def fault(address: Address, error: psycopg.Error) -> InorderError | Passing:
+    """The error to raise instead of one of PostgreSQL's."""
+    said = _said(error)
+    if isinstance(error, PASSING) or error.diag.constraint_name in RACES:
+        return Passing(said)
+    if is_lost(error):
+        return ConnectionBroken(f"the connection to {address} was lost ({said}): connect again")
+    kind, text = next(
+        ((kind, text) for kinds, kind, text in TEXTS if isinstance(error, kinds)), (StoreError, "{at}: {said}")
+    )
+    return kind(text.format(at=address, said=said), path=str(address))
+
+
+def unreachable(address: Address, error: psycopg.Error) -> StoreError:
+    """The error to raise where there has been no connection: libpq's words, whatever it was, say why."""
+    return StoreError(f"{address} cannot be reached: {_said(error)}", path=str(address))
+
+
+def _said(error: psycopg.Error) -> str:
+    return " ".join((error.diag.message_primary or str(error)).removeprefix("connection failed: ").split())[:300]
+
+
+def is_lost(error: psycopg.Error) -> bool:
+    """Whether the connection is gone with it."""
+    return isinstance(error, LOST) or (isinstance(error, psycopg.OperationalError) and error.sqlstate is None)

@@ -1,0 +1,152 @@
+"""What a process with a store in PostgreSQL is to others: an owner with an advisory lock, and who syncs."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import psycopg
+
+from ...errors import CallerError, ConnectionBroken, OutcomeUnknown, Reason, StoreError
+from ...locks import Bell, Taken, TryLock
+from .. import points
+from .backend import PostgresBackend
+from .checking import PostgresSource, parts
+from .link import Link
+from .watch import QueueBell, Watch
+
+if TYPE_CHECKING:
+    from ..process import OpenStore
+
+log = logging.getLogger("inorder.stores")
+
+
+class PostgresHost:
+    """See `backend.Host`."""
+
+    def __init__(self, link: Link, backend: PostgresBackend) -> None:
+        self._link, self._backend = link, backend
+        self._sweeping = TryLock()
+        self.store: OpenStore | None = None
+        self.watch: Watch | None = None
+        self.is_closed = False
+
+    # --- the queue manager
+
+    @property
+    def stopped(self) -> bool:
+        return self._backend.stopped
+
+    @stopped.setter
+    def stopped(self, value: bool) -> None:
+        self._backend.stop(value)
+
+    def run(self) -> tuple[bool, str, bool]:
+        """Inside a verb: a server that has crashed, or was promoted, has emptied the table `run`."""
+        execute, sql = self._link.execute, self._backend.sql
+        others = [one for (one,) in execute(sql["processes"])]
+        is_start = not any(self.is_alive(one) for one in others)
+        has_lost = not execute(sql["is running"]).fetchall()
+        if has_lost:
+            execute(sql["runs"])
+        if is_start:
+            self._backend.stop(False)
+        return is_start or has_lost, "postgresql", has_lost
+
+    # --- owners
+
+    def own(self, process: int) -> None:
+        self._link.execute(self._backend.sql["own"], (process,))
+        self._backend.look_for_leftovers()
+
+    def disown(self, process: int) -> None:
+        if not self._link.is_closed:
+            self._link.execute(self._backend.sql["disown"], (process,))
+
+    def is_alive(self, process: int) -> bool:
+        """Inside a verb."""
+        ((is_free,),) = self._link.execute(self._backend.sql["is dead"], (process,))
+        return not is_free
+
+    def process_of(self, process: int) -> int | None:
+        """Inside a verb: the number of the process on its own machine, which may be another one."""
+        for (pid,) in self._link.execute(self._backend.sql["pid of"], (process,)):
+            found: int | None = pid
+            return found
+        return None
+
+    # --- waits
+
+    def attend(self, waiting: int) -> None:
+        assert self.watch is not None
+        self.watch.attend(waiting)
+
+    def looked(self, queue: int, name: str) -> None:
+        """Who waits was known before it looked: `bell`."""
+
+    def bell(self, queue: str) -> Bell:
+        assert self.watch is not None
+        return QueueBell(self.watch, queue)
+
+    # --- durability
+
+    def is_reservation_open(self) -> bool:
+        return False  # what reserves is committed synchronously
+
+    def sync(self, ticket: int) -> None:
+        if ticket <= self._link.flushed:
+            return
+        if points.reached:
+            points.reached("before-sync")
+        assert self.store is not None
+        with self.store.lock:
+            try:
+                self._link.check()
+                self._link.flush(ticket)
+            except (psycopg.Error, ConnectionBroken) as error:
+                raise OutcomeUnknown(
+                    f"the connection to {self._link.address} was lost before what the call had done was on disk: "
+                    "whether that stays is not known"
+                ) from error
+        if points.reached:
+            points.reached("synced")
+
+    def make_room(self, *, feeds: bool) -> None:
+        """The server's disk is not ours."""
+
+    def after(self, step: Callable[[Callable[[], object]], None]) -> None:
+        try:
+            if self._backend.has_leftovers:
+                with contextlib.suppress(Taken), self._sweeping:  # one thread does it
+                    while self._backend.has_leftovers:
+                        step(self._backend.sweep)
+        except StoreError:  # the verb has happened, and says so: the caller would do it once more
+            log.exception("contents of messages that are gone could not be removed; a later call will")
+
+    # --- for operators
+
+    def check(self, part: int | None) -> tuple[list[str], int]:
+        assert self.store is not None
+        if part is None:
+            return [], len(parts())
+        every = parts()
+        with self.store.lock:
+            return every[part](PostgresSource(self._link)), len(every)
+
+    def backup(
+        self, path: str | os.PathLike[str], *, replace: bool, progress: Callable[[int, int], object] | None
+    ) -> None:
+        raise CallerError(
+            f"{self._link.address} is backed up by PostgreSQL's own means: pg_dump -n {self._link.address.schema}, or "
+            "a base backup with its log",
+            reason=Reason.FUNCTION_NOT_SUPPORTED,
+        )
+
+    def close(self) -> None:
+        if self.watch is not None:
+            self.watch.end()
+        self.is_closed = True
+        self._link.close()

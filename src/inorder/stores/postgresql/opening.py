@@ -1,0 +1,166 @@
+"""What may be opened as a store: asked before anything is made.
+
+A store is a PostgreSQL schema of its own that carries our mark: the table `store`, with the version of its tables. It
+is made in one transaction, so that no crash leaves half of it.
+"""
+
+from __future__ import annotations
+
+import secrets
+from contextlib import closing
+from typing import Final
+
+from psycopg import sql
+
+from ...errors import StoreError, StoreForeign, StoreNewer
+from .address import Address
+from .faults import told_as_ours
+from .link import Link
+from .statements import SCHEMA, VERSION
+
+OLDEST_SERVER: Final = 150000
+MADE_BY: Final = "inorder"
+
+SERVER: Final = sql.SQL("""
+SELECT pg_backend_pid(), current_setting('server_version_num')::bigint, current_setting('fsync'),
+    current_setting('server_encoding'), pg_is_in_recovery()
+""")
+# Whether the schema is there, this user may use it, anything is in it, and our mark.
+FOUND: Final = """
+SELECT count(s.oid) > 0, coalesce(bool_or(has_schema_privilege(s.oid, 'USAGE')), false),
+    coalesce(bool_or(
+        EXISTS (SELECT 1 FROM pg_class c WHERE c.relnamespace = s.oid)
+        OR EXISTS (SELECT 1 FROM pg_proc p WHERE p.pronamespace = s.oid)
+    ), false),
+    coalesce(bool_or((
+        SELECT count(*) FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid
+        WHERE c.relnamespace = s.oid AND c.relname = 'store' AND c.relkind = 'r' AND a.attname IN ('made_by', 'version')
+    ) = 2), false)
+FROM pg_namespace s WHERE s.nspname = ?1
+"""
+
+
+def open_link(address: Address, manager: str, program: str) -> Link:
+    """A connection to the store at an address; the store is made if it is missing.
+
+    Args:
+        manager: the attributes of the queue manager of a new store, as they are kept.
+    Raises: StoreError, StoreForeign, StoreNewer: nothing was made then.
+    """
+    link = _linked(address, program)
+    try:
+        with told_as_ours(address):
+            if not _is_ours(link):
+                _make(link, manager)
+    except BaseException:
+        link.close()
+        raise
+    return link
+
+
+def is_there(address: Address, program: str) -> bool:
+    """Whether there is a store. Raises: as `open_link`."""
+    with closing(_linked(address, program)) as link, told_as_ours(address):
+        return _is_ours(link)
+
+
+def are_one(first: Address, second: Address) -> bool:
+    """Whether two addresses name one store: what one locks, the other finds locked. Raises: as `open_link`."""
+    if first.schema != second.schema:
+        return False
+    key = secrets.randbits(62)
+    with closing(_linked(first, "compare")) as one, closing(_linked(second, "compare")) as other:
+        with told_as_ours(first):
+            one.execute("SELECT pg_advisory_lock(?)", (key,))
+        with told_as_ours(second):
+            ((is_free,),) = other.execute("SELECT pg_try_advisory_lock(?)", (key,))
+    return not is_free
+
+
+def drop(address: Address) -> None:
+    """Removes a store, whoever uses it. Raises: StoreError, StoreForeign: it is not one."""
+    with closing(_linked(address, "drop")) as link, told_as_ours(address):
+        if _is_ours(link):
+            link.script(sql.SQL("DROP SCHEMA {} CASCADE").format(sql.Identifier(address.schema)))
+
+
+def _linked(address: Address, program: str) -> Link:
+    link = Link(address, program)
+    try:
+        with told_as_ours(address):
+            _refuse_server(link)
+    except BaseException:
+        link.close()
+        raise
+    return link
+
+
+def _refuse_server(link: Link) -> None:
+    """Raises: StoreError, this server cannot hold a store."""
+    at = link.address
+    ((pid, version, fsync, encoding, is_standby),) = link.script(SERVER)
+    if pid != link.server_pid:
+        why = (
+            "it is reached through a pooler such as PgBouncer, and a store needs a session of its own from end to end, "
+            "for the locks that say who lives. Connect to the server itself"
+        )
+    elif version < OLDEST_SERVER:
+        why = f"the server is PostgreSQL {version // 10000}, and a store needs {OLDEST_SERVER // 10000} or later"
+    elif fsync != "on":
+        why = "the server runs with fsync=off, so that what it acknowledges may be lost. Switch it on"
+    elif encoding != "UTF8":
+        why = f"the database is encoded as {encoding}, and a store needs UTF8. Create one with ENCODING 'UTF8'"
+    elif is_standby:
+        why = (
+            "the server is a standby, which cannot be written. Name the primary: of several hosts "
+            "target_session_attrs=read-write finds it"
+        )
+    else:
+        return
+    raise StoreError(f"{at} cannot be used: {why}.", path=str(at))
+
+
+def _is_ours(link: Link) -> bool:
+    """Whether the store is there. Raises: StoreForeign, StoreNewer, StoreError."""
+    at = link.address
+    ((has_schema, may_use, has_content, is_marked),) = link.execute(FOUND, (at.schema,))
+    if not has_schema:
+        return False
+    if not may_use:
+        raise StoreError(
+            f"this user lacks a privilege for {at} (USAGE on the schema {at.schema}). The page on PostgreSQL has the "
+            "GRANTs for owners and users.",
+            path=str(at),
+        )
+    if not has_content:
+        return False
+    marks = link.execute("SELECT made_by, version FROM store").fetchall() if is_marked else []
+    if [made_by for made_by, _ in marks] != [MADE_BY]:
+        raise StoreForeign(
+            f"{at}: the schema {at.schema} has something else in it. It was left as it was: name another one.",
+            path=str(at),
+        )
+    ((_, version),) = marks
+    if version > VERSION:
+        raise StoreNewer(
+            f"{at} was written by a newer release of inorder (version {version} of its tables; this release knows "
+            f"up to {VERSION}). It was left as it was: use that release, or another schema.",
+            path=str(at),
+            version=version,
+        )
+    return True
+
+
+def _make(link: Link, manager: str) -> None:
+    """In one transaction, behind a lock: of two who begin one waits, and finds it there."""
+    at = link.address
+    link.begin("BEGIN")
+    link.execute("SELECT pg_advisory_xact_lock(hashtextextended('inorder ' || ?, 0))", (at.schema,))
+    link.execute("SELECT set_config('synchronous_commit', ?, true)", (link.flush_level,))
+    if not _is_ours(link):
+        ((has_schema,),) = link.execute("SELECT EXISTS (SELECT 1 FROM pg_namespace WHERE nspname = ?)", (at.schema,))
+        if not has_schema:  # whoever may not make one may have been given one
+            link.script(sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(at.schema)))
+        link.script(sql.SQL(SCHEMA))
+        link.execute("INSERT INTO manager (id, attributes) VALUES (1, ?)", (manager,))
+    link.commit()

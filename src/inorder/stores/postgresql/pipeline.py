@@ -1,0 +1,331 @@
+"""Statements on their way to the server and back, by libpq's pipeline: what is sent is not waited for.
+
+A statement goes into libpq's buffer when it is executed, and to the server when somebody asks for an answer, with a
+`Sync` behind it. Answers come in the order of the statements. An error of one makes the server skip those behind it
+up to the next Sync; it is raised where its answer is met, at the latest where the end of the transaction is waited for.
+
+Each text is prepared once for the types of its values. An exception from outside may come anywhere; then the pipeline
+is out of step with the server, and `recover` reads all that is still to come: libpq knows how much that is.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final, TypeVar
+
+import psycopg
+from psycopg import pq, waiting
+from psycopg.adapt import Transformer
+from psycopg.errors import error_from_result
+from psycopg.generators import fetch, send
+
+from .statement import NULL, Kinds, oids, packed, statement
+
+T = TypeVar("T")
+
+KEPT_STATEMENTS: Final = 1000
+KEPT_KINDS: Final = 4000
+ON_THEIR_WAY: Final = 500  # statements, at most: the answers have to be somewhere
+WAKE_SECONDS: Final = 0.1  # between two looks whether a signal has come
+CANCEL_SECONDS: Final = 5.0
+
+Binary = pq.Format.BINARY
+_FAILED: Final = pq.ExecStatus.FATAL_ERROR
+_DONE: Final = pq.ExecStatus.COMMAND_OK
+_ROWS: Final = pq.ExecStatus.TUPLES_OK
+
+
+class Prepared:
+    """A text with the types of its values, as the server knows it by a name."""
+
+    __slots__ = ("formats", "kinds", "loader", "name", "text")
+
+    def __init__(self, text: str, kinds: Kinds, name: bytes) -> None:
+        self.text, self.kinds, self.name = text, kinds, name
+        self.formats = [Binary] * len(kinds)
+        self.loader: Any = None  # a `Transformer` of its rows, from the first of them on
+
+
+class Answer(Iterator[tuple[Any, ...]]):
+    """What a statement brings. It is waited for when somebody asks.
+
+    Attributes:
+        heeds: what is done about an error of the server, in place of raising it.
+    """
+
+    __slots__ = ("_next", "_pipeline", "_prepared", "_rows", "changed", "heeds", "said")
+
+    def __init__(self, pipeline: Pipeline, prepared: Prepared) -> None:
+        self._pipeline, self._prepared = pipeline, prepared
+        self._rows: list[tuple[Any, ...]] | None = None
+        self._next = 0
+        self.changed, self.said = 0, b""
+        self.heeds: Callable[[psycopg.Error], object] | None = None
+
+    def fetchall(self) -> list[tuple[Any, ...]]:
+        rows = self._rows
+        if rows is None:
+            rows = self._pipeline.wait_for(self)
+        return rows[self._next :] if self._next else rows
+
+    def count(self) -> int:
+        """How many rows it has changed, or brought."""
+        self.fetchall()
+        return self.changed
+
+    def __iter__(self) -> Answer:
+        return self
+
+    def __next__(self) -> tuple[Any, ...]:
+        rows = self._rows
+        if rows is None:
+            rows = self._pipeline.wait_for(self)
+        if self._next >= len(rows):
+            raise StopIteration
+        self._next += 1
+        return rows[self._next - 1]
+
+    def take(self, result: pq.abc.PGresult) -> list[tuple[Any, ...]]:
+        """The answer has come. Raises: psycopg.Error, it is an error."""
+        status = result.status
+        rows: list[tuple[Any, ...]] = []
+        if status == _ROWS:
+            if result.ntuples:
+                prepared = self._prepared
+                loader = prepared.loader
+                if loader is None:
+                    loader = Transformer(self._pipeline.connection)
+                    loader.set_pgresult(result)
+                    if not prepared.text.startswith("FETCH"):  # that brings what its cursor is for
+                        prepared.loader = loader
+                else:
+                    loader.set_pgresult(result, set_loaders=False)
+                rows = loader.load_rows(0, result.ntuples, tuple)
+            self.changed = result.ntuples
+        elif status == _DONE:
+            self.changed, self.said = result.command_tuples or 0, result.command_status or b""
+        elif status == _FAILED:
+            error = error_from_result(result)
+            if self.heeds is None:
+                raise error
+            self.heeds(error)
+        elif self.heeds is None:  # skipped
+            raise psycopg.errors.InFailedSqlTransaction("a statement before this one has failed")
+        self._rows = rows
+        return rows
+
+
+class Pipeline:
+    """See the module. It serves one thread at a time."""
+
+    def __init__(self, connection: psycopg.Connection[tuple[Any, ...]]) -> None:
+        self.connection, self._pg = connection, connection.pgconn
+        self._socket = self._pg.socket
+        # None: a Sync; a statement that is being prepared; an answer.
+        self._pending: deque[Answer | Prepared | None] = deque()
+        self._is_out_of_step = False
+        self._names = 0
+        self._by_kinds: dict[tuple[str, Kinds], Prepared] = {}
+        self._variants: dict[str, list[Prepared]] = {}
+        self.syncs = self.synced = 0  # how many were sent, and are behind us
+        self._pg.enter_pipeline_mode()
+
+    @property
+    def is_in_step(self) -> bool:
+        """Whether each answer is still going to be met where it belongs."""
+        return not self._is_out_of_step
+
+    # --- what is sent
+
+    def execute(self, text: str, values: Mapping[str, Any] | Sequence[Any] = ()) -> Answer:
+        """Sends a statement of the shared kind."""
+        if self._is_out_of_step:
+            self.recover()
+        if values:
+            given = statement(text).values(values)
+            kinds = tuple(map(type, given))
+            prepared = self._by_kinds.get((text, kinds)) or self._find(text, kinds)
+            values = packed(given, kinds)
+        else:
+            prepared = self._by_kinds.get((text, ())) or self._find(text, ())
+        answer = Answer(self, prepared)
+        self._is_out_of_step = True
+        self._pg.send_query_prepared(prepared.name, values, prepared.formats, Binary)  # type: ignore[arg-type]
+        self._pending.append(answer)
+        self._is_out_of_step = False
+        if len(self._pending) > ON_THEIR_WAY:
+            answer.fetchall()
+        return answer
+
+    def sync(self) -> int:
+        """All that was executed goes to the server, which answers it. Returns: a number for `wait_for_sync`."""
+        if self._is_out_of_step:
+            self.recover()
+        self._is_out_of_step = True
+        self._pg.pipeline_sync()
+        self._pending.append(None)
+        self.syncs += 1
+        if self._pg.flush():
+            waiting.wait(send(self._pg), self._socket, WAKE_SECONDS)
+        self._is_out_of_step = False
+        return self.syncs
+
+    def _find(self, text: str, kinds: Kinds) -> Prepared:
+        """The statement for values of these types: NULL is of every type."""
+        variants = self._variants.setdefault(text, [])
+        for one in variants:
+            if all(kind is NULL or kind is known for kind, known in zip(kinds, one.kinds, strict=True)):
+                break
+        else:
+            if variants:
+                kinds = tuple(
+                    known if kind is NULL else kind for kind, known in zip(kinds, variants[-1].kinds, strict=True)
+                )
+            one = self._prepare(text, kinds)
+        if len(self._by_kinds) >= KEPT_KINDS:
+            self._by_kinds.clear()
+        self._by_kinds[text, kinds] = one
+        return one
+
+    def _prepare(self, text: str, kinds: Kinds) -> Prepared:
+        if len(self._variants) > KEPT_STATEMENTS:
+            self._forget_oldest()
+        self._names += 1
+        one = Prepared(text, kinds, b"s%d" % self._names)
+        self._is_out_of_step = True
+        self._pg.send_prepare(one.name, statement(text).text.encode(), oids(kinds))
+        self._pending.append(one)
+        self._is_out_of_step = False
+        self._variants.setdefault(text, []).append(one)
+        return one
+
+    def _forget_oldest(self) -> None:
+        text = next(iter(self._variants))
+        for one in self._variants.pop(text):
+            self._forget(one)
+            self._is_out_of_step = True
+            self._pg.send_query_params(b"DEALLOCATE " + one.name, None)
+            self._pending.append(Answer(self, one))
+            self._is_out_of_step = False
+
+    def _forget(self, prepared: Prepared) -> None:
+        """The server does not know it, or soon will not."""
+        variants = self._variants.get(prepared.text, [])
+        if prepared in variants:
+            variants.remove(prepared)
+        self._by_kinds = {key: one for key, one in self._by_kinds.items() if one is not prepared}
+
+    # --- what comes back
+
+    def wait_for(self, answer: Answer) -> list[tuple[Any, ...]]:
+        """The rows of an answer, after those before it. Raises: psycopg.Error."""
+        if self._pending and self._pending[-1] is not None:
+            self.sync()
+        rows: list[tuple[Any, ...]] | None = None
+        while rows is None:
+            if not self._pending:
+                raise psycopg.OperationalError("the answer to a statement was lost")
+            rows = self._read(answer)
+        return rows
+
+    def wait_for_sync(self, number: int) -> None:
+        """All that was sent before a Sync is done. Raises: psycopg.Error."""
+        while self.synced < number:
+            self._read()
+
+    def wait_for_all(self) -> None:
+        """Nothing is on its way any more. Raises: psycopg.Error."""
+        self.wait_for_sync(self.sync())
+
+    def _read(self, wanted: Answer | None = None) -> list[tuple[Any, ...]] | None:
+        """Reads the next result. Returns: its rows, if that one is wanted.
+
+        Raises: psycopg.Error, it is an error, or the connection was lost.
+        """
+        if self._is_out_of_step:
+            self.recover()
+            raise psycopg.OperationalError("the answer to a statement was lost")
+        pg, pending = self._pg, self._pending
+        if pg.is_busy():  # an exception that comes while it waits leaves all as it is
+            waiting.wait(_arrival(pg), self._socket, WAKE_SECONDS)
+        self._is_out_of_step = True
+        result = pg.get_result()
+        awaited = pending.popleft()
+        if awaited is None:
+            self.synced += 1
+            self._is_out_of_step = False
+            return None
+        pg.get_result()  # none: the end of what this statement brings
+        self._is_out_of_step = False
+        assert result is not None
+        if isinstance(awaited, Answer):
+            rows = awaited.take(result)
+            return rows if awaited is wanted else None
+        if result.status != _DONE:
+            self._forget(awaited)
+            if result.status == _FAILED:
+                raise error_from_result(result)
+        return None
+
+    def give_up(self) -> None:
+        """The answers that are on their way are of no interest, nor are their errors."""
+        for one in self._pending:
+            if isinstance(one, Answer):
+                one.heeds = one.heeds or _heedless
+            elif one is not None:
+                self._forget(one)  # behind an error it was skipped
+
+    def recover(self, *, cancels: bool = False) -> None:
+        """Reads all that is still to come, whatever it is, and ends a transaction. Raises: psycopg.Error."""
+        pg = self._pg
+        self._is_out_of_step = True
+        self.give_up()
+        if cancels:
+            self.connection.cancel_safe(timeout=CANCEL_SECONDS)
+        pg.pipeline_sync()
+        while pg.status == pq.ConnStatus.OK:
+            if pg.flush():
+                waiting.wait(send(pg), self._socket, WAKE_SECONDS)
+            try:
+                pg.exit_pipeline_mode()
+                break
+            except psycopg.OperationalError:  # not yet
+                waiting.wait(fetch(pg), self._socket, WAKE_SECONDS)
+        self._pending.clear()
+        self.synced = self.syncs
+        if pg.transaction_status != pq.TransactionStatus.IDLE:
+            pg_result = waiting.wait(_simply(pg, b"ROLLBACK"), self._socket, WAKE_SECONDS)
+            assert pg_result is None
+        pg.enter_pipeline_mode()
+        self._is_out_of_step = False
+
+    def outside(self, act: Callable[[], T]) -> T:
+        """Does something for which the connection must be in no pipeline."""
+        self.wait_for_all()
+        self._is_out_of_step = True
+        self._pg.exit_pipeline_mode()
+        try:
+            return act()
+        finally:
+            self._pg.enter_pipeline_mode()
+            self._is_out_of_step = False
+
+
+def _arrival(pg: pq.abc.PGconn) -> Any:
+    """Until a result can be read."""
+    while pg.is_busy():
+        yield waiting.Wait.R
+        pg.consume_input()
+
+
+def _simply(pg: pq.abc.PGconn, command: bytes) -> Any:
+    """Runs a command outside of the pipeline."""
+    pg.send_query(command)
+    yield from send(pg)
+    while (yield from fetch(pg)) is not None:
+        pass
+
+
+def _heedless(_: psycopg.Error) -> None:
+    """Nobody waits for that any more."""

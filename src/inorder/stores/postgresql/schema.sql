@@ -1,0 +1,478 @@
+-- The tables of a store, version 1. They are those of sqlite/schema.sql, by name and column, and say there what they are
+-- for; here stands what is PostgreSQL's. Everything is in one schema, which the session's search_path names, and no text
+-- does: so there may be several stores in one database.
+--
+-- Flags are numbers, 0 or 1, where Python reads and writes them, and booleans where they are made of other columns. In
+-- `message` wide columns stand first, so that little is lost between them. References are not enforced, but checked
+-- (checks.sql): a message would pay for each.
+
+CREATE TABLE store (
+    version integer NOT NULL,             -- of this schema
+    made_by text NOT NULL CHECK (made_by = 'inorder')
+);
+
+CREATE TABLE manager (
+    id smallint PRIMARY KEY CHECK (id = 1),
+    attributes text COLLATE "C" NOT NULL CHECK (attributes::json IS NOT NULL),
+    revision bigint NOT NULL DEFAULT 1,
+    boot text COLLATE "C" NOT NULL DEFAULT ''
+);
+
+CREATE TABLE definition (
+    id bigint PRIMARY KEY,
+    name text COLLATE "C" NOT NULL UNIQUE,
+    type text COLLATE "C" NOT NULL CHECK (type IN ('local', 'alias', 'model')),
+    attributes text COLLATE "C" NOT NULL CHECK (attributes::json IS NOT NULL),
+    created_at double precision NOT NULL,
+    altered_at double precision NOT NULL
+);
+
+-- A row changes with every verb, in no indexed column: with room on its page the change stays there (HOT) and is cleared
+-- away by the next ones. Whoever changes what belongs to a queue has its row locked. There is no row 0: the numbers that
+-- name things are in the sequence `number`.
+CREATE TABLE tally (
+    queue bigint PRIMARY KEY,
+    attention integer NOT NULL DEFAULT 0,
+    revision bigint NOT NULL DEFAULT 1,
+    counter bigint NOT NULL DEFAULT 0 CHECK (counter >= 0),
+    reserved bigint NOT NULL DEFAULT 0,
+    depth bigint NOT NULL DEFAULT 0 CHECK (depth >= 0),
+    arrived bigint NOT NULL DEFAULT 0 CHECK (arrived >= depth),
+    CHECK (counter <= reserved)
+) WITH (fillfactor = 10, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000,
+    autovacuum_vacuum_cost_delay = 0);
+
+CREATE TABLE process (
+    id bigint PRIMARY KEY
+);
+
+CREATE TABLE connection (
+    id bigint PRIMARY KEY,
+    process bigint NOT NULL,
+    "user" text COLLATE "C" NOT NULL,
+    program text COLLATE "C" NOT NULL
+);
+
+CREATE INDEX connection_process ON connection (process);
+
+CREATE TABLE handle (
+    id bigint PRIMARY KEY,
+    connection bigint NOT NULL,
+    queue bigint NOT NULL,
+    name text COLLATE "C" NOT NULL,
+    input smallint NOT NULL CHECK (input IN (0, 1)),
+    output smallint NOT NULL CHECK (output IN (0, 1)),
+    co_op smallint NOT NULL CHECK (co_op IN (0, 1)),
+    exclusive smallint NOT NULL CHECK (exclusive IN (0, 1)),
+    made_temporary smallint NOT NULL CHECK (made_temporary IN (0, 1))
+);
+
+CREATE INDEX handle_connection ON handle (connection);
+CREATE INDEX handle_queue ON handle (queue);
+CREATE INDEX handle_name ON handle (name);
+
+-- With room for the unit of work of a connection, which begins again and again in one row.
+CREATE TABLE unit (
+    id bigint PRIMARY KEY,
+    kind text COLLATE "C" NOT NULL CHECK (kind IN ('session', 'prepared', 'confirm', 'lock', 'claim', 'staging')),
+    name text COLLATE "C" NOT NULL,
+    queue bigint CHECK ((queue IS NOT NULL) = (kind IN ('confirm', 'lock', 'claim', 'staging'))),
+    connection bigint CHECK ((connection IS NOT NULL) = (kind = 'session')),
+    "user" text COLLATE "C" NOT NULL,
+    program text COLLATE "C" NOT NULL,
+    started_at double precision NOT NULL,
+    lease_ends_at double precision CHECK (lease_ends_at IS NULL OR kind = 'lock')
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000,
+    autovacuum_vacuum_cost_delay = 0);
+
+CREATE INDEX unit_lease ON unit (queue, lease_ends_at) WHERE lease_ends_at IS NOT NULL;
+CREATE UNIQUE INDEX unit_session ON unit (connection) WHERE kind = 'session';
+CREATE UNIQUE INDEX unit_prepared ON unit (name) WHERE kind = 'prepared';
+CREATE UNIQUE INDEX unit_named ON unit (queue, kind, name) WHERE queue IS NOT NULL;
+CREATE UNIQUE INDEX unit_staging ON unit (name) WHERE kind = 'staging';
+
+-- Each change of a state goes into an index, so none stays on its page and room there would be lost. Vacuum comes by the
+-- number of dead rows, not by their share: what has left the front of a long queue stands in the way of every get.
+CREATE TABLE message (
+    id bigint PRIMARY KEY,
+    queue bigint NOT NULL,
+    number bigint CHECK (number > 0),
+    unit bigint CHECK ((unit IS NOT NULL) = (state = 1 OR state > 3)),
+    lock bigint,
+    locked_handle bigint,
+    uid_number bigint CHECK ((uid_number IS NULL) = (uid_origin IS NULL)),
+    expires_at double precision,
+    due_at double precision,
+    visible_at double precision,
+    locked_at double precision,
+    co_op_marked_at double precision,
+    holder bigint GENERATED ALWAYS AS (
+        CASE
+            WHEN number IS NULL OR (state = 2 AND due_at IS NULL) THEN NULL
+            WHEN unit IS NOT NULL THEN 2 * unit + CASE WHEN state = 1 THEN 1 ELSE 0 END
+            WHEN locked_handle IS NOT NULL THEN -locked_handle
+            WHEN lock IS NOT NULL THEN 2 * lock
+            ELSE 0
+        END
+    ) STORED,
+    ordinal integer NOT NULL DEFAULT 0,
+    sequence_number integer NOT NULL CHECK (sequence_number > 0),
+    "offset" integer NOT NULL CHECK ("offset" >= 0),
+    length integer NOT NULL CHECK (length >= 0),
+    flags integer NOT NULL,
+    original_length integer NOT NULL,
+    backouts integer NOT NULL DEFAULT 0,
+    claimed integer CHECK (claimed IS NULL OR (claimed > 0 AND state = 4)),
+    state smallint NOT NULL CHECK (state BETWEEN 1 AND 5),
+    rank smallint NOT NULL CHECK (rank BETWEEN -9 AND 0),
+    head smallint NOT NULL CHECK ((head > 0) = (sequence_number = 1 AND "offset" = 0) AND head BETWEEN 0 AND 2),
+    priority smallint NOT NULL CHECK (priority >= 0),
+    persistent smallint NOT NULL CHECK (persistent BETWEEN 0 AND 1),
+    away smallint NOT NULL DEFAULT 0 CHECK (away = 0 OR (away = 1 AND state > 3)),
+    forgotten smallint NOT NULL DEFAULT 0 CHECK (forgotten BETWEEN 0 AND 1),
+    available boolean GENERATED ALWAYS AS (state = 2 AND due_at IS NULL AND number IS NOT NULL) STORED,
+    ends boolean GENERATED ALWAYS AS (flags & 16 <> 0) STORED,
+    is_end boolean GENERATED ALWAYS AS (
+        CASE WHEN flags & 24 <> 0 THEN flags & 16 <> 0 AND (flags & 4 <> 0 OR flags & 6 = 0) ELSE flags & 4 <> 0 END
+    ) STORED,
+    group_id bytea CHECK (length(group_id) = 24),
+    message_id bytea CHECK (length(message_id) = 24),
+    correlation_id bytea CHECK (length(correlation_id) = 24),
+    uid_origin text COLLATE "C",
+    lock_confirm text COLLATE "C",
+    CHECK ((state = 3 OR state = 5) = (lock IS NOT NULL OR locked_handle IS NOT NULL)),
+    CHECK (lock IS NULL OR locked_handle IS NULL)
+) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 10000, autovacuum_vacuum_cost_delay = 0);
+
+CREATE UNIQUE INDEX message_place ON message (queue, head, rank, number, ordinal) WHERE available;
+CREATE UNIQUE INDEX message_held ON message (queue, holder, head, rank, number, ordinal) WHERE holder IS NOT NULL;
+CREATE INDEX message_member ON message (queue, group_id, sequence_number, "offset", rank, number, ordinal)
+    WHERE group_id IS NOT NULL;
+CREATE INDEX message_taken_member ON message (queue, group_id, unit)
+    WHERE group_id IS NOT NULL AND state >= 4 AND claimed IS NULL;
+CREATE INDEX message_end ON message (queue, group_id, sequence_number) WHERE group_id IS NOT NULL AND ends;
+CREATE INDEX message_message_id ON message (queue, message_id, rank, number, ordinal) WHERE message_id IS NOT NULL;
+CREATE INDEX message_correlation_id ON message (queue, correlation_id, rank, number, ordinal)
+    WHERE correlation_id IS NOT NULL;
+CREATE INDEX message_own_priority ON message (queue, priority, rank, number, ordinal) WHERE priority <> -rank;
+CREATE UNIQUE INDEX message_uid ON message (queue, uid_number, uid_origin) WHERE uid_number IS NOT NULL;
+CREATE UNIQUE INDEX message_unit ON message (unit, queue, state, claimed) WHERE unit IS NOT NULL;
+CREATE INDEX message_lock ON message (lock) WHERE lock IS NOT NULL;
+CREATE INDEX message_lock_confirm ON message (queue, lock_confirm) WHERE lock_confirm IS NOT NULL;
+CREATE INDEX message_locked_handle ON message (locked_handle) WHERE locked_handle IS NOT NULL;
+CREATE INDEX message_expiry ON message (queue, expires_at)
+    WHERE expires_at IS NOT NULL AND away = 0 AND claimed IS NULL;
+CREATE INDEX message_due ON message (queue, due_at) WHERE due_at IS NOT NULL;
+CREATE INDEX message_co_op ON message (queue, co_op_marked_at) WHERE co_op_marked_at IS NOT NULL;
+CREATE INDEX message_forgotten ON message (queue) WHERE forgotten = 1;
+CREATE INDEX message_nonpersistent ON message (queue) WHERE persistent = 0;
+
+-- A row is written once and removed once; a short body stays in it, a long one is cut and lies apart.
+CREATE TABLE content (
+    id bigint PRIMARY KEY,
+    put_at double precision NOT NULL,
+    expiry double precision,
+    delay double precision,
+    descriptor text COLLATE "C" NOT NULL,
+    crc bigint NOT NULL,
+    body bytea NOT NULL
+) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 10000, autovacuum_vacuum_cost_delay = 0);
+
+-- Bodies are not compressed: their beginning is read alone, and the time is the caller's.
+ALTER TABLE content ALTER COLUMN body SET STORAGE EXTERNAL;
+
+CREATE TABLE account (
+    queue bigint NOT NULL,
+    application text COLLATE "C" NOT NULL,
+    "user" text COLLATE "C" NOT NULL,
+    program text COLLATE "C" NOT NULL,
+    epoch bigint NOT NULL CHECK (epoch > 0),
+    settled bigint NOT NULL CHECK (settled >= 0),
+    delivered bigint NOT NULL CHECK (delivered >= 0),
+    state text COLLATE "C" NOT NULL CHECK (state::json IS NOT NULL),
+    PRIMARY KEY (queue, application)
+) WITH (fillfactor = 50);
+
+CREATE TABLE claim (
+    unit bigint PRIMARY KEY,
+    queue bigint NOT NULL,
+    application text COLLATE "C" NOT NULL,
+    number bigint NOT NULL CHECK (number > 0),
+    messages bigint NOT NULL CHECK (messages > 0),
+    size bigint NOT NULL CHECK (size >= 0),
+    state text COLLATE "C" NOT NULL CHECK (state::json IS NOT NULL),
+    more smallint NOT NULL CHECK (more IN (0, 1)),
+    planned smallint NOT NULL CHECK (planned IN (0, 1)),
+    UNIQUE (queue, application, number)
+);
+
+CREATE TABLE leftover (
+    id bigint PRIMARY KEY
+);
+
+CREATE TABLE staging (
+    unit bigint PRIMARY KEY,
+    expires_at double precision NOT NULL,
+    given bigint NOT NULL CHECK (given >= 0),
+    messages bigint NOT NULL CHECK (messages >= given),
+    size bigint NOT NULL CHECK (size >= 0),
+    has_keys smallint NOT NULL CHECK (has_keys IN (0, 1)),
+    has_order smallint NOT NULL CHECK (has_order IN (0, 1)),
+    has_numbers smallint NOT NULL CHECK (has_numbers IN (0, 1))
+);
+
+CREATE INDEX staging_expiry ON staging (expires_at);
+
+CREATE TABLE staged (
+    unit bigint NOT NULL,
+    "row" bigint NOT NULL CHECK ("row" >= 0),
+    whole bigint NOT NULL CHECK (whole BETWEEN 0 AND "row"),
+    id bigint NOT NULL,
+    priority smallint NOT NULL CHECK (priority >= 0),
+    persistent smallint NOT NULL CHECK (persistent IN (0, 1)),
+    message_id bytea CHECK (length(message_id) = 24),
+    correlation_id bytea CHECK (length(correlation_id) = 24),
+    expiry double precision,
+    delay double precision NOT NULL,
+    group_id bytea CHECK (length(group_id) = 24),
+    sequence_number integer NOT NULL CHECK (sequence_number > 0),
+    "offset" integer NOT NULL CHECK ("offset" >= 0),
+    length integer NOT NULL CHECK (length >= 0),
+    flags integer NOT NULL,
+    original_length integer NOT NULL,
+    group_key bytea CHECK (group_key IS NULL OR group_id IS NULL), -- as keys.py encodes it
+    order_key bytea,                                               -- the same
+    PRIMARY KEY (unit, "row")
+);
+
+CREATE TABLE ledger (
+    id bigint PRIMARY KEY,
+    queue bigint NOT NULL,
+    application text COLLATE "C" NOT NULL,
+    query text COLLATE "C" NOT NULL,
+    batch text COLLATE "C" NOT NULL CHECK (batch <> ''),
+    messages bigint NOT NULL CHECK (messages >= 0),
+    committed_at double precision NOT NULL
+);
+
+CREATE UNIQUE INDEX ledger_key ON ledger (queue, application, query, batch);
+CREATE INDEX ledger_age ON ledger (queue, application, query, id);
+
+CREATE TABLE mark (
+    message bigint NOT NULL,
+    handle bigint NOT NULL,
+    PRIMARY KEY (message, handle)
+);
+
+CREATE INDEX mark_handle ON mark (handle);
+
+CREATE TABLE entered (
+    id bigint PRIMARY KEY,
+    queue bigint NOT NULL,
+    group_id bytea NOT NULL,
+    reader text COLLATE "C",
+    entered_in bigint,
+    left_in bigint,
+    entry text COLLATE "C" NOT NULL
+);
+
+CREATE INDEX entered_group ON entered (queue, group_id);
+CREATE INDEX entered_reader ON entered (reader, queue, left_in) WHERE reader IS NOT NULL;
+CREATE INDEX entered_left ON entered (left_in) WHERE left_in IS NOT NULL;
+
+-- Of calls that wait nothing outlives the server.
+CREATE UNLOGGED TABLE wait (
+    connection bigint PRIMARY KEY,
+    queue bigint NOT NULL,
+    pending text COLLATE "C" CHECK (pending IS NULL OR pending::json IS NOT NULL),
+    withheld smallint NOT NULL CHECK (withheld IN (0, 1)),
+    levels text COLLATE "C" CHECK (levels IS NULL OR levels::json IS NOT NULL)
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
+
+CREATE INDEX wait_queue ON wait (queue);
+
+-- A row changes with each member, in no indexed column.
+CREATE TABLE gathering (
+    queue bigint NOT NULL,
+    available integer NOT NULL CHECK (available >= 0),
+    last integer,
+    group_id bytea NOT NULL,
+    PRIMARY KEY (queue, group_id)
+) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000,
+    autovacuum_vacuum_cost_delay = 0);
+
+-- Which processes listen for changes of which queue, each on a channel of its own, and how long at least.
+CREATE UNLOGGED TABLE listener (
+    queue bigint NOT NULL,
+    channel text COLLATE "C" NOT NULL,
+    until timestamptz NOT NULL,
+    PRIMARY KEY (queue, channel)
+) WITH (fillfactor = 50);
+
+-- One row as long as nothing that was committed has been lost: it is empty after a crash of the server, and on a standby
+-- that takes over. Then numbers that were told may be missing, and counters jump over all that are reserved.
+CREATE UNLOGGED TABLE run (
+    id smallint PRIMARY KEY DEFAULT 1 CHECK (id = 1),
+    stopped smallint NOT NULL DEFAULT 0 CHECK (stopped IN (0, 1))
+);
+
+-- ===== numbers that name things
+
+CREATE SEQUENCE number;
+
+-- So many numbers in a row; the first of them. Drawing is no part of the transaction, and neither is its lock: that goes
+-- with the inner block, which is undone, while the value of a sequence stays.
+CREATE FUNCTION draw(count bigint) RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE
+    first bigint;
+BEGIN
+    BEGIN
+        PERFORM pg_advisory_xact_lock(session_key(-1));
+        SELECT CASE WHEN is_called THEN last_value + 1 ELSE last_value END INTO first FROM number;
+        PERFORM setval('number', first + count - 1);
+        RAISE EXCEPTION USING ERRCODE = 'IO001';
+    EXCEPTION WHEN SQLSTATE 'IO001' THEN NULL;
+    END;
+    RETURN first;
+END $$;
+
+-- ===== sessions
+
+-- What tells the stores of one database apart.
+CREATE FUNCTION store_number() RETURNS bigint LANGUAGE sql STABLE AS $$
+    SELECT CAST(CAST(CAST('message' AS regclass) AS oid) AS bigint)
+$$;
+
+-- The advisory lock of a process, by its number; 0 and less: of what is the whole store's.
+CREATE FUNCTION session_key(process bigint) RETURNS bigint LANGUAGE sql STABLE AS $$
+    SELECT hashtextextended('inorder ' || store_number(), process)
+$$;
+
+-- ===== guarded changes
+
+-- What was changed is what was read before, or the verb fails.
+CREATE FUNCTION expect(changed bigint, expected bigint) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    IF changed <> expected THEN
+        RAISE EXCEPTION 'of % rows that were read % are in the state that they had', expected, changed
+        USING ERRCODE = 'data_corrupted';
+    END IF;
+END $$;
+
+-- ===== functions that SQLite has, for texts that both share
+
+-- The values of a JSON array of numbers, with their positions from 0 on.
+CREATE FUNCTION numbers_in(numbers text) RETURNS TABLE (value bigint, key bigint) LANGUAGE sql IMMUTABLE AS $$
+    SELECT CAST(one.value AS bigint), one.position - 1
+    FROM json_array_elements_text(CAST(numbers AS json)) WITH ORDINALITY AS one(value, position)
+$$;
+
+-- An element of a JSON array, as JSON, by a path like $[3].
+CREATE FUNCTION element(array_ text, path text) RETURNS text LANGUAGE sql IMMUTABLE AS $$
+    SELECT CAST(CAST(array_ AS json) -> CAST(substr(path, 3, length(path) - 3) AS integer) AS text)
+$$;
+
+CREATE OPERATOR -> (LEFTARG = text, RIGHTARG = text, FUNCTION = element);
+
+-- ===== groups
+
+-- What a statement has done to the members of groups: `gathering` and `head` follow, once for all rows. Nothing here
+-- runs while the setting inorder.groups is off. The updates of `head` here do not come here again.
+CREATE FUNCTION members_change() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+    queues bigint[];
+    group_ids bytea[];
+    counts integer[];                     -- how many members more are available
+    ends_change boolean[];                -- whether among those that came or went one ends its group
+    noted integer;
+    known integer := 0;
+BEGIN
+    IF TG_OP = 'INSERT' THEN
+        SELECT array_agg(c.queue), array_agg(c.group_id), array_agg(c.more), array_agg(c.ends)
+        INTO queues, group_ids, counts, ends_change
+        FROM (
+            SELECT queue, group_id, count(*) AS more, bool_or(ends) AS ends
+            FROM after WHERE group_id IS NOT NULL AND available GROUP BY queue, group_id
+        ) AS c;
+    ELSIF TG_OP = 'DELETE' THEN
+        SELECT array_agg(c.queue), array_agg(c.group_id), array_agg(c.more), array_agg(c.ends)
+        INTO queues, group_ids, counts, ends_change
+        FROM (
+            SELECT queue, group_id, -count(*) AS more, bool_or(ends) AS ends
+            FROM before WHERE group_id IS NOT NULL AND available GROUP BY queue, group_id
+        ) AS c;
+        IF EXISTS (SELECT 1 FROM entered) THEN  -- who is inside a group goes with its end
+            UPDATE entered SET reader = NULL
+            FROM (SELECT DISTINCT queue, group_id FROM before WHERE group_id IS NOT NULL AND is_end AND state <> 1) AS e
+            WHERE entered.queue = e.queue AND entered.group_id = e.group_id;
+        END IF;
+    ELSE
+        SELECT array_agg(c.queue), array_agg(c.group_id), array_agg(c.more), array_agg(c.ends)
+        INTO queues, group_ids, counts, ends_change
+        FROM (
+            SELECT r.queue, r.group_id, sum(r.more) AS more, bool_or(r.ends) AS ends
+            FROM (  -- those that came or went: without rows that were available and still are
+                SELECT b.queue, b.group_id, b.ends, sum(b.more) AS more
+                FROM (
+                    SELECT id, queue, group_id, ends, 1 AS more FROM after WHERE group_id IS NOT NULL AND available
+                    UNION ALL
+                    SELECT id, queue, group_id, ends, -1 FROM before WHERE group_id IS NOT NULL AND available
+                ) AS b
+                GROUP BY b.id, b.queue, b.group_id, b.ends HAVING sum(b.more) <> 0
+            ) AS r
+            GROUP BY r.queue, r.group_id
+        ) AS c;
+    END IF;
+    IF queues IS NULL THEN
+        RETURN NULL;
+    END IF;
+    IF TG_OP <> 'INSERT' THEN
+        DELETE FROM gathering g USING unnest(queues, group_ids, counts) AS c(queue, group_id, more)
+        WHERE g.queue = c.queue AND g.group_id = c.group_id AND g.available + c.more = 0;
+        GET DIAGNOSTICS known = ROW_COUNT;
+    END IF;
+    IF known < cardinality(queues) THEN
+        UPDATE gathering g SET
+            available = g.available + c.more,
+            last = CASE WHEN c.ends THEN (
+                SELECT min(m.sequence_number) FROM message m
+                WHERE m.queue = c.queue AND m.group_id = c.group_id AND m.ends AND m.available
+            ) ELSE g.last END
+        FROM unnest(queues, group_ids, counts, ends_change) AS c(queue, group_id, more, ends)
+        WHERE g.queue = c.queue AND g.group_id = c.group_id;
+        GET DIAGNOSTICS noted = ROW_COUNT;
+        known := known + noted;
+    END IF;
+    IF known < cardinality(queues) THEN
+        INSERT INTO gathering (queue, group_id, available, last)
+        SELECT c.queue, c.group_id, c.more, (
+            SELECT min(m.sequence_number) FROM message m
+            WHERE m.queue = c.queue AND m.group_id = c.group_id AND m.ends AND m.available
+        )
+        FROM unnest(queues, group_ids, counts) AS c(queue, group_id, more)
+        WHERE c.more > 0 ON CONFLICT DO NOTHING;
+    END IF;
+    UPDATE message m SET head = w.head
+    FROM (
+        SELECT c.queue, c.group_id, CASE WHEN g.available >= g.last THEN 2 ELSE 1 END AS head
+        FROM unnest(queues, group_ids) AS c(queue, group_id)
+        LEFT JOIN gathering g ON g.queue = c.queue AND g.group_id = c.group_id
+    ) AS w
+    WHERE m.queue = w.queue AND m.group_id = w.group_id AND m.sequence_number = 1 AND m."offset" = 0
+        AND m.flags & 24 <> 0 AND m.head <> w.head;
+    RETURN NULL;
+END $$;
+
+CREATE TRIGGER members_come AFTER INSERT ON message REFERENCING NEW TABLE AS after
+FOR EACH STATEMENT WHEN (current_setting('inorder.groups', true) IS DISTINCT FROM 'off')
+EXECUTE FUNCTION members_change();
+
+CREATE TRIGGER members_move AFTER UPDATE ON message REFERENCING OLD TABLE AS before NEW TABLE AS after
+FOR EACH STATEMENT WHEN (current_setting('inorder.groups', true) IS DISTINCT FROM 'off' AND pg_trigger_depth() = 0)
+EXECUTE FUNCTION members_change();
+
+CREATE TRIGGER members_go AFTER DELETE ON message REFERENCING OLD TABLE AS before
+FOR EACH STATEMENT WHEN (current_setting('inorder.groups', true) IS DISTINCT FROM 'off')
+EXECUTE FUNCTION members_change();
+
+INSERT INTO store VALUES (1, 'inorder');

@@ -1,0 +1,148 @@
+"""Statements and values as PostgreSQL takes them: `$1` where the shared texts say `?`, `?1` or `:name`; values in the
+binary form of libpq, whole numbers always as eight bytes, so that a statement is prepared once.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+import struct
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import repeat
+from typing import Any, Final, NamedTuple
+
+_PARTS = re.compile(r"""('(?:[^']|'')*'|"[^"]*"|::)|\?(\d*)|(?<![\w:]):([a-z_]+)""")
+
+Kinds = tuple[type, ...]
+NULL: Final = type(None)
+
+
+class Statement(NamedTuple):
+    """A text with numbered parameters; `names`: those of its parameters in their order, if they have some."""
+
+    text: str
+    names: tuple[str, ...]
+
+    def values(self, given: Mapping[str, Any] | Sequence[Any]) -> Sequence[Any]:
+        """The values of its parameters in their order."""
+        return [given[name] for name in self.names] if isinstance(given, Mapping) else given
+
+
+@functools.lru_cache(maxsize=2048)
+def statement(text: str) -> Statement:
+    """The statement for a text with `?`, `?1` or `:name`."""
+    names: list[str] = []
+    count = 0
+
+    def numbered(found: re.Match[str]) -> str:
+        nonlocal count
+        quoted, number, name = found.groups()
+        if quoted:
+            return quoted
+        if name is None:
+            count += 1
+            return f"${number or count}"
+        if name not in names:
+            names.append(name)
+        return f"${names.index(name) + 1}"
+
+    return Statement(_PARTS.sub(numbered, text), tuple(names))
+
+
+# --- values
+
+
+class Numbers(bytes):
+    """An array of whole numbers, as the server takes it."""
+
+
+class Reals(bytes):
+    """The same of floats."""
+
+
+class Texts(bytes):
+    """The same of texts."""
+
+
+class Bodies(bytes):
+    """The same of bytes."""
+
+
+BIGINT, BYTEA, DOUBLE, TEXT = 20, 17, 701, 25
+_OIDS: Final[Mapping[type, int]] = {
+    int: BIGINT, bool: BIGINT, float: DOUBLE, str: TEXT, bytes: BYTEA, NULL: 0,
+    Numbers: 1016, Reals: 1022, Texts: 1009, Bodies: 1001,
+}  # fmt: skip
+
+
+class _Packers(dict[type, Callable[[Any], bytes | None]]):
+    """How values of each type are packed; those of a type derived from one as of that."""
+
+    def __missing__(self, kind: type) -> Callable[[Any], bytes | None]:
+        self[kind] = found = self[_base(kind)]
+        return found
+
+
+def _nothing(_: None) -> None:
+    return None
+
+
+_number = struct.Struct(">q").pack
+_PACKERS: Final = _Packers({
+    int: _number, bool: _number, float: struct.Struct(">d").pack, str: str.encode, bytes: bytes, NULL: _nothing,
+    bytearray: bytes, memoryview: bytes, Numbers: bytes, Reals: bytes, Texts: bytes,
+    Bodies: bytes,
+})  # fmt: skip
+
+
+def _base(kind: type) -> type:
+    for base in kind.__mro__:
+        if base in _OIDS:
+            return base
+    if kind in (bytearray, memoryview):
+        return bytes
+    raise TypeError(f"a statement takes no {kind.__name__}")
+
+
+def packed(values: Iterable[Any], kinds: Kinds) -> list[bytes | None]:
+    """Values as the server takes them."""
+    return [_PACKERS[kind](value) for kind, value in zip(kinds, values, strict=True)]
+
+
+def oids(kinds: Kinds) -> list[int]:
+    """The types of values, as the server names them."""
+    return [_OIDS[_base(kind)] for kind in kinds]
+
+
+_counted_number, _counted_real = struct.Struct(">iq").pack, struct.Struct(">id").pack
+_count = struct.Struct(">i").pack
+_array = struct.Struct(">5i").pack
+_NO_ELEMENT: Final = _count(-1)
+
+Elements = Sequence[int | None] | Sequence[float | None] | Sequence[str | None] | Sequence[bytes | None]
+
+
+def array(values: Elements, kind: type | None = None) -> bytes:
+    """Values of one kind, by default that of the first, as one value; a statement unpacks it."""
+    if kind is None:
+        kind = type(values[0]) if values else int
+    made, packs, size = _ARRAYS[_base(kind)]
+    has_null = None in values
+    if size and not has_null:
+        body = b"".join(map(packs, repeat(size), values))
+    elif size:
+        body = b"".join([_NO_ELEMENT if one is None else packs(size, one) for one in values])
+    else:
+        whole = [one if one is None else packs(one) for one in values]
+        body = b"".join([_NO_ELEMENT if one is None else _count(len(one)) + one for one in whole])
+    return made(_array(1, has_null, _OIDS[_base(kind)], len(values), 1) + body)
+
+
+# What an array of each kind becomes, what packs an element, and how long that is, if all are.
+_ARRAYS: Final[Mapping[type, tuple[type[bytes], Callable[..., bytes], int]]] = {
+    int: (Numbers, _counted_number, 8),
+    bool: (Numbers, _counted_number, 8),
+    float: (Reals, _counted_real, 8),
+    str: (Texts, str.encode, 0),
+    bytes: (Bodies, bytes, 0),
+}
