@@ -24,9 +24,10 @@ help:     ## list the targets
 setup: $(STAMP)  ## make .venv with all that development needs (PYTHON=python3.12 chooses the interpreter)
 
 DIR :=
-demo: setup      ## the main job: files through a queue and Spark, with kills; a minute or two (DIR=FOLDER chooses the files)
+STORE :=
+demo: setup      ## the main job: files through a queue and Spark, with kills; a minute or two (DIR=FOLDER, STORE=postgresql)
 	@mkdir -p build
-	@$(RUN) -m inorder demo files $(if $(DIR),"$(DIR)") --output build/demo
+	@$(RUN) -m $(if $(STORE),tools.demo --store "$(STORE)",inorder demo files) $(if $(DIR),"$(DIR)") --output build/demo
 
 order: setup     ## order on a queue, shown by a dozen processes; some seconds, without Spark
 	@$(RUN) -m inorder demo order
@@ -69,8 +70,9 @@ mutants: setup   ## break each rule, and SAMPLE=120 (or all) of what else decide
 
 KILLS := 3000
 SECONDS := 3600
-crash: setup     ## kill processes KILLS=3000 times, for SECONDS=3600 at most, and check what they had been promised
-	@$(RUN) -m tools.proof.crash --kills $(KILLS) --seconds $(SECONDS)
+STORE := sqlite
+crash: setup     ## kill processes KILLS=3000 times, for SECONDS=3600 at most, and check what they had been promised (STORE=postgresql)
+	@$(RUN) -m tools.proof.crash --kills $(KILLS) --seconds $(SECONDS) --store $(STORE)
 
 soak: setup      ## long runs: 100,000 opens, 100,000 waits, 100,000 wake-ups, an hour of mixed work, shares among many; about two hours (ARGS="fair --json")
 	@$(RUN) -m tools.soak $(ARGS)

@@ -1,7 +1,9 @@
 """What every test has at hand: a store of each kind, and Hypothesis profiles.
 
 The fixtures `store` and `qm` are there once for each entry of `STORES`: a test that uses them holds for all stores.
-On the store without shortcuts whatever runs is in the full gate alone.
+On the store without shortcuts, and on PostgreSQL, whatever runs is in the full gate alone.
+PostgreSQL's server starts when the first test needs it, once for all processes of a run. Its URL is then what
+INORDER_POSTGRESQL says; whoever sets that variable has the tests run on a database of his own.
 Hypothesis profiles: the everyday one repeats itself; so does the quick one, which `make test` asks for, with a quarter
 of the examples; INORDER_LONG=1 searches longer, at random.
 """
@@ -16,11 +18,12 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from tests.postgresql.server import missing, shared_url
 from tests.support import Stores
 
 from inorder import QueueManager, connect
 from inorder.testing import STORES, ManualClock
-from inorder.testing.stores import RestartableStore
+from inorder.testing.stores import POSTGRESQL_URL, RestartableStore
 
 # No deadline in any: no test here judges by the clock. A failure prints the blob that replays it.
 settings.register_profile("everyday", derandomize=True, deadline=None, print_blob=True)
@@ -29,6 +32,12 @@ settings.register_profile("long", max_examples=10_000, deadline=None, print_blob
 
 PROFILE = "long" if os.environ.get("INORDER_LONG") else "everyday"
 settings.load_profile(PROFILE)
+
+# With this in the environment the kind "postgresql" is there to be collected; nobody connects before it is replaced.
+NOT_STARTED = "postgresql://the-server-of-the-tests-is-not-started/"
+MISSING = missing()
+if MISSING is None:
+    os.environ.setdefault(POSTGRESQL_URL, NOT_STARTED)
 
 
 def pytest_report_header(config: pytest.Config) -> str:
@@ -55,14 +64,36 @@ def quick_disk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     tempfile.tempdir = before
 
 
+@pytest.fixture(scope="session")
+def postgresql(quick_disk: None, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The URL of an empty database on a server that runs; tests share it, each with a schema of its own."""
+    if MISSING:
+        pytest.skip(MISSING)
+    if os.environ[POSTGRESQL_URL] == NOT_STARTED:
+        folder = tmp_path_factory.getbasetemp()
+        of_all = folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder
+        os.environ[POSTGRESQL_URL] = shared_url(of_all / "postgresql.url")
+    return os.environ[POSTGRESQL_URL]
+
+
 LONG_WAY = "sqlite-long-way"
+POSTGRESQL = "postgresql"  # the kind, the fixture and the marker
+OWN_SERVER = "own_server"
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Which are slow, and which have the server started first."""
     for item in items:
         callspec = getattr(item, "callspec", None)
-        if callspec is not None and any(isinstance(one, str) and one == LONG_WAY for one in callspec.params.values()):
+        words = {one for one in callspec.params.values() if isinstance(one, str)} if callspec is not None else set()
+        fixtures: list[str] = getattr(item, "fixturenames", [])
+        if POSTGRESQL in words and POSTGRESQL not in fixtures:
+            fixtures.insert(0, POSTGRESQL)
+        if {POSTGRESQL, OWN_SERVER} & set(fixtures):
+            item.add_marker(pytest.mark.postgresql)
+            item.add_marker(pytest.mark.slow)
+        elif LONG_WAY in words:
             item.add_marker(pytest.mark.slow)
 
 

@@ -13,6 +13,7 @@ from inorder.bulk import BulkBrowser, ClaimReader, Stager
 from inorder.errors import CallerError
 from inorder.message import IN_GROUP, LAST_IN_GROUP
 from inorder.stores.records import LedgerKey
+from inorder.stores.sqlite import SqliteStore
 from inorder.stores.telemetry import PREFIX
 from inorder.testing import ManualClock
 
@@ -42,7 +43,7 @@ def gives_pages(qm: QueueManager) -> bool:
 
 def is_in_file(qm: QueueManager) -> bool:
     store: Any = qm._store
-    return bool(store.path != ":memory:")
+    return isinstance(store, SqliteStore)
 
 
 def everything(qm: QueueManager, folder: Path, clock: ManualClock) -> None:

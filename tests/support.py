@@ -63,9 +63,8 @@ def fresh_manager(kind: str) -> Iterator[QueueManager]:
 
 
 def examples(kind: str) -> settings:
-    """How many examples a property is tried with: fewer where each of them makes a file."""
-    every = settings().max_examples
-    return settings(max_examples=every if kind == "memory" else max(1, every // 4))
+    """How many examples a property is tried with: fewer where each of them makes a file, or a schema on a server."""
+    return settings(max_examples=max(1, settings().max_examples // {"memory": 1, "postgresql": 20}.get(kind, 4)))
 
 
 class Call(Generic[T]):

@@ -34,8 +34,9 @@ from inorder import (
 )
 from inorder.bulk import ClaimReader, LedgerKey, Staged, Stager
 from inorder.message import NO_ID
+from inorder.stores.backend import Kind
 from inorder.stores.tables import StagingRow
-from inorder.stores.verb import Kind, run
+from inorder.stores.verb import run
 from inorder.testing import STORES, ManualClock
 
 G = b"G".ljust(24, b"\0")

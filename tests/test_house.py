@@ -14,7 +14,7 @@ CODE_FOLDERS = ("src/inorder", "tests", "tools", "benchmarks", "examples")
 LINES_MAX = 600
 NO_TOPICS = frozenset({"from", "misc", "more", "new", "rest", "various"})
 
-HEAVY = frozenset({"apsw", "numpy", "pandas", "pyarrow", "pyspark", "matplotlib", "sqlite3", "asyncio"})
+HEAVY = frozenset({"apsw", "numpy", "pandas", "psycopg", "pyarrow", "pyspark", "matplotlib", "sqlite3", "asyncio"})
 IMPORTED_MAX = 155  # 151 in Python 3.11
 IMPORT_PROBE = """
 import sys

@@ -25,7 +25,7 @@ LAYERS = (
     ("rules",),
     ("clock",),
     ("stores",),
-    ("events", "housekeeping", "callers"),
+    ("events", "housekeeping", "callers", "programs"),
     ("session", "unit_of_work"),
     ("keywords", "browsing", "confirming"),
     ("handle",),
@@ -58,10 +58,12 @@ STORES = (
     ("bulk",),
     ("store",),
     ("memory", "sql"),
-    ("sqlite",),
+    ("sqlite", "postgresql"),
 )
 STORE_LAYER_OF = {name: number for number, names in enumerate(STORES) for name in names}
-APART = {("memory", "sql"), ("sql", "memory"), ("sqlite", "memory")}  # they know nothing of each other
+# They know nothing of each other.
+APART = {("memory", "sql"), ("sql", "memory"), ("sqlite", "memory"), ("postgresql", "memory"),
+         ("sqlite", "postgresql"), ("postgresql", "sqlite")}  # fmt: skip
 
 # Pure: the rules, and the words of the stores.
 PURE = (
@@ -75,7 +77,13 @@ IMPURE = frozenset(
 )
 # What may be imported inside a function: it loads a library that most programs do without, or is a demonstration.
 LOADED_WHEN_NEEDED = frozenset(
-    {"inorder.stores.sqlite", "inorder.spark.jobs.charts", "inorder.demo", "inorder.demo.files"}
+    {
+        "inorder.stores.sqlite",
+        "inorder.stores.postgresql",
+        "inorder.spark.jobs.charts",
+        "inorder.demo",
+        "inorder.demo.files",
+    }
 )
 # The one file that imports the demonstrations: their command, when it runs.
 SHOWS_THE_DEMONSTRATIONS = "inorder.cli.showing"

@@ -47,5 +47,5 @@ def test_the_life_cycle_shows_every_transition_of_the_table() -> None:
 
 def test_the_layers_are_all_in_the_picture() -> None:
     drawn = " ".join(texts((FOLDER / "layers.svg").read_text(encoding="utf-8")))
-    small = {"", "__main__", "clock", "housekeeping", "locks"}
+    small = {"", "__main__", "clock", "housekeeping", "locks", "programs"}
     assert not {name for names in LAYERS for name in names if name not in drawn} - small

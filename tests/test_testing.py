@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from inorder.testing import TableError, run_scenario
+from inorder.errors import ArgumentError
+from inorder.testing import STORES, ManualClock, TableError, run_scenario
 from inorder.testing.__main__ import main
 from inorder.testing.language import parse
+from inorder.testing.stores import KINDS, POSTGRESQL_URL, make_store
 
 QUEUE = "scenario: t\nqm queue Q -> ok\n"
 
@@ -143,6 +145,21 @@ def test_the_command_succeeds_quietly(store: str, tmp_path: Path, capsys: pytest
     table.write_text(f"{QUEUE}P put m1 -> ok\nC get -> m1\n")
     assert main([str(table), "--store", store]) == 0
     assert capsys.readouterr().out == "1 passed, 0 failed\n"
+
+
+def test_postgresql_is_a_kind_where_the_environment_names_a_database(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv(POSTGRESQL_URL, "postgresql://host/database")
+    assert [*STORES] == [*KINDS]
+    monkeypatch.delenv(POSTGRESQL_URL)
+    assert [*STORES] == [name for name in KINDS if name != "postgresql"]
+    assert len(STORES) == len(KINDS) - 1
+    with pytest.raises(ArgumentError, match=POSTGRESQL_URL):
+        make_store("postgresql", ManualClock())
+    with pytest.raises(SystemExit):
+        main(["table.txt", "--store", "postgresql"])
+    assert POSTGRESQL_URL in capsys.readouterr().err
 
 
 def test_the_command_says_which_file_it_cannot_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -146,7 +146,8 @@ class Bench:
         """Runs them on this copy of the package, up to the first failure or the time limit."""
         if judges.tests:
             without = " and ".join(f"not {other}" for other in STORES if other != judges.store)
-            command, folder = ["pytest", "-q", "-x", "-p", "no:cacheprovider", "-k", without, *judges.tests], ROOT
+            chosen = ["-m", "not postgresql", "-k", without, *judges.tests]
+            command, folder = ["pytest", "-q", "-x", "-p", "no:cacheprovider", *chosen], ROOT
         else:
             command, folder = ["inorder.testing", *self._tables, "--store", judges.store], self._folder
         start = time.monotonic()

@@ -5,7 +5,7 @@ follow the code wherever it goes, and nobody mends them. The name of one is made
 broken there, counted within the function, and how:
 
     stores/reading.py Reading._take: condition 2 negated
-    stores/sqlite/queries.sql next holder: min or max 1 swapped
+    stores/sql/queries.sql next holder: min or max 1 swapped
 
 It names no line and no text, and stays the same whatever changes in other functions. Which are tried is drawn by
 a hash of the name: with the same seed the same ones, and a new function adds its own without exchanging the rest.
@@ -37,6 +37,7 @@ EQUIVALENT = Path(__file__).with_name("mutants_equivalent.txt")
 # with faults of their own break those, for what goes wrong there shows when somebody is killed or a disk is full.
 BROKEN = (
     "stores/**/*.py",
+    "stores/sql/*.sql",
     "stores/sqlite/*.sql",
     "mqsc/*.py",
     *(f"{name}.py" for name in "session handle groups unit_of_work bulk browsing".split()),
@@ -92,10 +93,10 @@ JUDGES = {
     "stores/sql/listing": f"{LOOKING} tests/sqlite/test_processes_views.py tests/sqlite/test_processes_strict.py",
     "stores/sql/shortcuts": f"{STORE} {GROUPS} tests/test_strict.py tests/sqlite/test_large_groups.py",
     "stores/sql/search": f"{STORE} {STRICT} {GROUPS}",
-    "stores/sqlite/queries_claims": f"{CLAIMS} tests/sqlite/test_claims_file.py",
-    "stores/sqlite/fragments_claims": f"{CLAIMS} tests/sqlite/test_claims_file.py",
-    "stores/sqlite/queries_bulk": f"{STAGING} tests/sqlite/test_staging_file.py",
-    "stores/sqlite/queries.sql": f"{STORE} {GROUPS} {LOOKING}",
+    "stores/sql/queries_claims": f"{CLAIMS} tests/sqlite/test_claims_file.py",
+    "stores/sql/fragments_claims": f"{CLAIMS} tests/sqlite/test_claims_file.py",
+    "stores/sql/queries_bulk": f"{STAGING} tests/sqlite/test_staging_file.py",
+    "stores/sql/queries.sql": f"{STORE} {GROUPS} {LOOKING}",
     "stores/sqlite/check": "tests/sqlite/test_checking.py",
     "stores/sql/shapes": "tests/sqlite/test_damage.py",
     "stores/damage": "tests/sqlite/test_damage.py",

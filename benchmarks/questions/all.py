@@ -16,6 +16,7 @@ from benchmarks.questions import (
     long_group,
     long_stream,
     memory,
+    on_postgresql,
     own_unit,
     put_many,
     put_one,
@@ -47,5 +48,5 @@ QUESTIONS = {
         large_unit,
         long_stream,
     )
-}
+} | {question.name: question for question in on_postgresql.QUESTIONS}
 BESIDE_THE_LIMIT = ("put_one", "put_many", "get_one", "get_many_outside", "get_commit", "get_many_in_unit")

@@ -59,9 +59,9 @@ BODIES = [BODY] * BLOCK
 
 
 @contextmanager
-def opened(folder: Path, *, depth: int) -> Iterator[Ready]:
+def opened(folder: Path, *, depth: int, system: type[System] = Ours, port: int = 0) -> Iterator[Ready]:
     """A queue with that many messages on it."""
-    with closing(Ours(folder)) as own:
+    with closing(system(folder, port)) as own:
         own.stock(depth)
         work = works(own)
 

@@ -17,6 +17,9 @@ PLACES = {
     "bare": ("bare", "Bare"),
     "redis": ("redis_streams", "RedisStreams"),
     "postgresql": ("postgresql", "PostgreSQL"),
+    "inorder-on-postgresql": ("ours_on_postgresql", "OursOnPostgreSQL"),
+    "inorder-on-many": ("ours_on_postgresql", "OursOnManyQueues"),
+    "pgmq": ("pgmq", "Pgmq"),
     "nats": ("nats_jetstream", "NatsJetStream"),
     "rabbitmq": ("rabbit_mq", "RabbitMQ"),
     "persist-queue": ("persist_queue", "PersistQueue"),
@@ -72,13 +75,13 @@ def in_memory(name: str) -> str:
 
 
 def rate_contestant(
-    system: type[System], site: Site, works: Callable[[System], Work], place: Place = "disk"
+    system: type[System], site: Site, works: Callable[[System], Work], place: Place = "disk", server: str = ""
 ) -> Contestant:
-    """One system, whose rate at this work is measured."""
+    """One system, whose rate at this work is measured; `server`: where it runs on another one's."""
 
     @contextmanager
     def opened(folder: Path) -> Iterator[Ready]:
-        with closing(system(folder, site.ports.get(system.name, 0))) as own:
+        with closing(system(folder, site.ports.get(server or system.name, 0))) as own:
             own.empty()
             yield Ready(measure=partial(cost, works(own)), settings=own.settings())
 

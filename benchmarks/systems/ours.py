@@ -14,6 +14,7 @@ from inorder import Flags, Message
 
 QUEUE = "BENCH"
 OURS = "inorder"
+OURS_ON_POSTGRESQL = f"{OURS} on PostgreSQL"
 
 
 def open_store(folder: Path) -> inorder.QueueManager:
@@ -70,6 +71,7 @@ class Ours(System):
     role = "ours"
 
     def __init__(self, folder: Path, port: int = 0) -> None:
+        self.queue = QUEUE
         self._stack = contextlib.ExitStack()
         self.qm = self._stack.enter_context(open_queue(folder))
         self._groups = 0
@@ -81,36 +83,36 @@ class Ours(System):
         self._stack.close()
 
     def put(self, body: bytes) -> None:
-        self.qm.put(QUEUE, body)
+        self.qm.put(self.queue, body)
 
     def get(self) -> None:
-        self.qm.get(QUEUE)
+        self.qm.get(self.queue)
 
     def put_many(self, bodies: Sequence[bytes]) -> None:
-        self.qm.put_many(QUEUE, bodies)
+        self.qm.put_many(self.queue, bodies)
 
     def get_many(self, count: int) -> None:
-        self.qm.get_many(QUEUE, count)
+        self.qm.get_many(self.queue, count)
 
     def get_many_in_unit(self, count: int) -> None:
         with self.qm.unit_of_work():
-            self.qm.get_many(QUEUE, count)
+            self.qm.get_many(self.queue, count)
 
     def get_put(self, body: bytes) -> None:
         with self.qm.unit_of_work():
-            self.qm.get(QUEUE)
-            self.qm.put(QUEUE, body)
+            self.qm.get(self.queue)
+            self.qm.put(self.queue, body)
 
     def stock_groups(self, groups: int, members: int) -> None:
-        put_all(self.qm, interleaved(group_ids(groups, self._groups), range(1, members + 1), members))
+        put_all(self.qm, interleaved(group_ids(groups, self._groups), range(1, members + 1), members), self.queue)
         self._groups += groups
 
     def get_group(self) -> None:
         with self.qm.unit_of_work():
-            for _ in self.qm.get_group(QUEUE):
+            for _ in self.qm.get_group(self.queue):
                 pass
 
     def empty(self) -> None:
         with contextlib.suppress(inorder.NoMessageAvailable):
             while True:
-                self.qm.get_many(QUEUE, FILL_BLOCK)
+                self.qm.get_many(self.queue, FILL_BLOCK)

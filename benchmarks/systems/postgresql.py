@@ -21,7 +21,22 @@ RETURNING id, body
 """
 CLAIM = "SELECT id, body FROM bench ORDER BY id LIMIT %s FOR UPDATE SKIP LOCKED"
 DELETE = "DELETE FROM bench WHERE id = ANY (%s)"
+LOOPBACK = "127.0.0.1"
 CREATING = 1  # the key of the lock under which one process makes the table
+
+
+def connected(port: int) -> Any:
+    """A connection of which each statement is a transaction."""
+    return psycopg.connect(host=LOOPBACK, port=port, user="postgres", dbname="postgres", autocommit=True)
+
+
+def settings_of(connection: Any) -> str:
+    """Versions, and what the server says about its flushes."""
+    names = ("fsync", "synchronous_commit", "full_page_writes", "wal_sync_method", "shared_buffers")
+    shown = {name: connection.execute(f"SHOW {name}").fetchone()[0] for name in ("server_version", *names)}
+    version = str(shown.pop("server_version")).split()[0]
+    told = ", ".join(f"{name}={value}" for name, value in shown.items())
+    return f"PostgreSQL {version}, psycopg {psycopg.__version__}, {told}"
 
 
 class PostgreSQL(System):
@@ -31,17 +46,13 @@ class PostgreSQL(System):
     is_server = True
 
     def __init__(self, folder: Path, port: int) -> None:
-        self._connection: Any = psycopg.connect(
-            host="127.0.0.1", port=port, user="postgres", dbname="postgres", autocommit=True
-        )
+        self._connection = connected(port)
         with self._connection.transaction():
             self._connection.execute("SELECT pg_advisory_xact_lock(%s)", [CREATING])
             self._connection.execute(SCHEMA)
 
     def settings(self) -> str:
-        names = ("fsync", "synchronous_commit", "full_page_writes", "wal_sync_method")
-        shown = ", ".join(f"{name}={self._show(name)}" for name in names)
-        return f"PostgreSQL {self._show('server_version').split()[0]}, psycopg {psycopg.__version__}, {shown}"
+        return settings_of(self._connection)
 
     def close(self) -> None:
         self._connection.close()
@@ -73,6 +84,3 @@ class PostgreSQL(System):
     def _claim(self, count: int) -> None:
         rows = self._connection.execute(CLAIM, [count]).fetchall()
         self._connection.execute(DELETE, [[row[0] for row in rows]])
-
-    def _show(self, name: str) -> str:
-        return str(self._connection.execute(f"SHOW {name}").fetchone()[0])

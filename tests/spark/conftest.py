@@ -25,7 +25,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     here = Path(__file__).parent
     for item in items:
         if here in item.path.parents:
-            group = "drivers" if here / "kills" in item.path.parents else "session"
+            own_drivers = here / "kills" in item.path.parents or item.path.name == "test_cluster.py"
+            group = "drivers" if own_drivers else "session"
             item.add_marker(pytest.mark.xdist_group(group))
             if group == "drivers" or NEEDS_SPARK & set(getattr(item, "fixturenames", ())) or "pages" in item.path.name:
                 item.add_marker(pytest.mark.spark)

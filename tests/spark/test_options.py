@@ -58,12 +58,18 @@ def test_what_spark_adds_of_its_own_is_let_through() -> None:
         ({"queue": None}, "option queue is missing"),
         ({"url": None}, "option url is missing: Path of the store file"),
         ({"url": ":memory:"}, "lives in one process"),
+        ({"url": "postgresql://me:secret@host/orders"}, "url has a password .*postgresql://me@host/orders.*PGPASSFILE"),
+        ({"url": "postgres://host/orders?password=secret"}, "url has a password"),
+        ({"url": "postgresql://host/orders?sslpassword=secret"}, "url has a sslpassword"),
+        ({"url": "orders.db", "path": "postgresql://me:secret@host/orders"}, "path has a password"),
     ],
 )
 def test_options_that_do_not_fit_are_refused(given: dict[str, str | None], told: str) -> None:
     merged = {name: value for name, value in (DRAIN | given).items() if value is not None}
-    with pytest.raises(OptionsError, match=told):
+    with pytest.raises(OptionsError, match=told) as refused:
         source_options(merged, "stream read")
+    assert ":secret" not in str(refused.value)
+    assert "=secret" not in str(refused.value)
 
 
 @pytest.mark.parametrize(
@@ -90,6 +96,19 @@ def test_values_out_of_range_are_refused(name: str, value: str, allowed: str) ->
     with pytest.raises(ArgumentError, match=f"option {name} must be .*{allowed}") as refused:
         source_options(DRAIN | {name: value}, "stream read")
     assert refused.value.value == value
+
+
+def test_what_is_no_store_is_refused_without_its_password() -> None:
+    for url in ("mysql://me:secret@host/orders", "postgresql://me:secret@host/orders?schema=a b"):
+        with pytest.raises(ArgumentError) as refused:
+            source_options(DRAIN | {"url": url}, "stream read")
+        assert "secret" not in str(refused.value)
+
+
+def test_the_url_of_a_database_is_taken_as_it_is() -> None:
+    url = "postgresql://me@one:5432,two/orders?schema=a&passfile=/etc/inorder/pass"
+    assert source_options(DRAIN | {"url": url}, "stream read").url == url
+    assert source_options({"path": url, "queue": "Q"}, "batch read").url == url
 
 
 @pytest.mark.parametrize(

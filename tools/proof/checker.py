@@ -27,12 +27,15 @@ from collections.abc import Iterable, Sequence
 from contextlib import closing
 from pathlib import Path
 
+import inorder
+
 from .acts import Finding, Reading
 from .fates import Judge
 from .history import Call, read_folder
 from .order import Known, order_findings
 
 STORE = "store.db"
+URL = "store.url"  # in its place: where the store is that lies on a server
 ROUNDS = "rounds"
 OBSERVER = "observer.jsonl"
 OBSERVER_SECONDS_MAX = 120
@@ -78,8 +81,35 @@ def check_database(path: Path) -> list[Finding]:
     return [Finding("integrity", text) for text in damage]
 
 
-def check_store(path: Path) -> list[Finding]:
-    """What SQLite finds wrong, else what our tables say differently; after an observer, before anybody else."""
+def store_of(folder: Path) -> Path | str:
+    """What the processes of a proof connect to."""
+    url = folder / URL
+    return url.read_text() if url.exists() else folder / STORE
+
+
+def check_store(store: Path | str) -> list[Finding]:
+    """What the database finds wrong, else what our tables say differently; after an observer, before anybody else."""
+    return check_server(store) if isinstance(store, str) else check_file(store)
+
+
+def check_server(url: str) -> list[Finding]:
+    """The same of a store in PostgreSQL, whose references are among what the store itself checks."""
+    import psycopg  # noqa: PLC0415 - a proof of files does without
+
+    schema, server = url.partition("?schema=")[2], url.partition("?")[0]
+    with inorder.connect(url, program="checker") as qm:
+        findings = [Finding("integrity", text) for text in qm.check()]
+    with psycopg.connect(server, options=f"-c search_path={schema}", autocommit=True) as connection:
+        for what, sql in WRONG.items():
+            ((total,),) = connection.execute(
+                f"SELECT count(*) FROM ({sql.replace('NOT away', 'away = 0')}) AS wrong"
+            ).fetchall()
+            findings += [Finding("tables", f"{what}: {total}")] if total else []
+    return findings
+
+
+def check_file(path: Path) -> list[Finding]:
+    """The same of a store in a file."""
     findings = check_database(path)
     if not findings:
         with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as database:
@@ -93,7 +123,7 @@ def round_folders(folder: Path) -> list[Path]:
     return sorted(path for path in (folder / ROUNDS).iterdir() if path.is_dir())
 
 
-def run_observer(store: Path, round_folder: Path, seed: int) -> list[Finding]:
+def run_observer(store: Path | str, round_folder: Path, seed: int) -> list[Finding]:
     """Has a process of its own look at the store; a finding if it fails."""
     asked = ["-m", "tools.proof.observer", store, round_folder / OBSERVER, "--seed", str(seed)]
     command = [sys.executable, *map(str, asked)]
@@ -111,11 +141,11 @@ def check_folder(folder: Path) -> list[Finding]:
     rounds, known = round_folders(folder), Known()
     findings = []
     if not (rounds[-1] / OBSERVER).exists():
-        findings += run_observer(folder / STORE, rounds[-1], seed=0)
+        findings += run_observer(store_of(folder), rounds[-1], seed=0)
     for round_folder in rounds:
         found = check_round(read_folder(round_folder), known)
         findings += [Finding(kind, f"round {round_folder.name}: {text}") for kind, text in found]
-    return findings + check_store(folder / STORE)
+    return findings + check_store(store_of(folder))
 
 
 def told(findings: Sequence[Finding], *, as_json: bool) -> str:

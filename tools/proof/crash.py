@@ -24,13 +24,13 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from inorder.stores.points import POINTS as ALL_POINTS
 
 from . import crash_points
 from .acts import Finding
-from .checker import OBSERVER, ROUNDS, STORE, check_round, check_store, run_observer, told
+from .checker import OBSERVER, ROUNDS, URL, check_round, check_store, run_observer, store_of, told
 from .history import read_folder
 from .order import Known
 
@@ -95,7 +95,7 @@ def lives_of(chance: random.Random, round_name: str, workers: int, lives: int) -
         ]
 
 
-def live(store: Path, round_folder: Path, life: Life) -> tuple[str, list[Finding]]:
+def live(store: Path | str, round_folder: Path, life: Life) -> tuple[str, list[Finding]]:
     """Runs one life to its violent end; where it was killed, and what it complained of before that."""
     environment = crash_points.environment(f"{life.point}:{life.nth}") if life.point else None
     history, complaint = round_folder / f"{life.name}.jsonl", round_folder / f"{life.name}.err"
@@ -132,19 +132,19 @@ def run_round(report: Report, folder: Path, known: Known, chance: random.Random,
     plan = list(lives_of(chance, round_folder.name, workers, lives)) if number else []
 
     def live_all(of_worker: list[Life]) -> list[tuple[str, list[Finding]]]:
-        return [live(folder / STORE, round_folder, life) for life in of_worker]
+        return [live(store_of(folder), round_folder, life) for life in of_worker]
 
     with ThreadPoolExecutor(max_workers=max(1, workers)) as slots:
         for ends in slots.map(live_all, plan):
             for killed_at, findings in ends:
                 report.kills[killed_at] += 1
                 report.findings += findings
-    report.findings += run_observer(folder / STORE, round_folder, chance.getrandbits(32))
+    report.findings += run_observer(store_of(folder), round_folder, chance.getrandbits(32))
     if (round_folder / OBSERVER).exists():
         calls = read_folder(round_folder)
         report.promises += sum(call.outcome == "promised" for call in calls)
         report.findings += check_round(calls, known)
-        report.findings += check_store(folder / STORE)
+        report.findings += check_store(store_of(folder))
 
 
 def run(
@@ -155,12 +155,19 @@ def run(
     lives: int = 3,
     seconds: float = float("inf"),
     parent: Path | None = None,
+    server: str | None = None,
 ) -> Report:
-    """Kills until there were enough, the time is over, or a promise was broken."""
+    """Kills until there were enough, the time is over, or a promise was broken.
+
+    Args:
+        server: the URL of a PostgreSQL database in which the stores lie, instead of files.
+    """
     chance, report, deadline = random.Random(seed), Report(seed), time.monotonic() + seconds
     while not report.findings and report.kills.total() < kills and time.monotonic() < deadline:
         folder, known = Path(tempfile.mkdtemp(prefix="crash-", dir=parent)), Known()
         (folder / ROUNDS).mkdir()
+        if server is not None:
+            (folder / URL).write_text(f"{server}?schema={folder.name.replace('-', '_')}")
         for _ in range(1 + ROUNDS_OF_STORE):  # the first has no workers: its observer makes the queues
             run_round(report, folder, known, chance, workers, lives)
             if report.findings or report.kills.total() >= kills or time.monotonic() >= deadline:
@@ -168,8 +175,26 @@ def run(
         if report.findings:
             report.kept = folder
         else:
-            shutil.rmtree(folder)
+            remove(folder)
     return report
+
+
+def remove(folder: Path) -> None:
+    """A store whose promises were kept, with its histories."""
+    store = store_of(folder)
+    if isinstance(store, str):
+        from inorder.stores.postgresql import drop, parse  # noqa: PLC0415 - a proof of files does without
+
+        drop(parse(store))
+    shutil.rmtree(folder)
+
+
+def run_on_server(**asked: Any) -> Report:
+    """The same on a PostgreSQL server of its own."""
+    from tests.postgresql.server import Server  # noqa: PLC0415 - it is there where the tests are
+
+    with Server() as server:
+        return run(**asked, server=server.url())
 
 
 def main() -> int:
@@ -179,8 +204,9 @@ def main() -> int:
     parser.add_argument("--workers", type=int, default=4, help="processes at once")
     parser.add_argument("--lives", type=int, default=3, help="lives of each worker in a round")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().getrandbits(32))
-    asked = parser.parse_args()
-    report = run(**vars(asked))
+    parser.add_argument("--store", choices=("sqlite", "postgresql"), default="sqlite", help="where the stores lie")
+    asked = vars(parser.parse_args())
+    report = run(**asked) if asked.pop("store") == "sqlite" else run_on_server(**asked)
     print(report)
     return 1 if report.findings else 0
 

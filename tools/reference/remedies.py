@@ -38,6 +38,7 @@ REMEDIES: dict[str, str] = {
     "TooManyHandles": "Close handles, or raise `max_handles` of the queue manager.",
     "QueueManagerStopping": "Connect again later.",
     "ConnectionBroken": "Connect again, and do again what was not committed.",
+    "OutcomeUnknown": "Connect again and look; or repeat the call with its confirm id, which does it once.",
     "DuplicateMessage": "Nothing, if this is a repeat: the message is there.",
     "NotFound": "Look whether it was consumed, deleted or expired.",
     "LockMismatch": "Give the lock id under which it is locked, or leave it to the holder.",

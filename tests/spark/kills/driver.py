@@ -43,6 +43,11 @@ class Orders:
         ran = jobs.drain(self._spark, **arguments)
         return {"messages": ran.messages, "batches": ran.batches, "confirmed": ran.confirmed}
 
+    def audit(self, **arguments: Any) -> dict[str, int]:
+        """The job: what it has counted, and found wrong."""
+        found = jobs.audit(self._spark, order="logical", **arguments)
+        return {"messages": found.messages, "groups": found.groups, "errors": found.error_count}
+
     def start(
         self,
         name: str,

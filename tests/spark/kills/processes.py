@@ -37,6 +37,7 @@ class Driver:
         folder: where its pipe and its log lie.
         hold: "POINT:NTH", where one of its processes is held; None: nowhere.
         settings: of Spark.
+        environment: of the driver, beside this process's own.
     """
 
     def __init__(
@@ -46,6 +47,7 @@ class Driver:
         hold: str | None = None,
         master: str = "local[2,4]",
         settings: Mapping[str, str] | None = None,
+        environment: Mapping[str, str] | None = None,
     ) -> None:
         number = next(NUMBERS)
         self._log = folder / f"driver-{number}.log"
@@ -54,15 +56,15 @@ class Driver:
         self._events = os.open(pipe, os.O_RDWR | os.O_NONBLOCK)  # also for writing, so that it never ends
         self._rest = b""
         self._hold = hold
-        environment = dict(os.environ) if hold is None else holding.environment(f"{hold}:{pipe}")
-        environment |= {"PYSPARK_PYTHON": sys.executable, "PYTHONUNBUFFERED": "1", "SPARK_LOCAL_IP": "127.0.0.1"}
+        given = dict(os.environ) if hold is None else holding.environment(f"{hold}:{pipe}")
+        given |= {"PYSPARK_PYTHON": sys.executable, "PYTHONUNBUFFERED": "1", "SPARK_LOCAL_IP": "127.0.0.1"}
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(
                 [sys.executable, str(DRIVER), str(pipe), json.dumps({"spark.master": master} | dict(settings or {}))],
                 stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=log,
-                env=environment,
+                env=given | dict(environment or {}),
                 text=True,
                 start_new_session=True,
             )

@@ -74,7 +74,7 @@ def test_a_put_of_another_process_is_open_in_the_middle(folder: Path, successor:
     assert (archived(world.archive)[-1].body == b"open") == (read_order == "relaxed")
 
 
-def take_groups(url: Path, is_over: threading.Event, read_order: str) -> list[bytes]:
+def take_groups(url: str, is_over: threading.Event, read_order: str) -> list[bytes]:
     """A reader that takes whole groups, each in a unit of work, until it is over and nothing is left."""
     taken: list[bytes] = []
     with inorder.connect(url) as qm, qm.open(SOURCE, input="shared") as queue:
@@ -97,7 +97,7 @@ def take_groups(url: Path, is_over: threading.Event, read_order: str) -> list[by
                     return taken
 
 
-def put_groups(url: Path, puts: Sequence[tuple[int, Flags, bytes]]) -> None:
+def put_groups(url: str, puts: Sequence[tuple[int, Flags, bytes]]) -> None:
     """A writer that puts one message at a time, each on its own."""
     with inorder.connect(url) as qm:
         handles = [qm.open(SOURCE, output=True) for _ in range(LINES_OPEN)]

@@ -14,7 +14,9 @@ from tests.spark.kills.processes import Driver
 
 import inorder
 from inorder import Flags, QueueManager
+from inorder.errors import is_url
 from inorder.spark import finish
+from inorder.stores.postgresql import PostgresStore
 from inorder.stores.sqlite import SqliteStore
 from inorder.testing import ManualClock
 
@@ -35,13 +37,15 @@ class Log(NamedTuple):
 class World:
     """A folder with a store, an archive and checkpoints.
 
+    Args:
+        url: of a store elsewhere; None: it is a file in the folder.
     Attributes:
         plan: what was put, as the checker wants it.
     """
 
-    def __init__(self, folder: Path, *, messages: int = MESSAGES, **attributes: Any) -> None:
-        self.folder = folder
-        self.url, self.archive, self.checkpoint = folder / "store.db", folder / "archive", folder / "checkpoint"
+    def __init__(self, folder: Path, *, messages: int = MESSAGES, url: str | None = None, **attributes: Any) -> None:
+        self.folder, self.url = folder, url or str(folder / "store.db")
+        self.archive, self.checkpoint = folder / "archive", folder / "checkpoint"
         self.plan: list[list[bytes]] = []
         with inorder.connect(self.url) as qm:
             qm.create_queue(SOURCE, **attributes)
@@ -111,7 +115,8 @@ class World:
 
     def let_time_pass(self, seconds: float) -> None:
         """What is to expire in that time expires, and housekeeping comes round."""
-        store = SqliteStore(self.url, clock=ManualClock(time.time() + seconds))
+        kind = PostgresStore if is_url(self.url) else SqliteStore
+        store = kind(self.url, clock=ManualClock(time.time() + seconds))
         with inorder.connect(store) as qm:
             qm.discard_expired()
         store.close_store()

@@ -1,0 +1,54 @@
+"""Our own store in PostgreSQL, through the public calls; and with a queue for each process."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from pathlib import Path
+
+import psycopg
+
+import inorder
+from benchmarks.systems import FILL_BLOCK
+from benchmarks.systems.ours import OURS_ON_POSTGRESQL, Ours
+from benchmarks.systems.postgresql import LOOPBACK, settings_of
+
+
+class OursOnPostgreSQL(Ours):
+    """`inorder`, with the URL of a server; the schema is the folder's, so that each contestant has its own."""
+
+    name = OURS_ON_POSTGRESQL
+    is_server = True
+    made_for = "BENCH"
+
+    def __init__(self, folder: Path, port: int = 0) -> None:
+        schema = f"{folder.parent.name}_{folder.name}".lower()
+        self._url = f"postgresql://postgres@{LOOPBACK}:{port}/postgres?schema={schema}"
+        self._stack = contextlib.ExitStack()
+        self.qm = self._stack.enter_context(inorder.connect(self._url, program="bench"))
+        self.queue = self.made_for
+        with contextlib.suppress(inorder.ObjectExists):
+            self.qm.create_queue(self.queue)
+        self._groups = 0
+
+    def settings(self) -> str:
+        with psycopg.connect(self._url.partition("?")[0]) as connection:
+            return f"inorder {inorder.__version__}, {settings_of(connection)}"
+
+    def empty(self) -> None:
+        for queue in self.qm.queues():
+            with contextlib.suppress(inorder.NoMessageAvailable):
+                while True:
+                    self.qm.get_many(queue.name, FILL_BLOCK)
+
+
+class OursOnManyQueues(OursOnPostgreSQL):
+    """A queue for each process."""
+
+    name = f"{OURS_ON_POSTGRESQL}, a queue each"
+
+    def __init__(self, folder: Path, port: int = 0) -> None:
+        super().__init__(folder, port)
+        self.queue = f"{self.made_for}.{os.getpid()}"
+        with contextlib.suppress(inorder.ObjectExists):
+            self.qm.create_queue(self.queue)

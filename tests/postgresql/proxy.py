@@ -1,0 +1,118 @@
+"""A wire between a client and a server, as a test wants it: cut after so many bytes, slow, or dead."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+import time
+from collections.abc import Callable
+from types import TracebackType
+from typing import Literal
+
+from benchmarks.servers import LOOPBACK
+
+BLOCK = 65536
+
+Way = Literal["to server", "to client"]
+
+
+class Proxy:
+    """Passes connections to a port of the loopback on, until it is closed.
+
+    Args:
+        target: the server's port.
+    """
+
+    def __init__(self, target: int) -> None:
+        self.passed: dict[Way, int] = {"to server": 0, "to client": 0}  # bytes, of all connections
+        self.delay_seconds = 0.0  # of each block of bytes
+        self._target = target
+        self._left: dict[Way, int | None] = {"to server": None, "to client": None}
+        self._lock = threading.Lock()  # of the two dictionaries, and of the ends
+        self._flows = threading.Event()
+        self._flows.set()
+        self._ends: list[socket.socket] = []
+        self._threads: list[threading.Thread] = []
+        self._door = socket.create_server((LOOPBACK, 0))
+        self.port: int = self._door.getsockname()[1]
+        self._run(self._accept)
+
+    def __enter__(self) -> Proxy:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def cut(self) -> None:
+        """Cuts all connections now; new ones may come."""
+        with self._lock:
+            ends, self._ends = self._ends, []
+            self._left = {"to server": None, "to client": None}
+        for end in ends:
+            _end(end)
+
+    def cut_after(self, way: Way, count: int) -> None:
+        """Cuts all connections, once, when `count` more bytes have passed this way; 0: when the next byte comes."""
+        with self._lock:
+            self._left[way] = count
+
+    def freeze(self) -> None:
+        """Passes nothing on, and takes no new connection, until `thaw`: nobody is told."""
+        self._flows.clear()
+
+    def thaw(self) -> None:
+        """Ends `freeze`; what came meanwhile passes now."""
+        self._flows.set()
+
+    def close(self) -> None:
+        """Cuts all connections, and takes no more."""
+        self.thaw()
+        _end(self._door)
+        self._threads[0].join()  # so that none comes behind the cut
+        self.cut()
+        for thread in self._threads:
+            thread.join()
+
+    def _run(self, target: Callable[..., None], *arguments: object) -> None:
+        thread = threading.Thread(target=target, args=arguments, daemon=True)
+        self._threads.append(thread)
+        thread.start()
+
+    def _accept(self) -> None:
+        with contextlib.suppress(OSError):  # closed
+            while True:
+                client, _ = self._door.accept()
+                self._flows.wait()
+                try:
+                    server = socket.create_connection((LOOPBACK, self._target))
+                except ConnectionRefusedError:
+                    _end(client)
+                    continue
+                for end in (client, server):
+                    end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                with self._lock:
+                    self._ends += [client, server]
+                self._run(self._pass, "to server", client, server)
+                self._run(self._pass, "to client", server, client)
+
+    def _pass(self, way: Way, source: socket.socket, sink: socket.socket) -> None:
+        with contextlib.suppress(OSError):  # cut, or the other end is gone
+            while data := source.recv(BLOCK):
+                self._flows.wait()
+                time.sleep(self.delay_seconds)
+                with self._lock:
+                    left = self._left[way]
+                    data = data[:left]
+                    self.passed[way] += len(data)
+                    self._left[way] = None if left is None else left - len(data)
+                sink.sendall(data)
+                if left is not None and left <= len(data):
+                    self.cut()
+            sink.shutdown(socket.SHUT_WR)
+
+
+def _end(end: socket.socket) -> None:
+    with contextlib.suppress(OSError):  # not connected any more
+        end.shutdown(socket.SHUT_RDWR)
+    end.close()

@@ -1,0 +1,245 @@
+"""PostgreSQL's server for tests: a cluster in a folder of its own, on a free port of the loopback.
+
+Whoever uses a server holds a lock on its folder. A process of its own, the keeper, waits until nobody does, then stops
+the server at once and removes the folder. The kernel frees the locks of a process that is killed, so nothing is left
+running whatever becomes of the tests; and the last of many processes that share a server ends it, without a count.
+
+Where the programs are, and as whom they run, `benchmarks/servers.py` says: as the user postgres if we are root.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pwd
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from importlib.util import find_spec
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Literal
+
+from benchmarks.servers import LOOPBACK, PostgreSQL, ServerError, free_port
+
+ROOT = Path(__file__).parents[2]
+PROGRAMS = PostgreSQL()
+LIMIT_SECONDS = 60
+KEEPER_SECONDS = 30
+LOG_LINES = 30
+
+SETTINGS: Final[dict[str, object]] = {
+    "listen_addresses": LOOPBACK,
+    "fsync": "on",
+    "max_connections": 200,
+    "shared_buffers": "32MB",
+    "min_wal_size": "32MB",
+    "max_wal_size": "256MB",
+    "log_min_messages": "warning",
+}
+# Texts sort as in a dictionary, unlike Python's: who needs another order has to say so.
+INITDB = (
+    *("--username", "postgres", "--auth", "trust", "--encoding", "UTF8", "--locale", "C.UTF-8"),
+    *("--locale-provider", "icu", "--icu-locale", "en", "--no-sync", "--no-instructions"),
+)
+
+Stop = Literal["fast", "immediate"]
+
+
+def missing() -> str | None:
+    """Why no test can have a server on this machine; None: each can."""
+    if PROGRAMS.program() is None:
+        return "nothing runs on PostgreSQL: its server is not here (apt install postgresql)"
+    if not find_spec("psycopg"):
+        return "nothing runs on PostgreSQL: its client is not here (pip install 'inorder[postgresql]')"
+    return None
+
+
+class Server:
+    """A server that runs, with nothing in it, until it is closed or its process ends.
+
+    Args:
+        standby_of: it follows this one, and is read only until it is promoted.
+        settings: of its configuration, beside `SETTINGS`.
+    """
+
+    def __init__(self, standby_of: Server | None = None, **settings: object) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="inorder-postgresql-"))
+        self.port = free_port()
+        if user := PROGRAMS.run_as():
+            shutil.chown(self.folder, user)
+        self._hold = os.open(self.folder, os.O_RDONLY)
+        fcntl.flock(self._hold, fcntl.LOCK_SH)
+        self._keeper = subprocess.Popen(
+            [sys.executable, "-m", "tests.postgresql.server", str(self.folder)],
+            cwd=ROOT,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,  # Ctrl-C is for us
+        )
+        self._settings = SETTINGS | {"port": self.port, "unix_socket_directories": self.folder} | settings
+        if standby_of is None:
+            self._run("initdb", "--pgdata", "data", *INITDB)
+        else:
+            source = ("--dbname", f"{standby_of.url()}?application_name={self.name}")
+            slot = ("--create-slot", "--slot", self.name)
+            self._run("pg_basebackup", *source, *slot, "--pgdata", "data", "-R", "--checkpoint", "fast", "--no-sync")
+        self.start()
+
+    def __enter__(self) -> Server:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    @property
+    def name(self) -> str:
+        """As which a standby is known to its primary."""
+        return f"port_{self.port}"
+
+    def url(self, database: str = "postgres", user: str = "postgres") -> str:
+        """What libpq connects to."""
+        return f"postgresql://{user}@{LOOPBACK}:{self.port}/{database}"
+
+    def start(self) -> None:
+        """Starts it, and returns when it answers. Raises: ServerError, with the end of its log."""
+        options = " ".join(f"-c {shlex.quote(f'{name}={value}')}" for name, value in self._settings.items())
+        self._run("pg_ctl", "start", "--pgdata", "data", "--log", "server.log", "--options", options)
+
+    def stop(self, how: Stop = "fast") -> None:
+        """Stops it: "fast" in order, "immediate" as a machine does that fails, though what it wrote stays."""
+        self._run("pg_ctl", "stop", "--pgdata", "data", "--mode", how)
+
+    def restart(self, how: Stop = "fast") -> None:
+        """Stops it, and starts it again on its port."""
+        self.stop(how)
+        self.start()
+
+    def sql(self, text: str, database: str = "postgres") -> str:
+        """Executes statements as superuser: what they answer, a line for each row, with | between its columns."""
+        return self._run("psql", "-XqAt", "-v", "ON_ERROR_STOP=1", "-c", text, self.url(database)).strip()
+
+    def terminate_backends(self, where: str = "true") -> int:
+        """Ends the connections of clients, those that are so in pg_stat_activity: how many."""
+        chosen = (
+            f"FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid() AND ({where})"
+        )
+        return int(self.sql(f"SELECT count(*) FILTER (WHERE pg_terminate_backend(pid)) {chosen}"))
+
+    def make_standby(self, *, synchronous: bool = False) -> Server:
+        """A server that follows this one, by streaming replication through a slot; it is the caller's to close.
+
+        Args:
+            synchronous: from now on a commit here is acknowledged once it is on disk there.
+        """
+        standby = Server(standby_of=self)
+        if synchronous:
+            self.sql(f"ALTER SYSTEM SET synchronous_standby_names = '{standby.name}'")
+            self.sql("SELECT pg_reload_conf()")
+        state = "sync" if synchronous else "async"
+        following = f"application_name = '{standby.name}' AND state = 'streaming' AND sync_state = '{state}'"
+        deadline = time.monotonic() + LIMIT_SECONDS
+        while self.sql(f"SELECT count(*) FROM pg_stat_replication WHERE {following}") != "1":
+            if time.monotonic() > deadline:
+                raise ServerError(f"the standby does not follow; its log:\n{standby.log()}")
+            time.sleep(0.02)
+        return standby
+
+    def promote(self) -> None:
+        """Makes a standby a server of its own, that takes writes."""
+        self._run("pg_ctl", "promote", "--pgdata", "data")
+
+    def log(self) -> str:
+        """The end of what the server wrote, oldest first."""
+        file = self.folder / "server.log"
+        lines = file.read_text(errors="replace").splitlines() if file.exists() else []
+        return "\n".join(lines[-LOG_LINES:])
+
+    def close(self) -> None:
+        """Lets go of the folder; with its last user the server is gone, and this returns."""
+        os.close(self._hold)
+        self._keeper.wait(KEEPER_SECONDS)
+
+    def _run(self, program: str, *arguments: str) -> str:
+        try:
+            return _run(self.folder, program, *arguments)
+        except ServerError as error:
+            raise ServerError(f"{error}\nThe end of the server's log:\n{self.log()}") from None
+
+
+def sessions(url: str, program: str, what: str = "pid") -> int:
+    """How many connections of our programs of a name a server has; `what`: what is asked for each."""
+    import psycopg
+
+    with psycopg.connect(url.partition("?")[0], autocommit=True) as connection:
+        asked = f"SELECT {what} FROM pg_stat_activity WHERE application_name = %s"
+        return len(connection.execute(asked, (f"inorder: {program}",)).fetchall())
+
+
+def _run(folder: Path, program: str, *arguments: str) -> str:
+    user, identity = PROGRAMS.run_as(), dict[str, Any]()
+    if user is not None:
+        identity = {"user": user, "group": pwd.getpwnam(user).pw_gid, "extra_groups": []}
+    done = subprocess.run(
+        [str(Path(str(PROGRAMS.program())).resolve().with_name(program)), *arguments],
+        cwd=folder,
+        env={name: value for name, value in os.environ.items() if not name.startswith("PG")},  # libpq's
+        **identity,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        check=False,
+        text=True,
+        timeout=LIMIT_SECONDS,
+    )
+    if done.returncode:
+        raise ServerError(f"{program} {' '.join(arguments)} failed:\n{done.stdout}")
+    answer: str = done.stdout
+    return answer
+
+
+def _keep(folder: Path) -> None:
+    """Waits until nobody holds the folder, then ends what runs there."""
+    fcntl.flock(os.open(folder, os.O_RDONLY), fcntl.LOCK_EX)
+    if (folder / "data/postmaster.pid").exists():
+        _run(folder, "pg_ctl", "stop", "--pgdata", "data", "--mode", "immediate")
+    shutil.rmtree(folder)
+
+
+# Servers that this process shares, and holds until it ends.
+_shared: list[Server | int] = []
+
+
+def shared_url(note: Path) -> str:
+    """The URL of the server that all who name this file share: the first starts it, the last ends it by its own end."""
+    with note.open("a+") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        file.seek(0)
+        if noted := file.read():
+            folder, url = noted.split()
+            if _joined(Path(folder)):
+                return url
+        server = Server()
+        _shared.append(server)
+        file.truncate(0)
+        file.write(f"{server.folder} {server.url()}")
+        return server.url()
+
+
+def _joined(folder: Path) -> bool:
+    """Holds a server's folder from now on; False: its last user has gone, and it with him."""
+    try:
+        hold = os.open(folder, os.O_RDONLY)
+        fcntl.flock(hold, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except (FileNotFoundError, BlockingIOError):
+        return False
+    _shared.append(hold)
+    return folder.exists()
+
+
+if __name__ == "__main__":
+    _keep(Path(sys.argv[1]))

@@ -1,0 +1,117 @@
+"""Many processes on a few queues, with units of work that cross them: sums balance, and each reader's order holds."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import random
+import time
+import traceback
+from collections import defaultdict
+from contextlib import suppress
+from typing import Any
+
+import inorder
+from inorder import NoMessageAvailable, OrderDeadlock, OrderPending, OrderSelfBlocked, QueueManager
+from inorder.errors import QueueFull
+
+PROCESSES = 16
+QUEUES = ("Q1", "Q2", "Q3", "Q4")
+TOKENS = 40
+SECONDS = 60.0 if os.environ.get("INORDER_LONG") else 6.0
+REFUSALS = (NoMessageAvailable, OrderPending, OrderSelfBlocked, OrderDeadlock, QueueFull)
+LIMIT_SECONDS = 60.0
+FORKING = multiprocessing.get_context("fork")
+
+
+class Worker:
+    """Moves tokens from queue to queue, and sends numbered messages of its own that it and others read in order."""
+
+    def __init__(self, qm: QueueManager, name: str) -> None:
+        self.qm, self.name, self.chance = qm, name, random.Random(name)
+        self.sent = self.read = 0
+        self.last: dict[str, int] = defaultdict(int)
+
+    def run(self, until: float) -> None:
+        acts = [self.move] * 4 + [self.send] * 2 + [self.receive] * 3
+        while time.monotonic() < until:
+            with suppress(*REFUSALS):
+                self.chance.choice(acts)()
+
+    def move(self) -> None:
+        """A unit of work that gets tokens and puts as many elsewhere; some are backed out."""
+        order: Any = self.chance.choice(("strict", "relaxed"))
+        with self.qm.unit_of_work() as unit:
+            for queue in self.chance.sample(QUEUES, self.chance.randint(1, 3)):
+                token = self.qm.get(queue, read_order=order, match=inorder.Match(correlation_id=b"token".ljust(24)))
+                self.qm.put(self.chance.choice(QUEUES), token.body, correlation_id=b"token".ljust(24))
+            if self.chance.random() < 0.3:
+                unit.back_out()
+
+    def send(self) -> None:
+        """Numbered messages, all in one unit or each by itself; a number that was backed out is used again."""
+        before = self.sent
+        if self.chance.random() < 0.5:
+            self._put("NUMBERED")
+            return
+        with self.qm.unit_of_work() as unit:
+            for _ in range(self.chance.randint(1, 3)):
+                self._put("NUMBERED")
+            if self.chance.random() < 0.3:
+                unit.back_out()
+                self.sent = before
+
+    def _put(self, queue: str) -> None:
+        self.qm.put(queue, f"{self.name} {self.sent + 1}".encode())
+        self.sent += 1
+
+    def receive(self) -> None:
+        """Whoever reads strictly sees each sender's numbers ascend."""
+        message = self.qm.get("NUMBERED", read_order="strict", wait=self.chance.choice((0, 0, 0.01)))
+        self.read += 1
+        sender, number = message.body.decode().split()
+        assert self.last[sender] < int(number), f"{self.name} read {sender} {number} late"
+        self.last[sender] = int(number)
+
+
+def test_nothing_is_lost_doubled_or_out_of_order_among_many(url: str) -> None:
+    with inorder.connect(url, program="test") as qm:
+        for queue in (*QUEUES, "NUMBERED"):
+            qm.create_queue(queue)
+        for token in range(TOKENS):
+            qm.put(QUEUES[token % 4], str(token).encode(), correlation_id=b"token".ljust(24))
+        start, told = FORKING.Event(), FORKING.Queue()
+        workers = [FORKING.Process(target=work, args=(url, f"w{nth}", start, told)) for nth in range(PROCESSES)]
+        for worker in workers:
+            worker.start()
+        there = [told.get(timeout=LIMIT_SECONDS) for _ in workers]
+        assert there == ["there"] * PROCESSES
+        start.set()
+        counts = [told.get(timeout=SECONDS + LIMIT_SECONDS) for _ in workers]
+        for worker in workers:
+            worker.join(LIMIT_SECONDS)
+        assert not [one for one in counts if isinstance(one, str)], "\n".join(map(str, counts))
+        sent, read = sum(one for one, _ in counts), sum(one for _, one in counts)
+        assert min(sent, read) > PROCESSES
+        left = [message.body.decode().split() for message in qm.browse("NUMBERED")]
+        assert len(left) == sent - read == qm.depth("NUMBERED")
+        for name in {name for name, _ in left}:
+            numbers = [int(number) for sender, number in left if sender == name]
+            assert numbers == sorted(numbers)
+        tokens = sorted(int(message.body) for queue in QUEUES for message in qm.browse(queue))
+        assert tokens == list(range(TOKENS))
+        assert qm.units() == []
+        assert list(qm.check()) == []
+
+
+def work(url: str, name: str, start: Any, told: Any) -> None:
+    """Tells when it is there; then how much it has sent and read, or what went wrong."""
+    try:
+        with inorder.connect(url, program=name) as qm:
+            worker = Worker(qm, name)
+            told.put("there")
+            start.wait()
+            worker.run(time.monotonic() + SECONDS)
+        told.put((worker.sent, worker.read))
+    except BaseException:  # noqa: BLE001 - the test shows it
+        told.put(traceback.format_exc())

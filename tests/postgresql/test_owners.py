@@ -1,0 +1,124 @@
+"""Who is gone: killed, cut off by the server, or only stopped. What he held is free in the first two cases alone."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+from tests.postgresql.server import ROOT, sessions
+from tests.support import Call, until
+
+import inorder
+from inorder import QueueManager
+from inorder.errors import ConnectionBroken, NoMessageAvailable
+
+GOT = b"got by the holder"
+HOLDER = """
+import sys, time
+import inorder
+qm = inorder.connect(sys.argv[1], program="holder")
+with qm.unit_of_work():
+    qm.put("A", b"never seen")
+    qm.get("B")
+    print("held", flush=True)
+    time.sleep(600)
+"""
+
+
+@pytest.fixture
+def qm(url: str) -> Iterator[QueueManager]:
+    with inorder.connect(url, program="other") as one:
+        one.create_queue("A")
+        one.create_queue("B")
+        one.put("B", GOT)
+        yield one
+
+
+@pytest.fixture
+def holder(url: str, qm: QueueManager) -> Iterator[subprocess.Popen[str]]:
+    """A process in a unit of work that has put on A and got what was on B."""
+    with subprocess.Popen([sys.executable, "-c", HOLDER, url], cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            assert process.stdout.readline() == "held\n"
+            yield process
+        finally:
+            process.kill()
+
+
+def terminate(url: str, program: str) -> None:
+    assert sessions(url, program, "pg_terminate_backend(pid)") == 1
+    until(lambda: not sessions(url, program), "the server has ended the session")
+
+
+def by_getting(qm: QueueManager, _: str) -> bytes:
+    return qm.get("B").body
+
+
+def by_opening(_: QueueManager, url: str) -> bytes:
+    with inorder.connect(url) as another:
+        return another.get("B").body
+
+
+def by_looking(qm: QueueManager, _: str) -> bytes:
+    assert qm.units() == []
+    return qm.get("B").body
+
+
+@pytest.mark.parametrize("notices", [by_getting, by_opening, by_looking])
+def test_what_a_killed_process_held_is_free(
+    qm: QueueManager, url: str, holder: subprocess.Popen[str], notices: Callable[[QueueManager, str], bytes]
+) -> None:
+    with pytest.raises(NoMessageAvailable):
+        qm.get("B")
+    holder.kill()
+    until(lambda: not sessions(url, "holder"), "the server has noticed")
+    assert notices(qm, url) == GOT
+    assert (qm.depth("A"), qm.depth("B")) == (0, 0)
+    assert list(qm.check()) == []
+
+
+def test_a_waiter_notices_a_death_within_a_second_or_so(qm: QueueManager, holder: subprocess.Popen[str]) -> None:
+    call = Call(lambda: qm.get("B", wait=30))
+    call.sleeps(qm)
+    holder.kill()
+    began = time.monotonic()
+    assert call.result().body == GOT
+    assert time.monotonic() - began < 5
+
+
+def test_a_session_that_the_server_has_ended_cannot_go_on(qm: QueueManager, url: str) -> None:
+    lost = inorder.connect(url, program="lost")
+    with lost.unit_of_work() as unit:
+        lost.put("A", b"never seen")
+        assert lost.get("B").body == GOT
+        terminate(url, "lost")
+        for call in (unit.commit, lambda: lost.put("A", b"nor this"), unit.commit, lambda: lost.get("B")):
+            with pytest.raises(ConnectionBroken):
+                call()
+        lost.abandon()
+    assert qm.get("B").body == GOT
+    assert qm.depth("A") == 0
+    assert list(qm.check()) == []
+
+
+def test_a_process_that_was_stopped_keeps_what_it_holds(
+    qm: QueueManager, url: str, holder: subprocess.Popen[str]
+) -> None:
+    holder.send_signal(signal.SIGSTOP)
+    with pytest.raises(NoMessageAvailable):
+        qm.get("B", wait=2.5)
+    with inorder.connect(url) as another, pytest.raises(NoMessageAvailable):
+        another.get("B")
+    assert [unit.kind for unit in qm.units()] == ["session"]
+
+
+def test_the_server_notices_a_machine_that_vanishes(qm: QueueManager, url: str) -> None:
+    """Else it would keep the locks of that machine for hours."""
+    connection = qm._services.store.host._link._connection  # type: ignore[attr-defined]
+    asked = "SELECT current_setting('tcp_keepalives_idle'), current_setting('tcp_keepalives_interval')"
+    assert connection.execute(asked).fetchall() == [("10", "5")]

@@ -1,0 +1,120 @@
+"""Statements that travel without being waited for: errors, exceptions from outside, and values on the way."""
+
+from __future__ import annotations
+
+import secrets
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import psycopg
+import pytest
+
+from inorder.stores.postgresql.address import parse
+from inorder.stores.postgresql.link import Link
+from inorder.stores.postgresql.statement import array
+
+
+class FromOutsideError(Exception):
+    """What a signal handler raises."""
+
+
+@contextmanager
+def linked(url: str) -> Iterator[Link]:
+    link = Link(parse(url), "test")
+    try:
+        yield link
+    finally:
+        link.close()
+
+
+@pytest.fixture
+def link(postgresql: str) -> Iterator[Link]:
+    """A connection with an empty table of its own."""
+    schema = f"pipeline_{secrets.token_hex(8)}"
+    with linked(f"{postgresql}?schema={schema}") as link:
+        link.execute(f"CREATE SCHEMA {schema}")
+        link.execute("CREATE TABLE t (id bigint PRIMARY KEY)")
+        yield link
+        link.roll_back()
+        link.execute(f"DROP SCHEMA {schema} CASCADE")
+
+
+def kept(link: Link) -> list[int]:
+    return [one for (one,) in link.execute("SELECT id FROM t ORDER BY id")]
+
+
+def test_an_error_surfaces_with_the_commit_at_the_latest_and_nothing_has_happened(link: Link) -> None:
+    link.begin("BEGIN")
+    for one in (1, 2, 1, 3):
+        link.execute("INSERT INTO t VALUES (?)", (one,))
+    with pytest.raises(psycopg.errors.UniqueViolation):
+        link.commit()
+    link.roll_back()
+    assert kept(link) == []
+
+
+def test_a_statement_that_was_skipped_is_prepared_again(link: Link) -> None:
+    link.begin("BEGIN")
+    link.execute("SELECT 1 / 0")
+    link.execute("SELECT 'first prepared behind an error'")
+    with pytest.raises(psycopg.errors.DivisionByZero):
+        link.commit()
+    link.roll_back()
+    ((said,),) = link.execute("SELECT 'first prepared behind an error'")
+    assert said == "first prepared behind an error"
+
+
+def test_a_wait_that_is_interrupted_leaves_the_connection_in_step(link: Link) -> None:
+    def interrupt(*_: object) -> None:
+        raise FromOutsideError
+
+    link.execute("INSERT INTO t VALUES (1)")
+    with linked(str(link.address)) as other:
+        other.begin("BEGIN")
+        other.execute("SELECT id FROM t FOR UPDATE").fetchall()
+        before = signal.signal(signal.SIGALRM, interrupt)
+        try:
+            link.begin("BEGIN")
+            link.execute("INSERT INTO t VALUES (2)")
+            signal.setitimer(signal.ITIMER_REAL, 0.05)
+            with pytest.raises(FromOutsideError):
+                link.execute("SELECT id FROM t FOR UPDATE").fetchall()
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, before)
+        link.roll_back()
+        assert kept(link) == [1], "while the other still has the row"
+
+
+def test_a_word_to_those_who_wait_that_fails_is_logged_and_harmless(
+    link: Link, caplog: pytest.LogCaptureFixture
+) -> None:
+    link.begin("BEGIN")
+    link.execute("INSERT INTO t VALUES (1)")
+    link.commit(flushes=True, behind=[("SELECT 1 / 0", ())])
+    link.flush(link.commits)
+    assert "could not be notified" in caplog.text
+    assert kept(link) == [1]
+
+
+@pytest.mark.parametrize("kind", ["bigint", "double precision", "text", "bytea"])
+def test_arrays_come_as_they_were_given(link: Link, kind: str) -> None:
+    samples: dict[str, list[object]] = {
+        "bigint": [1, None, -(2**63), 2**63 - 1],
+        "double precision": [0.5, None, -1e300],
+        "text": ["", None, "äöü", "a,b{}"],
+        "bytea": [b"", None, bytes(range(256))],
+    }
+    given = samples[kind]
+    found = link.execute("SELECT unnest(?)", (array(given, type(given[0])),)).fetchall()  # type: ignore[arg-type]
+    assert [one for (one,) in found] == given
+    nothing = link.execute("SELECT unnest(?)", (array([None, None], type(given[0])),)).fetchall()
+    assert nothing == [(None,), (None,)]
+    assert link.execute("SELECT unnest(?)", (array([], type(given[0])),)).fetchall() == []
+
+
+def test_null_is_of_every_type(link: Link) -> None:
+    assert link.execute("SELECT CAST(?1 AS bigint), CAST(?2 AS text)", (None, "a")).fetchall() == [(None, "a")]
+    assert link.execute("SELECT CAST(?1 AS bigint), CAST(?2 AS text)", (7, None)).fetchall() == [(7, None)]
+    assert link.execute("SELECT CAST(?1 AS bigint), CAST(?2 AS text)", (None, None)).fetchall() == [(None, None)]

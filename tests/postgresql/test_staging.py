@@ -1,0 +1,136 @@
+"""Stagings of several programs run beside each other and beside puts; one staging is one program's at a time."""
+
+from __future__ import annotations
+
+import secrets
+import threading
+import time
+from collections.abc import Iterator
+
+import psycopg
+import pytest
+from tests.support import LIMIT_SECONDS, Call
+
+import inorder
+from inorder import QueueManager, StagingGone
+from inorder.bulk import LedgerKey, Staged, Stager
+from inorder.stores import points
+
+
+@pytest.fixture
+def url(postgresql: str) -> Iterator[str]:
+    """The URL of a store with a queue Q, in a schema that is gone at the end."""
+    schema = f"staging_{secrets.token_hex(4)}"
+    at = f"{postgresql}{'&' if '?' in postgresql else '?'}schema={schema}"
+    with inorder.connect(at) as qm:
+        qm.create_queue("Q")
+    yield at
+    with psycopg.connect(postgresql, autocommit=True) as connection:
+        connection.execute(f"DROP SCHEMA {schema} CASCADE".encode())
+
+
+class Held:
+    """Threads that are held before their next commit, each with all locks that its call takes."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._chosen: set[int] = set()
+        self._there = threading.Semaphore(0)
+        self._goes_on = threading.Event()
+        monkeypatch.setattr(points, "reached", self._reached)
+
+    def _reached(self, point: str) -> None:
+        if point == "written" and threading.get_ident() in self._chosen:
+            self._chosen.discard(threading.get_ident())
+            self._there.release()
+            assert self._goes_on.wait(LIMIT_SECONDS)
+
+    def stage(self, qm: QueueManager, name: str, *bodies: bytes, queue: str = "Q") -> Call[None]:
+        """Stages, and is held."""
+
+        def act() -> None:
+            handle = qm.open(queue, output=True)
+            self._chosen.add(threading.get_ident())
+            Stager(handle, name, lasts=600).stage(len(bodies), {"body": list(bodies)})
+
+        call = Call(act)
+        assert self._there.acquire(timeout=LIMIT_SECONDS), "the staging has not come to its commit"
+        return call
+
+    def go_on(self) -> None:
+        self._goes_on.set()
+
+
+def await_waiting(url: str, program: str) -> None:
+    """Until a program's connection waits for a lock."""
+    deadline = time.monotonic() + LIMIT_SECONDS
+    ask = "SELECT 1 FROM pg_stat_activity WHERE application_name LIKE %s AND wait_event_type = 'Lock'"
+    with psycopg.connect(url.partition("?")[0], autocommit=True) as connection:
+        while not connection.execute(ask, (f"inorder %: {program}",)).fetchall():
+            assert time.monotonic() < deadline, f"{program} does not wait"
+
+
+def test_two_stagings_and_a_put_overlap(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with inorder.connect(url) as one, inorder.connect(url) as two, inorder.connect(url) as other:
+        held = Held(monkeypatch)
+        calls = [held.stage(one, "first", b"1", b"2"), held.stage(two, "second", b"3")]
+        other.put("Q", b"put meanwhile")
+        assert other.get("Q").body == b"put meanwhile"
+        assert not any(call.done for call in calls), "none of them was in the way of the put"
+        held.go_on()
+        for call in calls:
+            call.result()
+        settled = other.settle_staging(LedgerKey("test", "", "batch"), [Staged("second", 1), Staged("first", 2)])
+        assert settled.messages == 3
+        assert [message.body for message in other.browse("Q")] == [b"3", b"1", b"2"]
+
+
+@pytest.mark.parametrize("has_begun", [False, True])
+def test_a_staging_is_one_programs_at_a_time(url: str, monkeypatch: pytest.MonkeyPatch, *, has_begun: bool) -> None:
+    with (
+        inorder.connect(url) as one,
+        inorder.connect(url, program="second") as two,
+        inorder.connect(url) as other,
+        two.open("Q", output=True) as queue,
+    ):
+        stager = Stager(queue, "same", lasts=600)
+        if has_begun:
+            stager.stage(1, {"body": [b"0"]})
+        held = Held(monkeypatch)
+        first = held.stage(one, "same", b"1", b"2")
+        second = Call(lambda: stager.stage(1, {"body": [b"3"]}))
+        await_waiting(url, "second")
+        held.go_on()
+        first.result()
+        second.result()
+        due = [b"0", b"1", b"2", b"3"] if has_begun else [b"1", b"2", b"3"]
+        other.settle_staging(LedgerKey("test", "", "batch"), [Staged("same", len(due))])
+        assert [message.body for message in other.browse("Q")] == due
+
+
+def test_a_put_of_what_is_being_staged_waits_for_all_of_it(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with inorder.connect(url) as one, inorder.connect(url, program="settles") as two, one.open("Q", output=True) as q:
+        Stager(q, "same", lasts=600).stage(1, {"body": [b"0"]})
+        held = Held(monkeypatch)
+        late = held.stage(one, "same", b"1")
+        settles = Call(lambda: two.settle_staging(LedgerKey("test", "", "batch"), [Staged("same", 1)]))
+        await_waiting(url, "settles")
+        held.go_on()
+        late.result()
+        with pytest.raises(StagingGone, match="has 2 rows, not 1"):
+            settles.result()
+        assert two.depth("Q") == 0
+
+
+def test_a_queue_goes_behind_what_is_being_staged_and_takes_it_along(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with inorder.connect(url) as one, inorder.connect(url, program="owner") as two:
+        two.create_model("MODEL")
+        temporary = two.open("MODEL", input="shared")
+        held = Held(monkeypatch)
+        staging = held.stage(one, "first", b"1", queue=temporary.name)
+        closes = Call(temporary.close)
+        await_waiting(url, "owner")
+        held.go_on()
+        staging.result()
+        closes.result()
+        assert two.units() == []
+        assert two.check() == []

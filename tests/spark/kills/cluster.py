@@ -1,0 +1,115 @@
+"""A standalone cluster of Spark on this machine: a master and workers, each with an address and folders of its own."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyspark
+from tests.spark.kills.processes import kill_and_wait, kill_session, members_of
+
+STARTED = re.compile(r"Starting Spark master at (spark://\S+)|Successfully registered with master")
+EXECUTOR = b"org.apache.spark.executor.CoarseGrainedExecutorBackend"
+EXECUTOR_SECONDS = 60.0
+SPECULATION = {
+    "spark.speculation": "true",
+    "spark.speculation.interval": "100ms",
+    "spark.speculation.multiplier": "1.1",
+    "spark.speculation.quantile": "0.5",
+    "spark.speculation.minTaskRuntime": "1s",
+    "spark.executor.memory": "512m",
+    "spark.executor.cores": "1",
+    "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",  # they live for seconds
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """A cluster.
+
+    Args:
+        master: its address.
+        workers: the processes, each the leader of a session in which its executors are.
+    """
+
+    master: str
+    workers: list[int]
+
+    def executors(self) -> list[int]:
+        """The JVMs that run tasks."""
+        return [pid for worker in self.workers for pid in members_of(worker) if _runs(pid, EXECUTOR)]
+
+    def kill_executor(self) -> None:
+        """SIGKILL for one of them, as soon as there is one."""
+        deadline = time.monotonic() + EXECUTOR_SECONDS
+        while not (found := self.executors()):
+            assert time.monotonic() < deadline, "no executor has come"
+            time.sleep(0.05)
+        kill_and_wait(found[0])
+
+    def kill_worker(self) -> None:
+        """SIGKILL for a worker and all that it has started, as a machine goes that loses power."""
+        kill_session(self.workers.pop(0))
+
+
+def _runs(pid: int, what: bytes) -> bool:
+    try:
+        return what in Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:  # it has just ended
+        return False
+
+
+@contextmanager
+def cluster(folder: Path, workers: int = 2, environment: Mapping[str, str] | None = None) -> Iterator[Cluster]:
+    """A master with workers of one core.
+
+    Args:
+        environment: of all of them, beside this process's own.
+    """
+    given = os.environ | dict(environment or {})
+    with ExitStack() as stack:
+        master, _ = stack.enter_context(daemon(folder / "master", given, "Master", "--host", "127.0.0.1"))
+        leaders = []
+        for number in range(2, 2 + workers):
+            place, host = folder / f"worker-{number}", f"127.0.0.{number}"
+            asked = ("--host", host, "--cores", "1", "--memory", "1g", "-d", str(place / "work"), master)
+            leaders.append(stack.enter_context(daemon(place, given, "Worker", *asked))[1])
+        yield Cluster(master, leaders)
+
+
+@contextmanager
+def daemon(place: Path, environment: Mapping[str, str], name: str, *arguments: str) -> Iterator[tuple[str, int]]:
+    """A process of the cluster, as soon as it has told its address, or has found its master: its address and id."""
+    home = Path(pyspark.__file__).parent
+    java = Path(os.environ.get("JAVA_HOME", "/usr"), "bin", "java")
+    command = [str(java), "-Xmx256m", "-cp", str(home / "jars" / "*"), f"org.apache.spark.deploy.{name.lower()}.{name}"]
+    place.mkdir(parents=True)
+    own = {"SPARK_HOME": str(home), "SPARK_SCALA_VERSION": "2.13", "SPARK_LOCAL_DIRS": str(place)}
+    with subprocess.Popen(
+        [*command, "--port", "0", "--webui-port", "0", *arguments],
+        cwd=place,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**environment, **own},
+        start_new_session=True,
+    ) as process:
+        assert process.stderr is not None
+        try:
+            told = next((found for line in process.stderr if (found := STARTED.search(line))), None)
+            assert told is not None, f"the {name} has ended with {process.wait()}"
+            listener = threading.Thread(target=process.stderr.read)
+            listener.start()
+            yield told[1] or "", process.pid
+        finally:
+            kill_session(process.pid)
+        listener.join()

@@ -1,0 +1,188 @@
+"""Source, sink and jobs on a store in PostgreSQL, with Spark on this machine alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - Spark's custom
+from tests.spark.calls import ALL, put, read
+from tests.support import until
+
+import inorder
+from inorder.errors import OptionsError, StoreError
+from inorder.spark import finish, jobs, opening, release, transaction_time
+from inorder.spark.opening import store_for_task
+
+SECONDS_MAX = 60
+
+
+def connections(url: str) -> int:
+    """How many connections of Spark's the store has."""
+    at, _, schema = url.rpartition("?schema=")
+    with psycopg.connect(at) as connection:
+        ask = f"SELECT count(*) FROM {schema}.connection WHERE program LIKE 'inorder.spark%'"
+        ((count,),) = connection.execute(ask.encode()).fetchall()
+    return int(count)
+
+
+def drain_to(spark: SparkSession, url: str, folder: Path, **options: str) -> None:
+    """One run of a query to its end: what is on Q is put to COPY."""
+    given = {"queue": "Q", "mode": "drain", "application": "copy", "partitions": "2"} | options
+    source = spark.readStream.format("inorder").options(**given).load(url)
+    copies = source.select("body", "group_id", "sequence_number", "flags", "delivery_number")
+    sink = copies.writeStream.format("inorder").options(queue="COPY", url=url, orderBy="delivery_number")
+    query = sink.option("checkpointLocation", str(folder / "checkpoint")).trigger(availableNow=True).start()
+    assert query.awaitTermination(SECONDS_MAX)
+
+
+def test_a_stream_goes_from_queue_to_queue_exactly_once_over_a_restart(
+    queues: SparkSession, url: str, folder: Path
+) -> None:
+    with inorder.connect(url) as qm:
+        qm.create_queue("COPY")
+        for number in range(20):
+            with qm.group("Q") as group:
+                for member in range(3):
+                    group.put(b"%d.%d" % (number, member))
+        due = [message.body for message in qm.browse("Q")]
+    drain_to(queues, url, folder, maxMessagesPerTrigger="21", order="logical")
+    put(url, b"later")
+    drain_to(queues, url, folder, maxMessagesPerTrigger="21", order="logical")
+    finish(url, "Q", "copy", str(folder / "checkpoint"))
+    with inorder.connect(url) as qm:
+        assert [message.body for message in qm.browse("COPY")] == [*due, b"later"]
+        assert (qm.depth("Q"), qm.units(), qm.check()) == (0, [], [])
+
+
+def test_a_batch_is_written_once_under_its_name_and_read_side_by_side(queues: SparkSession, url: str) -> None:
+    rows = queues.range(0, 1000, 1, 4).select(F.format_string("%04d", "id").alias("body"))
+    for _ in range(2):
+        writer = rows.write.format("inorder").options(queue="Q", orderBy="body", transaction="monday")
+        writer.mode("append").save(url)
+    assert transaction_time(url, "Q", "monday") is not None
+    found = queues.read.format("inorder").options(queue="Q", partitions="4", body="string").load(url)
+    assert found.rdd.getNumPartitions() == 4
+    parts = found.select("body", F.spark_partition_id().alias("part")).collect()
+    assert sorted(row.body for row in parts) == [f"{number:04}" for number in range(1000)]
+    assert len({row.part for row in parts}) == 4
+
+
+def test_a_stream_browses_without_repeats_over_a_restart(
+    queues: SparkSession, url: str, made: Callable[..., Any]
+) -> None:
+    put(url, b"1", b"2", b"3")
+    stream = made(partitions=2)
+    start = stream.initialOffset()
+    end = stream.latestOffset(start, ALL)
+    assert [body for part in read(stream, start, end) for body in part] == [b"1", b"2", b"3"]
+    stream.stop()
+    put(url, b"4")
+    again = made(partitions=2)
+    assert [body for part in read(again, end, again.latestOffset(end, ALL)) for body in part] == [b"4"]
+
+
+def test_the_jobs_go_from_files_to_files(queues: SparkSession, url: str, folder: Path) -> None:
+    source, archive = folder / "source", folder / "archive"
+    source.mkdir()
+    for number in range(5):
+        (source / f"{number}.txt").write_text("".join(f"line {line} of {number}\n" for line in range(20)))
+    assert jobs.load(queues, source, url, "Q", format="files", transaction="one").messages == 105
+    assert jobs.load(queues, source, url, "Q", format="files", transaction="one").already
+    drained = jobs.drain(queues, url, "Q", archive, messages_per_batch=50)
+    assert drained.messages == 105
+    audited = jobs.audit(queues, archive, folder / "findings", order="logical")
+    assert (audited.messages, audited.groups, audited.error_count) == (105, 5, 0)
+    assert jobs.replay(queues, archive, url, "Q", transaction="again").messages == 105
+    with inorder.connect(url) as qm:
+        assert qm.depth("Q") == 105
+    jobs.unload(queues, archive, folder / "rebuilt")
+    for number in range(5):
+        assert (folder / "rebuilt" / f"{number}.txt").read_bytes() == (source / f"{number}.txt").read_bytes()
+
+
+def test_what_a_lost_checkpoint_holds_is_released(url: str, drain: Callable[..., Any]) -> None:
+    put(url, b"1", b"2")
+    stream = drain()
+    start = stream.initialOffset()
+    stream.partitions(start, stream.latestOffset(start, ALL))
+    stream.stop()
+    assert release(url, "Q", "archive") == 2
+
+
+# --- errors
+
+
+def test_a_store_that_is_not_there_is_not_made(queues: SparkSession, url: str, postgresql: str) -> None:
+    missing = url.replace("schema=spark_", "schema=spark_not_")
+    with pytest.raises(Exception, match=r"there is no store at .*make the queue manager first with"):
+        queues.read.format("inorder").options(queue="Q").load(missing).count()
+    with pytest.raises(StoreError, match="there is no store at"):
+        finish(missing, "Q", "copy", "nowhere")
+    with psycopg.connect(postgresql) as connection:
+        ask = "SELECT count(*) FROM pg_namespace WHERE nspname LIKE 'spark_not_%'"
+        assert connection.execute(ask).fetchall() == [(0,)]
+
+
+def test_a_password_in_a_url_is_refused_before_a_plan(queues: SparkSession, url: str, folder: Path) -> None:
+    secret = url.replace("@", ":no-plan-shows-it@", 1)
+    row = queues.range(1).selectExpr("'a' AS body")
+    calls: list[Callable[[], object]] = [
+        lambda: queues.read.format("inorder").options(queue="Q").load(secret),
+        lambda: row.write.format("inorder").mode("append").save(secret, queue="Q"),
+        lambda: jobs.drain(queues, secret, "Q", folder / "archive"),
+        lambda: jobs.load(queues, folder, secret, "Q", format="files"),
+        lambda: finish(secret, "Q", "copy", str(folder)),
+    ]
+    for call in calls:
+        with pytest.raises(Exception, match="has a password") as refused:
+            call()
+        assert "no-plan-shows-it" not in str(refused.value)
+
+
+# --- connections of tasks
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Idle workers close their connections soon."""
+    monkeypatch.setattr(opening, "IDLE_SECONDS", 0.2)
+    yield
+    until(lambda: not opening._idle, "no connection is kept")
+
+
+def test_an_idle_worker_keeps_its_connection_for_the_next_task_and_closes_it_by_itself(url: str, quick: None) -> None:
+    with store_for_task(url) as first:
+        pass
+    with store_for_task(url) as second:
+        assert second is first
+        with store_for_task(url) as beside:
+            assert beside is not first, "one piece of work at a time"
+    with store_for_task(url, "another") as other:
+        assert other is not first
+    until(lambda: connections(url) == 0, "the connections are closed")
+
+
+def test_a_connection_that_was_lost_or_failed_is_not_given_to_the_next_task(url: str, postgresql: str) -> None:
+    with store_for_task(url) as first:
+        pass
+    with psycopg.connect(postgresql, autocommit=True) as connection:
+        of_spark = "application_name LIKE 'inorder %: inorder.spark%'"
+        connection.execute(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE {of_spark}".encode())
+    with store_for_task(url) as second:
+        assert second is not first
+    with pytest.raises(OptionsError), store_for_task(url) as third:
+        raise OptionsError("a task fails")
+    with store_for_task(url) as fourth:
+        assert fourth is not third
+
+
+def test_a_connection_that_served_long_is_closed(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(opening, "LIFE_SECONDS", -1.0)
+    with store_for_task(url):
+        assert connections(url) == 1
+    assert connections(url) == 0
