@@ -22,7 +22,7 @@ class OursOnPostgreSQL(Ours):
     made_for = "BENCH"
 
     def __init__(self, folder: Path, port: int = 0) -> None:
-        schema = f"{folder.parent.name}_{folder.name}".lower()
+        schema = f"bench_{folder.parent.name}_{folder.name}".lower()
         self._url = f"postgresql://postgres@{LOOPBACK}:{port}/postgres?schema={schema}"
         self._stack = contextlib.ExitStack()
         self.qm = self._stack.enter_context(inorder.connect(self._url, program="bench"))

@@ -19,13 +19,23 @@ from ..sql.backend import SqlBackend
 from ..sql.shapes import Table, Types
 from ..tables import WaitRow
 from .statement import array
-from .statements import TABLES
+from .statements import STATEMENTS, TABLES
 
 INSERTED_MAX: Final = 1000  # rows by one statement
 INSERTED_BYTES: Final = 1 << 24  # by one, where there is more than one row
 DRAWN: Final = 1000  # numbers that name things drawn at once: their transaction is synchronous
 SKIPPED: Final = 100_000  # of these numbers, where a server has lost some
 STOPPED: Final = -1  # the revision of a queue whose queue manager was stopped
+
+
+def _together(one: str, another: str) -> str:
+    """Two statements that insert as one; the values of the second follow those of the first."""
+    return f"WITH first AS ({one.rstrip().rstrip(';')}) {another}"
+
+
+ARRIVALS: Final = {
+    name: _together(STATEMENTS[name], STATEMENTS["arrive content"]) for name in ("arrive", "arrive plain")
+}
 
 
 class PostgresBackend(SqlBackend):
@@ -36,6 +46,7 @@ class PostgresBackend(SqlBackend):
     """
 
     stopped = False
+    arrivals = ARRIVALS
 
     def begin(self, kind: Kind) -> None:
         self._kind, self._locked = kind, set[int]()
@@ -89,9 +100,6 @@ class PostgresBackend(SqlBackend):
         step = INSERTED_MAX * width
         for begin in range(0, len(values), step):
             self._insert(into, width, kinds, values[begin : begin + step])
-
-    def insert_one(self, name: str, row: Sequence[Any], content: Sequence[Any]) -> None:
-        self.engine.run(_together(self.sql[name], self.sql["arrive content"]), (*row, *content))
 
     def _insert(self, into: str, width: int, kinds: Sequence[type], values: Sequence[Any]) -> None:
         arrays = [array(values[column::width], kind) for column, kind in enumerate(kinds)]
@@ -150,12 +158,6 @@ class PostgresBackend(SqlBackend):
 def _counted(sql: str, parameter: int) -> str:
     """The same change with one parameter more, its last: how many rows it changes."""
     return f"WITH done AS ({sql.rstrip().rstrip(';')} RETURNING 1) SELECT expect(count(*), ?{parameter}) FROM done"
-
-
-@functools.lru_cache(maxsize=16)
-def _together(one: str, another: str) -> str:
-    """Two statements that insert as one; the values of the second follow those of the first."""
-    return f"WITH first AS ({one.rstrip().rstrip(';')}) {another}"
 
 
 @functools.lru_cache(maxsize=16)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from ...message import Message, Row
@@ -39,7 +40,11 @@ class SqlBackend(SqlBulk, SqlListings, SqlStagings):
     Args:
         name: of the queue manager, which is part of ids; `codec` knows it.
         shortcuts: whether plain requests take fewer statements, and undisputed choices are taken at once.
+    Attributes:
+        arrivals: statements by which a message arrives with its content, by the name of the one without.
     """
+
+    arrivals: Mapping[str, str] = MappingProxyType({})
 
     def __init__(self, engine: Engine, name: str, *, shortcuts: bool = True) -> None:
         self.engine, self.sql, self.shapes = engine, engine.sql, ShapesOfKinds(engine.tables)
@@ -177,18 +182,16 @@ class SqlBackend(SqlBulk, SqlListings, SqlStagings):
         if arriving.attention:
             self.attend(queue.id, arriving.attention)
         if len(rows) == 1:
-            self.insert_one(
-                "arrive" if arriving.rows else "arrive plain", arriving.rows or arriving.plain, arriving.contents
-            )
+            name, row = ("arrive", arriving.rows) if arriving.rows else ("arrive plain", arriving.plain)
+            if name in self.arrivals:
+                self.engine.run(self.arrivals[name], (*row, *arriving.contents))
+            else:
+                self.engine.run(self.sql[name], row)
+                self.engine.run(self.sql["arrive content"], arriving.contents)
         else:
             self.insert("arrive plain", arriving.plain)
             self.insert("arrive", arriving.rows)
             self.insert("arrive content", arriving.contents)
-
-    def insert_one(self, name: str, row: Sequence[Any], content: Sequence[Any]) -> None:
-        """A message with its content."""
-        self.engine.run(self.sql[name], row)
-        self.engine.run(self.sql["arrive content"], content)
 
     def write(self, before: QueuedMessage, after: QueuedMessage) -> None:
         assert after.queue in self.noted, after
