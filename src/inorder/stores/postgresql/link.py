@@ -71,11 +71,12 @@ SETTINGS: Final = {
     "tcp_user_timeout": "30000",
 }
 AT_ONCE: Final = "-c statement_timeout=0"  # before the first statement, which sets the others
-# Those that this server has. The `synchronous_commit` of before comes back in each row.
+# Those that this server has. The `synchronous_commit` of before comes back in each row. Without a join, which would be
+# compiled where a role has loops switched off.
 SET: Final = """
 WITH was AS MATERIALIZED (SELECT current_setting('synchronous_commit') AS level)
-SELECT was.level, set_config(given.name, given.value, false)
-FROM was, unnest(%s::text[], %s::text[]) AS given(name, value)
+SELECT (SELECT level FROM was), set_config(given.name, given.value, false)
+FROM unnest(%s::text[], %s::text[]) AS given(name, value)
 WHERE current_setting(given.name, true) IS NOT NULL
 """
 
