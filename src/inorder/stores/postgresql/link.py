@@ -70,7 +70,6 @@ SETTINGS: Final = {
     "tcp_keepalives_count": "3",
     "tcp_user_timeout": "30000",
 }
-AT_ONCE: Final = "-c statement_timeout=0"  # before the first statement, which sets the others
 # Those that this server has. The `synchronous_commit` of before comes back in each row. Without a join, which would be
 # compiled where a role has loops switched off.
 SET: Final = """
@@ -87,7 +86,7 @@ def connected(address: Address, program: str) -> psycopg.Connection[tuple[Any, .
     Raises: StoreError, there is none, and why.
     """
     name = f"inorder {os.getpid()}: {program}"[:63]
-    given = {**KEEPALIVES, "application_name": name, "options": AT_ONCE, **address.parameters}
+    given = {**KEEPALIVES, "application_name": name, **address.parameters}
     try:
         return psycopg.Connection.connect(make_conninfo("", **given), autocommit=True)
     except psycopg.Error as error:
