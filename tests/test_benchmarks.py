@@ -324,7 +324,7 @@ def test_what_is_beside_the_limit_has_bars_on_disk_and_in_memory() -> None:
 
 
 def test_every_question_has_its_name_and_bars_on_its_own_contestants(tmp_path: Path) -> None:
-    site = Site(folder=tmp_path, memory=tmp_path, systems=[Ours, Limit, Bare])
+    site = Site(folder=tmp_path, memory=tmp_path, systems=[Ours, Limit, Bare], ports={"PostgreSQL": 5432})
     peers = ("Redis Streams", "Redis lists", "PostgreSQL", "NATS JetStream", "RabbitMQ", "persist-queue", "litequeue")
     for name, question in QUESTIONS.items():
         assert question.name == name

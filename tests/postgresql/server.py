@@ -176,8 +176,8 @@ def sessions(url: str, program: str, what: str = "pid") -> int:
     import psycopg
 
     with psycopg.connect(url.partition("?")[0], autocommit=True) as connection:
-        asked = f"SELECT {what} FROM pg_stat_activity WHERE application_name = %s"
-        return len(connection.execute(asked, (f"inorder: {program}",)).fetchall())
+        asked = f"SELECT {what} FROM pg_stat_activity WHERE application_name LIKE %s"
+        return len(connection.execute(asked, (f"inorder %: {program}",)).fetchall())
 
 
 def _run(folder: Path, program: str, *arguments: str) -> str:

@@ -119,6 +119,6 @@ def test_a_process_that_was_stopped_keeps_what_it_holds(
 
 def test_the_server_notices_a_machine_that_vanishes(qm: QueueManager, url: str) -> None:
     """Else it would keep the locks of that machine for hours."""
-    connection = qm._services.store.host._link._connection  # type: ignore[attr-defined]
+    link = qm._services.store.host._link  # type: ignore[attr-defined]
     asked = "SELECT current_setting('tcp_keepalives_idle'), current_setting('tcp_keepalives_interval')"
-    assert connection.execute(asked).fetchall() == [("10", "5")]
+    assert link.execute(asked).fetchall() == [("10", "5")]

@@ -74,7 +74,7 @@ class Watch:
             if self.ended:
                 raise ConnectionClosed("the store was closed while this call waited")
             if self._listener is None or self._listener.is_over:
-                self._listener = listener_for(self._link.address)
+                self._listener = listener_for(self._link.address, self)
             with told_as_ours(self._link.address):
                 values = {"name": name, "channel": self._listener.channel, "seconds": KEPT_SECONDS}
                 found = self._link.execute(self._sql["listen"], values)
@@ -98,9 +98,7 @@ class Watch:
         names = [name for name, number in list(self._numbers.items()) if number == queue]
         if store is None or self.ended or not self._waiting or not names:
             return
-        with store.changes.turning:
-            store.changes.add([Change(name) for name in names])
-        store.changes.hand_out()
+        store.changes.report([Change(name) for name in names])
 
     def look(self) -> None:
         """The net beneath the notifications, once a second by one call for all. Raises: what a verb raises."""
@@ -156,6 +154,7 @@ class Listener:
     def __init__(self, address: Address) -> None:
         self._address, self.channel = address, f"inorder_{secrets.token_hex(8)}"
         self._lock = threading.Lock()
+        self._users: weakref.WeakSet[Watch] = weakref.WeakSet()
         self._watches: dict[tuple[int, int], weakref.WeakSet[Watch]] = {}
         self.is_over = False
         self.process = os.getpid()
@@ -167,6 +166,11 @@ class Listener:
         connection.execute(f'LISTEN "{self.channel}"')
         return connection
 
+    def serve(self, watch: Watch) -> None:
+        """It is needed until the watch is detached, or gone."""
+        with self._lock:
+            self._users.add(watch)
+
     def attach(self, schema: int, queue: int, watch: Watch) -> None:
         """From now on a watch hears of a queue."""
         with self._lock:
@@ -175,6 +179,7 @@ class Listener:
     def detach(self, watch: Watch) -> None:
         """A watch hears of nothing more."""
         with self._lock:
+            self._users.discard(watch)
             for watches in self._watches.values():
                 watches.discard(watch)
 
@@ -209,7 +214,7 @@ class Listener:
 
     def _end_unless_needed(self) -> None:
         with _listeners_lock, self._lock:
-            if not any(self._watches.values()):
+            if not self._users:
                 self.is_over = True
                 _listeners.pop(str(self._address), None)
         if self.is_over:
@@ -220,11 +225,12 @@ _listeners_lock = threading.Lock()
 _listeners: dict[str, Listener] = {}
 
 
-def listener_for(address: Address) -> Listener:
+def listener_for(address: Address, watch: Watch) -> Listener:
     """The listener of this process at an address; a new one if there is none. Raises: what connecting raises."""
     with _listeners_lock:
         found = _listeners.get(str(address))
         if found is None or found.is_over or found.process != os.getpid():
             with told_as_ours(address):
                 found = _listeners[str(address)] = Listener(address)
+        found.serve(watch)
         return found
