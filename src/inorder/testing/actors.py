@@ -48,7 +48,12 @@ READ_ORDERS = frozenset({"strict", "relaxed", "notify"})
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a step brought, in the words of the table."""
+    """What a step brought, in the words of the table.
+
+    Attributes:
+        message: one that is to be named, when all that was put is known: a call that waited may end before the put does
+            that it waited for.
+    """
 
     kind: str
     value: str = ""
@@ -56,6 +61,7 @@ class Outcome:
     facts: Mapping[str, Any] = field(default_factory=dict)
     text: str = ""
     ending: tuple[str, ...] = ()
+    message: Message | None = None
 
     def __str__(self) -> str:
         head = f"[{' '.join(self.items)}] {self.value}".strip() if self.kind == "list" else self.value or self.kind
@@ -380,7 +386,7 @@ class Actor:
             "warning": _warning(message.warning),
             "earlier-pending": "no" if message.earlier_pending is None else "yes",
         }
-        return Outcome("message", self._table.name_of(message), facts=facts)
+        return Outcome("message", facts=facts, message=message)
 
     # --- handles, units, the end
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ..errors import InorderError
 from ..manager import QueueManager, connect
@@ -168,6 +168,8 @@ def _read(stage: Stage, name: str, call: Call) -> Outcome:
     del stage.calls[name]
     if call.error is not None:
         raise call.error
+    if call.outcome.message is not None:
+        return replace(call.outcome, value=stage.table.name_of(call.outcome.message))
     return call.outcome
 
 
