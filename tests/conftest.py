@@ -89,7 +89,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         words = {one for one in callspec.params.values() if isinstance(one, str)} if callspec is not None else set()
         fixtures: list[str] = getattr(item, "fixturenames", [])
         if POSTGRESQL in words and POSTGRESQL not in fixtures:
-            fixtures.insert(0, POSTGRESQL)
+            fixtures = [POSTGRESQL, *fixtures]  # the list as it was is that of all kinds
+            item.fixturenames = fixtures  # type: ignore[attr-defined]
         if {POSTGRESQL, OWN_SERVER} & set(fixtures):
             item.add_marker(pytest.mark.postgresql)
             item.add_marker(pytest.mark.slow)
