@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import secrets
 import threading
 import time
-from collections.abc import Iterator
 
 import psycopg
 import pytest
@@ -18,15 +16,11 @@ from inorder.stores import points
 
 
 @pytest.fixture
-def url(postgresql: str) -> Iterator[str]:
-    """The URL of a store with a queue Q, in a schema that is gone at the end."""
-    schema = f"staging_{secrets.token_hex(4)}"
-    at = f"{postgresql}{'&' if '?' in postgresql else '?'}schema={schema}"
-    with inorder.connect(at) as qm:
+def url(url: str) -> str:
+    """The URL of a store with a queue Q."""
+    with inorder.connect(url) as qm:
         qm.create_queue("Q")
-    yield at
-    with psycopg.connect(postgresql, autocommit=True) as connection:
-        connection.execute(f"DROP SCHEMA {schema} CASCADE".encode())
+    return url
 
 
 class Held:

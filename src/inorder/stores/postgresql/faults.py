@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 Kinds = tuple[type[psycopg.Error], ...]
 # Nothing of the verb has happened, and what was in its way has gone.
 PASSING: Final[Kinds] = (errors.DeadlockDetected, errors.SerializationFailure)
-# Two gave something new a name at once: who comes second finds it there when he looks again.
-RACES: Final = frozenset({"unit_staging"})
 # The session was ended from the other side; so it was where libpq has no answer at all (`is_lost`).
 LOST: Final[Kinds] = (
     errors.AdminShutdown,
@@ -63,7 +61,7 @@ def told_as_ours(address: Address) -> Iterator[None]:
 def fault(address: Address, error: psycopg.Error) -> InorderError | Passing:
     """The error to raise instead of one of PostgreSQL's."""
     said = _said(error)
-    if isinstance(error, PASSING) or error.diag.constraint_name in RACES:
+    if isinstance(error, PASSING):
         return Passing(said)
     if is_lost(error):
         return ConnectionBroken(f"the connection to {address} was lost ({said}): connect again")
