@@ -24,10 +24,10 @@ help:     ## list the targets
 setup: $(STAMP)  ## make .venv with all that development needs (PYTHON=python3.12 chooses the interpreter)
 
 DIR :=
-STORE :=
+STORE := sqlite
 demo: setup      ## the main job: files through a queue and Spark, with kills; a minute or two (DIR=FOLDER, STORE=postgresql)
 	@mkdir -p build
-	@$(RUN) -m $(if $(STORE),tools.demo --store "$(STORE)",inorder demo files) $(if $(DIR),"$(DIR)") --output build/demo
+	@$(RUN) -m $(if $(filter-out sqlite,$(STORE)),tools.demo --store "$(STORE)",inorder demo files) $(if $(DIR),"$(DIR)") --output build/demo
 
 order: setup     ## order on a queue, shown by a dozen processes; some seconds, without Spark
 	@$(RUN) -m inorder demo order
@@ -70,7 +70,6 @@ mutants: setup   ## break each rule, and SAMPLE=120 (or all) of what else decide
 
 KILLS := 3000
 SECONDS := 3600
-STORE := sqlite
 crash: setup     ## kill processes KILLS=3000 times, for SECONDS=3600 at most, and check what they had been promised (STORE=postgresql)
 	@$(RUN) -m tools.proof.crash --kills $(KILLS) --seconds $(SECONDS) --store $(STORE)
 

@@ -97,3 +97,12 @@ def test_the_command_runs_the_demonstration_and_tables(
     assert main(["demo", "order"]) == 0
     assert main(["scenarios", "tests/scenarios/backout.txt"]) == 0
     assert " passed, 0 failed" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("store", "module"), [("", "inorder demo files"), ("STORE=sqlite", "inorder demo files"), ("STORE=x", "tools.demo")]
+)
+def test_the_command_of_the_readme_runs_the_demonstration_of_the_store(store: str, module: str) -> None:
+    root = Path(__file__).parent.parent
+    made = subprocess.run(["make", "-n", "demo", *store.split()], cwd=root, capture_output=True, text=True, check=True)
+    assert f"-m {module} " in made.stdout
