@@ -42,7 +42,7 @@ gate: setup      ## everything that is checked: all tests with coverage, lint, f
 long: setup      ## the long run: 10,000 random schedules, histories and interrupts, killed Spark drivers, and more; about two hours
 	@INORDER_LONG=1 $(RUN) -m pytest -q tests/test_schedules.py tests/test_properties.py tests/rules \
 	    tests/test_power_loss.py tests/test_master_property.py tests/test_examples.py tests/test_interrupts.py \
-	    tests/sqlite/test_damage.py
+	    tests/sqlite/test_damage.py tests/postgresql/test_cuts.py tests/postgresql/test_contention.py
 	@INORDER_LONG=1 $(RUN) -m pytest -q -rP tests/test_state_machine.py -k agree
 	@INORDER_LONG=1 $(RUN) -m pytest -q -rP tests/spark/kills
 

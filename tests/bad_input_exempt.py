@@ -7,7 +7,8 @@ from tests.bad_operator_calls import OPERATOR_EXEMPT
 IN_BULK = "in tests/test_bulk.py"
 MANAGER_EXEMPT = {
     **dict.fromkeys(
-        "finish_claims in_ledger leave_claimed_group release_claims settle_staging undo_staging".split(), IN_BULK
+        "finish_claims in_ledger last_settled leave_claimed_group release_claims settle_staging undo_staging".split(),
+        IN_BULK,
     ),
     **OPERATOR_EXEMPT,
     "abandon": "takes no argument",

@@ -112,6 +112,7 @@ def in_bulk(qm: QueueManager) -> None:
         stager.stage(2, {"body": [b"6", b"7"]})
         qm.settle_staging(key, [stager.staged])
         qm.in_ledger("Q", key)
+        qm.last_settled("Q", "loader", "")
         qm.undo_staging(["nothing"])
         browser = BulkBrowser(handle)
         found = browser.survey()

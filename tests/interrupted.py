@@ -12,6 +12,7 @@ from __future__ import annotations
 import ctypes
 import faulthandler
 import functools
+import os
 import random
 import signal
 import subprocess
@@ -21,18 +22,24 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from pathlib import Path
 from types import FrameType, SimpleNamespace
-from typing import Any
+from typing import Any, Protocol
 
 from tests.interrupting import OUTSIDE, Interruption
+from tests.postgresql.server import sessions
+from tests.support import until
 
 import inorder
 from inorder import NoMessageAvailable, NotFound, QueueManager
 from inorder.bulk import ClaimReader
+from inorder.errors import ConnectionBroken
 from inorder.stores.sqlite.coordination import TURN
 
 HANGS_AFTER_SECONDS = 60
 BURST_SECONDS = 0.0001
+PROGRAM = f"interrupted {os.getpid()}"
+ON_ITS_WAY_SECONDS = 5.0
 
 # ---- calls
 
@@ -163,7 +170,7 @@ def ready(qm: QueueManager) -> None:
     qm.back_out()
     while opening:
         opening.pop().close()
-    opening.append(qm.connect())
+    opening.append(inorder.connect(qm._services.store))
     if "NEW" in [one.name for one in qm.queues()]:
         qm.delete_queue("NEW", purge=True)
     for unit in qm.units():
@@ -179,6 +186,50 @@ def ready(qm: QueueManager) -> None:
     if depth > 3:
         qm.get_many("Q", depth - 3, complete=False)
     qm.put_many("Q", [b"x"] * (3 - depth))
+
+
+# ---- for tests
+
+PORTIONS = 4  # of the calls, each of them a test
+ALL_HAVE = 100  # places, or more
+
+
+def program_on(store: Path | str, qm: QueueManager, how: str, count: int, *names: str) -> subprocess.Popen[str]:
+    """The program, at work: in a process of its own, since CPython miscounts its recursion when a trace raises."""
+    for name in ("Q", "OTHER", "EMPTY"):
+        qm.create_queue(name)
+    arguments = [sys.executable, "-m", "tests.interrupted", str(store), how, str(count), *names]
+    return subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True)
+
+
+def disturbs_nobody(store: Path | str, how: str, count: int) -> None:
+    """So many exceptions come into each call, beside a writer in this process, whose every put comes through."""
+    with inorder.connect(store) as qm:
+        program = program_on(store, qm, how, count)
+        puts = gets = 0
+        while program.poll() is None:
+            qm.put("OTHER", b"%d" % puts)
+            puts += 1
+            assert qm.get("OTHER").body == b"%d" % gets
+            gets += 1
+        assert program.stdout is not None
+        with program.stdout as output:
+            said = output.read()
+        assert program.returncode == 0, f"{how}: see what it printed, and {said!r}"
+        came, problems = said.split(maxsplit=1)
+        assert int(came) > count, "hardly any exception came into a call"
+        assert problems.strip() == "[]"
+
+
+def leaves_nothing_held(store: Path | str, places: int, portion: int) -> None:
+    """So many exceptions come into each call of a portion, and nothing is held afterwards."""
+    with inorder.connect(store) as qm:
+        program = program_on(store, qm, "places", places, *list(CALLS)[portion::PORTIONS])
+        said, _ = program.communicate()
+        assert program.returncode == 0, f"see what it printed, and {said!r}"
+        came, problems = said.split(maxsplit=1)
+        assert int(came) > min(places, ALL_HAVE) // 2, "hardly any exception came into a call"
+        assert problems.strip() == "[]"
 
 
 # ---- the program
@@ -207,8 +258,16 @@ for _ in sys.stdin:
 """
 
 
-class Probe:
-    """Another process, which sees whether this one keeps writers from the store."""
+class Probe(Protocol):
+    """Sees whether this process keeps others from the store: "free", or what is wrong."""
+
+    def __call__(self) -> str: ...
+
+    def end(self) -> None: ...
+
+
+class ProcessProbe:
+    """Of a file: another process, for locks of files are a process's."""
 
     def __init__(self, path: str) -> None:
         self.process = subprocess.Popen(
@@ -223,6 +282,79 @@ class Probe:
 
     def end(self) -> None:
         self.process.communicate(timeout=HANGS_AFTER_SECONDS)
+
+
+SESSIONS = """
+SELECT 'a session is ' || state FROM pg_stat_activity WHERE application_name = %s AND state LIKE '%%in transaction%%'
+UNION ALL
+SELECT 'a session holds ' || l.mode FROM pg_stat_activity a JOIN pg_locks l ON l.pid = a.pid
+WHERE a.application_name = %s AND l.granted AND l.virtualtransaction <> '-1/0' AND l.locktype = 'transactionid'
+"""
+
+
+class ServerProbe:
+    """Of a server: a session that looks at ours."""
+
+    def __init__(self, url: str) -> None:
+        import psycopg
+
+        self._connection = psycopg.connect(url.partition("?")[0], autocommit=True)
+        self._name = f"inorder {os.getpid()}: {PROGRAM}"
+
+    def __call__(self) -> str:
+        """Nobody waits for the end of a transaction that has changed nothing: it may be on its way."""
+        until = time.monotonic() + ON_ITS_WAY_SECONDS
+        while found := self._connection.execute(SESSIONS, (self._name, self._name)).fetchall():
+            if time.monotonic() > until:
+                return str(found[0][0])
+        return "free"
+
+    def end(self) -> None:
+        self._connection.close()
+
+
+def probe_of(store: str) -> Probe:
+    return ServerProbe(store) if "://" in store else ProcessProbe(store)
+
+
+def comes_from_outside(error: BaseException | None) -> bool:
+    """Whether an exception from outside is what all began with."""
+    while error is not None and not isinstance(error, OUTSIDE):
+        error = error.__context__
+    return error is not None
+
+
+class Session:
+    """A connection to the store, made again when it was lost.
+
+    Attributes:
+        losses: how often it was.
+    """
+
+    def __init__(self, store: str) -> None:
+        self._store, self.losses = store, 0
+        self.qm = inorder.connect(store, program=PROGRAM)
+
+    def end(self) -> None:
+        opening.clear()
+        self.qm.abandon()
+        if "://" in self._store:
+            until(lambda: not sessions(self._store, PROGRAM), "the server has noticed")
+
+    def begin_anew(self) -> None:
+        """By another connection: an exception at the end of `open` leaves a handle that nobody knows."""
+        self.end()
+        self.qm = inorder.connect(self._store, program=PROGRAM)
+
+    def is_ready(self) -> QueueManager:
+        """A connection, with all that calls find."""
+        try:
+            ready(self.qm)
+        except ConnectionBroken:
+            self.losses += 1
+            self.begin_anew()
+            ready(self.qm)
+        return self.qm
 
 
 class Meter:
@@ -264,15 +396,16 @@ class Alarm:
         signal.setitimer(signal.ITIMER_REAL, 0)
 
 
-def by_signals(qm: QueueManager, count: int, names: Sequence[str]) -> int:
+def by_signals(session: Session, count: int, names: Sequence[str]) -> int:
     """Interrupts by SIGALRM; how many exceptions came."""
-    meter, alarm = Meter(qm), Alarm()
+    meter, alarm = Meter(session.is_ready()), Alarm()
     for name in names:
-        call = functools.partial(CALLS[name], qm)
+        session.begin_anew()
         for nth in range(count):
-            ready(qm)
+            qm = session.is_ready()
             after = 1e-6 + random.random() * meter.seconds[name]
-            alarm.during(call, after, 3 if nth % 3 == 0 else 1)
+            with suppress(ConnectionBroken):  # a call of several verbs, on a connection that was lost in its middle
+                alarm.during(functools.partial(CALLS[name], qm), after, 3 if nth % 3 == 0 else 1)
             faulthandler.dump_traceback_later(HANGS_AFTER_SECONDS, exit=True)
     return alarm.came
 
@@ -285,21 +418,22 @@ def in_peace(act: Callable[[], object]) -> None:
             return
 
 
-def by_another_thread(qm: QueueManager, count: int, names: Sequence[str]) -> int:
+def by_another_thread(session: Session, count: int, names: Sequence[str]) -> int:
     """Interrupts a thread by `PyThreadState_SetAsyncExc`; how many exceptions came."""
-    meter, state = Meter(qm), SimpleNamespace(inside=False, came=0, done=False, seconds=0.0)
+    meter, state = Meter(session.is_ready()), SimpleNamespace(inside=False, came=0, done=False, seconds=0.0)
 
     def calls() -> None:
         for name in names:
             call = CALLS[name]
+            in_peace(session.begin_anew)
             for _ in range(count):
-                in_peace(lambda: ready(qm))
+                in_peace(session.is_ready)
                 state.seconds = meter.seconds[name]
                 try:
                     state.inside = True
-                    call(qm)
+                    call(session.qm)
                     state.inside = False
-                except OUTSIDE:
+                except (*OUTSIDE, ConnectionBroken):
                     state.inside = False
                     state.came += 1
                 faulthandler.dump_traceback_later(HANGS_AFTER_SECONDS, exit=True)
@@ -324,50 +458,54 @@ def by_another_thread(qm: QueueManager, count: int, names: Sequence[str]) -> int
     return int(state.came)
 
 
-def at_places(qm: QueueManager, count: int, names: Sequence[str]) -> int:
+def at_places(store: str, count: int, names: Sequence[str]) -> int:
     """Interrupts at so many places of each call; how many exceptions came."""
-    came, probe = 0, Probe(qm._store.path)  # type: ignore[attr-defined]
-    with qm.connect() as other, ThreadPoolExecutor(1) as thread:
+    came, probe, session = 0, probe_of(store), Session(store)
+    with inorder.connect(store) as other, ThreadPoolExecutor(1) as thread:
         for name in names:
-            call = functools.partial(CALLS[name], qm)
-            ready(qm)
-            call()
-            ready(qm)
-            counting = Interruption()
-            counting.during(call)
+            call = CALLS[name]
+            call(session.is_ready())
+            qm, counting = session.is_ready(), Interruption()
+            counting.during(functools.partial(call, qm))
             every = range(counting.places)
             for at in sorted(random.Random(name).sample(every, min(count, len(every)))):
-                ready(qm)
-                interruption = Interruption(at)
+                qm, interruption = session.is_ready(), Interruption(at)
                 try:
-                    interruption.during(call)
+                    interruption.during(functools.partial(call, qm))
                 except OUTSIDE:
+                    came += 1
+                except ConnectionBroken as error:  # by what ends a unit or closes a handle, on a connection lost since
+                    if not comes_from_outside(error):
+                        raise
                     came += 1
                 else:
                     assert not interruption.where, f"{name}: the caller has not got it, {interruption.where}"
                 about = f"{name}: after an exception at place {at}, {interruption.where}"
-                assert probe() == "free", about
+                assert (found := probe()) == "free", f"{about}: {found}"
                 try:
                     thread.submit(other.put, "OTHER", b"x").result(timeout=HANGS_AFTER_SECONDS / 2)
-                    ready(qm)
-                    call()
+                    call(session.is_ready())
                 except BaseException as error:
                     raise AssertionError(about) from error
                 faulthandler.dump_traceback_later(HANGS_AFTER_SECONDS, exit=True)
     probe.end()
+    session.end()
+    assert session.losses <= came / 4, f"{session.losses} connections were lost after {came} exceptions"
     return came
 
 
-def main(path: str, how: str, count: str, *names: str) -> None:
+def main(store: str, how: str, count: str, *names: str) -> None:
     faulthandler.dump_traceback_later(HANGS_AFTER_SECONDS, exit=True)
-    chosen = names or tuple(CALLS)
-    with inorder.connect(path) as qm:
-        if how == "places":
-            came = at_places(qm, int(count), chosen)
-        elif how == "signals":
-            came = by_signals(qm, int(count), chosen)
-        else:
-            came = by_another_thread(qm, int(count), chosen)
+    chosen, came = names or tuple(CALLS), 0
+    if how == "places":
+        came = at_places(store, int(count), chosen)
+    elif how == "signals":
+        came = by_signals(session := Session(store), int(count), chosen)
+        session.end()
+    else:
+        came = by_another_thread(session := Session(store), int(count), chosen)
+        session.end()
+    with inorder.connect(store) as qm:
         ready(qm)
         for name in chosen:
             CALLS[name](qm)

@@ -9,32 +9,40 @@ import os
 import random
 import sqlite3
 from collections import Counter
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 from tools.proof import crash
 from tools.proof.checker import OBSERVER, ROUNDS, STORE, check_database, check_folder, main, run_observer
-from tools.proof.crash import POINTS, RANDOM, Life, live, lives_of
+from tools.proof.lives import POINTS, RANDOM, Life, Parent, live, lives_of
 
 SEED = int(os.environ.get("INORDER_CRASH_SEED", random.SystemRandom().getrandbits(32)))
 OFTEN = ("begun", "written", "committed", "before-sync", "synced", "settled")  # points that every worker comes to soon
 
 
+@pytest.fixture(scope="module")
+def parent() -> Iterator[Parent]:
+    one = Parent()
+    yield one
+    one.close()
+
+
 def test_killed_processes_break_no_promise(tmp_path: Path) -> None:
-    report = crash.run(kills=12, seed=SEED, workers=3, lives=2, seconds=10, parent=tmp_path)
+    report = crash.run(kills=12, seed=SEED, workers=3, lives=2, seconds=60, parent=tmp_path)
     assert not report.findings, f"INORDER_CRASH_SEED={SEED} tries the same plan\n{report}"
     assert report.kills.total() >= 6
     assert report.promises > 100
 
 
 @pytest.mark.parametrize("point", OFTEN)
-def test_a_kill_at_a_point_breaks_no_promise(tmp_path: Path, point: str) -> None:
+def test_a_kill_at_a_point_breaks_no_promise(tmp_path: Path, parent: Parent, point: str) -> None:
     for number in ("0000", "0001"):
         (tmp_path / ROUNDS / number).mkdir(parents=True)
     assert run_observer(tmp_path / STORE, tmp_path / ROUNDS / "0000", SEED) == []
-    life = Life(name="victim", seed=SEED, point=point, nth=15, seconds=0)
-    assert live(tmp_path / STORE, tmp_path / ROUNDS / "0001", life) == (point, []), f"INORDER_CRASH_SEED={SEED}"
+    life = Life(name="victim", seed=SEED, end=point, nth=15, seconds=0)
+    assert live(parent, tmp_path / STORE, tmp_path / ROUNDS / "0001", life) == (point, []), f"INORDER_CRASH_SEED={SEED}"
     assert check_folder(tmp_path) == [], f"INORDER_CRASH_SEED={SEED}"
     assert (tmp_path / ROUNDS / "0001" / OBSERVER).exists()
 
@@ -42,14 +50,14 @@ def test_a_kill_at_a_point_breaks_no_promise(tmp_path: Path, point: str) -> None
 def test_the_plan_of_a_run_follows_from_its_seed_and_has_every_point() -> None:
     plans = [list(lives_of(random.Random(SEED), "0001", 10, 20)) for _ in range(2)]
     assert plans[0] == plans[1]
-    points = Counter(life.point or RANDOM for lives in plans[0] for life in lives)
+    points = Counter(life.end for lives in plans[0] for life in lives)
     assert points.keys() == {RANDOM, *POINTS}
 
 
-def test_a_life_that_ends_by_itself_is_a_finding(tmp_path: Path) -> None:
+def test_a_life_that_ends_by_itself_is_a_finding(tmp_path: Path, parent: Parent) -> None:
     """Here because the store cannot be opened."""
-    life = Life(name="victim", seed=SEED, point="begun", nth=1, seconds=0)
-    _, findings = live(tmp_path / "no such folder" / STORE, tmp_path, life)
+    life = Life(name="victim", seed=SEED, end="begun", nth=1, seconds=0)
+    _, findings = live(parent, tmp_path / "no such folder" / STORE, tmp_path, life)
     assert [finding.kind for finding in findings] == ["worker"]
     assert "Error" in findings[0].text
 

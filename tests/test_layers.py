@@ -19,6 +19,7 @@ SOURCE = Path(__file__).parents[1] / "src"
 # A file imports from its own layer and from those above it. A name stands for a file or for a whole package.
 LAYERS = (
     ("reasons", "errors", "locks", "life"),
+    ("properties",),
     ("message",),
     ("options",),
     ("attributes", "selecting"),
@@ -32,7 +33,7 @@ LAYERS = (
     ("groups", "bulk", "operating", "listening"),
     ("manager",),
     ("",),  # inorder/__init__.py: gathers the public names, so it may import anything
-    ("formats", "mqsc", "integrations"),
+    ("across", "formats", "mqsc", "integrations"),
     ("spark",),
     ("testing", "demo", "cli", "__main__"),
 )

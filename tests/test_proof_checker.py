@@ -220,6 +220,50 @@ def test_a_unit_that_died_while_it_was_prepared_may_have_let_go(tmp_path: Path) 
     assert check_round(calls + calls_of("b", read_lines(tmp_path / "b.jsonl")), Known()) == []
 
 
+PUT = {"what": "put", "queue": "BY_PUT", "labels": ["a/1/0/1/1"], "unit": 0, "priority": 0, "persistent": True}
+TOLD = ["a/1/0/1/1", ["X", 1], [0, 1, 0], True]
+
+
+def lines_of(process: str, *lines: dict[str, Any]) -> list[Call]:
+    return calls_of(process, [{"at": 0, **line} for line in lines])
+
+
+def test_what_was_seen_before_it_was_on_disk_may_be_gone_with_the_server() -> None:
+    put = lines_of("a", {"call": 1, "is": "intent", **PUT})
+    get = lines_of(
+        "b",
+        {"call": 1, "is": "intent", "what": "get", "queue": "BY_PUT", "unit": 1},
+        {"call": 1, "is": "promised", "messages": [TOLD], "durable": False},
+    )
+    crash = lines_of("server", {"call": 1, "is": "intent", "what": "crash"}, {"call": 1, "is": "promised"})
+    assert [finding.kind for finding in check_round(put + get, Known())] == ["lost"]
+    assert check_round(put + get + crash, Known()) == []
+    get[0].told["durable"] = True
+    assert [finding.kind for finding in check_round(put + get + crash, Known())] == ["lost"]
+
+
+@pytest.mark.parametrize(("lost", "kinds"), [({"lost": True}, []), ({}, ["two-holders"])])
+def test_a_process_that_has_lost_its_connection_held_what_it_had_until_nobody_knows_when(
+    lost: dict[str, Any], kinds: list[str]
+) -> None:
+    put = lines_of("a", {"call": 1, "is": "intent", **PUT}, {"call": 1, "is": "promised", "uids": [TOLD[1]], "at": 1})
+    get = {"call": 1, "is": "intent", "what": "get", "queue": "BY_PUT", "unit": 1}
+    held = lines_of(
+        "b",
+        {**get, "at": 2},
+        {"call": 1, "is": "promised", "messages": [TOLD], "at": 3},
+        {**get, "call": 2, "at": 6},
+        {"call": 2, "is": "refused", **lost, "at": 7},
+    )
+    other = lines_of("c", {**get, "at": 4}, {"call": 1, "is": "promised", "messages": [TOLD], "at": 5})
+    seen = lines_of(
+        "d",
+        {"call": 1, "is": "intent", "what": "seen", "queue": "BY_PUT", "at": 8},
+        {"call": 1, "is": "promised", "messages": [TOLD], "depth": 1, "at": 9},
+    )
+    assert [finding.kind for finding in check_round(put + held + other + seen, Known())] == kinds
+
+
 def test_damage_anywhere_in_a_body_shows() -> None:
     label = Label("a", 3, 1, 2, 4)
     body = label.body(500)

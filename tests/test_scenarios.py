@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,24 @@ def label(scenario: Scenario) -> str:
 def test_the_table_holds(scenario: Scenario, store: str) -> None:
     failure = run_scenario(scenario, store)
     assert failure is None, str(failure)
+
+
+def unordered(scenario: Scenario) -> Scenario:
+    """The same, where every queue keeps no order of which the table does not say how it is read."""
+    steps = [
+        replace(step, keys={"read-order": "unordered", **step.keys})
+        if step.verb == "queue" and "alias-of" not in step.keys
+        else step
+        for step in scenario.steps
+    ]
+    return replace(scenario, steps=tuple(steps))
+
+
+@pytest.mark.parametrize("store", sorted(STORES.keys() - {"memory"}))
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=label)
+def test_queues_that_keep_no_order_are_as_in_memory(scenario: Scenario, store: str) -> None:
+    """Where a table reads strictly, both tell the same error at the same step."""
+    assert run_scenario(unordered(scenario), store) == run_scenario(unordered(scenario), "memory")
 
 
 def test_titles_are_unique() -> None:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from tests.staged import IN, KEY, LAST, LASTS, Writer, joined, key, letters, shape
 from tests.support import bodies, drained, snapshot, told, waiting
 
 from inorder import (
     ArgumentError,
+    Fenced,
     Flags,
+    InconsistentCall,
     NoMessageAvailable,
     NotFound,
     NotOpenFor,
@@ -23,7 +27,7 @@ from inorder import (
 )
 from inorder.housekeeping import tidy
 from inorder.options import OpenOptions
-from inorder.stores.records import LedgerKey, Settled, StageRequest
+from inorder.stores.records import LedgerKey, Settled, Staged, StageRequest
 from inorder.testing import ManualClock
 from inorder.testing.stores import RestartableStore
 
@@ -323,6 +327,54 @@ def test_of_a_streaming_query_the_newest_batches_are_kept(
     noted = [batch for batch in range(8) if writer.store.in_ledger("Q", key(batch, query)) is not None]
     assert noted == list(range(oldest, 8))
     assert writer.store.in_ledger("Q", LedgerKey("app", "other", "x")) is not None
+
+
+def test_the_last_batch_of_a_query_is_known(writer: Writer) -> None:
+    last = writer.store.last_settled
+    assert last("Q", "app", "query") == ""
+    writer.put([], key=key(7, "query"))
+    writer.put([], key=key(3, "query"))
+    writer.put([], key=LedgerKey("app", "other", "x"))
+    writer.qm.create_alias("A", base_queue="Q")
+    assert (last("Q", "app", "query"), last("A", "app", "query"), last("Q", "app", "other")) == ("3", "3", "x")
+    with pytest.raises(UnknownQueue):
+        last("NONE", "app", "query")
+
+
+def test_of_two_writers_that_go_on_from_one_batch_one_alone_puts(writer: Writer) -> None:
+    settle = writer.store.settle_staging
+    for name in ("first", "late", "again"):
+        writer.stage(name, letters("ab"))
+    assert settle(key(0, "query"), [Staged("first", 2)], "") == Settled(already=False, messages=2)
+    with pytest.raises(Fenced, match="the last batch in the ledger is '0', this writer goes on after ''") as fenced:
+        settle(key(1, "query"), [Staged("late", 2)], "")
+    assert fenced.value.data == {"application": "app", "last": "0", "after": ""}
+    assert [unit.name for unit in writer.qm.units()] == ["late", "again"]
+    assert settle(key(0, "query"), [Staged("again", 2)], "") == Settled(already=True, messages=0), "it was this one"
+    assert settle(key(1, "query"), [Staged("late", 2)], "0") == Settled(already=False, messages=2)
+    assert joined(writer) == "abab"
+
+
+def test_who_names_the_batch_before_names_a_query(writer: Writer) -> None:
+    for one, after in ((KEY._replace(query=""), ""), (KEY._replace(batch=""), ""), (KEY, "\ud800"), (KEY, 5)):
+        with pytest.raises(ArgumentError, match="after must be a batch of the query"):
+            writer.store.settle_staging(one, [], after)  # type: ignore[arg-type]
+
+
+def test_numbers_that_need_not_follow_each_other_stand_as_they_are(writer: Writer) -> None:
+    given: dict[str, Any] = {
+        "group_id": [b"g"] * 3,
+        "sequence_number": [5, 2, 2],
+        "flags": [IN] * 3,
+        "body": letters("abc"),
+    }
+    writer.store.stage(StageRequest(writer.handle(), "as it is", 3, given, LASTS, checks_numbers=False))
+    assert writer.store.settle_staging(KEY, [Staged("as it is", 3)]).messages == 3
+    assert [(one.sequence_number, one.body) for one in writer.browsed()] == [(5, b"a"), (2, b"b"), (2, b"c")]
+    writer.store.stage(StageRequest(writer.handle(), "both", 3, given, LASTS, checks_numbers=False))
+    writer.store.stage(StageRequest(writer.handle(), "both", 3, given, LASTS))
+    with pytest.raises(InconsistentCall):
+        writer.store.settle_staging(key(1), [Staged("both", 6)])
 
 
 def test_the_ledger_of_no_queue(writer: Writer) -> None:

@@ -39,7 +39,9 @@ M = TypeVar("M", bound=History)
 
 
 def machine(right: MakeStore, reached: Branches, kind: type[M]) -> type[M]:
-    compared: type[M] = type("Compared", (kind,), {"make": (STORES["memory"], right), "branches": reached})
+    skips = right is STORES.get("postgresql")
+    given = {"make": (STORES["memory"], right), "branches": reached, "skips_numbers": skips}
+    compared: type[M] = type("Compared", (kind,), given)
     return compared
 
 

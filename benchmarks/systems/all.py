@@ -19,6 +19,7 @@ PLACES = {
     "postgresql": ("postgresql", "PostgreSQL"),
     "inorder-on-postgresql": ("ours_on_postgresql", "OursOnPostgreSQL"),
     "inorder-on-many": ("ours_on_postgresql", "OursOnManyQueues"),
+    "inorder-unordered": ("ours_on_postgresql", "OursUnordered"),
     "pgmq": ("pgmq", "Pgmq"),
     "nats": ("nats_jetstream", "NatsJetStream"),
     "rabbitmq": ("rabbit_mq", "RabbitMQ"),

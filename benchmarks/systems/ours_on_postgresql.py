@@ -1,4 +1,4 @@
-"""Our own store in PostgreSQL, through the public calls; and with a queue for each process."""
+"""Our own store in PostgreSQL, through the public calls; with a queue for each process, or one that keeps no order."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import inorder
 from benchmarks.systems import FILL_BLOCK
 from benchmarks.systems.ours import OURS_ON_POSTGRESQL, Ours
 from benchmarks.systems.postgresql import LOOPBACK, settings_of
+from inorder.attributes import QueueReadOrder
 
 
 class OursOnPostgreSQL(Ours):
@@ -20,6 +21,7 @@ class OursOnPostgreSQL(Ours):
     name = OURS_ON_POSTGRESQL
     is_server = True
     made_for = "BENCH"
+    read_order: QueueReadOrder = "relaxed"
 
     def __init__(self, folder: Path, port: int = 0) -> None:
         schema = f"bench_{folder.parent.name}_{folder.name}".lower()
@@ -28,7 +30,7 @@ class OursOnPostgreSQL(Ours):
         self.qm = self._stack.enter_context(inorder.connect(self._url, program="bench"))
         self.queue = self.made_for
         with contextlib.suppress(inorder.ObjectExists):
-            self.qm.create_queue(self.queue)
+            self.qm.create_queue(self.queue, read_order=self.read_order)
         self._groups = 0
 
     def settings(self) -> str:
@@ -52,3 +54,11 @@ class OursOnManyQueues(OursOnPostgreSQL):
         self.queue = f"{self.made_for}.{os.getpid()}"
         with contextlib.suppress(inorder.ObjectExists):
             self.qm.create_queue(self.queue)
+
+
+class OursUnordered(OursOnPostgreSQL):
+    """A queue that keeps no order."""
+
+    name = f"{OURS_ON_POSTGRESQL}, unordered"
+    made_for = "BENCH.UNORDERED"
+    read_order = "unordered"

@@ -62,7 +62,7 @@ class ClaimReader:
 
     def __init__(self, queue: Queue, application: str, *, epoch: int | None = None) -> None:
         self._queue = queue
-        self.application = _name("application", application)
+        self.application = check_name("application", application)
         self.epoch = epoch
 
     def begin(self) -> ClaimStart:
@@ -222,12 +222,16 @@ class Stager:
         queue: a handle that is open for output.
         name: of this staging, one that is used once only.
         lasts: seconds until what was staged and never settled is undone.
+        checks_numbers: whether the sequence numbers of groups whose ids the rows bring must follow each other when the
+            rows are settled; False for messages that are carried over as they were found.
     """
 
-    def __init__(self, queue: Queue, name: str, *, lasts: float) -> None:
+    def __init__(self, queue: Queue, name: str, *, lasts: float, checks_numbers: bool = True) -> None:
         self._queue = queue
-        self.name = _name("name", name)
+        self.name = check_name("name", name)
         self._lasts = lasts
+        check_instance("checks_numbers", checks_numbers, bool, "True or False")
+        self._checks_numbers = checks_numbers
         self.count = 0
 
     def stage(self, count: int, columns: Mapping[str, Sequence[Any]]) -> None:
@@ -241,7 +245,7 @@ class Stager:
         check_instance("columns", columns, Mapping, "columns by their names")
         with self._queue.session:
             store, handle = self._queue.opened_for("output")
-            store.stage(StageRequest(handle, self.name, count, columns, self._lasts))
+            store.stage(StageRequest(handle, self.name, count, columns, self._lasts, self._checks_numbers))
         self.count += count
 
     @property
@@ -266,7 +270,7 @@ class BulkCalls:
 
         A reader that still runs is fenced. Raises: NotFound, it never claimed; CheckpointLost, no such claim.
         """
-        _name("application", application)
+        check_name("application", application)
         check_whole("upto", upto)
         with self._session:
             return self._store.finish_claims(queue, application, upto)
@@ -277,7 +281,7 @@ class BulkCalls:
         A reader that still runs is fenced. What it has done with the messages, it, or whoever is next, does again.
         Raises: NotFound, it never claimed.
         """
-        _name("application", application)
+        check_name("application", application)
         with self._session:
             return self._store.release_claims(queue, application)
 
@@ -290,21 +294,24 @@ class BulkCalls:
 
         Returns: whether it was inside a group. Raises: NotFound, it never claimed anything there.
         """
-        _name("application", application)
+        check_name("application", application)
         with self._session:
             return self._store.leave_claimed_group(queue, application)
 
-    def settle_staging(self, key: LedgerKey, stagings: Sequence[Staged]) -> Settled:
+    def settle_staging(self, key: LedgerKey, stagings: Sequence[Staged], *, after: str | None = None) -> Settled:
         """The put of staged rows, all or none, once for each key: if the key is in the ledger they are dropped.
 
-        Raises: StagingGone, one is missing or has another count; QueueFull 2053; PutInhibited 2051;
-        InconsistentCall, sequence numbers with a gap. Nothing has changed then.
+        Args:
+            after: the batch that must be the last of the key's query, as `last_settled` gave it; None: any.
+
+        Raises: Fenced, another batch than `after` is the last; StagingGone, one is missing or has another count;
+        QueueFull 2053; PutInhibited 2051; InconsistentCall, sequence numbers with a gap. Nothing has changed then.
         """
         check_instance("key", key, LedgerKey, "a LedgerKey")
         if not isinstance(stagings, Sequence) or not all(isinstance(one, Staged) for one in stagings):
             raise bad_argument("stagings", stagings, "a list of Staged, as their stagers told them")
         with self._session:
-            return self._store.settle_staging(key, stagings)
+            return self._store.settle_staging(key, stagings, after)
 
     def undo_staging(self, names: Sequence[str]) -> int:
         """Drops what was staged under these names; of how many rows. Unknown names are passed over."""
@@ -319,6 +326,11 @@ class BulkCalls:
         with self._session:
             return self._store.in_ledger(queue, key)
 
+    def last_settled(self, queue: str, application: str, query: str) -> str:
+        """The batch that was settled last on a queue for an application and query; empty: none was."""
+        with self._session:
+            return self._store.last_settled(queue, application, query)
+
 
 def _check_limits(options: object, most: object, most_bytes: object, horizon: object) -> None:
     check_instance("options", options, GetOptions, "a GetOptions")
@@ -328,7 +340,7 @@ def _check_limits(options: object, most: object, most_bytes: object, horizon: ob
         check_whole("horizon", horizon)
 
 
-def _name(argument: str, value: object) -> str:
+def check_name(argument: str, value: object) -> str:
     if not isinstance(value, str) or not 1 <= len(value) <= NAME_LENGTH_MAX or not is_storable(value):
         raise bad_argument(argument, value, f"a text of 1 to {NAME_LENGTH_MAX} characters")
     return value

@@ -17,6 +17,7 @@
     │   ├── ConnectionClosed         a closed connection
     │   ├── CallInProgress           two threads in one connection at once
     │   ├── UnitOfAnother            a put or get into the unit of work of another thread or task
+    │   ├── PropertyNotAvailable     the message has no property of this name (also a KeyError)
     │   └── ForkedConnection         a connection inherited over a fork
     ├── QueueCondition           the call was right, the queue's state says no: it may succeed later
     │   ├── NoMessageAvailable       nothing fits, or nothing came in time
@@ -229,6 +230,12 @@ class UnitOfAnother(CallerError):
     reason = Reason.UNIT_OF_ANOTHER
 
 
+class PropertyNotAvailable(CallerError, KeyError):
+    """The message has no property of this name; data: property, nearest (the names most like it)."""
+
+    reason = Reason.PROPERTY_NOT_AVAILABLE
+
+
 class ForkedConnection(CallerError):
     """The connection was opened before the process forked; data: path, of the store."""
 
@@ -353,7 +360,7 @@ class ConnectionBroken(QueueCondition):
 
 
 class OutcomeUnknown(QueueCondition):
-    """The connection was lost while the call was being committed: it has happened, or not."""
+    """The call was being committed when the connection was lost: it has happened, or not; data: uids, of its puts."""
 
     reason = Reason.CALL_INTERRUPTED
 

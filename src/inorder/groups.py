@@ -11,7 +11,7 @@ from contextlib import nullcontext
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any
 
-from .errors import CallerError, InconsistentCall, Reason, bad_argument
+from .errors import CallerError, ConnectionBroken, InconsistentCall, OutcomeUnknown, Reason, bad_argument
 from .handle import Queue
 from .message import ANY_GROUP, IN_GROUP, LAST_IN_GROUP, LAST_SEGMENT, NO_ID, NUMBER_MAX, SEGMENT, Descriptor, Message
 from .options import EVERYTHING, GetOptions, Match, PutOptions, check_switch
@@ -131,7 +131,10 @@ class GroupWriter:
                 self._own_unit.__exit__(kind, error, trace)
         finally:
             if not self._session.closed and not self._queue.closed:
-                self._queue.close()
+                try:  # noqa: SIM105 - `suppress` is no block that is written in C
+                    self._queue.close()
+                except (ConnectionBroken, OutcomeUnknown):  # it ended with the connection
+                    pass
 
 
 def whole_group(*, wait: float | None = 0, match: Match = EVERYTHING) -> GetOptions:

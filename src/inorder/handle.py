@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal
 
 from .attributes import QueueAttributes, QueueStatus
@@ -14,6 +13,7 @@ from .confirming import ConfirmedCalls, Use
 from .errors import (
     CallerError,
     CallInProgress,
+    ConnectionBroken,
     HandleError,
     InorderError,
     NoMessageAvailable,
@@ -65,7 +65,6 @@ USES: Mapping[Use, tuple[OpenOptions, Reason]] = {  # what a handle must be open
     "output": (OpenOptions(output=True), Reason.NOT_OPEN_FOR_OUTPUT),
     "browse": (OpenOptions(browse=True), Reason.NOT_OPEN_FOR_BROWSE),
 }
-
 NO_USES: frozenset[Use] = frozenset()
 COUNT_MAX = 2**31 - 1  # messages that are got at once
 
@@ -581,13 +580,14 @@ class Queue(ConfirmedCalls):
     def __enter__(self) -> Queue:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if self.closed or self._session.closed:
             return
         try:
             self.close()
+        except ConnectionBroken:  # it ended with the connection
+            if error is None:
+                raise
         except CallInProgress:  # a loop that was dropped is ended by the collector, in the middle of any call
             self._session.left.append(self._end)
 

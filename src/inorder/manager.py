@@ -541,8 +541,9 @@ class QueueManager(OperatorCalls, BulkCalls, Listening):
     def close(self) -> None:
         """Ends the connection; an open unit of work is committed (R5.6). Harmless when repeated.
 
-        If the commit fails the connection ends all the same, and the unit is backed out. Raises: CallInProgress
-        2219, another thread is inside a call on it; it then stays open.
+        If the commit fails the connection ends all the same, and the unit is backed out; where a call has said already
+        that the connection is lost, nothing is raised. Raises: CallInProgress 2219, another thread is inside a call
+        on it; it then stays open.
         """
         if self._session.closed:
             return
@@ -553,8 +554,10 @@ class QueueManager(OperatorCalls, BulkCalls, Listening):
                 housekeeping.tidy(self._store)
         except CallInProgress:  # refused before anything was done: the call of the other thread goes on
             raise
-        except BaseException:
+        except BaseException as error:
             self.abandon()
+            if isinstance(error, ConnectionBroken) and "known" in error.data:
+                return  # an earlier call has said so, and that the unit of work is lost
             raise
         self.abandon()
 

@@ -420,12 +420,12 @@ class Message:
     @property
     def put_date(self) -> str:
         """MQ's PutDate: YYYYMMDD, UTC."""
-        return time.strftime("%Y%m%d", time.gmtime(self.put_at))
+        return mq_date(self.put_at)
 
     @property
     def put_time(self) -> str:
         """MQ's PutTime: HHMMSSTH, UTC, to the hundredth."""
-        return time.strftime("%H%M%S", time.gmtime(self.put_at)) + f"{int(self.put_at % 1 * 100):02d}"
+        return mq_time(self.put_at)
 
     def fields(self) -> Iterator[tuple[str, Any]]:
         """Every field with its value, in the order of the descriptor."""
@@ -498,6 +498,16 @@ def _check_together(row: Row) -> None:
 
 def _bad_original_length(value: int, allowed: str) -> ArgumentError:
     return bad_argument("original_length", value, allowed, Reason.ORIGINAL_LENGTH_ERROR)
+
+
+def mq_date(at: float) -> str:
+    """Seconds since 1970 as MQ writes a date: YYYYMMDD, UTC."""
+    return time.strftime("%Y%m%d", time.gmtime(at))
+
+
+def mq_time(at: float) -> str:
+    """The time of that day: HHMMSSTH, UTC, to the hundredth."""
+    return time.strftime("%H%M%S", time.gmtime(at)) + f"{int(at % 1 * 100):02d}"
 
 
 def stored_flags(flags: int) -> int:

@@ -164,13 +164,21 @@ class Reason(enum.IntEnum):
     SEGMENTS_NOT_SUPPORTED = 2365
     MSG_NOT_ALLOWED_IN_GROUP = 2417
     SUB_ALREADY_EXISTS = 2432
+    PROPERTY_NAME_ERROR = 2442
     SEGMENTATION_NOT_ALLOWED = 2443
     OPTIONS_CHANGED = 2457
     SELECTOR_SYNTAX_ERROR = 2459
     HMSG_ERROR = 2460
     PROPERTY_VALUE_TOO_BIG = 2469
     PROPERTY_NOT_AVAILABLE = 2471
+    PROPERTY_TYPE_ERROR = 2473
+    PROPERTIES_TOO_BIG = 2478
+    MIXED_CONTENT_NOT_ALLOWED = 2498
     MSG_HANDLE_IN_USE = 2499
+    SELECTOR_ALWAYS_FALSE = 2504
+    PROPERTY_NAME_LENGTH_ERR = 2513
+    SELECTOR_INVALID_FOR_TYPE = 2516
+    SELECTION_STRING_ERROR = 2519
     CALL_INTERRUPTED = 2549
     NO_SUBS_MATCHED = 2550
 
@@ -339,13 +347,21 @@ _TEXT: dict[Reason, str] = {
     Reason.SEGMENTS_NOT_SUPPORTED: "A queue indexed by group id takes no segments.",
     Reason.MSG_NOT_ALLOWED_IN_GROUP: "This message may not be a member of a group.",
     Reason.SUB_ALREADY_EXISTS: "There is a subscription of this name already.",
+    Reason.PROPERTY_NAME_ERROR: "The name of a property is not a valid one, or is kept for MQ's own use.",
     Reason.SEGMENTATION_NOT_ALLOWED: "Messages sent to this destination may not be segmented.",
     Reason.OPTIONS_CHANGED: "The get asks for other options than the messages read ahead were fetched with.",
     Reason.SELECTOR_SYNTAX_ERROR: "The selection text does not follow the grammar.",
     Reason.HMSG_ERROR: "The message handle is not a valid one.",
     Reason.PROPERTY_VALUE_TOO_BIG: "The value of a property was longer than the room for it and was cut off.",
     Reason.PROPERTY_NOT_AVAILABLE: "The message has no property that fits the request.",
+    Reason.PROPERTY_TYPE_ERROR: "The value of a property is of no type that properties have.",
+    Reason.PROPERTIES_TOO_BIG: "The properties of the message are larger than allowed.",
+    Reason.MIXED_CONTENT_NOT_ALLOWED: "The name of one property goes on behind the whole name of another.",
     Reason.MSG_HANDLE_IN_USE: "The message handle is in use by another call.",
+    Reason.SELECTOR_ALWAYS_FALSE: "The selection text can fit no message, whatever is in it.",
+    Reason.PROPERTY_NAME_LENGTH_ERR: "The name of a property is empty or longer than 4,095 characters.",
+    Reason.SELECTOR_INVALID_FOR_TYPE: "A selection text was given where nothing is read from a queue.",
+    Reason.SELECTION_STRING_ERROR: "The selection text is no text, is empty, or is longer than allowed.",
     Reason.CALL_INTERRUPTED: "The connection was lost while the call was being committed: it has happened, or not.",
     Reason.NO_SUBS_MATCHED: "No subscription wanted the publication.",
     Reason.ORDER_PENDING: "A message fits but is withheld to keep order: an earlier one is not settled.",

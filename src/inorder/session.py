@@ -27,6 +27,7 @@ from .errors import (
     ConnectionClosed,
     InconsistentCall,
     InorderError,
+    OutcomeUnknown,
     Reason,
     StoreError,
     UnitOfAnother,
@@ -75,6 +76,11 @@ class Services:
         self.is_over = False  # the interpreter ends
         self._life = life.current
         _all_services.add(self)
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether the store object is for one connection."""
+        return self._opens is not None
 
     @property
     def connections(self) -> int:
@@ -183,19 +189,36 @@ def _connect(
     opens: Callable[[], LocalStore] | None,
 ) -> T:
     coming = object()
+    alone: Services | None = None
     try:
+        if opens is not None:  # nobody else comes here: others need not wait until a server has answered
+            alone = Services(open_store(), file, opens)
+            _reap_alone()
         with _making:
             services = _open_files.get(file)
             if services is None or not services.serves_this_process():
-                services = _open_files[file] = Services(open_store(), file, opens)
+                services = _open_files[file] = alone or Services(open_store(), file, opens)
             services.coming.add(coming)
         services.reap()  # outside the lock: observers are told of what is called here
         return connect(services)
+    except BaseException:
+        if alone is not None:  # what has been connected there by now nobody has
+            alone.reap()
+            if file not in _open_files:
+                alone.store.close_store()
+        raise
     finally:
         try:
             _has_come(file, coming)
         finally:
             _has_come(file, coming)
+
+
+def _reap_alone() -> None:
+    """Connections that were dropped, and had a store object of their own, which nobody else calls."""
+    for services in list(_all_services):
+        if services.forgotten and services.is_alone and services.serves_this_process():
+            services.reap()
 
 
 def _has_come(file: Hashable, coming: object) -> None:
@@ -487,10 +510,9 @@ class Session(Lock):
             try:
                 self.store.settle(self.owner, outcome)
                 self._settled(outcome)
-            except InorderError:
-                raise
-            except BaseException:
-                self.left.append(lambda: self._see_whether_settled(outcome))
+            except BaseException as error:
+                if isinstance(error, OutcomeUnknown) or not isinstance(error, InorderError):
+                    self.left.append(lambda: self._see_whether_settled(outcome))
                 raise
 
     def _see_whether_settled(self, tried: Outcome) -> None:
@@ -505,10 +527,9 @@ class Session(Lock):
             try:
                 self.store.prepare(self.owner, name)
                 self._settled("commit")  # for handles prepare acts as commit (R5.10)
-            except InorderError:
-                raise
-            except BaseException:
-                self.left.append(lambda: self._see_whether_settled("commit"))
+            except BaseException as error:
+                if isinstance(error, OutcomeUnknown) or not isinstance(error, InorderError):
+                    self.left.append(lambda: self._see_whether_settled("commit"))
                 raise
 
     def _settled(self, outcome: Outcome) -> None:

@@ -31,6 +31,8 @@ class History(RuleBasedStateMachine):
     Attributes:
         make: makes the left store, the specification, and the right one, which is to agree.
         branches: counts what is reached while the left store works.
+        skips_numbers: the right store numbers places with gaps where no order is kept, and numbers are compared: so all
+            queues keep their order. `test_scenarios` compares the others.
         owners: of each open handle, by its number: whose it is.
         waits: of each connection: the queue on which its last call that may wait was made.
         seen: unique ids of the left store by the role in which they were seen, the last one last.
@@ -38,6 +40,7 @@ class History(RuleBasedStateMachine):
 
     make: ClassVar[tuple[MakeStore, MakeStore]] = (STORES["memory"], STORES["memory"])
     branches: ClassVar[Branches] = Branches()
+    skips_numbers: ClassVar[bool] = False
 
     def __init__(self) -> None:
         super().__init__()

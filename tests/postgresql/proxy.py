@@ -26,6 +26,7 @@ class Proxy:
 
     def __init__(self, target: int) -> None:
         self.passed: dict[Way, int] = {"to server": 0, "to client": 0}  # bytes, of all connections
+        self.waiting = 0  # connections that have come while it was frozen
         self.delay_seconds = 0.0  # of each block of bytes
         self._target = target
         self._left: dict[Way, int | None] = {"to server": None, "to client": None}
@@ -83,6 +84,7 @@ class Proxy:
         with contextlib.suppress(OSError):  # closed
             while True:
                 client, _ = self._door.accept()
+                self.waiting += not self._flows.is_set()
                 self._flows.wait()
                 try:
                     server = socket.create_connection((LOOPBACK, self._target))

@@ -14,6 +14,7 @@ import os
 import pwd
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -81,7 +82,8 @@ class Server:
             stderr=subprocess.DEVNULL,
             start_new_session=True,  # Ctrl-C is for us
         )
-        self._settings = SETTINGS | {"port": self.port, "unix_socket_directories": self.folder} | settings
+        self.settings: dict[str, object] = settings if standby_of is None else standby_of.settings | settings
+        self._settings = SETTINGS | {"port": self.port, "unix_socket_directories": self.folder} | self.settings
         if standby_of is None:
             self._run("initdb", "--pgdata", "data", *INITDB)
         else:
@@ -105,6 +107,11 @@ class Server:
         """What libpq connects to."""
         return f"postgresql://{user}@{LOOPBACK}:{self.port}/{database}"
 
+    def url_of(self, primary: Server) -> str:
+        """What libpq connects to of the two, whichever takes writes."""
+        hosts = f"{LOOPBACK}:{primary.port},{LOOPBACK}:{self.port}"
+        return f"postgresql://postgres@{hosts}/postgres?target_session_attrs=read-write"
+
     def start(self) -> None:
         """Starts it, and returns when it answers. Raises: ServerError, with the end of its log."""
         options = " ".join(f"-c {shlex.quote(f'{name}={value}')}" for name, value in self._settings.items())
@@ -113,6 +120,16 @@ class Server:
     def stop(self, how: Stop = "fast") -> None:
         """Stops it: "fast" in order, "immediate" as a machine does that fails, though what it wrote stays."""
         self._run("pg_ctl", "stop", "--pgdata", "data", "--mode", how)
+
+    def crash(self) -> None:
+        """Stops it at once, and sooner than `pg_ctl` would: what it has not written yet is lost."""
+        note = self.folder / "data/postmaster.pid"
+        os.kill(int(note.read_text().split()[0]), signal.SIGQUIT)
+        deadline = time.monotonic() + LIMIT_SECONDS
+        while note.exists():
+            if time.monotonic() > deadline:
+                raise ServerError(f"it does not stop; its log:\n{self.log()}")
+            time.sleep(0.005)
 
     def restart(self, how: Stop = "fast") -> None:
         """Stops it, and starts it again on its port."""
@@ -123,12 +140,17 @@ class Server:
         """Executes statements as superuser: what they answer, a line for each row, with | between its columns."""
         return self._run("psql", "-XqAt", "-v", "ON_ERROR_STOP=1", "-c", text, self.url(database)).strip()
 
+    def dump(self, schema: str) -> str:
+        """What is in a schema, as statements that bring it back."""
+        return self._run("pg_dump", "--schema", schema, self.url())
+
     def terminate_backends(self, where: str = "true") -> int:
         """Ends the connections of clients, those that are so in pg_stat_activity: how many."""
         chosen = (
             f"FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid() AND ({where})"
         )
-        return int(self.sql(f"SELECT count(*) FILTER (WHERE pg_terminate_backend(pid)) {chosen}"))
+        told = self.sql(f"SELECT count(*) FILTER (WHERE pg_terminate_backend(pid)) {chosen}")
+        return int(told.splitlines()[-1])  # behind warnings that one has gone meanwhile
 
     def make_standby(self, *, synchronous: bool = False) -> Server:
         """A server that follows this one, by streaming replication through a slot; it is the caller's to close.

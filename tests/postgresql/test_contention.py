@@ -18,7 +18,7 @@ from inorder.errors import QueueFull
 PROCESSES = 16
 QUEUES = ("Q1", "Q2", "Q3", "Q4")
 TOKENS = 40
-SECONDS = 60.0 if os.environ.get("INORDER_LONG") else 6.0
+SECONDS = 60.0 if os.environ.get("INORDER_LONG") else 20.0
 REFUSALS = (NoMessageAvailable, OrderPending, OrderSelfBlocked, OrderDeadlock, QueueFull)
 LIMIT_SECONDS = 60.0
 FORKING = multiprocessing.get_context("fork")

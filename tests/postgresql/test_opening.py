@@ -113,6 +113,9 @@ def test_a_standby_is_refused_with_a_store_and_without(own_server: Server) -> No
 def test_a_pooler_is_refused(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Link, "server_pid", property(lambda _: 1))
     refused(url, inorder.StoreError, "pooler such as PgBouncer")
+    link = Link(parse(url), "test")
+    assert link.script(psycopg.sql.SQL("SHOW enable_seqscan")) == [("on",)], "whoever gets that session next has it so"
+    link.close()
     monkeypatch.undo()
     assert not is_there(parse(url), "test")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import signal
 import subprocess
 import sys
@@ -104,6 +105,26 @@ def test_a_session_that_the_server_has_ended_cannot_go_on(qm: QueueManager, url:
     assert qm.get("B").body == GOT
     assert qm.depth("A") == 0
     assert list(qm.check()) == []
+
+
+def test_a_connection_that_was_lost_between_two_calls_leaves_no_doubt(qm: QueueManager, url: str) -> None:
+    lost = inorder.connect(url, program="lost")
+    lost.put("A", b"put")
+    terminate(url, "lost")
+    with pytest.raises(ConnectionBroken):
+        lost.put("A", b"not put")
+    lost.abandon()
+    assert [message.body for message in qm.browse("A")] == [b"put"]
+
+
+def test_a_connection_that_was_dropped_ends_when_the_program_connects_again(qm: QueueManager, url: str) -> None:
+    dropped = inorder.connect(url, program="dropped")
+    assert dropped.get("B", syncpoint=True).body == GOT
+    del dropped
+    gc.collect()
+    with inorder.connect(url, program="next"):
+        until(lambda: not sessions(url, "dropped"), "the server has noticed")
+    assert qm.get("B").body == GOT
 
 
 def test_a_process_that_was_stopped_keeps_what_it_holds(

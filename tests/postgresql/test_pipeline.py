@@ -90,10 +90,13 @@ def test_a_wait_that_is_interrupted_leaves_the_connection_in_step(link: Link) ->
 def test_a_word_to_those_who_wait_that_fails_is_logged_and_harmless(
     link: Link, caplog: pytest.LogCaptureFixture
 ) -> None:
+    link.execute("CREATE TABLE listener AS SELECT bigint '1' AS queue, '' AS channel, timestamptz 'infinity' AS until")
+    link.execute("CREATE FUNCTION store_number() RETURNS bigint RETURN 1")
     link.begin("BEGIN")
     link.execute("INSERT INTO t VALUES (1)")
-    link.commit(flushes=True, behind=[("SELECT 1 / 0", ())])
+    link.commit(flushes=True, wakes=[1])  # a channel has a name
     link.flush(link.commits)
+    assert link.flushed == link.commits
     assert "could not be notified" in caplog.text
     assert kept(link) == [1]
 
@@ -118,3 +121,11 @@ def test_null_is_of_every_type(link: Link) -> None:
     assert link.execute("SELECT CAST(?1 AS bigint), CAST(?2 AS text)", (None, "a")).fetchall() == [(None, "a")]
     assert link.execute("SELECT CAST(?1 AS bigint), CAST(?2 AS text)", (7, None)).fetchall() == [(7, None)]
     assert link.execute("SELECT CAST(?1 AS bigint), CAST(?2 AS text)", (None, None)).fetchall() == [(None, None)]
+
+
+def test_a_commit_that_fails_behind_its_statement_is_raised_and_the_next_one_goes_on(link: Link) -> None:
+    link.execute("CREATE TEMP TABLE late (n bigint, UNIQUE (n) DEFERRABLE INITIALLY DEFERRED)")
+    with pytest.raises(psycopg.errors.UniqueViolation):
+        link.execute("INSERT INTO late SELECT 1 FROM generate_series(1, 2)")
+    assert link.execute("SELECT count(*) FROM late").fetchall() == [(0,)]
+    assert not link.is_closed

@@ -26,7 +26,7 @@ LIMIT_SECONDS = 20.0
 class Program:
     """A process with a connection to the store."""
 
-    def __init__(self, path: Path, program: str = "child") -> None:
+    def __init__(self, path: Path | str, program: str = "child") -> None:
         self._pipe, theirs = SERVER.Pipe()
         self.process = SERVER.Process(target=serve, args=(theirs,), daemon=True)
         self.process.start()
@@ -71,7 +71,7 @@ class Program:
 
 
 @contextmanager
-def programs(path: Path, count: int) -> Iterator[list[Program]]:
+def programs(path: Path | str, count: int) -> Iterator[list[Program]]:
     """Several processes that are connected; killed at the end if they live."""
     each = [Program(path, f"child {number}") for number in range(count)]
     try:

@@ -8,7 +8,7 @@ from .svg import MARGIN, WIDTH, Picture
 LAYERS: tuple[tuple[str, str, str], ...] = (
     ("doors", "cli, testing, demo", "three"),
     ("Spark", "spark", "three"),
-    ("formats", "formats, mqsc, integrations", "three"),
+    ("formats", "across, formats, mqsc, integrations", "three"),
     ("facade", "manager", "one"),
     ("work", "groups, bulk, operating, listening", "one"),
     ("", "handle, browsing, confirming, keywords", "one"),
@@ -20,7 +20,7 @@ LAYERS: tuple[tuple[str, str, str], ...] = (
     ("", "verb, queue: one transaction", "two"),
     ("", "protocol, backend: the two seams", "two"),
     ("rules", "rules: lifecycle, ordering, grouping ...", "two"),
-    ("words", "message, options, attributes, selecting", "box"),
+    ("words", "message, properties, options, attributes, selecting", "box"),
     ("errors", "errors, reasons", "box"),
 )
 HIGH, STEP, TOP = 32, 38, 44

@@ -35,7 +35,7 @@ class Act:
 
     Args:
         title: for findings.
-        last_at: the last sign of life of the process that began it.
+        last_at: the last sign of life of the process that began it (`history.Call`).
         puts, gets: labels.
     """
 
@@ -61,7 +61,7 @@ class Act:
     def released_at(self) -> float:
         """Until when it surely had what it got."""
         if self.hold is None or self.hold.outcome == "unknown":
-            return min((call.begun_at for call, _ in self.closings), default=self.last_at)
+            return min([self.last_at, *(call.begun_at for call, _ in self.closings)])
         return min((call.begun_at for call, _ in self.closings), default=math.inf)
 
     def calls_for(self, *, fate: bool) -> list[Call]:
@@ -110,6 +110,7 @@ class Reading:
         blind: for each queue, how many messages gets may have taken whose process died before it was told which.
         strict: the strict gets among the sightings.
         seen: for each queue, what the observer saw.
+        has_crashed: the server has, on which the store lies: what a call saw that was not to be on disk may be gone.
     """
 
     def __init__(self, calls: Iterable[Call]) -> None:
@@ -120,6 +121,7 @@ class Reading:
         self.blind: Counter[str] = Counter()
         self.seen: dict[str, list[Sighting]] = {}
         self.findings: list[Finding] = []
+        self.has_crashed = False
         self._units: dict[tuple[str, int], Act] = {}
         self._named: dict[str, Act] = {}
         self._confirms: dict[tuple[str, int], Act] = {}
@@ -269,6 +271,14 @@ class Reading:
     def _on_release(self, call: Call) -> None:
         """A lock that ends changes nothing that a promise is about."""
 
+    def _on_crash(self, _call: Call) -> None:
+        self.has_crashed = True
+
+    def is_lasting(self, sighting: Sighting) -> bool:
+        """Whether what was seen there stays."""
+        call = sighting.call
+        return call.what == "seen" or bool(call.told.get("durable")) or not self.has_crashed
+
     def _on_units(self, call: Call) -> None:
         """When the observer has ended all named units, none may be left; the owners of the others are dead."""
         if call.intent["when"] == "left":
@@ -277,4 +287,4 @@ class Reading:
                 self._find("left", f"a {what} is still there with {puts} puts, {gets} gets and {locks} locks")
 
 
-OPENINGS = frozenset({"put", "get", "browse", "prepare", "lock", "delete", "seen", "units"})
+OPENINGS = frozenset({"put", "get", "browse", "prepare", "lock", "delete", "seen", "units", "crash"})

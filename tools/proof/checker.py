@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import sqlite3
 import subprocess
 import sys
@@ -42,7 +43,7 @@ OBSERVER_SECONDS_MAX = 120
 
 # What the tables say twice, or leave for later: rows that are wrong when nobody is at work.
 GATHERED = """
-    SELECT queue, group_id, count(*), min(CASE WHEN ends THEN sequence_number END) FROM message
+    SELECT queue, group_id, count(*), min(CASE WHEN flags & 16 <> 0 THEN sequence_number END) FROM message
     WHERE group_id IS NOT NULL AND available GROUP BY queue, group_id
 """
 WRONG = {
@@ -96,7 +97,7 @@ def check_server(url: str) -> list[Finding]:
     """The same of a store in PostgreSQL, whose references are among what the store itself checks."""
     import psycopg  # noqa: PLC0415 - a proof of files does without
 
-    schema, server = url.partition("?schema=")[2], url.partition("?")[0]
+    server, schema = re.split("[?&]schema=", url)
     with inorder.connect(url, program="checker") as qm:
         findings = [Finding("integrity", text) for text in qm.check()]
     with psycopg.connect(server, options=f"-c search_path={schema}", autocommit=True) as connection:

@@ -35,7 +35,7 @@ class Judge:
         self._reading = reading
         self._puts = {**before, **reading.puts}
         self._visible = {sighting.label for found in reading.seen.values() for sighting in found}
-        self._sighted = {sighting.label for sighting in reading.sightings}
+        self._sighted = {sighting.label for sighting in reading.sightings if reading.is_lasting(sighting)}
         self._getters: dict[str, list[Act]] = defaultdict(list)
         for act in reading.acts:
             for label in act.gets:

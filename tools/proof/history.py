@@ -2,7 +2,8 @@
 
 One file for each process, one line of JSON for each moment: "intent" before a call, "promised" or "refused" after it.
 A line is written by one `os.write`, so a killed process loses none that it wrote; a line without its end was not
-written. A call with an intent alone may have happened or not.
+written. A call with an intent alone may have happened or not; so may one that ended as "unknown". A line with "lost" is
+the last of a process that has lost its connection: when, nobody knows.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from inorder import InorderError, OrderDeadlock, OrderPending, OrderSelfBlocked
-from inorder.errors import NoMessageAvailable, NotFound, UnitNotFound
+from inorder.errors import ConnectionBroken, NoMessageAvailable, NotFound, OutcomeUnknown, StoreError, UnitNotFound
 
 T = TypeVar("T")
 Told = dict[str, Any]
@@ -55,6 +56,13 @@ class History:
         except REFUSALS as error:
             self.write({"call": call, "is": "refused", "error": reason_of(error)})
             return None
+        except OutcomeUnknown as error:
+            self.write({"call": call, "is": "unknown", "error": reason_of(error), "lost": True})
+            raise
+        except InorderError as error:
+            if is_loss(error):  # nothing of it has happened, as it says
+                self.write({"call": call, "is": "refused", "error": reason_of(error), "lost": True})
+            raise
         self.write({"call": call, "is": "promised", **told, **self._measure()})
         return told
 
@@ -63,6 +71,13 @@ class History:
 
     def close(self) -> None:
         os.close(self._file)
+
+
+def is_loss(error: InorderError) -> bool:
+    """Whether it says that the connection is lost, or that there is no server for another one."""
+    return isinstance(error, ConnectionBroken | OutcomeUnknown) or (
+        type(error) is StoreError and "cannot be reached" in str(error)
+    )
 
 
 def reason_of(error: InorderError) -> str:
@@ -79,7 +94,7 @@ class Call:
         intent: what was asked, as written before the call.
         told: what was answered; empty unless promised.
         begun_at, ended_at: nanoseconds of the machine's one monotonic clock; infinite if it has not ended.
-        last_at: the last sign of life of the process.
+        last_at: the last sign of life of the process; if it has lost its connection, when that was surely there.
     """
 
     process: str
@@ -105,13 +120,17 @@ def calls_of(process: str, lines: Iterable[Line]) -> list[Call]:
     calls: dict[int, Call] = {}
     last_at = 0
     for line in lines:
-        last_at = line["at"]
         if line["is"] == "intent":
             calls[line["call"]] = Call(process, line["what"], line, line["at"])
         else:
             call = calls[line["call"]]
-            call.outcome, call.ended_at = line["is"], line["at"]
-            call.told = line if line["is"] == "promised" else {}
+            call.outcome = line["is"]
+            call.ended_at = math.inf if call.outcome == "unknown" else line["at"]
+            call.told = line if call.outcome == "promised" else {}
+        if "lost" in line:
+            last_at = max((call.begun_at for call in calls.values() if call.outcome == "promised"), default=0)
+        else:
+            last_at = line["at"]
     for call in calls.values():
         call.last_at = last_at
     return list(calls.values())

@@ -10,14 +10,15 @@ from __future__ import annotations
 
 import argparse
 import random
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import inorder
-from inorder import Match, Message, PutResult, QueueManager
+from inorder import InorderError, Match, Message, PutResult, QueueManager
 
-from .history import History, Told
+from .history import History, Told, is_loss
 from .labels import Label, text_of
 from .limits import make_small
 
@@ -25,6 +26,7 @@ from .limits import make_small
 QUEUES = {"BY_PUT": "put", "BY_PREPARE": "prepare", "BY_COMMIT": "commit", "GROUPS": "put"}
 SINGLES = ("BY_PUT", "BY_PREPARE", "BY_COMMIT")
 LOCKED_PRIORITY = 7
+LOST_STATUS = 3  # of a worker whose connection was lost
 PRIORITIES = (0, 0, 0, 4, LOCKED_PRIORITY)
 
 
@@ -283,20 +285,31 @@ def create_queues(qm: QueueManager) -> None:
             qm.create_queue(name, order=order)  # type: ignore[arg-type]
 
 
-def main() -> None:
+def work(store: str, history: Path, seed: int, steps: int, at_work: Callable[[], object]) -> int:
+    """What the process of a worker does: the status with which it ends."""
+    make_small()
+    try:
+        with inorder.connect(store, program=history.stem) as qm:
+            worker = Worker(qm, History(history), random.Random(seed), history.stem)
+            at_work()
+            for _ in range(steps):
+                worker.step()
+    except InorderError as error:
+        if not is_loss(error):
+            raise
+        return LOST_STATUS
+    return 0
+
+
+def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("store")
     parser.add_argument("history", type=Path)
     parser.add_argument("--seed", type=int, required=True)
     parser.add_argument("--steps", type=int, required=True)
     asked = parser.parse_args()
-    make_small()
-    with inorder.connect(asked.store, program=asked.history.stem) as qm:
-        worker = Worker(qm, History(asked.history), random.Random(asked.seed), asked.history.stem)
-        print("at work", flush=True)
-        for _ in range(asked.steps):
-            worker.step()
+    return work(asked.store, asked.history, asked.seed, asked.steps, lambda: print("at work", flush=True))
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

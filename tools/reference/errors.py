@@ -24,6 +24,7 @@ COMES_AS: dict[str, tuple[str, ...]] = {
     "MSG_TOO_BIG_FOR_Q_MGR": ("MessageTooBig",),
     "NOT_OPEN_FOR_BROWSE": ("NotOpenFor",),
     "PRIORITY_EXCEEDS_MAXIMUM": ("warning",),
+    "PROPERTY_NAME_LENGTH_ERR": ("ArgumentError",),
     "Q_MGR_NAME_ERROR": ("ArgumentError",),
     "TRUNCATED_MSG_ACCEPTED": ("warning",),
     "TRUNCATED_MSG_FAILED": ("warning",),

@@ -1,58 +1,79 @@
-"""`inorder move` and `inorder copy`: messages from queue to queue, as they are."""
+"""`inorder move` and `inorder copy`: messages from queue to queue, as they are.
+
+Within one store each batch is a unit of work. Into another store `inorder.across` carries them, exactly once.
+"""
 
 from __future__ import annotations
 
 import itertools
 import sys
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import click
 
-from .. import Match, NoMessageAvailable, QueueManager
+from .. import Match, NoMessageAvailable, QueueManager, across
+from ..attributes import QUEUE_ATTRIBUTES
+from ..errors import UnknownQueue
 from .choosing import ORDER, READ_ORDER, UNIT_SIZE, takes_match
 from .output import count
-from .parts import parts, take
+from .parts import UNIT_BYTES, parts, take
 from .places import Place, PlaceType
-from .running import Command, Run, leaving, local_name, queue_names, takes_store
+from .running import INTERRUPTED, Command, Run, leaving, local_name, queue_names, takes_store
 
 SOURCE = click.argument("source", shell_complete=queue_names)
 TARGET = click.argument("target", shell_complete=queue_names)
 MOST = click.option("--count", "-n", "most", type=click.IntRange(1), metavar="N", help="At most so many; default: all.")
+TO_STORE = click.option(
+    "--to-store", type=PlaceType(), metavar="PATH|URL", help="The store of TARGET; default: the same one."
+)
+APPLICATION = click.option(
+    "--application", metavar="NAME",
+    help="Names the work in another store: a run goes on where the last one of this name stopped. Default: "
+    "the command's name.",
+)  # fmt: skip
+CREATE = click.option("--create", is_flag=True, help="Define TARGET in the other store as SOURCE is, if it is missing.")
 Options = dict[str, Any]
 
 
-@click.command("move", cls=Command, example="inorder move ORDERS ORDERS.OLD --group-id 414d51 --store orders.db")
+@click.command("move", cls=Command, example="inorder move ORDERS ORDERS --to-store new.db --create --store orders.db")
 @SOURCE
 @TARGET
 @MOST
 @ORDER
 @READ_ORDER
 @takes_match
+@TO_STORE
+@APPLICATION
+@CREATE
 @UNIT_SIZE
 @takes_store
-def move(run: Run, source: str, target: str, **given: Any) -> None:
+def move(run: Run, source: str, target: str, to_store: Place | None, **given: Any) -> None:
     """Move messages from queue SOURCE to queue TARGET.
 
     They keep their descriptor: ids, group, priority, what is left of their life, who put them when. TARGET gives them
     new places, in the order in which they are taken. Each unit of work is moved wholly or not at all.
+
+    Into another store each message goes exactly once, whatever stops the command: the same command goes on. What was
+    taken and has not arrived is kept in a claim until then. Of two that run under one name the first one ends.
     """
-    most, size = given.pop("most") or sys.maxsize, given.pop("unit_size")
-    options = {"logical": given.pop("order") == "logical", **given}
-    with run.opened() as qm:
-        _check_two(qm, source, target)
-
-        def step(wanted: int) -> int:
-            with qm.unit_of_work():
-                messages = take(qm, source, wanted, options)
-                qm.put_many(target, messages, context="set_all")
-            return len(messages)
-
-        moved = _in_steps(
-            run, "moving", step, most=most, size=size, total=_expected(qm, source, options["match"], most)
+    wants = _Wants(given)
+    if to_store is not None and wants.match.fields:
+        raise click.UsageError(
+            f"A move to another store takes all messages in their order: {_named(wants.match)} cannot choose. "
+            "Move them to a queue of their own first."
         )
+    with _opened_both(run, to_store, source, target, wants) as (qm, other):
+        if other is None:
+            steps = _within(qm, source, target, wants)
+        else:
+            steps = across.move(qm, source, other, target, **wants.carried("move"), read_order=wants.read_order)
+        moved = _in_steps(run, "moving", steps, _expected(qm, source, wants), is_across=other is not None)
+        left = qm.depth(source) if other is not None and moved < wants.most else 0
     _tell(run, "moved", moved, source, target)
+    if left:
+        run.output.note(f"{count(left, 'message')} stayed on {source}: held by others, delayed, or put meanwhile")
 
 
 @click.command("copy", cls=Command, example="inorder copy ORDERS TEST --to-store test.db --store orders.db")
@@ -62,39 +83,124 @@ def move(run: Run, source: str, target: str, **given: Any) -> None:
 @ORDER
 @READ_ORDER
 @takes_match
-@click.option(
-    "--to-store", type=PlaceType(), metavar="PATH|URL",
-    help="The store of TARGET; default: the same one.",
-)  # fmt: skip
+@TO_STORE
+@APPLICATION
+@CREATE
 @UNIT_SIZE
 @takes_store
 def copy(run: Run, source: str, target: str, to_store: Place | None, **given: Any) -> None:
     """Copy messages from queue SOURCE to queue TARGET.
 
     Nothing is removed. The copies have the descriptor of the messages: ids, group, priority, what is left of their
-    life, who put them when. What others hold, or may not be read yet, is passed over. A copy that is begun again
-    copies all again.
+    life, who put them when. Within one store what others hold, or may not be read yet, is passed over, and a copy that
+    is begun again copies all again.
+
+    Into another store it is read strictly, up to the first message that others hold, and each message is copied exactly
+    once: the same command goes on where it stopped, also behind what it has copied wholly. With --read-order relaxed
+    it is as within one store.
     """
-    most, size = given.pop("most") or sys.maxsize, given.pop("unit_size")
-    options = {"logical": given.pop("order") == "logical", **given}
+    wants = _Wants(given)
+    if wants.read_order == "relaxed" and wants.application is not None:
+        raise click.UsageError("--application names how far a copy is, and a relaxed copy notes nothing of that.")
+    with _opened_both(run, to_store, source, target, wants) as (qm, other):
+        is_across = other is not None and wants.read_order != "relaxed"
+        if other is not None and is_across:
+            steps = across.copy(qm, source, other, target, **wants.carried("copy"), match=wants.match)
+        else:
+            units = parts(itertools.islice(qm.browse(source, **wants.options), wants.most), wants.size)
+            steps = _put(other or qm, target, units)
+        copied = _in_steps(run, "copying", steps, _expected(qm, source, wants), is_across=is_across)
+    _tell(run, "copied", copied, source, target)
+
+
+class _Wants:
+    """What the options say."""
+
+    def __init__(self, given: Options) -> None:
+        self.most: int = given.pop("most") or sys.maxsize
+        self.size: int = given.pop("unit_size")
+        self.application: str | None = given.pop("application")
+        self.create: bool = given.pop("create")
+        self.options: Options = {"logical": given.pop("order") == "logical", **given}
+        self.match: Match = given["match"]
+        self.read_order: Any = given["read_order"]
+
+    def carried(self, command: str) -> Options:
+        """Of a move or a copy to another store."""
+        return {
+            "application": command if self.application is None else self.application,
+            "logical": self.options["logical"],
+            "most": self.most,
+            "unit": self.size,
+            "unit_bytes": UNIT_BYTES,
+        }
+
+
+@contextmanager
+def _opened_both(
+    run: Run, to_store: Place | None, source: str, target: str, wants: _Wants
+) -> Iterator[tuple[QueueManager, QueueManager | None]]:
+    """The store of the source, and that of the target, if it is another one.
+
+    Raises: click.UsageError; UnknownQueue 2085, the target is missing, and how it is made.
+    """
     with ExitStack() as stack:
         qm = stack.enter_context(run.opened())
-        other = qm if to_store is None else stack.enter_context(Run(to_store, as_json=run.output.as_json).opened())
-        if to_store is None or to_store.is_one_with(run.store):
-            _check_two(qm, source, target)
+        if to_store is None:
+            other = None
         else:
-            other.attributes(target)
-        units = parts(itertools.islice(qm.browse(source, **options), most), size)
+            qm.attributes(source)  # before a store is made
+            to = Run(to_store, as_json=run.output.as_json)
+            other = stack.enter_context(to.opened(make=wants.create))
+            if to_store.is_one_with(run.store):
+                other = None
+        if other is None:
+            _check_two(qm, source, target)
+            for option in [name for name in ("application", "create") if getattr(wants, name)]:
+                raise click.UsageError(f"--{option} is for another store: name it with --to-store.")
+        else:
+            _find_target(run, qm, source, other, target, wants)
+        yield qm, other
 
-        def step(_: int) -> int:
-            part = next(units, [])
-            other.put_many(target, part, context="set_all")
-            return len(part)
 
-        copied = _in_steps(
-            run, "copying", step, most=most, size=size, total=_expected(qm, source, options["match"], most)
-        )
-    _tell(run, "copied", copied, source, target)
+def _find_target(run: Run, qm: QueueManager, source: str, other: QueueManager, target: str, wants: _Wants) -> None:
+    """Sees that the target is there, or makes it. Raises: UnknownQueue 2085."""
+    try:
+        other.attributes(target)
+    except UnknownQueue:
+        if not wants.create:
+            run.output.note(f"--create defines {target} there as {source} is here")
+            raise
+        found = qm.attributes(local_name(qm, source))
+        own = ("name", "type", "definition_type", "get_allowed", "put_allowed")
+        names = [name for name, one in QUEUE_ATTRIBUTES.items() if "local" in one.applies_to and name not in own]
+        other.create_queue(target, **{name: getattr(found, name) for name in names})
+        run.output.note(f"created local queue {target}")
+
+
+def _within(qm: QueueManager, source: str, target: str, wants: _Wants) -> Iterator[int]:
+    """Moves in units of work; after each how many it had."""
+    rest = wants.most
+    while rest > 0:
+        try:
+            with qm.unit_of_work():
+                messages = take(qm, source, min(wants.size, rest), wants.options)
+                qm.put_many(target, messages, context="set_all")
+        except NoMessageAvailable:
+            return
+        rest -= len(messages)
+        yield len(messages)
+
+
+def _put(qm: QueueManager, target: str, units: Iterator[list[Any]]) -> Iterator[int]:
+    """Puts messages in units of work; after each how many it had."""
+    for unit in units:
+        qm.put_many(target, unit, context="set_all")
+        yield len(unit)
+
+
+def _named(match: Match) -> str:
+    return ", ".join(f"--{name.replace('_', '-')}" for name in match.fields)
 
 
 def _check_two(qm: QueueManager, source: str, target: str) -> None:
@@ -103,29 +209,36 @@ def _check_two(qm: QueueManager, source: str, target: str) -> None:
         raise click.UsageError(f"{source} and {target} are one queue.")
 
 
-def _expected(qm: QueueManager, source: str, match: Match, most: int) -> int | None:
+def _expected(qm: QueueManager, source: str, wants: _Wants) -> int | None:
     """How many there will be, as far as anybody can say."""
-    return None if match.fields else min(most, qm.depth(source))
+    return None if wants.match.fields else min(wants.most, qm.depth(source))
 
 
-def _in_steps(run: Run, what: str, step: Callable[[int], int], *, most: int, size: int, total: int | None) -> int:
-    """Takes steps of so many messages until there are no more; how many it was."""
+def _in_steps(run: Run, what: str, steps: Iterator[int], total: int | None, *, is_across: bool) -> int:
+    """Goes through steps of so many messages; how many it was."""
     done = 0
 
     def left() -> str:
+        if is_across:
+            return f"{what}: {count(done, 'message')} went over; the same command goes on where this one stopped"
         return f"{what}: {count(done, 'message')} before that went over, and stay there" if done else ""
 
-    with run.output.progress(what, "messages") as advance, leaving(run, left):
-        while done < most:
-            try:
-                taken = step(min(size, most - done))
-            except NoMessageAvailable:
-                break
-            if not taken:
-                break
-            done += taken
+    with run.output.progress(what, "messages") as advance, leaving(run, left), _interrupted(is_across):
+        for messages in steps:
+            done += messages
             advance(done, total)
     return done
+
+
+@contextmanager
+def _interrupted(is_across: bool) -> Iterator[None]:
+    """Ctrl-C leaves a claim where messages go to another store, so that it is not said that nothing is held."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        if is_across:
+            raise click.exceptions.Exit(INTERRUPTED) from None
+        raise
 
 
 def _tell(run: Run, done: str, messages: int, source: str, target: str) -> None:

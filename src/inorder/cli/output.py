@@ -115,15 +115,17 @@ class Output:
             BarColumn(),
             MofNCompleteColumn(),
             TextColumn(unit),
+            TextColumn("{task.fields[rate]}"),
             TimeElapsedColumn(),
         )
         is_hidden = hidden or self.as_json or not self.notes.is_terminal
         with Progress(*columns, console=self.notes, transient=True, disable=is_hidden, refresh_per_second=5) as bar:
-            task = bar.add_task(what, total=None, visible=False)
+            task = bar.add_task(what, total=None, visible=False, rate="")
 
             def advance(done: int, total: int | None = None) -> None:
                 elapsed = bar.tasks[0].elapsed or 0.0
-                bar.update(task, completed=done, total=total, visible=elapsed >= SHOWN_AFTER_SECONDS)
+                rate = f"{done / elapsed:,.0f}/s" if elapsed else ""
+                bar.update(task, completed=done, total=total, visible=elapsed >= SHOWN_AFTER_SECONDS, rate=rate)
 
             yield advance
 

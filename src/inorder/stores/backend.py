@@ -40,8 +40,11 @@ class Kind(NamedTuple):
         in_room: it has found the medium full, and is tried once more when room has been made.
         alone: of those that write and say so one runs at a time. The others change what belongs to their queues, and
             may run beside it and each other where a backend can do that.
+        appends: the numbers that it draws are those of messages that arrive, and nothing that it does depends on how
+            high they are.
         beside: it changes nothing that belongs to its queues, only what it holds itself (`Backend.hold_stagings`), and
             wants them to stay: it may run beside all that does not remove one.
+        together: it puts or gets. On a queue that keeps no order it may run together with others that do.
     """
 
     writes: bool = True
@@ -49,7 +52,9 @@ class Kind(NamedTuple):
     feeds: bool = False
     in_room: bool = False
     alone: bool = True
+    appends: bool = False
     beside: bool = False
+    together: bool = False
 
 
 class Passing(Exception):

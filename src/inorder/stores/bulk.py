@@ -240,15 +240,15 @@ class BulkVerbs(OpenStore):
         "messages",
         "unit application already",
         measured=lambda settled, *_: [settled.messages],
-        about=lambda settled, key, _: ["staging", key.application, settled is not None and settled.already],
+        about=lambda settled, key, *_: ["staging", key.application, settled is not None and settled.already],
     )
-    def settle_staging(self, key: LedgerKey, stagings: Sequence[Staged]) -> Settled:
-        staging.check_settle(key, stagings)
-        return self._settle_staging(key, stagings)
+    def settle_staging(self, key: LedgerKey, stagings: Sequence[Staged], after: str | None = None) -> Settled:
+        staging.check_settle(key, stagings, after)
+        return self._settle_staging(key, stagings, after)
 
     @in_verb(feeds=True, unless_dead=(QueueFull,), alone=False)
-    def _settle_staging(self, verb: Verb, key: LedgerKey, stagings: Sequence[Staged]) -> Settled:
-        return staging.Settling(verb, key, stagings).run()
+    def _settle_staging(self, verb: Verb, key: LedgerKey, stagings: Sequence[Staged], after: str | None) -> Settled:
+        return staging.Settling(verb, key, stagings, after).run()
 
     @event("undo_staging", "stagings", "unit", measured=count, about=lambda *_: ["staging"])
     def undo_staging(self, names: Sequence[str]) -> int:
@@ -284,6 +284,12 @@ class BulkVerbs(OpenStore):
     def in_ledger(self, verb: Verb, queue: str, key: LedgerKey) -> float | None:
         staging.check_key(key)
         return staging.noted_at(verb, Catalog(verb).local(queue), key)
+
+    @event("last_settled", keys="queue application", about=lambda _, queue, application, __: [queue, application])
+    @in_verb(writes=False)
+    def last_settled(self, verb: Verb, queue: str, application: str, query: str) -> str:
+        staging.check_key(LedgerKey(application, query, ""))
+        return staging.last_noted(verb, Catalog(verb).local(queue), application, query)
 
 
 def _reader(number: int, handle: OpenHandle, verb: Verb) -> Reader:

@@ -52,7 +52,9 @@ def in_verb(
     though_stopped: bool = False,
     feeds: bool = False,
     alone: bool = True,
+    appends: bool = False,
     beside: bool = False,
+    together: bool = False,
     buries: bool = False,
     unless_dead: tuple[type[InorderError], ...] = (),
 ) -> Callable[[Callable[Concatenate[S, Verb, P], T]], Callable[Concatenate[S, P], T]]:
@@ -60,12 +62,12 @@ def in_verb(
 
     Args:
         feeds: it brings more into the store.
-        alone, beside: see `backend.Kind`.
+        alone, appends, beside, together: see `backend.Kind`.
         buries: the dead are buried first.
         unless_dead: before such an error says that somebody is in the way, the call sees whether they live.
     """
 
-    kind = Kind(writes=writes, though_stopped=though_stopped, feeds=feeds, alone=alone, beside=beside)
+    kind = Kind(writes, though_stopped, feeds, alone=alone, appends=appends, beside=beside, together=together)
 
     def decorated(act: Callable[Concatenate[S, Verb, P], T]) -> Callable[Concatenate[S, P], T]:
         @functools.wraps(act)

@@ -338,7 +338,7 @@ class Store(Protocol):
         2051, the alias through which it was opened.
         """
 
-    def settle_staging(self, key: LedgerKey, stagings: Sequence[Staged]) -> Settled:
+    def settle_staging(self, key: LedgerKey, stagings: Sequence[Staged], after: str | None = None) -> Settled:
         """Puts all that is staged under these names, all or nothing, perhaps on several queues; notes it in the ledger.
 
         Stagings for queues where the ledger has the key already are dropped. Numbers are drawn in the order (order_key,
@@ -346,9 +346,14 @@ class Store(Protocol):
         ordinals. Messages with one `group_key` on a queue become a group in that order, its last one closed. Expiry and
         delay begin now.
 
-        A database moves narrow rows in one statement. Raises, and nothing has changed: StagingGone, one is missing, its
-        time is over, or it has another count; PutInhibited 2051; QueueFull 2053; InconsistentCall, the numbers of a
-        group of the caller's own have a gap or a repeat.
+        Args:
+            after: the batch that was settled last under the key's application and query, "" if none was, as
+                `last_settled` gave it: of several writers that go on from one place one alone does. None: any.
+
+        A database moves narrow rows in one statement. Raises, and nothing has changed: Fenced, another batch than
+        `after` was settled last, and the key is not in the ledger; StagingGone, one is missing, its time is over, or it
+        has another count; PutInhibited 2051; QueueFull 2053; InconsistentCall, the numbers of a group of the caller's
+        own have a gap or a repeat.
         """
 
     def undo_staging(self, names: Sequence[str]) -> int:
@@ -358,6 +363,12 @@ class Store(Protocol):
         """When this was settled on a queue, or the queue of an alias; None: not, or long ago.
 
         Of one streaming query the newest 1,000 batches are kept, transactions for ever. Raises: UnknownQueue 2085.
+        """
+
+    def last_settled(self, queue: str, application: str, query: str) -> str:
+        """The batch of a query that was settled last on a queue, or the queue of an alias; empty: none was.
+
+        Raises: UnknownQueue 2085.
         """
 
     # --- operators

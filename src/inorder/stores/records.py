@@ -339,6 +339,7 @@ class StageRequest(NamedTuple):
             columns stand, as in a put that sets all context. `group_key` and `order_key`: int of 64 bits, float, str or
             bytes; None: in no group, and first in the order.
         lasts: seconds from now until the staging expires, above 0; each request says it anew.
+        checks_numbers: whether the numbers in the caller's own groups must follow each other when they are put.
     """
 
     handle: int
@@ -346,6 +347,7 @@ class StageRequest(NamedTuple):
     count: int  # type: ignore[assignment]  # a method of tuples that nobody misses
     columns: Mapping[str, Sequence[Any]]
     lasts: float
+    checks_numbers: bool = True
 
 
 class Staged(NamedTuple):

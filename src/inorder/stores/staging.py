@@ -11,7 +11,17 @@ import contextlib
 from collections.abc import Iterable, Iterator, Sequence
 
 from ..attributes import QueueAttributes
-from ..errors import NotOpenFor, PutInhibited, QueueDeleted, Reason, StagingGone, UnitExists, bad_argument
+from ..errors import (
+    Fenced,
+    NotOpenFor,
+    PutInhibited,
+    QueueDeleted,
+    Reason,
+    StagingGone,
+    UnitExists,
+    bad_argument,
+    written,
+)
 from ..message import is_storable
 from ..rules.ordering import Moment, draws_number
 from ..rules.staged_columns import Columns, check_columns, complete
@@ -60,9 +70,11 @@ def _check_handle(handle: OpenHandle, queue: QueueAttributes, resolved: QueueAtt
         raise PutInhibited(f"puts to {handle.name} are inhibited", queue=handle.name)
 
 
-def check_settle(key: LedgerKey, stagings: Sequence[Staged]) -> None:
+def check_settle(key: LedgerKey, stagings: Sequence[Staged], after: str | None) -> None:
     """Raises: ArgumentError, a part of the key or a staging is none, or a staging is named twice."""
     check_key(key)
+    if after is not None and not (isinstance(after, str) and is_storable(after) and key.query and key.batch):
+        raise bad_argument("after", after, "a batch of the query that the key names, as last_settled gave it")
     for name, count in stagings:
         check_name("stagings", name)
         if not isinstance(count, int) or isinstance(count, bool) or count < 0:
@@ -148,7 +160,7 @@ def stage(
             before.size + batch.size,
             before.has_keys or batch.has_keys,
             before.has_order or batch.has_order,
-            before.has_numbers or batch.has_numbers,
+            before.has_numbers or (batch.has_numbers and request.checks_numbers),
         )
     )
     verb.durable = True
@@ -175,20 +187,28 @@ def noted_at(verb: Verb, queue: LocalQueue, key: LedgerKey) -> float | None:
     return noted[0].committed_at if noted else None
 
 
+def last_noted(verb: Verb, queue: LocalQueue, application: str, query: str) -> str:
+    """The batch of a query that was settled last on a queue; empty: none was."""
+    noted = verb.backend.select(LedgerRow, queue=queue.id, application=application, query=query)
+    return noted[-1].batch if noted else ""
+
+
 class Settling:
     """One settle in one verb: look, check everything, then write."""
 
-    def __init__(self, verb: Verb, key: LedgerKey, stagings: Sequence[Staged]) -> None:
-        self._verb, self._key, self._stagings = verb, key, stagings
+    def __init__(self, verb: Verb, key: LedgerKey, stagings: Sequence[Staged], after: str | None = None) -> None:
+        self._verb, self._key, self._stagings, self._after = verb, key, stagings, after
         self._found = found_all(verb, [one.name for one in stagings])
 
     def run(self) -> Settled:
-        """Raises: StagingGone, PutInhibited 2051, QueueFull 2053, InconsistentCall; nothing has changed then."""
+        """Raises: Fenced, StagingGone, PutInhibited, QueueFull, InconsistentCall; nothing has changed then."""
         verb = self._verb
         queues = {_queue(unit): verb.queue(_queue(unit)) for unit, _ in self._chosen()}
         noted = {number for number, queue in queues.items() if noted_at(verb, queue, self._key) is not None}
         if not self._found or noted != queues.keys():
             self._check_there(noted)
+        for number in queues.keys() - noted:
+            self._check_turn(queues[number])
         put = {
             number: [staging for unit, staging in self._chosen() if unit.queue == number]
             for number in queues
@@ -229,6 +249,21 @@ class Settling:
                     found=given,
                     count=one.count,
                 )
+
+    def _check_turn(self, queue: LocalQueue) -> None:
+        """Nobody has settled another batch of the query since the caller looked. Raises: Fenced."""
+        if self._after is None:
+            return
+        last = last_noted(self._verb, queue, self._key.application, self._key.query)
+        if last != self._after:
+            raise Fenced(
+                f"{written(self._key.application)} has another writer on {queue.attributes.name}: the last batch in "
+                f"the ledger is {written(last)}, this writer goes on after {written(self._after)}. Only one may run at "
+                "a time under one name; what this one had staged was not put",
+                application=self._key.application,
+                last=last,
+                after=self._after,
+            )
 
     def _check(self, queue: LocalQueue, stagings: Sequence[StagingRow]) -> None:
         if not queue.attributes.put_allowed:

@@ -276,7 +276,13 @@ class QueueStore(BulkVerbs, OperatorVerbs, OpenStore):
         measured=lambda _, request: [len(request.messages), _length(request.messages)],
         about=lambda _, request: [_unit_of(request, in_unit=request.in_unit)],
     )
-    @in_verb(feeds=True, unless_dead=(QueueFull, DuplicateMessage, WrongState), alone=False)
+    @in_verb(
+        feeds=True,
+        unless_dead=(QueueFull, DuplicateMessage, WrongState),
+        alone=False,
+        appends=True,
+        together=True,
+    )
     def put(self, verb: Verb, request: PutRequest) -> PutOutcome:
         handle = self.handle(request.handle)
         return putting.put(verb, handle, tidied(verb, handle), request)
@@ -352,7 +358,7 @@ class QueueStore(BulkVerbs, OperatorVerbs, OpenStore):
             return None
         return Reading(verb, handle, queue, request, get_allowed(verb, handle, queue), verb.manager).run()
 
-    @in_verb(alone=False)
+    @in_verb(alone=False, together=True)
     def _take(self, verb: Verb, request: GetRequest, waits: bool) -> tuple[GetOutcome, float | None]:
         handle = self.handle(request.handle)
         queue = tidied(verb, handle)
@@ -381,7 +387,8 @@ class QueueStore(BulkVerbs, OperatorVerbs, OpenStore):
 
     def _end_wait(self, owner: int) -> None:
         if owner in self.connections:  # with a connection that has ended its wait has, and the store may be closed
-            self._forget_wait(owner)
+            with contextlib.suppress(ConnectionBroken, OutcomeUnknown):  # the same, and what the call brought is told
+                self._forget_wait(owner)
 
     @in_verb(though_stopped=True, alone=False)
     def _forget_wait(self, verb: Verb, owner: int) -> None:

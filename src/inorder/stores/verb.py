@@ -8,7 +8,15 @@ from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
 from ..attributes import ManagerAttributes
-from ..errors import InorderError, QueueDeleted, QueueManagerStopping, StoreError, StoreFull, UnitTooLarge
+from ..errors import (
+    InorderError,
+    OutcomeUnknown,
+    QueueDeleted,
+    QueueManagerStopping,
+    StoreError,
+    StoreFull,
+    UnitTooLarge,
+)
 from ..message import Message
 from ..rules.puts import Program
 from . import entering
@@ -18,6 +26,7 @@ from .holders import Holders
 from .process import NO_NUMBERS, OpenConnection, OpenHandle, OpenStore
 from .queue import LocalQueue
 from .queued import QueuedMessage
+from .records import PutOutcome
 from .tables import MarkRow, UnitKind, UnitRow
 
 S = TypeVar("S", bound=OpenStore)
@@ -357,6 +366,7 @@ def run(
     it, leave nothing held that others wait for. After more of them the next verb of this thread undoes it.
     """
     verb = Verb(store, kind)
+    answer: T = None  # type: ignore[assignment]
     try:
         with store.lock:
             try:
@@ -375,7 +385,9 @@ def run(
                             verb.undo(error)
                 raise
         verb.tell()
-    except BaseException:
+    except BaseException as error:
+        if isinstance(error, OutcomeUnknown) and isinstance(answer, PutOutcome):
+            error.data["uids"] = tuple(one.uid for one in answer.results)
         store.changes.hand_out()
         raise
     return answer

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from tests.spark.calls import ALL, put, read
 from tests.support import until
 
 import inorder
+from inorder.cli import main
 from inorder.errors import OptionsError, StoreError
 from inorder.spark import finish, jobs, opening, release, transaction_time
 from inorder.spark.opening import store_for_task
@@ -142,6 +144,66 @@ def test_a_password_in_a_url_is_refused_before_a_plan(queues: SparkSession, url:
         with pytest.raises(Exception, match="has a password") as refused:
             call()
         assert "no-plan-shows-it" not in str(refused.value)
+
+
+def test_no_plan_shows_the_password_that_libpq_is_given(
+    queues: SparkSession, url: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PGPASSWORD", "no-plan-shows-it")
+    put(url, b"1")
+    rows = queues.read.format("inorder").options(queue="Q").load(url)
+    stream = queues.readStream.format("inorder").options(queue="Q").load(url)
+    for mode in ("simple", "extended", "cost", "formatted"):
+        for frame in (rows, stream):
+            frame.explain(mode)
+            told = capsys.readouterr().out
+            assert "inorder" in told
+            assert "no-plan-shows-it" not in told
+    rows.select("body").write.format("inorder").options(queue="Q").mode("append").save(url)
+    assert "no-plan-shows-it" not in "".join(capsys.readouterr())
+    with inorder.connect(url) as qm:
+        assert [message.body for message in qm.browse("Q")] == [b"1", b"1"]
+
+
+# --- commands and the jobs that no other test has
+
+
+def test_the_commands_of_jobs_take_a_url(
+    queues: SparkSession, url: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source, archive, back = folder / "source", folder / "archive", folder / "back"
+    source.mkdir()
+    for name in ("a", "b"):
+        (source / name).write_text(f"{name} 1\n{name} 2\n")
+
+    def run(*arguments: str) -> dict[str, Any]:
+        assert main(["pipeline", *arguments, "--json"]) == 0, capsys.readouterr()
+        told: dict[str, Any] = json.loads(capsys.readouterr().out.splitlines()[-1])
+        return told
+
+    load = ("load", str(source), "Q", "--format", "files", "--transaction", "one", "--store", url)
+    assert [run(*load)["already"] for _ in range(2)] == [False, True]
+    assert run("drain", "Q", str(archive), "--store", url)["messages"] == 6
+    assert main(["claim", "finish", "Q", "drain", "--checkpoint", str(archive / "_checkpoint"), "--store", url]) == 0
+    capsys.readouterr()
+    assert run("reorder", str(archive), str(folder / "ordered"))["groups"] == 2
+    assert run("replay", str(folder / "ordered"), "Q", "--transaction", "two", "--store", url)["messages"] == 6
+    with inorder.connect(url) as qm:
+        assert len(list(jobs.unload_queue(qm, "Q", back))) == 2
+        assert qm.depth("Q") == 0
+    assert {path.name: path.read_text() for path in back.iterdir()} == {"a": "a 1\na 2\n", "b": "b 1\nb 2\n"}
+
+
+def test_dmpmqmsg_texts_go_out_and_come_in(queues: SparkSession, url: str, folder: Path) -> None:
+    with inorder.connect(url) as qm:
+        qm.create_queue("R")
+        with qm.group("Q") as group:
+            group.put(bytes(range(256)))
+            group.put(b"2")
+        jobs.drain(queues, url, "Q", folder / "archive")
+        assert jobs.dump(queues, folder / "archive", folder / "texts") == 2
+        assert jobs.load(queues, folder / "texts", url, "R", format="dmpmqmsg").messages == 2
+        assert [message.body for message in qm.get_group("R")] == [bytes(range(256)), b"2"]
 
 
 # --- connections of tasks

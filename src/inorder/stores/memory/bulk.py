@@ -162,7 +162,8 @@ class MemoryBulk(ABC):
             return make_id(self._name, int.from_bytes(message.token, "big"))
 
         rows = self._all_staged(stagings)
-        check_numbers(row.message for row in rows)
+        if any(one.has_numbers for one in stagings):
+            check_numbers(row.message for row in rows)
         messages = grouped(lined_up(rows), id_of)
         for nth, message in enumerate(messages):
             level = rank(queue.attributes, message)

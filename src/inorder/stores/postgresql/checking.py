@@ -31,11 +31,13 @@ class PostgresSource:
         with told_as_ours(self._link.address):
             self._link.check()
             self._link.begin("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            is_in_step = False
             try:
                 yield
+                is_in_step = True
             finally:
                 if not self._link.is_closed:
-                    self._link.roll_back()
+                    self._link.roll_back(is_in_step=is_in_step)
 
     def query(self, sql: str, values: Sequence[Any] = ()) -> Iterable[tuple[Any, ...]]:
         return self._link.scan(sql, values)

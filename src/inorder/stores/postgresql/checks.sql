@@ -33,11 +33,38 @@ SELECT format('table %s, row %s: what it refers to in %s is missing', r.of, r.id
 SELECT format('definition %s: %s %s is defined as another', id, type, name) FROM definition
 WHERE CAST(attributes AS json) ->> 'name' IS DISTINCT FROM name OR CAST(attributes AS json) ->> 'type' IS DISTINCT FROM type;
 
+-- name: messages
+-- What the columns of a message say of each other, and what none of them can be.
+SELECT format('message %s: its row cannot be as it is', id) FROM message WHERE NOT (
+    state BETWEEN 1 AND 5 AND rank BETWEEN -9 AND 0 AND priority >= 0 AND persistent BETWEEN 0 AND 1
+    AND forgotten BETWEEN 0 AND 1 AND length >= 0 AND "offset" >= 0 AND sequence_number > 0
+    AND head BETWEEN 0 AND 2 AND (head > 0) = (sequence_number = 1 AND "offset" = 0)
+    AND coalesce(number > 0, true)
+    AND (unit IS NOT NULL) = (state = 1 OR state > 3)
+    AND (state = 3 OR state = 5) = (lock IS NOT NULL OR locked_handle IS NOT NULL)
+    AND (lock IS NULL OR locked_handle IS NULL)
+    AND (away = 0 OR (away = 1 AND state > 3))
+    AND (claimed IS NULL OR (claimed > 0 AND state = 4))
+    AND (uid_number IS NULL) = (uid_origin IS NULL)
+    AND coalesce(length(group_id) = 24, true) AND coalesce(length(message_id) = 24, true)
+    AND coalesce(length(correlation_id) = 24, true)
+);
+
 -- name: depth
 -- The depth counts every message but those that units of work got (R4.6).
 SELECT format('queue %s: the depth is noted as %s, %s messages are there', t.queue, t.depth, count(m.id))
-FROM tally t LEFT JOIN message m ON m.queue = t.queue AND m.away = 0
-GROUP BY t.queue HAVING t.depth <> count(m.id);
+FROM counted t LEFT JOIN message m ON m.queue = t.queue AND m.away = 0
+GROUP BY t.queue, t.depth HAVING t.depth <> count(m.id);
+
+-- name: slots
+-- Only queues that keep no order have slots; which ones those are stands in their definitions, too.
+SELECT format('queue %s: session %s has a slot, and it keeps its order', queue, session) FROM slot
+WHERE queue NOT IN (SELECT queue FROM tally WHERE unordered = 1)
+UNION ALL
+SELECT format('queue %s: it is noted as one that %s order, its definition says %s', t.queue,
+    CASE WHEN t.unordered = 1 THEN 'keeps no' ELSE 'keeps its' END, CAST(d.attributes AS json) ->> 'read_order')
+FROM tally t JOIN definition d ON d.id = t.queue
+WHERE (t.unordered = 1) <> (coalesce(CAST(d.attributes AS json) ->> 'read_order', '') = 'unordered');
 
 -- name: manager
 -- The queue manager has a row.
@@ -70,7 +97,7 @@ FROM tally t, manager m WHERE t.revision <> m.revision;
 -- name: places
 -- A number that was drawn is never drawn again (B-2).
 SELECT format('queue %s: number %s has been drawn, the counter says %s', t.queue, max(m.number), t.counter)
-FROM tally t JOIN message m ON m.queue = t.queue GROUP BY t.queue HAVING max(m.number) > t.counter;
+FROM counted t JOIN message m ON m.queue = t.queue GROUP BY t.queue, t.counter HAVING max(m.number) > t.counter;
 
 -- name: names
 -- No more is a number that names something.
@@ -104,7 +131,7 @@ SELECT format('queue %s, group %s: %s available and end %s are noted, there are 
 FROM (
     SELECT queue, group_id, available AS noted, last AS noted_last, 0 AS available, NULL AS last FROM gathering
     UNION ALL
-    SELECT queue, group_id, 0, NULL, count(*), min(CASE WHEN ends THEN sequence_number END) FROM message
+    SELECT queue, group_id, 0, NULL, count(*), min(CASE WHEN flags & 16 <> 0 THEN sequence_number END) FROM message
     WHERE group_id IS NOT NULL AND available GROUP BY queue, group_id
 ) AS compared
 GROUP BY queue, group_id HAVING max(noted) <> max(available) OR max(noted_last) IS DISTINCT FROM max(last);
@@ -113,7 +140,7 @@ GROUP BY queue, group_id HAVING max(noted) <> max(available) OR max(noted_last) 
 -- What is whole never looks unfinished, or a reader of whole groups would miss it.
 SELECT format('message %s: nothing of what it begins is missing, it is marked as unfinished', h.id)
 FROM message h LEFT JOIN (
-    SELECT queue, group_id, min(CASE WHEN ends THEN sequence_number END) AS last FROM message
+    SELECT queue, group_id, min(CASE WHEN flags & 16 <> 0 THEN sequence_number END) AS last FROM message
     WHERE group_id IS NOT NULL AND available GROUP BY queue, group_id
 ) AS g ON g.queue = h.queue AND g.group_id = h.group_id
 WHERE h.head = 1 AND h.available AND (

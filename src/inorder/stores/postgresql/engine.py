@@ -39,19 +39,31 @@ class PostgresEngine:
         self.has_triggers = False
         self.has_happened = False
         self._commits = self._writes = False
+        self._granted: Mapping[str, str] | None = None  # what may run, and how; None: everything
 
     # --- statements
 
     def execute(self, sql: str, values: Mapping[str, Any] | Sequence[Any] = ()) -> Answer:
-        return self._link.execute(sql, values)
+        return self._link.execute(sql if self._granted is None else self._as_granted(sql), values)
 
     run = execute
 
     def execute_many(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
-        self._link.execute_many(sql, rows)
+        self._link.execute_many(self._as_granted(sql), rows)
 
     def scan(self, sql: str, values: Mapping[str, Any] | Sequence[Any] = ()) -> Iterator[tuple[Any, ...]]:
-        return self._link.scan(sql, values)
+        return self._link.scan(self._as_granted(sql), values)
+
+    def restrict(self, granted: Mapping[str, str]) -> None:
+        """Until the transaction ends only these statements run, as they stand there; any other one is `Passing`."""
+        self._granted = granted
+
+    def _as_granted(self, sql: str) -> str:
+        if self._granted is None:
+            return sql
+        if sql not in self._granted:
+            raise Passing("the verb does more than others on its queue let it")
+        return self._granted[sql]
 
     def changes(self) -> int:
         return self._link.changes()
@@ -98,7 +110,7 @@ class PostgresEngine:
             raise ConnectionClosed("the store has been closed")
         self._in_use.acquire()
         self._writes, self._commits, self.has_happened = kind.writes, False, False
-        self.has_triggers = False
+        self.has_triggers, self._granted = False, None
         self._link.begin(WRITING if kind.writes else READING)
         if kind.writes and points.reached:
             points.reached("begun")
@@ -114,8 +126,7 @@ class PostgresEngine:
         if points.reached:
             points.reached("written")
         self._commits = True
-        wake = [(self.sql["wake"], (array(list(changed)),))] if changed else ()
-        link.commit(durably=reserves, flushes=durable, behind=wake)
+        link.commit(durably=reserves, flushes=durable, wakes=changed)
         self._commits = False
         self.has_happened = True
         self._in_use.release()
@@ -126,7 +137,11 @@ class PostgresEngine:
     def abort(self, error: BaseException) -> None:
         if self.is_inside:
             try:
-                self._roll_back(error)
+                try:
+                    self._roll_back(error)
+                finally:
+                    if self._link.is_inside:
+                        self._roll_back(error)
             finally:
                 self._in_use.release()
         if isinstance(error, psycopg.Error):
@@ -137,7 +152,8 @@ class PostgresEngine:
             self.has_happened = self._link.has_committed()
         elif not self._link.is_closed:
             try:
-                self._link.roll_back(is_in_step=isinstance(error, InorderError))
+                in_step = isinstance(error, InorderError | Passing) or _is_answer(error)
+                self._link.roll_back(is_in_step=in_step)
             except psycopg.Error:
                 self._link.close()
 
@@ -145,6 +161,12 @@ class PostgresEngine:
         if self._commits and is_lost(error):
             return OutcomeUnknown(
                 f"the connection to {self._link.address} was lost while the call was being committed: whether it has "
-                "happened is not known"
+                "happened is not known",
+                uids=(),
             )
         return fault(self._link.address, error)
+
+
+def _is_answer(error: BaseException) -> bool:
+    """Whether it is the server's answer to a statement: it has come where it belongs, and others can follow."""
+    return isinstance(error, psycopg.Error) and error.sqlstate is not None and not is_lost(error)

@@ -17,16 +17,8 @@ if TYPE_CHECKING:
 
 Kinds = tuple[type[psycopg.Error], ...]
 # Nothing of the verb has happened, and what was in its way has gone.
-PASSING: Final[Kinds] = (errors.DeadlockDetected, errors.SerializationFailure)
-# The session was ended from the other side; so it was where libpq has no answer at all (`is_lost`).
-LOST: Final[Kinds] = (
-    errors.AdminShutdown,
-    errors.CrashShutdown,
-    errors.CannotConnectNow,
-    errors.DatabaseDropped,
-    errors.IdleInTransactionSessionTimeout,
-    errors.IdleSessionTimeout,
-)
+PASSING: Final[Kinds] = (errors.DeadlockDetected, errors.SerializationFailure, errors.LockNotAvailable)
+ENDS_SESSION: Final = ("FATAL", "PANIC")  # how the server calls an error with which it closes the connection
 FULL: Final[Kinds] = (errors.DiskFull, errors.OutOfMemory, errors.ConfigurationLimitExceeded)
 DAMAGED: Final[Kinds] = (
     psycopg.IntegrityError,
@@ -81,5 +73,7 @@ def _said(error: psycopg.Error) -> str:
 
 
 def is_lost(error: psycopg.Error) -> bool:
-    """Whether the connection is gone with it."""
-    return isinstance(error, LOST) or (isinstance(error, psycopg.OperationalError) and error.sqlstate is None)
+    """Whether the connection is gone with it: the server says so, or libpq has no answer at all."""
+    if error.diag.severity_nonlocalized in ENDS_SESSION:
+        return True
+    return isinstance(error, psycopg.OperationalError) and error.sqlstate is None

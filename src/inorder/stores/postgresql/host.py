@@ -81,8 +81,7 @@ class PostgresHost:
     # --- waits
 
     def attend(self, waiting: int) -> None:
-        assert self.watch is not None
-        self.watch.attend(waiting)
+        """Each of them has a bell, which knows for how long: `bell`."""
 
     def looked(self, queue: int, name: str) -> None:
         """Who waits was known before it looked: `bell`."""
@@ -109,7 +108,8 @@ class PostgresHost:
             except (psycopg.Error, ConnectionBroken) as error:
                 raise OutcomeUnknown(
                     f"the connection to {self._link.address} was lost before what the call had done was on disk: "
-                    "whether that stays is not known"
+                    "whether that stays is not known",
+                    uids=(),
                 ) from error
         if points.reached:
             points.reached("synced")
@@ -122,8 +122,11 @@ class PostgresHost:
             if self._backend.has_leftovers:
                 with contextlib.suppress(Taken), self._sweeping:  # one thread does it
                     while self._backend.has_leftovers:
+                        if points.reached:
+                            points.reached("settled")
                         step(self._backend.sweep)
-        except StoreError:  # the verb has happened, and says so: the caller would do it once more
+        except (StoreError, ConnectionBroken, OutcomeUnknown):
+            # The verb has happened, and says so: the caller would do it once more.
             log.exception("contents of messages that are gone could not be removed; a later call will")
 
     # --- for operators

@@ -7,23 +7,24 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import psycopg
 from psycopg.conninfo import make_conninfo
 
-from ...errors import ConnectionBroken
+from ...errors import ConnectionBroken, OutcomeUnknown
 from .address import Address
 from .faults import told_as_ours, unreachable
 from .pipeline import Answer, Pipeline
+from .statement import array
+from .statements import STATEMENTS
 
 log = logging.getLogger("inorder.stores")
 
 FETCHED_AT_ONCE: Final = 256  # rows of a scan
-# In a transaction of its own; one that writes nothing would bring nothing to disk.
-FLUSH: Final = "SELECT set_config('synchronous_commit', ?, true), pg_logical_emit_message(true, 'inorder', '')"
-# What libpq is told where the URL and its environment do not: a machine that vanishes is noticed within 30 s.
+SYNC_WAIT: Final = "SyncRepWaitForLSN"  # where in the server a wait for a standby ends, in any language
+# What libpq is told where URL, environment and service do not: a machine that vanishes is noticed within 30 s.
 KEEPALIVES: Final = {
     "keepalives": "1",
     "keepalives_idle": "10",
@@ -33,7 +34,8 @@ KEEPALIVES: Final = {
     "connect_timeout": "30",
 }
 # What a role, a database or the environment has set must change nothing. Steps into indexes, always: statements name
-# what they look for, and no plan may change with what is on a queue. The server, too, notices that a machine has gone.
+# what they look for, and no plan may change with what is on a queue, or be made anew for each value. The server, too,
+# notices that a machine has gone.
 SETTINGS: Final = {
     "enable_seqscan": "off",
     "enable_bitmapscan": "off",
@@ -45,7 +47,7 @@ SETTINGS: Final = {
     "enable_sort": "on",
     "max_parallel_workers_per_gather": "0",
     "jit": "off",
-    "plan_cache_mode": "auto",
+    "plan_cache_mode": "force_generic_plan",
     "synchronous_commit": "off",
     "inorder.groups": "off",  # until a verb comes to a queue with groups
     "client_min_messages": "warning",
@@ -71,12 +73,12 @@ SETTINGS: Final = {
     "tcp_user_timeout": "30000",
 }
 # Those that this server has. The `synchronous_commit` of before comes back in each row. Without a join, which would be
-# compiled where a role has loops switched off.
+# compiled where a role has loops switched off. Nothing is set where a pooler gives a session that others get next.
 SET: Final = """
 WITH was AS MATERIALIZED (SELECT current_setting('synchronous_commit') AS level)
 SELECT (SELECT level FROM was), set_config(given.name, given.value, false)
 FROM unnest(%s::text[], %s::text[]) AS given(name, value)
-WHERE current_setting(given.name, true) IS NOT NULL
+WHERE pg_backend_pid() = %s AND (current_setting(given.name, true) IS NOT NULL OR given.name LIKE 'inorder.%%')
 """
 
 
@@ -86,11 +88,19 @@ def connected(address: Address, program: str) -> psycopg.Connection[tuple[Any, .
     Raises: StoreError, there is none, and why.
     """
     name = f"inorder {os.getpid()}: {program}"[:63]
-    given = {**KEEPALIVES, "application_name": name, **address.parameters}
+    given = {**_keepalives(address), "fallback_application_name": name, **address.parameters}
     try:
         return psycopg.Connection.connect(make_conninfo("", **given), autocommit=True)
     except psycopg.Error as error:
         raise unreachable(address, error) from error
+
+
+def _keepalives(address: Address) -> dict[str, str]:
+    """Those that nobody has set. What a service has that the URL names, libpq alone knows: then it has all of them."""
+    if "service" in address.parameters:
+        return {}
+    known = {one.keyword.decode() for one in psycopg.pq.Conninfo.get_defaults() if one.val is not None}
+    return {name: value for name, value in KEEPALIVES.items() if name not in known}
 
 
 class Link:
@@ -107,16 +117,19 @@ class Link:
         self._is_inside = False
         self._ends: tuple[bool, Answer | None] = False, None  # is the commit synchronous, and its answer
         self._last: Answer | None = None
-        self._flush = 0, 0  # the Sync behind the last flush, and how many commits it brings to disk
+        # The last flush: the Sync behind it, how many commits it brings to disk, and whether it does.
+        self._flush: tuple[int, int, Answer | None] = 0, 0, None
+        self._is_unreplicated = False  # a wait for a synchronous standby was cancelled
         connection = self._connection = connected(address, program)
         try:
             with told_as_ours(address):
                 values = {**SETTINGS, "search_path": f"{address.schema}, pg_catalog"}
                 # Not prepared: what is at the other end may be a pooler, which is found out next.
-                found = connection.execute(SET, [list(values), list(values.values())], prepare=False).fetchall()
-                level = str(found[0][0])
-                self.flush_level = "on" if level == "off" else level
+                given = [list(values), list(values.values()), self.server_pid]
+                levels = {str(level) for level, _ in connection.execute(SET, given, prepare=False)}
+                self.flush_level = "".join(levels - {"off"}) or "on"
                 self.pipeline = Pipeline(connection)
+            connection.add_notice_handler(self._notice)
         except BaseException:
             connection.close()
             raise
@@ -168,32 +181,48 @@ class Link:
 
     # --- transactions
 
-    def begin(self, text: str) -> None:
-        """What is executed from now on is one transaction."""
-        self.check()
-        self.pipeline.execute(text)
-        self._is_inside, self._scans, self._ends = True, 0, (False, None)
+    @property
+    def is_inside(self) -> bool:
+        """Whether a transaction is open, as far as it can be told."""
+        return self._is_inside and not self.is_closed
 
-    def commit(
-        self, *, durably: bool = False, flushes: bool = False, behind: Sequence[tuple[str, Sequence[Any]]] = ()
-    ) -> None:
+    def begin(self, text: str) -> None:
+        """What is executed from now on is one transaction. Raises: ConnectionBroken, the connection was lost."""
+        self.check()
+        self.pipeline.listen()
+        self.check(known=False)
+        if self._is_inside:  # its end met more exceptions from outside than it could withstand
+            self.roll_back()
+        self._is_inside, self._scans, self._ends = True, 0, (False, None)
+        self.pipeline.execute(text)
+
+    def commit(self, *, durably: bool = False, flushes: bool = False, wakes: Collection[int] = ()) -> None:
         """The end of the transaction.
 
         Args:
             durably: it is on disk itself when it has happened.
             flushes: all that is committed is to come to disk: wait for that with `flush`.
-            behind: statements that run in a transaction of their own once this one has happened; errors are logged.
+            wakes: those who wait on these queues are notified once it has happened.
         Raises: psycopg.Error, also where the server has rolled back.
         """
-        execute = self.pipeline.execute
+        execute, flushes = self.pipeline.execute, flushes and not durably
         if durably:
             execute(f"SET LOCAL synchronous_commit = '{self.flush_level}'")
         self._ends = durably, execute("COMMIT")
-        for text, values in behind:
-            execute(text, values).heeds = self._logged
-        self.pipeline.sync()
-        if flushes and not durably:
-            self._send_flush(self.commits + 1)
+        behind: Answer | None = None
+        if wakes:
+            given = (array(list(wakes)),)
+            behind = (
+                execute(STATEMENTS["wake and flush"], (*given, self.flush_level))
+                if flushes
+                else execute(STATEMENTS["wake"], given)
+            )
+            behind.heeds = self._logged
+        elif flushes:
+            behind = execute(STATEMENTS["flush"], (self.flush_level,))
+        sync = self.pipeline.sync()
+        if flushes:
+            self._flush = sync, self.commits + 1, behind
         self._have_committed()
 
     def _have_committed(self) -> None:
@@ -203,9 +232,23 @@ class Link:
         if answer.said != b"COMMIT":
             raise psycopg.errors.InFailedSqlTransaction(f"the commit was answered with {answer.said.decode()}")
         self.commits += 1
-        if durably:
-            self.flushed = self.commits
         self._is_inside = False
+        if durably:
+            self._check_replicated()
+            self.flushed = self.commits
+
+    def _notice(self, notice: psycopg.errors.Diagnostic) -> None:
+        self._is_unreplicated |= notice.source_function == SYNC_WAIT
+
+    def _check_replicated(self) -> None:
+        """Raises: OutcomeUnknown, the server has not waited for its standby: it may be lost with the server."""
+        if self._is_unreplicated:
+            self._is_unreplicated = False
+            raise OutcomeUnknown(
+                f"somebody cancelled the wait of {self.address} for its synchronous standby: what the call has done is "
+                "there, and may be lost if that standby takes over",
+                uids=(),
+            )
 
     def has_committed(self) -> bool:
         """Whether a commit has happened into which an exception came from outside; if that cannot be told, no more
@@ -216,6 +259,8 @@ class Link:
                 self._have_committed()
         except psycopg.Error:
             self.close()
+        except OutcomeUnknown:  # it has; the exception from outside is what the caller is told
+            pass
         finally:
             if self._is_inside:
                 self.close()
@@ -223,37 +268,39 @@ class Link:
 
     def end_reading(self) -> None:
         """The end of a transaction that has changed nothing: nobody waits for it."""
-        self._is_inside = False
         self.pipeline.execute("COMMIT")
         self.pipeline.sync()
+        self._is_inside = False
 
     def roll_back(self, *, is_in_step: bool = False) -> None:
         """Ends a transaction, if one is open; nothing of it has happened.
 
         Args:
-            is_in_step: no exception came from outside, or from the server: then nobody has to wait.
+            is_in_step: no exception came from outside, and the connection was not lost: then nobody has to wait.
         """
-        if not is_in_step:
+        if not (is_in_step and self.pipeline.is_in_step):
             self.pipeline.recover(cancels=self._is_inside)
         elif self._is_inside:
             self.pipeline.give_up()
+            self.pipeline.sync()  # behind an error all is skipped up to here
             self.pipeline.execute("ROLLBACK")
             self.pipeline.sync()
         self.commits += self._is_inside  # scans of that transaction are over
         self._is_inside = False
 
-    def _send_flush(self, upto: int) -> None:
-        self.pipeline.execute(FLUSH, (self.flush_level,))
-        self._flush = self.pipeline.sync(), upto
-
     def flush(self, upto: int) -> None:
         """Returns when so many commits are on disk."""
-        if upto > self.flushed:
-            if upto > self._flush[1]:
-                self._send_flush(self.commits)
-            sync, commits = self._flush
-            self.pipeline.wait_for_sync(sync)
-            self.flushed = commits
+        while upto > self.flushed:
+            sync, commits, answer = self._flush
+            if upto <= commits and answer is not None:
+                self._flush = 0, 0, None
+                self.pipeline.wait_for_sync(sync)
+                self._check_replicated()
+                if any(is_flushed for is_flushed, *_ in answer):
+                    self.flushed = commits
+            else:
+                answer = self.pipeline.execute(STATEMENTS["flush"], (self.flush_level,))
+                self._flush = self.pipeline.sync(), self.commits, answer
 
     def _logged(self, error: psycopg.Error) -> None:
         log.warning("those who wait for %s could not be notified: %s", self.address, error)
@@ -265,10 +312,11 @@ class Link:
         """The number of the server's process, as it introduced itself."""
         return self._connection.info.backend_pid
 
-    def check(self) -> None:
-        """Raises: ConnectionBroken, the connection was lost."""
+    def check(self, *, known: bool = True) -> None:
+        """Raises: ConnectionBroken, the connection was lost; `known`: a call has said so before."""
         if self._connection.closed:
-            raise ConnectionBroken(f"the connection to {self.address} was lost: connect again")
+            told_before: dict[str, Any] = {"known": True} if known else {}
+            raise ConnectionBroken(f"the connection to {self.address} was lost: connect again", **told_before)
 
     def close(self) -> None:
         self._connection.close()

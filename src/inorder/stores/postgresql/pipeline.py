@@ -10,6 +10,8 @@ is out of step with the server, and `recover` reads all that is still to come: l
 
 from __future__ import annotations
 
+import contextlib
+import select
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, TypeVar
@@ -20,6 +22,7 @@ from psycopg.adapt import Transformer
 from psycopg.errors import error_from_result
 from psycopg.generators import fetch, send
 
+from .faults import is_lost
 from .statement import NULL, Kinds, oids, packed, statement
 
 T = TypeVar("T")
@@ -34,6 +37,7 @@ Binary = pq.Format.BINARY
 _FAILED: Final = pq.ExecStatus.FATAL_ERROR
 _DONE: Final = pq.ExecStatus.COMMAND_OK
 _ROWS: Final = pq.ExecStatus.TUPLES_OK
+_SYNC: Final = pq.ExecStatus.PIPELINE_SYNC
 
 
 class Prepared:
@@ -68,6 +72,11 @@ class Answer(Iterator[tuple[Any, ...]]):
         if rows is None:
             rows = self._pipeline.wait_for(self)
         return rows[self._next :] if self._next else rows
+
+    @property
+    def has_come(self) -> bool:
+        """Whether it is here, and no error."""
+        return self._rows is not None
 
     def count(self) -> int:
         """How many rows it has changed, or brought."""
@@ -122,6 +131,9 @@ class Pipeline:
     def __init__(self, connection: psycopg.Connection[tuple[Any, ...]]) -> None:
         self.connection, self._pg = connection, connection.pgconn
         self._socket = self._pg.socket
+        poll = select.poll()
+        poll.register(self._socket, select.POLLIN)
+        self._poll = poll.poll
         # None: a Sync; a statement that is being prepared; an answer.
         self._pending: deque[Answer | Prepared | None] = deque()
         self._is_out_of_step = False
@@ -170,6 +182,12 @@ class Pipeline:
             waiting.wait(send(self._pg), self._socket, WAKE_SECONDS)
         self._is_out_of_step = False
         return self.syncs
+
+    def listen(self) -> None:
+        """Reads what has come since the last answer: if it is the connection's end, nothing is sent any more."""
+        with contextlib.suppress(psycopg.OperationalError):
+            while self._poll(0):
+                self._pg.consume_input()
 
     def _find(self, text: str, kinds: Kinds) -> Prepared:
         """The statement for values of these types: NULL is of every type."""
@@ -251,14 +269,19 @@ class Pipeline:
             waiting.wait(_arrival(pg), self._socket, WAKE_SECONDS)
         self._is_out_of_step = True
         result = pg.get_result()
+        if result is None or (result.status == _FAILED and is_lost(error_from_result(result))):
+            self.connection.close()  # libpq would notice at the next statement
+        if result is None:
+            raise psycopg.OperationalError("no answer came")
         awaited = pending.popleft()
         if awaited is None:
+            if result.status != _SYNC:  # what ends at the Sync has failed: the commit of what runs by itself
+                raise error_from_result(result)
             self.synced += 1
             self._is_out_of_step = False
             return None
         pg.get_result()  # none: the end of what this statement brings
         self._is_out_of_step = False
-        assert result is not None
         if isinstance(awaited, Answer):
             rows = awaited.take(result)
             return rows if awaited is wanted else None

@@ -4,8 +4,12 @@
 
 -- ===== the beginning of every transaction about a queue
 
+-- name: here
+-- With what verbs have counted that were together on the queue.
+SELECT counter, reserved, depth, attention, revision FROM counted WHERE queue = ?1;
+
 -- name: look
--- An answer is a number here, not a boolean.
+-- An answer is a number here, not a boolean; and as above.
 SELECT
     counter, reserved, depth, attention, revision,
     (SELECT min(expires_at) FROM message WHERE queue = ?1 AND expires_at IS NOT NULL AND away = 0 AND claimed IS NULL),
@@ -15,7 +19,7 @@ SELECT
     CAST(EXISTS (SELECT 1 FROM mark) AS integer),
     CAST(EXISTS (SELECT 1 FROM entered WHERE queue = ?1) AS integer),
     CAST(EXISTS (SELECT 1 FROM message WHERE queue = ?1 AND group_id IS NOT NULL) AS integer)
-FROM tally WHERE queue = ?1;
+FROM counted WHERE queue = ?1;
 
 -- name: draw
 -- Numbers that name things are no part of a transaction: schema.sql.
@@ -77,6 +81,10 @@ ORDER BY m.rank, m.number, m.ordinal;
 -- The length of a body is known without reading it.
 SELECT leftover.id, coalesce(octet_length(c.body), 0) FROM leftover LEFT JOIN content c ON c.id = leftover.id
 ORDER BY leftover.id LIMIT ?;
+
+-- name: tallies
+-- As `here`.
+SELECT queue, depth, arrived, counter FROM counted WHERE queue = coalesce(?1, queue) ORDER BY queue;
 
 -- ===== claims and surveys
 

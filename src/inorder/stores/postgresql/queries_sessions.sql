@@ -4,17 +4,85 @@
 
 -- name: here locked
 -- As `here`, by which a verb that writes comes to a queue: until it ends nobody else changes what belongs to the queue.
--- Of PostgreSQL's locks it is the one for updates; FOR UPDATE itself waits for whoever works beside the queue, too.
+-- Of PostgreSQL's locks it is the one for updates; FOR UPDATE itself waits for whoever works beside the queue, too. On one
+-- that keeps no order the lock is not all: there it finds nothing.
 SELECT t.counter, t.reserved, t.depth, t.attention, CASE WHEN r.stopped = 1 THEN -1 ELSE t.revision END
-FROM tally t LEFT JOIN run r ON r.id = 1 WHERE t.queue = ?1 FOR NO KEY UPDATE OF t;
+FROM tally t LEFT JOIN run r ON r.id = 1 WHERE t.queue = ?1 AND t.unordered = 0 FOR NO KEY UPDATE OF t;
 
--- name: lock queue
--- The same before `look`: a statement that has waited for a lock sees the rest as it was before.
-SELECT coalesce((SELECT stopped FROM run), 0) FROM tally WHERE queue = ?1 FOR NO KEY UPDATE;
+-- name: here as known
+-- The same, where the queue is taken to be as this session left it (known.py): an error if it is not.
+WITH here AS MATERIALIZED (
+    SELECT t.counter, t.reserved, t.depth, t.attention, t.revision, coalesce(r.stopped, 0) AS stopped
+    FROM tally t LEFT JOIN run r ON r.id = 1 WHERE t.queue = ?1 AND t.unordered = 0 FOR NO KEY UPDATE OF t
+)
+SELECT CASE WHEN count(*) = 0 THEN is_other(?1) END
+FROM here
+WHERE revision = ?2 AND attention = ?3 AND stopped = 0 AND depth = ?4 AND counter = ?5 AND reserved = ?6;
+
+-- name: here to append
+-- The same for what only appends; how the queue is.
+WITH here AS MATERIALIZED (
+    SELECT t.counter, t.reserved, t.depth, t.attention, t.revision, coalesce(r.stopped, 0) AS stopped
+    FROM tally t LEFT JOIN run r ON r.id = 1 WHERE t.queue = ?1 AND t.unordered = 0 FOR NO KEY UPDATE OF t
+)
+SELECT max(counter), max(reserved), max(depth), CASE WHEN count(*) = 0 THEN is_other(?1) END
+FROM here WHERE revision = ?2 AND attention = ?3 AND stopped = 0 AND depth <= ?4;
+
+-- name: appended
+-- As `counted`, of a queue whose counter is not known: an error if more would have to be reserved.
+WITH done AS (
+    UPDATE tally SET counter = counter + ?2, depth = depth + ?3, arrived = arrived + ?4
+    WHERE queue = ?1 AND counter + ?2 <= reserved RETURNING 1
+)
+SELECT CASE WHEN count(*) = 0 THEN is_other(?1) END FROM done;
 
 -- name: lock queues
--- Several, in the order in which everybody locks them.
-SELECT queue FROM tally WHERE queue = ANY (CAST(?1 AS bigint[])) ORDER BY queue FOR NO KEY UPDATE;
+-- Several, in the order in which everybody locks them; also one before `look` and `here`: a statement that has waited for
+-- a lock sees the rest as it was before.
+SELECT lock_queues(CAST(?1 AS bigint[]));
+
+-- name: keeps no order
+-- Of these queues those whose row says so.
+SELECT queue FROM tally WHERE queue = ANY (CAST(?1 AS bigint[])) AND unordered = 1;
+
+-- name: come together
+-- A verb comes to a queue that keeps no order, with others like it: until it ends nobody locks the queue.
+SELECT pg_advisory_xact_lock_shared(session_key(?1));
+
+-- name: here together
+-- As `here`, after `come together`, or with the queue locked; nothing, if it keeps its order by now.
+SELECT t.counter, t.reserved, t.depth, t.attention, CASE WHEN r.stopped = 1 THEN -1 ELSE t.revision END
+FROM counted t LEFT JOIN run r ON r.id = 1 WHERE t.queue = ?1 AND t.unordered = 1;
+
+-- name: draw places
+-- For puts to a queue that keeps no order: the first of so many numbers, and up to which they are reserved.
+SELECT draw_places(counter, ?2), reserved FROM tally WHERE queue = ?1 AND unordered = 1;
+
+-- name: counted together
+-- As `counted`, of those who are together on a queue.
+INSERT INTO slot AS own (queue, session, depth, arrived) VALUES (?1, pg_backend_pid(), ?2, ?3)
+ON CONFLICT (queue, session) DO UPDATE SET depth = own.depth + excluded.depth, arrived = own.arrived + excluded.arrived;
+
+-- name: keep no order
+-- A definition says whether the queue keeps its order. If it does again, its numbers go on behind those drawn meanwhile.
+UPDATE tally SET unordered = ?2, counter = now.counter, reserved = greatest(tally.reserved, now.counter)
+FROM counted AS now WHERE tally.queue = ?1 AND now.queue = ?1;
+
+-- name: counted queues
+-- All of them.
+SELECT queue FROM tally;
+
+-- name: lock queues at once
+-- Where queues behind them are locked already: nobody is waited for.
+SELECT queue FROM tally WHERE queue = ANY (CAST(?1 AS bigint[])) FOR NO KEY UPDATE NOWAIT;
+
+-- name: lock all
+-- All of them, in that order.
+SELECT queue FROM tally ORDER BY queue FOR NO KEY UPDATE;
+
+-- name: lock all at once
+-- The same where some are locked already.
+SELECT queue FROM tally FOR NO KEY UPDATE NOWAIT;
 
 -- name: here beside
 -- As `here`, for a verb that works beside the queue: until it ends nobody removes the queue.
@@ -111,33 +179,49 @@ WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 1
 -- ===== who waits (watch.py)
 
 -- name: listen
--- Before a call looks that may wait: the queue's changes are notified on the channel for some seconds.
-WITH found AS (SELECT id FROM definition WHERE name = :name AND type = 'local'),
-gone AS (
-    DELETE FROM listener WHERE (queue, channel) IN (
-        SELECT queue, channel FROM listener WHERE until < clock_timestamp() - interval '1 minute' AND channel <> :channel
-        FOR UPDATE SKIP LOCKED
-    )
+-- Before a call looks that may wait, and now and then while it waits: the changes of these queues are notified on the
+-- channel for some seconds. How they are now; in their order, for other connections of the process say the same.
+WITH found AS (
+    SELECT id, name FROM definition WHERE name = ANY (CAST(:names AS text[])) AND type = 'local'
 ),
 added AS (
     INSERT INTO listener (queue, channel, until)
-    SELECT id, :channel, clock_timestamp() + CAST(:seconds AS double precision) * interval '1 second' FROM found
+    SELECT id, :channel, clock_timestamp() + CAST(:seconds AS double precision) * interval '1 second'
+    FROM found ORDER BY id
     ON CONFLICT (queue, channel) DO UPDATE SET until = excluded.until
 )
-SELECT id, store_number() FROM found;
+SELECT name, id, change_of(id), store_number() FROM found;
 
--- name: listens on
--- While calls wait, now and then; and whether something has changed on their queues.
-WITH kept AS (
-    UPDATE listener SET until = clock_timestamp() + CAST(:seconds AS double precision) * interval '1 second'
-    WHERE channel = :channel AND queue = ANY (CAST(:queues AS bigint[]))
+-- name: is anybody dead
+-- While calls wait, now and then; by the way go the listeners that have not said for a minute that they listen.
+WITH gone AS (
+    DELETE FROM listener WHERE (queue, channel) IN (
+        SELECT queue, channel FROM listener WHERE until < clock_timestamp() - interval '1 minute'
+        FOR UPDATE SKIP LOCKED
+    )
 )
-SELECT queue, CAST(xmin AS text) FROM tally WHERE queue = ANY (CAST(:queues AS bigint[])) ORDER BY queue;
+SELECT EXISTS (SELECT FROM process WHERE id <> ?1 AND pg_try_advisory_xact_lock_shared(session_key(id)));
 
 -- name: wake
 -- After a commit, in a transaction of its own: a commit with a notification holds a lock of the whole server.
 SELECT count(pg_notify(channel, store_number() || ' ' || queue))
 FROM listener WHERE queue = ANY (CAST(?1 AS bigint[])) AND until > clock_timestamp();
+
+-- name: wake and flush
+-- The same, and the flush, unless somebody is notified: whether all that was committed is on disk when it has happened.
+WITH woken AS MATERIALIZED (
+    SELECT count(pg_notify(channel, store_number() || ' ' || queue)) AS channels
+    FROM listener WHERE queue = ANY (CAST(?1 AS bigint[])) AND until > clock_timestamp()
+)
+SELECT
+    channels = 0,
+    CASE WHEN channels = 0 THEN set_config('synchronous_commit', ?2, true) END,
+    CASE WHEN channels = 0 THEN pg_logical_emit_message(true, 'inorder', '') END
+FROM woken;
+
+-- name: flush
+-- A transaction that writes nothing would bring nothing to disk.
+SELECT true, set_config('synchronous_commit', ?1, true), pg_logical_emit_message(true, 'inorder', '');
 
 -- ===== plain gets
 
@@ -147,6 +231,27 @@ WITH next AS MATERIALIZED (
     SELECT m.id FROM message m JOIN content c ON c.id = m.id
     WHERE m.queue = ?1 AND m.head = 2 AND m.available
     ORDER BY m.rank, m.number, m.ordinal LIMIT ?2
+),
+m AS (DELETE FROM message USING next WHERE message.id = next.id RETURNING message.*),
+got AS (DELETE FROM content c USING m WHERE c.id = m.id RETURNING {got})
+SELECT * FROM got ORDER BY rank, number, ordinal;
+
+-- name: take single together
+-- As `take single`, of what nobody else takes at the moment; until it ends nobody takes these.
+SELECT {got}
+FROM (
+    SELECT message.* FROM message JOIN content ON content.id = message.id
+    WHERE queue = ?1 AND head = 2 AND available
+    ORDER BY rank, number, ordinal LIMIT ?2 FOR UPDATE OF message SKIP LOCKED
+) AS m JOIN content c ON c.id = m.id
+ORDER BY m.rank, m.number, m.ordinal;
+
+-- name: take away together
+-- As `take away`, in the same way.
+WITH next AS MATERIALIZED (
+    SELECT m.id FROM message m JOIN content c ON c.id = m.id
+    WHERE m.queue = ?1 AND m.head = 2 AND m.available
+    ORDER BY m.rank, m.number, m.ordinal LIMIT ?2 FOR UPDATE OF m SKIP LOCKED
 ),
 m AS (DELETE FROM message USING next WHERE message.id = next.id RETURNING message.*),
 got AS (DELETE FROM content c USING m WHERE c.id = m.id RETURNING {got})

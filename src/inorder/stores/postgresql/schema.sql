@@ -28,8 +28,8 @@ CREATE TABLE definition (
 );
 
 -- A row changes with every verb, in no indexed column: with room on its page the change stays there (HOT) and is cleared
--- away by the next ones. Whoever changes what belongs to a queue has its row locked. There is no row 0: the numbers that
--- name things are in the sequence `number`.
+-- away by the next ones. Whoever changes what belongs to a queue has its row locked, or is together with others on one
+-- that keeps no order (backend.py). There is no row 0: the numbers that name things are in the sequence `number`.
 CREATE TABLE tally (
     queue bigint PRIMARY KEY,
     attention integer NOT NULL DEFAULT 0,
@@ -38,7 +38,19 @@ CREATE TABLE tally (
     reserved bigint NOT NULL DEFAULT 0,
     depth bigint NOT NULL DEFAULT 0 CHECK (depth >= 0),
     arrived bigint NOT NULL DEFAULT 0 CHECK (arrived >= depth),
+    unordered smallint NOT NULL DEFAULT 0 CHECK (unordered IN (0, 1)), -- as its definition says
     CHECK (counter <= reserved)
+) WITH (fillfactor = 10, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000,
+    autovacuum_vacuum_cost_delay = 0);
+
+-- What verbs that are together on a queue have added to its row: a session has a slot of its own, so that nobody waits. A
+-- verb that locks the queue clears them away.
+CREATE TABLE slot (
+    queue bigint NOT NULL,
+    session integer NOT NULL,             -- the number of the server's process
+    depth bigint NOT NULL,
+    arrived bigint NOT NULL CHECK (arrived >= 0 AND arrived >= depth),
+    PRIMARY KEY (queue, session)
 ) WITH (fillfactor = 10, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000,
     autovacuum_vacuum_cost_delay = 0);
 
@@ -91,16 +103,18 @@ CREATE UNIQUE INDEX unit_prepared ON unit (name) WHERE kind = 'prepared';
 CREATE UNIQUE INDEX unit_named ON unit (queue, kind, name) WHERE queue IS NOT NULL;
 CREATE UNIQUE INDEX unit_staging ON unit (name) WHERE kind = 'staging';
 
+-- What its columns cannot be the check `messages` says (checks.sql): the server would read the text of each constraint, as
+-- it does that of each generated column, anew for every statement.
 -- Each change of a state goes into an index, so none stays on its page and room there would be lost. Vacuum comes by the
 -- number of dead rows, not by their share: what has left the front of a long queue stands in the way of every get.
 CREATE TABLE message (
     id bigint PRIMARY KEY,
     queue bigint NOT NULL,
-    number bigint CHECK (number > 0),
-    unit bigint CHECK ((unit IS NOT NULL) = (state = 1 OR state > 3)),
+    number bigint,
+    unit bigint,
     lock bigint,
     locked_handle bigint,
-    uid_number bigint CHECK ((uid_number IS NULL) = (uid_origin IS NULL)),
+    uid_number bigint,
     expires_at double precision,
     due_at double precision,
     visible_at double precision,
@@ -116,32 +130,26 @@ CREATE TABLE message (
         END
     ) STORED,
     ordinal integer NOT NULL DEFAULT 0,
-    sequence_number integer NOT NULL CHECK (sequence_number > 0),
-    "offset" integer NOT NULL CHECK ("offset" >= 0),
-    length integer NOT NULL CHECK (length >= 0),
+    sequence_number integer NOT NULL,
+    "offset" integer NOT NULL,
+    length integer NOT NULL,
     flags integer NOT NULL,
     original_length integer NOT NULL,
     backouts integer NOT NULL DEFAULT 0,
-    claimed integer CHECK (claimed IS NULL OR (claimed > 0 AND state = 4)),
-    state smallint NOT NULL CHECK (state BETWEEN 1 AND 5),
-    rank smallint NOT NULL CHECK (rank BETWEEN -9 AND 0),
-    head smallint NOT NULL CHECK ((head > 0) = (sequence_number = 1 AND "offset" = 0) AND head BETWEEN 0 AND 2),
-    priority smallint NOT NULL CHECK (priority >= 0),
-    persistent smallint NOT NULL CHECK (persistent BETWEEN 0 AND 1),
-    away smallint NOT NULL DEFAULT 0 CHECK (away = 0 OR (away = 1 AND state > 3)),
-    forgotten smallint NOT NULL DEFAULT 0 CHECK (forgotten BETWEEN 0 AND 1),
+    claimed integer,
+    state smallint NOT NULL,
+    rank smallint NOT NULL,
+    head smallint NOT NULL,
+    priority smallint NOT NULL,
+    persistent smallint NOT NULL,
+    away smallint NOT NULL DEFAULT 0,
+    forgotten smallint NOT NULL DEFAULT 0,
     available boolean GENERATED ALWAYS AS (state = 2 AND due_at IS NULL AND number IS NOT NULL) STORED,
-    ends boolean GENERATED ALWAYS AS (flags & 16 <> 0) STORED,
-    is_end boolean GENERATED ALWAYS AS (
-        CASE WHEN flags & 24 <> 0 THEN flags & 16 <> 0 AND (flags & 4 <> 0 OR flags & 6 = 0) ELSE flags & 4 <> 0 END
-    ) STORED,
-    group_id bytea CHECK (length(group_id) = 24),
-    message_id bytea CHECK (length(message_id) = 24),
-    correlation_id bytea CHECK (length(correlation_id) = 24),
+    group_id bytea,
+    message_id bytea,
+    correlation_id bytea,
     uid_origin text COLLATE "C",
-    lock_confirm text COLLATE "C",
-    CHECK ((state = 3 OR state = 5) = (lock IS NOT NULL OR locked_handle IS NOT NULL)),
-    CHECK (lock IS NULL OR locked_handle IS NULL)
+    lock_confirm text COLLATE "C"
 ) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 10000, autovacuum_vacuum_cost_delay = 0);
 
 CREATE UNIQUE INDEX message_place ON message (queue, head, rank, number, ordinal) WHERE available;
@@ -150,7 +158,7 @@ CREATE INDEX message_member ON message (queue, group_id, sequence_number, "offse
     WHERE group_id IS NOT NULL;
 CREATE INDEX message_taken_member ON message (queue, group_id, unit)
     WHERE group_id IS NOT NULL AND state >= 4 AND claimed IS NULL;
-CREATE INDEX message_end ON message (queue, group_id, sequence_number) WHERE group_id IS NOT NULL AND ends;
+CREATE INDEX message_end ON message (queue, group_id, sequence_number) WHERE group_id IS NOT NULL AND flags & 16 <> 0;
 CREATE INDEX message_message_id ON message (queue, message_id, rank, number, ordinal) WHERE message_id IS NOT NULL;
 CREATE INDEX message_correlation_id ON message (queue, correlation_id, rank, number, ordinal)
     WHERE correlation_id IS NOT NULL;
@@ -348,6 +356,66 @@ CREATE FUNCTION session_key(process bigint) RETURNS bigint LANGUAGE sql STABLE A
     SELECT hashtextextended('inorder ' || store_number(), process)
 $$;
 
+-- ===== queues
+
+-- Locks queues, in the order in which everybody does. From one that keeps no order those who are together have gone then,
+-- and nobody comes: what they have counted goes into its row. Each statement here sees what was there after the wait.
+CREATE FUNCTION lock_queues(numbers bigint[]) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    one bigint;
+BEGIN
+    PERFORM 1 FROM tally WHERE queue = ANY (numbers) ORDER BY queue FOR NO KEY UPDATE;
+    FOR one IN SELECT queue FROM tally WHERE queue = ANY (numbers) AND unordered = 1 ORDER BY queue LOOP
+        PERFORM pg_advisory_xact_lock(session_key(one));
+        WITH gone AS (DELETE FROM slot WHERE queue = one RETURNING slot.depth, slot.arrived)
+        UPDATE tally SET depth = tally.depth + counted.depth, arrived = tally.arrived + counted.arrived
+        FROM (SELECT sum(depth) AS depth, sum(arrived) AS arrived FROM gone HAVING count(*) > 0) AS counted
+        WHERE queue = one;
+    END LOOP;
+END $$;
+
+-- Of queues that keep no order: the numbers of places. One sequence does for all, since each takes higher ones than its own.
+CREATE SEQUENCE place;
+
+-- The rows with what slots add, and with what is drawn of the sequence `place`: on a queue that keeps no order all of that
+-- counts as drawn. If few numbers are reserved above it, none are: so whoever draws next reserves more.
+CREATE VIEW counted AS
+SELECT
+    t.queue, t.attention, t.revision, t.unordered, greatest(t.counter, p.drawn) AS counter,
+    CASE
+        WHEN t.reserved >= greatest(t.counter, p.drawn) + 100 THEN t.reserved
+        WHEN p.drawn IS NULL THEN t.reserved
+        ELSE greatest(t.counter, p.drawn)
+    END AS reserved,
+    t.depth + coalesce(s.depth, 0) AS depth, t.arrived + coalesce(s.arrived, 0) AS arrived
+FROM tally t
+LEFT JOIN LATERAL (SELECT pg_sequence_last_value('place') AS drawn WHERE t.unordered = 1) AS p ON true
+LEFT JOIN LATERAL (
+    SELECT CAST(sum(slot.depth) AS bigint) AS depth, CAST(sum(slot.arrived) AS bigint) AS arrived
+    FROM slot WHERE slot.queue = t.queue
+) AS s ON true;
+
+-- So many of them in a row, above a queue's counter; the first. As `draw`.
+CREATE FUNCTION draw_places(above bigint, count bigint) RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE
+    first bigint;
+BEGIN
+    BEGIN
+        PERFORM pg_advisory_xact_lock(session_key(-3));
+        SELECT greatest(above, CASE WHEN is_called THEN last_value ELSE 0 END) + 1 INTO first FROM place;
+        PERFORM setval('place', first + count - 1);
+        RAISE EXCEPTION USING ERRCODE = 'IO001';
+    EXCEPTION WHEN SQLSTATE 'IO001' THEN NULL;
+    END;
+    RETURN first;
+END $$;
+
+-- What is another with each change of a queue.
+CREATE FUNCTION change_of(number bigint) RETURNS text LANGUAGE sql STABLE AS $$
+    SELECT concat_ws(' ', t.xmin, (SELECT string_agg(CAST(s.xmin AS text), ' ' ORDER BY s.session) FROM slot s WHERE s.queue = t.queue))
+    FROM tally t WHERE t.queue = number
+$$;
+
 -- ===== guarded changes
 
 -- What was changed is what was read before, or the verb fails.
@@ -357,6 +425,12 @@ BEGIN
         RAISE EXCEPTION 'of % rows that were read % are in the state that they had', expected, changed
         USING ERRCODE = 'data_corrupted';
     END IF;
+END $$;
+
+-- A queue is not as a session has left it: its transaction begins again, and looks.
+CREATE FUNCTION is_other(queue bigint) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    RAISE EXCEPTION 'queue % was changed by others', queue USING ERRCODE = 'serialization_failure';
 END $$;
 
 -- ===== functions that SQLite has, for texts that both share
@@ -373,6 +447,11 @@ CREATE FUNCTION element(array_ text, path text) RETURNS text LANGUAGE sql IMMUTA
 $$;
 
 CREATE OPERATOR -> (LEFTARG = text, RIGHTARG = text, FUNCTION = element);
+
+-- Nothing of its group, or of its message in segments, comes behind a message with these flags: rules.grouping.is_end.
+CREATE FUNCTION is_end(flags integer) RETURNS boolean LANGUAGE sql IMMUTABLE AS $$
+    SELECT CASE WHEN flags & 24 <> 0 THEN flags & 16 <> 0 AND (flags & 4 <> 0 OR flags & 6 = 0) ELSE flags & 4 <> 0 END
+$$;
 
 -- ===== groups
 
@@ -391,19 +470,19 @@ BEGIN
         SELECT array_agg(c.queue), array_agg(c.group_id), array_agg(c.more), array_agg(c.ends)
         INTO queues, group_ids, counts, ends_change
         FROM (
-            SELECT queue, group_id, count(*) AS more, bool_or(ends) AS ends
+            SELECT queue, group_id, count(*) AS more, bool_or(flags & 16 <> 0) AS ends
             FROM after WHERE group_id IS NOT NULL AND available GROUP BY queue, group_id
         ) AS c;
     ELSIF TG_OP = 'DELETE' THEN
         SELECT array_agg(c.queue), array_agg(c.group_id), array_agg(c.more), array_agg(c.ends)
         INTO queues, group_ids, counts, ends_change
         FROM (
-            SELECT queue, group_id, -count(*) AS more, bool_or(ends) AS ends
+            SELECT queue, group_id, -count(*) AS more, bool_or(flags & 16 <> 0) AS ends
             FROM before WHERE group_id IS NOT NULL AND available GROUP BY queue, group_id
         ) AS c;
         IF EXISTS (SELECT 1 FROM entered) THEN  -- who is inside a group goes with its end
             UPDATE entered SET reader = NULL
-            FROM (SELECT DISTINCT queue, group_id FROM before WHERE group_id IS NOT NULL AND is_end AND state <> 1) AS e
+            FROM (SELECT DISTINCT queue, group_id FROM before WHERE group_id IS NOT NULL AND is_end(flags) AND state <> 1) AS e
             WHERE entered.queue = e.queue AND entered.group_id = e.group_id;
         END IF;
     ELSE
@@ -414,9 +493,11 @@ BEGIN
             FROM (  -- those that came or went: without rows that were available and still are
                 SELECT b.queue, b.group_id, b.ends, sum(b.more) AS more
                 FROM (
-                    SELECT id, queue, group_id, ends, 1 AS more FROM after WHERE group_id IS NOT NULL AND available
+                    SELECT id, queue, group_id, flags & 16 <> 0 AS ends, 1 AS more
+                    FROM after WHERE group_id IS NOT NULL AND available
                     UNION ALL
-                    SELECT id, queue, group_id, ends, -1 FROM before WHERE group_id IS NOT NULL AND available
+                    SELECT id, queue, group_id, flags & 16 <> 0, -1
+                    FROM before WHERE group_id IS NOT NULL AND available
                 ) AS b
                 GROUP BY b.id, b.queue, b.group_id, b.ends HAVING sum(b.more) <> 0
             ) AS r
@@ -436,7 +517,7 @@ BEGIN
             available = g.available + c.more,
             last = CASE WHEN c.ends THEN (
                 SELECT min(m.sequence_number) FROM message m
-                WHERE m.queue = c.queue AND m.group_id = c.group_id AND m.ends AND m.available
+                WHERE m.queue = c.queue AND m.group_id = c.group_id AND m.flags & 16 <> 0 AND m.available
             ) ELSE g.last END
         FROM unnest(queues, group_ids, counts, ends_change) AS c(queue, group_id, more, ends)
         WHERE g.queue = c.queue AND g.group_id = c.group_id;
@@ -447,7 +528,7 @@ BEGIN
         INSERT INTO gathering (queue, group_id, available, last)
         SELECT c.queue, c.group_id, c.more, (
             SELECT min(m.sequence_number) FROM message m
-            WHERE m.queue = c.queue AND m.group_id = c.group_id AND m.ends AND m.available
+            WHERE m.queue = c.queue AND m.group_id = c.group_id AND m.flags & 16 <> 0 AND m.available
         )
         FROM unnest(queues, group_ids, counts) AS c(queue, group_id, more)
         WHERE c.more > 0 ON CONFLICT DO NOTHING;

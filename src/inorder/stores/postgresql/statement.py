@@ -39,9 +39,11 @@ def statement(text: str) -> Statement:
         quoted, number, name = found.groups()
         if quoted:
             return quoted
+        if number:
+            return f"${number}"
         if name is None:
             count += 1
-            return f"${number or count}"
+            return f"${count}"
         if name not in names:
             names.append(name)
         return f"${names.index(name) + 1}"

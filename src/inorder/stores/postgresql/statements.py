@@ -34,6 +34,7 @@ RULES: Final = (
     (r"\bCROSS JOIN (\w+ \w+|\w+) ON\b", r"JOIN \1 ON"),
     (r"\bLIMIT :most\b", "LIMIT nullif(:most, -1)"),  # -1: all
     (r"\bjson_each\(", "numbers_in("),
+    (r"\bis_end\b", "is_end(flags)"),
 )
 
 

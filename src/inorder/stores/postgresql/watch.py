@@ -2,10 +2,12 @@
 
 Who is going to wait first says so in the table `listener`, commits, and looks then. Who has changed a queue asks that
 table afterwards, in a transaction of its own, and notifies those it names: so either the look sees the change, or the
-one who made it sees the listener. All connections of a process share one that listens.
+one who made it sees the listener. All connections of a process share one that listens; when it is lost another one is
+made, and then all look, so that a wait is woken at once whatever was not heard.
 
-Once a second one of the calls that wait looks whether the queues have changed without a word, and whether some process
-has died: what that one held becomes free.
+Once a second one of the calls that wait on a store looks, for all of them and in two statements, whether their queues
+have changed without a word, as by one who was killed before he could notify; whether the rows that say who listens are
+still there; and whether some process has died: what that one held becomes free.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import math
+import operator
 import os
 import secrets
 import threading
@@ -31,7 +34,7 @@ from .link import Link, connected
 from .statement import array
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from ..process import OpenStore
     from .address import Address
@@ -42,6 +45,8 @@ LOOK_SECONDS: Final = 1.0
 KEPT_SECONDS: Final = 5.0  # a queue is listened to so long after the last wait for it
 RECONNECT_SECONDS: Final = 1.0
 
+Seen = tuple[int, str]  # a queue's number, and what is another with each change
+
 
 class Watch:
     """What the calls that wait on one store share. It does not keep the store alive."""
@@ -50,23 +55,14 @@ class Watch:
         self._store, self._link, self._sql = weakref.ref(store), link, sql
         self._lock = Lock()
         self.ended = False
-        self._waiting = 0
+        self._bells: weakref.WeakSet[QueueBell] = weakref.WeakSet()  # of those who wait now
         self._look_at = math.inf
-        self._numbers: dict[str, int] = {}
-        self._seen: dict[int, str] = {}
+        self._schema = 0
         self._listener: Listener | None = None
 
     # --- who waits
 
-    def attend(self, waiting: int) -> None:
-        """So many calls wait now."""
-        with self._lock:
-            self._waiting = waiting
-            if not waiting:
-                self._look_at = math.inf
-                self._seen.clear()
-
-    def listen(self, name: str) -> None:
+    def listen(self, bell: QueueBell) -> None:
         """Before a call looks at a queue for which it is going to wait: from now on its changes are heard."""
         store = self._store()
         assert store is not None, "a call waits on a store that is gone"
@@ -75,14 +71,25 @@ class Watch:
                 raise ConnectionClosed("the store was closed while this call waited")
             if self._listener is None or self._listener.is_over:
                 self._listener = listener_for(self._link.address, self)
-            with told_as_ours(self._link.address):
-                values = {"name": name, "channel": self._listener.channel, "seconds": KEPT_SECONDS}
-                found = self._link.execute(self._sql["listen"], values)
-            for number, schema in found:
-                self._numbers[name] = number
-                self._listener.attach(schema, number, self)
+            bell.seen = self._say([bell.queue]).get(bell.queue)
         with self._lock:
-            self._look_at = min(self._look_at, time.monotonic() + LOOK_SECONDS)
+            if not self._bells:
+                self._look_at = time.monotonic() + LOOK_SECONDS
+            self._bells.add(bell)
+
+    def _say(self, queues: Sequence[str]) -> dict[str, Seen]:
+        """Says that somebody waits for these queues; how each is now, if it is there. Under the store's lock."""
+        assert self._listener is not None
+        values = {"names": array(queues, str), "channel": self._listener.channel, "seconds": KEPT_SECONDS}
+        states = {}
+        with told_as_ours(self._link.address):
+            for name, number, change, schema in self._link.execute(self._sql["listen"], values):
+                states[name], self._schema = (number, change), schema
+        return states
+
+    def _waiting(self) -> list[QueueBell]:
+        with self._lock:
+            return list(self._bells)
 
     def end(self) -> None:
         """The store is about to be closed: whoever waits has an error."""
@@ -92,13 +99,19 @@ class Watch:
 
     # --- who hears
 
-    def hear(self, queue: int) -> None:
-        """Others have changed a queue: those who wait for it look. Also called where they may have."""
+    def hear(self, schema: int, queue: int) -> None:
+        """A queue has changed: those who wait for it look."""
+        if schema == self._schema:
+            self._wake({bell.queue for bell in self._waiting() if bell.seen is not None and bell.seen[0] == queue})
+
+    def miss(self) -> None:
+        """Nobody knows what changed while nothing could be heard: all look."""
+        self._wake({bell.queue for bell in self._waiting()})
+
+    def _wake(self, queues: Collection[str]) -> None:
         store = self._store()
-        names = [name for name, number in list(self._numbers.items()) if number == queue]
-        if store is None or self.ended or not self._waiting or not names:
-            return
-        store.changes.report([Change(name) for name in names])
+        if queues and store is not None and not self.ended:
+            store.changes.report([Change(name) for name in sorted(queues)])
 
     def look(self) -> None:
         """The net beneath the notifications, once a second by one call for all. Raises: what a verb raises."""
@@ -107,33 +120,36 @@ class Watch:
             if now < self._look_at:
                 return
             self._look_at = now + LOOK_SECONDS
-        store = self._store()
+        store, changed = self._store(), set()
         assert store is not None
-        changed = []
-        assert self._listener is not None
-        values = {
-            "queues": array(sorted(set(self._numbers.values()))),
-            "channel": self._listener.channel,
-            "seconds": KEPT_SECONDS,
-        }
-        with store.lock, told_as_ours(self._link.address):
+        with store.lock:
             self._link.check()
-            for queue, state in self._link.execute(self._sql["listens on"], values):
-                if self._seen.get(queue) not in (None, state):
-                    changed.append(queue)
-                self._seen[queue] = state
-        for queue in changed:
-            self.hear(queue)
-        bury_dead(store)
+            bells = self._waiting()
+            states = self._say(sorted({bell.queue for bell in bells}))
+            for bell in bells:
+                if bell.seen != states.get(bell.queue):
+                    bell.seen = states.get(bell.queue)
+                    changed.add(bell.queue)
+            with told_as_ours(self._link.address):
+                ((is_anybody_dead,),) = self._link.execute(self._sql["is anybody dead"], (store.process,))
+        self._wake(changed)
+        if is_anybody_dead:
+            bury_dead(store)
 
 
 class QueueBell(Bell):
-    """Wakes a thread that waits for a queue: when it is rung, or now and then to look after all."""
+    """Wakes a thread that waits for a queue: when it is rung, or now and then to look after all.
+
+    Attributes:
+        seen: how the queue was before the last look; None: it was gone.
+    """
+
+    seen: Seen | None
 
     def __init__(self, watch: Watch, queue: str) -> None:
         super().__init__()
-        self._watch = watch
-        watch.listen(queue)
+        self._watch, self.queue = watch, queue
+        watch.listen(self)
 
     def wait(self, seconds: float | None) -> None:
         """As with `Bell`. Raises: what `Watch.look` raises; ConnectionClosed."""
@@ -145,7 +161,7 @@ class QueueBell(Bell):
 
 
 class Listener:
-    """The connection of this process that listens at one address, and its thread; it ends when nobody needs it.
+    """The connection of this process that listens to one database, and its thread; it ends when nobody needs it.
 
     Attributes:
         channel: what it is notified by.
@@ -155,7 +171,6 @@ class Listener:
         self._address, self.channel = address, f"inorder_{secrets.token_hex(8)}"
         self._lock = threading.Lock()
         self._users: weakref.WeakSet[Watch] = weakref.WeakSet()
-        self._watches: dict[tuple[int, int], weakref.WeakSet[Watch]] = {}
         self.is_over = False
         self.process = os.getpid()
         self._connection = self._connect()
@@ -171,37 +186,30 @@ class Listener:
         with self._lock:
             self._users.add(watch)
 
-    def attach(self, schema: int, queue: int, watch: Watch) -> None:
-        """From now on a watch hears of a queue."""
-        with self._lock:
-            self._watches.setdefault((schema, queue), weakref.WeakSet()).add(watch)
-
     def detach(self, watch: Watch) -> None:
         """A watch hears of nothing more."""
         with self._lock:
             self._users.discard(watch)
-            for watches in self._watches.values():
-                watches.discard(watch)
 
     def _run(self) -> None:
         while not self.is_over:
             try:
                 for notice in self._connection.notifies(timeout=KEPT_SECONDS):
                     schema, _, queue = notice.payload.partition(" ")
-                    self._tell(int(schema), int(queue))
+                    self._tell(operator.methodcaller("hear", int(schema), int(queue)))
                 self._end_unless_needed()
             except psycopg.Error:
                 self._reconnect()
 
-    def _tell(self, schema: int, queue: int) -> None:
+    def _tell(self, hear: Callable[[Watch], object]) -> None:
         with self._lock:
-            watches = list(self._watches.get((schema, queue), ()))
+            watches = list(self._users)
         for watch in watches:
             with contextlib.suppress(InorderError):  # whoever waits meets it, too
-                watch.hear(queue)
+                hear(watch)
 
     def _reconnect(self) -> None:
-        """After a loss: what was notified meanwhile is not known, so that all look."""
+        """After a loss: what was notified meanwhile is not known."""
         while not self.is_over:
             try:
                 self._connection = self._connect()
@@ -209,28 +217,32 @@ class Listener:
             except (psycopg.Error, InorderError):
                 time.sleep(RECONNECT_SECONDS)
                 self._end_unless_needed()
-        for schema, queue in list(self._watches):
-            self._tell(schema, queue)
+        self._tell(Watch.miss)
 
     def _end_unless_needed(self) -> None:
         with _listeners_lock, self._lock:
             if not self._users:
                 self.is_over = True
-                _listeners.pop(str(self._address), None)
+                _listeners.pop(_place(self._address), None)
         if self.is_over:
             self._connection.close()
 
 
 _listeners_lock = threading.Lock()
-_listeners: dict[str, Listener] = {}
+_listeners: dict[frozenset[tuple[str, str]], Listener] = {}
+
+
+def _place(address: Address) -> frozenset[tuple[str, str]]:
+    """The database, and as whom: stores in several schemas have one listener."""
+    return frozenset(address.parameters.items())
 
 
 def listener_for(address: Address, watch: Watch) -> Listener:
-    """The listener of this process at an address; a new one if there is none. Raises: what connecting raises."""
+    """The listener of this process for an address; a new one if there is none. Raises: what connecting raises."""
     with _listeners_lock:
-        found = _listeners.get(str(address))
+        found = _listeners.get(_place(address))
         if found is None or found.is_over or found.process != os.getpid():
             with told_as_ours(address):
-                found = _listeners[str(address)] = Listener(address)
+                found = _listeners[_place(address)] = Listener(address)
         found.serve(watch)
         return found

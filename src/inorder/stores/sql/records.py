@@ -32,7 +32,8 @@ def _condition(where: tuple[tuple[str, str], ...]) -> str:
 
 
 @functools.lru_cache(maxsize=64)
-def _selecting(kind: Any) -> tuple[str, str]:
+def selecting(kind: Any) -> tuple[str, str]:
+    """The statement that reads such records, before and after what is said of them."""
     fields = _quoted(kind._fields)
     return (
         f"SELECT {', '.join(fields)} FROM {table_of(kind)} WHERE ",
@@ -41,7 +42,8 @@ def _selecting(kind: Any) -> tuple[str, str]:
 
 
 @functools.lru_cache(maxsize=64)
-def _saving(kind: Any) -> str:
+def saving(kind: Any) -> str:
+    """The statement that writes such a record."""
     fields, length = _quoted(kind._fields), KEY_LENGTHS[kind]
     changes = ", ".join(f"{name} = excluded.{name}" for name in fields[length:])
     return (
@@ -80,7 +82,7 @@ class SqlRecords:
     def select(self, kind: type[T], /, **where: Any) -> list[T]:
         condition, values = _where(where)
         row: Any = kind
-        before, after = _selecting(row)
+        before, after = selecting(row)
         if "<=" in condition:  # by the index of that field; to have them by their keys the database would read all
             return sorted(self._made(row, self.engine.execute(before + condition, values)))
         return self._made(row, self.engine.execute(before + condition + after, values))
@@ -104,7 +106,7 @@ class SqlRecords:
 
     def save(self, record: Any) -> None:
         kind: Any = type(record)
-        self.engine.run(_saving(kind), record)
+        self.engine.run(saving(kind), record)
 
     def remove_records(self, kind: type[Any], /, **where: Any) -> int:
         condition, values = _where(where)

@@ -1,0 +1,284 @@
+"""Selectors as text: the grammar, the literals, and where a fault is.
+
+The grammar is the one of Jakarta Messaging 3.8 with IBM MQ's byte strings. It does not know types: conditions and
+values are expressions alike, and `selectors.py` says what fits. What is read becomes a tree of `Node`s. BETWEEN and the
+operators with NOT are written out on the way, as the specification defines them, so the tree has no nodes for them.
+
+Lark reads the text by tables (LALR), so a text of any shape costs no stack; only what is nested deeper than `DEPTH_MAX`
+is refused, for whoever goes through the tree. Lark is loaded, and its tables made, with the first selector.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from ..properties import INTEGER_MAX, is_reserved
+
+if TYPE_CHECKING:
+    from lark import Lark, Token
+
+DEPTH_MAX: Final = 100
+INTEGER_LIMIT: Final = INTEGER_MAX + 1  # a minus before it makes it the least integer
+SHOWN_MAX: Final = 60  # characters of a part that is wrong
+INTEGER_DIGITS_MAX: Final = 64  # more than any integer of 64 bits has, in octal digits and zeros
+
+GRAMMAR: Final = r"""
+?start: any_of
+?any_of: all_of (_OR all_of)*
+?all_of: negation (_AND negation)*
+?negation: NOT negation -> negated
+    | comparison
+?comparison: sum
+    | sum COMPARE sum -> compared
+    | sum [NOT] _BETWEEN sum _AND sum -> between
+    | sum [NOT] _IN "(" member ("," member)* ")" -> among
+    | sum [NOT] _LIKE TEXT [_ESCAPE TEXT] -> like
+    | sum _IS [NOT] _NULL -> is_null
+?sum: product (SIGN product)*
+?product: signed (FACTOR signed)*
+?signed: SIGN signed -> sign
+    | value
+?value: "(" any_of ")"
+    | NAME -> name
+    | literal
+?member: SIGN NUMBER -> sign_of_number
+    | literal
+?literal: NUMBER -> number
+    | TEXT -> text
+    | BYTES -> bytes_
+    | TRUE -> true
+    | FALSE -> false
+
+COMPARE: "<>" | "<=" | ">=" | "<" | ">" | "="
+SIGN: "+" | "-"
+FACTOR: "*" | "/"
+TEXT: /'(?:[^']|'')*'/
+BYTES: /"[^"]*"/
+NUMBER: /0[xX][0-9A-Za-z_.$]*|\.?[0-9](?:[eE][+-](?=[0-9])|[0-9A-Za-z_.$])*/
+NAME: /[A-Za-z_$\u0080-\U0010ffff][0-9A-Za-z_$.\u0080-\U0010ffff]*/
+%declare NOT TRUE FALSE _OR _AND _BETWEEN _IN _LIKE _ESCAPE _IS _NULL
+%ignore /[ \t\f\r\n]+/
+"""
+_KEPT: Final = frozenset({"NOT", "TRUE", "FALSE"})  # what the tree is made from; the other words only lead the reader
+
+_INTEGER = re.compile(r"(?:(0[xX][0-9a-fA-F]+)|(0[0-7]*)|([1-9][0-9]*))[lL]?")
+_FLOAT = re.compile(r"((?:[0-9]+\.[0-9]*|\.[0-9]+|[0-9]+(?=[eEfFdD]))(?:[eE][+-]?[0-9]+)?)[fFdD]?")
+_BYTES = re.compile(r'"0[xX]((?:[0-9a-fA-F]{2})+)"')
+# What people write where a selector has another sign.
+_HINTS: Final = {
+    "!=": "not equal is written <>",
+    "==": "equal is written =",
+    "&": "and is written AND",
+    "|": "or is written OR",
+    "'": "the text that begins here has no end",
+    '"': "the byte string that begins here has no end",
+}
+_SIGNS: Final = {"LPAR": "(", "RPAR": ")", "COMMA": ",", "TEXT": "a text in single quotation marks"}
+
+
+class Fault(Exception):
+    """Something in the text that is no selector: where it stands, and what is wrong."""
+
+    def __init__(self, at: int, what: str) -> None:
+        super().__init__(what)
+        self.at = at
+        self.what = what
+
+
+class Node(NamedTuple):
+    """A part of a selector: what it is, where in the text it stands, and what it is made of."""
+
+    kind: str
+    at: int
+    value: Any
+    operands: tuple[Node, ...] = ()
+    depth: int = 1
+
+
+def _node(kind: str, at: int, value: Any, *operands: Node) -> Node:
+    depth = 1 + max(each.depth for each in operands)
+    if depth > DEPTH_MAX:
+        raise Fault(at, f"this is nested more than {DEPTH_MAX} deep")
+    return Node(kind, at, value, operands, depth)
+
+
+def _negated(given: object, node: Node) -> Node:
+    """The node, or that it is not so, where the word NOT was given."""
+    return node if given is None else _node("not", node.at, None, node)
+
+
+def _at(token: Token) -> int:
+    assert token.start_pos is not None
+    return token.start_pos
+
+
+def _comparison(operator: str, at: int, left: Node, right: Node) -> Node:
+    return _node("compare", at, operator, left, right)
+
+
+class Builder:
+    """What Lark calls when it has read a part: a method for each name in the grammar."""
+
+    @staticmethod
+    def any_of(parts: list[Node]) -> Node:
+        return _node("any", parts[0].at, None, *parts)
+
+    @staticmethod
+    def all_of(parts: list[Node]) -> Node:
+        return _node("all", parts[0].at, None, *parts)
+
+    @staticmethod
+    def negated(parts: list[Any]) -> Node:
+        return _node("not", _at(parts[0]), None, parts[1])
+
+    @staticmethod
+    def compared(parts: list[Any]) -> Node:
+        left, operator, right = parts
+        return _comparison(str(operator), _at(operator), left, right)
+
+    @staticmethod
+    def between(parts: list[Any]) -> Node:
+        value, no, low, high = parts
+        if no is None:
+            pair = (_comparison(">=", low.at, value, low), _comparison("<=", high.at, value, high))
+            return _node("all", value.at, None, *pair)
+        pair = (_comparison("<", low.at, value, low), _comparison(">", high.at, value, high))
+        return _node("any", value.at, None, *pair)
+
+    @staticmethod
+    def among(parts: list[Any]) -> Node:
+        value, no, *members = parts
+        return _negated(no, _node("in", value.at, tuple(members), value))
+
+    @staticmethod
+    def like(parts: list[Any]) -> Node:
+        value, no, pattern, escape = parts
+        given = Builder.text([pattern]), None if escape is None else Builder.text([escape])
+        return _negated(no, _node("like", value.at, given, value))
+
+    @staticmethod
+    def is_null(parts: list[Any]) -> Node:
+        value, no = parts
+        return _negated(no, _node("null", value.at, None, value))
+
+    @staticmethod
+    def chain(parts: list[Any]) -> Node:
+        operators = tuple(str(each) for each in parts[1::2])
+        return _node("chain", parts[0].at, operators, *parts[::2])
+
+    sum = product = chain
+
+    @staticmethod
+    def sign(parts: list[Any]) -> Node:
+        sign, operand = parts
+        if operand.kind == "literal" and type(operand.value) in {int, float}:
+            return Node("literal", _at(sign), -operand.value if sign == "-" else operand.value)
+        return _node("sign", _at(sign), str(sign), operand)
+
+    @staticmethod
+    def sign_of_number(parts: list[Any]) -> Node:
+        return Builder.sign([parts[0], Builder.number(parts[1:])])
+
+    @staticmethod
+    def name(parts: list[Token]) -> Node:
+        return Node("name", _at(parts[0]), str(parts[0]))
+
+    @staticmethod
+    def number(parts: list[Token]) -> Node:
+        return Node("literal", _at(parts[0]), parts[0].value)
+
+    @staticmethod
+    def text(parts: list[Token]) -> Node:
+        return Node("literal", _at(parts[0]), parts[0][1:-1].replace("''", "'"))
+
+    @staticmethod
+    def bytes_(parts: list[Token]) -> Node:
+        return Node("literal", _at(parts[0]), parts[0].value)
+
+    @staticmethod
+    def true(parts: list[Token]) -> Node:
+        return Node("literal", _at(parts[0]), True)
+
+    @staticmethod
+    def false(parts: list[Token]) -> Node:
+        return Node("literal", _at(parts[0]), False)
+
+
+def _number(token: Token) -> Token:
+    """The token with the number as its value; not made by the builder, so that faults come in the order of the text."""
+    return token.update(value=_value_of(token))
+
+
+def _value_of(token: Token) -> int | float:
+    if found := _INTEGER.fullmatch(token):
+        hexadecimal, octal, decimal = found.groups()
+        digits, base = (hexadecimal, 16) if hexadecimal else (octal, 8) if octal else (decimal, 10)
+        value = int(digits, base) if len(digits) <= INTEGER_DIGITS_MAX else INTEGER_LIMIT + 1
+        if value > INTEGER_LIMIT:
+            raise Fault(_at(token), "this is no integer of 64 bits")
+        return value
+    if found := _FLOAT.fullmatch(token):
+        approximate = float(found[1])
+        if approximate == math.inf:
+            raise Fault(_at(token), "this is larger than any float")
+        return approximate
+    raise Fault(_at(token), f"{token[:SHOWN_MAX]} is no number")
+
+
+def _byte_string(token: Token) -> Token:
+    if found := _BYTES.fullmatch(token):
+        return token.update(value=bytes.fromhex(found[1]))
+    raise Fault(_at(token), 'in double quotation marks stand bytes, as in "0x2F1C"; a text has single ones')
+
+
+def _word(token: Token) -> Token:
+    """A name as it is, and a reserved word, in whatever case, as the word."""
+    if not is_reserved(token):
+        return token
+    word = token.upper()
+    return token.update(type=word if word in _KEPT else f"_{word}")
+
+
+@lru_cache(1)
+def _reader() -> Lark:
+    import lark  # noqa: PLC0415 - most programs use no selector, and loading it and making the tables takes a while
+
+    of_tokens = {"NAME": _word, "NUMBER": _number, "BYTES": _byte_string}
+    of_rules: Any = Builder()
+    return lark.Lark(GRAMMAR, parser="lalr", lexer="basic", transformer=of_rules, lexer_callbacks=of_tokens)
+
+
+def read(text: str) -> Node:
+    """The tree of a selector. Raises: Fault."""
+    from lark.exceptions import UnexpectedCharacters, UnexpectedToken  # noqa: PLC0415 - as above
+
+    try:
+        return _reader().parse(text)  # type: ignore[return-value]
+    except UnexpectedCharacters as error:
+        at = error.pos_in_stream or 0
+        raise Fault(at, _hint(text, at) or f"{text[at]!r} has no place in a selector") from None
+    except UnexpectedToken as error:
+        if error.token.type == "$END":
+            raise Fault(len(text), f"the selector ends here, and {_expected(error.expected)} is missing") from None
+        at = error.token.start_pos or 0
+        wrong = f"here stands {error.token[:SHOWN_MAX]}, where {_expected(error.expected)} is expected"
+        raise Fault(at, _hint(text, at) or wrong) from None
+
+
+def _hint(text: str, at: int) -> str | None:
+    if text[at : at + 1] == "=" and text[at - 1 : at] == "=":
+        at -= 1
+    return _HINTS.get(text[at : at + 2]) or _HINTS.get(text[at : at + 1])
+
+
+def _expected(names: set[str]) -> str:
+    if "NAME" in names:
+        return "a name, a literal or ("
+    if "NUMBER" in names:
+        return "a literal"
+    if "$END" in names:
+        return "an operator, ) or the end"
+    return " or ".join(sorted(_SIGNS.get(name) or name.lstrip("_") for name in names))

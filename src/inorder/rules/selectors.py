@@ -1,0 +1,438 @@
+"""Selectors: which messages a reader wants, said of their properties and fields in a subset of SQL-92.
+
+The language is the one of Jakarta Messaging (JMS) 3.8 and of IBM MQ. A selector is true, false or unknown of a message,
+and fits it where it is true. Unknown comes from what is not there, and goes through the operators as in SQL:
+
+    AND      true     false   unknown        OR       true  false    unknown        NOT
+    true     true     false   unknown        true     true  true     true           true     false
+    false    false    false   false          false    true  false    unknown        false    true
+    unknown  unknown  false   unknown        unknown  true  unknown  unknown        unknown  unknown
+
+A comparison of unlike types is false, also with <>; < and its kin order numbers only; LIKE of what is no text is false.
+Arithmetic with what is no number, and a division by zero, is unknown, and so is what is no boolean where a condition
+is wanted. Integers are exact, without an end, and their division cuts towards zero. An integer and a float are compared
+by their values, not rounded first.
+
+What can be seen to be wrong in the text alone is refused when the selector is compiled, with the place of the fault:
+what does not follow the grammar, names that cannot be, `'a' > 3` and `colour > 'red'`. A compiled selector is a closure
+for each node of the tree, and no code is made. It asks for fields and properties when it comes to them, so that a store
+may fetch only what `names` and `fields` say, and the properties not before they are needed.
+"""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import Any, Final, NamedTuple
+
+from ..errors import ArgumentError, Reason, bad_argument, nearest_names
+from ..message import is_storable
+from ..properties import INTEGER_MAX, PropertyValue, fault_of_name
+from .selector_fields import ANY, BOOLEAN, BYTES, FIELDS, JMS, NUMBER, TEXT, SelectorField
+from .selector_syntax import Fault, Node, read
+
+LENGTH_MAX: Final = 10_240  # MQ_SELECTOR_LENGTH
+KEPT_MAX: Final = 256  # compiled selectors that are kept
+SHOWN_BEFORE, SHOWN_MAX = 40, 72  # characters of a line around a fault
+
+Fields = Mapping[str, Any]
+Values = Mapping[str, PropertyValue]
+Run = Callable[[Fields, Values], Any]
+
+KIND_OF: Final[dict[type, str]] = {bool: BOOLEAN, int: NUMBER, float: NUMBER, str: TEXT, bytes: BYTES}
+TYPES: Final = {kind: frozenset(each for each, its in KIND_OF.items() if its == kind) for kind in KIND_OF.values()}
+NUMBERS: Final = TYPES[NUMBER]
+EQUALITY: Final[dict[str, Callable[[Any, Any], bool]]] = {"=": operator.eq, "<>": operator.ne}
+ORDER: Final[dict[str, Callable[[Any, Any], bool]]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+MIRRORED: Final = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+
+
+class Selector:
+    """A selector, compiled. It is equal to any other of the same text.
+
+    Attributes:
+        text: as it was given.
+        names: the properties that it asks for.
+        fields: the fields of `Message` that it asks for.
+        matches: the selector itself: of a mapping that has those fields, as a message has them, and of the message's
+            properties, says True, False, or None for unknown. Only True fits.
+    """
+
+    __slots__ = ("fields", "matches", "names", "text")
+
+    def __init__(self, text: str, names: frozenset[str], fields: frozenset[str], matches: Run) -> None:
+        self.text = text
+        self.names = names
+        self.fields = fields
+        self.matches: Callable[[Fields, Values], bool | None] = matches
+
+    def __eq__(self, other: object) -> bool:
+        return self.text == other.text if isinstance(other, Selector) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.text)
+
+    def __reduce__(self) -> tuple[Callable[[str], Selector], tuple[str]]:
+        return compile_selector, (self.text,)
+
+    def __repr__(self) -> str:
+        return f"Selector({self.text!r})"
+
+
+def compile_selector(text: str) -> Selector:
+    """The selector of this text; one that was compiled before is kept.
+
+    Raises:
+        ArgumentError: 2459 SELECTOR_SYNTAX_ERROR, with `line` and `column`, both from 1; 2504 SELECTOR_ALWAYS_FALSE,
+            it names nothing and is not true; 2519 SELECTION_STRING_ERROR, it is no text, is empty, or has more than
+            10,240 characters.
+    """
+    if not isinstance(text, str) or not is_storable(text):
+        raise bad_argument("selector", text, "a text", Reason.SELECTION_STRING_ERROR)
+    if not text.strip():
+        raise bad_argument("selector", text, "a condition, or left out", Reason.SELECTION_STRING_ERROR)
+    if len(text) > LENGTH_MAX:
+        allowed = f"at most {LENGTH_MAX:,} characters"
+        raise bad_argument("selector", f"{len(text):,} characters", allowed, Reason.SELECTION_STRING_ERROR)
+    return _compiled(str.__str__(text))
+
+
+@lru_cache(KEPT_MAX)
+def _compiled(text: str) -> Selector:
+    compiler = _Compiler()
+    try:
+        run = compiler.condition(read(text))
+    except Fault as fault:
+        raise _syntax_error(text, fault) from None
+    if not (compiler.names or compiler.fields) and run({}, {}) is not True:
+        allowed = "a condition that some message can fit"
+        raise bad_argument("selector", text, allowed, Reason.SELECTOR_ALWAYS_FALSE)
+    return Selector(text, frozenset(compiler.names), frozenset(compiler.fields), run)
+
+
+def _syntax_error(text: str, fault: Fault) -> ArgumentError:
+    begin = text.rfind("\n", 0, fault.at) + 1
+    line, column = text.count("\n", 0, begin) + 1, fault.at - begin + 1
+    shown, under = _excerpt(text[begin:].partition("\n")[0], column - 1)
+    message = f"the selector is wrong at line {line}, column {column}: {fault.what}\n    {shown}\n    {' ' * under}^"
+    given = {"argument": "selector", "value": text, "allowed": "a selector"}
+    return ArgumentError(message, reason=Reason.SELECTOR_SYNTAX_ERROR, **given, line=line, column=column)
+
+
+def _excerpt(line: str, at: int) -> tuple[str, int]:
+    """A long line is shown around the fault, with blanks for what cannot be seen; and where in it the fault is."""
+    begin = max(0, at - SHOWN_BEFORE) if len(line) > SHOWN_MAX else 0
+    shown = "".join(each if each.isprintable() else " " for each in line[begin : begin + SHOWN_MAX])
+    return shown.rstrip(), at - begin
+
+
+class Operand(NamedTuple):
+    """A node, compiled: of what kind it is, as far as the text says it, and how its value is found."""
+
+    kind: str
+    run: Run
+    field: SelectorField | None = None  # it is this field, and nothing else
+
+
+class _Compiler:
+    """Compiles the nodes of one tree, and notes what they ask for."""
+
+    def __init__(self) -> None:
+        self.names: set[str] = set()
+        self.fields: set[str] = set()
+
+    def operand(self, node: Node) -> Operand:
+        made: Operand = getattr(self, f"_{node.kind}")(node)
+        return made
+
+    def wanted(self, node: Node, kind: str) -> Run:
+        made = self.operand(node)
+        if made.kind not in {kind, ANY}:
+            raise Fault(node.at, f"this is {made.kind}, where {kind} is wanted")
+        return made.run
+
+    def condition(self, node: Node) -> Run:
+        made = self.operand(node)
+        if made.kind == BOOLEAN:
+            return made.run
+        if made.kind != ANY:
+            raise Fault(node.at, f"this is {made.kind}, where a condition is wanted")
+        return _truth(made.run)
+
+    # --- names and literals
+
+    def _name(self, node: Node) -> Operand:
+        name = node.value
+        if field := FIELDS.get(name):
+            self.fields.add(field.source)
+            return Operand(field.kind, _of_field(field), field)
+        _check_property(node)
+        self.names.add(name)
+        return Operand(ANY, lambda fields, values: values.get(name))
+
+    def _literal(self, node: Node) -> Operand:
+        constant = _constant(node)
+        return Operand(KIND_OF[type(constant)], lambda fields, values: constant)
+
+    # --- conditions
+
+    def _all(self, node: Node) -> Operand:
+        return Operand(BOOLEAN, _all_of([self.condition(each) for each in node.operands]))
+
+    def _any(self, node: Node) -> Operand:
+        return Operand(BOOLEAN, _any_of([self.condition(each) for each in node.operands]))
+
+    def _not(self, node: Node) -> Operand:
+        run = self.condition(node.operands[0])
+
+        def negated(fields: Fields, values: Values) -> bool | None:
+            truth = run(fields, values)
+            return None if truth is None else not truth
+
+        return Operand(BOOLEAN, negated)
+
+    def _null(self, node: Node) -> Operand:
+        run = self.operand(node.operands[0]).run
+        return Operand(BOOLEAN, lambda fields, values: run(fields, values) is None)
+
+    def _compare(self, node: Node) -> Operand:
+        sign, (first, second) = node.value, node.operands
+        if first.kind == "literal" and second.kind != "literal":
+            sign, first, second = MIRRORED[sign], second, first
+        left, right = self.operand(first), self.operand(second)
+        kinds = {left.kind, right.kind} - {ANY}
+        if len(kinds) > 1:
+            raise Fault(node.at, f"{left.kind} and {right.kind} cannot be compared")
+        if sign in ORDER and kinds - {NUMBER}:
+            raise Fault(node.at, f"{kinds.pop()} can only be compared with = and <>")
+        if second.kind == "literal":
+            constant = _constant(second, left.field)
+            return Operand(BOOLEAN, _comparison_with(left.run, (ORDER | EQUALITY)[sign], constant))
+        return Operand(BOOLEAN, _comparison(left.run, sign, right.run))
+
+    def _in(self, node: Node) -> Operand:
+        operand = self.operand(node.operands[0])
+        run = operand.run
+        members = set()
+        for each in node.value:
+            constant = _constant(each, operand.field)
+            kind = KIND_OF[type(constant)]
+            if operand.kind not in {kind, ANY}:
+                raise Fault(each.at, f"{operand.kind} cannot be compared with {kind}")
+            members.add((kind, constant))
+
+        def is_member(fields: Fields, values: Values) -> bool | None:
+            value = run(fields, values)
+            return None if value is None else (KIND_OF[type(value)], value) in members
+
+        return Operand(BOOLEAN, is_member)
+
+    def _like(self, node: Node) -> Operand:
+        run = self.wanted(node.operands[0], TEXT)
+        pattern, escape = node.value
+        is_like = _pattern(pattern, escape)
+
+        def matches(fields: Fields, values: Values) -> bool | None:
+            value = run(fields, values)
+            return None if value is None else type(value) is str and is_like(value)
+
+        return Operand(BOOLEAN, matches)
+
+    # --- arithmetic
+
+    def _chain(self, node: Node) -> Operand:
+        first, *rest = (self.wanted(each, NUMBER) for each in node.operands)
+        steps = [(OPERATIONS[sign], run) for sign, run in zip(node.value, rest, strict=True)]
+
+        def result(fields: Fields, values: Values) -> float | None:
+            total = first(fields, values)
+            if type(total) not in NUMBERS:
+                return None
+            for operation, run in steps:
+                value = run(fields, values)
+                if type(value) not in NUMBERS:
+                    return None
+                try:
+                    total = operation(total, value)
+                except ArithmeticError:  # a division by zero, or an integer that no float can hold
+                    return None
+            return total  # type: ignore[no-any-return]
+
+        return Operand(NUMBER, result)
+
+    def _sign(self, node: Node) -> Operand:
+        run = self.wanted(node.operands[0], NUMBER)
+        negative = node.value == "-"
+
+        def signed(fields: Fields, values: Values) -> float | None:
+            value = run(fields, values)
+            return None if type(value) not in NUMBERS else -value if negative else value
+
+        return Operand(NUMBER, signed)
+
+
+def _check_property(node: Node) -> None:
+    name = node.value
+    if name.startswith(("Root.", JMS)) and (fault := fault_of_name(name)):
+        near = nearest_names(name, FIELDS)
+        alike = [each for each in FIELDS if each.partition(".")[0][:3] == name[:3]]
+        hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(alike)}"
+        raise Fault(node.at, f"there is no field {name[:60]}: {hint}")
+    if fault := fault_of_name(name):
+        raise Fault(node.at, f"the name of a property must be {fault[1]}")
+
+
+def _of_field(field: SelectorField) -> Run:
+    source, convert = field.source, field.value
+    if convert is None:
+        return lambda fields, values: fields[source]
+    return lambda fields, values: convert(fields[source])
+
+
+def _constant(node: Node, compared_with: SelectorField | None = None) -> Any:
+    """The value of a literal, in the form of the field that it is compared with."""
+    value = node.value
+    if type(value) is int and value > INTEGER_MAX:
+        raise Fault(node.at, "this is no integer of 64 bits")
+    if compared_with is None or compared_with.literal is None or KIND_OF[type(value)] != compared_with.kind:
+        return value
+    try:
+        return compared_with.literal(value)
+    except ValueError as error:
+        raise Fault(node.at, str(error)) from None
+
+
+def _truth(run: Run) -> Run:
+    """The same as a condition: what is no boolean is unknown."""
+
+    def truth(fields: Fields, values: Values) -> bool | None:
+        value = run(fields, values)
+        return value if value is True or value is False else None
+
+    return truth
+
+
+def _all_of(parts: list[Run]) -> Run:
+    def conjunction(fields: Fields, values: Values) -> bool | None:
+        result: bool | None = True
+        for part in parts:
+            truth = part(fields, values)
+            if truth is False:
+                return False
+            if truth is not True:
+                result = None
+        return result
+
+    return conjunction
+
+
+def _any_of(parts: list[Run]) -> Run:
+    def disjunction(fields: Fields, values: Values) -> bool | None:
+        result: bool | None = False
+        for part in parts:
+            truth = part(fields, values)
+            if truth is True:
+                return True
+            if truth is not False:
+                result = None
+        return result
+
+    return disjunction
+
+
+def _comparison_with(run: Run, test: Callable[[Any, Any], bool], constant: Any) -> Run:
+    like_types = TYPES[KIND_OF[type(constant)]]
+
+    def comparison(fields: Fields, values: Values) -> bool | None:
+        value = run(fields, values)
+        return None if value is None else type(value) in like_types and test(value, constant)
+
+    return comparison
+
+
+def _comparison(left: Run, sign: str, right: Run) -> Run:
+    orders = sign in ORDER
+    test = (ORDER | EQUALITY)[sign]
+
+    def comparison(fields: Fields, values: Values) -> bool | None:
+        one, other = left(fields, values), right(fields, values)
+        if one is None or other is None:
+            return None
+        kind = KIND_OF[type(one)]
+        return kind == KIND_OF[type(other)] and (kind == NUMBER or not orders) and test(one, other)
+
+    return comparison
+
+
+def _divided(one: float, other: float) -> float:
+    if type(one) is int and type(other) is int:
+        quotient = abs(one) // abs(other)
+        return quotient if (one < 0) == (other < 0) else -quotient
+    return one / other
+
+
+OPERATIONS: Final[dict[str, Callable[[Any, Any], Any]]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": _divided,
+}
+
+
+# --- LIKE
+
+
+def _pattern(pattern: Node, escape: Node | None) -> Callable[[str], bool]:
+    """A test for a pattern: its pieces between the % are looked for one behind the other, each where it comes first.
+
+    That is enough, for what fits behind a later end of a piece fits behind an earlier one too; and it takes no more
+    steps than the text and the pattern have characters, multiplied.
+    """
+    pieces = _pieces(pattern, escape)
+    first, *rest = map(_expression, pieces)
+    if not rest:
+        return lambda text: first.fullmatch(text) is not None
+    *middle, last = rest
+    width = len(pieces[-1])
+
+    def is_like(text: str) -> bool:
+        found = first.match(text)
+        for piece in middle:
+            if found is None:
+                return False
+            found = piece.search(text, found.end())
+        begin = len(text) - width
+        return found is not None and begin >= found.end() and last.match(text, begin) is not None
+
+    return is_like
+
+
+def _expression(piece: list[str | None]) -> re.Pattern[str]:
+    return re.compile("".join("." if each is None else re.escape(each) for each in piece), re.DOTALL)
+
+
+def _pieces(pattern: Node, escape: Node | None) -> list[list[str | None]]:
+    """The characters between one % and the next; None stands for any, which is _ in a pattern."""
+    mark = None if escape is None else escape.value
+    if escape is not None and len(escape.value) != 1:
+        raise Fault(escape.at, "behind ESCAPE stands one character")
+    pieces: list[list[str | None]] = [[]]
+    characters = iter(pattern.value)
+    for each in characters:
+        if each == mark:
+            following = next(characters, "")
+            if following not in {"%", "_", mark}:
+                raise Fault(pattern.at, f"in this pattern {mark} stands before something else than %, _ or itself")
+            pieces[-1].append(following)
+        elif each == "%":
+            pieces.append([])
+        else:
+            pieces[-1].append(None if each == "_" else each)
+    return pieces

@@ -1,0 +1,158 @@
+"""`inorder move` and `inorder copy` into another store."""
+
+from __future__ import annotations
+
+import io
+import re
+import signal
+import subprocess
+import sys
+from functools import partial
+from pathlib import Path
+
+import pytest
+from tests.cli.conftest import Command, Ended
+from tests.support import until
+
+import inorder
+from inorder.bulk import ClaimReader
+from inorder.cli.output import Output
+
+
+@pytest.fixture
+def other(store: Path) -> Path:
+    """A store that is not there yet."""
+    return store.parent / "other.db"
+
+
+def bodies(path: Path, queue: str = "ORDERS") -> list[bytes]:
+    with inorder.connect(path) as qm:
+        return [message.body for message in qm.browse(queue)]
+
+
+def lines(run: Command, queue: str, *words: bytes) -> Ended:
+    return run("put", queue, "--lines", given=b"".join(word + b"\n" for word in words))
+
+
+def test_a_queue_is_moved_to_a_store_that_is_made_for_it(run: Command, queue: str, store: Path, other: Path) -> None:
+    run("queue", "alter", queue, "--max-depth", "50", "--read-order", "strict", "--description", "ours")
+    lines(run, queue, b"1", b"2", b"3")
+    run("queue", "alter", queue, "--no-put-allowed")  # nobody puts while it moves
+    ended = run("move", queue, queue, "--to-store", str(other), "--create", "--unit-size", "2")
+    assert (ended.status, ended.out) == (0, "moved 3 messages from ORDERS to ORDERS\n"), ended.err
+    assert "made the store" in ended.err
+    assert (bodies(store), bodies(other)) == ([], [b"1", b"2", b"3"])
+    with inorder.connect(other) as qm:
+        made = qm.attributes(queue)
+    assert (made.max_depth, made.read_order, made.description, made.put_allowed) == (50, "strict", "ours", True)
+    assert run("move", queue, queue, "--to-store", str(other), "--create", "--json").records == [
+        {"done": "moved", "messages": 0, "source": "ORDERS", "target": "ORDERS"}
+    ]
+
+
+def test_a_copy_goes_on_where_the_last_one_stopped(run: Command, queue: str, other: Path) -> None:
+    lines(run, queue, b"1", b"2", b"3")
+    to = ("--to-store", str(other), "--create")
+    assert run("copy", queue, queue, *to, "--count", "2").out == "copied 2 messages from ORDERS to ORDERS\n"
+    assert run("copy", queue, queue, *to).out == "copied 1 message from ORDERS to ORDERS\n"
+    assert run("copy", queue, queue, *to).out == "copied 0 messages from ORDERS to ORDERS\n"
+    assert bodies(other) == [b"1", b"2", b"3"]
+    assert run("copy", queue, queue, *to, "--application", "second").out == "copied 3 messages from ORDERS to ORDERS\n"
+    assert run("copy", queue, queue, *to, "--read-order", "relaxed").out == "copied 3 messages from ORDERS to ORDERS\n"
+    assert len(bodies(other)) == 9
+
+
+def test_a_target_that_is_missing_is_said_how_to_make(run: Command, queue: str, other: Path) -> None:
+    ended = run("move", queue, queue, "--to-store", str(other))
+    assert ended.status == 3
+    assert "there is no store at" in ended.err
+    run("queue", "create", "X", "--store", str(other))
+    ended = run("move", queue, queue, "--to-store", str(other))
+    assert (ended.status, "--create defines ORDERS there as ORDERS is here" in ended.err) == (2, True)
+    ended = run("move", "NONE", "NONE", "--to-store", str(other.with_name("third.db")), "--create")
+    assert (ended.status, other.with_name("third.db").exists()) == (2, False)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("move", "ORDERS", "B", "--create"), "--create is for another store"),
+        (("copy", "ORDERS", "B", "--application", "a"), "--application is for another store"),
+        (("copy", "ORDERS", "X", "--to-store", "other.db", "--read-order", "relaxed", "--application", "a"), "relaxed"),
+        (("move", "ORDERS", "X", "--to-store", "other.db", "--group-id", "ab"), "--group-id cannot choose"),
+        (("move", "ORDERS", "X", "--to-store", "other.db", "--application", ""), "application must be a text"),
+        (("copy", "ORDERS", "X", "--to-store", "other.db", "--application", "x" * 201), "application must be a text"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(
+    run: Command, queue: str, other: Path, arguments: tuple[str, ...], told: str
+) -> None:
+    run("queue", "create", "B")
+    run("queue", "create", "X", "--store", str(other))
+    ended = run(*arguments)
+    assert (ended.status, told in ended.err) == (2, True), ended.err
+
+
+def test_what_stops_it_is_said_with_the_way_on(run: Command, queue: str, store: Path, other: Path) -> None:
+    lines(run, queue, b"1", b"2", b"3")
+    run("queue", "create", queue, "--max-depth", "2", "--store", str(other))
+    ended = run("move", queue, queue, "--to-store", str(other))
+    assert ended.status == 1
+    assert "2 messages went over; the same command goes on where this one stopped" in ended.err
+    assert "1 more pass its limit of 2" in ended.err
+    run("queue", "alter", queue, "--max-depth", "3", "--store", str(other))
+    assert run("move", queue, queue, "--to-store", str(other)).status == 0
+    assert (bodies(store), bodies(other)) == ([], [b"1", b"2", b"3"])
+
+
+def test_what_others_hold_stays_and_is_counted(run: Command, queue: str, store: Path, other: Path) -> None:
+    lines(run, queue, b"1", b"2", b"3")
+    with inorder.connect(store) as qm, qm.open(queue, input="shared") as handle:
+        reader = ClaimReader(handle, "spark")
+        reader.claim(reader.begin().settled, most=1)
+    ended = run("move", queue, queue, "--to-store", str(other), "--create")
+    assert (ended.status, "1 message stayed on ORDERS" in ended.err) == (0, True)
+    assert bodies(other) == [b"2", b"3"]
+    run("claim", "release", queue, "spark", "--yes")
+    assert run("move", queue, queue, "--to-store", str(other)).err == ""
+
+
+def test_ctrl_c_ends_a_move_and_the_next_one_goes_on(run: Command, queue: str, store: Path, other: Path) -> None:
+    with inorder.connect(store) as qm:
+        qm.put_many(queue, [b"%d" % number for number in range(1000)])
+    command = [sys.executable, "-m", "inorder", "move", queue, queue, "--to-store", str(other), "--unit-size", "1"]
+    with inorder.connect(other) as qm:
+        qm.create_queue(queue)
+        process = subprocess.Popen(
+            command,
+            stderr=subprocess.PIPE,
+            text=True,
+            preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509 - here are no threads
+        )
+        until(lambda: qm.depth(queue) > 3, "messages arrive")
+        process.send_signal(signal.SIGINT)
+        _, told = process.communicate(timeout=60)
+        assert qm.depth(queue) < 1000
+    assert process.returncode == 130, told
+    assert "the same command goes on where this one stopped" in told
+    assert "nothing is held" not in told
+    assert run("move", queue, queue, "--to-store", str(other)).status == 0
+    assert (bodies(store), bodies(other)) == ([], [b"%d" % number for number in range(1000)])
+
+
+class Terminal(io.StringIO):
+    """Somebody looks."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_people_see_how_fast_it_goes(monkeypatch: pytest.MonkeyPatch) -> None:
+    errors = Terminal()
+    monkeypatch.setattr("sys.stderr", errors)
+    monkeypatch.setattr("inorder.cli.output.SHOWN_AFTER_SECONDS", 0.0)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "120")
+    with Output(as_json=False).progress("moving", "messages") as advance:
+        advance(3_000, 5_000)
+    assert re.search(r"3000/5000\S* messages [\d,]+/s", errors.getvalue())

@@ -1,0 +1,129 @@
+"""Every command with the URL of a store in PostgreSQL in the place of a path; and no command shows its password."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+from tests.cli.conftest import Command
+
+import inorder
+from inorder import Match
+from inorder.bulk import ClaimReader, Stager
+from inorder.cli.app import app
+from inorder.stores.postgresql import drop, parse
+
+PASSWORD = "nobody-may-see-this"
+# Of Spark; they are run with a URL in tests/spark/postgresql.
+WITH_SPARK = {"pipeline drain", "pipeline load", "pipeline replay"}
+WITHOUT_STORE = {"demo order", "demo files", "scenarios", "pipeline reorder", "pipeline audit", "pipeline unload"}
+
+
+@pytest.fixture
+def url(postgresql: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """Of a store that is not there yet; the server believes every password."""
+    one = f"{postgresql}?schema=inorder_{uuid.uuid4().hex}"
+    monkeypatch.setenv("INORDER_STORE", with_password(one))
+    yield one
+    drop(parse(one))
+
+
+def with_password(url: str) -> str:
+    """The URL as the commands are given it."""
+    given = url.replace("@", f":{PASSWORD}@", 1)
+    assert given != url
+    return given
+
+
+def held(url: str) -> None:
+    """What commands end by hand: a prepared unit, a claim of one message, a lock, a staging, a group begun."""
+    with inorder.connect(url) as qm:
+        with qm.open("Q", input="shared", output=True) as handle:
+            reader = ClaimReader(handle, "app")
+            reader.claim(reader.begin().settled, most=1)
+            Stager(handle, "left", lasts=600).stage(1, {"body": [b"staged"]})
+        qm.browse_and_lock("Q", Match(message_id=next(qm.browse("Q")).message_id))
+        for name in ("monday", "tuesday"):
+            qm.put("Q", name.encode(), syncpoint=True)
+            qm.prepare(name)
+
+
+# In this order: what they leave is what the next ones find.
+STEPS: list[tuple[str, list[str], bytes, int]] = [
+    ("queue create", ["Q", "--max-depth", "100"], b"", 0),
+    ("queue alter", ["Q", "--description", "ours"], b"", 0),
+    ("queue show", ["Q"], b"", 0),
+    ("put", ["Q", "--lines"], b"1\n2\n3\n4\n5\n", 0),
+    ("get", ["Q"], b"", 0),
+    ("queue list", [], b"", 0),
+    ("browse", ["Q"], b"", 0),
+    ("watch", ["--count", "1"], b"", 0),
+    ("held", [], b"", 0),
+    ("unit list", [], b"", 0),
+    ("unit show", ["prepared:monday"], b"", 0),
+    ("unit commit", ["prepared:monday", "--yes"], b"", 0),
+    ("unit backout", ["prepared:tuesday", "--yes"], b"", 0),
+    ("unit backout", ["staging:left", "--yes"], b"", 0),
+    ("lock list", [], b"", 0),
+    ("lock release", ["Q", "LOCK", "--yes"], b"", 0),
+    ("claim list", [], b"", 0),
+    ("claim leave", ["Q", "app", "--yes"], b"", 0),
+    ("claim release", ["Q", "app", "--yes"], b"", 0),
+    ("claim finish", ["Q", "app", "--upto", "1"], b"", 0),
+    ("mqsc", [], b"DEFINE QLOCAL(R) DESCR('theirs')\nDISPLAY QLOCAL(*)\n", 0),
+    ("mqsc", ["--export"], b"", 0),
+    ("move", ["Q", "R", "--count", "1"], b"", 0),
+    ("copy", ["Q", "R"], b"", 0),
+    ("check", [], b"", 0),
+    ("backup", ["copy.db"], b"", 2),
+    ("queue clear", ["Q", "--yes"], b"", 0),
+    ("queue delete", ["R", "--purge", "--yes"], b"", 0),
+]
+
+
+def leaves(group: click.Group, before: str = "") -> Iterator[str]:
+    """All commands, by the words with which they are called."""
+    for name, command in group.commands.items():
+        if isinstance(command, click.Group):
+            yield from leaves(command, f"{before}{name} ")
+        else:
+            yield before + name
+
+
+def test_every_command_that_takes_a_store_is_tried() -> None:
+    assert {name for name, *_ in STEPS} - {"held"} == set(leaves(app)) - WITH_SPARK - WITHOUT_STORE
+
+
+@pytest.mark.parametrize("as_json", [False, True], ids=["words", "json"])
+def test_every_command_takes_a_url_and_shows_no_password(run: Command, url: str, as_json: bool) -> None:
+    lock = ""
+    for name, arguments, given, status in STEPS:
+        if name == "held":
+            held(url)
+            with inorder.connect(url) as qm:
+                lock = str(qm.locks()[0].lock_id)
+            continue
+        words = [lock if word == "LOCK" else word for word in arguments]
+        ended = run(*name.split(), *words, *(["--json"] if as_json else []), given=given)
+        assert ended.status == status, f"{name}: {ended}"
+        assert PASSWORD not in ended.out + ended.err, name
+        assert "Traceback" not in ended.err, name
+    with inorder.connect(url) as qm:
+        assert (qm.depth("Q"), qm.units(), qm.check()) == (0, [], [])
+
+
+@pytest.mark.parametrize("command", ["move", "copy"])
+def test_a_queue_goes_to_a_server_and_back(run: Command, url: str, tmp_path: Path, command: str) -> None:
+    file, server = str(tmp_path / "file.db"), with_password(url)
+    run("queue", "create", "Q", "--store", file)
+    run("put", "Q", "--lines", "--group", "--store", file, given=b"1\n2\n3\n")
+    for store, to, queue, target in ((file, server, "Q", "Q"), (server, file, "Q", "BACK")):
+        ended = run(command, queue, target, "--create", "--store", store, "--to-store", to)
+        assert ended.status == 0, ended.err
+        assert "3 messages" in ended.out
+        assert PASSWORD not in ended.out + ended.err
+    with inorder.connect(file) as qm:
+        assert [message.body for message in qm.get_group("BACK")] == [b"1", b"2", b"3"]

@@ -1,0 +1,194 @@
+"""What a caller is told whose connection was lost, or whose commit the standby may not have; and how it was made."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from benchmarks.servers import LOOPBACK
+from tests.postgresql.proxy import Proxy
+from tests.postgresql.server import Server, sessions
+from tests.support import Call, until
+
+import inorder
+from inorder import OutcomeUnknown, QueueManager
+from inorder.errors import ConnectionBroken, StoreError
+
+
+@pytest.fixture
+def qm(url: str) -> Iterator[QueueManager]:
+    with inorder.connect(url, program="witness") as one:
+        one.create_queue("Q")
+        yield one
+
+
+def end_session(url: str, program: str) -> None:
+    assert sessions(url, program, "pg_terminate_backend(pid)") == 1
+    until(lambda: not sessions(url, program), "the server has ended the session")
+
+
+# --- a wait for a synchronous standby that was cancelled
+
+WAITS = "application_name LIKE 'inorder %: writer' AND wait_event = 'SyncRep'"
+
+
+def cancelled(server: Server, call: Call[object]) -> OutcomeUnknown:
+    until(lambda: server.sql(f"SELECT count(*) FROM pg_stat_activity WHERE {WAITS}") == "1", "it waits for the standby")
+    server.sql(f"SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE {WAITS}")
+    with pytest.raises(OutcomeUnknown, match=r"cancelled the wait .* for its synchronous standby") as told:
+        call.result()
+    return told.value
+
+
+def test_a_commit_whose_wait_for_the_standby_was_cancelled_has_an_unknown_outcome(own_server: Server) -> None:
+    with inorder.connect(own_server.url(), program="writer") as qm:
+        qm.create_queue("Q")
+        own_server.sql("ALTER SYSTEM SET synchronous_standby_names = 'nobody'")
+        own_server.sql("SELECT pg_reload_conf()")
+        own_server.sql("SELECT pg_sleep(0.2)")
+        put = cancelled(own_server, Call(lambda: qm.put("Q", b"one")))
+        assert [message.uid for message in qm.browse("Q")] == list(put.uids)
+        unit = qm.unit_of_work().__enter__()
+        qm.put("Q", b"two")
+        assert cancelled(own_server, Call(unit.commit)).uids == ()
+        made = cancelled(own_server, Call(lambda: qm.create_queue("R")))
+        assert made.reason_name == "CALL_INTERRUPTED"
+        own_server.sql("ALTER SYSTEM RESET synchronous_standby_names")
+        own_server.sql("SELECT pg_reload_conf()")
+        qm.put("Q", b"three")
+        assert [message.body for message in qm.browse("Q")] == [b"one", b"two", b"three"]
+        assert list(qm.check()) == []
+
+
+# --- what a put was, whose outcome is unknown
+
+
+def test_an_unknown_put_says_the_unique_ids_and_is_repeated_with_them(url: str, qm: QueueManager) -> None:
+    lost = inorder.connect(url, program="lost")
+    lost.put("Q", b"warm")
+    qm.get("Q")
+    link = lost._services.store.host._link  # type: ignore[attr-defined]
+    commit, flush = link.commit, link.flush
+
+    def flush_in_vain(upto: int) -> None:
+        end_session(url, "lost")
+        flush(upto)
+
+    link.commit, link.flush = lambda **given: commit(**{**given, "flushes": False}), flush_in_vain
+    with pytest.raises(OutcomeUnknown) as told:
+        lost.put_many("Q", [b"one", b"two"])
+    lost.close()
+    assert [message.uid for message in qm.browse("Q")] == list(told.value.uids)
+    for uid, body in zip(told.value.uids, (b"one", b"two"), strict=True):
+        qm.put("Q", body, uid=uid, resend=True)
+    assert [message.body for message in qm.browse("Q")] == [b"one", b"two"]
+
+
+# --- the end of a connection that was lost
+
+
+def test_a_close_behind_a_loss_that_was_told_raises_nothing(url: str, qm: QueueManager) -> None:
+    lost = inorder.connect(url, program="lost")
+    lost.put("Q", b"never seen", syncpoint=True)
+    end_session(url, "lost")
+    with pytest.raises(ConnectionBroken):
+        lost.put("Q", b"nor this", syncpoint=True)
+    lost.close()
+    assert qm.depth("Q") == 0
+
+
+def test_a_close_that_finds_the_unit_lost_says_so(url: str, qm: QueueManager) -> None:
+    lost = inorder.connect(url, program="lost")
+    lost.put("Q", b"never seen", syncpoint=True)
+    end_session(url, "lost")
+    with pytest.raises((ConnectionBroken, OutcomeUnknown)):
+        lost.close()
+    lost.close()
+    assert qm.depth("Q") == 0
+
+
+def test_what_a_block_was_told_is_not_covered_by_its_end(url: str, qm: QueueManager) -> None:
+    def fail() -> None:
+        with (
+            inorder.connect(url, program="lost") as lost,
+            lost.open("Q", output=True) as queue,
+            lost.group("Q") as group,
+        ):
+            queue.put(b"nor this")
+            group.put(b"never seen")
+            end_session(url, "lost")
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
+    assert qm.depth("Q") == 0
+
+
+# --- how it is made
+
+
+def test_the_environment_and_services_say_more_than_we_do(
+    url: str, qm: QueueManager, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def settings(one: str) -> tuple[str | None, str | None]:
+        with inorder.connect(one) as made:
+            given = made._services.store.host._link._connection.info.get_parameters()  # type: ignore[attr-defined]
+        return given.get("application_name"), given.get("connect_timeout")
+
+    assert settings(url) == (None, "30")
+    monkeypatch.setenv("PGCONNECT_TIMEOUT", "7")
+    monkeypatch.setenv("PGAPPNAME", "orders")
+    assert settings(url) == ("orders", "7")
+    monkeypatch.delenv("PGCONNECT_TIMEOUT")
+    monkeypatch.delenv("PGAPPNAME")
+    services = tmp_path / "services"
+    services.write_text("[mine]\nconnect_timeout=9\napplication_name=shop\n")
+    monkeypatch.setenv("PGSERVICEFILE", os.fspath(services))
+    assert settings(f"{url}&service=mine") == ("shop", "9")
+    monkeypatch.setenv("PGSERVICE", "mine")
+    assert settings(url) == ("shop", "9")
+    assert settings(f"{url}&application_name=till&connect_timeout=11") == ("till", "11")
+
+
+@pytest.mark.slow
+@pytest.mark.postgresql
+def test_a_server_without_free_connections_says_so(quick_disk: None) -> None:
+    with Server(max_connections=10) as server:
+        made: list[QueueManager] = []
+        told: StoreError | None = None
+        try:
+            while told is None:
+                try:
+                    made.append(inorder.connect(server.url(user="ann") if made else server.url()))
+                except StoreError as error:
+                    told = error
+                if len(made) == 1:
+                    server.sql("CREATE ROLE ann LOGIN SUPERUSER")
+                    made[0].create_queue("Q")
+            assert type(told) is StoreError
+            assert "cannot be reached" in str(told)
+            assert "too many clients already" in str(told)
+            with pytest.raises(StoreError, match=r"cannot be reached.*too many clients already"):
+                made[0].get("Q", wait=5)
+            made.pop().close()
+            until(lambda: not made[0].put("Q", b"one").warning, "it goes on")
+            assert made[0].get("Q", wait=5).body == b"one"
+        finally:
+            for one in made:
+                one.close()
+
+
+def test_a_server_that_does_not_answer_holds_up_no_other_connection(url: str, qm: QueueManager) -> None:
+    before, _, after = url.partition(f"{LOOPBACK}:")
+    port, _, rest = after.partition("/")
+    with Proxy(int(port)) as proxy:
+        proxy.freeze()
+        silent = Call(lambda: inorder.connect(f"{before}{LOOPBACK}:{proxy.port}/{rest}", program="silent"))
+        until(lambda: proxy.waiting == 1, "it has come to the proxy")
+        with inorder.connect(url) as other:
+            assert other.depth("Q") == 0
+        assert not silent.done
+        proxy.thaw()
+        silent.result().close()

@@ -1,0 +1,257 @@
+"""Texts that are no selectors: each is refused with MQ's reason, and a fault in the text with its place."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from inorder.errors import ArgumentError, Reason
+from inorder.properties import RESERVED
+from inorder.rules.selectors import LENGTH_MAX, Selector, compile_selector
+
+
+def refusal(text: Any) -> ArgumentError:
+    with pytest.raises(ArgumentError) as refused:
+        compile_selector(text)
+    return refused.value
+
+
+def rows(text: str) -> list[Any]:
+    """Of each line: the selector, with ^ before the fault, and what is said of it."""
+    lines = (line.split(" :: ") for line in text.strip().splitlines())
+    return [pytest.param(marked.strip(), said.strip(), id=marked.strip()) for marked, said in lines]
+
+
+@pytest.mark.parametrize(
+    ("marked", "said"),
+    rows(
+        r"""
+        colour = ^AND urgent :: here stands AND, where a name, a literal or ( is expected
+        colour =^ :: the selector ends here, and a name, a literal or ( is missing
+        (colour = 'red'^ :: the selector ends here, and ) is missing
+        colour = 'red'^) :: here stands ), where an operator, ) or the end is expected
+        ^= 1 :: here stands =, where a name
+        colour ^red :: here stands red, where an operator
+        age BETWEEN 1 ^OR 2 :: here stands OR, where AND is expected
+        age BETWEEN 1^ :: the selector ends here, and AND is missing
+        age IS ^3 :: here stands 3, where NOT or NULL is expected
+        age IS NOT ^x :: here stands x, where NULL is expected
+        age NOT ^= 3 :: here stands =, where BETWEEN or IN or LIKE is expected
+        age IN ^3 :: here stands 3, where ( is expected
+        age IN (^) :: here stands ), where a literal is expected
+        age IN (^x) :: here stands x, where a literal is expected
+        age IN (1^ :: the selector ends here, and ) or , is missing
+        age = ^NULL :: here stands NULL, where a name
+        word LIKE ^x :: here stands x, where a text in single quotation marks is expected
+        word LIKE 'x' ESCAPE ^1 :: here stands 1, where a text
+        word LIKE 'x' ESCAPE ^'' :: behind ESCAPE stands one character
+        word LIKE 'x' ESCAPE ^'xy' :: behind ESCAPE stands one character
+        word LIKE ^'\x' ESCAPE '\' :: in this pattern \ stands before something else than %, _ or itself
+        word LIKE ^'x\' ESCAPE '\' :: in this pattern \ stands before something else
+        20 < b ^< 30 :: here stands <, where
+        a = b ^= c :: here stands =, where
+        a =^= b :: equal is written =
+        a ^!= b :: not equal is written <>
+        a = 1 ^&& b = 1 :: and is written AND
+        a = 1 ^|| b = 1 :: or is written OR
+        a = ^'red :: the text that begins here has no end
+        a = ^"red" :: in double quotation marks stand bytes
+        a = ^"0xAFC" :: in double quotation marks stand bytes
+        a = ^"0x" :: in double quotation marks stand bytes
+        a = ^"0x0A :: the byte string that begins here has no end
+        a = 1^; :: ';' has no place in a selector
+        a = ^? :: '?' has no place in a selector
+        a = 1 -- x ^= 2 :: here stands =, where
+        a = ^09 :: 09 is no number
+        a = ^0x :: 0x is no number
+        a = ^0b1 :: 0b1 is no number
+        a = ^1_000 :: 1_000 is no number
+        a = ^1.2.3 :: 1.2.3 is no number
+        a = ^5e :: 5e is no number
+        a = ^17red b :: 17red is no number
+        a = ^9223372036854775808 :: no integer of 64 bits
+        a = -^9223372036854775809 :: no integer of 64 bits
+        a = - ^0x8000000000000001 :: no integer of 64 bits
+        a = ^0xFFFFFFFFFFFFFFFF :: no integer of 64 bits
+        a = ^1e400 :: larger than any float
+        ^'red' :: this is a text, where a condition is wanted
+        ^5 :: this is a number, where a condition is wanted
+        ^age + 1 :: this is a number, where a condition is wanted
+        urgent AND ^Root.MQMD.Priority :: this is a number, where a condition is wanted
+        NOT ^'x' :: this is a text, where a condition is wanted
+        colour ^> 'red' :: a text can only be compared with = and <>
+        urgent ^>= TRUE :: a boolean can only be compared with = and <>
+        blob ^< "0x00" :: a byte string can only be compared with = and <>
+        Root.MQMD.Format ^< x :: a text can only be compared with = and <>
+        (20 < b) ^< 30 :: a boolean and a number cannot be compared
+        'a' ^> 3 :: a text and a number cannot be compared
+        'a' BETWEEN ^1 AND 2 :: a text and a number cannot be compared
+        Root.MQMD.Priority ^= 'high' :: a number and a text cannot be compared
+        Root.MQMD.Priority IN (1, ^'high') :: a number cannot be compared with a text
+        JMSDeliveryMode ^= 2 :: a text and a number cannot be compared
+        Root.MQMD.MsgId ^= 'ID:00' :: a byte string and a text cannot be compared
+        ^'a' + 1 = 2 :: this is a text, where a number is wanted
+        1 + ^TRUE = 2 :: this is a boolean, where a number is wanted
+        -^'a' = 2 :: this is a text, where a number is wanted
+        a * (b ^= 1) = 2 :: this is a boolean, where a number is wanted
+        ^5 LIKE '5' :: this is a number, where a text is wanted
+        ^Root.MQMD.Foo = 1 :: there is no field Root.MQMD.Foo: did you mean
+        ^Root.MQMD.priority = 1 :: there is no field Root.MQMD.priority: did you mean Root.MQMD.Priority
+        ^Root.MQMD.Version = 1 :: there is no field Root.MQMD.Version
+        ^Root.XYZ = 1 :: there are Root.MQMD.AccountingToken, Root.MQMD.ApplIdentityData
+        ^JMSExpiration = 1 :: there is no field JMSExpiration
+        ^JMS_IBM_Format = 'x' :: there is no field JMS_IBM_Format
+        ^JMSQ = 'x' :: there are JMSCorrelationID, JMSDeliveryMode
+        ^a..b = 1 :: the name of a property must be parts of letters
+        ^a. = 1 :: the name of a property must be parts of letters
+        ^a²b = 1 :: the name of a property must be parts of letters
+        ^“red” = 1 :: the name of a property must be parts of letters
+        ^usr.colour = 1 :: the name of a property must be written without usr.
+        ^mq.a.b = 1 :: the name of a property must be one with a single dot
+        ^Body.a = 1 :: the name of a property must be one outside of Root and Body
+        Root.MQMD.MsgId = ^"0x00000000000000000000000000000000000000000000000000" :: the field has 24 bytes
+        JMSMessageID = ^'ID:x' :: behind ID: stand pairs of hex digits
+        JMSCorrelationID IN ('a', ^'longer than twenty-four bytes') :: the field has 24 bytes
+        """
+    ),
+)
+def test_a_fault_is_told_with_its_place(marked: str, said: str) -> None:
+    at = marked.index("^")
+    error = refusal(marked.replace("^", "", 1))
+    message, shown, under = str(error.args[0]).split("\n")
+    assert error.reason is Reason.SELECTOR_SYNTAX_ERROR
+    assert said in message
+    assert (error.line, error.column) == (1, at + 1)
+    if len(marked) < 72:
+        assert (shown.strip(), under.index("^") - 4) == (marked.replace("^", "", 1), at)
+
+
+def test_the_whole_text_of_an_error() -> None:
+    assert str(refusal("colour = 'red'\n  AND age => 3")) == (
+        "the selector is wrong at line 2, column 12: here stands >, where a name, a literal or ( is expected\n"
+        "      AND age => 3\n"
+        "               ^ [2459 SELECTOR_SYNTAX_ERROR]"
+    )
+
+
+def test_a_long_line_is_shown_around_the_fault() -> None:
+    text = " OR ".join(["a = 1"] * 200) + " OR = 3" + " OR a = 2" * 200
+    error = refusal(text)
+    _, shown, under = str(error.args[0]).split("\n")
+    assert text[error.column - 1] == "="
+    assert len(shown) <= 80
+    assert shown[under.index("^")] == "="
+    assert (error.value, error.argument) == (text, "selector")
+
+
+def test_what_nobody_can_see_is_a_blank_in_what_is_shown() -> None:
+    error = refusal("a = 'x\x1b[2J\u202e' b")
+    assert "\x1b" not in str(error)
+    assert "\u202e" not in str(error)
+
+
+@pytest.mark.parametrize("word", sorted(RESERVED))
+def test_no_name_is_a_word_of_the_language(word: str) -> None:
+    for written in (word, word.lower(), word.title()):
+        if word not in {"TRUE", "FALSE"}:
+            assert refusal(f"{written} = 1").reason is Reason.SELECTOR_SYNTAX_ERROR
+        assert refusal(f"usr.{written} = 1").reason is Reason.SELECTOR_SYNTAX_ERROR
+        assert compile_selector(f"x{written} = 1").names == {f"x{written}"}
+        assert compile_selector(f"{written}.x = 1").names == {f"{written}.x"}
+        looks_alike = written.replace("I", "\u0131").replace("S", "\u017f")  # their capitals are I and S
+        assert looks_alike == written or compile_selector(f"{looks_alike} = 1").names == {looks_alike}
+
+
+@pytest.mark.parametrize(
+    "text", ["FALSE", "1 = 2", "NOT TRUE", "1 / 0 = 1", "'a' IN ('b')", "'a' IS NULL", "TRUE AND 1 > 2"]
+)
+def test_what_can_fit_no_message(text: str) -> None:
+    assert refusal(text).reason is Reason.SELECTOR_ALWAYS_FALSE
+
+
+@pytest.mark.parametrize("text", [None, 1, b"a = 1", "", " \n", "a = '\ud800'", "a = " + "1" * (LENGTH_MAX - 3)])
+def test_what_is_no_text_for_a_selector(text: Any) -> None:
+    assert refusal(text).reason is Reason.SELECTION_STRING_ERROR
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "NOT " * 2_000 + "a",
+        "-" * 9_000 + "a = 1",
+        "(NOT " * 1_500 + "a" + ")" * 1_500,
+        "1+(" * 2_500 + "a" + ")" * 2_500 + "=1",
+        "(a=1 AND " * 1_000 + "a=1" + ")" * 1_000,
+        "a BETWEEN 0 AND (" * 500 + "1" + ")" * 500,
+    ],
+    ids=range(6),
+)
+def test_what_is_nested_too_deep(text: str) -> None:
+    error = refusal(text)
+    assert error.reason is Reason.SELECTOR_SYNTAX_ERROR
+    assert "nested more than 100 deep" in str(error) or "cannot be compared" in str(error)
+
+
+PARTS = [
+    *("a", "b.c", "Root.MQMD.Priority", "JMSMessageID", "1", "-7.5", "'x'", "'%_'", '"0x00"', "TRUE", "null", "NULL"),
+    *(
+        "AND",
+        "or",
+        "NOT",
+        "=",
+        "<>",
+        "<",
+        ">=",
+        "+",
+        "-",
+        "*",
+        "/",
+        "(",
+        ")",
+        ",",
+        "IN",
+        "LIKE",
+        "ESCAPE",
+        "IS",
+        "BETWEEN",
+    ),
+]
+
+
+@given(
+    st.one_of(
+        st.text(),
+        st.lists(st.sampled_from(PARTS), max_size=12).map(" ".join),
+        st.lists(st.sampled_from(PARTS)).map("".join),
+    )
+)
+def test_any_text_is_a_selector_or_is_refused_with_its_place(text: str) -> None:
+    selector, error = outcome(text)
+    if selector is not None:
+        assert selector.matches({"priority": 1, "message_id": bytes(24)}, {}) in {True, False, None}
+    elif error is not None and error.reason is Reason.SELECTOR_SYNTAX_ERROR:
+        lines = text.split("\n")
+        assert 1 <= error.line <= len(lines)
+        assert 1 <= error.column <= len(lines[error.line - 1]) + 1
+
+
+def outcome(text: str) -> tuple[Selector | None, ArgumentError | None]:
+    try:
+        return compile_selector(text), None
+    except ArgumentError as error:
+        return None, error
+
+
+def test_the_reader_is_loaded_with_the_first_selector() -> None:
+    code = (
+        "import sys, inorder.rules.selectors as selectors\n"
+        "assert 'lark' not in sys.modules\n"
+        "selectors.compile_selector('a = 1')\n"
+        "assert 'lark' in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)

@@ -1,0 +1,378 @@
+"""Messages go to another store exactly once: between all kinds of stores, killed at each point, two runs at once."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from tests import carried, forked
+from tests.carried import CARRY, fill, seen
+
+from inorder import (
+    Fenced,
+    GetInhibited,
+    Match,
+    MessageTooBig,
+    OrderPending,
+    OrderUnsupported,
+    PutInhibited,
+    QueueFull,
+    QueueManager,
+    across,
+    connect,
+)
+from inorder.attributes import OrderRule
+from inorder.bulk import ClaimReader, Stager
+from inorder.stores.postgresql import drop, parse
+
+KINDS = ("sqlite", "postgresql")
+Make = Callable[[str], str]
+
+
+@pytest.fixture
+def make(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Make]:
+    """Makes a place for a store of a kind; it is gone at the end."""
+    with ExitStack() as stack:
+
+        def place(kind: str) -> str:
+            if kind == "sqlite":
+                return str(tmp_path / f"{uuid.uuid4().hex}.db")
+            url = f"{request.getfixturevalue('postgresql')}?schema=inorder_{uuid.uuid4().hex}"
+            stack.callback(drop, parse(url))
+            return url
+
+        yield place
+
+
+class World(SimpleNamespace):
+    """Two stores that are open, each with a queue Q, the first one filled."""
+
+    source: str
+    target: str
+    a: QueueManager
+    b: QueueManager
+
+
+@pytest.fixture
+def world(make: Make) -> Iterator[World]:
+    source, target = make("sqlite"), make("sqlite")
+    with connect(source) as a, connect(target) as b:
+        a.create_queue("Q")
+        b.create_queue("Q")
+        yield World(source=source, target=target, a=a, b=b)
+
+
+def numbered(qm: QueueManager, many: int, **fields: object) -> None:
+    qm.put_many("Q", [b"%d" % number for number in range(many)], **fields)  # type: ignore[arg-type]
+
+
+def bodies(qm: QueueManager) -> list[bytes]:
+    return [message.body for message in qm.browse("Q")]
+
+
+# --- between all kinds
+
+
+@pytest.mark.parametrize("order", ["put", "commit"])
+@pytest.mark.parametrize("command", list(CARRY))
+@pytest.mark.parametrize("target", KINDS)
+@pytest.mark.parametrize("source", KINDS)
+def test_messages_arrive_as_they_were_and_in_their_order(
+    make: Make, source: str, target: str, command: str, order: OrderRule
+) -> None:
+    one, other = make(source), make(target)
+    with connect(one) as a, connect(other) as b:
+        a.create_queue("Q", order=order)
+        b.create_queue("Q", order=order)
+        fill(a)
+        time.sleep(0.15)  # the last one expires; there is no clock to set in a store that several processes share
+        before = seen(a)
+        assert len(before) == 12
+        assert carried.work(command, one, other) == 12
+        assert seen(b) == before
+        assert seen(a) == ([] if command == "move" else before)
+        assert carried.work(command, one, other) == 0
+        assert (seen(b), a.units(), b.units()) == (before, [], [])
+
+
+KILLED = """
+from tests.carried import work
+from tools.proof import crash_points
+
+left = int(arguments[0])
+
+def step(name):
+    global left
+    left -= 1
+    if not left:
+        crash_points.die()
+
+work(*arguments[1:], begun=lambda: crash_points.reach(step))
+"""
+STRIDES = {("sqlite", "sqlite"): 1}  # on a server each death takes longer, and the points are the same
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", list(CARRY))
+@pytest.mark.parametrize("target", KINDS)
+@pytest.mark.parametrize("source", KINDS)
+def test_killed_at_each_point_it_goes_on_and_nothing_is_lost_or_doubled(
+    make: Make, source: str, target: str, command: str
+) -> None:
+    point, deaths = 1, 0
+    while True:
+        one, other = make(source), make(target)
+        with connect(one) as a, connect(other) as b:
+            a.create_queue("Q")
+            b.create_queue("Q")
+            fill(a)
+            a.get("Q", match=Match(priority=0), read_order="relaxed")
+            before = [each for each in seen(a) if each["body"] != b"dead"]
+            killed = forked.run(KILLED, str(point), command, one, other) != 0
+            deaths += killed
+            carried.work(command, one, other)
+            left = [each for each in seen(a) if each["body"] != b"dead"]
+            arrived = [each for each in seen(b) if each["body"] != b"dead"]
+            assert arrived == before, f"killed at point {point}"
+            assert left == ([] if command == "move" else before), f"killed at point {point}"
+            assert not any(claims.held for claims in a.claims())
+        if not killed:
+            break
+        point += STRIDES.get((source, target), 9)
+    assert deaths >= 30 / STRIDES.get((source, target), 9)
+
+
+@pytest.mark.parametrize("command", list(CARRY))
+def test_what_was_killed_in_its_middle_with_nobody_else_there_goes_on(make: Make, command: str) -> None:
+    """Then what is not persistent is gone with the last process, claimed or not."""
+    one, other = make("sqlite"), make("sqlite")
+    with connect(one) as a, connect(other) as b:
+        a.create_queue("Q")
+        b.create_queue("Q")
+        numbered(a, 6, persistent=False)
+        a.put("Q", b"kept")
+    for point in (9, 14, 19):
+        forked.run(KILLED, str(point), command, one, other)
+    carried.work(command, one, other)
+    with connect(one) as a, connect(other) as b:
+        assert [message.body for message in b.browse("Q") if message.persistent] == [b"kept"]
+        assert not any(claims.held for claims in a.claims())
+
+
+# --- two at once
+
+
+def test_of_two_moves_under_one_name_the_first_one_ends(world: World) -> None:
+    numbered(world.a, 10)
+    first = across.move(world.a, "Q", world.b, "Q", unit=2)
+    assert next(first) == 2
+    with connect(world.source) as a, connect(world.target) as b:
+        second = across.move(a, "Q", b, "Q", unit=2)
+        assert next(second) == 2
+        with pytest.raises(Fenced, match="was started again after"):
+            next(first)
+        assert sum(second) == 6
+    assert bodies(world.b) == [b"%d" % number for number in range(10)]
+
+
+def test_a_move_that_slept_over_a_later_one_puts_nothing_more(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has staged its batch, and settles when the ledger has forgotten that one."""
+    monkeypatch.setattr("inorder.stores.staging.LEDGER_BATCHES_MAX", 2)
+    numbered(world.a, 10)
+    settle = QueueManager.settle_staging
+
+    def sleeps(qm: QueueManager, *given: object, **named: object) -> object:
+        monkeypatch.setattr(QueueManager, "settle_staging", settle)
+        with connect(world.source) as a, connect(world.target) as b:
+            assert sum(across.move(a, "Q", b, "Q", unit=2)) == 10
+        return settle(qm, *given, **named)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(QueueManager, "settle_staging", sleeps)
+    with pytest.raises(Fenced, match="has another writer on Q"):
+        list(across.move(world.a, "Q", world.b, "Q", unit=2))
+    assert bodies(world.b) == [b"%d" % number for number in range(10)]
+    assert world.b.units() == []
+
+
+@pytest.mark.parametrize("unit", [2, 3])  # it puts the same batch, or another one
+def test_of_two_copies_under_one_name_one_gets_through(world: World, unit: int) -> None:
+    numbered(world.a, 10)
+    first = across.copy(world.a, "Q", world.b, "Q", unit=2)
+    assert next(first) == 2
+    with connect(world.source) as a, connect(world.target) as b:
+        second = across.copy(a, "Q", b, "Q", unit=unit)
+        assert next(second) == unit
+        with pytest.raises(Fenced, match="has another writer on Q"):
+            next(first)
+        assert sum(second) == 8 - unit
+    assert bodies(world.b) == [b"%d" % number for number in range(10)]
+
+
+def test_works_of_other_names_and_other_sources_know_nothing_of_each_other(world: World, make: Make) -> None:
+    numbered(world.a, 3)
+    for name in ("copy", "again"):
+        assert sum(across.copy(world.a, "Q", world.b, "Q", application=name)) == 3
+    assert sum(across.copy(world.a, "Q", world.b, "Q", match=Match(priority=0))) == 3
+    with connect(make("sqlite")) as c:
+        c.create_queue("Q")
+        numbered(c, 2)
+        assert sum(across.copy(c, "Q", world.b, "Q")) == 2
+        assert sum(across.move(c, "Q", world.b, "Q")) == 2
+    world.a.close_queue("Q")
+    world.a.delete_queue("Q", purge=True)
+    world.a.create_queue("Q")
+    numbered(world.a, 1)
+    assert sum(across.copy(world.a, "Q", world.b, "Q")) == 1
+    assert sum(across.move(world.a, "Q", world.b, "Q")) == 1
+    assert world.b.depth("Q") == 3 + 3 + 3 + 2 + 2 + 1 + 1
+
+
+# --- the target refuses
+
+
+def test_a_move_fills_the_target_to_its_limit_and_goes_on_later(world: World) -> None:
+    world.b.alter_queue("Q", max_depth=5)
+    numbered(world.a, 8)
+    with pytest.raises(QueueFull):
+        list(across.move(world.a, "Q", world.b, "Q", unit=2))
+    assert (bodies(world.a), len(bodies(world.b)), world.a.units()) == ([b"5", b"6", b"7"], 5, [])
+    world.b.alter_queue("Q", max_depth=8)
+    assert sum(across.move(world.a, "Q", world.b, "Q", unit=2)) == 3
+    assert bodies(world.b) == [b"%d" % number for number in range(8)]
+
+
+def test_what_is_in_a_claim_when_the_target_is_filled_by_others_goes_over_later(world: World) -> None:
+    world.b.alter_queue("Q", max_depth=4)
+    numbered(world.a, 4)
+    runs = across.move(world.a, "Q", world.b, "Q", unit=2)
+    assert next(runs) == 2
+    filled = across._Target.put
+
+    def fills(onto: across._Target, *given: object) -> None:
+        world.b.put("Q", b"other")
+        filled(onto, *given)  # type: ignore[arg-type]
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(across._Target, "put", fills)
+        with pytest.raises(QueueFull):
+            next(runs)
+    assert [claim.open is not None for claim in world.a.claims()] == [True]
+    with pytest.raises(QueueFull):
+        list(across.move(world.a, "Q", world.b, "Q", unit=2))
+    world.b.alter_queue("Q", max_depth=5)
+    assert sum(across.move(world.a, "Q", world.b, "Q", unit=2)) == 2
+    assert bodies(world.b) == [b"0", b"1", b"other", b"2", b"3"]
+
+
+@pytest.mark.parametrize("command", list(CARRY))
+def test_a_message_that_the_target_does_not_take_whole_is_not_cut(world: World, command: str) -> None:
+    world.b.alter_queue("Q", max_length=10)
+    world.a.put_many("Q", [b"short", b"1" * 11])
+    with pytest.raises(MessageTooBig, match="at most 10 bytes, one that is to go there has 11"):
+        list(CARRY[command](world.a, "Q", world.b, "Q", unit=1))
+    world.b.alter_queue("Q", max_length=11)
+    assert sum(CARRY[command](world.a, "Q", world.b, "Q")) == 1
+    assert bodies(world.b) == [b"short", b"1" * 11]
+
+
+@pytest.mark.parametrize("command", list(CARRY))
+def test_inhibited_queues_refuse_before_anything_is_held(world: World, command: str) -> None:
+    numbered(world.a, 2)
+    world.b.alter_queue("Q", put_allowed=False)
+    with pytest.raises(PutInhibited):
+        list(CARRY[command](world.a, "Q", world.b, "Q"))
+    world.b.alter_queue("Q", put_allowed=True)
+    world.a.alter_queue("Q", get_allowed=False)
+    with pytest.raises(GetInhibited):
+        list(CARRY[command](world.a, "Q", world.b, "Q"))
+    assert (world.a.units(), world.b.units()) == ([], [])
+    world.a.alter_queue("Q", get_allowed=True, put_allowed=False)  # nobody puts meanwhile, and it goes
+    assert sum(CARRY[command](world.a, "Q", world.b, "Q")) == 2
+
+
+# --- what is taken
+
+
+def test_a_copy_stops_before_what_others_hold_and_goes_on_behind_it(world: World) -> None:
+    numbered(world.a, 5)
+    with connect(world.source) as other:
+        other.get("Q", match=Match(message_id=list(world.a.browse("Q"))[3].message_id), syncpoint=True)
+        with pytest.raises(OrderPending):
+            list(across.copy(world.a, "Q", world.b, "Q", unit=2))
+        assert bodies(world.b) == [b"0", b"1", b"2"]
+        other.back_out()
+    assert list(across.copy(world.a, "Q", world.b, "Q")) == [2]
+    world.a.put("Q", b"later")
+    assert list(across.copy(world.a, "Q", world.b, "Q")) == [1]
+
+
+def test_a_queue_without_order_is_moved_and_cannot_be_copied_strictly(world: World) -> None:
+    world.a.create_queue("U", read_order="unordered")
+    world.a.put("U", b"1")
+    with pytest.raises(OrderUnsupported):
+        list(across.copy(world.a, "U", world.b, "Q"))
+    assert list(across.move(world.a, "U", world.b, "Q")) == [1]
+
+
+def test_groups_go_over_whole_and_in_logical_order_over_several_batches(world: World) -> None:
+    with connect(world.source) as other, world.a.unit_of_work(), world.a.group("Q") as one:
+        for number in range(5):
+            one.put(b"a%d" % number)
+            other.put("Q", b"between %d" % number)
+    assert sum(across.move(world.a, "Q", world.b, "Q", logical=True, unit=2)) == 10
+    group = [b"a%d" % number for number in range(5)]
+    assert bodies(world.b) == group + [b"between %d" % number for number in range(5)]
+    assert [message.body for message in world.b.get_group("Q")] == group
+
+
+def test_at_most_so_many_messages_and_bytes(world: World) -> None:
+    world.a.put_many("Q", [b"x" * 1000] * 10)
+    assert list(across.move(world.a, "Q", world.b, "Q", most=5, unit_bytes=2000)) == [2, 2, 1]
+    assert list(across.copy(world.a, "Q", world.b, "Q", most=3, unit_bytes=2000)) == [2, 1]
+    assert list(across.copy(world.a, "Q", world.b, "Q", unit=4)) == [2]
+
+
+def test_through_aliases_it_is_the_work_of_their_queues(world: World) -> None:
+    for qm in (world.a, world.b):
+        qm.create_alias("A", base_queue="Q")
+    numbered(world.a, 3)
+    assert sum(across.copy(world.a, "A", world.b, "A", most=2)) == 2
+    assert sum(across.copy(world.a, "Q", world.b, "Q")) == 1
+    assert sum(across.move(world.a, "A", world.b, "A")) == 3
+
+
+def test_the_life_of_a_message_goes_on_while_it_lies_in_a_claim(world: World) -> None:
+    world.a.put("Q", b"1", expiry=900)
+    with world.a.open("Q", input="as_queue") as queue:
+        reader = ClaimReader(queue, "move")
+        assert reader.claim(reader.begin().settled) is not None
+        now = queue.session.services.now
+        queue.session.services.now = lambda: now() + 600
+        try:
+            assert sum(across.move(world.a, "Q", world.b, "Q")) == 1
+        finally:
+            queue.session.services.now = now
+    expiry = next(world.b.browse("Q")).expiry
+    assert expiry is not None
+    assert 290 < expiry < 301
+
+
+def test_memory_holds_a_page_and_not_the_batch(world: World) -> None:
+    """A batch of a hundred mebibytes goes over in stages of some eight."""
+    world.a.put_many("Q", [b"x" * 2**20] * 24)
+    sizes: list[int] = []
+    stage = Stager.stage
+
+    def noted(stager: Stager, count: int, columns: across.Columns) -> None:
+        sizes.append(sum(map(len, columns["body"])))
+        stage(stager, count, columns)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Stager, "stage", noted)
+        assert list(across.move(world.a, "Q", world.b, "Q", unit_bytes=2**30)) == [24]
+    assert (sum(sizes), max(sizes) <= 9 * 2**20) == (24 * 2**20, True)

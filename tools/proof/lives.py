@@ -1,0 +1,212 @@
+"""One life of a worker, from its start to its violent end.
+
+A worker is a fork of a process that has imported all it needs, so a life costs little more than its work.
+Its end is a kill at a random moment, or at a named point inside the store's transactions (`inorder.stores.points`);
+on PostgreSQL also the loss of its connections, which the server ends at a random moment, or all of them by a crash.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import random
+import select
+import signal
+import subprocess
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from importlib import import_module
+from pathlib import Path
+from threading import Barrier
+from typing import TYPE_CHECKING, NamedTuple, NoReturn
+
+from inorder.stores.points import POINTS as ALL_POINTS
+
+from . import crash_points, worker
+from .acts import Finding
+from .history import History
+
+if TYPE_CHECKING:
+    from tests.postgresql.server import Server
+
+LIFE_SECONDS_MAX = 0.4
+START_SECONDS_MAX = 60.0
+POINT_SECONDS_MAX = 1.5  # by then the worker has come to its point, or does not come to it
+LOST_SECONDS_MAX = 60.0  # by then it has noticed that its connection is lost
+STEPS_MAX = 1_000_000
+NTH = (1, 3, 10, 40)
+POINTS = [point for point in ALL_POINTS if point not in ("staged", "settled-staging")]  # workers stage nothing
+RARE, NTH_OF_RARE = ("reaping", "checkpoint"), (1, 1, 2)  # points that a worker comes to a few times
+
+# What ends a life beside a point.
+RANDOM = "random moment"
+TERMINATED = "backend terminated"
+CRASHED = "server stopped at once"
+ENDS = (RANDOM, *POINTS)
+ENDS_ON_SERVER = (*(end for end in ENDS if end != "checkpoint"), TERMINATED, TERMINATED)
+
+
+class Life(NamedTuple):
+    """One life of a worker: its name, its seed, and what ends it: a point, when it comes to it for the nth time, or
+    one of the ends above, after so many seconds.
+    """
+
+    name: str
+    seed: int
+    end: str
+    nth: int
+    seconds: float
+
+
+def lives_of(
+    chance: random.Random, round_name: str, workers: int, lives: int, *, on_server: bool = False
+) -> Iterator[list[Life]]:
+    """The plan of a round: the lives of each worker."""
+    for number in range(workers):
+        ends = [chance.choice(ENDS_ON_SERVER if on_server else ENDS) for _ in range(lives)]
+        yield [
+            Life(
+                name=f"r{round_name}-w{number}-l{life}",
+                seed=chance.getrandbits(32),
+                end=end,
+                nth=chance.choice(NTH_OF_RARE if end in RARE else NTH),
+                seconds=chance.uniform(0, LIFE_SECONDS_MAX),
+            )
+            for life, end in enumerate(ends)
+        ]
+
+
+def lives_of_crash(chance: random.Random, round_name: str, workers: int) -> list[list[Life]]:
+    """The plan of a round in which the server is stopped at once: one life of each worker."""
+    names = [f"r{round_name}-w{number}-l0" for number in range(workers)]
+    return [[Life(name, chance.getrandbits(32), CRASHED, 1, 0)] for name in names]
+
+
+class Parent:
+    """The parent of workers, one after another: it has imported all they need, and they are its forks."""
+
+    def __init__(self) -> None:
+        command = [sys.executable, "-m", "tools.proof.lives"]
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._in, self._out = self._process.stdin, self._process.stdout
+
+    def bear(self, store: Path | str, round_folder: Path, life: Life) -> int:
+        """Begins a life; the number of its process. `told` then tells that it is at work, and how it ended."""
+        self._in.write(json.dumps([str(store), str(round_folder), life]).encode() + b"\n")
+        return int(self._out.readline())
+
+    def told(self, seconds: float) -> str | None:
+        """What is told next: "at work", or the status with which it has ended; None: nothing in so many seconds."""
+        if not select.select([self._out], [], [], seconds)[0]:
+            return None
+        return self._out.readline().decode().strip()
+
+    def close(self) -> None:
+        """No more lives."""
+        self._in.close()
+        self._process.wait()
+        self._out.close()
+
+
+def main() -> None:
+    """What the process of a parent does."""
+    for name in ("inorder.stores.sqlite", "inorder.stores.postgresql"):
+        with suppress(ImportError):
+            import_module(name)
+    for line in sys.stdin:
+        store, round_folder, life = json.loads(line)
+        pid = os.fork()
+        if not pid:
+            _live(store, Path(round_folder), Life(*life))
+        print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), flush=True)
+
+
+def _live(store: str, round_folder: Path, life: Life) -> NoReturn:
+    """What the process of a worker does."""
+    status = 1
+    try:
+        os.write(1, b"%d\n" % os.getpid())
+        with (round_folder / f"{life.name}.err").open("wb") as complaint:
+            os.dup2(complaint.fileno(), 2)
+        if life.end in POINTS:
+            crash_points.reach(crash_points.kill_at(f"{life.end}:{life.nth}"))
+        at_work = functools.partial(os.write, 1, b"at work\n")
+        status = worker.work(store, round_folder / f"{life.name}.jsonl", life.seed, STEPS_MAX, at_work)
+    except BaseException:  # noqa: BLE001 - it must not go on as its parent
+        traceback.print_exc()
+    finally:
+        sys.stderr.flush()
+        os._exit(status)
+
+
+def live(
+    parent: Parent,
+    store: Path | str,
+    round_folder: Path,
+    life: Life,
+    server: Server | None = None,
+    crashes: Callable[[], object] | None = None,
+) -> tuple[str, list[Finding]]:
+    """Runs one life to its violent end; what ended it, and what it complained of before that.
+
+    Args:
+        crashes: called when it is at work; it returns when the server has crashed.
+    """
+    pid = parent.bear(store, round_folder, life)
+    told = parent.told(START_SECONDS_MAX)
+    if crashes is not None:
+        crashes()
+    if told is None:  # it is neither at work nor dead
+        os.kill(pid, signal.SIGKILL)
+        parent.told(LOST_SECONDS_MAX)
+        return life.end, [Finding("worker", f"{life.name} was not at work after {START_SECONDS_MAX} s: it waits")]
+    if life.end == TERMINATED:
+        assert server is not None
+        time.sleep(life.seconds)
+        server.terminate_backends(f"application_name LIKE 'inorder {pid}: %'")
+    end, is_lost = life.end, life.end in (TERMINATED, CRASHED)
+    status: str | None = told
+    if told == "at work":
+        status = parent.told(LOST_SECONDS_MAX if is_lost else POINT_SECONDS_MAX if life.end in POINTS else life.seconds)
+    if status is None:
+        os.kill(pid, signal.SIGKILL)
+        status = parent.told(LOST_SECONDS_MAX)
+        end = end if is_lost else RANDOM
+    if status == str(worker.LOST_STATUS if is_lost else -signal.SIGKILL):
+        return end, []
+    complaint = (round_folder / f"{life.name}.err").read_text()[-2000:]
+    return end, [Finding("worker", f"{life.name} ended with status {status}: {complaint}")]
+
+
+class Crash:
+    """The moment at which a server goes, when all workers are at work on it.
+
+    Args:
+        goes: lets it go; returns when it, or another in its place, is there.
+        history: of the server, in which that is written down.
+        workers: how many.
+        seconds: they work for so long before.
+    """
+
+    def __init__(self, goes: Callable[[], object], history: Path, workers: int, seconds: float) -> None:
+        self._goes, self._history, self._seconds = goes, History(history), seconds
+        self._at_work = Barrier(workers, self._happen, START_SECONDS_MAX * 2)
+
+    def happen(self) -> None:
+        """Called by each worker's thread; returns when it has happened."""
+        self._at_work.wait()
+
+    def _happen(self) -> None:
+        time.sleep(self._seconds)
+        self._history.do("crash", self._goes)
+        self._history.close()
+
+
+if __name__ == "__main__":
+    main()
