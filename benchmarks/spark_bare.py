@@ -23,7 +23,7 @@ from inorder.stores.sql.descriptors import FIELDS as DESCRIBED
 from inorder.stores.sql.descriptors import values_of
 
 PARTITIONS, ROWS, ROWS_AT_ONCE = 2, 8192, 256
-NOT_STORED = frozenset("backout_count uid_origin uid_number length message_id put_at expiry".split())
+NOT_STORED = frozenset("backout_count uid_origin uid_number length message_id put_at expiry properties".split())
 COLUMNS = [(name, kind) for name, kind in (*DESCRIPTOR, *CONTENT) if name not in NOT_STORED]
 SCHEMA = pa.schema([("id", pa.int64()), *COLUMNS])
 STORED = ["id", "descriptor", *(name for name, _ in COLUMNS if name not in DESCRIBED)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from types import FunctionType
 
 from pygments.lexers.special import TextLexer
 from sphinx.application import Sphinx
@@ -11,12 +12,12 @@ from sphinx.application import Sphinx
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE / "_ext"), str(HERE.parent / "src")]
 
-from inorder import __version__  # noqa: E402 - of this folder, also where another release is installed
+import inorder  # noqa: E402 - of this folder, also where another release is installed
 
 project = "inorder"
 author = "the authors of inorder"
 copyright = author
-release = __version__
+release = inorder.__version__
 
 extensions = [
     "myst_parser",
@@ -52,5 +53,13 @@ copybutton_prompt_text = "$ "
 copybutton_line_continuation_character = "\\"
 
 
+def show_as_written(*kinds: type) -> None:
+    """The reference shows `**keywords`, as the source does: what they may be has tables of its own."""
+    for function in (each for kind in kinds for base in kind.__mro__ for each in vars(base).values()):
+        if isinstance(function, FunctionType):
+            vars(function).pop("__signature__", None)
+
+
 def setup(app: Sphinx) -> None:
+    show_as_written(inorder.Match, inorder.Message, inorder.Queue, inorder.QueueManager)
     app.add_lexer("mqsc", TextLexer)  # nobody colours MQSC

@@ -64,8 +64,7 @@ class Putter:
             done = saved.number if saved is not None else 0
             texts = document.body.decode().split("\n")
             part = list(enumerate(texts, 1))[done : done + self._most]
-            for number, text in part:
-                put = self._put_line(saved, number, text, last=number == len(texts))
+            put = [self._put_line(saved, number, text, last=number == len(texts)) for number, text in part][-1]
             if put.sequence_number < len(texts):
                 self._status.put(Place(document.message_id, put.group_id, put.sequence_number).to_message())
             else:

@@ -78,8 +78,11 @@ class Putter:
             done = self._place.number if self._place is not None else 0
             texts = document.body.decode().split("\n")
             part = list(enumerate(texts, 1))[done : done + self._most]
-            for number, text in part:
-                put = self._put_line(number, text, last=number == len(texts), first=number == done + 1)
+            puts = [
+                self._put_line(number, text, last=number == len(texts), first=number == done + 1)
+                for number, text in part
+            ]
+            put = puts[-1]
             place = Place(document.message_id, put.group_id, put.sequence_number)
             ends = put.sequence_number == len(texts)
             self._put_note(place, last=ends)

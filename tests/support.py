@@ -12,7 +12,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import pytest
 from hypothesis import settings
 
-from inorder import QueueManager, Reason, connect
+from inorder import Listener, QueueManager, Reason, connect
 from inorder.clock import Clock, SystemClock
 from inorder.errors import ArgumentError, InorderError, NoMessageAvailable
 from inorder.stores.protocol import LocalStore
@@ -183,18 +183,31 @@ def drained(manager: QueueManager, queue: str = "Q", **keywords: Any) -> list[by
 
 
 def told(manager: QueueManager, sentinel: str = "SENTINEL") -> None:
-    """Returns when listeners and hooks have been told of everything that happened so far.
+    """Returns when listeners of this connection, and all hooks, have been told of everything that happened so far.
 
-    All are called on one thread, in order: when a listener of a queue of our own is called, the others were.
+    Hooks are called on one thread, in order: when one of our own is called, the others were.
     """
     manager.create_queue(sentinel)
     called = threading.Event()
-    registration = manager.listen(sentinel, lambda arrival: called.set())
+    registration = manager.hook("visible", lambda queue, message: called.set() if queue == sentinel else None)
     manager.put(sentinel, b"", syncpoint=False)
-    assert called.wait(LIMIT_SECONDS), "the listener was not called in time"
+    assert called.wait(LIMIT_SECONDS), "the hook was not called in time"
     registration.cancel()
-    manager.close_queue(sentinel)
     manager.delete_queue(sentinel, purge=True)
+    heard(manager)
+
+
+def heard(manager: QueueManager) -> None:
+    """Returns when the listeners of this connection wait, with nothing left to look at."""
+    for one in manager._session.belongings:
+        assert isinstance(one, Listener)
+        _waits(one)
+
+
+def _waits(listener: Listener) -> None:
+    own: Any = listener.own
+    room = room_of(own)
+    Call(lambda: room.watch_until(lambda: not listener.is_alive or room.is_asleep(own.owner))).result()
 
 
 def snapshot(manager: QueueManager) -> tuple[object, ...]:

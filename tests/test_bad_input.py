@@ -15,12 +15,12 @@ import pytest
 from tests.bad_inner_calls import INNER_CALLS
 from tests.bad_input_exempt import HANDLE_EXEMPT, MANAGER_EXEMPT
 from tests.bad_operator_calls import OPERATOR_CALLS
+from tests.bad_put_calls import PUT_CALLS
 from tests.support import Line, check, snapshot
 
 from inorder import GetOptions, Match, Message, OpenOptions, PutOptions, QueueManager, Reason, UniqueId, connect
 from inorder.errors import (
     ArgumentError,
-    CallerError,
     GetInhibited,
     HandleError,
     MatchError,
@@ -31,8 +31,6 @@ from inorder.errors import (
     ObjectExists,
     ObjectInUse,
     OptionsError,
-    PutInhibited,
-    QueueFull,
     QueueNotEmpty,
     UnitNotFound,
     UnknownQueue,
@@ -40,7 +38,7 @@ from inorder.errors import (
     WrongState,
 )
 from inorder.handle import Queue
-from inorder.message import IN_GROUP, LAST_IN_GROUP, SEGMENT
+from inorder.message import IN_GROUP, LAST_IN_GROUP
 from inorder.testing.stores import RestartableStore
 
 GROUP = b"G"
@@ -203,34 +201,7 @@ MANAGER_CALLS: dict[str, Sequence[Line]] = {
         Line(lambda w: w.qm.open_growing("Q", {"output": True}), ArgumentError, Reason.ARGUMENT_ERROR, "options"),
         Line(lambda w: w.qm.open_growing("Q", None), ArgumentError, Reason.ARGUMENT_ERROR, "OpenOptions"),
     ],
-    "put": [
-        Line(lambda w: w.qm.put("ORDERS", b""), UnknownQueue, Reason.UNKNOWN_OBJECT_NAME, "'ORDERS'"),
-        Line(lambda w: w.qm.put(5, b""), UnknownQueue, Reason.UNKNOWN_OBJECT_NAME, "5"),
-        Line(lambda w: w.qm.put(["Q"], b""), UnknownQueue, Reason.UNKNOWN_OBJECT_NAME, "['Q']"),
-        Line(lambda w: w.qm.put("M", b""), WrongQueueType, Reason.Q_TYPE_ERROR, "M"),
-        Line(lambda w: w.qm.put("Q", "text"), ArgumentError, Reason.ARGUMENT_ERROR, "body"),
-        Line(lambda w: w.qm.put("Q", None), ArgumentError, Reason.ARGUMENT_ERROR, "body"),
-        Line(lambda w: w.qm.put("Q", b"", colour="red"), ArgumentError, Reason.ARGUMENT_ERROR, "colour"),
-        Line(lambda w: w.qm.put("Q", b"", backout_count=1), ArgumentError, Reason.ARGUMENT_ERROR, "backout_count"),
-        Line(lambda w: w.qm.put("Q", b"", priority=-2), ArgumentError, Reason.PRIORITY_ERROR, "priority"),
-        Line(lambda w: w.qm.put("Q", Message(b""), expiry=0), ArgumentError, Reason.EXPIRY_ERROR, "expiry"),
-        Line(lambda w: w.qm.put("Q", b"", persistent="yes"), ArgumentError, Reason.PERSISTENCE_ERROR, "persistent"),
-        Line(lambda w: w.qm.put("Q", b"", flags=32), ArgumentError, Reason.MSG_FLAGS_ERROR, "flags"),
-        Line(lambda w: w.qm.put("Q", b"", message_id="text"), ArgumentError, Reason.MD_ERROR, "message_id"),
-        Line(lambda w: w.qm.put("Q", b"", message_type=1), CallerError, Reason.MISSING_REPLY_TO_Q, "reply_to_queue"),
-        Line(lambda w: w.qm.put("Q", b"", syncpoint="yes"), ArgumentError, Reason.OPTIONS_ERROR, "syncpoint"),
-        Line(lambda w: w.qm.put("Q", b"", logical=1), ArgumentError, Reason.OPTIONS_ERROR, "logical"),
-        Line(lambda w: w.qm.put("Q", b"", context="all"), ArgumentError, Reason.OPTIONS_ERROR, "context"),
-        Line(lambda w: w.qm.put("Q", b"", 5), ArgumentError, Reason.OPTIONS_ERROR, "options"),
-        Line(lambda w: w.qm.put("Q", b"", GetOptions()), ArgumentError, Reason.OPTIONS_ERROR, "options"),
-        Line(lambda w: w.qm.put("Q", b"", {"syncpoint": True}), ArgumentError, Reason.OPTIONS_ERROR, "options"),
-        Line(lambda w: w.qm.put("Q", b"", {}), ArgumentError, Reason.OPTIONS_ERROR, "options"),
-        Line(lambda w: w.qm.put("Q", b"", 5, syncpoint=True), ArgumentError, Reason.OPTIONS_ERROR, "options"),
-        Line(lambda w: w.qm.put("Q", b"", flags=SEGMENT), CallerError, Reason.SEGMENT_LENGTH_ZERO, "segment"),
-        Line(lambda w: w.qm.put("SMALL", b"long"), MessageTooBig, Reason.MSG_TOO_BIG_FOR_Q, "3"),
-        Line(lambda w: w.qm.put("FULL", b""), QueueFull, Reason.Q_FULL, "FULL"),
-        Line(lambda w: w.qm.put("SHUT", b""), PutInhibited, Reason.PUT_INHIBITED, "SHUT"),
-    ],
+    **PUT_CALLS,
     "put_many": [
         Line(lambda w: w.qm.put_many("ORDERS", [b""]), UnknownQueue, Reason.UNKNOWN_OBJECT_NAME, "'ORDERS'"),
         Line(lambda w: w.qm.put_many("Q", 5), ArgumentError, Reason.ARGUMENT_ERROR, "messages"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from inorder import Match, ObjectInUse, QueueManager, QueueNotEmpty, UnknownQueue, WrongQueueType
+from inorder import Flags, Match, ObjectInUse, QueueManager, QueueNotEmpty, UnknownQueue, WrongQueueType
 
 
 def test_all_messages_go_and_the_queue_works_as_before(qm: QueueManager) -> None:
@@ -29,9 +29,32 @@ def test_locks_go_with_their_messages(qm: QueueManager) -> None:
 
 def test_a_queue_that_somebody_has_open_stays_as_it_is(qm: QueueManager) -> None:
     qm.put("Q", b"1")
-    with pytest.raises(ObjectInUse):
-        qm.clear_queue("Q")
+    for manager in (qm, qm.connect()):
+        with manager.open("Q"), pytest.raises(ObjectInUse):
+            qm.clear_queue("Q")
     assert qm.depth("Q") == 1
+
+
+@pytest.mark.parametrize("act", ["clear", "delete"])
+def test_what_the_connection_opened_for_calls_by_name_is_in_nobodys_way(qm: QueueManager, act: str) -> None:
+    qm.create_alias("A", base_queue="Q")
+    qm.put("Q", b"1")
+    qm.put("A", b"2")
+    if act == "delete":
+        qm.delete_queue("Q", purge=True)
+        assert [queue.name for queue in qm.queues()] == ["A"]
+        return
+    assert qm.clear_queue("Q") == 2
+    qm.put("A", b"3")
+    assert qm.get("Q").body == b"3"
+
+
+def test_a_handle_by_name_that_is_inside_a_group_is_not_closed(qm: QueueManager) -> None:
+    qm.put("Q", b"1", logical=True, flags=Flags.IN_GROUP)
+    with pytest.raises(ObjectInUse, match="close_queue"):
+        qm.clear_queue("Q")
+    qm.put("Q", b"2", logical=True, flags=Flags.LAST_IN_GROUP)
+    assert qm.clear_queue("Q") == 2
 
 
 def test_what_a_unit_of_work_holds_keeps_all_the_rest_too(qm: QueueManager) -> None:

@@ -53,6 +53,19 @@ def test_d7_a_duplicate_is_told_once_to_its_hook(qm: QueueManager) -> None:
     assert qm.depth("Q") == 1
 
 
+def test_the_hook_for_duplicates_is_told_once_of_each_put(qm: QueueManager) -> None:
+    seen: list[bytes] = []
+    qm.hook("duplicate", lambda _, message: seen.append(message.body))
+    with qm.open("Q", output=True) as queue:
+        uid = queue.put(b"1").uid
+        for nth in range(8):
+            queue.put(b"between")
+            with pytest.raises(DuplicateMessage):
+                queue.put(b"%d" % nth, uid=uid)
+    told_of_all(qm)
+    assert seen == [b"%d" % nth for nth in range(8)]
+
+
 def test_ids_that_the_hook_for_duplicates_has_seen_are_not_given_again(qm: QueueManager) -> None:
     seen: list[bytes] = []
     qm.hook("duplicate", lambda _, message: seen.append(message.message_id))

@@ -150,7 +150,7 @@ def test_a_connection_opens_so_many_handles_and_no_more(qm: QueueManager) -> Non
 )
 @pytest.mark.parametrize("one_connection", [True, False])
 def test_r4_4_exclusive_input_conflicts_with_any_other(
-    qm: QueueManager, first: str, second: str, conflict: bool, one_connection: bool
+    qm: QueueManager, first: Any, second: Any, conflict: bool, one_connection: bool
 ) -> None:
     handle = qm.open("Q", input=first)
     other = qm if one_connection else qm.connect()

@@ -22,6 +22,7 @@ from inorder.errors import (
     GetInhibited,
     InconsistentCall,
     InorderError,
+    ObjectExists,
     ObjectInUse,
     PutInhibited,
     QueueManagerStopping,
@@ -148,11 +149,34 @@ def test_altering_one_attribute_leaves_the_others(qm: QueueManager) -> None:
     assert (qm.attributes("N").max_depth, qm.attributes("N").delivery) == (6, "fifo")
 
 
+def test_a_queue_that_may_be_there_is_left_as_it_is(qm: QueueManager) -> None:
+    qm.create_queue("N", exist_ok=True, max_depth=5)
+    qm.alter_queue("N", description="altered")
+    qm.put("N", b"1")
+    qm.create_queue("N", exist_ok=True, max_depth=5)
+    assert (qm.attributes("N").description, qm.depth("N")) == ("altered", 1)
+    qm.create_alias("A", exist_ok=True, base_queue="N")
+    qm.create_alias("A", exist_ok=True, base_queue="N")
+    qm.create_model("M", exist_ok=True)
+    qm.create_model("M", exist_ok=True)
+    with pytest.raises(ObjectExists):
+        qm.create_queue("N")
+
+
+def test_a_queue_that_is_there_and_is_another_is_named_with_what_differs(qm: QueueManager) -> None:
+    qm.create_queue("N", max_depth=5)
+    with pytest.raises(ObjectExists, match="'N' already: its max_depth is 5, not 6, its order is 'put', not") as raised:
+        qm.create_queue("N", exist_ok=True, max_depth=6, order="commit", delivery="priority")
+    assert raised.value.data["differs"] == {"max_depth": (5, 6), "order": ("put", "commit")}
+    with pytest.raises(ObjectExists, match="its type is 'local', not 'model'"):
+        qm.create_model("N", exist_ok=True)
+    assert qm.attributes("N").max_depth == 5
+
+
 def test_a_queue_is_deleted_when_it_is_empty_and_closed(qm: QueueManager) -> None:
     qm.put("Q", b"m1")
-    with pytest.raises(ObjectInUse):
+    with qm.open("Q"), pytest.raises(ObjectInUse):
         qm.delete_queue("Q", purge=True)
-    qm.close_queue("Q")
     with pytest.raises(QueueNotEmpty):
         qm.delete_queue("Q")
     qm.delete_queue("Q", purge=True)

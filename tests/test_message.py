@@ -9,11 +9,12 @@ import sys
 import types
 from collections.abc import Callable
 from typing import Any, Union, get_args, get_origin, get_type_hints
+from uuid import UUID
 
 import pytest
 
-from inorder import Flags, Message, MessageType, Place, Reason, UniqueId
-from inorder.errors import ArgumentError, CallerError
+from inorder import Flags, Match, Message, MessageType, Place, Reason, UniqueId
+from inorder.errors import ArgumentError, CallerError, QueueCondition
 from inorder.message import (
     IN_GROUP,
     LAST_IN_GROUP,
@@ -24,6 +25,7 @@ from inorder.message import (
     Descriptor,
     stored_flags,
 )
+from inorder.properties import NO_PROPERTIES
 
 NUMBER_MAX = 999_999_999
 BITS_MAX = 2**31 - 1
@@ -70,6 +72,7 @@ DEFAULTS = {
     "flags": 0,
     "original_length": -1,
     "delay": 0.0,
+    "properties": NO_PROPERTIES,
     "body": b"",
     "length": 0,
     "backout_count": 0,
@@ -97,6 +100,7 @@ def test_the_descriptor_lists_what_callers_may_set() -> None:
     assert list(Descriptor.__annotations__) == [n for n, f in Message.FIELDS.items() if f.check and n != "body"]
 
 
+ID_SAMPLES = (b"x", "x", UUID(int=1))
 SAMPLES: dict[str, tuple[object, ...]] = {
     "report": (0,),
     "message_type": (8, MessageType.REPLY),
@@ -106,19 +110,23 @@ SAMPLES: dict[str, tuple[object, ...]] = {
     "expiry": (None, 5, 2.5, math.inf),
     "priority": (None, 5),
     "persistent": (None, True),
+    "message_id": ID_SAMPLES,
+    "correlation_id": ID_SAMPLES,
+    "group_id": ID_SAMPLES,
+    "properties": ({}, {"colour": "red"}),
 }
 BY_TYPE: dict[type, tuple[object, ...]] = {int: (0, 7), float: (0, 7, 7.5), str: ("", "x"), bytes: (b"", b"x")}
 
 
 @pytest.mark.parametrize(("name", "hint"), get_type_hints(Descriptor).items())
 def test_the_types_of_the_descriptor_are_those_of_the_fields(name: str, hint: Any) -> None:
-    kinds = get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
+    kinds = get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (get_origin(hint) or hint,)
     field = Message.FIELDS[name]
     assert isinstance(field.default, kinds)
     assert field.check is not None
     for sample in SAMPLES.get(name, BY_TYPE.get(kinds[0], ())):
         kept = field.check(name, sample)
-        assert type(kept) in kinds, (name, sample)
+        assert isinstance(kept, type(field.default)) or type(kept) in kinds, (name, sample)
     assert (type(None) in kinds) == (field.default is None)
 
 
@@ -166,9 +174,53 @@ def test_short_ids_are_padded_with_nul() -> None:
     assert made.accounting_token == b"a" + bytes(31)
 
 
+def test_an_id_may_be_a_text_or_a_uuid() -> None:
+    one = UUID("12345678-1234-5678-1234-567812345678")
+    made = Message(b"", message_id="ä" * 12, correlation_id="order-17", group_id=one)
+    assert made.message_id == "ä".encode() * 12
+    assert made.correlation_id == b"order-17" + bytes(16)
+    assert made.group_id == one.bytes + bytes(8)
+    assert Match(correlation_id="order-17", group_id=one).accepts(made)
+    assert not Match(correlation_id="order-1").accepts(made)
+
+
 def test_texts_lose_their_padding() -> None:
     made = Message(b"", format="MQSTR   ", reply_to_queue="REPLIES\0\0", put_application_name="  indented ")
     assert (made.format, made.reply_to_queue, made.put_application_name) == ("MQSTR", "REPLIES", "  indented")
+
+
+# ---- JSON
+
+
+@pytest.mark.parametrize("value", [None, True, 2**70, 1.5, "ä \n", [], {"a": [1, {"b": None}]}])
+def test_a_value_goes_into_a_body_as_json_and_comes_back(value: Any) -> None:
+    made = Message.of_json(value, priority=3)
+    assert (made.format, made.coded_character_set_id, made.priority) == ("MQSTR", 1208, 3)
+    assert made.json() == value
+    assert Message.of_json(value, format="JSON", coded_character_set_id=1209).format == "JSON"
+
+
+def test_what_json_cannot_say_is_refused() -> None:
+    loop: list[Any] = []
+    loop.append(loop)
+    for value in (b"bytes", {1, 2}, math.nan, "\udc80", loop, object()):
+        with pytest.raises(ArgumentError, match="value must be what JSON can say"):
+            Message.of_json(value)
+
+
+@pytest.mark.parametrize(
+    ("body", "says"),
+    [(b"{", "Expecting"), (b"\xff", "invalid start byte"), (b"", "Expecting"), (b"[" * 99999, "recur")],
+)
+def test_a_body_that_is_no_json_is_told(body: bytes, says: str) -> None:
+    with pytest.raises(QueueCondition, match=f"no JSON in UTF-8: .*{says}.*its format is 'X'") as raised:
+        Message(body, format="X").json()
+    assert raised.value.reason == Reason.FORMAT_ERROR
+
+
+def test_of_a_body_that_was_got_in_part_that_is_said() -> None:
+    with pytest.raises(QueueCondition, match="1 of 9 bytes are here"):
+        Message(b"[").with_values(length=9).json()
 
 
 # ---- ranges
@@ -188,8 +240,8 @@ RANGES: dict[str, tuple[Reason, list[object], list[object]]] = {
     "format": (Reason.MD_ERROR, ["", "x" * 8], ["x" * 9, b"MQSTR", None]),
     "priority": (Reason.PRIORITY_ERROR, [0, 9, 10, None], [-1, -2, 1.5, "9", True]),
     "persistent": (Reason.PERSISTENCE_ERROR, [True, False, None], [0, 1, 2, "yes"]),
-    "message_id": (Reason.MD_ERROR, [b"", b"x" * 24], [b"x" * 25, "x", None, 24]),
-    "correlation_id": (Reason.MD_ERROR, [b"", b"x" * 24], [b"x" * 25, "x", None]),
+    "message_id": (Reason.MD_ERROR, [b"", b"x" * 24], [b"x" * 25, "ä" * 13, "\udc80", None, 24]),
+    "correlation_id": (Reason.MD_ERROR, [b"", b"x" * 24], [b"x" * 25, "x" * 25, None]),
     "reply_to_queue": (Reason.MD_ERROR, ["", "x" * 48], ["x" * 49, b"x", None]),
     "reply_to_queue_manager": (Reason.MD_ERROR, ["", "x" * 48], ["x" * 49, b"x", None]),
     "user_identifier": (Reason.MD_ERROR, ["", "x" * 12], ["x" * 13, b"x"]),
@@ -199,12 +251,13 @@ RANGES: dict[str, tuple[Reason, list[object], list[object]]] = {
     "put_application_name": (Reason.MD_ERROR, ["", "x" * 28], ["x" * 29, b"x"]),
     "put_at": (Reason.MD_ERROR, [0, 1.5, 253402300799], [-1, 253402300800, math.nan, "now", True]),
     "application_origin_data": (Reason.MD_ERROR, ["", "x" * 4], ["x" * 5, b"x"]),
-    "group_id": (Reason.MD_ERROR, [b"", b"x" * 24], [b"x" * 25, "x", None]),
+    "group_id": (Reason.MD_ERROR, [b"", b"x" * 24], [b"x" * 25, "x" * 25, None]),
     "sequence_number": (Reason.MSG_SEQ_NUMBER_ERROR, [1, NUMBER_MAX], [0, -1, NUMBER_MAX + 1, 1.0, True]),
     "offset": (Reason.OFFSET_ERROR, [0, NUMBER_MAX], [-1, NUMBER_MAX + 1, 1.0, False]),
     "flags": (Reason.MSG_FLAGS_ERROR, [0, 31, Flags.SEGMENT], [-1, 32, 64, "8", None, True]),
     "original_length": (Reason.ORIGINAL_LENGTH_ERROR, [-1], [-2, NUMBER_MAX + 1, "1", None]),
     "delay": (Reason.ARGUMENT_ERROR, [0, 0.5, 99_999_999.9], [-0.5, 100_000_000, math.inf, math.nan, "1", True]),
+    "properties": (Reason.ARGUMENT_ERROR, [{}, {"a": 1, "b.c": None}], [None, 5, "a", [("a", 1)]]),
 }
 ALLOWED = [(name, value) for name, (_, allowed, _) in RANGES.items() for value in allowed]
 REFUSED = [(name, value) for name, (_, _, refused) in RANGES.items() for value in refused]

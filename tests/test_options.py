@@ -118,7 +118,7 @@ def test_r3_11_cooperating_needs_browse() -> None:
 
 def test_the_keywords_of_puts_gets_and_browses_are_the_fields_of_their_options() -> None:
     assert get_type_hints(PutKeywords) == get_type_hints(PutOptions)
-    hints = get_type_hints(GetOptions)
+    hints = {**get_type_hints(GetOptions), "selector": str | None}  # which becomes a part of the match
     browse_only = {"lock", *MARKS}
     remove_only = {"syncpoint", "syncpoint_if_persistent", "under_cursor", "confirm_id", "lock_id"}
     assert get_type_hints(GetKeywords) == {n: h for n, h in hints.items() if n not in browse_only | {"browse"}}

@@ -226,7 +226,7 @@ def test_units_lose_nothing_double_nothing_and_keep_places(store: str) -> None:
             assert Counter(names(left)) == history.there
             assert qm.depth("Q") == len(left)
             assert qm.units() == []
-            places = [message.place or () for message in left]
+            places = [message.place for message in left]
             assert places == sorted(places)
             assert len(set(places)) == len(places)
 

@@ -35,6 +35,7 @@ def unordered(scenario: Scenario) -> Scenario:
     return replace(scenario, steps=tuple(steps))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("store", sorted(STORES.keys() - {"memory"}))
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=label)
 def test_queues_that_keep_no_order_are_as_in_memory(scenario: Scenario, store: str) -> None:

@@ -183,6 +183,7 @@ EVERYTHING: dict[str, Any] = {
     "group_id": G,
     "sequence_number": 5,
     "flags": IN,
+    "properties": {"colour": "red", "count": 2**60, "key": b"\0\xff", "none": None, "one": 1.0, "yes": True},
     "body": b"body",
 }
 

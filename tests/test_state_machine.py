@@ -91,6 +91,8 @@ def test_two_stores_agree_on_every_history(right: str) -> None:
     table = report(WANTED, directed=directed, random=random)
     print(f"memory and {right}: how often each branch was reached\n{table}")
     missing = set(directed.missing(WANTED)) & set(random.missing(WANTED))
+    if right == "postgresql":  # all queues of these histories keep their order there (`skips_numbers`)
+        missing.discard(("reason", "ORDER_UNSUPPORTED"))
     assert not missing, f"never reached: {sorted(missing)}"
 
 

@@ -99,16 +99,16 @@ def test_r3_51_a_message_in_segments_has_its_group_id_with_a_group(qm: QueueMana
     assert qm.get("Q", logical=True, all_messages=True).body == b"segment"
 
 
-def test_listeners_of_several_queues_are_told_by_the_names_of_the_queues(qm: QueueManager) -> None:
+def test_a_hook_is_told_of_several_queues_by_their_names(qm: QueueManager) -> None:
     heard: list[str] = []
     for name in ("B", "A"):
         qm.create_queue(name)
-        qm.listen(name, lambda arrival: heard.append(arrival.queue))
+    qm.hook("visible", lambda queue, message: heard.append(queue))
     for name in ("A", "B", "A"):
         qm.put(name, b"", syncpoint=True)
     qm.commit()
     told(qm)
-    assert heard == ["A", "A", "B"]
+    assert heard == ["A", "A", "B", "SENTINEL"]
 
 
 def test_r3_70_a_browse_that_comes_back_to_its_locked_message_locks_it_again(qm: QueueManager) -> None:

@@ -20,7 +20,8 @@ from tests.support import Call, bodies, waiting
 from inorder import NoMessageAvailable, QueueManager, StoreEvent, connect
 from inorder.bulk import BulkBrowser, ClaimReader
 from inorder.errors import ArgumentError, OrderPending, QueueFull, StoreError
-from inorder.events import HOOKS, Arrival
+from inorder.events import HOOKS
+from inorder.listening import Arrival
 from inorder.options import FOREVER
 from inorder.stores import telemetry
 from inorder.stores.changes import Changes

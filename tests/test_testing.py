@@ -106,6 +106,21 @@ def test_two_names_never_stand_for_one_id() -> None:
     assert failure.line == 4
 
 
+@pytest.mark.parametrize("word", ["property=colour", "property=n:long=1", "property=n:int=x"])
+def test_a_word_that_is_no_property_is_refused_with_file_and_line(word: str) -> None:
+    for line in (f"P put m1 {word} -> ok", f"C get -> m1 {word}"):
+        with pytest.raises(TableError, match=r"^table\.txt:3: "):
+            parse(QUEUE + line, "table.txt")
+
+
+def test_a_property_that_differs_fails_with_what_came() -> None:
+    for said in ("property=a=1", "property=a:int=2", "property=b:int=1", "property=none"):
+        [scenario] = parse(f"{QUEUE}P put m1 property=a:int=1 property=c=x -> ok\nC get -> m1 {said}\n", "table.txt")
+        failure = run_scenario(scenario)
+        assert failure is not None
+        assert "property=a:int=1 c=x" in failure.got
+
+
 def test_steps_without_a_scenario_and_scenarios_without_steps_are_refused() -> None:
     for text in ("P get -> m1", "scenario: empty\n", "scenario:\nqm queue Q -> ok"):
         with pytest.raises(TableError):

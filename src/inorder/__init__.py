@@ -60,17 +60,22 @@ from .errors import (
     WrongQueueType,
     WrongState,
 )
-from .events import Arrival, Registration
+from .events import Registration
 from .groups import GroupWriter
 from .handle import Queue
+from .listening import Arrival, Listener
 from .manager import QueueManager, connect
-from .message import EarlierPending, Flags, Message, MessageType, Place, UniqueId
+from .message import EarlierPending, Flags, Got, Message, MessageType, Place, Report, UniqueId
 from .options import FOREVER, GetOptions, Match, OpenOptions, PutOptions
+from .requesting import Replies
 from .rules.puts import PutResult
+from .signatures import show_keywords
 from .stores.records import Locked
 from .stores.telemetry import Observation, StoreEvent
 from .stores.views import OrderView, Unit
 from .unit_of_work import UnitOfWork
+
+show_keywords(Match, Message, Queue, QueueManager)
 
 __version__ = "0.1.0.dev0"
 
@@ -94,10 +99,12 @@ __all__ = [
     "ForkedConnection",
     "GetInhibited",
     "GetOptions",
+    "Got",
     "GroupWriter",
     "HandleError",
     "InconsistentCall",
     "InorderError",
+    "Listener",
     "LockMismatch",
     "Locked",
     "ManagerAttributes",
@@ -137,6 +144,8 @@ __all__ = [
     "QueueStatus",
     "Reason",
     "Registration",
+    "Replies",
+    "Report",
     "StagingGone",
     "StoreDamaged",
     "StoreError",

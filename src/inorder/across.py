@@ -61,6 +61,9 @@ def move(
         most: messages of this run at most, a batch that an earlier run left counted, though it is moved whole.
         unit, unit_bytes: messages, and bytes of bodies, of a batch. Memory holds some 8 MiB of it, or one message.
 
+    What has gone is known by the name of the work and the queue it came from, in the target's ledger. So a run that was
+    stopped goes on to the same queue of the same store; with another one, its last batch may be on both.
+
     Raises: QueueFull 2053, PutInhibited 2051, MessageTooBig 2030 and 2031, of the target; Fenced, another run has begun
     under this name; GetInhibited 2016; as `QueueManager.open`. The batch of an error stays claimed, for the next run.
     """
@@ -115,7 +118,8 @@ def copy(
     another run under this name has put a batch meanwhile; and of the target as `move`.
     """
     check_whole("most", most, 1)
-    chosen = " ".join(f"{name}={value!r}" for name, value in sorted(match.fields.items()))
+    given = match.fields if match.selector is None else {**match.fields, "selector": match.selector}
+    chosen = " ".join(f"{name}={value!r}" for name, value in sorted(given.items()))
     query = f"copy {_made(source, queue)} {'logical' if logical else 'physical'} {chosen}".rstrip()
     with target.open(to, output=True) as writing:
         onto = _Target(target, writing, application, query)

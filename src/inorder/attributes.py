@@ -13,12 +13,12 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields, replace
 from types import MappingProxyType
 from typing import Any, Final, Literal, TypedDict, TypeGuard, get_args
 
-from .errors import ArgumentError, Reason, bad_argument, nearest_names
+from .errors import ArgumentError, ObjectExists, Reason, bad_argument, nearest_names
 
 Kind = Literal["integer", "choice", "boolean", "text", "name", "seconds"]
 ChangedBy = Literal["create", "alter", "set"]
@@ -367,6 +367,17 @@ class QueueKeywords(TypedDict, total=False):
     base_queue: str
 
 
+class ManagerKeywords(TypedDict, total=False):
+    """The attributes of the queue manager that can be altered, as keywords."""
+
+    description: str
+    max_uncommitted: int
+    max_length: int
+    max_handles: int
+    coded_character_set_id: int
+    mark_interval: float | None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueStatus:
     """What a queue is at one moment: how deep, how often open, how old. No one sets these.
@@ -426,6 +437,15 @@ def define_queue(name: str, type: QueueType = "local", **given: object) -> Queue
     kind = QUEUE_ATTRIBUTES["type"].check(type)
     checked = _checked(QUEUE_ATTRIBUTES, kind, "create", {"name": name, **given})
     return _agreeing(QueueAttributes(type=kind, **{**_defaults_of(kind, checked), **checked}))
+
+
+def check_same(there: QueueAttributes, wanted: QueueAttributes, given: Iterable[str]) -> None:
+    """Raises: ObjectExists, the queue that is there is of another type, or has another value of what was given."""
+    names = [name for name in ("type", *given) if getattr(there, name) != getattr(wanted, name)]
+    if names:
+        told = ", ".join(f"its {name} is {getattr(there, name)!r}, not {getattr(wanted, name)!r}" for name in names)
+        differs = {name: (getattr(there, name), getattr(wanted, name)) for name in names}
+        raise ObjectExists(f"there is a queue {there.name!r} already: {told}", queue=there.name, differs=differs)
 
 
 def altered(attributes: QueueAttributes, by: Change, /, **changes: object) -> QueueAttributes:

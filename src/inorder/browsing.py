@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
 
 from .errors import NoMessageAvailable, OrderPending
-from .message import Message
+from .message import Got
 from .options import GetOptions
 from .rules.grouping import Numbers
 
@@ -28,9 +28,9 @@ class Standing(NamedTuple):
 class Browsed(Protocol):
     """The handle that is browsed."""
 
-    def browse_first(self, options: GetOptions) -> Message: ...
+    def browse_first(self, options: GetOptions) -> Got: ...
 
-    def browse_next(self, options: GetOptions) -> Message: ...
+    def browse_next(self, options: GetOptions) -> Got: ...
 
     def go_on(self, token: str, options: GetOptions) -> GetOptions:
         """Puts the cursor where a token says; the options with which the browse goes on from there."""
@@ -40,7 +40,7 @@ class Browsed(Protocol):
     def standing(self) -> Standing: ...
 
 
-class Browsing(Iterator[Message]):
+class Browsing(Iterator[Got]):
     """The messages that a browse shows, one after another; made by `browse` of a queue manager or a handle.
 
         for message in (browsing := qm.browse("ORDERS", logical=True, read_order="strict")):
@@ -56,7 +56,7 @@ class Browsing(Iterator[Message]):
         self._place = _Place(None, Standing(after))
         self._messages = _run(opening, options, after, self._place)
 
-    def __next__(self) -> Message:
+    def __next__(self) -> Got:
         return next(self._messages)
 
     def close(self) -> None:
@@ -97,7 +97,7 @@ class _Place:
 
 def _run(
     opening: AbstractContextManager[Browsed], options: GetOptions, after: str | None, place: _Place
-) -> Generator[Message, None, None]:
+) -> Generator[Got, None, None]:
     following = replace(options, browse="next")
     with opening as browsed:
         place.browsed = browsed

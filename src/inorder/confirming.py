@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Literal
+from typing import Literal, get_args
 
 from .errors import OptionsError, Reason, bad_argument
 from .message import UniqueId
 from .options import EVERYTHING, Match, check_id, check_uid, check_whole, is_seconds
 from .rules.lifecycle import Event
+from .rules.selectors import selector_of
 from .session import Session
 from .stores.protocol import Store
 from .stores.records import Locked, LockRequest, OneMessage
 
 Use = Literal["input", "output", "browse"]
+
+
+def check_use(use: object) -> None:
+    """What a handle is to be open for."""
+    if not isinstance(use, str) or use not in get_args(Use):
+        raise bad_argument("use", use, " or ".join(get_args(Use)))
 
 
 class ConfirmedCalls(ABC):
@@ -81,6 +88,7 @@ class ConfirmedCalls(ABC):
         """
         if not isinstance(match, Match):
             raise bad_argument("match", match, "a Match", Reason.MATCH_OPTIONS_ERROR)
+        selector_of(match)  # which says what is wrong in it
         check_id("confirm_id", confirm_id)
         if most is not None:
             check_whole("most", most, 1)

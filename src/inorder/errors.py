@@ -336,7 +336,7 @@ class QueueDeleted(QueueCondition):
 
 
 class ObjectExists(QueueCondition):
-    """There is an object of this name already."""
+    """There is an object of this name already; data: queue, differs (by attribute: as it is, as asked for)."""
 
     reason = Reason.OBJECT_ALREADY_EXISTS
 

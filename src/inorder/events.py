@@ -1,8 +1,8 @@
-"""Events: listeners and hooks (lifecycle A-36, A-37).
+"""Events that happen in this process: hooks (lifecycle A-36, A-37).
 
-A *listener* is told of each message of one queue that becomes visible, and only then: an uncommitted put tells
-nobody. It is given the event, not the message; a get with the unique id's token fetches it. A *hook* is told
-of what happens anywhere in this queue manager: "put", "expired", "duplicate".
+A *hook* is told of what the calls of this process do, on any queue: "put", "visible", "expired", "duplicate". A
+browser could not see all of that; what other processes do is not told. Whoever wants to hear of the messages of a
+queue, whoever put them, listens: see `listening`.
 
 All are called on one thread that is not the application's, in the order in which things happened. An error in
 one is logged and changes nothing. The end of the last connection waits a few seconds until all is told, the end
@@ -19,45 +19,28 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from .errors import MatchError, Reason, bad_argument, written
-from .message import Message, UniqueId
-from .options import EVERYTHING, Match
+from .errors import Reason, bad_argument
+from .message import Message
 from .stores.changes import Change, Changes, Happened
 
 log = logging.getLogger("inorder.events")
 
-JOIN_SECONDS = 5.0  # so long the end of the last connection waits for listeners that are still being told
+JOIN_SECONDS = 5.0  # so long the end of the last connection waits for hooks that are still being told
 
-HookName = Literal["put", "expired", "duplicate"]
-HOOKS: tuple[HookName, ...] = ("put", "expired", "duplicate")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Arrival:
-    """A message has become visible on a queue."""
-
-    queue: str
-    uid: UniqueId | None
-    token: bytes
-    message_id: bytes
-    correlation_id: bytes
-    priority: int | None
+HookName = Literal["put", "visible", "expired", "duplicate"]
+HOOKS: tuple[HookName, ...] = ("put", "visible", "expired", "duplicate")
 
 
-Listener = Callable[[Arrival], object]
 Hook = Callable[[str, Message], object]
 Calls = queues.SimpleQueue[Callable[[], object] | None]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Registration:
-    """A listener or hook that is registered; `cancel` ends it."""
+    """A hook that is registered; `cancel` ends it."""
 
-    queue: str | None
-    match: Match
-    listener: Listener | None
-    hook: HookName | None
-    called: Hook | None
+    name: HookName
+    called: Hook
     hub: Hub
 
     def cancel(self) -> None:
@@ -66,7 +49,7 @@ class Registration:
 
 
 class Hub:
-    """Passes on what observers of the store see to listeners and hooks of this process."""
+    """Passes on what happens at the store to hooks of this process."""
 
     def __init__(self, changes: Changes) -> None:
         # The collector may close a generator, and with it a handle, in the middle of a line here: so it may re-enter.
@@ -77,29 +60,20 @@ class Hub:
 
         self._subscription = changes.subscribe(self._happened)
 
-    def listen(self, queue: str, listener: Listener, match: Match = EVERYTHING) -> Registration:
-        """Raises: MatchError, `match` is no `Match`; ArgumentError, `listener` cannot be called."""
-        if not isinstance(match, Match):
-            raise MatchError(f"match must be a Match, not {written(match)}")
-        _check_callable(listener)
-        return self._register(Registration(queue, match, listener, None, None, self))
-
     def hook(self, name: HookName, called: Hook) -> Registration:
         if not isinstance(name, str) or name not in HOOKS:
             raise bad_argument("hook", name, f"one of {', '.join(HOOKS)}", Reason.OPTIONS_ERROR)
-        _check_callable(called)
-        return self._register(Registration(None, EVERYTHING, None, name, called, self))
-
-    def cancel(self, registration: Registration) -> None:
-        with self._lock:
-            self._registered = [one for one in self._registered if one is not registration]
-
-    def _register(self, registration: Registration) -> Registration:
+        check_callable(called)
+        registration = Registration(name, called, self)
         with self._lock:
             self._registered.append(registration)
             if self._calls is None:
                 self._start()
         return registration
+
+    def cancel(self, registration: Registration) -> None:
+        with self._lock:
+            self._registered = [one for one in self._registered if one is not registration]
 
     def _start(self) -> None:
         calls: Calls = queues.SimpleQueue()
@@ -133,15 +107,16 @@ class Hub:
 
 
 def await_end(thread: threading.Thread | None) -> None:
-    """Waits a while for a thread that `Hub.close` returned; a listener that ends the hub waits for nothing."""
+    """Waits a while for a thread that `Hub.close` returned; a hook that ends the hub waits for nothing."""
     if thread is None or thread is threading.current_thread():
         return
     thread.join(JOIN_SECONDS)
     if thread.is_alive():
-        log.warning("a listener or hook has not returned in %s s; it is left alone", JOIN_SECONDS)
+        log.warning("a hook has not returned in %s s; it is left alone", JOIN_SECONDS)
 
 
-def _check_callable(called: object) -> None:
+def check_callable(called: object) -> None:
+    """What is to be called when something happens."""
     if not callable(called):
         raise bad_argument("callback", called, "something that can be called", Reason.OPTIONS_ERROR)
 
@@ -151,32 +126,15 @@ def _run(calls: Calls) -> None:
         try:
             call()
         except BaseException:
-            log.exception("a listener or hook failed; the queue is as it was")
+            log.exception("a hook failed; the queue is as it was")
 
 
 def _calls_of(one: Registration, change: Change) -> Iterator[Callable[[], object]]:
-    """The calls by which a listener or hook is told of a change."""
-    if one.listener is not None and one.queue == change.queue:
-        for message in change.visible:
-            if one.match.accepts(message):
-                yield _call(one.listener, _arrival(change.queue, message))
-    if one.called is not None:
-        for message in {"put": change.put, "expired": change.expired, "duplicate": change.duplicates}.get(
-            one.hook or "", ()
-        ):
-            yield _call(one.called, change.queue, message)
+    """The calls by which a hook is told of a change."""
+    told = {"put": change.put, "visible": change.visible, "expired": change.expired, "duplicate": change.duplicates}
+    for message in told[one.name]:
+        yield _call(one.called, change.queue, message)
 
 
 def _call(called: Callable[..., object], *arguments: object) -> Callable[[], object]:
     return lambda: called(*arguments)
-
-
-def _arrival(queue: str, message: Message) -> Arrival:
-    return Arrival(
-        queue=queue,
-        uid=message.uid,
-        token=message.token,
-        message_id=message.message_id,
-        correlation_id=message.correlation_id,
-        priority=message.priority,
-    )

@@ -13,7 +13,18 @@ from typing import IO, TYPE_CHECKING, Any
 
 from .errors import CallerError, ConnectionBroken, InconsistentCall, OutcomeUnknown, Reason, bad_argument
 from .handle import Queue
-from .message import ANY_GROUP, IN_GROUP, LAST_IN_GROUP, LAST_SEGMENT, NO_ID, NUMBER_MAX, SEGMENT, Descriptor, Message
+from .message import (
+    ANY_GROUP,
+    IN_GROUP,
+    LAST_IN_GROUP,
+    LAST_SEGMENT,
+    NO_ID,
+    NUMBER_MAX,
+    SEGMENT,
+    Descriptor,
+    Got,
+    Message,
+)
 from .options import EVERYTHING, GetOptions, Match, PutOptions, check_switch
 from .rules.grouping import GroupState
 from .rules.puts import PutResult
@@ -147,7 +158,7 @@ def whole_group(*, wait: float | None = 0, match: Match = EVERYTHING) -> GetOpti
     return GetOptions(logical=True, complete=True, all_messages=True, wait=wait, match=match, syncpoint=True)
 
 
-def get_group(session: Session, queue: Queue, options: GetOptions) -> Generator[Message, None, None]:
+def get_group(session: Session, queue: Queue, options: GetOptions) -> Generator[Got, None, None]:
     """One complete group in order, or one message in no group, segments joined; taken as one step.
 
     Outside a unit of work it makes one: committed when the loop ends, backed out when it is left early. Until then
@@ -190,6 +201,7 @@ def put_stream(
         as_group: the stream becomes a group of its own, of as many logical messages as it needs, so that it may be of
             any length; `get_stream(as_group=True)` brings all of it back. Also a short one does.
         most: bytes of one logical message, 1 to 999,999,999.
+        **fields: fields of the descriptor of all segments; `properties` of the first one of each logical message.
 
     Returns: what the last put returned; its offset plus the last chunk is the length of the last logical message.
 
@@ -203,6 +215,7 @@ def put_stream(
         raise bad_argument("stream", stream, "a binary stream to read from")
     _check_fields(fields)
     given = _flags(fields.pop("flags", 0))
+    behind = {name: value for name, value in fields.items() if name != "properties"}
     before = queue.put_state
     if before.message_open:
         raise InconsistentCall("this handle has a logical message open: end it first", reason=Reason.INCOMPLETE_MSG)
@@ -212,7 +225,8 @@ def put_stream(
     with _unit(session):
         try:
             for data, flags in _pieces(stream, chunk, most, IN_GROUP if as_group else 0):
-                result = queue.put(data, LOGICAL_IN_UNIT, flags=given | flags, **fields)
+                own = behind if queue.put_state.message_open else fields
+                result = queue.put(data, LOGICAL_IN_UNIT, flags=given | flags, **own)
             if as_group:
                 queue.end_group()
         except BaseException:
@@ -254,7 +268,7 @@ def get_stream(
     wait: float | None = 0,
     match: Match = EVERYTHING,
     as_group: bool = False,
-) -> Message:
+) -> Got:
     """Gets one logical message and writes its data to a binary stream, segment by segment.
 
     Memory holds one segment. It is one unit of work: the open one, or one of its own, committed when all is
@@ -287,7 +301,7 @@ def get_stream(
             message = queue.get(following)
             stream.write(message.body)
             length += message.length
-        return first.with_values(body=b"", length=length, flags=first.flags | message.flags)
+        return first.with_values(body=b"", length=length, flags=first.flags | message.flags)  # type: ignore[return-value]
 
 
 def _goes_on(state: GroupState, *, as_group: bool) -> bool:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from .attributes import QueueAttributes, QueueStatus
 from .browsing import Browsing, Standing
-from .confirming import ConfirmedCalls, Use
+from .confirming import ConfirmedCalls, Use, check_use
 from .errors import (
     CallerError,
     CallInProgress,
@@ -35,7 +35,7 @@ from .keywords import (
     split_put,
     sweep_options,
 )
-from .message import Message, UniqueId
+from .message import Got, Message, UniqueId
 from .options import (
     DEFAULT_GET,
     BrowseKeywords,
@@ -175,10 +175,10 @@ class Queue(ConfirmedCalls):
             if "output" not in self._uses:
                 self._need("output")
             state, in_unit = puts.state, options.syncpoint
-            if in_unit is None:
-                in_unit = session.block is not None
-            if in_unit and (options.confirm_id or options.uid):
-                in_unit = False
+            in_unit = session.block is not None if in_unit is None else in_unit
+            in_unit = in_unit and not (options.confirm_id or options.uid)
+            if session.services.carry is not None:
+                messages = session.services.carry(messages)
             if in_unit:
                 session.join_unit()
             if puts.is_lost and options.logical:
@@ -239,6 +239,11 @@ class Queue(ConfirmedCalls):
         return self
 
     @property
+    def number(self) -> int:
+        """Names it in the store while it is open; else 0."""
+        return self._handle
+
+    @property
     def is_idle(self) -> bool:
         """Whether nothing is lost if it is closed: no block, group, message or cursor, and so no lock or mark."""
         is_open = self._handle != NOT_OPEN
@@ -246,7 +251,7 @@ class Queue(ConfirmedCalls):
 
     # --- get
 
-    def get(self, options: GetOptions | None = None, **keywords: Unpack[GetKeywords]) -> Message:
+    def get(self, options: GetOptions | None = None, **keywords: Unpack[GetKeywords]) -> Got:
         """Removes one message and returns it.
 
         Args:
@@ -268,7 +273,7 @@ class Queue(ConfirmedCalls):
             options = get_options(keywords, options, DEFAULT_GET)
         return self._get(options or DEFAULT_GET, 1).messages[0]
 
-    def get_many(self, count: int, options: GetOptions | None = None, **keywords: Unpack[GetKeywords]) -> list[Message]:
+    def get_many(self, count: int, options: GetOptions | None = None, **keywords: Unpack[GetKeywords]) -> list[Got]:
         """Removes up to `count` messages as one step, as that many gets would; at least one, or it raises.
 
         It ends before the first message that cannot be had, and after one with a warning. With a wait it
@@ -278,7 +283,7 @@ class Queue(ConfirmedCalls):
             raise bad_argument("count", count, f"an integer from 1 to {COUNT_MAX:,}")
         return list(self._get(get_options(keywords, options, DEFAULT_GET), count).messages)
 
-    def take_group(self, options: GetOptions) -> Iterator[Message]:
+    def take_group(self, options: GetOptions) -> Iterator[Got]:
         """One complete group, or one message in no group, as one step; see `groups.get_group`.
 
         What a large group holds is read while the caller goes through it: before the unit of work is settled.
@@ -294,18 +299,18 @@ class Queue(ConfirmedCalls):
 
     # --- browse
 
-    def browse_first(self, options: GetOptions | None = None, **keywords: Unpack[BrowseKeywords]) -> Message:
+    def browse_first(self, options: GetOptions | None = None, **keywords: Unpack[BrowseKeywords]) -> Got:
         """Copies the first suitable message and puts the cursor on it. Errors as `get`, and 2036."""
         return self._browse("first", get_options(keywords, options, BROWSE_FIRST))
 
-    def browse_next(self, options: GetOptions | None = None, **keywords: Unpack[BrowseKeywords]) -> Message:
+    def browse_next(self, options: GetOptions | None = None, **keywords: Unpack[BrowseKeywords]) -> Got:
         """Copies the next suitable message behind the cursor, and moves it there.
 
         Errors as `get`, 2036, and InconsistentCall 2259: the browse began in another order, logical or physical.
         """
         return self._browse("next", get_options(keywords, options, BROWSE_NEXT))
 
-    def browse_cursor(self, options: GetOptions | None = None, **keywords: Unpack[BrowseKeywords]) -> Message:
+    def browse_cursor(self, options: GetOptions | None = None, **keywords: Unpack[BrowseKeywords]) -> Got:
         """Copies the message under the cursor again. Raises NoMessageUnderCursor 2034 if it is not there."""
         return self._browse("cursor", get_options(keywords, options, BROWSE_FIRST))
 
@@ -406,7 +411,7 @@ class Queue(ConfirmedCalls):
             self._cursor = resumed.cursor
             self._browses.advance(resumed.state, None)
 
-    def _browse(self, position: Literal["first", "next", "cursor"], options: GetOptions) -> Message:
+    def _browse(self, position: Literal["first", "next", "cursor"], options: GetOptions) -> Got:
         if options.browse != position:
             options = replace(options, browse=position)
         return self._get(options, 1).messages[0]
@@ -475,7 +480,7 @@ class Queue(ConfirmedCalls):
 
     def checked_for(self, use: Use) -> Queue:
         """This handle, open for what is asked. Raises: QueueDeleted 2052, its queue is gone; HandleError 2019."""
-        _check_use(use)
+        check_use(use)
         with self._session:
             self._need(use)
             self._store.check_handle(self._handle)
@@ -488,7 +493,7 @@ class Queue(ConfirmedCalls):
 
     def opened_for(self, use: Use) -> tuple[Store, int]:
         """Inside a call: the store, and this handle's id in it, open for what is asked."""
-        _check_use(use)
+        check_use(use)
         self._need(use)
         return self._store, self._handle
 
@@ -593,8 +598,3 @@ class Queue(ConfirmedCalls):
 
     def __repr__(self) -> str:
         return f"<queue {self.name}{', closed' if self.closed else ''}>"
-
-
-def _check_use(use: object) -> None:
-    if not isinstance(use, str) or use not in USES:
-        raise bad_argument("use", use, " or ".join(USES))

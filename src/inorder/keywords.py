@@ -11,7 +11,8 @@ from typing import Any, TypeVar
 
 from .errors import ArgumentError, OptionsError, Reason, bad_argument, unknown_name
 from .message import Descriptor, Message
-from .options import BrowseKeywords, GetKeywords, GetOptions, PutKeywords, PutOptions
+from .options import BrowseKeywords, GetKeywords, GetOptions, Match, PutKeywords, PutOptions
+from .rules.selectors import selector_of
 
 DEFAULT_PUT = PutOptions()
 BROWSE_FIRST = GetOptions(browse="first")
@@ -45,6 +46,10 @@ def split_put(keywords: Any, options: PutOptions | None) -> tuple[dict[str, Any]
             chosen[name] = value
         elif name in MESSAGE_FIELDS:
             fields[name] = value
+        elif name == "selector":
+            raise OptionsError(
+                "a put selects nothing: a selector is for gets and browses", reason=Reason.SELECTOR_INVALID_FOR_TYPE
+            )
         else:
             raise unknown_name("field or option", name, PutCall.__annotations__, Reason.ARGUMENT_ERROR)
     return fields, changed(options or DEFAULT_PUT, chosen)
@@ -76,7 +81,7 @@ def sweep_options(options: GetOptions | None, keywords: Any) -> GetOptions:
 
 
 def get_options(keywords: Any, options: GetOptions | None, default: GetOptions) -> GetOptions:
-    """The options of a get, or of a browse if `default` is one."""
+    """The options of a get, or of a browse if `default` is one; its selector is one that can be compiled."""
     if options is not None and not isinstance(options, GetOptions):
         raise bad_argument("options", options, "GetOptions, or keywords", Reason.OPTIONS_ERROR)
     if options is not None and options.browse and not default.browse:
@@ -85,4 +90,16 @@ def get_options(keywords: Any, options: GetOptions | None, default: GetOptions) 
     for name in keywords:
         if name not in allowed:
             raise unknown_name("option", name, allowed, Reason.OPTIONS_ERROR)
-    return changed(options or default, keywords)
+    chosen = options or default
+    if "selector" in keywords:
+        keywords = _with_selector(chosen.match, **keywords)
+    chosen = changed(chosen, keywords)
+    if chosen.match.selector is not None:
+        selector_of(chosen.match)
+    return chosen
+
+
+def _with_selector(usual: Match, *, selector: str | None, match: Any = None, **keywords: Any) -> dict[str, Any]:
+    """The keywords with the selector as a part of the match."""
+    match = usual if match is None else match
+    return {**keywords, "match": match.selecting(selector) if isinstance(match, Match) else match}

@@ -6,23 +6,16 @@ import contextlib
 import os
 import re
 from collections import OrderedDict
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Set
 from importlib import import_module
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from . import groups, housekeeping
-from .attributes import (
-    ManagerAttributes,
-    QueueAttributes,
-    QueueKeywords,
-    QueueStatus,
-    QueueType,
-    check_queue_name,
-    define_queue,
-)
+from .attributes import check_queue_name
 from .browsing import Browsing
 from .bulk import BulkCalls
+from .defining import Defining
 from .errors import (
     IN_MEMORY,
     CallerError,
@@ -40,7 +33,7 @@ from .errors import (
 from .handle import Queue
 from .keywords import PutCall, sweep_options
 from .listening import Listening
-from .message import Message, UniqueId
+from .message import Got, Message, UniqueId
 from .operating import OperatorCalls
 from .options import (
     EVERYTHING,
@@ -48,15 +41,15 @@ from .options import (
     GetKeywords,
     GetOptions,
     Match,
+    OpenKeywords,
     OpenOptions,
     PutOptions,
     check_instance,
-    check_switch,
     is_path,
 )
 from .programs import program_name, running_script, user_name
+from .requesting import Data, Requesting
 from .rules.puts import Program, PutResult
-from .selecting import Selector, inquired
 from .session import Services, Session, connect_alone, connect_at, services_of
 from .stores.memory import MemoryStore
 from .stores.protocol import LocalStore
@@ -68,7 +61,6 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 T = TypeVar("T")
-Data = bytes | bytearray | memoryview | Message
 
 
 def connect(
@@ -138,7 +130,7 @@ def check_client() -> None:
         ) from missing
 
 
-class QueueManager(OperatorCalls, BulkCalls, Listening):
+class QueueManager(Defining, Requesting, OperatorCalls, BulkCalls, Listening):
     """A connection to a queue manager; made by `inorder.connect`.
 
     It has one unit of work, and a default handle for each queue that its calls name: opened at first use for
@@ -153,6 +145,7 @@ class QueueManager(OperatorCalls, BulkCalls, Listening):
         self._session = Session(services, program)
         self._store = services.store
         self._queues: OrderedDict[str, Queue] = OrderedDict()
+        self._reply_queues = {}
         housekeeping.tidy(self._store)
 
     def connect(self, *, program: str | None = None) -> QueueManager:
@@ -160,108 +153,9 @@ class QueueManager(OperatorCalls, BulkCalls, Listening):
         chosen = self._program if program is None else self._program._replace(name=program_name(program))
         return self._services.another(lambda services: QueueManager(services, chosen))
 
-    # --- queues
-
-    def create_queue(self, name: str, **attributes: Unpack[QueueKeywords]) -> None:
-        """Defines a local queue. Attributes: see `inorder.attributes.QueueAttributes`.
-
-        Raises: ArgumentError, a bad name or attribute; ObjectExists 2100.
-        """
-        self._define(name, "local", attributes)
-
-    def create_alias(self, name: str, **attributes: Unpack[QueueKeywords]) -> None:
-        """Defines another name for the local queue `base_queue`, with defaults and inhibits of its own (R4.1)."""
-        self._define(name, "alias", attributes)
-
-    def create_model(self, name: str, **attributes: Unpack[QueueKeywords]) -> None:
-        """Defines a model: opening it makes a dynamic queue with these attributes (R4.1 to R4.3)."""
-        self._define(name, "model", attributes)
-
-    def _define(self, name: str, kind: QueueType, attributes: QueueKeywords) -> None:
-        refused = {"name", "type"} & attributes.keys()
-        if refused:
-            raise bad_argument(
-                "attribute",
-                refused.pop(),
-                "one that is given by keyword; the call says the type",
-                Reason.SELECTOR_ERROR,
-            )
-        with self._session:
-            self._store.create_queue(define_queue(name, kind, **attributes))
-
-    def alter_queue(self, name: str, **changes: Unpack[QueueKeywords]) -> None:
-        """Changes attributes; what is on the queue keeps its place (R4.10).
-
-        Raises: UnknownQueue 2085; ArgumentError; ObjectInUse 2042, a new `order` while a put is not committed.
-        """
-        with self._session:
-            self._store.alter_queue(name, "alter", dict(changes))
-
-    def delete_queue(self, name: str, *, purge: bool = False) -> None:
-        """Deletes a queue; `purge` also its messages.
-
-        Raises: ObjectInUse 2042, it is open, perhaps by this connection's own calls by name (`close_queue` ends
-        that); QueueNotEmpty 2055, it has messages, or some in units of work.
-        """
-        check_switch("purge", purge)
-        with self._session:
-            self._store.delete_queue(name, purge=purge)
-
-    def clear_queue(self, name: str) -> int:
-        """Removes all messages of a local queue, locked ones too, as MQSC's CLEAR QLOCAL; returns how many.
-
-        Raises: ObjectInUse 2042, it is open, perhaps by this connection's own calls by name; QueueNotEmpty 2055, it
-        has messages in units of work; WrongQueueType 2043.
-        """
-        with self._session:
-            return self._store.clear_queue(name)
-
-    def queues(self) -> list[QueueAttributes]:
-        """The attributes of all queues, by name."""
-        with self._session:
-            return self._store.queues()
-
-    def attributes(self, name: str) -> QueueAttributes:
-        """The attributes of one queue. Raises: UnknownQueue 2085 with the nearest names."""
-        with self._session:
-            return self._store.queue(name)
-
-    def status(self, name: str) -> QueueStatus:
-        """Depth and open counts of a queue, after discarding what has expired (R4.6)."""
-        with self._session:
-            return self._store.status(name)
-
-    def depth(self, name: str) -> int:
-        """How many messages the queue counts: uncommitted puts are in, messages got are out (R4.6)."""
-        return self.status(name).current_depth
-
-    def inquire(self, name: str, *selectors: Selector) -> dict[Any, Any]:
-        """Attributes and status of a queue by name (MQINQ); all of them if none is named.
-
-        Args:
-            name: the queue.
-            *selectors: our names (`max_depth`), MQ's (`"MaxQDepth"`), or MQ's numbers (15). The answer is under what
-                was asked, and in MQ's values if it was asked in MQ's words: InhibitGet is 1 if gets are not allowed.
-
-        A model, and an alias, has no status of its own: depth and counts are those of the queue that it names.
-
-        Raises: ArgumentError 2067, an unknown selector; 2068, a model has no status.
-        """
-        return inquired(self.attributes(name), lambda: self.status(name), selectors)
-
-    def manager_attributes(self) -> ManagerAttributes:
-        """The queue manager's own attributes."""
-        with self._session:
-            return self._store.manager()
-
-    def alter_manager(self, **changes: Any) -> None:
-        """Changes attributes of the queue manager, for example `max_uncommitted`."""
-        with self._session:
-            self._store.alter_manager(changes)
-
     # --- handles
 
-    def open(self, name: str, *, dynamic_name: str = "*", **options: Any) -> Queue:
+    def open(self, name: str, *, dynamic_name: str = "*", **options: Unpack[OpenKeywords]) -> Queue:
         """Opens a queue: a handle with its own cursor, lock and group states.
 
         Args:
@@ -299,6 +193,15 @@ class QueueManager(OperatorCalls, BulkCalls, Listening):
         warning = None if queue.closed else queue.close()
         self._queues.pop(name, None)
         return warning
+
+    def _close_idle(self, handles: Set[int]) -> bool:
+        """Closes these if all are default handles that nobody would miss; whether they were."""
+        idle = {queue.number: name for name, queue in self._queues.items() if queue.is_idle}
+        if not handles <= idle.keys():
+            return False
+        for number in handles:
+            self.close_queue(idle[number])
+        return True
 
     def _default(self, name: str, options: OpenOptions) -> Queue:
         """The default handle of a queue, not opened before a call needs it; the one used last is the last."""
@@ -365,6 +268,12 @@ class QueueManager(OperatorCalls, BulkCalls, Listening):
         """Puts one message through the default handle of a queue; see `Queue.put`."""
         return self._through(queue, _FOR_OUTPUT, Queue.put, body, options, **keywords)
 
+    def put_json(
+        self, queue: str, value: Any, options: PutOptions | None = None, **keywords: Unpack[PutCall]
+    ) -> PutResult:
+        """Puts a value as JSON, which `Message.json` of the message is again; see `Message.of_json`, `Queue.put`."""
+        return self.put(queue, Message.of_json(value), options, **keywords)
+
     def put_many(
         self,
         queue: str,
@@ -376,13 +285,13 @@ class QueueManager(OperatorCalls, BulkCalls, Listening):
         again = list(messages) if isinstance(messages, Iterator) else messages  # for a call that is made twice
         return self._through(queue, _FOR_OUTPUT, Queue.put_many, again, options, **keywords)
 
-    def get(self, queue: str, options: GetOptions | None = None, **keywords: Unpack[GetKeywords]) -> Message:
+    def get(self, queue: str, options: GetOptions | None = None, **keywords: Unpack[GetKeywords]) -> Got:
         """Removes one message and returns it; see `Queue.get`."""
         return self._through(queue, _FOR_INPUT, Queue.get, options, **keywords)
 
     def get_many(
         self, queue: str, count: int, options: GetOptions | None = None, **keywords: Unpack[GetKeywords]
-    ) -> list[Message]:
+    ) -> list[Got]:
         """Removes up to `count` messages; see `Queue.get_many`."""
         return self._through(queue, _FOR_INPUT, Queue.get_many, count, options, **keywords)
 
@@ -407,9 +316,7 @@ class QueueManager(OperatorCalls, BulkCalls, Listening):
         self._check_no_model(queue)
         return groups.GroupWriter(self._session, self._with_room(self._open, queue, _FOR_OUTPUT))
 
-    def get_group(
-        self, queue: str, *, wait: float | None = 0, match: Match = EVERYTHING
-    ) -> Generator[Message, None, None]:
+    def get_group(self, queue: str, *, wait: float | None = 0, match: Match = EVERYTHING) -> Generator[Got, None, None]:
         """A complete group in order, or one message in no group, segments joined; taken as one step.
 
         Args:
@@ -423,7 +330,7 @@ class QueueManager(OperatorCalls, BulkCalls, Listening):
         """
         return self._take_groups(queue, groups.whole_group(wait=wait, match=match))
 
-    def _take_groups(self, queue: str, options: GetOptions) -> Generator[Message, None, None]:
+    def _take_groups(self, queue: str, options: GetOptions) -> Generator[Got, None, None]:
         handle = self._through(queue, _FOR_INPUT, Queue.checked_for, "input")
         yield from groups.get_group(self._session, handle, options)
 
@@ -441,7 +348,7 @@ class QueueManager(OperatorCalls, BulkCalls, Listening):
         wait: float | None = 0,
         match: Match = EVERYTHING,
         as_group: bool = False,
-    ) -> Message:
+    ) -> Got:
         """Gets one logical message, or a group, into a binary stream; see `inorder.groups.get_stream`."""
         return self._through(
             queue,

@@ -11,22 +11,27 @@ with NUL, texts are given without their trailing blanks.
 
 from __future__ import annotations
 
-import enum
+import json
 import math
 import operator
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, NamedTuple, TypedDict, TypeVar, overload
+from uuid import UUID
 
-from .errors import ArgumentError, CallerError, Reason, bad_argument, unknown_name
+from .errors import ArgumentError, CallerError, QueueCondition, Reason, bad_argument, unknown_name
+from .kinds import Flags, MessageType, Report
+from .properties import NO_PROPERTIES, Properties, PropertyValue
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
 
-T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
 Row = tuple[Any, ...]
 Status = Literal["no", "in", "last"]
+
+Id = bytes | str | UUID
 
 ID_LENGTH = 24
 NO_ID = bytes(ID_LENGTH)
@@ -38,26 +43,6 @@ PUT_AT_MAX = 253402300799.0  # the end of the year 9999
 REPORT_REJECT_MASK = 270270464
 REPORT_GENERATED = 256 | 2048 | 2097152 | 4  # confirm on arrival, confirm on delivery, expiration, activity
 REPLY_NEEDED = REPORT_GENERATED | 16777216 | 1 | 2  # and exception, positive and negative action notification
-
-
-class Flags(enum.IntFlag):
-    """What a message is within its group and its logical message (MsgFlags, mq-semantics R1.10)."""
-
-    NONE = 0
-    SEGMENTATION_ALLOWED = 1
-    SEGMENT = 2
-    LAST_SEGMENT = 4
-    IN_GROUP = 8
-    LAST_IN_GROUP = 16
-
-
-class MessageType(enum.IntEnum):
-    """The kinds of message that MQ knows; applications add their own from 65536 (MsgType)."""
-
-    REQUEST = 1
-    REPLY = 2
-    REPORT = 4
-    DATAGRAM = 8
 
 
 # Plain integers: rules test flags for each message, and enum arithmetic costs a microsecond a time.
@@ -94,15 +79,15 @@ class EarlierPending(NamedTuple):
     kind: str
 
 
-class Field(Generic[T]):
+class Field(Generic[T_co]):
     """One field of the row: where it stands, and how a given value is checked."""
 
     def __init__(
         self,
         mq_name: str,
-        default: T,
+        default: T_co,
         doc: str,
-        check: Callable[[str, Any], T] | None = None,
+        check: Callable[[str, Any], T_co] | None = None,
     ) -> None:
         self.mq_name = mq_name
         self.default = default
@@ -119,11 +104,11 @@ class Field(Generic[T]):
     @overload
     def __get__(self, message: None, owner: type[Message]) -> Self: ...
     @overload
-    def __get__(self, message: Message, owner: type[Message]) -> T: ...
-    def __get__(self, message: Message | None, owner: type[Message]) -> Self | T:
+    def __get__(self, message: Message, owner: type[Message]) -> T_co: ...
+    def __get__(self, message: Message | None, owner: type[Message]) -> Self | T_co:
         if message is None:
             return self
-        value: T = message._row[self.index]
+        value: T_co = message._row[self.index]
         return value
 
 
@@ -147,6 +132,23 @@ def octets(length: int) -> Callable[[str, Any], bytes]:
         return given.ljust(length, b"\0")
 
     return check
+
+
+def identifier(name: str, value: Any) -> bytes:
+    """An id, which may be given as a text, its UTF-8, or as a UUID."""
+    given = value
+    if isinstance(value, UUID):
+        given = value.bytes
+    elif isinstance(value, str) and is_storable(value):
+        given = value.encode()
+    try:
+        return _octets_of_id(name, given)
+    except ArgumentError:
+        allowed = f"bytes or a text in UTF-8, at most {ID_LENGTH} bytes of it, or a uuid.UUID"
+        raise bad_argument(name, value, allowed, Reason.MD_ERROR) from None
+
+
+_octets_of_id = octets(ID_LENGTH)
 
 
 def is_storable(value: str) -> bool:
@@ -220,6 +222,11 @@ def _persistent(name: str, value: Any) -> bool | None:
     return value
 
 
+def _properties(name: str, value: Any) -> Properties:
+    made = value if type(value) is Properties else Properties(value)  # isinstance costs more, with a class like this
+    return NO_PROPERTIES if made.text is None else made
+
+
 def _body(name: str, value: Any) -> bytes:
     if not isinstance(value, BYTES_LIKE):
         hint = "bytes (encode a text first, for example with .encode())"
@@ -242,8 +249,8 @@ class Descriptor(TypedDict, total=False):
     format: str
     priority: int | None
     persistent: bool | None
-    message_id: bytes
-    correlation_id: bytes
+    message_id: Id
+    correlation_id: Id
     reply_to_queue: str
     reply_to_queue_manager: str
     user_identifier: str
@@ -253,12 +260,13 @@ class Descriptor(TypedDict, total=False):
     put_application_name: str
     put_at: float
     application_origin_data: str
-    group_id: bytes
+    group_id: Id
     sequence_number: int
     offset: int
     flags: int
     original_length: int
     delay: float
+    properties: Mapping[str, PropertyValue]
 
 
 class Message:
@@ -270,7 +278,7 @@ class Message:
 
     Raises:
         ArgumentError: a value out of its range, with MQ's reason code (2013, 2014, 2026, 2029, 2047, 2050,
-            2061, 2249, 2250, 2251, 2252); an unknown field.
+            2061, 2249, 2250, 2251, 2252; 2442, 2473, 2478, 2498, 2513 properties); an unknown field.
         CallerError: 2027 MISSING_REPLY_TO_Q, a request or a report option without `reply_to_queue`.
 
     Source: mq-semantics 1.1 to 1.3.
@@ -280,7 +288,7 @@ class Message:
     _row: Row
     FIELDS: ClassVar[dict[str, Field[Any]]] = {}
 
-    report = Field("Report", 0, "Report options, MQRO bits.", _report)
+    report = Field("Report", 0, "Report options, MQRO bits: see `Report`.", _report)
     message_type = Field("MsgType", 8, "A `MessageType`, or an application's own from 65536.", _message_type)
     expiry: Field[float | None] = Field(
         "Expiry",
@@ -306,8 +314,8 @@ class Message:
     persistent: Field[bool | None] = Field(
         "Persistence", None, "Does the message survive a restart? None: the queue's default.", _persistent
     )
-    message_id = Field("MsgId", NO_ID, "24 bytes; all NUL: the queue manager makes one.", octets(ID_LENGTH))
-    correlation_id = Field("CorrelId", NO_ID, "24 bytes that relate messages.", octets(ID_LENGTH))
+    message_id = Field("MsgId", NO_ID, "24 bytes; all NUL: the queue manager makes one.", identifier)
+    correlation_id = Field("CorrelId", NO_ID, "24 bytes that relate messages.", identifier)
     reply_to_queue = Field("ReplyToQ", "", "Where replies and reports should go.", text(48))
     reply_to_queue_manager = Field("ReplyToQMgr", "", "The queue manager of that queue.", text(48))
     user_identifier = Field("UserIdentifier", "", "Identity context: the user.", text(12))
@@ -324,7 +332,7 @@ class Message:
         seconds(0.0, PUT_AT_MAX, Reason.MD_ERROR),
     )
     application_origin_data = Field("ApplOriginData", "", "Origin context: free text.", text(4))
-    group_id = Field("GroupId", NO_ID, "24 bytes; NUL: no group, or a new one.", octets(ID_LENGTH))
+    group_id = Field("GroupId", NO_ID, "24 bytes; NUL: no group, or a new one.", identifier)
     sequence_number = Field(
         "MsgSeqNumber",
         1,
@@ -349,6 +357,9 @@ class Message:
         0.0,
         "Seconds from the put until the message may be read.",
         seconds(0.0, EXPIRY_SECONDS_MAX, Reason.ARGUMENT_ERROR),
+    )
+    properties = Field(
+        "(properties)", NO_PROPERTIES, "Names of the program's own, and their values: a mapping.", _properties
     )
     body = Field("(data)", b"", "The data.", _body)
     length = Field("DataLength", 0, "Bytes of the whole data, also where the body was truncated.")
@@ -427,6 +438,37 @@ class Message:
         """MQ's PutTime: HHMMSSTH, UTC, to the hundredth."""
         return mq_time(self.put_at)
 
+    @classmethod
+    def of_json(cls, value: Any, **fields: Unpack[Descriptor]) -> Message:
+        """A message whose body is a value as JSON in UTF-8; its format is MQSTR, its character set 1208.
+
+        Raises: ArgumentError, JSON has nothing for the value, or for one in it; otherwise as `Message`.
+        """
+        try:
+            text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+            body = text.encode()
+        except (TypeError, ValueError, RecursionError) as error:
+            raise bad_argument("value", value, f"what JSON can say ({error})") from None
+        fields.setdefault("format", "MQSTR")
+        fields.setdefault("coded_character_set_id", 1208)
+        return cls(body, **fields)
+
+    def json(self) -> Any:
+        """The value that the body is as JSON in UTF-8; bodies of any format are tried.
+
+        Raises: QueueCondition 2110 FORMAT_ERROR, the body is not that, or not all of it is there.
+        """
+        try:
+            return json.loads(self.body.decode())
+        except (ValueError, RecursionError) as error:
+            missing = "" if len(self.body) == self.length else f", and {len(self.body)} of {self.length} bytes are here"
+            raise QueueCondition(
+                f"the body is no JSON in UTF-8: {error}{missing}; its format is {self.format!r}, its "
+                f"coded_character_set_id {self.coded_character_set_id}",
+                reason=Reason.FORMAT_ERROR,
+                message_id=self.message_id,
+            ) from None
+
     def fields(self) -> Iterator[tuple[str, Any]]:
         """Every field with its value, in the order of the descriptor."""
         return zip(Message.FIELDS, self._row, strict=True)
@@ -452,6 +494,24 @@ class Message:
         body = shown.pop("body", b"")
         preview = f"{body[:32]!r}... {len(body):,} bytes" if len(body) > 40 else repr(body)
         return f"Message({', '.join([preview, *(f'{name}={value!r}' for name, value in shown.items())])})"
+
+
+if TYPE_CHECKING:
+
+    class Got(Message):
+        """A message as a get or a browse returns it: what the queue manager fills in is there.
+
+        To type checkers alone it is a class of its own; a program that runs knows only messages.
+        """
+
+        expiry: Field[float]
+        priority: Field[int]
+        persistent: Field[bool]
+        uid: Field[UniqueId]
+        place: Field[Place]
+
+else:
+    Got = Message
 
 
 _DEFAULTS: Row = tuple(field.default for field in Message.FIELDS.values())
@@ -524,8 +584,10 @@ __all__ = [
     "Descriptor",
     "EarlierPending",
     "Flags",
+    "Got",
     "Message",
     "MessageType",
     "Place",
+    "Report",
     "UniqueId",
 ]

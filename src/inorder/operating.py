@@ -14,6 +14,7 @@ from .errors import UnitNotFound, bad_argument, written
 from .message import ID_LENGTH, is_storable
 from .options import EVERYTHING, WHOLE_MAX, Match, check_instance, check_switch, check_whole, is_path
 from .rules.gaps import Gaps
+from .rules.selectors import selector_of
 from .session import Session
 from .stores.protocol import Store
 from .stores.records import Outcome
@@ -66,6 +67,7 @@ class OperatorCalls:
         """
         _one_of("order", order, ("physical", "logical"))
         check_instance("match", match, Match, "a Match")
+        selector_of(match)  # which says what is wrong in it
         check_whole("preview", preview, 0, PREVIEW_MAX)
         if unit is not None:
             check_instance("unit", unit, Unit, "a Unit, as units() gave it")

@@ -33,7 +33,8 @@ ID_MAX = 2**64 - 1
 UID_NUMBER_MAX = 2**63 - 1
 UID_ALLOWED = "a UniqueId, as a put returned it: its number is from 1 to 2**63 - 1"
 CONTEXTS: tuple[Context, ...] = ("default", "none", "set_identity", "set_all")
-UNMATCHED = frozenset({"body", "expiry", "delay"})  # times go by: what a message was put with is not what it has
+# Times go by: what a message was put with is not what it has. Properties are chosen by what is in them.
+UNMATCHED = frozenset({"body", "expiry", "delay", "properties"})
 ID_FIELDS = frozenset({"message_id", "correlation_id", "group_id"})
 NAMING = frozenset({"message_id", "correlation_id", "uid"})
 FOREVER = math.inf
@@ -48,30 +49,38 @@ class MatchKeywords(Descriptor, total=False):
 
 
 class Match:
-    """A filter: field equalities, all of which must hold (A-5, mq-semantics R3.18).
+    """A filter: field equalities and a selector, all of which must hold (A-5, mq-semantics R3.18).
 
     Args:
+        selector: a condition on properties and fields, as `docs/reference/selectors.md` has it. What is wrong in it is
+            told by the call that is given the match.
         **fields: fields of the descriptor, `token`, or `uid`, the unique id as a put or a message gave it (A-1, A-4),
             with the values wanted. An id that is all NUL matches anything. `Match()` matches every message.
 
     Raises:
-        ArgumentError: 2247, an unknown field, or one that changes by itself (expiry, delay); a value that no
-            message can have, with the field's reason.
+        ArgumentError: 2247, an unknown field, one that changes by itself (expiry, delay), or properties; a value that
+            no message can have, with the field's reason; 2519, a selector that is no text.
     """
 
-    __slots__ = ("fields",)
+    __slots__ = ("fields", "selector")
     fields: Mapping[str, Any]
+    selector: str | None
 
-    def __init__(self, **fields: Unpack[MatchKeywords]) -> None:
+    def __init__(self, *, selector: str | None = None, **fields: Unpack[MatchKeywords]) -> None:
         wanted: dict[str, Any] = {}
         for name, value in fields.items():
             checked = _match_value(name, value)
             if not (name in ID_FIELDS and checked == NO_ID):
                 wanted[name] = checked
-        object.__setattr__(self, "fields", MappingProxyType(wanted))
+        _check_selector(selector)
+        self._set(wanted, selector)
+
+    def _set(self, fields: dict[str, Any], selector: str | None) -> None:
+        object.__setattr__(self, "fields", MappingProxyType(fields))
+        object.__setattr__(self, "selector", selector)
 
     def accepts(self, message: Message) -> bool:
-        """Whether every field named here has the wanted value in `message`."""
+        """Whether every field named here has the wanted value in `message`; the selector is for the rules."""
         return all(getattr(message, name) == value for name, value in self.fields.items())
 
     @property
@@ -83,9 +92,12 @@ class Match:
     def without(self, *names: str) -> Match:
         """The same filter without these fields."""
         match = Match()
-        left = {name: value for name, value in self.fields.items() if name not in names}
-        object.__setattr__(match, "fields", MappingProxyType(left))
+        match._set({name: value for name, value in self.fields.items() if name not in names}, self.selector)
         return match
+
+    def selecting(self, selector: str | None) -> Match:
+        """The same fields, with this selector or without one. Raises: ArgumentError 2519."""
+        return Match(selector=selector, **self.fields)
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError("a match never changes: build another")
@@ -94,19 +106,23 @@ class Match:
         raise AttributeError("a match never changes: build another")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _match_of, (dict(self.fields),)
+        return _match_of, (self._given,)
 
     def __bool__(self) -> bool:
-        return bool(self.fields)
+        return bool(self.fields) or self.selector is not None
 
     def __eq__(self, other: object) -> bool:
-        return self.fields == other.fields if isinstance(other, Match) else NotImplemented
+        return self._given == other._given if isinstance(other, Match) else NotImplemented
 
     def __hash__(self) -> int:
-        return hash(tuple(sorted(self.fields.items())))
+        return hash(tuple(sorted(self._given.items())))
 
     def __repr__(self) -> str:
-        return f"Match({', '.join(f'{name}={value!r}' for name, value in self.fields.items())})"
+        return f"Match({', '.join(f'{name}={value!r}' for name, value in self._given.items())})"
+
+    @property
+    def _given(self) -> dict[str, Any]:
+        return dict(self.fields) if self.selector is None else {**self.fields, "selector": self.selector}
 
 
 def _match_value(name: str, value: Any) -> Any:
@@ -125,8 +141,13 @@ def _match_value(name: str, value: Any) -> Any:
         raise wrong
 
 
-def _match_of(fields: dict[str, Any]) -> Match:
-    return Match(**fields)
+def _check_selector(selector: object) -> None:
+    if selector is not None and not isinstance(selector, str):
+        raise bad_argument("selector", selector, "a text, or None", Reason.SELECTION_STRING_ERROR)
+
+
+def _match_of(given: dict[str, Any]) -> Match:
+    return Match(**given)
 
 
 EVERYTHING = Match()
@@ -192,7 +213,7 @@ class PutOptions:
 
 
 class GetKeywords(TypedDict, total=False):
-    """The options of a get, as keywords."""
+    """The options of a get, as keywords; `selector` is that of the match."""
 
     wait: float | None
     syncpoint: bool | None
@@ -202,6 +223,7 @@ class GetKeywords(TypedDict, total=False):
     all_segments: bool
     all_messages: bool
     match: Match
+    selector: str | None
     under_cursor: bool
     buffer: int | None
     accept_truncated: bool
@@ -211,7 +233,7 @@ class GetKeywords(TypedDict, total=False):
 
 
 class BrowseKeywords(TypedDict, total=False):
-    """The options of a browse, as keywords."""
+    """The options of a browse, as keywords; `selector` is that of the match."""
 
     wait: float | None
     logical: bool
@@ -219,6 +241,7 @@ class BrowseKeywords(TypedDict, total=False):
     all_segments: bool
     all_messages: bool
     match: Match
+    selector: str | None
     lock: bool
     mark_handle: bool
     mark_co_op: bool
@@ -442,6 +465,16 @@ def _check_buffer(value: object) -> None:
     good = isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= WHOLE_MAX
     if value is not None and not good:
         raise bad_argument("buffer", value, "a number of bytes from 0, or None", Reason.BUFFER_LENGTH_ERROR)
+
+
+class OpenKeywords(TypedDict, total=False):
+    """What a queue is opened for, as keywords."""
+
+    input: Literal["as_queue", "shared", "exclusive"] | None
+    output: bool
+    browse: bool
+    co_op: bool
+    read_order: AskedOrder | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

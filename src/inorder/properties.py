@@ -12,6 +12,7 @@ narrow a search. `Properties` keeps that text and reads it when it is first aske
 from __future__ import annotations
 
 import json
+import re
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
@@ -225,6 +226,18 @@ def is_encoded(text: str) -> bool:
         return encoded(decoded(text))[1] == text
     except ValueError:
         return False
+
+
+_STRING = r'"(?:[^"\\\x00-\x1f]|\\["\\bfnrt]|\\u00[01][0-9a-f])*"'
+_NUMBER = r"-?[0-9]{1,19}(?:\.[0-9]{1,17})?(?:e[+-][0-9]{2,3})?"
+_VALUE = rf'(?:{_STRING}|{_NUMBER}|true|false|null|\["(?:[0-9a-f]{{2}})*"\])'
+_PAIR = rf'"[^"\\\x00-\x1f]+":{_VALUE}'
+_has_form = re.compile(rf"\{{{_PAIR}(?:,{_PAIR})*\}}").fullmatch
+
+
+def is_readable(text: str) -> bool:
+    """Whether it has the form of a text of `encoded`, so that `decoded` reads it: for whoever cannot look at it all."""
+    return len(text) <= LENGTH_MAX and _has_form(text) is not None
 
 
 class Properties(Mapping[str, PropertyValue]):

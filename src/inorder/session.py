@@ -15,8 +15,9 @@ import logging
 import os
 import weakref
 from collections import deque
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from . import life
 from .callers import Caller
@@ -36,14 +37,14 @@ from .errors import (
 )
 from .events import Hub, await_end
 from .locks import Lock
-from .message import is_storable
+from .message import Message, is_storable
 from .rules.grouping import NOTHING_OPEN, GroupState
 from .rules.puts import Program
 from .stores.protocol import LocalStore, Store
 from .stores.records import Outcome
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable
+    from collections.abc import Hashable, Iterable
 
 
 log = logging.getLogger("inorder.session")
@@ -51,6 +52,7 @@ log = logging.getLogger("inorder.session")
 NOT_OPEN = 0  # instead of a handle's number in the store
 
 T = TypeVar("T")
+Carry = Callable[[list[Message | bytes]], list[Message | bytes]]
 
 
 class Services:
@@ -67,6 +69,7 @@ class Services:
         self.store = store
         self.now = store.clock.now
         self.telemetry = store.telemetry
+        self.carry: Carry | None = None  # what an integration does with messages before they are put
         self._file, self._opens = file, opens
         self.coming: set[object] = set()  # connections that are being made at the file: it stays open for them
         self.hub = Hub(store.changes)
@@ -305,6 +308,15 @@ class Retained:
         self._saved = None
 
 
+class Belonging(Protocol):
+    """What lives beside a connection, and no longer."""
+
+    @property
+    def is_alive(self) -> bool: ...
+
+    def cancel(self) -> None: ...
+
+
 class Watched(weakref.ref[object]):
     """What is known of a handle when its object is dropped.
 
@@ -338,6 +350,7 @@ class Session(Lock):
         self._watched: dict[int, Watched] = {}
         self.opener: Caller | None = None  # who began the block, or made the first call that was part of the unit
         self._retained: list[Retained] = []
+        self.belongings: list[Belonging] = []  # end before the connection does
         self._ending = Lock()
         self._life = life.current
         self._ended = False
@@ -413,6 +426,10 @@ class Session(Lock):
     def keep_handles(self) -> None:
         """Inside a call: closes the handles whose numbers nobody knows, after an exception from outside."""
         self.store.keep_handles(self.owner, [one.handle for one in self._watched.values()])
+
+    def keep(self, one: Belonging) -> None:
+        """It ends with the connection, if it has not ended before."""
+        self.belongings = [*(other for other in self.belongings if other.is_alive), one]
 
     # --- the unit of work
 
@@ -548,6 +565,8 @@ class Session(Lock):
                 return
             self._ended = True
         try:
+            while self.belongings:
+                self.belongings.pop().cancel()
             self.services.end(self.owner)
         except BaseException:
             self._forgotten()  # the next call of any connection tries again

@@ -55,8 +55,60 @@ def test_the_descriptor_can_be_given(run: Command, queue: str, store: Path) -> N
         )  # fmt: skip
         told = run("get", queue, "--json").records[0]
     assert (told["priority"], told["persistent"], told["reply_to_queue"], told["format"]) == (3, False, "BACK", "MQSTR")
-    assert (told["message_id"], told["correlation_id"]) == ("0a0b" + "00" * 22, "ff" * 24)
+    assert (told["message_id"], told["correlation_id"]) == ("0a0b", "ff" * 24)
     assert 0 < told["expiry"] <= 60
+
+
+def test_properties_can_be_given_and_are_told_each_of_its_type(run: Command, queue: str) -> None:
+    words = "colour=red count:int=9007199254740993 weight:float=1 paid:bool=true key:bytes=00ff note:none=".split()
+    run("put", queue, "x", *(part for word in words for part in ("--property", word)))
+    assert all(word in run("browse", queue).out for word in [*words[:2], "weight:float=1.0"])
+    told = '"properties": {"colour": "red", "count": 9007199254740993, "key": ["00ff"], "note": null, "paid": true, '
+    assert f'{told}"weight": 1.0}}' in run("browse", queue, "--json").out
+    out = run("get", queue, "--json").out
+    assert f'{told}"weight": 1.0}}' in out
+    run("put", queue, "--from-json", given=out.encode())
+    assert f'{told}"weight": 1.0}}' in run("get", queue, "--json").out
+
+
+def test_a_message_without_properties_says_so_and_is_shown_as_ever(run: Command, queue: str) -> None:
+    run("put", queue, "x")
+    assert "properties" not in run("browse", queue).out
+    assert run("get", queue, "--json").records[0]["properties"] == {}
+
+
+@pytest.mark.parametrize(
+    ("word", "says"),
+    [
+        ("colour", "NAME=VALUE or NAME:TYPE=VALUE"),
+        ("n:int=x", "the property n must be an integer"),
+        ("n:long=1", "one of text, int, float"),
+        ("1a=x", "2442"),
+        ("n:int=9223372036854775808", "2473"),
+    ],
+)
+def test_a_bad_property_is_told_and_puts_nothing(run: Command, queue: str, store: Path, word: str, says: str) -> None:
+    result = run("put", queue, "x", "--property", word)
+    assert result.status != 0
+    assert says in result.err
+    assert bodies(store, queue) == []
+
+
+def test_a_property_that_is_there_twice_is_refused(run: Command, queue: str) -> None:
+    assert "--property a is there twice" in run("put", queue, "x", "--property", "a=1", "--property", "a=2").err
+
+
+def test_ids_are_told_without_padding_and_may_be_given_as_text(run: Command, queue: str) -> None:
+    told = run("put", queue, "x", "--correlation-id", "text:order-17", "--json").records[0]
+    assert told["correlation_id"] == b"order-17".hex()
+    for given in ("text:order-17", b"order-17".hex()):
+        assert (
+            run("browse", queue, "--correlation-id", given, "--json").records[0]["correlation_id"]
+            == told["correlation_id"]
+        )
+    run("put", queue, "--from-json", given=b'{"body": "y", "message_id": "text:one"}')
+    assert run("get", queue, "--message-id", "text:one").out == "y\n"
+    assert "an id must be" in run("get", queue, "--message-id", "text:").err
 
 
 def test_an_expiry_of_none_is_for_ever_though_the_queue_says_otherwise(run: Command, queue: str) -> None:
@@ -103,6 +155,11 @@ def test_a_body_that_is_no_text_is_base64_in_json(run: Command, queue: str, tmp_
         ('{"body_base64": "?"}', "body_base64 is not base64"),
         ('{"body": 1}', "body must be a text"),
         ('{"body": "", "message_id": "xyz"}', "message_id must be at most 48 hexadecimal digits"),
+        ('{"body": "", "message_id": "text:1234567890123456789012345"}', "text: and a text of at most 24 bytes"),
+        ('{"body": "", "properties": []}', "properties must be an object"),
+        ('{"body": "", "properties": {"a": ["0"]}}', "a list of one text, hexadecimal digits"),
+        ('{"body": "", "properties": {"a": {}}}', "property 'a' must be a bool"),
+        ('{"body": "", "properties": {"1": 1}}', "the name of a property must be"),
         ('{"body": "", "put_at": "today"}', "put_at must be a time"),
         ('{"body": "", "put_at": "2026-01-31T12:00:00"}', "put_at must say its time zone"),
         ('{"body": "", "priority": -1}', "priority must be"),

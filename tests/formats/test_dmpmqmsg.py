@@ -201,8 +201,18 @@ def test_all_attributes_are_written_and_every_field_has_one() -> None:
     file = written(Message(expiry=math.inf))
     codes = set(re.findall("^A (...) ", file.decode(), re.MULTILINE))
     assert codes == {*ATTRIBUTES, "VER", "PTD", "PTT"} - {"AID", "AOD"}
-    without_place = {"put_at", "delay", "body", "length", "token", "uid", "place", "earlier_pending", "warning"}
-    assert {one.field for one in ATTRIBUTES.values()} == set(Message.FIELDS) - without_place
+    no_code = {"put_at", "delay", "properties", "body", "length", "token", "uid", "place", "earlier_pending", "warning"}
+    assert {one.field for one in ATTRIBUTES.values()} == set(Message.FIELDS) - no_code
+
+
+def test_properties_have_no_place_and_are_left_out_only_if_that_is_said() -> None:
+    plain = Message(b"Hello", expiry=math.inf)
+    with pytest.raises(FormatError, match=r"message 1, properties: .*leave_out_properties=True") as raised:
+        written(plain.replace(properties={"colour": "red"}))
+    assert raised.value.data["field"] == "properties"
+    assert written(plain.replace(properties={"colour": "red"}), leave_out_properties=True) == written(plain)
+    with pytest.raises(ArgumentError, match="leave_out_properties"):
+        written(plain, leave_out_properties=1)
 
 
 def test_a_queue_is_unloaded_and_loaded(qm: QueueManager) -> None:

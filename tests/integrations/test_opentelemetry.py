@@ -6,6 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from opentelemetry.baggage import get_all as get_all_baggage
+from opentelemetry.baggage import set_baggage
+from opentelemetry.context import attach, detach
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
@@ -17,8 +20,9 @@ from opentelemetry.semconv.attributes import error_attributes
 from opentelemetry.semconv.schemas import Schemas
 from opentelemetry.trace import SpanKind, StatusCode
 
-from inorder import QueueFull, QueueManager
-from inorder.integrations.opentelemetry import OPERATIONS, SCHEMA_URL, instrument
+from inorder import Message, QueueFull, QueueManager
+from inorder.integrations.opentelemetry import OPERATIONS, SCHEMA_URL, context_of, instrument
+from inorder.properties import LENGTH_MAX
 from inorder.stores.telemetry import EVENTS
 
 
@@ -136,3 +140,59 @@ def test_other_calls_are_no_messaging_operations(qm: QueueManager, watched: Watc
     assert {name.removeprefix("inorder.") for name in OPERATIONS} <= EVENTS.keys()
     known = {one.value for one in messaging.MessagingOperationTypeValues}
     assert {operation.type for operation in OPERATIONS.values()} <= known
+
+
+# ---- the context travels with messages
+
+
+def test_a_get_is_linked_to_where_its_messages_were_put(qm: QueueManager, watched: Watched) -> None:
+    tracer = watched.tracers.get_tracer("test")
+    contexts = []
+    for name in ("one", "two"):
+        with tracer.start_as_current_span(name) as span:
+            qm.put_many("Q", [b"1", Message(b"2", properties={"colour": "red"})])
+        contexts.append(span.get_span_context())
+    qm.put("Q", b"from nowhere")
+    got = qm.get_many("Q", 10)
+    assert [message.properties.get("colour") for message in got] == [None, "red", None, "red", None]
+    assert "traceparent" not in got[-1].properties
+    [get] = [span for span in watched.spans if span.name == "get Q"]
+    assert [link.context.span_id for link in get.links] == [context.span_id for context in contexts]
+    assert [link.context.trace_id for link in get.links] == [context.trace_id for context in contexts]
+    [put, *_] = watched.spans
+    assert not put.links
+
+
+def test_baggage_travels_and_what_the_program_has_set_stays(qm: QueueManager, watched: Watched) -> None:
+    token = attach(set_baggage("customer", "7"))
+    try:
+        qm.put("Q", b"1")
+        qm.put("Q", b"2", properties={"baggage": "customer=8"})
+    finally:
+        detach(token)
+    carried = [get_all_baggage(context_of(message)) for message in qm.browse("Q")]
+    assert carried == [{"customer": "7"}, {"customer": "8"}]
+    assert qm.get("Q").properties == {"baggage": "customer=7"}
+
+
+def test_a_context_that_finds_no_room_is_left_behind(
+    qm: QueueManager, watched: Watched, caplog: pytest.LogCaptureFixture
+) -> None:
+    full = {"full": "x" * (LENGTH_MAX - 100)}
+    with watched.tracers.get_tracer("test").start_as_current_span("one"):
+        token = attach(set_baggage("long", "x" * 1000))
+        qm.put("Q", b"1", properties=full)
+        detach(token)
+    assert qm.get("Q").properties == full
+    assert "without its trace context" in caplog.text
+
+
+def test_nothing_is_carried_when_it_is_cancelled(qm: QueueManager, watched: Watched) -> None:
+    with watched.tracers.get_tracer("test").start_as_current_span("one"):
+        watched.observation.cancel()
+        qm.put("Q", b"1")
+        assert not qm.get("Q").properties
+        again = instrument(qm, tracer_provider=watched.tracers, meter_provider=watched.meters)
+        qm.put("Q", b"1")
+        assert "traceparent" in qm.get("Q").properties
+        again.cancel()

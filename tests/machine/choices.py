@@ -58,6 +58,7 @@ def _without_references(chosen: Settings) -> Settings:
 
 # --- puts
 
+PROPERTIES: list[dict[str, Any]] = [{"n": 1}, {"n": True}, {"n": 1.0, "a.b": "x\n", "key": b"\0", "none": None}]
 lengths = st.sampled_from([4, 4, 4, 4, 4, 40, 0])
 fields = settings_of(
     [
@@ -70,6 +71,8 @@ fields = settings_of(
         ("delay", [5.0, 10.0]),
         ("coded_character_set_id", [819]),
         ("encoding", [273]),
+        ("properties", PROPERTIES),
+        ("properties", PROPERTIES),
     ],
     3,
 )
@@ -98,6 +101,14 @@ put_options = settings_of(
 
 # --- gets
 
+SELECTORS = [
+    "n = 1",
+    "n IS NULL OR a.b LIKE 'x%'",
+    "Root.MQMD.Priority = 5",
+    "JMSXDeliveryCount > 1",
+    "Root.MQMD.Expiry > 0 OR JMSCorrelationID = 'c1'",
+    "n =",
+]
 _MATCHES: list[tuple[str, list[Any]]] = [
     ("message_id", [b"i1", b"i2"]),
     ("correlation_id", [b"c1", b"c2"]),
@@ -110,6 +121,8 @@ _MATCHES: list[tuple[str, list[Any]]] = [
     ("uid", [0, 1, 2]),
     ("uid", [0, 0, 3]),
     ("backout_count", [1]),
+    ("selector", SELECTORS),
+    ("selector", SELECTORS),
 ]
 match_fields = st.sampled_from(_MATCHES).flatmap(lambda field: st.tuples(st.just(field[0]), st.sampled_from(field[1])))
 matches = st.lists(match_fields, max_size=2).map(dict)
@@ -239,6 +252,7 @@ _staged: dict[str, Strategy] = {
     "expiry": st.sampled_from([None, 1.0, 5.0]),
     "delay": st.sampled_from([None, 0.0, 5.0]),
     "persistent": st.sampled_from([None, True, False]),
+    "properties": st.sampled_from([None, *PROPERTIES]),
 }
 _staged_by_hand: dict[str, Strategy] = {
     "group_id": st.sampled_from([None, b"g1", b"g2"]),

@@ -214,6 +214,19 @@ def _fill(one: Everything) -> None:
     one.put(choice=0, length=4, fields={"priority": 9}, options={})
 
 
+def prepares(one: Everything) -> Iterator[Step]:
+    """A unit of work with a put is prepared and committed, in each order of a queue."""
+    for order in ("put", "prepare", "commit"):
+
+        def prepared(order: str = order) -> None:
+            one.alter(name="A", changes={"order": order})
+            one.put(choice=0, length=4, fields={}, options={"syncpoint": True})
+            one.prepare(number=0, name="u1")
+            one.settle_prepared(name="u1", outcome="commit")
+
+        yield prepared
+
+
 def claims(one: Everything) -> Iterator[Step]:
     """Claims by two applications, in order and not, and what operators do about them; surveys."""
     for options in ({}, STRICTLY, {"logical": True}, GROUPS, {**GROUPS, **STRICTLY}):
@@ -295,13 +308,13 @@ def stagings(one: Everything) -> Iterator[Step]:
             one.settle_staging(names=["one", "two"], batch=nth, wrong=wrong)
             one.stage(choice=0, name="three", rows=rows)
             one.settle_staging(names=["three"], batch=nth)
-            one.stage(choice=0, name="one", rows=rows)
+            one.stage(choice=0, name="u1", rows=rows)
             one.undo_staging(["one", "three"])
 
         yield batch
 
     def over() -> None:
-        one.stage(choice=0, name="one", rows=([4], {}))
+        one.stage(choice=0, name="u1", rows=([4], {}))
         one.advance(seconds=10.0)
         one.discard_expired(limit=1000)
         one.settle_staging(names=["one"], batch=0)
@@ -309,4 +322,4 @@ def stagings(one: Everything) -> Iterator[Step]:
     yield over
 
 
-PARTS = (lives, flaws, readers, writers, definitions, claims, claims_ahead, stagings)
+PARTS = (lives, flaws, readers, writers, definitions, prepares, claims, claims_ahead, stagings)

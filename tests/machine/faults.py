@@ -13,7 +13,8 @@ from typing import Any
 from unittest import mock
 
 from inorder.clock import Clock
-from inorder.message import NO_ID
+from inorder.message import NO_ID, Message
+from inorder.properties import Properties
 from inorder.rules import grouping, ordering
 from inorder.rules.lifecycle import Answer, Event, State, Step
 from inorder.rules.ordering import Decision, Kind, Moment
@@ -29,6 +30,11 @@ from inorder.stores.tables import UnitRow
 from inorder.stores.verb import WRITING, Verb, run
 
 NUMBERS_BURNT = 1000
+
+
+def _plain(message: Message) -> Message:
+    numbers = {name: int(one) if one is True else one for name, one in message.properties.items()}
+    return message.with_values(properties=Properties(numbers))
 
 
 class OtherNumbers(MemoryStore):
@@ -168,6 +174,11 @@ FAULTS: Mapping[str, Fault] = {
     ),
     "pieces are joined though they differ": Fault(
         grouping.Members, "logical_message", lambda right: lambda one, number: right(one, number)[:1]
+    ),
+    "a truth among the properties becomes a number": Fault(
+        MemoryBackend,
+        "_arrive",
+        lambda right: lambda store, queue, message, *how: right(store, queue, _plain(message), *how),
     ),
     "priority counts on a fifo queue": Fault(
         backend, "rank", lambda right: lambda queue, message: right(replace(queue, delivery="priority"), message)

@@ -15,6 +15,7 @@ from typing import Any
 
 from inorder import InorderError, Message, Registration, UniqueId, Unit
 from inorder.handle import Queue
+from inorder.properties import Properties
 from inorder.rules.browse_token import Resumed, decode
 from inorder.rules.ordering import Cursor, Pending
 from inorder.stores.records import Locked
@@ -97,6 +98,9 @@ class Pairs:
 
     def _message(self, left: Message, right: Message, where: str) -> None:
         self._each(((name, value, getattr(right, name)) for name, value in left.fields()), where)
+
+    def _properties(self, left: Properties, right: Properties, where: str) -> None:
+        self._value(left.text, right.text, where)  # in which 1, 1.0 and True are not the same
 
     def _unique_id(self, left: UniqueId, right: UniqueId, where: str) -> None:
         if left.origin != right.origin:
@@ -184,6 +188,11 @@ class Pairs:
             raise Differs(f"{where}: {left!r} or {right!r}")
         self._each(((name, value, right[name]) for name, value in left.items() if name != "nearest"), where)
 
+    def _handles(self, left: set[int], right: set[int], where: str) -> None:
+        """Numbers that no other answer shows."""
+        if len(left) != len(right):
+            raise Differs(f"{where}: {left!r} or {right!r}")
+
     def _nothing(self, left: Any, right: Any, where: str) -> None:
         """Objects of the library that have no value of their own."""
 
@@ -194,12 +203,14 @@ _ANY_ORDER: Mapping[type[Any], Any] = {Unit: Pairs._unit_key, LockView: Pairs._l
 # The first line that fits both sides compares them.
 _COMPARISONS: Mapping[Any, Any] = {
     Message: Pairs._message,
+    set: Pairs._handles,
     UniqueId: Pairs._unique_id,
     Locked: Pairs._locked,
     Pending: Pairs._pending,
     Cursor: Pairs._cursor,
     Position: Pairs._position,
     Resumed: Pairs._resumed,
+    Properties: Pairs._properties,
     (Queue, Registration): Pairs._nothing,
     (bool, Enum): Pairs._value,
     int: Pairs._number,

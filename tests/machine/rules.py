@@ -45,11 +45,7 @@ class Definitions(History):
         return {**attributes, "read_order": "relaxed"} if is_other else attributes
 
     def _create(self, name: str, attributes: Mapping[str, Any]) -> None:
-        def step(side: Side) -> None:
-            side.operator.create_queue(name, **self._comparable(attributes))
-            side.listen(name)
-
-        self.both(step)
+        self.both(lambda side: side.operator.create_queue(name, **self._comparable(attributes)))
 
     @rule(name=st.sampled_from(["A", "B", "C"]), attributes=choices.queue_attributes)
     def create(self, name: str, attributes: Mapping[str, Any]) -> None:

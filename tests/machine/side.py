@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from tests.machine.pairs import Outcome, Returned, failed
 from tests.support import LIMIT_SECONDS, Call, all_settle
 
-from inorder import Arrival, InorderError, Match, QueueManager, UnitOfWork, connect
+from inorder import Arrival, InorderError, Match, Message, QueueManager, UnitOfWork, connect
 from inorder.bulk import ClaimReader
 from inorder.callers import Caller
 from inorder.clock import Clock
@@ -137,21 +137,18 @@ class Side:
     # --- listeners and hooks
 
     def register(self) -> None:
-        """Listeners of the fixed queues, and all hooks."""
-        for queue in ("A", "B"):
-            if any(one.name == queue for one in self.operator.queues()):
-                self.listen(queue)
+        """All hooks."""
+        self.operator.hook("visible", self._seen)
         self.operator.hook("put", lambda queue, message: self._hooked("put", queue, message))
         self.operator.hook("expired", lambda queue, message: self._hooked("expired", queue, message))
         self.operator.hook("duplicate", lambda queue, message: self._hooked("duplicate", queue, message))
-        self.operator.listen(SENTINEL, lambda _: self._caught_up.set())
 
-    def listen(self, queue: str) -> None:
-        self.operator.listen(queue, self._arrived)
-        self.operator.listen(queue, self._arrived, Match(priority=5))
-
-    def _arrived(self, arrival: Arrival) -> None:
-        self.told.append(("visible", arrival))
+    def _seen(self, queue: str, message: Message) -> None:
+        if queue == SENTINEL:
+            self._caught_up.set()
+        else:
+            fields = {name: getattr(message, name) for name in Arrival.__slots__ if name != "queue"}
+            self.told.append(("visible", Arrival(queue=queue, **fields)))
 
     def _hooked(self, what: str, queue: str, message: Any) -> None:
         if queue != SENTINEL:

@@ -303,4 +303,3 @@ class Stories(History):
     @rule(name=st.sampled_from(["MODEL.T", "ALIAS"]))
     def wrong_kind(self, name: str) -> None:
         self.both(lambda side: side.operator.order_view(name))
-        self.both(lambda side: side.operator.listen(name, print))

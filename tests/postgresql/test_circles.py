@@ -13,6 +13,8 @@ from inorder import OrderDeadlock
 from inorder.stores.postgresql import watch
 from inorder.stores.postgresql.statements import STATEMENTS
 
+TRIES = 5
+
 
 @pytest.fixture
 def world(url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
@@ -70,4 +72,5 @@ def test_one_of_two_is_refused_wherever_the_other_is(world: Server) -> None:
 
 def test_it_is_seen_if_they_do_not_look_one_after_the_other(world: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(STATEMENTS, "lock waits", "SELECT 1")
-    assert any(found != 1 for found in refusals(world, seconds=2))
+    tries = (found for _ in range(TRIES) for found in refusals(world, seconds=2))  # a busy machine may miss it
+    assert any(found != 1 for found in tries)

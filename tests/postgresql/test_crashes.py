@@ -6,7 +6,7 @@ The server of these tests brings nothing to disk of its own accord for ten secon
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
@@ -66,7 +66,7 @@ class Ledger:
         assert result.uid not in self.uids, "a unique id came again"
         self.uids.add(result.uid)
 
-    def check(self, messages: list[Message]) -> None:
+    def check(self, messages: Sequence[Message]) -> None:
         assert [message.body for message in messages] == self.bodies
         numbers = [number_of(message) for message in messages]
         assert numbers == sorted(numbers)

@@ -15,6 +15,7 @@ from tests.support import Call, until
 import inorder
 from inorder import OutcomeUnknown, QueueManager
 from inorder.errors import ConnectionBroken, StoreError
+from inorder.stores.process import NO_NUMBERS
 
 
 @pytest.fixture
@@ -45,6 +46,7 @@ def cancelled(server: Server, call: Call[object]) -> OutcomeUnknown:
 def test_a_commit_whose_wait_for_the_standby_was_cancelled_has_an_unknown_outcome(own_server: Server) -> None:
     with inorder.connect(own_server.url(), program="writer") as qm:
         qm.create_queue("Q")
+        queue = qm.open("Q", output=True)
         own_server.sql("ALTER SYSTEM SET synchronous_standby_names = 'nobody'")
         own_server.sql("SELECT pg_reload_conf()")
         own_server.sql("SELECT pg_sleep(0.2)")
@@ -55,10 +57,15 @@ def test_a_commit_whose_wait_for_the_standby_was_cancelled_has_an_unknown_outcom
         assert cancelled(own_server, Call(unit.commit)).uids == ()
         made = cancelled(own_server, Call(lambda: qm.create_queue("R")))
         assert made.reason_name == "CALL_INTERRUPTED"
+        assert queue.put(b"known", persistent=False).uid  # so that the next put takes the queue as this one left it
+        store = qm._services.store
+        store.numbers = NO_NUMBERS  # type: ignore[attr-defined]  # who draws waits in the commit itself
+        put = cancelled(own_server, Call(lambda: queue.put(b"drawn")))
+        assert [message.uid for message in qm.browse("Q")][3:] == list(put.uids)
         own_server.sql("ALTER SYSTEM RESET synchronous_standby_names")
         own_server.sql("SELECT pg_reload_conf()")
         qm.put("Q", b"three")
-        assert [message.body for message in qm.browse("Q")] == [b"one", b"two", b"three"]
+        assert [message.body for message in qm.browse("Q")] == [b"one", b"two", b"known", b"drawn", b"three"]
         assert list(qm.check()) == []
 
 

@@ -101,6 +101,28 @@ def test_a_word_to_those_who_wait_that_fails_is_logged_and_harmless(
     assert kept(link) == [1]
 
 
+def test_a_word_to_those_who_wait_that_fails_at_its_commit_is_logged_and_harmless(
+    link: Link, caplog: pytest.LogCaptureFixture
+) -> None:
+    link.execute("CREATE TABLE listener AS SELECT bigint '1' AS queue, 'c' AS channel, timestamptz 'infinity' AS until")
+    link.execute("CREATE TABLE full_queue (n bigint PRIMARY KEY DEFERRABLE INITIALLY DEFERRED)")
+    link.execute("INSERT INTO full_queue VALUES (1)")
+    link.execute(
+        "CREATE FUNCTION store_number() RETURNS bigint LANGUAGE sql "
+        "AS $$ INSERT INTO full_queue VALUES (1) RETURNING n $$"
+    )
+    for number in (1, 2):
+        link.begin("BEGIN")
+        link.execute("INSERT INTO t VALUES (?)", (number,))
+        link.commit(flushes=True, wakes=[1])
+        link.flush(link.commits)
+        assert link.flushed == link.commits
+    link.begin("BEGIN")
+    link.commit(wakes=[1])
+    assert kept(link) == [1, 2]
+    assert caplog.text.count("could not be notified") == 3
+
+
 @pytest.mark.parametrize("kind", ["bigint", "double precision", "text", "bytea"])
 def test_arrays_come_as_they_were_given(link: Link, kind: str) -> None:
     samples: dict[str, list[object]] = {
@@ -129,3 +151,14 @@ def test_a_commit_that_fails_behind_its_statement_is_raised_and_the_next_one_goe
         link.execute("INSERT INTO late SELECT 1 FROM generate_series(1, 2)")
     assert link.execute("SELECT count(*) FROM late").fetchall() == [(0,)]
     assert not link.is_closed
+
+
+def test_a_flush_whose_answer_was_let_go_with_an_interrupted_transaction_is_done_again(link: Link) -> None:
+    link.begin("BEGIN")
+    link.execute("INSERT INTO t VALUES (1)")
+    link.commit(flushes=True)
+    ticket = link.commits
+    link.begin("BEGIN")
+    link.roll_back()
+    link.flush(ticket)
+    assert link.flushed >= ticket

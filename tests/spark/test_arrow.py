@@ -14,6 +14,7 @@ from inorder.bulk import BULK_COLUMNS, BulkBrowser, BulkPage
 from inorder.message import NO_ID
 from inorder.spark import arrow, arrow_schema
 from inorder.spark.arrow import Origin, batches, joined
+from inorder.spark.properties import FIELD_OF
 from inorder.spark.schema import DESCRIPTOR
 
 ORIGIN = Origin("Q", None, 100)
@@ -30,12 +31,26 @@ def rows_of(pages: Sequence[BulkPage], **how: Any) -> list[dict[str, Any]]:
     return [row for batch in batches(pages, ORIGIN, **how) for row in batch.to_pylist()]
 
 
+FIELDS = ("string", "long", "double", "boolean", "binary")
+
+
+def as_pairs_of(message: Message) -> list[tuple[str, Any]] | None:
+    """The properties as a row of Arrow tells them."""
+    pairs = [
+        (name, None if value is None else dict.fromkeys(FIELDS) | {FIELD_OF[type(value)]: value})
+        for name, value in message.properties.items()
+    ]
+    return pairs or None
+
+
 def as_column(name: str, message: Message) -> object:
     value = getattr(message, name)
     if name in ("correlation_id", "group_id") and value == NO_ID:
         return None
     if name == "accounting_token" and value == bytes(32):
         return None
+    if name == "properties":
+        return as_pairs_of(message)
     if name == "put_at":
         return datetime.datetime.fromtimestamp(round(value * 1e6) / 1e6, datetime.timezone.utc)
     return None if name == "expiry" and value == float("inf") else value
@@ -54,6 +69,7 @@ def test_every_field_has_the_value_of_the_message(qm: QueueManager) -> None:
         format="MQSTR",
         persistent=False,
         coded_character_set_id=1208,
+        properties={"a": "x", "b.c": 2**60, "d": 1.5, "e": True, "f": b"\0\xff", "g": None},
     )
     with qm.group("Q") as group:
         group.put(b"in a group")

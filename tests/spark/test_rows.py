@@ -49,6 +49,9 @@ def test_the_columns_are_those_that_can_be_staged() -> None:
         "body binary",
         "body string, priority tinyint, expiry decimal(5,1)",
         "body binary, expiry float, delay int, put_at timestamp, persistent boolean, correlation_id binary",
+        "body binary, properties map<string,string>",
+        "body binary, properties map<string,struct<string:string,long:bigint,double:double,boolean:boolean>>",
+        "body binary, properties map<string,struct<long:int>>",
         "queue string, claim long, rank int, number long, group_position struct<rank:int>, body binary, length int",
     ],
 )
@@ -70,6 +73,10 @@ def test_columns_that_fit_are_taken(schema_of: Any, ddl: str) -> None:
         ("body binary, priority string", {}, "'priority' is string, which is no priority of a message: cast it to int"),
         ("body binary, message_id string", {}, "make it binary: unhex"),
         ("body binary, put_at string", {}, "cast it to timestamp"),
+        ("body binary, properties string", {}, r"no properties of a message: make it a map of texts to values"),
+        ("body binary, properties map<int,string>", {}, "make it a map of texts"),
+        ("body binary, properties map<string,array<int>>", {}, "make it a map of texts"),
+        ("body binary, properties map<string,struct<colour:string>>", {}, "make it a map of texts"),
         ("body binary, persistent int", {}, "cast it to boolean"),
         ("body binary, day date", {"order_by": "days"}, "option orderBy names a column 'days'.*did you mean day"),
         ("body binary", {"group_by": "customer"}, "option groupBy names a column 'customer'.*there are body"),
@@ -125,6 +132,49 @@ def test_a_value_that_no_message_can_have_is_a_bad_row(name: str, good: list[Any
     given = batch(**{name: pa.array([*good, bad], kind)})
     ((row, why),) = faults(given)
     assert row == len(good)
+    assert told in why
+
+
+STRUCT = pa.struct([("string", pa.string()), ("long", pa.int64())])
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "text"),
+    [
+        (pa.string(), "red", '"red"'),
+        (pa.int32(), 3, "3"),
+        (pa.float64(), 3.0, "3.0"),
+        (pa.bool_(), True, "true"),
+        (pa.binary(), b"\0", '["00"]'),
+        (pa.int64(), None, "null"),
+        (STRUCT, {"string": "3", "long": None}, '"3"'),
+        (STRUCT, {"string": None, "long": 2**60}, str(2**60)),
+        (STRUCT, {"string": None, "long": None}, "null"),
+        (STRUCT, None, "null"),
+    ],
+    ids=str,
+)
+def test_properties_are_of_the_type_that_the_map_says(kind: pa.DataType, value: Any, text: str) -> None:
+    given = batch(properties=pa.array([[("a", value)], None, []], pa.map_(pa.string(), kind)))
+    judged = judge(given, sink())
+    assert judged.columns["properties"].to_pylist() == [f'{{"a":{text}}}', None, None]
+    assert [dict(one) for one in kept(judged)["properties"]][1:] == [{}, {}]
+    assert not judged.faults
+
+
+@pytest.mark.parametrize(
+    ("kind", "pairs", "told"),
+    [
+        (pa.string(), [("1a", "x")], "the name of a property must be"),
+        (pa.float64(), [("a", float("nan"))], "property 'a' must be a finite number"),
+        (pa.int64(), [("a", 1), ("a.b", 2)], "does not go on behind another"),
+        (pa.string(), [("a", "x" * 2**16)], "properties must be at most 65,536 bytes"),
+        (STRUCT, [("a", {"string": "x", "long": 1})], "the property 'a' has several values: string, long"),
+    ],
+)
+def test_properties_that_no_message_can_have_are_a_bad_row(kind: pa.DataType, pairs: list[Any], told: str) -> None:
+    ((row, why),) = faults(batch(properties=pa.array([None, pairs], pa.map_(pa.string(), kind))))
+    assert row == 1
     assert told in why
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,12 +12,24 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.rules.test_message_properties import NAMES, VALUES
 
 from inorder import Match, Message, connect
 from inorder.errors import StoreDamaged
+from inorder.properties import NO_PROPERTIES, Properties
 from inorder.rules.puts import NO_ACCOUNTING
 from inorder.stores.damage import DECODING
-from inorder.stores.sql.descriptors import FIELDS, KEPT, as_text, values_of
+from inorder.stores.sql.descriptors import (
+    FIELDS,
+    KEPT,
+    PROPERTIES,
+    as_text,
+    begun_text,
+    check,
+    parts_of,
+    values_of,
+    with_properties,
+)
 from inorder.stores.sqlite import SqliteStore
 
 DEFAULTS = tuple(KEPT[name] for name in FIELDS)
@@ -78,10 +92,74 @@ WRONG = {
 }
 
 
+BEGUN = begun_text(values(put_application_name="app"))
+WRONG_PROPERTIES = {
+    "properties behind fewer values": '["app",\n{"a":1}]',
+    "properties that are none": f"{BEGUN},\n{{}}]",
+    "properties without an end": f'{BEGUN},\n{{"a":1}}',
+    "properties with a blank": f'{BEGUN},\n{{"a": 1}}]',
+    "properties of a list": f"{BEGUN},\n[1]]",
+    "properties and more": f'{BEGUN},\n{{"a":1}},1]',
+    "a value that is none": f'{BEGUN},\n{{"a":[1]}}]',
+    "a number that is none": f'{BEGUN},\n{{"a":1.e}}]',
+    "an odd number of hex digits": f'{BEGUN},\n{{"a":["0"]}}]',
+    "a line in a text": f'{BEGUN},\n{{"a":"\n"}}]',
+    "half of a character in a property": f'{BEGUN},\n{{"a":"\\ud800"}}]',
+    "properties that are too long": f'{BEGUN},\n{{"a":"{"x" * 65536}"}}]',
+    "all values and no properties": f"{BEGUN},\n]",
+}
+# Whoever looks at the form alone cannot see these.
+WRONG_TO_THE_CHECK = {
+    "a name that is none": f'{BEGUN},\n{{"1":1}}]',
+    "names out of their order": f'{BEGUN},\n{{"b":1,"a":1}}]',
+    "a number that has no end": f'{BEGUN},\n{{"a":1e+999}}]',
+}
+WRONG |= WRONG_PROPERTIES
+
+
 @pytest.mark.parametrize("wrong", WRONG)
 def test_what_nobody_wrote_is_refused(wrong: str) -> None:
     with pytest.raises(DECODING):
-        values_of(WRONG[wrong])
+        values_of(parts_of(WRONG[wrong])[0])
+    with pytest.raises(DECODING):
+        check(WRONG[wrong])
+
+
+@pytest.mark.parametrize("wrong", WRONG_TO_THE_CHECK)
+def test_the_check_looks_at_all_of_the_properties(wrong: str, tmp_path: Path) -> None:
+    with connect(tmp_path / "store.db") as qm:
+        qm.create_queue("Q")
+        qm.put("Q", b"x", properties={"a": 1})
+        with contextlib.closing(sqlite3.connect(tmp_path / "store.db")) as database, database:
+            database.execute("UPDATE content SET descriptor = ?", (WRONG_TO_THE_CHECK[wrong],))
+        assert any("its descriptor cannot be" in text for text in qm.check())
+
+
+@given(st.dictionaries(NAMES, VALUES, min_size=1))
+def test_properties_stand_behind_all_values(given: dict[str, Any]) -> None:
+    properties = Properties(given)
+    text = with_properties(values(put_application_name="app"), properties)
+    begun, found = parts_of(text)
+    assert (begun, found) == (BEGUN, properties.text)
+    assert values_of(begun) == values(put_application_name="app")
+    assert len(json.loads(text)) == len(KEPT) + 1
+    check(text)
+
+
+def test_without_properties_the_text_is_what_it_was() -> None:
+    assert with_properties(DEFAULTS, NO_PROPERTIES) == with_properties(DEFAULTS, Properties({})) == "[]"
+    assert parts_of("[]") == ("[]", None)
+
+
+def test_a_statement_finds_them(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "store.db")
+    with connect(store) as qm:
+        qm.create_queue("Q")
+        qm.put("Q", b"x")
+        qm.put("Q", b"x", properties={"a": "\n\0,]", "b": 2**60})
+        found = store.database.connection.execute(f"SELECT {PROPERTIES} FROM content c ORDER BY id").fetchall()
+    store.close_store()
+    assert found == [(None,), (Properties({"a": "\n\0,]", "b": 2**60}).text,)]
 
 
 @pytest.mark.parametrize("wrong", WRONG)

@@ -9,8 +9,8 @@ LAYERS: tuple[tuple[str, str, str], ...] = (
     ("doors", "cli, testing, demo", "three"),
     ("Spark", "spark", "three"),
     ("formats", "across, formats, mqsc, integrations", "three"),
-    ("facade", "manager", "one"),
-    ("work", "groups, bulk, operating, listening", "one"),
+    ("facade", "manager, signatures", "one"),
+    ("work", "groups, bulk, defining, requesting, operating, listening", "one"),
     ("", "handle, browsing, confirming, keywords", "one"),
     ("", "session, unit_of_work", "one"),
     ("", "events, callers", "one"),
@@ -20,7 +20,7 @@ LAYERS: tuple[tuple[str, str, str], ...] = (
     ("", "verb, queue: one transaction", "two"),
     ("", "protocol, backend: the two seams", "two"),
     ("rules", "rules: lifecycle, ordering, grouping ...", "two"),
-    ("words", "message, properties, options, attributes, selecting", "box"),
+    ("words", "kinds, message, properties, options, attributes, selecting", "box"),
     ("errors", "errors, reasons", "box"),
 )
 HIGH, STEP, TOP = 32, 38, 44

@@ -94,7 +94,7 @@ def read(qm: QueueManager, history: History, queue: str, kind: str) -> None:
     """Reads strictly, by gets or by one browse, until the message that ends it."""
     asked: Any = {"read_order": "strict", "wait": READER_SECONDS_MAX}
     with qm.open(queue) as handle:
-        call = handle.get if kind == "getter" else handle.browse_next
+        call: Any = handle.get if kind == "getter" else handle.browse_next
         what = "get" if kind == "getter" else "browse"
         end = None
         while end != str(END):

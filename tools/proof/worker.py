@@ -11,12 +11,12 @@ from __future__ import annotations
 import argparse
 import random
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import inorder
-from inorder import InorderError, Match, Message, PutResult, QueueManager
+from inorder import Got, InorderError, Match, Message, PutResult, QueueManager
 
 from .history import History, Told, is_loss
 from .labels import Label, text_of
@@ -35,7 +35,7 @@ def told_message(message: Message) -> list[Any]:
     return [text_of(message.body), message.uid, message.place, message.persistent]
 
 
-def told_messages(messages: list[Message]) -> Told:
+def told_messages(messages: Sequence[Message]) -> Told:
     return {"messages": [told_message(message) for message in messages]}
 
 
@@ -162,7 +162,7 @@ class Worker:
             group=True,
         )
 
-    def _got(self, messages: list[Message], unit: int, *, held: bool = False) -> Told:
+    def _got(self, messages: list[Got], unit: int, *, held: bool = False) -> Told:
         persistent = any(message.persistent for message in messages)
         self._durable |= persistent
         return {**told_messages(messages), "durable": held or (persistent and not unit)}

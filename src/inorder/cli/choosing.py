@@ -9,8 +9,10 @@ from typing import Any, TypeVar
 import click
 
 from .. import FOREVER, Match
+from ..formats.property_text import read_property
 from ..message import NUMBER_MAX
-from .records import id_of
+from ..properties import PropertyValue
+from .records import TEXT_ID, id_of
 
 F = TypeVar("F", bound=Callable[..., Any])
 UNIT_MESSAGES = 1_000  # a unit of work that others hardly notice
@@ -28,11 +30,16 @@ UNIT_SIZE = click.option(
 )  # fmt: skip
 
 
-def hex_id(value: str) -> bytes:
-    """An id: 2 to 48 hexadecimal digits. None at all would be an id of zeros, which fits every message."""
-    if not value:
-        raise ValueError("an id must be 2 to 48 hexadecimal digits, not ''.")
+def any_id(value: str) -> bytes:
+    """An id in hexadecimal digits, or text: and a text. None at all would be one of zeros, which fits every message."""
+    if not value.removeprefix(TEXT_ID):
+        raise ValueError(f"an id must be 2 to 48 hexadecimal digits, or {TEXT_ID} and a text, not {value!r}.")
     return id_of(value)
+
+
+def one_property(value: str) -> tuple[str, PropertyValue]:
+    """A property, as `property_text` has it."""
+    return read_property(value)
 
 
 def seconds(value: str) -> float:
@@ -60,14 +67,21 @@ WAIT = click.option(
 def takes_match(function: F) -> F:
     """Gives a command the options that choose messages, and its function a `Match` as `match`."""
 
-    @click.option("--message-id", type=hex_id, metavar="HEX", help="Only the message with this id.")
-    @click.option("--correlation-id", type=hex_id, metavar="HEX", help="Only messages with this correlation id.")
-    @click.option("--group-id", type=hex_id, metavar="HEX", help="Only messages of this group.")
+    @click.option("--message-id", type=any_id, metavar="HEX|text:TEXT", help="Only the message with this id.")
+    @click.option(
+        "--correlation-id", type=any_id, metavar="HEX|text:TEXT", help="Only messages with this correlation id."
+    )
+    @click.option("--group-id", type=any_id, metavar="HEX|text:TEXT", help="Only messages of this group.")
     @click.option("--priority", type=int, metavar="0..9", help="Only messages of this priority.")
+    @click.option(
+        "--selector", metavar="TEXT", help="Only messages that it fits, such as \"colour = 'red' AND size > 3\"."
+    )
     @functools.wraps(function)
     def command(*given: Any, **named: Any) -> Any:
         chosen = {name: named.pop(name) for name in ("message_id", "correlation_id", "group_id", "priority")}
-        match = Match(**{name: value for name, value in chosen.items() if value is not None})
+        match = Match(
+            selector=named.pop("selector"), **{name: value for name, value in chosen.items() if value is not None}
+        )
         return function(*given, match=match, **named)
 
     return command  # type: ignore[return-value]

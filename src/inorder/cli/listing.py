@@ -12,6 +12,7 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
+from ..formats.property_text import write_property
 from ..message import ANY_GROUP, ANY_SEGMENT, LAST_IN_GROUP, LAST_SEGMENT, Message
 from ..operating import Gaps, Sight
 from ..stores.views import Holder, SightState
@@ -64,11 +65,12 @@ class Rows:
             "state": True,
             "age": True,
             "size": True,
+            "properties": any(one.message.properties for one in sights),
             "preview": True,
         }
         self._columns = [name for name, is_there in columns.items() if is_there or steady]
         if self._narrow and steady:
-            self._columns.remove("segment")
+            self._columns = [name for name in self._columns if name not in ("segment", "properties")]
         headings = ["prio" if name == "priority" else name for name in self._columns]
         self.table: Table = table(headings, right=["prio", *RIGHT])
         for name, column in zip(self._columns, self.table.columns, strict=True):
@@ -140,6 +142,9 @@ class Rows:
     def _size(self, sight: Sight) -> Text:
         return Text(size(sight.length))
 
+    def _properties(self, sight: Sight) -> Text:
+        return Text(plain(" ".join(write_property(*one) for one in sight.message.properties.items())), "dim")
+
     def _preview(self, sight: Sight) -> Text:
         return preview_of(sight.message)
 
@@ -153,6 +158,7 @@ _CELLS = {
     "state": Rows._state,
     "age": Rows._age,
     "size": Rows._size,
+    "properties": Rows._properties,
     "preview": Rows._preview,
 }
 

@@ -59,7 +59,7 @@ def move(run: Run, source: str, target: str, to_store: Place | None, **given: An
     taken and has not arrived is kept in a claim until then. Of two that run under one name the first one ends.
     """
     wants = _Wants(given)
-    if to_store is not None and wants.match.fields:
+    if to_store is not None and wants.match:
         raise click.UsageError(
             f"A move to another store takes all messages in their order: {_named(wants.match)} cannot choose. "
             "Move them to a queue of their own first."
@@ -200,7 +200,8 @@ def _put(qm: QueueManager, target: str, units: Iterator[list[Any]]) -> Iterator[
 
 
 def _named(match: Match) -> str:
-    return ", ".join(f"--{name.replace('_', '-')}" for name in match.fields)
+    names = [*match.fields, *([] if match.selector is None else ["selector"])]
+    return ", ".join(f"--{name.replace('_', '-')}" for name in names)
 
 
 def _check_two(qm: QueueManager, source: str, target: str) -> None:
@@ -211,7 +212,7 @@ def _check_two(qm: QueueManager, source: str, target: str) -> None:
 
 def _expected(qm: QueueManager, source: str, wants: _Wants) -> int | None:
     """How many there will be, as far as anybody can say."""
-    return None if wants.match.fields else min(wants.most, qm.depth(source))
+    return None if wants.match else min(wants.most, qm.depth(source))
 
 
 def _in_steps(run: Run, what: str, steps: Iterator[int], total: int | None, *, is_across: bool) -> int:

@@ -23,6 +23,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 from rich.table import Table
 from rich.text import Text
 
+from ..reasons import Reason
 from ..stores.damage import utc
 
 SPANS = frozenset({"age", "lease_left"})  # keys whose values are durations
@@ -100,11 +101,13 @@ class Output:
             self.notes.print(Text(plain(text)))
 
     def error(self, text: str, record: Record) -> None:
-        """What went wrong, in one line."""
+        """What went wrong, in one line; a selector that is wrong stands below it, with the place of the fault."""
         if self.as_json:
             click.echo(json_line(record), err=True)
         else:
-            self.notes.print(Text.assemble(("inorder: ", "bold red"), plain(text)))
+            has_lines = record.get("reason") == Reason.SELECTOR_SYNTAX_ERROR
+            shown = "\n".join(map(plain, text.split("\n"))) if has_lines else plain(text)
+            self.notes.print(Text.assemble(("inorder: ", "bold red"), shown))
 
     @contextmanager
     def progress(self, what: str, unit: str, *, hidden: bool = False) -> Iterator[Advance]:

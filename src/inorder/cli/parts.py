@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any, TypeVar
 
-from .. import Message, NoMessageAvailable, OrderPending, QueueManager
+from .. import Got, Message, NoMessageAvailable, OrderPending, QueueManager
 
 UNIT_BYTES = 64 * 2**20
 STEP_MESSAGES = 16  # so many are got at once: they may be long
@@ -27,7 +27,7 @@ def parts(messages: Iterable[M], most: int) -> Iterator[list[M]]:
         yield part
 
 
-def take(qm: QueueManager, queue: str, most: int, options: dict[str, Any]) -> list[Message]:
+def take(qm: QueueManager, queue: str, most: int, options: dict[str, Any]) -> list[Got]:
     """Gets up to so many messages in the unit of work that is open, or as many as have 64 MiB.
 
     It waits for the first one only. Raises: NoMessageAvailable, OrderPending, there was none.

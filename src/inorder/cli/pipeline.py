@@ -256,6 +256,7 @@ def replay(run: Run, jobs: Any, spark: Any, archive: str, queue: str, **options:
 )
 @click.option("--existing", type=click.Choice(("refuse", "same", "replace")), help="Of files; default: same.")
 @click.option("--order", type=click.Choice(("logical", "physical")), help="Of dmpmqmsg texts; default: logical.")
+@click.option("--leave-out-properties", is_flag=True, help="Of dmpmqmsg texts, which have no place for them.")
 @on_archive
 @runs_a_job
 def unload(
@@ -268,6 +269,7 @@ def unload(
     format: str,
     existing: str | None,
     order: str | None,
+    leave_out_properties: bool,
 ) -> Any:
     """Write the files in an archive back, or dmpmqmsg texts.
 
@@ -276,13 +278,15 @@ def unload(
     if format == "dmpmqmsg":
         _refuse(existing, "--existing", "files")
         with told_while_it_works(run) as tell:
-            return {"messages": jobs.dump(spark, archive, target, order=order or "logical", progress=tell)}
+            options = {"order": order or "logical", "leave_out_properties": leave_out_properties}
+            return {"messages": jobs.dump(spark, archive, target, progress=tell, **options)}
     _refuse(order, "--order", "dmpmqmsg")
+    _refuse(leave_out_properties or None, "--leave-out-properties", "dmpmqmsg")
     with told_while_it_works(run) as tell:
         return jobs.unload(spark, archive, target, existing=existing or "same", progress=tell)
 
 
-def _refuse(value: str | None, option: str, format: str) -> None:
+def _refuse(value: object, option: str, format: str) -> None:
     if value is not None:
         raise click.UsageError(f"{option} goes with --format {format} only.")
 

@@ -10,10 +10,10 @@ from typing import IO, Any, Literal
 import click
 
 from .. import Message, PutResult, QueueManager
-from .choosing import UNIT_SIZE, hex_id, seconds_or_none
+from .choosing import UNIT_SIZE, any_id, one_property, seconds_or_none
 from .output import count, standard_input
 from .parts import parts
-from .records import message_of, record_of_put
+from .records import message_of, record_of_put, told_id
 from .running import Command, Run, leaving, queue_names, takes_store
 
 Form = Literal["whole", "lines", "json"]
@@ -40,10 +40,14 @@ FORMS: dict[str, Form] = {"lines": "lines", "from_json": "json"}
 )
 @click.option("--expiry", type=seconds_or_none, metavar="SECONDS|none", help="Time to live; default: the queue's.")
 @click.option("--delay", type=float, metavar="SECONDS", help="Not to be read before.")
-@click.option("--message-id", type=hex_id, metavar="HEX", help="Default: the queue manager makes one.")
-@click.option("--correlation-id", type=hex_id, metavar="HEX", help="Relates messages.")
+@click.option("--message-id", type=any_id, metavar="HEX|text:TEXT", help="Default: the queue manager makes one.")
+@click.option("--correlation-id", type=any_id, metavar="HEX|text:TEXT", help="Relates messages.")
 @click.option("--reply-to-queue", metavar="NAME", help="Where replies should go.")
 @click.option("--format", metavar="NAME", help="Of the body, at most 8 characters.")
+@click.option(
+    "--property", "properties", type=one_property, multiple=True, metavar="NAME[:TYPE]=VALUE",
+    help="A property; the type is text, int, float, bool, bytes (hex) or none. May be repeated.",
+)  # fmt: skip
 @UNIT_SIZE
 @takes_store
 @click.pass_context
@@ -94,6 +98,10 @@ def _check(body: str | None, files: Sequence[Path], form: Form, *, group: bool, 
 
 def _fields(context: click.Context, given: Fields) -> Fields:
     """The fields of the descriptor that the command line names; an expiry of none is for ever."""
+    names = [name for name, _ in given["properties"]]
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise click.UsageError(f"--property {twice[0]} is there twice.")
+    given["properties"] = dict(given["properties"])
     source = click.core.ParameterSource.COMMANDLINE
     named = {name: value for name, value in given.items() if context.get_parameter_source(name) is source}
     return named | ({"expiry": math.inf} if "expiry" in named and named["expiry"] is None else {})
@@ -153,5 +161,5 @@ def _tell(run: Run, queue: str, results: Sequence[PutResult]) -> None:
             run.output.line(record_of_put(queue, result))
         elif result.warning:
             run.output.note(
-                f"warning {result.warning.value} {result.warning.name} for message {result.message_id.hex()}"
+                f"warning {result.warning.value} {result.warning.name} for message {told_id(result.message_id)}"
             )

@@ -1,7 +1,9 @@
 """Messages as JSON: what `--json` tells, and what `put --from-json` takes.
 
-The keys are the fields of `Message`. Ids and tokens are in hex, null where there is none; `put_at` is ISO 8601 in UTC;
-a null `expiry` is for ever. The body is `body` where it is text in UTF-8, else `body_base64`.
+The keys are the fields of `Message`. Ids and tokens are in hex, ids without the NULs at their end, null where there is
+none; for an id `text:` and a text is taken, too. Properties are an object, bytes in it a list of one text, in hex.
+`put_at` is ISO 8601 in UTC; a null `expiry` is for ever. The body is `body` where it is text in UTF-8, else
+`body_base64`.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from ..errors import ArgumentError, nearest_names, written
 from ..message import NO_ID, Descriptor
 from .output import when
 
+TEXT_ID = "text:"  # before an id that is given as a text
 IDS = {"message_id": 24, "correlation_id": 24, "group_id": 24, "accounting_token": 32}
 FIELDS = tuple(Descriptor.__annotations__)
 FILLED_IN = ("length", "backout_count", "token", "uid", "place", "warning")  # by the queue manager: told, never taken
@@ -50,7 +53,7 @@ def record_of_put(queue: str, put: PutResult) -> dict[str, Any]:
     """What a put did, as JSON has it."""
     return {
         "queue": queue,
-        "message_id": put.message_id.hex(),
+        "message_id": told_id(put.message_id),
         "correlation_id": _told("correlation_id", put.correlation_id),
         "group_id": _told("group_id", put.group_id),
         "sequence_number": put.sequence_number,
@@ -102,9 +105,16 @@ def _body(record: dict[str, Any]) -> bytes:
         raise ValueError(f"{name} is not {'text' if name == 'body' else 'base64'}") from None
 
 
+def told_id(value: bytes) -> str | None:
+    """An id as the command shows it everywhere: in hex, without the NULs at its end."""
+    return value.rstrip(b"\0").hex() or None
+
+
 def _told(name: str, value: Any) -> Any:
     if name in IDS:
-        return value.hex() if value.strip(b"\0") else None
+        return told_id(value)
+    if name == "properties":
+        return {name: [one.hex()] if isinstance(one, bytes) else one for name, one in value.items()}
     if name == "put_at":
         return when(value)
     if name == "expiry":
@@ -117,19 +127,42 @@ def _taken(name: str, value: Any) -> Any:
         return bytes(IDS[name]) if value is None else id_of(value, name, IDS[name])
     if name == "put_at":
         return _time(value)
+    if name == "properties":
+        return _properties(value)
     return math.inf if name == "expiry" and value is None else value
 
 
 def id_of(value: object, name: str = "id", length: int = len(NO_ID)) -> bytes:
-    """The bytes of an id given in hex; a shorter one is filled up with NUL. Raises: ValueError."""
-    allowed = f"{name} must be at most {2 * length} hexadecimal digits, not {written(value)}"
+    """The bytes of an id given in hex or as a text; a shorter one is filled up with NUL. Raises: ValueError."""
+    allowed = (
+        f"{name} must be at most {2 * length} hexadecimal digits, or {TEXT_ID} and a text of at most {length} bytes, "
+        f"not {written(value)}"
+    )
     try:
-        found = bytes.fromhex(value if isinstance(value, str) else "?")
+        given = value if isinstance(value, str) else "?"
+        text = given.removeprefix(TEXT_ID)
+        found = text.encode() if text != given else bytes.fromhex(given)
     except ValueError:
         raise ValueError(allowed) from None
     if len(found) > length:
         raise ValueError(allowed)
     return found.ljust(length, b"\0")
+
+
+def _properties(value: object) -> dict[str, Any]:
+    """What stands in an object; null is none."""
+    if value is not None and not isinstance(value, dict):
+        raise ValueError(f"properties must be an object of names and values, not {written(value)}")
+    return {name: _bytes(name, one) if isinstance(one, list) else one for name, one in (value or {}).items()}
+
+
+def _bytes(name: str, value: list[object]) -> bytes:
+    try:
+        (text,) = value
+        return bytes.fromhex(text if isinstance(text, str) else "?")
+    except ValueError:
+        allowed = "a list of one text, hexadecimal digits, where its value is bytes"
+        raise ValueError(f"property {written(name)} must be {allowed}, not {written(value)}") from None
 
 
 def _time(value: object) -> float:

@@ -33,6 +33,7 @@ from typing import IO, Any, Final, Literal, NamedTuple, NoReturn
 
 from ..errors import InorderError, bad_argument
 from ..message import ID_LENGTH, Message
+from ..options import check_switch
 from .errors import FormatError
 from .splitting import Readable
 
@@ -396,7 +397,12 @@ def _shown(text: bytes) -> str:
 
 
 def write(
-    messages: Iterable[Message], stream: IO[bytes], *, data: Literal["hex", "string"] = "hex", width: int = WIDTH
+    messages: Iterable[Message],
+    stream: IO[bytes],
+    *,
+    data: Literal["hex", "string"] = "hex",
+    width: int = WIDTH,
+    leave_out_properties: bool = False,
 ) -> int:
     """Writes messages to a binary stream, a file that `parse` reads back; how many they were.
 
@@ -407,20 +413,26 @@ def write(
         messages: as they were got or browsed.
         data: "hex": X lines, as the tool does by default; "string": S lines where the data are printable ASCII.
         width: bytes of data on an X line, 10 to 1,000,000; S lines have twice as many characters.
+        leave_out_properties: the format has no place for the properties of a message: True loses them.
 
-    Raises: ArgumentError; FormatError, a message has what the format cannot say: a delivery delay, an expiry of None, a
-    body that is not whole, a text that is not ASCII. What came before it is written.
+    Raises: ArgumentError; FormatError, a message has what the format cannot say: a delivery delay, properties
+    (unless they may be left out), an expiry of None, a body that is not whole, a text that is not ASCII. What came
+    before it is written.
     """
     if data not in ("hex", "string"):
         raise bad_argument("data", data, "'hex' or 'string'")
     if not isinstance(width, int) or isinstance(width, bool) or not 10 <= width <= 1_000_000:
         raise bad_argument("width", width, "a number of bytes from 10 to 1,000,000")
+    check_switch("leave_out_properties", leave_out_properties)
     stream.write(b"* QLOAD file, written by inorder\n\n")
     count = 0
     for message in messages:
         count += 1
         if not isinstance(message, Message):
             raise bad_argument("messages", message, "messages, each a Message")
+        if message.properties and not leave_out_properties:
+            why = "there is no code for them; leave_out_properties=True writes the message without"
+            raise _unwritable(count, "properties", why)
         body = message.body
         stream.writelines(f"A {code} {value}\n".encode("ascii") for code, value in _values(message, count))
         stream.writelines(_hex_lines(body, width) if data == "hex" or not body else _string_lines(body, width))

@@ -96,6 +96,8 @@ def _message(record: Record, record_format: str, fields: Descriptor) -> Message:
     given = fields.copy()
     given["flags"] = record.flags
     given["format"] = FORMAT if record.sequence == 1 else record_format
+    if record.offset:
+        given.pop("properties", None)  # those of a logical message stand at its first segment
     return Message(record.body, **given)
 
 
@@ -167,7 +169,7 @@ def get_file(
         all_messages=True,
         all_segments=True,
         wait=wait,
-        match=Match(**{**match.fields, "format": FORMAT}),
+        match=Match(selector=match.selector, **{**match.fields, "format": FORMAT}),
         syncpoint=True,
     )
     with _unit(manager), manager.open(queue, input="as_queue") as handle:

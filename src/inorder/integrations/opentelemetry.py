@@ -3,23 +3,31 @@
 Names are those of the semantic conventions for messaging, version 1.44.0 (status: development). The span of a call is a
 child of the span in which the program made it.
 
-What is left out: no trace context travels with a message. The descriptor has no field for it that is not the program's
-own, so the span of a get is not linked to that of the put. A program that wants the link puts the context into its
-bodies.
+The context of who puts travels with each message in properties of the names that the global propagator has:
+`traceparent`, `tracestate` and `baggage`, as W3C has them. The span of a get or a browse has a link to each context
+that its messages carry. It is the one in which the program called the put, since the put's own span is made when that
+is over. A property of such a name that the program has set itself is left alone.
 """
 
 from __future__ import annotations
 
+import logging
 import time
+from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
-from opentelemetry import metrics, trace
+from opentelemetry import metrics, propagate, trace
+from opentelemetry.context import Context
 from opentelemetry.metrics import MeterProvider
-from opentelemetry.trace import SpanKind, Status, StatusCode, TracerProvider
+from opentelemetry.trace import Link, SpanKind, Status, StatusCode, TracerProvider
 
 from .. import __version__
+from ..errors import InorderError
 from ..manager import QueueManager
+from ..message import Message
 from ..stores.telemetry import Observation, StoreEvent
+
+log = logging.getLogger("inorder.opentelemetry")
 
 SCHEMA_URL: Final = "https://opentelemetry.io/schemas/1.44.0"
 
@@ -63,6 +71,15 @@ def instrument(
     """
     tracer = trace.get_tracer("inorder", __version__, tracer_provider, SCHEMA_URL)
     meter = metrics.get_meter("inorder", __version__, meter_provider, SCHEMA_URL)
+    carrying: list[Observation] = []
+    services = manager._session.services
+    before = services.carry
+
+    def carry(messages: list[Message | bytes]) -> list[Message | bytes]:
+        if carrying[0] not in services.telemetry.observations:
+            return messages if before is None else before(messages)
+        return with_context(messages)
+
     duration = meter.create_histogram("messaging.client.operation.duration", "s", "Duration of an operation")
     sent = meter.create_counter("messaging.client.sent.messages", "{message}", "Messages put")
     consumed = meter.create_counter("messaging.client.consumed.messages", "{message}", "Messages got or claimed")
@@ -83,13 +100,48 @@ def instrument(
         queue = event.metadata.get("queue")
         name = f"{operation.name} {queue}" if queue else operation.name
         span = tracer.start_span(
-            name, kind=operation.kind, attributes={**common, **sizes_of(event)}, start_time=ended - int(seconds * 1e9)
+            name,
+            kind=operation.kind,
+            attributes={**common, **sizes_of(event)},
+            links=links_to(event.messages),
+            start_time=ended - int(seconds * 1e9),
         )
         if event.metadata["completion"] == "failed":
             span.set_status(Status(StatusCode.ERROR, str(event.metadata["error"])))
         span.end(ended)
 
-    return manager.observe(observe)
+    carrying.append(manager.observe(observe))
+    services.carry = carry
+    return carrying[0]
+
+
+def with_context(messages: list[Message | bytes]) -> list[Message | bytes]:
+    """The messages with the current context in their properties; as they are if there is none, or no room for it."""
+    carried: dict[str, str] = {}
+    propagate.inject(carried)
+    return [_with(message, carried) for message in messages] if carried else messages
+
+
+def _with(message: Message | bytes, carried: Mapping[str, str]) -> Message | bytes:
+    own = message if isinstance(message, Message) else Message(message)
+    try:
+        return own.replace(properties={**carried, **own.properties})
+    except InorderError as error:
+        log.warning("a message is put without its trace context: %s", error)
+        return message
+
+
+def context_of(message: Message) -> Context:
+    """The context that a message carries, with its baggage: the parent of what is done because of the message."""
+    carried = {name: value for name, value in message.properties.items() if isinstance(value, str)}
+    return propagate.extract(carried, Context())
+
+
+def links_to(messages: Sequence[Message]) -> list[Link]:
+    """A link to each context that the messages carry, once."""
+    spans = (trace.get_current_span(context_of(message)) for message in messages if message.properties)
+    found = {(one.trace_id, one.span_id): one for one in (span.get_span_context() for span in spans)}
+    return [Link(context) for context in found.values() if context.is_valid]
 
 
 def operation_of(event: StoreEvent) -> Operation | None:

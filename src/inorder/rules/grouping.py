@@ -34,6 +34,7 @@ from ..message import (
 )
 from ..options import EVERYTHING, GetOptions, Match
 from . import policy
+from .selectors import Selector, selector_of
 
 # --- where a handle stands ---------------------------------------------------------------------------------
 
@@ -265,7 +266,7 @@ class Wanted(NamedTuple):
     Args:
         heads: only messages with sequence number 1 and offset 0.
         member: exactly these numbers, None: any.
-        match: the filter that chooses.
+        match: the filter that chooses; `selector`: the one in it.
         must: what the chosen message must fulfil, or the call fails with 2247 (R3.23).
         needs: what must be there besides the message itself: its segments, its group.
         joins: whole logical messages are returned.
@@ -274,12 +275,18 @@ class Wanted(NamedTuple):
     heads: bool = False
     member: Numbers | None = None
     match: Match = EVERYTHING
+    selector: Selector | None = None
     must: Match = EVERYTHING
     needs: Needs = "nothing"
     joins: bool = False
 
 
 ANYTHING = Wanted()
+
+
+def wanted_by(match: Match) -> Wanted:
+    """What a call looks for that has nothing but a match. Raises: ArgumentError, its selector is wrong."""
+    return Wanted(match=match, selector=selector_of(match))
 
 
 def next_member(state: GroupState) -> Numbers | None:
@@ -298,12 +305,12 @@ def wanted(state: GroupState, options: GetOptions) -> Wanted:
     if not options.logical:
         if not (options.match or options.complete or options.all_segments or options.all_messages):
             return ANYTHING
-        return Wanted(match=options.match, needs=_needs(options), joins=options.complete)  # G5
+        return wanted_by(options.match)._replace(needs=_needs(options), joins=options.complete)  # G5
     numbers = next_member(state)
     if numbers is None:
         _must_agree(options.match, sequence_number=1, offset=0)
         choice = options.match.without("sequence_number", "offset")
-        return Wanted(heads=True, match=choice, needs=_needs(options), joins=options.complete)  # G1
+        return wanted_by(choice)._replace(heads=True, needs=_needs(options), joins=options.complete)  # G1
     whole = not state.message_open and (options.complete or options.all_segments)
     return _member(numbers, options, needs="segments" if whole else "nothing")  # G2 to G4
 
@@ -316,7 +323,7 @@ def _needs(options: GetOptions) -> Needs:
 
 def _member(numbers: Numbers, options: GetOptions, *, needs: Needs) -> Wanted:
     _must_agree(options.match, **numbers._asdict())
-    must = options.match.without("group_id", "sequence_number", "offset")
+    must = options.match.selecting(None).without("group_id", "sequence_number", "offset")  # the head was selected
     return Wanted(member=numbers, must=must, needs=needs, joins=options.complete)
 
 

@@ -24,6 +24,7 @@ from ..message import (
     stored_flags,
 )
 from ..options import Context, PutOptions
+from ..properties import NO_PROPERTIES
 from . import policy
 from .grouping import NOTHING_OPEN, UNGROUPED, GroupState, Numbers, check_put, number_put, state_after
 from .ordering import PRIORITY_MAX
@@ -274,7 +275,9 @@ class PutPlan:
     def _piece(self, whole: Message, n: int, piece: Any, at: PutCircumstances, *, keep_id: bool) -> Message:
         body, name = whole.body[piece.start : piece.end], self.manager.name
         number = int.from_bytes(whole.token, "big") if n == 0 else at.new_number()
-        own_id = {} if keep_id or n == 0 else {"message_id": make_id(name, number)}
+        own: dict[str, Any] = {}
+        if n > 0:
+            own = {"properties": NO_PROPERTIES} | ({} if keep_id else {"message_id": make_id(name, number)})
         return whole.with_values(
             body=body,
             length=len(body),
@@ -282,7 +285,7 @@ class PutPlan:
             flags=piece.flags,
             token=number.to_bytes(16, "big"),
             uid=whole.uid if n == 0 else UniqueId(name, number),
-            **own_id,
+            **own,
         )
 
 

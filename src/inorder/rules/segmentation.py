@@ -2,7 +2,7 @@
 
 Splitting (2.6): only where the caller allows it and only where it is needed. Pieces are contiguous, all but the
 last are as long as the limit allows, in multiples of 16 bytes, and no MQ header is cut in two: the first piece
-must hold all headers at the front of the body (R2.23).
+must hold all headers at the front of the body (R2.23), and the properties, which MQ has there in a header, too.
 
 Joining (R3.42 to R3.46): the descriptor is the first piece's, the flags say "the only segment". Where the
 character set or the encoding changes, only the leading run of equal pieces is joined, with a warning (R3.45).

@@ -28,7 +28,8 @@ from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 from ..errors import ArgumentError, Reason, bad_argument, nearest_names
-from ..message import is_storable
+from ..message import Message, is_storable
+from ..options import Match
 from ..properties import INTEGER_MAX, PropertyValue, fault_of_name
 from .selector_fields import ANY, BOOLEAN, BYTES, FIELDS, JMS, NUMBER, TEXT, SelectorField
 from .selector_syntax import Fault, Node, read
@@ -73,6 +74,11 @@ class Selector:
         self.fields = fields
         self.matches: Callable[[Fields, Values], bool | None] = matches
 
+    def fits(self, message: Message) -> bool:
+        """Whether it is true of a message as a get returns it."""
+        fields = {name: getattr(message, name) for name in self.fields}
+        return self.matches(fields, message.properties) is True
+
     def __eq__(self, other: object) -> bool:
         return self.text == other.text if isinstance(other, Selector) else NotImplemented
 
@@ -102,6 +108,11 @@ def compile_selector(text: str) -> Selector:
         allowed = f"at most {LENGTH_MAX:,} characters"
         raise bad_argument("selector", f"{len(text):,} characters", allowed, Reason.SELECTION_STRING_ERROR)
     return _compiled(str.__str__(text))
+
+
+def selector_of(match: Match) -> Selector | None:
+    """The selector of a match, if it has one. Raises: as `compile_selector`."""
+    return None if match.selector is None else compile_selector(match.selector)
 
 
 @lru_cache(KEPT_MAX)

@@ -34,6 +34,7 @@ from ..message import (
     is_storable,
     stored_flags,
 )
+from ..properties import NO_PROPERTIES, Properties
 from . import policy
 from .grouping import NOTHING_OPEN, put_row
 from .puts import NO_ACCOUNTING, Program, default_context, defaults, make_id
@@ -66,6 +67,7 @@ STAGED_COLUMNS = (
     "original_length",
     "offset",
     "delay",
+    "properties",
     "body",
     "group_key",
     "order_key",
@@ -88,6 +90,7 @@ EXACT_TYPES: Mapping[str, frozenset[type]] = {
     else frozenset({int, float}) if name in TIMES
     else frozenset({bytes}) if name in IDS | {"body"}
     else frozenset({bool}) if name == "persistent"
+    else frozenset({Properties}) if name == "properties"
     else frozenset({str})
     for name in STAGED_COLUMNS if name not in KEYS
 }  # fmt: skip
@@ -145,7 +148,7 @@ def _alike(name: str, values: Sequence[Any], given: Iterable[Any], types: set[ty
     Raises: ArgumentError, one is out of its range.
     """
     check = _check_of(name)
-    if name in ("body", "persistent"):
+    if name in ("body", "persistent", "properties"):
         return values
     if name in NUMBERS:
         check(name, min(given))
@@ -405,6 +408,8 @@ def _cut(
             wholes.append(first)
     taken: dict[str, list[Any]] = {name: [values[row] for row in sources] for name, values in full.items()}
     for row, (start, end, flags, offset) in pieces.items():
+        if start:
+            taken["properties"][row] = NO_PROPERTIES
         taken["body"][row] = taken["body"][row][start:end]
         taken["flags"][row], taken["offset"][row] = flags, offset
     assert policy.PIECES_KEEP_GIVEN_MESSAGE_ID, "the column is taken for each piece"

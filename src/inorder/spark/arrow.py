@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from ..bulk import BULK_COLUMNS, BulkPage, BulkRow
 from ..errors import QueueCondition, Reason
 from ..message import ANY_SEGMENT, LAST_SEGMENT
+from .properties import as_maps
 from .schema import POSITION, TIME, Body, arrow_schema
 
 BATCH_ROWS, BATCH_BYTES = 8192, 64 * 2**20
@@ -60,6 +61,7 @@ def record_batch(page: BulkPage, origin: Origin, schema: pa.Schema) -> pa.Record
         "claim": lambda: _repeated(origin.claim, len(page), pa.int64()),
         "group_position": lambda: _positions(page),
         "delivery_number": lambda: pc.add(_column(page, "delivery", pa.int64()), origin.before),
+        "properties": lambda: as_maps(page.column("properties")),
         "put_at": lambda: _times(_column(page, "put_at", pa.float64())),
         "body": lambda: _bodies(page, origin.queue, schema.field("body").type),
     }

@@ -35,6 +35,7 @@ from ..formats.manifest import parse
 from ..formats.paths import length_of
 from ..message import NO_ID, Message
 from .batches import in_batches, rows_of
+from .properties import as_pairs, properties_of
 from .schema import DESCRIPTOR
 from .tally import Tally
 
@@ -191,6 +192,8 @@ def _put_value(message: Message, name: str) -> Any:
     value = getattr(message, name)
     if name == "put_at":
         return int(value * 1_000_000) if value else None
+    if name == "properties":
+        return as_pairs(value) or None
     if name in ("correlation_id", "message_id", "group_id") and value == NO_ID:
         return None
     return value
@@ -202,6 +205,7 @@ def as_messages(batches: Iterable[pa.RecordBatch]) -> Iterator[Message]:
         for row in batch.to_pylist():
             when, expiry = row.pop("put_at"), row.pop("expiry")
             fields = {name: value for name, value in row.items() if value is not None}
+            fields["properties"] = properties_of(fields.get("properties"))
             fields["put_at"] = 0.0 if when is None else when.timestamp()
             yield Message(fields.pop("body"), expiry=math.inf if expiry is None else expiry, **fields)
 
@@ -320,6 +324,10 @@ class _Member(NamedTuple):
 class DumpWriter(_Writer):
     """Texts of dmpmqmsg, one for each partition, in the order of the partitions: columns as `DUMPED`."""
 
+    def __init__(self, options: Mapping[str, str]) -> None:
+        super().__init__(options)
+        self._leaves_out = options["leave_out_properties"] == "true"
+
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         context = TaskContext.get()
         assert context is not None, "a task has a context"
@@ -328,7 +336,8 @@ class DumpWriter(_Writer):
         begun.unlink(missing_ok=True)
         with begun.open("xb") as text:  # whatever is there under its name is not written through
             tally = Tally()
-            count = dmpmqmsg.write(as_messages(_tallied(iterator, text, tally)), text)
+            messages = as_messages(_tallied(iterator, text, tally))
+            count = dmpmqmsg.write(messages, text, leave_out_properties=self._leaves_out)
         if not count:
             begun.unlink()
             return Report()

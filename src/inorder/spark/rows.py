@@ -7,7 +7,7 @@ rows break it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -24,6 +24,7 @@ from pyspark.sql.types import (
     FloatType,
     IntegerType,
     LongType,
+    MapType,
     ShortType,
     StringType,
     StructType,
@@ -45,6 +46,7 @@ from ..message import (
     SEGMENTATION_ALLOWED,
 )
 from .options import SinkOptions
+from .properties import ALLOWED, as_texts, is_map
 from .schema import DESCRIPTOR, PLACE
 
 PRIORITY_MAX = 9
@@ -174,6 +176,7 @@ COLUMNS: Mapping[str, Column] = {
     "flags": _integer(0, 31),
     "original_length": _integer(-1, NUMBER_MAX),
     "delay": _seconds(EXPIRY_SECONDS_MAX),
+    "properties": Column(pa.string(), (MapType,), None, "", f"make it {ALLOWED}"),
     "body": Column(pa.binary(), (BinaryType, *TEXTS), None, "", "cast it to string, or make it binary"),
 }
 assert {name for name, _ in DESCRIPTOR} <= COLUMNS.keys()
@@ -223,7 +226,7 @@ def _check_column(name: str, kind: DataType, is_key: bool) -> None:
             f"the column {name!r} is no field of a message; {hint} it, .drop({name!r}), or put it into the body. "
             f"Fields are {', '.join(COLUMNS)}"
         )
-    if not isinstance(kind, known.accepts):
+    if not isinstance(kind, known.accepts) or (name == "properties" and not is_map(kind)):
         raise OptionsError(
             f"the column {name!r} is {kind.simpleString()}, which is no {name} of a message: {known.remedy}"
         )
@@ -260,7 +263,8 @@ class Judged(NamedTuple):
     """A batch as columns of staged messages.
 
     Args:
-        columns: by the names of `STAGED_COLUMNS`, whole batches; of a row with a fault they hold anything.
+        columns: by the names of `STAGED_COLUMNS`, whole batches; properties as texts of a store. Of a row with a
+            fault they hold anything.
         faults: rows that are no messages, each once, in order.
         high_priorities: good rows whose priority is above 9, which counts as 9.
     """
@@ -278,8 +282,8 @@ def judge(batch: pa.RecordBatch, options: SinkOptions) -> Judged:
     only_keys = _only_keys(options)
     for name, values in zip(batch.schema.names, batch.columns, strict=True):
         if name in COLUMNS and name not in only_keys:
-            columns[name] = _cast(name, values)
-            for row, text in _wrong(name, columns[name], values):
+            columns[name], wrong = as_texts(values) if name == "properties" else _judged(name, values)
+            for row, text in wrong:
                 why.setdefault(row, text)
     if options.group_by is not None and "flags" in columns:
         for row in _rows(_is_part(columns["flags"])):
@@ -299,6 +303,12 @@ def judge(batch: pa.RecordBatch, options: SinkOptions) -> Judged:
 def _is_part(flags: pa.Array) -> pa.Array:
     bits = pc.bit_wise_and(flags, pa.scalar(ANY_SEGMENT, pa.int64()))
     return pc.equal(bits, SEGMENT)
+
+
+def _judged(name: str, values: pa.Array) -> tuple[pa.Array, Iterable[tuple[int, str]]]:
+    """A column as it is kept, and the rows that cannot be one, each with why."""
+    column = _cast(name, values)
+    return column, _wrong(name, column, values)
 
 
 def _cast(name: str, values: pa.Array) -> pa.Array:

@@ -14,6 +14,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from ..errors import OptionsError, nearest_names
+from .properties import PROPERTIES
 from .versions import as_arrow
 
 Body = Literal["binary", "string"]
@@ -56,6 +57,7 @@ DESCRIPTOR = (
     ("offset", pa.int32()),
     ("flags", pa.int32()),  # message.Flags
     ("original_length", pa.int32()),
+    ("properties", PROPERTIES),  # null: none
 )
 CONTENT = (
     ("body", pa.binary()),

@@ -31,6 +31,7 @@ from pyspark.sql.types import StructType
 from ..bulk import LedgerKey, Settled, Staged, Stager
 from ..errors import CallerError, MessageTooBig, OptionsError, QueueCondition
 from ..handle import Queue
+from ..properties import Properties
 from . import points
 from .batches import batch_of
 from .opening import check_queue, check_same, made_at, store_for_task
@@ -173,11 +174,14 @@ def kept(judged: Judged) -> dict[str, Sequence[Any]]:
         columns = {name: column.filter(mask) for name, column in columns.items()}
     if not len(columns["body"]):
         return {}
-    return {
+    found = {
         name: column.to_pylist()
         for name, column in columns.items()
         if name == "body" or column.null_count < len(column)
     }
+    if "properties" in found:
+        found["properties"] = [Properties.from_text(text) for text in found["properties"]]
+    return found
 
 
 def chunks(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:

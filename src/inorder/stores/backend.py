@@ -251,6 +251,14 @@ class Backend(Protocol):
     ) -> Iterable[QueuedMessage]:
         """What is behind a place and may suit, in order; marks and the match have been heeded, the rest may not."""
 
+    def levels(self, queue: SearchedQueue) -> Sequence[int]:
+        """The ranks at which messages stand, in order."""
+
+    def level(
+        self, queue: SearchedQueue, wanted: Wanted, reader: Reader, rank: int, after: Place
+    ) -> Iterable[QueuedMessage]:
+        """What is at a rank behind a place, in order, whoever holds it; marks and the match have been heeded."""
+
     def decide(
         self, queue: SearchedQueue, wanted: Wanted, reader: Reader, cursor: Cursor, *, logical: bool
     ) -> Decision[QueuedMessage]:

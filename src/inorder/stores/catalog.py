@@ -185,14 +185,16 @@ class Catalog:
 
     def _check_closed(self, definition: QueueAttributes) -> None:
         name = definition.name
-        open_handles = len(self._backend.select(HandleRow, name=name))
-        if open_handles:
+        by_name = self._backend.select(HandleRow, name=name)
+        opens = {one.id for one in (*by_name, *(self.opens(name) if definition.type == "local" else ()))}
+        if by_name:
             raise ObjectInUse(
-                f"{name} is open, by {open_handles} handle(s); calls by name hold one until close_queue({name!r})",
+                f"{name} is open, by {len(by_name)} handle(s); calls by name hold one until close_queue({name!r})",
                 queue=name,
+                handles=opens,
             )
-        if definition.type == "local" and self.opens(name):
-            raise ObjectInUse(f"{name} is open through an alias", queue=name)
+        if opens:
+            raise ObjectInUse(f"{name} is open through an alias", queue=name, handles=opens)
 
     def check_delete_at_close(self, name: str, queue: QueueAttributes, *, purge: bool) -> None:
         """Only dynamic queues are deleted at close, and only when nobody else uses them (R4.3)."""

@@ -13,7 +13,7 @@ from ..message import NO_ID
 from ..options import GetOptions
 from ..rules import claims as rules
 from ..rules.claims import Next, Record
-from ..rules.grouping import NOTHING_OPEN, GroupState, state_after
+from ..rules.grouping import NOTHING_OPEN, GroupState, is_head, state_after
 from ..rules.ordering import UNSET
 from ..rules.puts import Program
 from . import entering
@@ -229,7 +229,10 @@ class Claiming(Reading):
                 self._take(row, self.unit, claimed=messages)
             if options.logical:
                 state = state_after(found.rows[-1].message, in_unit=True, logical=True)
-                self._note_group(found.rows[0], state, self.unit, logical=True)
+                first = found.rows[0]
+                if is_head(first.message) and (state.group_open or state.message_open):
+                    first = self.verb.backend.read([first], 0)[0]  # others may choose by what is in it
+                self._note_group(first, state, self.unit, logical=True)
         return Taken(messages, size, state, more)
 
     def _whole(self, rows: Sequence[QueuedMessage]) -> Sequence[QueuedMessage]:

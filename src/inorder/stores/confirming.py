@@ -6,7 +6,7 @@ from itertools import islice
 
 from ..errors import ConfirmIdMismatch, LockMismatch, NotFound, Reason, WrongState
 from ..message import Message, UniqueId
-from ..rules.grouping import Wanted
+from ..rules.grouping import wanted_by
 from ..rules.lifecycle import REFUSALS, Answer, Event, Presented, State, step
 from . import entering
 from .process import OpenHandle
@@ -28,7 +28,7 @@ def browse_and_lock(verb: Verb, handle: OpenHandle, queue: LocalQueue, request: 
     ends_at = None if request.lease is None else verb.now + request.lease
     unit = verb.begin_unit(handle.connection.program, "lock", str(lock_id), queue.id, lease_ends_at=ends_at)
     verb.idle.add(unit.id)  # if nothing matches
-    found = list(islice(queue.find_all(Wanted(match=request.match), reader), request.most))
+    found = list(islice(queue.find_all(wanted_by(request.match), reader), request.most))
     verb.durable |= bool(found)
     messages: list[Message] = []
     for row in verb.backend.read(found):

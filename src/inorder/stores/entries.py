@@ -6,10 +6,11 @@ import json
 from typing import NamedTuple
 
 from ..message import Message, Place, UniqueId
+from ..properties import NO_PROPERTIES, Properties, is_readable
 from .damage import decodes
 
 _NOTHING = Message().row
-_UID = Message.FIELDS["uid"].index
+_UID, _PROPERTIES = Message.FIELDS["uid"].index, Message.FIELDS["properties"].index
 
 
 class Entry(NamedTuple):
@@ -29,17 +30,29 @@ class Entry(NamedTuple):
     since: float
 
     def as_text(self) -> str:
+        """A JSON array; the properties of the head stand at its end, if it has any."""
         head = [value.hex() if isinstance(value, bytes) else value for value in self.head.row]
-        return json.dumps([self.place, head, self.connection, self.by, self.since])
+        del head[_PROPERTIES]
+        text = self.head.properties.text
+        return json.dumps([self.place, head, self.connection, self.by, self.since, *([] if text is None else [text])])
 
 
 @decodes("an entry of a group")
 def entry_of(text: str) -> Entry:
     """The reverse of `Entry.as_text`."""
-    place, values, connection, by, since = json.loads(text)
+    place, values, connection, by, since, *properties = json.loads(text)
+    values.insert(_PROPERTIES, _properties_of(*properties))
     row = [
         bytes.fromhex(value) if isinstance(usual, bytes) else value
         for value, usual in zip(values, _NOTHING, strict=True)
     ]
     row[_UID] = UniqueId(*row[_UID])
     return Entry(Place(*place), Message.from_row(tuple(row)), connection, by, since)
+
+
+def _properties_of(text: str | None = None) -> Properties:
+    if text is None:
+        return NO_PROPERTIES
+    if not is_readable(text):
+        raise ValueError("its properties are none")
+    return Properties.from_text(text)

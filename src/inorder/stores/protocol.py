@@ -18,7 +18,7 @@ from typing import Any, Literal, Protocol
 from ..attributes import ManagerAttributes, QueueAttributes, QueueStatus
 from ..clock import Clock
 from ..errors import Reason
-from ..message import Message, UniqueId
+from ..message import Got, UniqueId
 from ..options import OpenOptions
 from ..rules.gaps import Gaps
 from ..rules.grouping import GroupState
@@ -166,7 +166,7 @@ class Store(Protocol):
         was ended meanwhile.
         """
 
-    def read_rest(self, handle: int, rest: Rest) -> tuple[list[Message], Rest | None]:
+    def read_rest(self, handle: int, rest: Rest) -> tuple[list[Got], Rest | None]:
         """The next messages of a large group that a unit of work has got, and what is then left.
 
         Raises: UnitNotFound, the unit has been settled.

@@ -11,7 +11,7 @@ from ..rules.ordering import Cursor, Decision, Kind, Pending, Standing
 from .backend import Backend, QueueState
 from .entries import Entry, entry_of
 from .holders import Holders
-from .queued import NO_PLACE, QueuedMessage, Reader, available, is_in_sight, pending_of, pending_under
+from .queued import NO_PLACE, Far, QueuedMessage, Reader, as_got, available, is_in_sight, pending_of, pending_under
 from .tables import EnteredRow, UnitKind, UnitRow
 
 
@@ -21,11 +21,13 @@ class LocalQueue:
     Attributes:
         state: as it was when the verb came to it; `counter`, `added` and `arrived` say what the verb did since.
         has_entries: readers are inside groups.
+        asked: how often a selector was asked.
     """
 
     __slots__ = (
         "added",
         "arrived",
+        "asked",
         "attributes",
         "backend",
         "changed",
@@ -43,7 +45,7 @@ class LocalQueue:
         self.id, self.attributes, self.state = number, attributes, state
         self.counter = state.counter
         self.has_entries = bool(state.has_entered)
-        self.added = self.arrived = 0
+        self.added = self.arrived = self.asked = 0
         self.changed = False
 
     @property
@@ -135,7 +137,14 @@ class LocalQueue:
             return False
         if not is_in_sight(row, reader):
             return False
-        return not reader.lock_id or row.lock == reader.lock
+        if reader.lock_id and row.lock != reader.lock:
+            return False
+        if wanted.selector is None:
+            return True
+        self.asked += 1
+        if self.asked > reader.asks:
+            raise Far
+        return wanted.selector.fits(as_got(row, reader.now) if wanted.selector.fields else row.message)
 
     def has_what_it_needs(self, row: QueuedMessage, wanted: Wanted, reader: Reader) -> bool:
         return has_what_it_needs(row.message, wanted.needs, lambda group: self._available_members(group, reader))
@@ -182,7 +191,7 @@ class LocalQueue:
         found: list[Standing[QueuedMessage]] = []
         for one in self.backend.select(EnteredRow, queue=self.id):
             entry = entry_of(one.entry)
-            if wanted.match.accepts(entry.head):
+            if wanted.match.accepts(entry.head) and (wanted.selector is None or wanted.selector.fits(entry.head)):
                 found += [Standing(entry.place, None, pending) for pending in self._held_by(one, entry, reader)]
         return sorted(found, key=lambda one: one.place)
 

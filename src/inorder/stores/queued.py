@@ -7,12 +7,13 @@ from collections.abc import Callable, Iterable, Iterator
 from heapq import merge
 from typing import NamedTuple
 
-from ..message import Message, Place
+from ..message import Got, Message, Place
 from ..rules.lifecycle import Presented, State
 from ..rules.ordering import Kind, Pending, Standing
 from .tables import ReaderId, UnitRow, application_reader, handle_reader
 
 NEVER = -math.inf
+ASKS_MAX = 500  # a search that has asked a selector so often has gone far
 NO_PLACE = Place(0, 0, 0)
 HELD = (State.PUT_UNCONFIRMED, State.GET_UNCONFIRMED, State.BROWSE_GET_UNCONFIRMED)
 GOT = (State.GET_UNCONFIRMED, State.BROWSE_GET_UNCONFIRMED)
@@ -63,6 +64,10 @@ class QueuedMessage(NamedTuple):
         return self.away or self.claimed > 0
 
 
+class Far(Exception):
+    """A search has asked its selector as often as it may, and found nothing yet."""
+
+
 def place_of(row: QueuedMessage) -> Place:
     """For sorting."""
     return row.place
@@ -78,6 +83,8 @@ class Reader(NamedTuple):
         unmarked: the call passes over what is marked for it (R3.73).
         horizon: the call sees nothing with a higher number than this; None: there is no such bound.
         application: who claims, if the call does.
+        passed: of each level the place up to which nothing is that the call looks for, as was seen before; in order.
+        asks: so often the search may ask the selector; then it is `Far`.
     """
 
     handle: int
@@ -92,6 +99,8 @@ class Reader(NamedTuple):
     horizon: int | None = None
     application: str = ""
     earlier_units: tuple[int, ...] = ()
+    passed: tuple[Place, ...] = ()
+    asks: float = math.inf
 
     def has_got_in(self, unit: int) -> bool:
         """Whether gets in this unit are the call's own."""
@@ -140,10 +149,11 @@ def is_marked(row: QueuedMessage, reader: Reader) -> bool:
     return reader.co_op and reader.now < row.co_op_marked_at + reader.mark_interval
 
 
-def as_got(row: QueuedMessage, now: float) -> Message:
+def as_got(row: QueuedMessage, now: float) -> Got:
     """The message as a get returns it: what is left of its time, its back outs, its place."""
     left = math.inf if row.expires_at == math.inf else max(0.1, row.expires_at - now)
-    return row.message.with_values(expiry=left, delay=0.0, backout_count=row.backouts, place=row.place)
+    got: Got = row.message.with_values(expiry=left, delay=0.0, backout_count=row.backouts, place=row.place)  # type: ignore[assignment]
+    return got
 
 
 # --- why a strict reader must wait (B-6, B-7, B-26)

@@ -16,17 +16,19 @@ from ..errors import (
     UnitNotFound,
     UnitTooLarge,
 )
-from ..message import ANY_GROUP, ANY_SEGMENT, EarlierPending, Message
+from ..message import ANY_GROUP, ANY_SEGMENT, EarlierPending, Got, Message
 from ..rules import gets
 from ..rules.gets import Verdict
-from ..rules.grouping import GroupState, Wanted, is_head, wanted
+from ..rules.grouping import GroupState, Wanted, is_head, wanted, wanted_by
 from ..rules.lifecycle import Event, Presented, State
 from ..rules.ordering import UNSET, Cursor, Decision, Pending, blocks_itself, read_order
+from ..rules.selectors import selector_of
 from . import entering
+from .ahead import CHANGING, NOT_YET, Ahead, look_ahead
 from .entries import Entry
 from .process import OpenHandle
 from .queue import LocalQueue
-from .queued import NEVER, QueuedMessage, Reader, as_got, available, presented
+from .queued import NEVER, Far, QueuedMessage, Reader, as_got, available, presented
 from .records import GetOutcome, GetRequest, Rest
 from .settling import happen
 from .tables import MarkRow, UnitRow
@@ -56,6 +58,7 @@ class Reading:
 
     Args:
         waits: the call will wait if it is given nothing.
+        ahead: how far it has looked ahead.
 
     Attributes:
         in_its_way: after a strict call that was given nothing: for each level at which it waits, the connections
@@ -72,9 +75,10 @@ class Reading:
         manager: ManagerAttributes,
         *,
         waits: bool = False,
+        ahead: Ahead = NOT_YET,
     ) -> None:
         self.verb, self.handle, self.queue, self.request, self.manager = verb, handle, queue, request, manager
-        self.waits = waits
+        self.waits, self.ahead = waits, ahead
         order = read_order(queue_attributes.read_order, request.options.read_order or handle.options.read_order)
         # An explicit choice of a message is outside the promise (B-17).
         self.strict = order == "strict" and not request.options.by_cursor
@@ -102,23 +106,45 @@ class Reading:
             lock_id=options.lock_id,
             lock=0 if lock is None else lock.id,
             unmarked=options.unmarked,
+            passed=self.ahead.passed,
+            asks=self.ahead.asks if self._may_look_ahead() else math.inf,
         )
+
+    def _may_look_ahead(self) -> bool:
+        """Whether what does not fit the call's selector now will not do so later, as far as it matters to it."""
+        options, selector = self.request.options, selector_of(self.request.options.match)
+        if selector is None or self.notify or options.lock_id:
+            return False
+        return not self.strict or not (options.unmarked or selector.fields & CHANGING)
+
+    def look_ahead(self) -> Ahead:
+        """One step; `run` follows when it is over."""
+        options = self.request.options
+        state, cursor = gets.begin(options, self.request.state, self.request.cursor)
+        above = cursor if options.browse else UNSET
+        reader = self.reader._replace(asks=math.inf)
+        looked_for = wanted(state, options)
+        return look_ahead(self.queue, looked_for, reader, above, logical=options.logical, strict=self.strict)
 
     def run(self) -> GetOutcome:
         request = self.request
         gets.check_browse_mode(request.options, request.cursor, strict=self.strict)
         state, cursor = gets.begin(request.options, request.state, request.cursor)
-        messages: list[Message] = []
+        messages: list[Got] = []
         outcome = GetOutcome(messages, request.state, request.cursor)
         while len(messages) < request.most:
             if request.one_group and messages:
                 self.request = request._replace(options=gets.within_group(request.options, state))
             try:
                 if messages:  # the call's own unit may have begun with its first message
-                    self.reader = self._reader()
+                    self.reader = self._reader()._replace(asks=math.inf)
                 found = self._find(state, cursor)
+                if found.rows:
+                    found = found._replace(rows=self._read(state, found.rows))
                 verdict = self._judge(state, found)
                 unit = self._unit(verdict)
+            except Far:
+                return outcome._replace(is_far=True)
             except InorderError:
                 if messages and not request.one_group:
                     break  # the next call meets it first, and raises it
@@ -142,11 +168,13 @@ class Reading:
             return not (verdict.state.group_open or verdict.state.message_open)
         return verdict.message.warning is not None
 
-    def _with_earlier(self, message: Message, found: Found) -> Message:
-        if not found.earlier:
-            return message
-        first = found.earlier[0]
-        return message.with_values(earlier_pending=EarlierPending(len(found.earlier), first.place, first.kind.value))
+    def _with_earlier(self, message: Message, found: Found) -> Got:
+        got: Got = message  # type: ignore[assignment]  # what it was made of was got
+        if found.earlier:
+            first = found.earlier[0]
+            earlier = EarlierPending(len(found.earlier), first.place, first.kind.value)
+            got = message.with_values(earlier_pending=earlier)  # type: ignore[assignment]
+        return got
 
     def _nothing_more(self, outcome: GetOutcome, found: Found) -> GetOutcome:
         """The call ends because there is nothing, or nothing that order allows."""
@@ -213,7 +241,7 @@ class Reading:
         if not (options.unmarked and "token" in options.match.fields):
             return
         after = self.request.cursor.place if options.browse == "next" else None
-        marked = self.queue.find(Wanted(match=options.match), self.reader._replace(unmarked=False), after)
+        marked = self.queue.find(wanted_by(options.match), self.reader._replace(unmarked=False), after)
         if (
             self.reader.co_op
             and marked
@@ -225,14 +253,18 @@ class Reading:
 
     # --- judge
 
+    def _read(self, state: GroupState, rows: Sequence[QueuedMessage]) -> Sequence[QueuedMessage]:
+        """The rows with their bodies. Raises: UnitTooLarge, the unit has no room for the group that they begin."""
+        if self.request.one_group and not (state.group_open or state.message_open):
+            self._check_group_fits(rows[0])
+        most = self.request.options.buffer if len(rows) == 1 else None  # what is joined is cut when it is whole
+        return self.verb.backend.read(rows, most)
+
     def _judge(self, state: GroupState, found: Found) -> Verdict | None:
         if not found.rows:
             return None
-        if self.request.one_group and not (state.group_open or state.message_open):
-            self._check_group_fits(found.rows[0])
-        most = self.request.options.buffer if len(found.rows) == 1 else None  # what is joined is cut when it is whole
         return gets.judge(
-            [as_got(row, self.verb.now) for row in self.verb.backend.read(found.rows, most)],
+            [as_got(row, self.verb.now) for row in found.rows],
             self.request.options,
             state,
             found.wanted,
@@ -304,7 +336,8 @@ class Reading:
         connection = self.handle.connection
         by = self.reader.application or connection.program.name
         owner = None if self.reader.application else connection.id
-        return Entry(head.place, head.message.with_values(body=b""), owner, by, self.verb.now)
+        head_of_group = as_got(head, self.verb.now).with_values(body=b"", place=None)
+        return Entry(head.place, head_of_group, owner, by, self.verb.now)
 
     def _browse(self, rows: Sequence[QueuedMessage], cursor: Cursor, *, heads: bool) -> Cursor:
         """The effects of a browse: the old lock goes, the new lock and marks come, the cursor moves."""
@@ -356,7 +389,7 @@ def release(verb: Verb, handle: OpenHandle, queue: LocalQueue) -> bool:
     return bool(rows)
 
 
-def read_rest(verb: Verb, handle: OpenHandle, rest: Rest) -> tuple[list[Message], Rest | None]:
+def read_rest(verb: Verb, handle: OpenHandle, rest: Rest) -> tuple[list[Got], Rest | None]:
     """The next page of a large group that a unit of work has got, and what is then left; see `Store.read_rest`."""
     if handle.connection.unit != rest.unit or handle.connection.ended != rest.ended:
         raise UnitNotFound(

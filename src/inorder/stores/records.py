@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
-from ..message import Message, UniqueId
+from ..message import Got, Message, UniqueId
 from ..options import GetOptions, Match, OpenOptions, PutOptions
 from ..rules.grouping import GroupState
 from ..rules.lifecycle import Event
@@ -97,15 +97,17 @@ class GetOutcome(NamedTuple):
         before_unit: where the handle stood before the first message that the unit of work took, if any did.
         withheld: of a strict call that was given nothing: what withholds the first message (B-11).
         pending: of a strict call that was given nothing: the first pending message, withholding or not (B-26).
+        is_far: the search has asked its selector as often as it may, and has not come to an end; nothing was done.
     """
 
-    messages: Sequence[Message]
+    messages: Sequence[Got]
     state: GroupState
     cursor: Cursor
     before_unit: GroupState | None = None
     rest: Rest | None = None
     withheld: Pending | None = None
     pending: Pending | None = None
+    is_far: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,15 +155,15 @@ BULK_COLUMNS: Sequence[str] = (
     "rank number ordinal group_rank group_number group_ordinal delivery report message_type expiry feedback encoding "
     "coded_character_set_id format priority persistent message_id correlation_id reply_to_queue "
     "reply_to_queue_manager user_identifier accounting_token application_identity_data put_application_type "
-    "put_application_name put_at application_origin_data group_id sequence_number offset flags original_length body "
-    "length backout_count uid_origin uid_number"
+    "put_application_name put_at application_origin_data group_id sequence_number offset flags original_length "
+    "properties body length backout_count uid_origin uid_number"
 ).split()
 """The columns of a row that is read in bulk, in this order.
 
 The place; the place of the head of its group (its own if it is in none; None if the head is not on the queue, or of a
 claim: not in the claim, so that it reads the same each time); `delivery`, its position in what is read; then the fields
-of `Message`. None stands for an unlimited expiry, and for no correlation id,
-group id or accounting token.
+of `Message`, the properties as the text that a store keeps (`Properties.from_text`). None stands for an unlimited
+expiry, and for no correlation id, group id, accounting token or properties.
 """
 
 BulkRow = tuple[Any, ...]
@@ -336,8 +338,8 @@ class StageRequest(NamedTuple):
         count: rows in this request, 0 or more.
         columns: by names out of `rules.staged_columns.STAGED_COLUMNS`, each with `count` values. A column that is
             missing, and None in any but `body`, is the put's default; `body` must be there. As context the caller's
-            columns stand, as in a put that sets all context. `group_key` and `order_key`: int of 64 bits, float, str or
-            bytes; None: in no group, and first in the order.
+            columns stand, as in a put that sets all context. Properties are mappings. `group_key` and `order_key`: int
+            of 64 bits, float, str or bytes; None: in no group, and first in the order.
         lasts: seconds from now until the staging expires, above 0; each request says it anew.
         checks_numbers: whether the numbers in the caller's own groups must follow each other when they are put.
     """

@@ -32,7 +32,7 @@ from ..errors import (
     UnitNotFound,
     WrongState,
 )
-from ..message import Message, UniqueId
+from ..message import Got, Message, UniqueId
 from ..options import OpenOptions
 from ..rules.grouping import GroupState
 from ..rules.lifecycle import Event
@@ -43,10 +43,11 @@ from .bulk import BulkVerbs, Shortcuts
 from .catalog import Catalog, get_allowed
 from .connections import bury_dead, in_verb
 from .definitions import as_text
+from .getting import GettingVerbs, Looked
 from .operator import OperatorVerbs
 from .process import OpenStore
 from .queue import LocalQueue
-from .reading import Reading, read_rest, release
+from .reading import read_rest, release
 from .records import (
     GetOutcome,
     GetRequest,
@@ -65,7 +66,7 @@ from .telemetry import Telemetry, count, event, first
 from .verb import Verb
 from .views import OrderView
 from .waiting import WaitingRoom
-from .waits import Looks, begin_wait, end_wait
+from .waits import Looks, end_wait
 
 
 def new_manager(name: str) -> str:
@@ -98,7 +99,7 @@ def _name(_: object, name: str, *__: Any, **___: Any) -> Sequence[object]:
     return [name]
 
 
-class QueueStore(BulkVerbs, OperatorVerbs, OpenStore):
+class QueueStore(GettingVerbs, BulkVerbs, OperatorVerbs, OpenStore):
     """A store of queues over a backend and a host; `protocol.Store` says what its verbs guarantee.
 
     Attributes:
@@ -328,10 +329,13 @@ class QueueStore(BulkVerbs, OperatorVerbs, OpenStore):
             request.options.browse is not None,
             found is not None and found[0].withheld is not None,
         ],
+        gives=lambda found: found[0].messages,
     )
-    def _look(self, request: GetRequest, *, waits: bool) -> tuple[GetOutcome, float | None]:
+    def _look(self, request: GetRequest, *, waits: bool) -> Looked:
         """One look, and when to look again though nothing has changed."""
-        get = self._look_or_take if request.options.browse else self._take
+        get: Callable[[GetRequest, bool], Looked] = self._look_or_take if request.options.browse else self._take
+        if request.options.match.selector is not None:
+            get = self._look_far
         try:
             found = get(request, waits)
         except (NoMessageUnderCursor, OrderDeadlock):
@@ -341,49 +345,6 @@ class QueueStore(BulkVerbs, OperatorVerbs, OpenStore):
         if not found[0].messages and bury_dead(self):
             return get(request, waits)
         return found
-
-    def _look_or_take(self, request: GetRequest, waits: bool) -> tuple[GetOutcome, float | None]:
-        if not waits and self._only_looks(request):
-            outcome = self._browse(request)
-            if outcome is not None:
-                return outcome, None
-        return self._take(request, waits)
-
-    @in_verb(writes=False)
-    def _browse(self, verb: Verb, request: GetRequest) -> GetOutcome | None:
-        """What a browse that changes nothing finds; None: something is to be tidied first."""
-        handle = self.handle(request.handle)
-        queue = verb.queue_of(handle)
-        if queue.has_work(verb.now):
-            return None
-        return Reading(verb, handle, queue, request, get_allowed(verb, handle, queue), verb.manager).run()
-
-    @in_verb(alone=False, together=True)
-    def _take(self, verb: Verb, request: GetRequest, waits: bool) -> tuple[GetOutcome, float | None]:
-        handle = self.handle(request.handle)
-        queue = tidied(verb, handle)
-        if handle.connection.waits:
-            end_wait(verb, handle.connection)
-        resolved = get_allowed(verb, handle, queue)
-        if self.shortcuts is not None:
-            taken = self.shortcuts.get(verb, handle, queue, request, resolved)
-            if taken is not None:
-                return taken, None
-        reading = Reading(verb, handle, queue, request, resolved, verb.manager, waits=waits)
-        outcome = reading.run()
-        if outcome.messages or not waits:
-            return outcome, None
-        begin_wait(verb, handle, outcome, reading.in_its_way)
-        return outcome, reading.look_again_at()
-
-    def _only_looks(self, request: GetRequest) -> bool:
-        """Whether the call is a browse that changes nothing: it then waits for no writer."""
-        options, handle = request.options, self.handles.get(request.handle)
-        if not options.browse or handle is None or handle.has_locked:
-            return False
-        marks = options.mark_handle or options.mark_co_op or options.unmark_handle or options.unmark_co_op
-        connection = self.connections.get(handle.connection.id)  # another thread may be ending it
-        return not (options.lock or marks or connection is None or connection.waits)
 
     def _end_wait(self, owner: int) -> None:
         if owner in self.connections:  # with a connection that has ended its wait has, and the store may be closed
@@ -397,7 +358,7 @@ class QueueStore(BulkVerbs, OperatorVerbs, OpenStore):
 
     @event("read_rest", "messages bytes", handle=first, measured=lambda found, *_: [len(found[0]), _length(found[0])])
     @in_verb(writes=False)
-    def read_rest(self, verb: Verb, handle: int, rest: Rest) -> tuple[list[Message], Rest | None]:
+    def read_rest(self, verb: Verb, handle: int, rest: Rest) -> tuple[list[Got], Rest | None]:
         return read_rest(verb, self.handle(handle), rest)
 
     @event("unlock", keys="acted", handle=first, about=lambda acted, _: [bool(acted)])

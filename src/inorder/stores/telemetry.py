@@ -22,6 +22,7 @@ from time import perf_counter
 from typing import Any, Final, NamedTuple, TypeVar, cast
 
 from ..errors import InorderError, Reason, bad_argument
+from ..message import Message
 from .changes import Change, Changes, Death, Happened
 
 log = logging.getLogger("inorder.telemetry")
@@ -56,11 +57,13 @@ class StoreEvent:
         name: "inorder.put", "inorder.get" ...; docs/reference/events.md lists them.
         measurements: numbers, by name: "seconds", "messages", "bytes" ...
         metadata: what it is about: "queue", "completion", "reason_name" ...
+        messages: those that a get or a browse returned.
     """
 
     name: str
     measurements: Mapping[str, float] = field(default_factory=dict)
     metadata: Mapping[str, object] = field(default_factory=dict)
+    messages: Sequence[Message] = ()
 
 
 StoreObserver = Callable[[StoreEvent], object]
@@ -117,11 +120,19 @@ class Telemetry:
         """Whether this thread's calls are to be reported: somebody observes, and this is not an observer's own call."""
         return bool(self.observations) and not getattr(self._telling, "on", False)
 
-    def report(self, event: str, measurements: Mapping[str, float], metadata: Mapping[str, object]) -> None:
+    def report(
+        self,
+        event: str,
+        measurements: Mapping[str, float],
+        metadata: Mapping[str, object],
+        messages: Sequence[Message] = (),
+    ) -> None:
         """Tells every observer; what one raises is logged."""
         if not self.is_heard:
             return
-        told = StoreEvent(name=PREFIX + event, measurements=measurements, metadata={**self._common, **metadata})
+        told = StoreEvent(
+            name=PREFIX + event, measurements=measurements, metadata={**self._common, **metadata}, messages=messages
+        )
         self._telling.on = True
         try:
             for one in self.observations:
@@ -158,6 +169,7 @@ def event(
     handle: Callable[..., int] | None = None,
     measured: Callable[..., Sequence[float]] | None = None,
     about: Callable[..., Sequence[object]] | None = None,
+    gives: Callable[[Any], Sequence[Message]] | None = None,
 ) -> Callable[[F], F]:
     """A verb reports an event of this name.
 
@@ -166,6 +178,7 @@ def event(
         handle: of the verb's arguments: the handle whose queue is the key "queue".
         measured: of the answer and the arguments: the values of the `measurements`, of a call that succeeded.
         about: of the answer, None if there is none, and the arguments: the values of the `keys`.
+        gives: of the answer: the messages in it.
     """
     measures, named = measurements.split(), keys.split()
     EVENTS[name] = Fields(tuple(measures), (*(("queue",) if handle else ()), *named))
@@ -197,7 +210,8 @@ def event(
                 except Exception:
                     log.exception("the event of %s could not be made; the call is as it was", name)
                 else:
-                    telemetry.report(name, values, {**metadata, **how})
+                    messages = () if gives is None or how is not _DONE else gives(answer)
+                    telemetry.report(name, values, {**metadata, **how}, messages)
             return answer
 
         return cast(F, call)

@@ -106,7 +106,8 @@ class Verb:
 
         Raises: StoreError and its kinds, where the error is the database's.
         """
-        backend, is_ours = self.backend, isinstance(error, InorderError) and not isinstance(error, StoreError)
+        backend = self.backend
+        is_ours = isinstance(error, InorderError) and not isinstance(error, StoreError | OutcomeUnknown)
         is_kept, keeps, self._may_keep = False, self._may_keep and is_ours, False
         failure: StoreError | None = None
         if backend.is_inside:
@@ -114,6 +115,9 @@ class Verb:
                 is_kept = backend.abort(error, keeps=keeps)
             except StoreError as told:
                 failure = told
+            except Passing:  # it runs again, and is refused again
+                self._refused = ()
+                raise
         if not (self._has_begun and backend.has_happened):
             self._take_back()
         if is_kept:

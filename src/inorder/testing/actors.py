@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from ..errors import InorderError, NoMessageAvailable, OrderPending, Reason
+from ..formats.property_text import read_property, write_property
 from ..handle import Queue
 from ..manager import QueueManager
 from ..message import (
@@ -21,8 +22,9 @@ from ..message import (
     UniqueId,
 )
 from ..options import FOREVER, GetOptions, Match, OpenOptions, PutOptions
+from ..properties import PropertyValue
 from ..rules.puts import PutResult
-from .language import Step
+from .language import NO_PROPERTIES, Step
 
 FLAGS = {
     "in-group": IN_GROUP,
@@ -40,7 +42,7 @@ MATCHES = {
     "match-priority": "priority",
 }
 PAD = b"."
-PLAIN = ("no", NO_ID, ("no", NO_ID))  # facts that a failure need not tell
+PLAIN = ("no", NO_ID, NO_PROPERTIES, ("no", NO_ID))  # facts that a failure need not tell
 FOR_BROWSE = OpenOptions(browse=True)
 FOR_INPUT = OpenOptions(input="as_queue")
 READ_ORDERS = frozenset({"strict", "relaxed", "notify"})
@@ -98,6 +100,11 @@ def yes(name: str, value: str) -> bool:
     if value not in ("yes", "no"):
         raise ValueError(f"{name} takes yes or no, not {value!r}")
     return value == "yes"
+
+
+def properties(words: str) -> dict[str, PropertyValue]:
+    """Properties as a table writes them."""
+    return dict(map(read_property, words.split()))
 
 
 @dataclass(slots=True)
@@ -161,6 +168,8 @@ class Table:
         if key in ("id", "group") and isinstance(got, tuple):
             status, value = got
             return said == status or self._same_id(said, value)
+        if key == "property" and NO_PROPERTIES not in (said, got):
+            return {write_property(*one) for one in properties(said).items()} <= set(got.split())
         if isinstance(got, bytes) or said.startswith("$"):
             return got is not None and self._same_id(said, got)
         return said == str(got)
@@ -292,7 +301,7 @@ class Actor:
         for key, value in keys.items():
             if key in convert:
                 fields[names.get(key, key)] = convert[key](value)
-        return fields
+        return fields | ({"properties": properties(keys["property"])} if "property" in keys else {})
 
     # --- gets and browses
 
@@ -371,7 +380,7 @@ class Actor:
         if "match-uid" in step.keys:
             actor, queue = step.actor.partition(".")[0], self._table.queue(step.keys.get("on"))
             wanted["uid"] = self._table.uid_of(actor, queue, step.keys["match-uid"])
-        return Match(**wanted)
+        return Match(selector=step.keys.get("selector"), **wanted)
 
     def _message(self, message: Message) -> Outcome:
         facts = {
@@ -385,6 +394,7 @@ class Actor:
             "length": message.length,
             "warning": _warning(message.warning),
             "earlier-pending": "no" if message.earlier_pending is None else "yes",
+            "property": " ".join(write_property(*one) for one in message.properties.items()) or NO_PROPERTIES,
         }
         return Outcome("message", facts=facts, message=message)
 

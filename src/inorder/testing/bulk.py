@@ -11,7 +11,7 @@ from ..message import NO_ID, Message
 from ..options import GetOptions, OpenOptions
 from ..rules.ordering import UNSET, Cursor
 from ..stores.records import BULK_COLUMNS, BulkRow, LedgerKey, Slice
-from .actors import FOR_BROWSE, READ_ORDERS, Actor, Outcome, Table, number, one_of
+from .actors import FOR_BROWSE, READ_ORDERS, Actor, Outcome, Table, number, one_of, properties
 from .language import Step
 
 APPLICATION = "app"  # of a step that names none
@@ -120,6 +120,8 @@ class BulkActor(Actor):
         for key in ("priority", "group-key", "order-key"):
             if key in step.keys:
                 columns[key.replace("-", "_")] = [number(step.keys[key])]
+        if "property" in step.keys:
+            columns["properties"] = [properties(step.keys["property"])]
         stager.stage(1, columns)
         return Outcome("ok")
 

@@ -27,9 +27,18 @@ and for claims, surveys and staged rows (`bulk`):
     qm release-claims NAME              -> M              the messages of open claims return
     qm leave-claimed-group NAME         -> ok             its application is inside no group any more
     A survey first|next [most= bytes= slices=]  -> [m1 m2]   what a browse would show, and next what comes behind it
-    A stage NAME BODY [priority= group-key= order-key= lasts=SECONDS]  -> ok   one row under a name
+    A stage NAME BODY [priority= group-key= order-key= property= lasts=SECONDS]  -> ok   one row
     A settle-staging BATCH NAME...      -> N, or ignored  puts the rows; ignored: that batch was put before
     A undo-staging NAME                 -> N              drops them
+
+for properties:
+
+    property=NAME=VALUE, property=NAME:TYPE=VALUE   of put, as often as there are properties (`formats.property_text`);
+                    of a message that was got: it has this property; property=none: it has no properties at all
+
+for selectors:
+
+    selector=`CONDITION`   of every verb that matches; between the marks blanks, # and -> are a part of the word
 
 And for confirmed calls:
 
@@ -45,13 +54,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from ..formats.property_text import read_property
+
 PUT_FLAGS = "syncpoint in-group last-in-group segment last-segment segmentation logical resend again"
-PUT_KEYS = "on priority persistent expiry delay id correlation group seq offset length ccsid confirm"
+PUT_KEYS = "on priority persistent expiry delay id correlation group seq offset length ccsid confirm property"
+NO_PROPERTIES = "none"
+REPEATED = frozenset({"property"})  # a word that may be there several times; its values are kept with a blank between
 READ_FLAGS = "logical complete all-messages all-segments strict relaxed notify accept-truncated"
 READ_KEYS = (
     "on wait buffer match-id match-uid match-correlation match-group match-seq match-offset match-priority confirm "
-    "lock token"
+    "lock token selector"
 )
+# A text between ` is one with the word in which it stands.
+PIECE = r"(?:`[^`]*`|[^`])"
+COMMENT = re.compile(rf"^({PIECE}*?)#.*")
+STEP = re.compile(rf"({PIECE}*?)->\s*(\S.*)")
+WORD = re.compile(r"(?:`[^`]*`|[^\s`])+")
 BULK_FLAGS = "logical complete all-messages strict relaxed"
 QUEUE_KEYS = (
     "delivery default-priority order read-order max-depth max-length persistent backout-threshold get put shareable "
@@ -102,7 +120,7 @@ ACTOR_VERBS: Mapping[str, Verb] = {
     "settle-claims": _verb((1, 1), keys="on app"),
     "return-ahead": _verb((0, 0), keys="on app"),
     "survey": _verb((1, 1), BULK_FLAGS, "on most bytes slices"),
-    "stage": _verb((2, 2), keys="on priority group-key order-key lasts"),
+    "stage": _verb((2, 2), keys="on priority group-key order-key lasts property"),
     "settle-staging": _verb((2, 99), keys=""),
     "undo-staging": _verb((1, 1), keys=""),
 }
@@ -120,7 +138,9 @@ OPERATOR_VERBS: Mapping[str, Verb] = {
 }
 
 OK_FACTS = frozenset("id group seq offset flags warning settled horizon".split())
-MESSAGE_FACTS = frozenset("group segment seq offset flags backouts priority length warning earlier-pending".split())
+MESSAGE_FACTS = frozenset(
+    "group segment seq offset flags backouts priority length warning earlier-pending property".split()
+)
 ENDING_FACTS = frozenset("kind by lock claim".split())
 OUTCOMES: Mapping[str, frozenset[str]] = {
     "ok": OK_FACTS,
@@ -192,7 +212,7 @@ def parse(text: str, file: str = "<text>") -> list[Scenario]:
     """The scenarios of a text."""
     found: list[tuple[str, int, list[Step]]] = []
     for number, raw in enumerate(text.splitlines(), 1):
-        line = raw.partition("#")[0].strip()
+        line = COMMENT.sub(r"\1", raw).strip()
         if not line:
             continue
         try:
@@ -219,11 +239,12 @@ def _title(line: str) -> str:
 
 def parse_step(line: str, number: int = 0) -> Step:
     """One step. Raises: ValueError that says which word is wrong."""
-    call, arrow, outcome = line.partition("->")
-    if not arrow or not outcome.strip():
+    found = STEP.fullmatch(line)
+    if not found:
         raise ValueError("a step needs `-> OUTCOME`")
+    call, outcome = found.groups()
     actor, _, rest = call.strip().partition(" ")
-    name, *words = rest.split() or [""]
+    name, *words = [word.replace("`", "") for word in WORD.findall(rest)] or [""]
     verbs = OPERATOR_VERBS if actor == "qm" else ACTOR_VERBS
     if name not in verbs:
         raise ValueError(f"unknown verb {name!r} for {actor!r}; it is one of {', '.join(verbs)}")
@@ -250,8 +271,8 @@ def _words(name: str, verb: Verb, words: list[str]) -> tuple[tuple[str, ...], fr
     keys: dict[str, str] = {}
     for word in words:
         key, equals, value = word.partition("=")
-        if equals and key in verb.keys and value and key not in keys:
-            keys[key] = value
+        if equals and key in verb.keys and value and (key not in keys or key in REPEATED):
+            keys[key] = _one_more(key, keys.get(key), value)
         elif not equals and word in verb.flags and not (len(names) < verb.names[0]):
             flags.add(word)
         elif not equals and len(names) < verb.names[1]:
@@ -306,12 +327,21 @@ def _list(text: str) -> Expected:
 
 
 def _facts(words: list[str], known: frozenset[str]) -> dict[str, str]:
-    facts = {}
+    facts: dict[str, str] = {}
     for word in words:
         key, equals, value = word.partition("=")
         if not equals or key not in known or not value:
             raise ValueError(
                 f"{word!r} is not said of this outcome; it may say {', '.join(sorted(known)) or 'nothing'}"
             )
-        facts[key] = value
+        facts[key] = _one_more(key, facts.get(key), value)
     return facts
+
+
+def _one_more(key: str, before: str | None, value: str) -> str:
+    """What is kept of a key: the value, of one that may be repeated behind those before. Raises: ValueError."""
+    if key not in REPEATED:
+        return value
+    if value != NO_PROPERTIES:
+        read_property(value)
+    return value if before is None else f"{before} {value}"

@@ -19,7 +19,7 @@ from ...errors import bad_argument
 from ...formats import FileError
 from ...message import ANY_GROUP, ANY_SEGMENT
 from ...stores.sqlite import SIDECAR, is_of_any_store
-from ..schema import arrow_schema
+from ..schema import arrow_schema, spark_schema
 
 Archive: TypeAlias = "DataFrame | str | PathLike[str]"
 
@@ -38,6 +38,8 @@ def read_archive(spark: SparkSession, archive: Archive) -> DataFrame:
         ArgumentError: columns are missing.
     """
     rows = archive if isinstance(archive, DataFrame) else _read_folder(spark, fspath(archive))
+    if "properties" not in rows.columns:  # written before messages had them
+        rows = rows.withColumn("properties", F.lit(None).cast(spark_schema()["properties"].dataType))
     missing = [name for name in arrow_schema().names if name not in rows.columns]
     if missing:
         raise bad_argument("archive", sorted(rows.columns), f"all columns of an archive; not there: {missing}")

@@ -95,6 +95,7 @@ def dump(
     *,
     order: Literal["logical", "physical"] = "logical",
     overwrite: bool = False,
+    leave_out_properties: bool = False,
     progress: Tell | None = None,
 ) -> int:
     """Writes an archive as texts of IBM's dmpmqmsg utility, in files that are in order; how many messages.
@@ -102,6 +103,7 @@ def dump(
     Args:
         target: a folder that the tasks can write; it is made if it is missing.
         overwrite: whether texts that are there may go.
+        leave_out_properties: the format has no place for the properties of messages: True loses them.
         progress: is told once a second, in another thread, what is written, and at last all of it.
 
     Raises: ArgumentError, there are texts already; FormatError, in Spark's exception: a message that cannot be said.
@@ -118,7 +120,8 @@ def dump(
     for one in old:
         one.unlink()
     rows = in_order(read_archive(spark, archive), order).select(*DUMPED.names)
-    return _write(rows, "inorder-dmpmqmsg", place, progress).messages
+    leaves_out = str(leave_out_properties).lower()
+    return _write(rows, "inorder-dmpmqmsg", place, progress, leave_out_properties=leaves_out).messages
 
 
 def _made(target: str | PathLike[str]) -> Path:

@@ -263,6 +263,15 @@ class MemoryBackend(MemoryBulk):
             rows = self._behind(queue.id, after)
         return (row for row in rows if self._chosen(row, wanted, reader))
 
+    def levels(self, queue: SearchedQueue) -> Sequence[int]:
+        return sorted({place.rank for place, _ in self.index.placed[queue.id]})
+
+    def level(
+        self, queue: SearchedQueue, wanted: Wanted, reader: Reader, rank: int, after: Place
+    ) -> Iterable[QueuedMessage]:
+        rows = itertools.takewhile(lambda row: row.place.rank == rank, self._behind(queue.id, after))
+        return (row for row in rows if self._chosen(row, wanted, reader))
+
     def _behind(self, queue: int, after: Place | None) -> Iterator[QueuedMessage]:
         places = self.index.placed[queue]
         start = 0 if after is None else bisect_right(places, (after, math.inf))

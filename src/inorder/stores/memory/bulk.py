@@ -13,6 +13,7 @@ from ...rules.grouping import Wanted, is_head
 from ...rules.lifecycle import State
 from ...rules.ordering import Cursor, Standing, rank
 from ...rules.puts import NO_ACCOUNTING, make_id
+from ...rules.selectors import selector_of
 from ...rules.staged_columns import KEYS, STAGED_COLUMNS, Batch
 from ...rules.staging import StagedMessage, check_numbers, grouped, lined_up
 from ..backend import Counts, SearchedQueue
@@ -181,7 +182,10 @@ class MemoryBulk(ABC):
         self, queue: SearchedQueue, request: LookRequest, unit: int | None, now: float
     ) -> Sequence[tuple[Position, QueuedMessage]]:
         there = [row for row in self.of_queue(queue.id) if row.expires_at > now or row.is_kept]
-        found = sorted((one for one in _listed(there, request.order) if _is_shown(*one, unit, request)), key=_position)
+        selector = selector_of(request.match)
+        listed = (one for one in _listed(there, request.order) if _is_shown(*one, unit, request))
+        found = [one for one in listed if selector is None or selector.fits(as_got(one[1], now))]
+        found.sort(key=_position)
         return [
             (position, row._replace(message=row.message.with_values(body=row.message.body[: request.preview])))
             for position, row in found[: request.most]
@@ -239,8 +243,8 @@ def _bulk(row: QueuedMessage, among: Iterable[QueuedMessage], delivery: int, now
         message.user_identifier, _unless(message.accounting_token, NO_ACCOUNTING), message.application_identity_data,
         message.put_application_type, message.put_application_name, message.put_at, message.application_origin_data,
         _unless(message.group_id, NO_ID), message.sequence_number, message.offset, message.flags,
-        message.original_length, message.body, message.length, message.backout_count, message.uid.origin,
-        message.uid.number,
+        message.original_length, message.properties.text, message.body, message.length, message.backout_count,
+        message.uid.origin, message.uid.number,
     )  # fmt: skip
 
 

@@ -24,7 +24,7 @@ from ...message import Row
 from ...rules.lifecycle import State
 from ..backend import Kind, Passing, QueueState, SearchedQueue, Share, Tally
 from ..definitions import queue_of
-from ..sql.attention import GROUPS
+from ..sql.attention import GROUPS, GROUPS_LOOKED_FOR
 from ..sql.backend import SqlBackend
 from ..tables import DefinitionRow, ManagerRow, WaitRow
 from .known import Guess, Known
@@ -125,7 +125,7 @@ class PostgresBackend(SqlBackend):
             self._together.refused(feeds=self._kind.feeds)
         guessed_wrong = self._known.abort()
         kept = super().abort(error, keeps=keeps and not guessed_wrong)
-        if guessed_wrong and isinstance(error, InorderError):
+        if guessed_wrong and isinstance(error, InorderError) and not self.has_happened:
             raise Passing("what the call took for granted was not yet known to be so")
         return kept
 
@@ -164,7 +164,7 @@ class PostgresBackend(SqlBackend):
         kind = self._kind
         if kind.writes and queue not in self._locked and self._is_out_of_order(queue):
             self.engine.run(self.sql["lock queues at once"], (self.engine.array([queue]),))
-        guess = self._known.guess(queue)
+        guess = None if queue in self._in_vain else self._known.guess(queue, looks=self._is_look_due())
         if guess is not None:
             return self._taken(queue, guess)
         if not kind.writes:
@@ -181,9 +181,14 @@ class PostgresBackend(SqlBackend):
             self._heed_stop(found.revision == STOPPED)
         return found
 
+    def _is_look_due(self) -> bool:
+        """Whether the next verb that comes to a queue where groups may be looks for them (`SqlBackend.state`)."""
+        return not (self._looks + 1) % GROUPS_LOOKED_FOR
+
     def _taken(self, queue: int, guess: Guess) -> QueueState:
         """What a queue is taken to be; the server is going to say whether it is so."""
         state, attention, appends = guess
+        self._looks += attention != 0
         self._locked.add(queue)
         given = (queue, state.revision, attention, state.depth)
         if appends:

@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from ..backend import QueueState, Tally
-from ..sql.attention import GROUPS_LOOKED_FOR, QUIET
+from ..sql.attention import QUIET
 from ..sql.shapes import COUNTED_MAX
 from .pipeline import Answer
 
@@ -46,27 +46,28 @@ class Known:
         self._placed: dict[int, int] = {}  # how many messages it appends
         self._misses: dict[int, int] = {}
         self._pauses: dict[int, int] = {}
-        self._guesses = 0
         self._may_guess = self._may_append = False
 
     def begin(self, *, may_guess: bool, may_append: bool) -> None:
         """A transaction."""
         self._may_guess, self._may_append = may_guess, may_append
-        if self._seen:
+        if self._seen or self._told or self._placed:
             self._seen, self._told, self._placed = {}, {}, {}
 
-    def guess(self, queue: int) -> Guess | None:
-        """What the queue is taken to be. None: look."""
+    def guess(self, queue: int, *, looks: bool) -> Guess | None:
+        """What the queue is taken to be. None: look.
+
+        Args:
+            looks: it is time to see whether what the attention says is there still.
+        """
         if not self._may_guess or queue not in self._left or queue in self._seen:
             return None
         if pause := self._pauses.get(queue, 0):
             self._pauses[queue] = pause - 1
             return None
         guess = self._left[queue]
-        if guess.attention:  # what is there is looked for now and then
-            self._guesses += 1
-            if not self._guesses % GROUPS_LOOKED_FOR:
-                return None
+        if guess.attention and looks:
+            return None
         if self._may_append:
             most = guess.state.depth + OTHERS
             guess = Guess(guess.state._replace(counter=0, reserved=COUNTED_MAX, depth=most), guess.attention, True)

@@ -120,6 +120,7 @@ class Link:
         # The last flush: the Sync behind it, how many commits it brings to disk, and whether it does.
         self._flush: tuple[int, int, Answer | None] = 0, 0, None
         self._is_unreplicated = False  # a wait for a synchronous standby was cancelled
+        self._is_unheard = False  # those who wait could not be notified, nor was anything flushed with that
         connection = self._connection = connected(address, program)
         try:
             with told_as_ours(address):
@@ -220,7 +221,8 @@ class Link:
             behind.heeds = self._logged
         elif flushes:
             behind = execute(STATEMENTS["flush"], (self.flush_level,))
-        sync = self.pipeline.sync()
+        self._is_unheard = False
+        sync = self.pipeline.sync(self._logged if wakes else None)
         if flushes:
             self._flush = sync, self.commits + 1, behind
         self._have_committed()
@@ -296,13 +298,16 @@ class Link:
                 self._flush = 0, 0, None
                 self.pipeline.wait_for_sync(sync)
                 self._check_replicated()
-                if any(is_flushed for is_flushed, *_ in answer):
+                # Answers may be let go (`recover`), and what was behind the commit may have failed at its own.
+                if not self._is_unheard and answer.has_come and any(is_flushed for is_flushed, *_ in answer):
                     self.flushed = commits
+                self._is_unheard = False
             else:
                 answer = self.pipeline.execute(STATEMENTS["flush"], (self.flush_level,))
                 self._flush = self.pipeline.sync(), self.commits, answer
 
     def _logged(self, error: psycopg.Error) -> None:
+        self._is_unheard = True
         log.warning("those who wait for %s could not be notified: %s", self.address, error)
 
     # --- the connection

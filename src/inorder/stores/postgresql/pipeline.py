@@ -125,6 +125,19 @@ class Answer(Iterator[tuple[Any, ...]]):
         return rows
 
 
+class Sync:
+    """Where the server answers all before it, and commits what runs outside of a transaction.
+
+    Args:
+        heeds: what is done if that commit fails, in place of raising its error.
+    """
+
+    __slots__ = ("heeds",)
+
+    def __init__(self, heeds: Callable[[psycopg.Error], object] | None) -> None:
+        self.heeds = heeds
+
+
 class Pipeline:
     """See the module. It serves one thread at a time."""
 
@@ -134,8 +147,7 @@ class Pipeline:
         poll = select.poll()
         poll.register(self._socket, select.POLLIN)
         self._poll = poll.poll
-        # None: a Sync; a statement that is being prepared; an answer.
-        self._pending: deque[Answer | Prepared | None] = deque()
+        self._pending: deque[Answer | Prepared | Sync] = deque()  # `Prepared`: it is being prepared
         self._is_out_of_step = False
         self._names = 0
         self._by_kinds: dict[tuple[str, Kinds], Prepared] = {}
@@ -170,13 +182,17 @@ class Pipeline:
             answer.fetchall()
         return answer
 
-    def sync(self) -> int:
-        """All that was executed goes to the server, which answers it. Returns: a number for `wait_for_sync`."""
+    def sync(self, heeds: Callable[[psycopg.Error], object] | None = None) -> int:
+        """All that was executed goes to the server, which answers it. Returns: a number for `wait_for_sync`.
+
+        Args:
+            heeds: see `Sync`.
+        """
         if self._is_out_of_step:
             self.recover()
         self._is_out_of_step = True
         self._pg.pipeline_sync()
-        self._pending.append(None)
+        self._pending.append(Sync(heeds))
         self.syncs += 1
         if self._pg.flush():
             waiting.wait(send(self._pg), self._socket, WAKE_SECONDS)
@@ -238,7 +254,7 @@ class Pipeline:
 
     def wait_for(self, answer: Answer) -> list[tuple[Any, ...]]:
         """The rows of an answer, after those before it. Raises: psycopg.Error."""
-        if self._pending and self._pending[-1] is not None:
+        if self._pending and not isinstance(self._pending[-1], Sync):
             self.sync()
         rows: list[tuple[Any, ...]] | None = None
         while rows is None:
@@ -274,9 +290,15 @@ class Pipeline:
         if result is None:
             raise psycopg.OperationalError("no answer came")
         awaited = pending.popleft()
-        if awaited is None:
-            if result.status != _SYNC:  # what ends at the Sync has failed: the commit of what runs by itself
-                raise error_from_result(result)
+        if isinstance(awaited, Sync):
+            if result.status != _SYNC:
+                if awaited.heeds is None:
+                    raise error_from_result(result)
+                awaited.heeds(error_from_result(result))
+                while result is None or result.status != _SYNC:
+                    if pg.is_busy():
+                        waiting.wait(_arrival(pg), self._socket, WAKE_SECONDS)
+                    result = pg.get_result()
             self.synced += 1
             self._is_out_of_step = False
             return None
@@ -296,7 +318,7 @@ class Pipeline:
         for one in self._pending:
             if isinstance(one, Answer):
                 one.heeds = one.heeds or _heedless
-            elif one is not None:
+            elif isinstance(one, Prepared):
                 self._forget(one)  # behind an error it was skipped
 
     def recover(self, *, cancels: bool = False) -> None:

@@ -441,9 +441,16 @@ CREATE FUNCTION numbers_in(numbers text) RETURNS TABLE (value bigint, key bigint
     FROM json_array_elements_text(CAST(numbers AS json)) WITH ORDINALITY AS one(value, position)
 $$;
 
--- An element of a JSON array, as JSON, by a path like $[3].
+-- An element of a descriptor, as JSON, by a path like $[3]. The properties, in a line of their own, are cut off and not
+-- parsed: a text in them may have a NUL, which PostgreSQL refuses in JSON.
 CREATE FUNCTION element(array_ text, path text) RETURNS text LANGUAGE sql IMMUTABLE AS $$
-    SELECT CAST(CAST(array_ AS json) -> CAST(substr(path, 3, length(path) - 3) AS integer) AS text)
+    SELECT CASE
+        WHEN path = '$[14]' THEN nullif(left(split_part(array_, E',\n', 2), -1), '')
+        ELSE CAST(
+            CAST(split_part(array_, E',\n', 1) || CASE WHEN strpos(array_, E',\n') > 0 THEN ']' ELSE '' END AS json)
+            -> CAST(substr(path, 3, length(path) - 3) AS integer) AS text
+        )
+    END
 $$;
 
 CREATE OPERATOR -> (LEFTARG = text, RIGHTARG = text, FUNCTION = element);

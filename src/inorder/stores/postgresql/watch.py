@@ -232,6 +232,16 @@ _listeners_lock = threading.Lock()
 _listeners: dict[frozenset[tuple[str, str]], Listener] = {}
 
 
+def _forget_parents_listeners() -> None:
+    """In a child made by fork: the lock may be held by a thread that is not here."""
+    global _listeners_lock  # noqa: PLW0603
+    _listeners_lock = threading.Lock()
+    _listeners.clear()
+
+
+os.register_at_fork(after_in_child=_forget_parents_listeners)
+
+
 def _place(address: Address) -> frozenset[tuple[str, str]]:
     """The database, and as whom: stores in several schemas have one listener."""
     return frozenset(address.parameters.items())

@@ -20,6 +20,7 @@ from zlib import crc32
 
 from ...errors import StoreDamaged
 from ...message import ANY_GROUP, ID_LENGTH, NO_ID, PUT_AT_MAX, Message, Place, Row, UniqueId
+from ...properties import NO_PROPERTIES, Properties
 from ...rules.lifecycle import State
 from ...rules.ordering import effective_priority
 from ...rules.puts import NO_ACCOUNTING, make_id
@@ -27,8 +28,8 @@ from ..bulk_page import BulkPage
 from ..damage import DECODING, damaged
 from ..queued import HELD, LOCKS, NEVER, NO_PLACE, QueuedMessage
 from .attention import DUE, EXPIRES, GROUPS
+from .descriptors import BETWEEN, as_text, check, parts_of, values_of, with_properties
 from .descriptors import FIELDS as DESCRIBED
-from .descriptors import Values, as_text, values_of
 from .shapes import BLOB, INTEGER, NULL, Shapes, Table
 
 INDEX = {name: index for index, name in enumerate(Message.FIELDS)}
@@ -55,6 +56,7 @@ NARROW_COLUMNS = (
     "m.visible_at, m.expires_at, m.due_at, m.backouts, m.unit, m.away, m.locked_handle, m.locked_at, m.lock, "
     "m.lock_confirm, m.co_op_marked_at, m.forgotten, m.claimed"
 )
+DESCRIBED_COLUMNS = f"{NARROW_COLUMNS}, c.descriptor, m.priority, c.put_at"  # for a selector
 STATES = {int(state): state for state in State if state}
 # For `Codec.got`.
 GOT_COLUMNS = (
@@ -103,6 +105,7 @@ class Codec:
         columns = {**tables["content"], **tables["message"]}
         in_part = {**columns, "crc": NULL, "body": BLOB | NULL}
         self._narrow = Shapes.of(columns, _names(NARROW_COLUMNS))
+        self._described = Shapes.of(columns, _names(DESCRIBED_COLUMNS))
         self._full = Shapes.of(columns, _names(stored_columns()))
         self._part = Shapes.of(in_part, _names(stored_columns()))
         self._got = Shapes.of({**columns, "number": INTEGER}, _names(GOT_COLUMNS))
@@ -167,11 +170,10 @@ class Codec:
         levels = self._levels
         if attributes is not self._levels_of or len(levels) > LEVELS_MAX:
             self._levels, self._levels_of = (levels := {}), attributes
-        attention, described, descriptor = 0, (), ""
+        attention, described, shared = 0, (), ""
         for row in arriving:
-            expiry, priority, persistent, message_id, correlation_id, put_at, body, length, token, (origin, uid) = (
-                _always_asked(row)
-            )
+            (expiry, priority, persistent, message_id, correlation_id, put_at, properties, body, length, token,
+             (origin, uid)) = _always_asked(row)  # fmt: skip
             number = int.from_bytes(token, "big")
             own_uid = uid == number and origin == name
             own_id = message_id == prefix + token[8:]
@@ -181,7 +183,8 @@ class Codec:
             if level is None:
                 level = levels[priority, head] = -effective_priority(attributes, Message.from_row(row))
             if (values := _described(row)) != described:
-                described, descriptor = values, as_text(values)
+                described, shared = values, as_text(values)
+            descriptor = shared if properties is NO_PROPERTIES else with_properties(values, properties)
             if expiry == math.inf:
                 expiry = None
             if single and own_id and own_uid and expiry is None and correlation_id == NO_ID:
@@ -226,16 +229,51 @@ class Codec:
 
     def row(self, columns: tuple[Any, ...]) -> QueuedMessage:
         """A message on a queue, with the fields that a search needs; columns as NARROW_COLUMNS."""
-        (*narrow, queue, state, rank_, number, ordinal, visible_at, expires_at, due_at, backouts, unit, away,
-         locked_handle, locked_at, lock, lock_confirm, co_op_marked_at, forgotten, claimed) = columns  # fmt: skip
-        if (state, *map(type, columns)) not in self._states:
+        if (columns[_STATE], *map(type, columns)) not in self._states:
             self._judge(columns, self._narrow)
             self._judge_state(columns)
-            self._states.add((state, *map(type, columns)))
+            self._states.add((columns[_STATE], *map(type, columns)))
+        return self._queued(columns, self.narrow(columns[:_QUEUE]))
+
+    def described(self, columns: tuple[Any, ...]) -> QueuedMessage:
+        """The same with all of the message but its body; columns as DESCRIBED_COLUMNS."""
+        (number, flags, group_id, sequence_number, offset, length, original_length, persistent, message_id,
+         correlation_id, uid_origin, uid_number) = columns[:_QUEUE]  # fmt: skip
+        *_, descriptor, priority, put_at = columns
+        if (columns[_STATE], *map(type, columns)) not in self._states:
+            self._judge(columns, self._described)
+            self._judge_state(columns)
+            self._states.add((columns[_STATE], *map(type, columns)))
+        if group_id is not None and len(group_id) != ID_LENGTH:
+            raise self.damaged(number, f"group_id has {len(group_id)} bytes, not {ID_LENGTH}")
+        if not 0 <= put_at <= PUT_AT_MAX:
+            raise self.damaged(number, f"put_at cannot be {put_at}")
+        begun, properties = descriptor, NO_PROPERTIES
+        try:
+            if BETWEEN in descriptor:
+                begun, text = parts_of(descriptor)
+                properties = Properties.from_text(text)
+            (report, message_type, feedback, encoding, ccsid, format_, reply_to, reply_to_manager, user, accounting,
+             identity, put_type, put_name, origin) = values_of(begun)  # fmt: skip
+        except DECODING as error:
+            raise self.damaged(number, wrong_descriptor(descriptor)) from error
+        token = number.to_bytes(16, "big")
+        message = Message.from_row((
+            report, message_type, None, feedback, encoding, ccsid, format_, priority, bool(persistent),
+            message_id or self.prefix + token[8:], correlation_id or NO_ID, reply_to, reply_to_manager, user,
+            accounting or NO_ACCOUNTING, identity, put_type, put_name, put_at, origin, group_id or NO_ID,
+            sequence_number, offset, flags, original_length, 0.0, properties, b"", length, 0, token,
+            UniqueId(self.name, number) if uid_origin is None else UniqueId(uid_origin, uid_number), None, None, None,
+        ))  # fmt: skip
+        return self._queued(columns[:_NARROW], message)
+
+    def _queued(self, columns: tuple[Any, ...], message: Message) -> QueuedMessage:
+        (queue, state, rank_, number, ordinal, visible_at, expires_at, due_at, backouts, unit, away, locked_handle,
+         locked_at, lock, lock_confirm, co_op_marked_at, forgotten, claimed) = columns[_QUEUE:]  # fmt: skip
         try:
             return QueuedMessage(
-                self.narrow(tuple(narrow)),
-                narrow[0],
+                message,
+                columns[0],
                 queue,
                 rank_,
                 STATES[state],
@@ -289,23 +327,23 @@ class Codec:
             raise self.damaged(number, f"put_at cannot be {put_at}")
         if not partly and (crc32(body, number) != crc or len(body) != length):
             self.refuse_body(number, crc, body, length)
-        (report, message_type, feedback, encoding, ccsid, format_, reply_to, reply_to_manager, user, accounting,
-         identity, put_type, put_name, origin) = self._values_of(number, descriptor)  # fmt: skip
+        begun, properties = descriptor, NO_PROPERTIES
+        try:
+            if BETWEEN in descriptor:
+                begun, text = parts_of(descriptor)
+                properties = Properties.from_text(text)
+            (report, message_type, feedback, encoding, ccsid, format_, reply_to, reply_to_manager, user, accounting,
+             identity, put_type, put_name, origin) = values_of(begun)  # fmt: skip
+        except DECODING as error:
+            raise self.damaged(number, wrong_descriptor(descriptor)) from error
         return Message.from_row((
             report, message_type, math.inf if expiry is None else expiry, feedback, encoding, ccsid, format_, priority,
             bool(persistent), message_id or self.prefix + number.to_bytes(8, "big"), correlation_id or NO_ID, reply_to,
             reply_to_manager, user, accounting or NO_ACCOUNTING, identity, put_type, put_name, put_at, origin,
-            group_id or NO_ID, sequence_number, offset, flags, original_length, delay or 0.0, body, length, 0,
-            number.to_bytes(16, "big"),
+            group_id or NO_ID, sequence_number, offset, flags, original_length, delay or 0.0, properties, body, length,
+            0, number.to_bytes(16, "big"),
             UniqueId(self.name, number) if uid_origin is None else UniqueId(uid_origin, uid_number), None, None, None,
         ))  # fmt: skip
-
-    def _values_of(self, number: int, descriptor: str) -> Values:
-        """What stands in a message's descriptor. Raises: StoreDamaged."""
-        try:
-            return values_of(descriptor)
-        except DECODING as error:
-            raise self.damaged(number, wrong_descriptor(descriptor)) from error
 
     def got(self, found: Iterable[tuple[Any, ...]], now: float) -> list[Message]:
         """Messages as a get returns them (`queued.as_got`); `found` as the statement `take` brings them.
@@ -326,9 +364,13 @@ class Codec:
                 raise self.damaged(number, f"put_at cannot be {put_at}")
             if crc32(body, number) != crc or len(body) != length:
                 self.refuse_body(number, crc, body, length)
+            begun, properties = descriptor, NO_PROPERTIES
             try:
+                if BETWEEN in descriptor:
+                    begun, text = parts_of(descriptor)
+                    properties = Properties.from_text(text)
                 (report, message_type, feedback, encoding, ccsid, format_, reply_to, reply_to_manager, user, accounting,
-                 identity, put_type, put_name, origin) = values_of(descriptor)  # fmt: skip
+                 identity, put_type, put_name, origin) = values_of(begun)  # fmt: skip
             except DECODING as error:
                 raise self.damaged(number, wrong_descriptor(descriptor)) from error
             token = number.to_bytes(16, "big")
@@ -338,7 +380,7 @@ class Codec:
                 encoding, ccsid, format_, priority, bool(persistent), message_id or prefix + token[8:],
                 correlation_id or NO_ID, reply_to, reply_to_manager, user, accounting or NO_ACCOUNTING, identity,
                 put_type, put_name, put_at, origin, group_id or NO_ID, sequence_number, offset, flags, original_length,
-                0.0, body, length, backouts, token, _tuple(UniqueId, uid),
+                0.0, properties, body, length, backouts, token, _tuple(UniqueId, uid),
                 _tuple(Place, (rank_, place_number, ordinal)), None, None,
             ))  # fmt: skip
         return Message.from_rows(rows)
@@ -360,6 +402,9 @@ class Codec:
                 self._judge_in_bulk(row)
             raise AssertionError("columns were refused, and none of their rows")
         numbers, texts = page.column("id"), page.column("descriptor")
+        properties: Sequence[str | None] = [None] * len(page)
+        if any(BETWEEN in text for text in set(texts)):
+            texts, properties = zip(*map(parts_of, texts), strict=True)
         described = {text: values_of(text) for text in set(texts)}
         shared, columns = dict(page.shared), dict(page.columns)
         for name, *values in zip(DESCRIBED, *described.values(), strict=True):
@@ -369,6 +414,7 @@ class Codec:
                 columns[name] = list(map(dict(zip(described, values, strict=True)).__getitem__, texts))
         return BulkPage(len(page), shared, columns).with_columns(
             {
+                "properties": properties,
                 "expiry": [None if at is None else max(0.1, at - now) for at in page.column("expires_at")],
                 "message_id": _filled(page, "message_id", lambda: self._ids(numbers)),
                 "uid_origin": _filled(page, "uid_origin", lambda: [self.name] * len(page)),
@@ -391,7 +437,7 @@ class Codec:
             and max(times) <= PUT_AT_MAX
             and list(map(len, bodies)) == list(page.column("length"))
             and list(map(crc32, bodies, page.column("id"))) == list(page.column("crc"))
-            and not any(map(wrong_descriptor, set(page.column("descriptor"))))
+            and all(map(_can_be_read, set(page.column("descriptor"))))
         )
 
     def _judge_in_bulk(self, row: tuple[Any, ...]) -> None:
@@ -404,7 +450,8 @@ class Codec:
             raise self.damaged(number, f"put_at cannot be {columns['put_at']}")
         if crc32(body, number) != columns["crc"] or len(body) != columns["length"]:
             self.refuse_body(number, columns["crc"], body, columns["length"])
-        self._values_of(number, columns["descriptor"])
+        if wrong := wrong_descriptor(columns["descriptor"]):
+            raise self.damaged(number, wrong)
 
     def _ids(self, numbers: Sequence[int]) -> Sequence[bytes]:
         """The message ids that are made from numbers: words of the prefix, and of the number in network order."""
@@ -430,10 +477,18 @@ def _head(sequence_number: int, offset: int, flags: int) -> int:
     return 0 if sequence_number != 1 or offset else 1 if flags & ANY_GROUP else 2
 
 
+def _can_be_read(text: str) -> bool:
+    try:
+        values_of(parts_of(text)[0])
+    except DECODING:
+        return False
+    return True
+
+
 def wrong_descriptor(text: str) -> str:
     """Why a text cannot be the descriptor of a message, in words; empty if it can."""
     try:
-        values_of(text)
+        check(text)
     except DECODING as error:
         return f"its descriptor cannot be {text!r:.60} ({error!s:.100})"
     return ""
@@ -450,7 +505,7 @@ def _names(columns: str) -> list[str]:
     return [one.strip().split(".")[-1].strip('"') for one in columns.split(",")]
 
 
-_ASKED = "expiry priority persistent message_id correlation_id put_at body length token uid".split()
+_ASKED = "expiry priority persistent message_id correlation_id put_at properties body length token uid".split()
 _always_asked = operator.itemgetter(*(INDEX[name] for name in _ASKED))
 _ALONE = slice(INDEX["group_id"], INDEX["delay"] + 1)  # with sequence_number, offset, flags, original_length
 _USUAL = (NO_ID, 1, 0, 0, -1, 0.0)
@@ -459,6 +514,7 @@ _EMPTY = Message().row
 _tuple = tuple.__new__  # makes a named tuple without the call in between: each message that is got has two
 # In bulk: what is under another name, or narrower, than in the tables.
 _BULK = {"number": INTEGER, "delivery": INTEGER, "backout_count": INTEGER}
+_NARROW, _QUEUE = len(_names(NARROW_COLUMNS)), _names(NARROW_COLUMNS).index("queue")
 _STATE, _UNIT, _HANDLE, _LOCK = map(_names(NARROW_COLUMNS).index, ("state", "unit", "locked_handle", "lock"))
 _LENGTH, _ORIGINAL_LENGTH, _PERSISTENT = INDEX["length"], INDEX["original_length"], INDEX["persistent"]
 _MESSAGE_ID, _CORRELATION_ID, _TOKEN, _UID = (

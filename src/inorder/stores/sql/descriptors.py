@@ -1,10 +1,19 @@
-"""The part of a descriptor that messages of one program mostly have alike, as one text.
+"""The part of a descriptor that messages of one program mostly have alike, as one text; behind it, the properties.
 
 It is a JSON array without blanks, with a value for each field in the order of KEPT. Values at its end that are the
 defaults are left out, so that the usual text names a program and its user and no more. The accounting token is in
 hexadecimal; one of all NUL is null. The same values always make the same text, so that a match compares texts. A text
 is read as if its values were given now: what no caller could have given is refused. Both ways are remembered for the
 texts that were met last.
+
+A message with properties has all of those values, defaults as well, and behind them the properties as one more, in a
+line of their own::
+
+    ["app","ann",6,0,"","",8,"",0,0,546,"","",null,
+    {"colour":"red","count":3}]
+
+No line ends inside of a text in JSON, so the two are told apart without being read, and the first is remembered as
+before. The properties stand in a place of their own, where a statement finds them.
 """
 
 from __future__ import annotations
@@ -16,6 +25,7 @@ from typing import Any, Final
 
 from ...errors import ArgumentError
 from ...message import Message
+from ...properties import Properties, is_encoded, is_readable
 from ...rules.puts import NO_ACCOUNTING
 
 FIELDS: Final = (
@@ -40,7 +50,8 @@ KEPT: Final[Mapping[str, object]] = {
     "application_origin_data": "",
     "accounting_token": None,
 }
-LENGTH_MAX: Final = 4096  # of a text: no values that a caller can give make one as long
+LENGTH_MAX: Final = 4096  # of a text without properties: no values that a caller can give make one as long
+BETWEEN: Final = ",\n"  # the values, and the properties
 REMEMBERED: Final = 1024
 _ORDER = [FIELDS.index(name) for name in KEPT]
 _BACK = [list(KEPT).index(name) for name in FIELDS]
@@ -52,10 +63,26 @@ Values = tuple[Any, ...]  # of FIELDS; the accounting token None, if it is none
 @functools.lru_cache(maxsize=REMEMBERED)
 def as_text(values: Values) -> str:
     """The text of these values, of FIELDS; of the accounting token 32 NULs will do, too."""
-    kept = [_as_kept(name, values[index]) for name, index in zip(KEPT, _ORDER, strict=True)]
+    kept = _in_order(values)
     while kept and kept[-1] == _DEFAULTS[len(kept) - 1]:
         kept.pop()
     return _as_json(kept)
+
+
+@functools.lru_cache(maxsize=REMEMBERED)
+def begun_text(values: Values) -> str:
+    """The same where properties follow: all values, and no end."""
+    return _as_json(_in_order(values))[:-1]
+
+
+def with_properties(values: Values, properties: Properties) -> str:
+    """The text of these values and properties."""
+    text = properties.text
+    return as_text(values) if text is None else f"{begun_text(values)}{BETWEEN}{text}]"
+
+
+def _in_order(values: Values) -> list[Any]:
+    return [_as_kept(name, values[index]) for name, index in zip(KEPT, _ORDER, strict=True)]
 
 
 def _as_json(value: object) -> str:
@@ -68,15 +95,40 @@ def _as_kept(name: str, value: Any) -> Any:
     return None if value is None or value == NO_ACCOUNTING else value.hex()
 
 
+def parts_of(text: str) -> tuple[str, str | None]:
+    """A text as what `values_of` reads, and the text of the properties, which has their form.
+
+    Raises: ValueError, nobody has written the properties.
+    """
+    begun, between, properties = text.partition(BETWEEN)
+    if not between:
+        return text, None
+    if properties[-1:] != "]" or not is_readable(properties[:-1]):
+        raise ValueError("its properties are none")
+    return begun, properties[:-1]
+
+
+def check(text: str) -> None:
+    """Looks at all of a text, which takes longer than to read it.
+
+    Raises: one of `damage.DECODING`, nobody has written it.
+    """
+    begun, properties = parts_of(text)
+    values_of(begun)
+    if properties is not None and not is_encoded(properties):
+        raise ValueError("its properties are none")
+
+
 @functools.lru_cache(maxsize=REMEMBERED)
 def values_of(text: str) -> Values:
-    """The values of a text. Raises: one of `damage.DECODING`, nobody has written it."""
-    found = json.loads(text) if len(text) <= LENGTH_MAX else None
+    """The values of a text, or of its beginning. Raises: one of `damage.DECODING`, nobody has written it."""
+    is_begun = not text.endswith("]")
+    found = json.loads(f"{text}]" if is_begun else text) if len(text) <= LENGTH_MAX else None
     if type(found) is not list or len(found) > len(KEPT):
         raise ValueError(f"it is no list of {len(KEPT)} values or fewer")
     values = [_checked(name, value) for name, value in zip(KEPT, found, strict=False)] + _DEFAULTS[len(found) :]
     made = tuple([values[index] for index in _BACK])
-    if as_text(made) != text:  # a match compares texts
+    if (begun_text(made) if is_begun else as_text(made)) != text:  # a match compares texts
         raise ValueError("the same values have another text")
     return made
 
@@ -84,10 +136,10 @@ def values_of(text: str) -> Values:
 def _checked(name: str, value: Any) -> Any:
     if name == "accounting_token":
         return None if value is None else _token(value)
-    check = Message.FIELDS[name].check
-    assert check is not None, name
+    check_field = Message.FIELDS[name].check
+    assert check_field is not None, name
     try:
-        kept = check(name, value)
+        kept = check_field(name, value)
     except ArgumentError as error:
         raise ValueError(error.args[0]) from error
     if kept != value:
@@ -103,6 +155,9 @@ def _token(text: str) -> bytes:
 
 
 # --- in statements
+
+PROPERTIES: Final = f"c.descriptor -> '$[{len(KEPT)}]'"
+"""The properties of a message, as SQL: their text; NULL: there are none."""
 
 
 def column(name: str) -> str:

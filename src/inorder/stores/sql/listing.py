@@ -10,12 +10,12 @@ from itertools import islice, takewhile
 from typing import Any
 
 from ...message import NO_ID, Place
-from ...rules.grouping import Wanted
+from ...rules.grouping import wanted_by
 from ...rules.lifecycle import State
 from ...rules.ordering import PRIORITY_MAX, Moment, draws_number
 from ..backend import Counts, SearchedQueue
 from ..looking import NUMBERED, group_of, physical_position, unplaced_position
-from ..queued import QueuedMessage, onlooker, place_of
+from ..queued import QueuedMessage, as_got, onlooker, place_of
 from ..views import UNPLACED, WITH_HEAD, WITHOUT_HEAD, LookRequest, OrderView, Position
 from .search import PAGES, START, SqlSearch
 from .selection import ALL_HEADS, HEADS, Heads, Selection, filled
@@ -142,8 +142,11 @@ class Listing:
         self, backend: SqlListings, queue: SearchedQueue, request: LookRequest, unit: int | None, now: float
     ) -> None:
         self.backend, self.queue, self.request, self.unit = backend, queue, request, unit
-        narrowed = backend.selection(Wanted(match=request.match), onlooker(now))
-        self.joins = narrowed.joins
+        wanted = wanted_by(request.match)
+        self.selector, self.now = wanted.selector, now
+        narrowed = backend.selection(wanted, onlooker(now))
+        self.joins, self.described = narrowed.joins, narrowed.described
+        self.row = backend.row_of(narrowed)
         self.values = {**narrowed.values, "now": now}
         self.filter = narrowed.condition
         if unit is not None:
@@ -153,10 +156,14 @@ class Listing:
         self.of_group = " AND m.group_id = :group_id" if "group_id" in request.match.fields else ""
 
     def _chosen(self, condition: str) -> Selection:
-        return Selection(self.joins, condition, self.values)
+        return Selection(self.joins, condition, self.values, described=self.described)
 
     def rows(self) -> Iterator[Found]:
         """From behind the request's position on."""
+        selector, now = self.selector, self.now
+        return (one for one in self._rows() if selector is None or selector.fits(as_got(one[1], now)))
+
+    def _rows(self) -> Iterator[Found]:
         after = self.request.after
         stage = WITH_HEAD if after is None else after.stage
         if self.request.order == "physical":
@@ -277,7 +284,7 @@ class Listing:
         last, count = None, 0
         while True:
             size = PAGES[min(count + 1, len(PAGES) - 1)]
-            found = [self.backend.codec.row(columns) for columns in page(last, size)]
+            found = [self.row(columns) for columns in page(last, size)]
             yield from found
             if len(found) < size:
                 return

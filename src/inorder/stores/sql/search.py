@@ -99,7 +99,14 @@ class SqlSearch(SqlRecords):
             if reader.co_op:
                 conditions.append("(m.co_op_marked_at IS NULL OR :now >= m.co_op_marked_at + :interval)")
                 values |= {"now": reader.now, "interval": reader.mark_interval}
-        return Selection(joins, "".join(f" AND {one}" for one in conditions), values, "uid" in wanted.match.fields)
+        described = wanted.selector is not None
+        return Selection(
+            CONTENT_JOIN if described else joins,
+            "".join(f" AND {one}" for one in conditions),
+            values,
+            one="uid" in wanted.match.fields,
+            described=described,
+        )
 
     def _uid_values(self, uid: UniqueId) -> dict[str, Any]:
         """A unique id for statements; one made here may be the number of its message."""
@@ -146,11 +153,15 @@ class SqlSearch(SqlRecords):
                 return self.codec.full(columns, partly=True)
         raise self.codec.damaged(number, "its content is missing")
 
+    def row_of(self, chosen: Selection) -> Callable[[tuple[Any, ...]], QueuedMessage]:
+        """What makes a row of the columns that a statement brings in which this is filled in."""
+        return self.codec.described if chosen.described else self.codec.row
+
     def paged(
         self, queue: int, sql: str, chosen: Selection, after: Place, wanted: object = None
     ) -> Iterator[QueuedMessage]:
         """The rows of a statement about places, in order, behind a place; a page at a time."""
-        page, row = 0, self.codec.row
+        page, row = 0, self.row_of(chosen)
         values = {**chosen.values, "queue": queue}
         if wanted is not None:
             values["wanted"] = wanted
@@ -170,8 +181,12 @@ class SqlSearch(SqlRecords):
     ) -> Iterator[QueuedMessage]:
         """What this reader can be given, in order, as far as the database can tell."""
         chosen = self.selection(wanted, reader)
-        streams = self._available_streams(queue, wanted, reader, after or START, heads, chosen)
-        return streams[0] if len(streams) == 1 else merge(*streams, key=place_of)
+
+        def behind(place: Place) -> Iterator[QueuedMessage]:
+            streams = self._available_streams(queue, wanted, reader, place, heads, chosen)
+            return streams[0] if len(streams) == 1 else merge(*streams, key=place_of)
+
+        return _without(reader.passed, after or START, behind) if reader.passed else behind(after or START)
 
     def _available_streams(
         self, queue: SearchedQueue, wanted: Wanted, reader: Reader, after: Place, heads: Heads, chosen: Selection
@@ -260,6 +275,19 @@ class SqlSearch(SqlRecords):
             sql = ordered(self.sql["available by number"].replace(" AND m.available", ""), chosen)
             yield from self.paged(queue, sql, chosen, START, row.number)
 
+    # --- a search that looks ahead
+
+    def levels(self, queue: SearchedQueue) -> Sequence[int]:
+        return self.ranks(queue.id, self.holders(queue.id))
+
+    def level(
+        self, queue: SearchedQueue, wanted: Wanted, reader: Reader, rank: int, after: Place
+    ) -> Iterable[QueuedMessage]:
+        chosen, heads = self.selection(wanted, reader), HEADS if wanted.heads else ALL_HEADS
+        streams = [self.held(queue.id, holder, after, chosen, heads) for holder in self.holders(queue.id)]
+        streams += self._open_streams(queue.id, wanted.match, after, heads, chosen)
+        return takewhile(lambda row: row.place.rank == rank, merge(*streams, key=place_of))
+
     # --- the strict decision
 
     def decide(
@@ -269,7 +297,8 @@ class SqlSearch(SqlRecords):
         others = queue.entered_by_others(wanted, reader) if logical else []
         chosen = self.selection(wanted, reader)
         asked = Asked(queue, wanted, reader, holders, chosen)
-        if self.undisputed is not None and cursor == UNSET and not others:
+        # With a selector it would look through everything, perhaps for nothing, and so would the decision.
+        if self.undisputed is not None and cursor == UNSET and not others and wanted.selector is None:
             heads = HEADS if wanted.heads else ALL_HEADS
             rows = self._available(queue, wanted, reader, None, heads)
             row = self.undisputed(asked, rows, heads)
@@ -319,7 +348,8 @@ class SqlSearch(SqlRecords):
     ) -> Iterator[Standing[QueuedMessage]]:
         """What takes part in the decision on one level, in order; of each holder only the first."""
         queue, wanted, reader, holders, chosen = asked
-        after = next((shown for level, shown in cursor.levels if level == rank), Place(rank, 0, -1))
+        starts = [place for place in (*reader.passed, *dict(cursor.levels).values()) if place.rank == rank]
+        after = max(starts, default=Place(rank, 0, -1))
 
         def judged(rows: Iterable[QueuedMessage]) -> Iterator[Standing[QueuedMessage]]:
             for row in rows:
@@ -408,6 +438,16 @@ def is_own(holder: int, reader: Reader) -> bool:
     if reader.lock_id:
         return holder > 0 and holder == 2 * reader.lock
     return not holder & 1 and reader.has_got_in(holder >> 1)
+
+
+def _without(
+    passed: Sequence[Place], after: Place, behind: Callable[[Place], Iterator[QueuedMessage]]
+) -> Iterator[QueuedMessage]:
+    """What is behind a place, and on its level behind each of those that were passed."""
+    for place in passed:
+        yield from takewhile(lambda row, rank=place.rank: row.place.rank < rank, behind(after))  # type: ignore[misc]
+        after = max(after, place)
+    yield from behind(after)
 
 
 def _as_number(token: bytes) -> int:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import functools
 from typing import Any, NamedTuple
 
+from .codec import DESCRIBED_COLUMNS, NARROW_COLUMNS
+
 Heads = tuple[int, ...]  # values of the column `head`
 ALL_HEADS: Heads = (0, 1, 2)
 HEADS: Heads = (1, 2)
@@ -23,12 +25,14 @@ class Selection(NamedTuple):
 
     Args:
         one: it names a unique id, so there is one row at most, and a step leads to it whoever holds it.
+        described: rows bring all of their messages but the bodies: a selector asks for it.
     """
 
     joins: str
     condition: str
     values: dict[str, Any]
     one: bool = False
+    described: bool = False
 
     def such(self, condition: str, **values: Any) -> Selection:
         """Of these the rows that also meet a condition."""
@@ -39,17 +43,22 @@ EVERYTHING = Selection("", "", {})
 
 
 @functools.lru_cache(maxsize=256)
-def _text(sql: str, joins: str, condition: str, heads: Heads) -> str:
-    filled = sql.replace("{joins}", joins).replace("{chosen}", condition)
-    arms = [filled.replace("{head}", str(head)) for head in heads]
+def _text(sql: str, joins: str, condition: str, heads: Heads, described: bool) -> str:
+    text = _filled(sql, joins, condition, described)
+    arms = [text.replace("{head}", str(head)) for head in heads]
     return f"{' UNION ALL '.join(arms)} ORDER BY rank, number, ordinal LIMIT :limit"
 
 
 def ordered(sql: str, chosen: Selection, heads: Heads = (0,)) -> str:
     """A statement about places, with what a call chooses filled in, for these kinds of heads, in order."""
-    return _text(sql, chosen.joins, chosen.condition, heads)
+    return _text(sql, chosen.joins, chosen.condition, heads, chosen.described)
 
 
 def filled(sql: str, chosen: Selection) -> str:
     """A statement with what a call chooses filled in."""
-    return sql.replace("{joins}", chosen.joins).replace("{chosen}", chosen.condition)
+    return _filled(sql, chosen.joins, chosen.condition, chosen.described)
+
+
+def _filled(sql: str, joins: str, condition: str, described: bool) -> str:
+    columns = sql.replace(NARROW_COLUMNS, DESCRIBED_COLUMNS) if described else sql
+    return columns.replace("{joins}", joins).replace("{chosen}", condition)

@@ -20,7 +20,7 @@ from ..backend import SearchedQueue
 from ..tables import StagingRow
 from .attention import DUE, EXPIRES, GROUPS
 from .codec import Codec
-from .descriptors import FIELDS, as_text
+from .descriptors import FIELDS, with_properties
 from .engine import Engine
 from .leftovers import fits_one_step
 
@@ -100,7 +100,7 @@ def _contents(numbers: Sequence[int], columns: Columns) -> Iterator[tuple[Any, .
         columns["put_at"],
         columns["expiry"],
         [delay or None for delay in columns["delay"]],
-        map(as_text, zip(*(columns[name] for name in FIELDS), strict=True)),
+        map(with_properties, zip(*(columns[name] for name in FIELDS), strict=True), columns["properties"]),
         map(crc32, columns["body"], numbers),
         columns["body"],
         strict=True,

@@ -1,0 +1,57 @@
+"""Selectors on the command line: what they choose, and how a fault in one is shown."""
+
+from __future__ import annotations
+
+import pytest
+from tests.cli.conftest import Command
+
+RED = "colour = 'red'"
+
+
+@pytest.fixture
+def fruit(run: Command, queue: str) -> str:
+    for body, colour in (("one", "red"), ("two", "blue"), ("three", "red")):
+        assert run("put", queue, body, "--property", f"colour={colour}").status == 0
+    assert run("queue", "create", "RED").status == 0
+    return queue
+
+
+def previews(run: Command, queue: str, *given: str) -> list[str]:
+    return [one["preview"] for one in run("browse", queue, "--json", *given).records]
+
+
+def test_a_browse_shows_what_fits(run: Command, fruit: str) -> None:
+    assert previews(run, fruit, "--selector", RED) == ["one", "three"]
+    assert previews(run, fruit, "--selector", "colour LIKE 'b%'", "--order", "logical") == ["two"]
+    assert "that was asked for" in run("browse", fruit, "--selector", "colour = 'green'").err
+
+
+def test_a_get_takes_what_fits(run: Command, fruit: str) -> None:
+    assert run("get", fruit, "--all", "--selector", RED).out == "one\nthree\n"
+    assert run("get", fruit, "--selector", RED).status == 1
+    assert previews(run, fruit) == ["two"]
+
+
+def test_a_move_and_a_copy_take_what_fits(run: Command, fruit: str) -> None:
+    assert run("copy", fruit, "RED", "--selector", "colour = 'blue'").out == f"copied 1 message from {fruit} to RED\n"
+    assert run("move", fruit, "RED", "--selector", RED).out == f"moved 2 messages from {fruit} to RED\n"
+    assert previews(run, "RED") == ["two", "one", "three"]
+    assert previews(run, fruit) == ["two"]
+
+
+def test_a_move_to_another_store_takes_all(run: Command, fruit: str) -> None:
+    refused = run("move", fruit, "RED", "--selector", RED, "--to-store", "other.db", "--create")
+    assert refused.status == 2
+    assert "--selector cannot choose" in " ".join(refused.err.split())
+
+
+@pytest.mark.parametrize("command", [["browse"], ["get"], ["move", "RED"], ["copy", "RED"]])
+def test_a_fault_is_shown_where_it_is(run: Command, fruit: str, command: list[str]) -> None:
+    verb, *to = command
+    refused = run(verb, fruit, *to, "--selector", "colour = 'red' AND > 3")
+    assert refused.status == 2
+    lines = refused.err.splitlines()
+    shown = next(number for number, line in enumerate(lines) if "colour = 'red' AND > 3" in line)
+    assert lines[shown + 1].index("^") == lines[shown].index("> 3")
+    assert "2459" in refused.err
+    assert len(previews(run, fruit)) == 3

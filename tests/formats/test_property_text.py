@@ -1,0 +1,54 @@
+"""Properties as words: what is written is read again, and what is no property is told."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from tests.rules.test_message_properties import NAMES, VALUES
+
+from inorder import ArgumentError
+from inorder.formats.property_text import read_property, write_property
+from inorder.properties import Properties, PropertyValue
+
+
+@given(NAMES, VALUES)
+def test_what_is_written_is_read(name: str, value: PropertyValue) -> None:
+    again, found = read_property(write_property(name, value))
+    assert again == name
+    assert Properties({"a": found}).text == Properties({"a": value}).text
+
+
+@pytest.mark.parametrize(
+    ("word", "value"),
+    [
+        ("colour=red", "red"),
+        ("colour:text=a=b:c", "a=b:c"),
+        ("colour=", ""),
+        ("count:int=-3", -3),
+        ("weight:float=2", 2.0),
+        ("paid:bool=false", False),
+        ("key:bytes=00FF", b"\0\xff"),
+        ("note:none=", None),
+    ],
+)
+def test_what_a_word_says(word: str, value: PropertyValue) -> None:
+    found = read_property(word)[1]
+    assert (type(found), found) == (type(value), value)
+
+
+@pytest.mark.parametrize(
+    ("word", "says"),
+    [
+        ("colour", "NAME=VALUE or NAME:TYPE=VALUE, not 'colour'"),
+        ("count:long=3", "the type of the property count must be one of text, int, float, bool, bytes, none"),
+        ("count:=3", "the type of the property count must be one of"),
+        ("count:int=3.5", "the property count must be an integer"),
+        ("weight:float=heavy", "the property weight must be a number"),
+        ("paid:bool=yes", "the property paid must be true or false"),
+        ("key:bytes=0", "the property key must be hexadecimal digits, two for each byte"),
+        ("note:none=x", "the property note must be nothing"),
+    ],
+)
+def test_what_is_no_property_is_told(word: str, says: str) -> None:
+    with pytest.raises(ArgumentError, match=says):
+        read_property(word)
