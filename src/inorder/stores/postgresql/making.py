@@ -10,7 +10,7 @@ from ..sql.shapes import Table, Types
 from .statements import STATEMENTS, TABLES
 
 
-def _together(one: str, another: str) -> str:
+def _joined(one: str, another: str) -> str:
     """Two statements that insert as one; the values of the second follow those of the first."""
     return f"WITH first AS ({one.rstrip().rstrip(';')}) {another}"
 
@@ -25,11 +25,9 @@ def _appending(sql: str, between: str, queue: str) -> str:
 
 
 NUMBER: Final = 4  # the column of messages that arrive
-ARRIVALS: Final = {
-    name: _together(STATEMENTS[name], STATEMENTS["arrive content"]) for name in ("arrive", "arrive plain")
-}
+ARRIVALS: Final = {name: _joined(STATEMENTS[name], STATEMENTS["arrive content"]) for name in ("arrive", "arrive plain")}
 APPENDED: Final = {
-    name: _together(_appending(STATEMENTS[name], " VALUES ", "?2"), STATEMENTS["arrive content"]) for name in ARRIVALS
+    name: _joined(_appending(STATEMENTS[name], " VALUES ", "?2"), STATEMENTS["arrive content"]) for name in ARRIVALS
 }
 
 

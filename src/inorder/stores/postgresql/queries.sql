@@ -1,6 +1,6 @@
 -- Statements that PostgreSQL has in words of its own, each with its reason, in place of those of the same name in
--- stores/sql/. Where a statement joins what it has put in order, the order is
--- said once more outside: the planner keeps it without a sort, and promises it nowhere else.
+-- stores/sql/. Where a statement joins what it has put in order, the order is said once more outside: the planner keeps
+-- it without a sort, and promises it nowhere else.
 
 -- ===== the beginning of every transaction about a queue
 

@@ -28,7 +28,7 @@ from ..bulk_page import BulkPage
 from ..damage import DECODING, damaged
 from ..queued import HELD, LOCKS, NEVER, NO_PLACE, QueuedMessage
 from .attention import DUE, EXPIRES, GROUPS
-from .descriptors import BETWEEN, as_text, check, parts_of, values_of, with_properties
+from .descriptors import BETWEEN, Values, as_text, check, parts_of, values_of, with_properties
 from .descriptors import FIELDS as DESCRIBED
 from .shapes import BLOB, INTEGER, NULL, Shapes, Table
 
@@ -248,15 +248,8 @@ class Codec:
             raise self.damaged(number, f"group_id has {len(group_id)} bytes, not {ID_LENGTH}")
         if not 0 <= put_at <= PUT_AT_MAX:
             raise self.damaged(number, f"put_at cannot be {put_at}")
-        begun, properties = descriptor, NO_PROPERTIES
-        try:
-            if BETWEEN in descriptor:
-                begun, text = parts_of(descriptor)
-                properties = Properties.from_text(text)
-            (report, message_type, feedback, encoding, ccsid, format_, reply_to, reply_to_manager, user, accounting,
-             identity, put_type, put_name, origin) = values_of(begun)  # fmt: skip
-        except DECODING as error:
-            raise self.damaged(number, wrong_descriptor(descriptor)) from error
+        ((report, message_type, feedback, encoding, ccsid, format_, reply_to, reply_to_manager, user, accounting,
+          identity, put_type, put_name, origin), properties) = self._read_descriptor(number, descriptor)  # fmt: skip
         token = number.to_bytes(16, "big")
         message = Message.from_row((
             report, message_type, None, feedback, encoding, ccsid, format_, priority, bool(persistent),
@@ -327,15 +320,8 @@ class Codec:
             raise self.damaged(number, f"put_at cannot be {put_at}")
         if not partly and (crc32(body, number) != crc or len(body) != length):
             self.refuse_body(number, crc, body, length)
-        begun, properties = descriptor, NO_PROPERTIES
-        try:
-            if BETWEEN in descriptor:
-                begun, text = parts_of(descriptor)
-                properties = Properties.from_text(text)
-            (report, message_type, feedback, encoding, ccsid, format_, reply_to, reply_to_manager, user, accounting,
-             identity, put_type, put_name, origin) = values_of(begun)  # fmt: skip
-        except DECODING as error:
-            raise self.damaged(number, wrong_descriptor(descriptor)) from error
+        ((report, message_type, feedback, encoding, ccsid, format_, reply_to, reply_to_manager, user, accounting,
+          identity, put_type, put_name, origin), properties) = self._read_descriptor(number, descriptor)  # fmt: skip
         return Message.from_row((
             report, message_type, math.inf if expiry is None else expiry, feedback, encoding, ccsid, format_, priority,
             bool(persistent), message_id or self.prefix + number.to_bytes(8, "big"), correlation_id or NO_ID, reply_to,
@@ -344,6 +330,17 @@ class Codec:
             0, number.to_bytes(16, "big"),
             UniqueId(self.name, number) if uid_origin is None else UniqueId(uid_origin, uid_number), None, None, None,
         ))  # fmt: skip
+
+    def _read_descriptor(self, number: int, descriptor: str) -> tuple[Values, Properties]:
+        """What stands in a message's descriptor, and behind it; `got` does the same in place. Raises: StoreDamaged."""
+        begun, properties = descriptor, NO_PROPERTIES
+        try:
+            if BETWEEN in descriptor:
+                begun, text = parts_of(descriptor)
+                properties = Properties.from_text(text)
+            return values_of(begun), properties
+        except DECODING as error:
+            raise self.damaged(number, wrong_descriptor(descriptor)) from error
 
     def got(self, found: Iterable[tuple[Any, ...]], now: float) -> list[Message]:
         """Messages as a get returns them (`queued.as_got`); `found` as the statement `take` brings them.
