@@ -6,6 +6,7 @@ import gc
 import logging
 import threading
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from tests.support import LIMIT_SECONDS, Call, bodies, told
@@ -13,6 +14,7 @@ from tests.support import LIMIT_SECONDS, Call, bodies, told
 from inorder import Arrival, Match, Message, QueueManager, connect
 from inorder.message import IN_GROUP
 from inorder.stores.changes import Change, Happened
+from inorder.stores.sqlite import SqliteStore
 from inorder.testing import ManualClock
 from inorder.testing.stores import RestartableStore
 
@@ -380,3 +382,13 @@ def test_a_listener_does_not_keep_its_connection_alive(qm: QueueManager, heard: 
     del other
     gc.collect()
     assert qm.units() == []
+
+
+def test_a_connection_that_ends_after_its_store_was_closed_ends_quietly(tmp_path: Path) -> None:
+    """A listener notices the end of its connection on its own thread, which may come to it later than the program."""
+    store = SqliteStore(tmp_path / "store.db")
+    qm = connect(store)
+    own = qm.connect()
+    store.close_store()
+    own.abandon()
+    qm.abandon()

@@ -29,6 +29,7 @@ from .errors import (
     InconsistentCall,
     InorderError,
     OutcomeUnknown,
+    QueueManagerStopping,
     Reason,
     StoreError,
     UnitOfAnother,
@@ -109,6 +110,8 @@ class Services:
         """Ends a connection as if the program had died. Harmless when repeated."""
         try:
             self.store.disconnect(owner)
+        except (ConnectionClosed, QueueManagerStopping):  # the store was closed, which ended all of them
+            pass
         except StoreError:
             self._has_ended(owner)
             raise
