@@ -46,10 +46,11 @@ long: setup      ## the long run: 10,000 random schedules, histories and interru
 	@INORDER_LONG=1 $(RUN) -m pytest -q -rP tests/test_state_machine.py -k agree
 	@INORDER_LONG=1 $(RUN) -m pytest -q -rP tests/spark/kills
 
-check: setup     ## lint, format and types, without changing anything
+check: setup     ## lint, format, types and spelling, without changing anything
 	$(RUN) -m ruff check .
 	$(RUN) -m ruff format --check .
 	$(RUN) -m mypy
+	$(RUN) -m codespell_lib
 
 docs: setup      ## build the site into build/docs; a warning is an error
 	$(RUN) -m sphinx -q -W --keep-going -n docs build/docs

@@ -13,6 +13,7 @@ HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE / "_ext"), str(HERE.parent / "src")]
 
 import inorder  # noqa: E402 - of this folder, also where another release is installed
+from inorder import aio  # noqa: E402
 
 project = "inorder"
 author = "the authors of inorder"
@@ -33,6 +34,7 @@ smartquotes_action = "D"  # dashes only
 nitpicky = True
 # Annotations name types of other packages, and inner ones of ours, which have no page.
 nitpick_ignore_regex = [("py:(class|data|obj)", ".*")]
+suppress_warnings = ["ref.python"]  # what is for tasks has the names of what is not
 
 myst_heading_anchors = 4
 myst_enable_extensions = ["colon_fence"]
@@ -62,4 +64,5 @@ def show_as_written(*kinds: type) -> None:
 
 def setup(app: Sphinx) -> None:
     show_as_written(inorder.Match, inorder.Message, inorder.Queue, inorder.QueueManager)
+    show_as_written(aio.QueueManager, aio.Queue, aio.GroupWriter)
     app.add_lexer("mqsc", TextLexer)  # nobody colours MQSC

@@ -49,7 +49,7 @@ class Reader:
         self._seen.append(list(self._all()) if now else [])
 
     def _all(self) -> list[str]:
-        seen = []
+        seen: list[str] = []
         while True:
             try:
                 seen.append(self._read().body.decode())

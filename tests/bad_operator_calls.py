@@ -25,6 +25,11 @@ OPERATOR_CALLS: Mapping[str, Sequence[Line]] = {
         Line(lambda w: w.qm.clear_queue("M"), WrongQueueType, Reason.OBJECT_TYPE_ERROR, "M"),
         Line(lambda w: w.qm.clear_queue("Q"), ObjectInUse, Reason.OBJECT_IN_USE, "Q"),
     ],
+    "watch": [
+        Line(lambda w: w.qm.watch("Q", 5), ArgumentError, Reason.OPTIONS_ERROR, "callback"),
+        Line(lambda w: w.qm.watch("ORDERS", print), UnknownQueue, Reason.UNKNOWN_OBJECT_NAME, "'ORDERS'"),
+        Line(lambda w: w.qm.watch("M", print), WrongQueueType, Reason.Q_TYPE_ERROR, "M"),
+    ],
     "observe": [
         Line(lambda w: w.qm.observe(5), ArgumentError, Reason.OPTIONS_ERROR, "observer"),
     ],

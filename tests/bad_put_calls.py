@@ -25,6 +25,8 @@ PUT_CALLS: dict[str, Sequence[Line]] = {
         Line(lambda w: w.qm.put(5, b""), UnknownQueue, Reason.UNKNOWN_OBJECT_NAME, "5"),
         Line(lambda w: w.qm.put(["Q"], b""), UnknownQueue, Reason.UNKNOWN_OBJECT_NAME, "['Q']"),
         Line(lambda w: w.qm.put("M", b""), WrongQueueType, Reason.Q_TYPE_ERROR, "M"),
+        Line(lambda w: w.qm.put("Q", b"", manager="a b"), ArgumentError, Reason.Q_MGR_NAME_ERROR, "manager"),
+        Line(lambda w: w.qm.put("Q", b"", manager="QM9"), WrongQueueType, Reason.UNKNOWN_REMOTE_Q_MGR, "QM9"),
         Line(lambda w: w.qm.put("Q", "text"), ArgumentError, Reason.ARGUMENT_ERROR, "body"),
         Line(lambda w: w.qm.put("Q", None), ArgumentError, Reason.ARGUMENT_ERROR, "body"),
         Line(lambda w: w.qm.put("Q", b"", colour="red"), ArgumentError, Reason.ARGUMENT_ERROR, "colour"),

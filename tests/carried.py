@@ -27,7 +27,8 @@ def fill(qm: QueueManager, queue: str = "Q") -> None:
         other.put(b"b", persistent=False)
     qm.put(queue, b"0123456789", flags=Flags.SEGMENT, offset=10, group_id=b"s")
     qm.put(queue, b"", flags=Flags.LAST_SEGMENT, offset=20, group_id=b"s", coded_character_set_id=819)
-    qm.put(queue, b"last", put_at=5.0, application_identity_data="i", context="set_all")
+    given: dict[str, Any] = {"colour": "r\0d", "size": 3, "share": 0.5, "bytes": b"\0x", "flag": True, "none": None}
+    qm.put(queue, b"last", put_at=5.0, application_identity_data="i", context="set_all", properties=given)
     qm.put(queue, b"dead", expiry=0.1)
 
 

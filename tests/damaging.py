@@ -14,11 +14,13 @@ from tests.claiming import ALL, GROUPS, PHYSICAL, Application, stretch_pages
 from tests.staged import KEY, Writer
 
 import inorder
-from inorder import Flags, Match, Message, QueueManager
+from inorder import Flags, Match, Message, QueueManager, Report, Transmission, channels
+from inorder.channels.sides import Receiver
 from inorder.errors import InorderError, StoreDamaged
 from inorder.options import GetOptions
 from inorder.rules.ordering import UNSET
-from inorder.stores.records import LedgerKey, SurveyRequest
+from inorder.stores.memory import MemoryStore
+from inorder.stores.records import ChannelBatch, LedgerKey, SurveyRequest
 from inorder.stores.sql.attention import EDGES
 from inorder.stores.sqlite import SqliteStore
 from inorder.stores.sqlite.checking import problems
@@ -41,6 +43,8 @@ def fill(path: Path) -> None:
     qm.create_model("M")
     qm.create_queue("COMMIT", order="commit")
     _put_all(qm)
+    _report_and_trigger(qm)
+    _carry_both_ways(store, qm)
     _hold_some(qm)
     other = qm.connect(program="other")
     reader = other.open("Q", input="shared", browse=True, co_op=True)
@@ -52,7 +56,14 @@ def fill(path: Path) -> None:
     app.claim(0, PHYSICAL, most=2)
     writer = Writer(store, qm)
     writer.put([b"settled"])
-    writer.stage("two", [b"s1", b"s2" * 10], group_key="aa", order_key=[2, 1])
+    writer.stage(
+        "two",
+        [b"s1", b"s2" * 10],
+        group_key="aa",
+        order_key=[2, 1],
+        report=[0, int(Report.COA)],
+        reply_to_queue=[None, "A"],
+    )
     store.database.connection.execute("VACUUM INTO ?", (str(path),)).fetchall()
     qm.abandon()
     store.close_store()
@@ -71,6 +82,38 @@ def _put_all(qm: QueueManager) -> None:
         qm.put("Q", b"body %d" % priority, priority=priority, correlation_id=b"c", message_id=b"%d" % priority)
     qm.put("Q", b"z" * 5000, delay=5.0, expiry=10.0)
     qm.put("Q", b"never", persistent=False, put_application_name="app", format="MQSTR")
+
+
+def _report_and_trigger(qm: QueueManager) -> None:
+    """Reports and trigger messages that were put, and one that nobody could take."""
+    qm.create_queue("INITIATION")
+    qm.create_process("P", application_id="program")
+    qm.create_queue("TRIGGERS", trigger_control=True, trigger_type="every", initiation_queue="INITIATION", process="P")
+    for reply_to in ("A", "NOWHERE"):
+        qm.put("TRIGGERS", b"asks", report=Report.COA, reply_to_queue=reply_to)
+
+
+def _carry_both_ways(store: SqliteStore, qm: QueueManager) -> None:
+    """A channel to another queue manager has sent a batch, one from there has brought one."""
+    there = MemoryStore("OTHER", ManualClock(1000.0))
+    with inorder.connect(there, program="there") as other:
+        other.create_queue("COMMIT")
+        for source, to, target in ((qm, "OTHER", there), (other, store.name, store)):
+            source.create_queue(to, usage="transmission")
+            source.put("COMMIT", b"carried", manager=to)
+            channels.define_channel(source, f"TO.{to}", transmission_queue=to, connection=to)
+            _carry(source, f"TO.{to}", target)
+
+
+def _carry(source: QueueManager, channel: str, target: MemoryStore | SqliteStore) -> None:
+    """Until there is nothing more, or there would be a wait for the next try."""
+    channels.run_channel(
+        source,
+        channel,
+        until_empty=True,
+        wait=lambda seconds: seconds > 0,
+        connects=lambda _: Receiver(inorder.connect(target, program="channel")),
+    )
 
 
 def _hold_some(qm: QueueManager) -> None:
@@ -207,6 +250,10 @@ def _look_around(store: SqliteStore, qm: QueueManager) -> None:
         lambda: list(qm.look("COMMIT")),
         lambda: qm.gaps("Q", UNFINISHED),
         lambda: qm.in_ledger("Q", KEY),
+        qm.processes,
+        lambda: channels.channels(qm),
+        lambda: channels.status(qm),
+        lambda: channels.received(qm),
     )
 
 
@@ -303,6 +350,32 @@ def _stage(store: SqliteStore, qm: QueueManager) -> None:
     )
 
 
+def _receive_more(store: SqliteStore, qm: QueueManager) -> None:
+    going = Message(b"brought", transmission=Transmission("COMMIT", store.name))
+    for last in channels.received(qm):
+        store.bind_channel(last.sender, last.epoch + 1)
+        store.receive(ChannelBatch(last.sender, last.number + 1, last.epoch + 1, b"digest", [going]))
+
+
+def _trigger_and_send(store: SqliteStore, qm: QueueManager) -> None:
+    there = MemoryStore("OTHER", ManualClock(1002.0))
+    with inorder.connect(there, program="there") as other:
+        other.create_queue("COMMIT")
+        other.create_queue("AWAY", usage="transmission")
+        _each(
+            lambda: qm.put("TRIGGERS", b"asks", report=Report.COA, reply_to_queue="NOWHERE"),
+            lambda: qm.put("COMMIT", b"once more", manager="OTHER"),
+            lambda: _carry(qm, "TO.OTHER", there),
+            lambda: channels.stop_channel(qm, "TO.OTHER"),
+            lambda: channels.start_channel(qm, "TO.OTHER"),
+            lambda: channels.alter_channel(qm, "TO.OTHER", description="altered"),
+            lambda: _receive_more(store, qm),
+            lambda: channels.delete_channel(qm, "TO.OTHER"),
+            lambda: qm.alter_process("P", description="altered"),
+            lambda: qm.delete_process("P"),
+        )
+
+
 def _end(store: SqliteStore, qm: QueueManager) -> None:
     _each(
         qm.discard_expired,
@@ -322,6 +395,7 @@ CALLS: dict[str, Callable[[SqliteStore, QueueManager], None]] = {
     "claiming": _claim,
     "getting": _get,
     "staging": _stage,
+    "triggering and sending": _trigger_and_send,
     "confirming": _confirm,
     "looking around again": _look_around,
     "later": _look_around,

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 from tests.support import waiting
 
-from inorder import Match, Message, NoMessageAvailable, QueueManager, StoreEvent
+from inorder import Match, Message, NoMessageAvailable, QueueManager, StoreEvent, channels
 from inorder.bulk import BulkBrowser, ClaimReader, Stager
+from inorder.channels.sides import Receiver, Sending
 from inorder.errors import CallerError
 from inorder.message import IN_GROUP, LAST_IN_GROUP
 from inorder.stores.records import LedgerKey
@@ -76,6 +77,7 @@ def everything(qm: QueueManager, folder: Path, clock: ManualClock) -> None:
     clock.advance(2)
     assert isinstance(call.error(), NoMessageAvailable)
     in_bulk(qm)
+    channelled(qm)
     qm.discard_expired()
     if is_in_file(qm):
         qm.backup(folder / "copy.db")
@@ -133,3 +135,26 @@ def in_bulk(qm: QueueManager) -> None:
         qm.leave_claimed_group("Q", "app")
         handle.leave_group()
         qm.claims()
+
+
+def channelled(qm: QueueManager) -> None:
+    """A channel from this queue manager to itself carries a message, after its batch was in doubt and has returned."""
+
+    def connects(_: str) -> Receiver:
+        return Receiver(qm.connect())
+
+    qm.create_queue("AWAY", usage="transmission")
+    channels.define_channel(qm, "BACK", transmission_queue="AWAY", connection="itself")
+    channels.alter_channel(qm, "BACK", description="altered")
+    qm.put("AWAY", Message(b"8").replace(transmission=("Q", "TEST")))
+    with Sending(qm, channels.channel(qm, "BACK")) as sending:
+        assert sending.next(sending.take(), 0).claim is not None
+        sending.note("inactive")
+    assert channels.resolve_channel(qm, "BACK", connects=connects) == "back_out"
+    channels.stop_channel(qm, "BACK")
+    channels.reset_channel(qm, "BACK", 3, connects=connects)
+    channels.start_channel(qm, "BACK")
+    ended = channels.run_channel(qm, "BACK", until_empty=True, wait=lambda _: True, connects=connects)
+    assert (ended.status, ended.number, ended.messages) == ("inactive", 3, 1)
+    assert [one.number for one in channels.received(qm)] == [3]
+    channels.delete_channel(qm, "BACK")

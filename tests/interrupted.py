@@ -31,9 +31,11 @@ from tests.postgresql.server import sessions
 from tests.support import until
 
 import inorder
-from inorder import NoMessageAvailable, NotFound, QueueManager
+from inorder import Match, MessageType, NoMessageAvailable, NotFound, QueueManager
 from inorder.bulk import ClaimReader
 from inorder.errors import ConnectionBroken
+from inorder.stores import getting
+from inorder.stores.ahead import Ahead
 from inorder.stores.sqlite.coordination import TURN
 
 HANGS_AFTER_SECONDS = 60
@@ -69,7 +71,6 @@ def group(qm: QueueManager) -> None:
 def lock_and_delete(qm: QueueManager) -> None:
     found = qm.browse_and_lock("Q", most=1)
     uid = found.messages[0].uid
-    assert uid is not None
     qm.delete("Q", uid, lock_id=found.lock_id)
 
 
@@ -137,6 +138,21 @@ def clear(qm: QueueManager) -> None:
     qm.clear_queue("Q")
 
 
+def far_get(qm: QueueManager) -> None:
+    getting.NOT_YET = Ahead(asks=0)  # type: ignore[attr-defined]
+    qm.get("Q", selector="JMSPriority < 9")
+
+
+def request(qm: QueueManager) -> None:
+    with suppress(NoMessageAvailable):
+        qm.request("EMPTY", b"x", timeout=0.001)
+
+
+def serve(qm: QueueManager) -> None:
+    qm.put("EMPTY", b"x", message_type=MessageType.REQUEST, reply_to_queue="Q", expiry=60)
+    qm.serve("EMPTY", lambda asked: b"y", wait=None)
+
+
 CALLS: dict[str, Callable[[QueueManager], object]] = {
     "put": put,
     "put_many": lambda qm: qm.put_many("Q", [b"x"] * 3),
@@ -145,6 +161,10 @@ CALLS: dict[str, Callable[[QueueManager], object]] = {
     "strict get": lambda qm: qm.get("Q", read_order="strict"),
     "get of a group": lambda qm: list(qm.get_group("Q")),
     "get that waits": wait,
+    "get that looks ahead": far_get,
+    "browse_and_lock that looks ahead": lambda qm: qm.browse_and_lock("Q", Match(selector="JMSPriority < 9")),
+    "request": request,
+    "serve": serve,
     "unit that commits": unit,
     "unit that backs out": given_up,
     "prepared unit": prepared,

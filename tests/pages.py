@@ -30,6 +30,8 @@ PAGES = sorted(
     if not page.is_relative_to(ROOT / "docs/spec")
 )
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+FENCED = re.compile(r"^(```+)\w*\n.*?^\1", re.MULTILINE | re.DOTALL)
+MENTIONED = re.compile(r"[`']inorder ([a-z][^`'{}|]*?)[`']")
 FILE = re.compile(r"# (\w+\.py)\n")
 EXPORT = re.compile(r"export (\w+)=(\S+)")
 SPARK = re.compile(r"inorder\.spark|inorder pipeline")
@@ -78,6 +80,30 @@ def commands(page: Path) -> Iterator[list[str]]:
                 if part.startswith("inorder "):
                     words = shlex.split(part, comments=True)[1:]
                     yield list(itertools.takewhile(lambda word: word.strip("2") not in ("<", ">"), words))
+
+
+def prose(page: Path) -> str:
+    """The text of a page without its blocks."""
+    return FENCED.sub("", page.read_text(encoding="utf-8"))
+
+
+def mentioned(text: str) -> list[str]:
+    """What stands behind `inorder` in each command that a text names in its sentences."""
+    return [" ".join(found.split()) for found in MENTIONED.findall(text)]
+
+
+def check_mention(words: str) -> None:
+    """A command that a sentence names; it need not be whole. Raises: click.UsageError, it or an option is not there."""
+    command: click.Command = app
+    for word in words.split():
+        if word.startswith("-"):
+            options = {"-h", "--help", *(one for each in command.params for one in (*each.opts, *each.secondary_opts))}
+            if word.partition("=")[0] not in options:
+                raise click.UsageError(f"inorder {words}: {command.name} has no option {word}")
+        elif isinstance(command, click.Group) and not word.isupper():  # in capital letters: any of them
+            if word not in command.commands:
+                raise click.UsageError(f"inorder {words}: {command.name} has no command {word}")
+            command = command.commands[word]
 
 
 def parse(arguments: list[str]) -> click.Context:

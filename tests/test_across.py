@@ -17,7 +17,9 @@ from inorder import (
     Fenced,
     GetInhibited,
     Match,
+    Message,
     MessageTooBig,
+    ObjectInUse,
     OrderPending,
     OrderUnsupported,
     PutInhibited,
@@ -27,8 +29,9 @@ from inorder import (
     connect,
 )
 from inorder.attributes import OrderRule
-from inorder.bulk import ClaimReader, Stager
+from inorder.bulk import ClaimReader, Staged, Stager
 from inorder.stores.postgresql import drop, parse
+from inorder.stores.records import Settled
 
 KINDS = ("sqlite", "postgresql")
 Make = Callable[[str], str]
@@ -232,7 +235,102 @@ def test_works_of_other_names_and_other_sources_know_nothing_of_each_other(world
     assert world.b.depth("Q") == 3 + 3 + 3 + 2 + 2 + 1 + 1
 
 
+def test_of_two_moves_that_have_staged_the_same_batch_one_goes_on(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The one that began first puts it, and may not confirm it; the other finds it put, and does."""
+    numbered(world.a, 4)
+    settle, firsts = QueueManager.settle_staging, list[Settled]()
+    first = across.move(world.a, "Q", world.b, "Q", unit=2)
+
+    def later(qm: QueueManager, *given: object, **named: object) -> object:
+        monkeypatch.setattr(QueueManager, "settle_staging", sooner)
+        with connect(world.source) as a, connect(world.target) as b:
+            second = across.move(a, "Q", b, "Q", unit=2)
+            assert sum(second) == 4
+        return firsts[0]
+
+    def sooner(qm: QueueManager, *given: object, **named: object) -> object:
+        monkeypatch.setattr(QueueManager, "settle_staging", settle)
+        staged = [unit.name for unit in world.b.units() if unit.kind == "staging"]
+        assert len(staged) == 2
+        ((theirs, count),) = ((name, 2) for name in staged if name != given[1][0].name)  # type: ignore[index]
+        firsts.append(settle(world.b, given[0], [Staged(theirs, count)], after=""))  # type: ignore[arg-type]
+        assert not firsts[0].already
+        return settle(qm, *given, **named)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(QueueManager, "settle_staging", later)
+    with pytest.raises(Fenced):
+        list(first)
+    assert bodies(world.b) == [b"0", b"1", b"2", b"3"]
+    assert (world.a.depth("Q"), world.b.units()) == (0, [])
+
+
+def test_a_batch_that_was_on_its_way_to_one_queue_does_not_go_to_another(world: World) -> None:
+    numbered(world.a, 4)
+    world.b.create_queue("OTHER")
+    runs = across.move(world.a, "Q", world.b, "Q", unit=2)
+    assert next(runs) == 2
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(ClaimReader, "settle", _stopped)
+        with pytest.raises(KeyboardInterrupt):
+            next(runs)
+    assert len(bodies(world.b)) == 4, "it has arrived, and the source does not know"
+    with pytest.raises(ObjectInUse, match="may have arrived there") as refused:
+        list(across.move(world.a, "Q", world.b, "OTHER"))
+    assert (refused.value.data["queue"], bodies_of(world.b, "OTHER")) == ("Q", [])
+    assert sum(across.move(world.a, "Q", world.b, "Q")) == 2
+    numbered(world.a, 1)
+    assert sum(across.move(world.a, "Q", world.b, "OTHER")) == 1
+    assert len(bodies(world.b)) == 4
+
+
+def test_a_batch_that_is_given_back_may_go_elsewhere(world: World) -> None:
+    numbered(world.a, 2)
+    world.b.create_queue("OTHER")
+    long = "x" * 200
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(across._Target, "put", _stopped)
+        with pytest.raises(KeyboardInterrupt):
+            list(across.move(world.a, "Q", world.b, "Q", application=long))
+    with pytest.raises(ObjectInUse) as refused:
+        list(across.move(world.a, "Q", world.b, "OTHER", application=long))
+    assert world.a.release_claims("Q", str(refused.value.data["application"])) == 2
+    assert sum(across.move(world.a, "Q", world.b, "OTHER", application=long)) == 2
+
+
+def _stopped(*_: object, **__: object) -> None:
+    raise KeyboardInterrupt
+
+
+def bodies_of(qm: QueueManager, queue: str) -> list[bytes]:
+    return [message.body for message in qm.browse(queue)]
+
+
 # --- the target refuses
+
+
+def test_a_full_target_is_no_trouble_to_a_move_that_finds_nothing(world: World) -> None:
+    world.b.alter_queue("Q", max_depth=3)
+    numbered(world.a, 3)
+    world.a.put("Q", b"held")
+    with connect(world.source) as other:
+        held = list(world.a.browse("Q"))[3].message_id
+        other.get("Q", match=Match(message_id=held), syncpoint=True)
+        world.a.put("Q", b"later", delay=900)
+        assert sum(across.move(world.a, "Q", world.b, "Q", unit=3)) == 3
+        assert sum(across.move(world.a, "Q", world.b, "Q")) == 0
+        other.back_out()
+    with pytest.raises(QueueFull):
+        list(across.move(world.a, "Q", world.b, "Q"))
+
+
+def test_a_copy_takes_what_a_selector_chooses_and_goes_on_with_it(world: World) -> None:
+    world.a.put_many("Q", [Message(b"%d" % number, properties={"n": number}) for number in range(10)])
+    odd = Match(selector="n IN (1, 3, 5, 7)")
+    assert list(across.copy(world.a, "Q", world.b, "Q", match=odd, unit=3, most=3)) == [3]
+    assert sum(across.copy(world.a, "Q", world.b, "Q", match=odd)) == 1
+    assert [message.properties for message in world.b.browse("Q")] == [{"n": number} for number in (1, 3, 5, 7)]
 
 
 def test_a_move_fills_the_target_to_its_limit_and_goes_on_later(world: World) -> None:
@@ -253,9 +351,9 @@ def test_what_is_in_a_claim_when_the_target_is_filled_by_others_goes_over_later(
     assert next(runs) == 2
     filled = across._Target.put
 
-    def fills(onto: across._Target, *given: object) -> None:
+    def fills(onto: across._Target, *given: object, **named: object) -> None:
         world.b.put("Q", b"other")
-        filled(onto, *given)  # type: ignore[arg-type]
+        filled(onto, *given, **named)  # type: ignore[arg-type]
 
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(across._Target, "put", fills)
@@ -349,7 +447,7 @@ def test_through_aliases_it_is_the_work_of_their_queues(world: World) -> None:
 def test_the_life_of_a_message_goes_on_while_it_lies_in_a_claim(world: World) -> None:
     world.a.put("Q", b"1", expiry=900)
     with world.a.open("Q", input="as_queue") as queue:
-        reader = ClaimReader(queue, "move")
+        reader = ClaimReader(queue, across._claimer("move", world.b, "Q"))
         assert reader.claim(reader.begin().settled) is not None
         now = queue.session.services.now
         queue.session.services.now = lambda: now() + 600

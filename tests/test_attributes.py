@@ -11,11 +11,10 @@ from typing import Any, get_type_hints
 
 import pytest
 
+from inorder.attribute import Attribute, Change, check_queue_name
 from inorder.attributes import (
     MANAGER_ATTRIBUTES,
     QUEUE_ATTRIBUTES,
-    Attribute,
-    Change,
     ManagerAttributes,
     QueueAttributes,
     QueueKeywords,
@@ -23,7 +22,6 @@ from inorder.attributes import (
     QueueType,
     altered,
     altered_manager,
-    check_queue_name,
     define_manager,
     define_queue,
 )
@@ -31,7 +29,8 @@ from inorder.errors import ArgumentError, Reason
 
 EVERY_ATTRIBUTE = [*QUEUE_ATTRIBUTES.values(), *MANAGER_ATTRIBUTES.values()]
 CHANGES: tuple[Change, ...] = ("alter", "set")
-COMMON = "name type description default_priority default_persistence get_allowed put_allowed"
+COMMON = "name type description default_priority default_persistence put_allowed"
+OF_REMOTE = {"remote_queue", "remote_manager", "transmission_queue"}
 
 
 def local(**given: object) -> QueueAttributes:
@@ -97,7 +96,18 @@ def test_the_numbers_of_mq() -> None:
         "harden_get_backout": 8,
         "retention_interval": 21,
         "nonpersistent_class": 78,
+        "trigger_control": 24,
+        "trigger_type": 28,
+        "trigger_priority": 26,
+        "trigger_depth": 29,
+        "trigger_data": 2023,
+        "initiation_queue": 2008,
+        "process": 2012,
         "base_queue": 2002,
+        "usage": 12,
+        "remote_queue": 2018,
+        "remote_manager": 2017,
+        "transmission_queue": 2024,
     }
     mapped = {
         name: {value: each.to_mq(value) for value in each.choices or (True, False)}
@@ -105,7 +115,7 @@ def test_the_numbers_of_mq() -> None:
         if each.mq_values
     }
     assert mapped == {
-        "type": {"local": 1, "model": 2, "alias": 3},
+        "type": {"local": 1, "model": 2, "alias": 3, "remote": 6},
         "delivery": {"priority": 0, "fifo": 1},
         "default_persistence": {True: 1, False: 0},
         "index_type": {"none": 0, "message_id": 1, "correlation_id": 2, "message_token": 4, "group_id": 5},
@@ -116,6 +126,9 @@ def test_the_numbers_of_mq() -> None:
         "definition_type": {"predefined": 1, "permanent_dynamic": 2, "temporary_dynamic": 3},
         "harden_get_backout": {True: 1, False: 0},
         "nonpersistent_class": {"normal": 0, "high": 10},
+        "trigger_control": {True: 1, False: 0},
+        "trigger_type": {"none": 0, "first": 1, "every": 2, "depth": 3, "group": 1001},
+        "usage": {"normal": 0, "transmission": 1},
     }
 
 
@@ -134,9 +147,10 @@ def test_no_two_attributes_share_a_selector(table: dict[str, Attribute]) -> None
 @pytest.mark.parametrize(
     ("kind", "names"),
     [
-        ("local", set(QUEUE_ATTRIBUTES) - {"base_queue"}),
-        ("model", set(QUEUE_ATTRIBUTES) - {"base_queue"}),
-        ("alias", {*COMMON.split(), "base_queue"}),
+        ("local", set(QUEUE_ATTRIBUTES) - {"base_queue"} - OF_REMOTE),
+        ("model", set(QUEUE_ATTRIBUTES) - {"base_queue"} - OF_REMOTE),
+        ("alias", {*COMMON.split(), "get_allowed", "base_queue"}),
+        ("remote", {*COMMON.split(), *OF_REMOTE}),
     ],
 )
 def test_which_type_has_which_attributes(kind: str, names: set[str]) -> None:
@@ -150,7 +164,15 @@ def test_who_may_change_what() -> None:
         "type",
         "definition_type",
     }
-    assert {name for name in changed_by if changed_by[name] == "set"} == {"get_allowed", "put_allowed"}
+    assert {name for name in changed_by if changed_by[name] == "set"} == {
+        "get_allowed",
+        "put_allowed",
+        "trigger_control",
+        "trigger_type",
+        "trigger_priority",
+        "trigger_depth",
+        "trigger_data",
+    }
 
 
 # ---- defaults
@@ -181,6 +203,10 @@ def test_the_defaults_of_a_local_queue() -> None:
         nonpersistent_class="normal",
         expiry=None,
         base_queue="",
+        usage="normal",
+        remote_queue="",
+        remote_manager="",
+        transmission_queue="",
     )
 
 
@@ -194,6 +220,7 @@ def test_the_defaults_of_the_queue_manager() -> None:
         max_handles=256,
         coded_character_set_id=1208,
         mark_interval=5.0,
+        default_transmission_queue="",
     )
 
 
@@ -273,6 +300,19 @@ BAD: list[tuple[str, list[object], Reason, str]] = [
         Reason.ARGUMENT_ERROR,
         "a number of seconds above 0 and up to 99,999,999.9, or None",
     ),
+    ("trigger_control", [1, 0, "yes", None], Reason.TRIGGER_CONTROL_ERROR, "True or False"),
+    ("trigger_type", ["FIRST", "", 1, None], Reason.TRIGGER_TYPE_ERROR, "'none' or 'first' or 'every' or 'depth'"),
+    ("trigger_priority", [-1, 10, "5", None], Reason.TRIGGER_MSG_PRIORITY_ERR, "an integer from 0 to 9"),
+    ("trigger_depth", [0, 10**9, "1", None], Reason.TRIGGER_DEPTH_ERROR, "an integer from 1 to 999,999,999"),
+    ("trigger_data", ["x" * 65, "a\nb", None], Reason.ARGUMENT_ERROR, "a text of at most 64"),
+    ("initiation_queue", ["a b", "x" * 49, None], Reason.ARGUMENT_ERROR, "1 to 48 characters"),
+    ("process", ["a b", "x" * 49, None], Reason.ARGUMENT_ERROR, "1 to 48 characters"),
+    ("usage", ["xmitq", None, 1], Reason.ARGUMENT_ERROR, "'normal' or 'transmission'"),
+]
+BAD_OF_REMOTE: list[tuple[str, list[object], Reason, str]] = [
+    ("remote_queue", ["a b", "x" * 49, None], Reason.ARGUMENT_ERROR, "1 to 48 characters"),
+    ("remote_manager", ["a b", "x" * 49, None], Reason.ARGUMENT_ERROR, "1 to 48 characters"),
+    ("transmission_queue", ["a b", "x" * 49, None], Reason.ARGUMENT_ERROR, "1 to 48 characters"),
 ]
 BAD_OF_MANAGER: list[tuple[str, list[object], Reason, str]] = [
     ("name", ["", "a b", "é", "x" * 49, None], Reason.ARGUMENT_ERROR, "1 to 48 characters"),
@@ -282,12 +322,22 @@ BAD_OF_MANAGER: list[tuple[str, list[object], Reason, str]] = [
     ("max_length", [32_767, 104_857_601], Reason.ARGUMENT_ERROR, "an integer from 32,768 to 104,857,600"),
     ("max_handles", [0, 10**9], Reason.ARGUMENT_ERROR, "an integer from 1 to"),
     ("coded_character_set_id", [0, 65_536], Reason.ARGUMENT_ERROR, "an integer from 1 to 65,535"),
+    ("trigger_interval", [0, -1.0, 10**6, "5"], Reason.ARGUMENT_ERROR, "a number of seconds above 0"),
     ("mark_interval", [0, -1.0, 10**6, "5"], Reason.ARGUMENT_ERROR, "a number of seconds above 0"),
+    ("dead_letter_queue", ["a b", "é", "x" * 49, None], Reason.ARGUMENT_ERROR, "1 to 48 characters"),
+    ("default_transmission_queue", ["a b", "x" * 49, None], Reason.ARGUMENT_ERROR, "1 to 48 characters"),
 ]
 
 
 def cases(table: list[tuple[str, list[object], Reason, str]]) -> list[tuple[str, object, Reason, str]]:
     return [(name, value, reason, allowed) for name, values, reason, allowed in table for value in values]
+
+
+@pytest.mark.parametrize(("name", "value", "reason", "allowed"), cases(BAD_OF_REMOTE))
+def test_a_bad_value_of_a_remote_queue_is_refused(name: str, value: object, reason: Reason, allowed: str) -> None:
+    with pytest.raises(ArgumentError) as raised:
+        define_queue("R", "remote", **{name: value})
+    check_refusal(raised.value, name, value, reason, allowed)
 
 
 @pytest.mark.parametrize(("name", "value", "reason", "allowed"), cases(BAD))
@@ -314,7 +364,8 @@ def check_refusal(error: ArgumentError, name: str, value: object, reason: Reason
 
 
 def test_the_tables_of_bad_values_miss_no_attribute() -> None:
-    assert {name for name, *_ in BAD} == set(QUEUE_ATTRIBUTES) - {"name", "type", "base_queue"}
+    assert {name for name, *_ in BAD} == set(QUEUE_ATTRIBUTES) - {"name", "type", "base_queue"} - OF_REMOTE
+    assert {name for name, *_ in BAD_OF_REMOTE} == OF_REMOTE
     assert {name for name, *_ in BAD_OF_MANAGER} == set(MANAGER_ATTRIBUTES)
 
 
@@ -398,8 +449,9 @@ def test_a_name_that_a_queue_can_have(name: str) -> None:
         ("model", {"base_queue": "B"}, 2068, "a queue of type 'model' has no attribute 'base_queue'"),
         ("alias", {"max_depth": 1}, 2068, "a queue of type 'alias' has no attribute 'max_depth'"),
         ("alias", {"definition_type": "predefined"}, 2068, "a queue of type 'alias' has no attribute"),
-        ("remote", {}, 9017, "type must be 'local' or 'alias' or 'model', not 'remote'"),
-        (None, {}, 9017, "type must be 'local' or 'alias' or 'model', not None"),
+        ("cluster", {}, 9017, "type must be 'local' or 'alias' or 'model' or 'remote', not 'cluster'"),
+        ("remote", {"delivery": "fifo"}, 2068, "a queue of type 'remote' has no attribute 'delivery'"),
+        (None, {}, 9017, "type must be 'local' or 'alias' or 'model' or 'remote', not None"),
         ("model", {"definition_type": "predefined"}, 9017, "definition_type must be 'permanent_dynamic' or"),
         ("model", {"default_persistence": True}, 2048, "default_persistence must be False for a temporary"),
         (
@@ -422,7 +474,7 @@ def test_an_unknown_attribute_tells_what_there_is() -> None:
     with pytest.raises(ArgumentError) as refused:
         define_queue("Q", "alias", base_q="B")
     assert refused.value.nearest == ["base_queue"]
-    assert refused.value.allowed == ", ".join([*COMMON.split(), "base_queue"])
+    assert refused.value.allowed == ", ".join([*COMMON.replace("put", "get_allowed put", 1).split(), "base_queue"])
 
 
 @pytest.mark.parametrize(

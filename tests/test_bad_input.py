@@ -124,6 +124,24 @@ MANAGER_CALLS: dict[str, Sequence[Line]] = {
         Line(lambda w: w.qm.create_alias("N", max_depth=5), ArgumentError, Reason.SELECTOR_NOT_FOR_TYPE, "max_depth"),
         Line(lambda w: w.qm.create_alias("a b"), ArgumentError, Reason.ARGUMENT_ERROR, "name"),
     ],
+    "create_remote_queue": [
+        Line(lambda w: w.qm.create_remote_queue("Q"), ObjectExists, Reason.OBJECT_ALREADY_EXISTS, "'Q'"),
+        Line(lambda w: w.qm.create_remote_queue("a b"), ArgumentError, Reason.ARGUMENT_ERROR, "name"),
+        Line(lambda w: w.qm.create_remote_queue("N", remote_queue="a b"), ArgumentError, Reason.ARGUMENT_ERROR, "a b"),
+        Line(lambda w: w.qm.create_remote_queue("N", max_depth=5), ArgumentError, Reason.SELECTOR_NOT_FOR_TYPE, "max"),
+        Line(
+            lambda w: w.qm.create_remote_queue("N", remote_manager="N"),
+            ArgumentError,
+            Reason.ARGUMENT_ERROR,
+            "transmission_queue",
+        ),
+        Line(
+            lambda w: w.qm.create_remote_queue("N", transmission_queue="N"),
+            ArgumentError,
+            Reason.ARGUMENT_ERROR,
+            "transmission_queue",
+        ),
+    ],
     "create_model": [
         Line(lambda w: w.qm.create_model("Q"), ObjectExists, Reason.OBJECT_ALREADY_EXISTS, "'Q'"),
         Line(lambda w: w.qm.create_model("N", base_queue="Q"), ArgumentError, Reason.SELECTOR_NOT_FOR_TYPE, "base_q"),

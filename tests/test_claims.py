@@ -535,6 +535,7 @@ def test_members_that_are_read_tell_that_their_group_is_whole(
     ("options", "limits", "error", "text"),
     [
         (GetOptions(lock_id=3), {}, OptionsError, "in bulk"),
+        (GetOptions(match=Match(selector="n = 1")), {}, OptionsError, "in bulk"),
         (GetOptions(all_messages=True), {}, OptionsError, "logical"),
         (PHYSICAL, {"most": 0}, ArgumentError, "most must be an integer from 1 on, not 0"),
         (PHYSICAL, {"most_bytes": 1.5}, ArgumentError, "most_bytes must be an integer from 1 on"),

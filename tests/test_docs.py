@@ -7,7 +7,20 @@ from pathlib import Path
 
 import click
 import pytest
-from tests.pages import PAGES, ROOT, commands, name_of, needs_spark, parse, run_page, runs, typed
+from tests.pages import (
+    PAGES,
+    ROOT,
+    check_mention,
+    commands,
+    mentioned,
+    name_of,
+    needs_spark,
+    parse,
+    prose,
+    run_page,
+    runs,
+    typed,
+)
 
 import inorder
 from inorder import InorderError, errors
@@ -16,6 +29,7 @@ FIRST = ROOT / "README.md"
 ELSEWHERE = {page for page in PAGES if page != FIRST and needs_spark(page)} | {ROOT / "examples/README.md"}
 WITH_EXAMPLES = [page for page in PAGES if runs(page) and page not in ELSEWHERE]
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
+ANCHORED = re.compile(r"\]\(([^)#\s]*)#([^)]+)\)")
 PICTURE = re.compile(r"<img [^>]*src=\"([^\"]+)\"")
 
 
@@ -39,6 +53,26 @@ def test_commands_on_a_page_can_be_given(page: Path) -> None:
             pytest.fail(f"inorder {' '.join(arguments)}: {error.format_message()}")
 
 
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_commands_that_sentences_name_are_there(page: Path) -> None:
+    for words in mentioned(prose(page)):
+        check_mention(words)
+
+
+def test_commands_that_errors_and_docstrings_name_are_there() -> None:
+    files = sorted((ROOT / "src").rglob("*.py"))
+    found = [words for file in files for words in mentioned(file.read_text(encoding="utf-8"))]
+    assert len(found) > 20
+    for words in found:
+        check_mention(words)
+
+
+@pytest.mark.parametrize("words", ["fly", "pipeline finish", "queue list --colour", "queue NAME --colour"])
+def test_the_check_refuses_a_mention_of_what_is_not_there(words: str) -> None:
+    with pytest.raises(click.UsageError):
+        check_mention(words)
+
+
 @pytest.mark.parametrize("arguments", [["fly"], ["queue", "create"], ["queue", "list", "--colour"], ["get", "A", "B"]])
 def test_the_check_refuses_a_command_that_cannot_be_given(arguments: list[str]) -> None:
     with pytest.raises(click.ClickException):
@@ -56,6 +90,35 @@ def test_links_lead_somewhere(page: Path) -> None:
     local = [link for link in links if "://" not in link]
     missing = [link for link in local if not (page.parent / link).exists()]
     assert not missing, f"{page.name} links to what is not there: {missing}"
+
+
+def slug(heading: str) -> str:
+    """The anchor of a heading, as GitHub and the site make it."""
+    plain = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading).lower()
+    return re.sub(r"[^\w\- ]", "", plain).strip().replace(" ", "-")
+
+
+def anchors(page: Path) -> set[str]:
+    text = prose(page)
+    named = re.findall(r"^\(([\w-]+)\)=$", text, re.MULTILINE)
+    return {*map(slug, re.findall(r"^#+ (.*)$", text, re.MULTILINE)), *named}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_links_lead_to_a_heading_that_is_there(page: Path) -> None:
+    missing = []
+    for link, anchor in ANCHORED.findall(prose(page)):
+        target = page.parent / link if link else page
+        if "://" not in link and target.suffix == ".md" and anchor not in anchors(target):
+            missing.append(f"{link}#{anchor}")
+    assert not missing, f"{page.name} links to headings that are not there: {missing}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_links_to_elsewhere_are_addresses(page: Path) -> None:
+    links = [link for link in LINK.findall(prose(page)) if "://" in link]
+    wrong = [link for link in links if not re.fullmatch(r"https://[a-z0-9.-]+\.[a-z]+(/\S*)?", link)]
+    assert not wrong
 
 
 def test_the_public_names_are_there_and_all_errors_among_them() -> None:

@@ -98,6 +98,14 @@ def test_our_own_reasons_keep_their_numbers() -> None:
         (9019, "CHECKPOINT_LOST"),
         (9020, "STAGING_GONE"),
         (9021, "UNIT_OF_ANOTHER"),
+        (9022, "WAIT_ENDED"),
+        (9030, "SEQUENCE_ERROR"),
+        (9031, "CHANNEL_STOPPED"),
+        (9032, "CHANNEL_IN_DOUBT"),
+        (9033, "TOO_MANY_HOPS"),
+        (9034, "VETOED"),
+        (9035, "EXIT_FAILED"),
+        (9040, "UNDELIVERABLE"),
     ]
 
 

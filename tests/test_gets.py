@@ -8,7 +8,7 @@ from typing import Any, Literal
 import pytest
 from tests.support import bodies, drained, waiting
 
-from inorder import FOREVER, Match, NoMessageAvailable, QueueManager, Reason, UniqueId
+from inorder import FOREVER, Match, Message, NoMessageAvailable, QueueManager, Reason, UniqueId
 from inorder.errors import InconsistentCall, InorderError
 from inorder.message import IN_GROUP, LAST_IN_GROUP, LAST_SEGMENT, SEGMENT, Descriptor
 from inorder.options import UNMATCHED
@@ -61,7 +61,7 @@ def test_a5_any_field_can_be_matched(qm: QueueManager, fields: dict[str, Any]) -
 
 
 @pytest.mark.parametrize("read_order", ["relaxed", "strict"])
-@pytest.mark.parametrize("name", sorted(Descriptor.__annotations__.keys() - UNMATCHED | {"token"}))
+@pytest.mark.parametrize("name", sorted(Descriptor.__annotations__.keys() - UNMATCHED - {"transmission"} | {"token"}))
 def test_a5_every_field_finds_those_who_have_its_value(qm: QueueManager, name: str, read_order: Any) -> None:
     qm.put("Q", b"1", message_id=b"M", correlation_id=b"C", format="MQSTR", persistent=True)
     qm.put("Q", b"2", flags=IN_GROUP, group_id=b"G", priority=3, reply_to_queue="R", report=0, feedback=5)
@@ -298,3 +298,19 @@ def test_a1_a_get_tells_the_unique_id_that_the_program_gave(qm: QueueManager) ->
     uid = UniqueId("ELSEWHERE", 5)
     assert qm.put("Q", b"1", uid=uid).uid == uid
     assert qm.get("Q").uid == uid
+
+
+@pytest.mark.parametrize("field", ["format", "reply_to_queue", "user_identifier"])
+def test_a_match_on_a_text_with_a_nul_finds_what_has_it(qm: QueueManager, field: str) -> None:
+    qm.create_queue("NUL")
+    fields: dict[str, Any] = {field: "A\0B"}
+    qm.put("NUL", b"without", properties={"is_it": "\0"})
+    qm.put("NUL", Message(b"with", **fields), context="set_all")
+    for other in ("A", "A\0C"):
+        with_another: dict[str, Any] = {field: other}
+        with pytest.raises(NoMessageAvailable):
+            qm.get("NUL", match=Match(**with_another))
+    assert qm.get("NUL", match=Match(**fields)).body == b"with"
+    with pytest.raises(NoMessageAvailable):
+        qm.get("NUL", match=Match(**fields))
+    assert qm.get("NUL").body == b"without"

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from tests.support import LIMIT_SECONDS, heard, until
 
-from inorder import Arrival, ObjectInUse, OrderUnsupported, QueueDeleted, QueueManager, connect
+from inorder import ArgumentError, Arrival, Match, ObjectInUse, OrderUnsupported, QueueDeleted, QueueManager, connect
 from inorder.testing.stores import RestartableStore
 
 PUTTER = """
@@ -86,6 +86,29 @@ def test_a_put_that_is_not_committed_holds_back_what_stands_behind_it(qm: QueueM
     other.commit()
     heard(qm)
     assert numbers == [3, 1, 2]
+
+
+def test_a_listener_hears_what_fits_its_selector(qm: QueueManager) -> None:
+    numbers = Numbers()
+    put(qm, 1, 2, properties={"colour": "red"})
+    put(qm, 3, properties={"colour": "blue"})
+    qm.listen("Q", numbers, Match(selector="colour = 'red' AND JMSPriority < 5"))
+    with qm.unit_of_work():  # what does not fit is in nobody's way
+        put(qm, 4, properties={"colour": "blue"})
+        with qm.connect() as other:
+            put(other, 5, properties={"colour": "red"})
+            put(other, 6, properties={"colour": "red"}, priority=6)
+        until(lambda: numbers[2:] == [5], "the one behind it is told")
+    heard(qm)
+    assert numbers == [1, 2, 5]
+
+
+@pytest.mark.parametrize("text", ["colour =", "colour > 'red'"])
+def test_a_bad_selector_makes_no_listener(qm: QueueManager, text: str) -> None:
+    with pytest.raises(ArgumentError) as refused:
+        qm.listen("Q", print, Match(selector=text))
+    assert refused.value.reason == 2459
+    assert qm._services.connections == 1
 
 
 def test_the_store_holds_what_is_not_told_yet(qm: QueueManager) -> None:

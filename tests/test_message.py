@@ -13,7 +13,7 @@ from uuid import UUID
 
 import pytest
 
-from inorder import Flags, Match, Message, MessageType, Place, Reason, UniqueId
+from inorder import Flags, Match, Message, MessageType, Place, Reason, Transmission, UniqueId
 from inorder.errors import ArgumentError, CallerError, QueueCondition
 from inorder.message import (
     IN_GROUP,
@@ -73,6 +73,7 @@ DEFAULTS = {
     "original_length": -1,
     "delay": 0.0,
     "properties": NO_PROPERTIES,
+    "transmission": None,
     "body": b"",
     "length": 0,
     "backout_count": 0,
@@ -114,6 +115,7 @@ SAMPLES: dict[str, tuple[object, ...]] = {
     "correlation_id": ID_SAMPLES,
     "group_id": ID_SAMPLES,
     "properties": ({}, {"colour": "red"}),
+    "transmission": (None, Transmission("Q", "QM2")),
 }
 BY_TYPE: dict[type, tuple[object, ...]] = {int: (0, 7), float: (0, 7, 7.5), str: ("", "x"), bytes: (b"", b"x")}
 
@@ -227,7 +229,7 @@ def test_of_a_body_that_was_got_in_part_that_is_said() -> None:
 
 # field: the reason, what is just allowed, what is just not
 RANGES: dict[str, tuple[Reason, list[object], list[object]]] = {
-    "report": (Reason.REPORT_OPTIONS_ERROR, [0, 64, 128], [-1, 2**31, 270270464, 4, 256, 2048, 2097152, "0", True]),
+    "report": (Reason.REPORT_OPTIONS_ERROR, [0, 64, 128], [-1, 2**31, 270270464, 4, "0", True]),
     "message_type": (Reason.MSG_TYPE_ERROR, [2, 4, 8, 65536, NUMBER_MAX], [0, 3, 65535, NUMBER_MAX + 1, "8", True]),
     "expiry": (
         Reason.EXPIRY_ERROR,
@@ -257,6 +259,11 @@ RANGES: dict[str, tuple[Reason, list[object], list[object]]] = {
     "flags": (Reason.MSG_FLAGS_ERROR, [0, 31, Flags.SEGMENT], [-1, 32, 64, "8", None, True]),
     "original_length": (Reason.ORIGINAL_LENGTH_ERROR, [-1], [-2, NUMBER_MAX + 1, "1", None]),
     "delay": (Reason.ARGUMENT_ERROR, [0, 0.5, 99_999_999.9], [-0.5, 100_000_000, math.inf, math.nan, "1", True]),
+    "transmission": (
+        Reason.XQH_ERROR,
+        [None, Transmission("Q", "QM2"), Transmission("", "")],
+        ["Q", ("Q",), ("Q", 5), ("Q", "x" * 49)],
+    ),
     "properties": (Reason.ARGUMENT_ERROR, [{}, {"a": 1, "b.c": None}], [None, 5, "a", [("a", 1)]]),
 }
 ALLOWED = [(name, value) for name, (_, allowed, _) in RANGES.items() for value in allowed]
@@ -285,7 +292,7 @@ def test_what_is_out_of_its_range_is_refused_with_its_reason(name: str, value: o
 # ---- rules between fields
 
 
-@pytest.mark.parametrize("report", [1, 2, 16777216, 50331648, 117440512])
+@pytest.mark.parametrize("report", [1, 2, 256, 2048, 2097152, 16777216, 50331648, 117440512])
 def test_reports_need_a_queue_to_go_to(report: int) -> None:
     with pytest.raises(CallerError) as raised:
         Message(b"", report=report)
@@ -323,16 +330,18 @@ def test_r1_12_an_original_length_is_that_of_the_segment_at_least(
         (LAST_SEGMENT, b"", 0),
         (SEGMENT | LAST_SEGMENT, b"1", 99),
         (SEGMENT, b"", -1),
+        (0, b"", 0),
+        (IN_GROUP, b"12345", 100),
     ],
 )
-def test_r1_12_a_report_about_a_segment_has_its_length(flags: int, body: bytes, original_length: int) -> None:
+def test_r1_12_r6_5_a_report_has_the_length_of_what_it_is_about(flags: int, body: bytes, original_length: int) -> None:
     made = Message(body, message_type=MessageType.REPORT, flags=flags, original_length=original_length)
     assert made.original_length == original_length
 
 
 @pytest.mark.parametrize(
     "fields",
-    [{"flags": SEGMENT}, {"message_type": MessageType.REPORT}, {"message_type": MessageType.REPORT, "flags": IN_GROUP}],
+    [{"flags": SEGMENT}, {}, {"flags": IN_GROUP}],
 )
 def test_r1_12_nothing_else_has_an_original_length(fields: dict[str, Any]) -> None:
     with pytest.raises(ArgumentError) as raised:

@@ -19,7 +19,18 @@ from typing import Any
 
 import pytest
 
-from inorder import GetOptions, GroupWriter, Match, Message, OpenOptions, PutOptions, QueueManager, UniqueId, connect
+from inorder import (
+    GetOptions,
+    GroupWriter,
+    Match,
+    Message,
+    OpenOptions,
+    PutOptions,
+    QueueManager,
+    UniqueId,
+    UnknownQueue,
+    connect,
+)
 from inorder.attributes import MANAGER_ATTRIBUTES, QUEUE_ATTRIBUTES
 from inorder.errors import TEXT_CHARACTERS_MAX, InorderError
 from inorder.handle import Queue
@@ -79,6 +90,8 @@ ODD: dict[str, Any] = {
     "what cannot be compared": Prickly(),
     "a set": set(),
     "nan": math.nan,
+    "a pair": ("Q", "FAR"),
+    "a pair of what cannot be compared": (Prickly(), Prickly()),
     "a class": Mute(),
 }
 
@@ -120,6 +133,14 @@ def methods() -> Iterator[tuple[type[Any], str]]:
                 and f"{kind.__name__}.{name}" not in PASSED_OVER
             ):
                 yield kind, name
+
+
+def make_queues(qm: QueueManager) -> None:
+    """A local queue, a way to other queue managers, and a place for dead letters."""
+    qm.create_queue("Q")
+    qm.create_queue("DEAD")
+    qm.create_queue("XMIT", usage="transmission")
+    qm.alter_manager(dead_letter_queue="DEAD", default_transmission_queue="XMIT")
 
 
 def made(qm: QueueManager, kind: type[Any]) -> Any:
@@ -176,7 +197,7 @@ def test_an_odd_argument_gets_an_error_of_ours(kind: type[Any], name: str) -> No
     parameters, names = arguments_of(kind, name)
     for odd in names:
         with connect(program="test") as qm:
-            qm.create_queue("Q")
+            make_queues(qm)
             for told, value in ODD.items():
                 one = made(qm, kind)
                 attempt = partial(call, getattr(one, name), parameters, odd, value)
@@ -185,6 +206,33 @@ def test_an_odd_argument_gets_an_error_of_ours(kind: type[Any], name: str) -> No
                     qm.back_out()
                 if isinstance(one, Queue) and not one.closed:
                     one.close()
+
+
+@pytest.mark.parametrize("name", [name for kind, name in methods() if "manager" in arguments_of(kind, name)[1]])
+def test_an_odd_queue_of_another_queue_manager_is_unknown(name: str) -> None:
+    parameters, (odd, *_) = arguments_of(QueueManager, name)
+    given: dict[str, Any] = {"manager": "FAR"}
+    if name == "open_growing":
+        given["options"] = OpenOptions(output=True)
+    others = [one for one in parameters if one.name not in given]
+    with connect(program="test") as qm:
+        make_queues(qm)
+        for told, value in ODD.items():
+            method = partial(getattr(qm, name), **given)
+            check(f"{name} with {told} as {odd}, manager='FAR'", partial(call, method, others, odd, value))
+            if name != "close_queue":
+                with pytest.raises(UnknownQueue):
+                    call(method, others, odd, value)
+
+
+@pytest.mark.parametrize("name", ["dead_letters", "replay", "discard_dead"])
+def test_an_odd_argument_where_there_are_dead_letters_gets_an_error_of_ours(name: str) -> None:
+    parameters, names = arguments_of(QueueManager, name)
+    with connect(program="test") as qm:
+        make_queues(qm)
+        for odd, (told, value) in itertools.product(names, ODD.items()):
+            qm.put("DEAD", b"x")
+            check(f"{name} with {told} as {odd}", partial(call, getattr(qm, name), parameters, odd, value))
 
 
 def told_again(kind: type[Any], given: dict[str, Any]) -> str:

@@ -17,7 +17,15 @@ from inorder.attributes import MANAGER_ATTRIBUTES, QUEUE_ATTRIBUTES
 from inorder.errors import Reason
 
 API = ROOT / "docs/reference/api"
-PUBLIC = ("inorder", "inorder.bulk", "inorder.operating", "inorder.testing", "inorder.formats", "inorder.mqsc")
+PUBLIC = (
+    "inorder",
+    "inorder.aio",
+    "inorder.bulk",
+    "inorder.operating",
+    "inorder.testing",
+    "inorder.formats",
+    "inorder.mqsc",
+)
 ENTRY = re.compile(r"^\.\. (?:auto\w+|py:data):: (\w+)$", re.MULTILINE)
 MODULE = re.compile(r"^\.\. currentmodule:: ([\w.]+)$", re.MULTILINE)
 COMMANDS = list(commands())

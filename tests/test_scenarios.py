@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from inorder.testing import STORES, Scenario, read_scenarios, run_scenario
+from inorder.testing import STORES, Failure, Scenario, read_scenarios, run_scenario
 
+MADE_ID = re.compile(r"\b414d5120[0-9a-f]{40}\b")  # "AMQ "
 TABLES = sorted((Path(__file__).parent / "scenarios").glob("*.txt"))
 SCENARIOS = [scenario for table in TABLES for scenario in read_scenarios(table)]
 
@@ -40,7 +42,13 @@ def unordered(scenario: Scenario) -> Scenario:
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=label)
 def test_queues_that_keep_no_order_are_as_in_memory(scenario: Scenario, store: str) -> None:
     """Where a table reads strictly, both tell the same error at the same step."""
-    assert run_scenario(unordered(scenario), store) == run_scenario(unordered(scenario), "memory")
+    assert failure_of(unordered(scenario), store) == failure_of(unordered(scenario), "memory")
+
+
+def failure_of(scenario: Scenario, store: str) -> Failure | None:
+    """How it fails, but for the ids that were made: which numbers they have is a store's own affair."""
+    failure = run_scenario(scenario, store)
+    return failure and replace(failure, got=MADE_ID.sub("(made)", failure.got))
 
 
 def test_titles_are_unique() -> None:

@@ -15,23 +15,18 @@ import pytest
 
 import inorder
 from inorder import ArgumentError, StoreDamaged, StoreError, StoreForeign, UnknownQueue
-from inorder.attributes import (
-    COUNT_MAX,
-    DESCRIPTION_LENGTH_MAX,
-    MANAGER_ATTRIBUTES,
-    MESSAGE_LENGTH_MAX,
-    NAME_LENGTH_MAX,
-)
+from inorder.attribute import COUNT_MAX, DESCRIPTION_LENGTH_MAX, NAME_LENGTH_MAX
+from inorder.attributes import MANAGER_ATTRIBUTES, MESSAGE_LENGTH_MAX
 from inorder.bulk import NAME_LENGTH_MAX as BULK_NAME_LENGTH_MAX
 from inorder.cli import main
 from inorder.cli.running import TROUBLE
+from inorder.field_checks import NUMBER_MAX
 from inorder.formats import FormatError
 from inorder.formats.dmpmqmsg import LINE_BYTES_MAX
 from inorder.formats.file_group import TEMPORARY_PREFIX, Rebuilder
 from inorder.formats.manifest import MANIFEST_BYTES_MAX, PATH_BYTES_MAX, Manifest
 from inorder.formats.splitting import RECORD_BYTES_MAX
 from inorder.formats.transfer import get_file, put_file
-from inorder.message import NUMBER_MAX
 from inorder.stores.records import LEDGER_BATCHES_MAX
 from inorder.stores.sqlite.opening import BESIDE
 
@@ -289,7 +284,10 @@ def test_nothing_that_runs_what_it_reads_and_no_network_is_used() -> None:
         for path in (ROOT / "src").rglob("*.py")
     }
     assert found
-    assert {path: acts for path, acts in found.items() if acts} == {}
+    of_loops = {
+        path for path, acts in found.items() if path.startswith("src/inorder/aio/") and set(acts) <= {"asyncio"}
+    }
+    assert {path: acts for path, acts in found.items() if acts and path not in of_loops} == {}
     assert list(unsafe_acts(ast.parse("import pickle\neval('1')"))) == ["pickle", "eval"]
 
 

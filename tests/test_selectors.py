@@ -7,11 +7,13 @@ import io
 import pickle
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.support import waiting
 from tests.test_scenarios import SCENARIOS, label
 
 import inorder
@@ -19,11 +21,13 @@ from inorder import ArgumentError, GetOptions, Match, NoMessageAvailable, Option
 from inorder.keywords import get_options
 from inorder.message import Message
 from inorder.options import DEFAULT_GET
-from inorder.rules.selectors import compile_selector
+from inorder.rules import selectors
+from inorder.rules.selectors import Selector, compile_selector
 from inorder.stores import ahead, getting
 from inorder.stores.ahead import Ahead
-from inorder.stores.queue import LocalQueue
+from inorder.stores.queued import ASKS_MAX, STEP
 from inorder.stores.store import QueueStore
+from inorder.stores.verb import Verb
 from inorder.testing import STORES, Scenario, run_scenario
 from inorder.testing.clock import ManualClock
 
@@ -182,24 +186,216 @@ def test_strictly_what_comes_back_meanwhile_is_got_first(qm: QueueManager, monke
         assert qm.get("Q", selector="n = 1", read_order="strict").token == held.token
 
 
-@pytest.mark.parametrize("qm", sorted(STORES.keys() - {"memory"}), indirect=True)
+@on_all_stores
+@pytest.mark.usefixtures("in_steps")
 @pytest.mark.parametrize("order", ["relaxed", "strict"])
-def test_no_verb_asks_a_selector_often(qm: QueueManager, order: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever writes waits for one verb at most."""
-    asked, selects = [], LocalQueue.selects
+def test_what_comes_meanwhile_on_a_higher_level_is_got_first(
+    qm: QueueManager, order: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Priority comes first, and what was passed over has no say in that (B-11, R3.14)."""
+    for n in (0, 0, 0, 0, 1):
+        qm.put("Q", b"", priority=4, properties={"n": n})
+    with qm.connect() as other:
+        between(monkeypatch, lambda: other.put("Q", b"", priority=5, properties={"n": 1}))
+        assert qm.get("Q", selector="n = 1", read_order=order).priority == 5
+    assert qm.get("Q", selector="n = 1", read_order=order).priority == 4
 
-    def counted(queue: LocalQueue, *given: Any) -> bool:
-        found = selects(queue, *given)
-        asked.append(queue.asked)
-        return found
 
-    monkeypatch.setattr(LocalQueue, "selects", counted)
+@on_all_stores
+@pytest.mark.usefixtures("in_steps")
+def test_many_are_got_in_order_though_one_is_taken_meanwhile(qm: QueueManager, monkeypatch: pytest.MonkeyPatch) -> None:
+    for n in range(12):
+        qm.put("Q", b"", properties={"n": n})
+    with qm.connect() as other:
+        between(monkeypatch, lambda: other.get("Q", selector="n = 0"))
+        found = qm.get_many("Q", 3, selector="n = 0 OR n = 3 OR n > 7")
+    assert [one.properties["n"] for one in found] == [3, 8, 9]
+
+
+@on_all_stores
+@pytest.mark.usefixtures("in_steps")
+def test_what_fits_and_comes_back_meanwhile_is_locked_too(qm: QueueManager, monkeypatch: pytest.MonkeyPatch) -> None:
+    for n in (1, 0, 1, 0, 0, 1, 0, 1):
+        qm.put("Q", b"", properties={"n": n})
+    with qm.connect() as other:
+        other.get("Q", selector="n = 1", syncpoint=True)
+        step, acts = QueueStore._step_to_lock, iter([other.back_out])
+
+        def then(store: QueueStore, *given: Any) -> Ahead:
+            found = step(store, *given)
+            next(acts, lambda: None)()
+            return found
+
+        monkeypatch.setattr(QueueStore, "_step_to_lock", then)
+        locked = qm.browse_and_lock("Q", Match(selector="n = 1"), most=3)
+    assert [one.place.number for one in locked.messages if one.place] == [1, 3, 6]
+    assert [one.state for one in qm.look("Q")].count("locked") == 3
+
+
+FAR = 3_000
+MANY: dict[str, Callable[[QueueManager, str], object]] = {
+    "get": lambda qm, text: qm.get("Q", selector=text),
+    "strict get": lambda qm, text: qm.get("Q", selector=text, read_order="strict"),
+    "strict get by what changes with time": lambda qm, text: qm.get(
+        "Q", selector=f"{text} AND Root.MQMD.Expiry = -1", read_order="strict"
+    ),
+    "get by what others change": lambda qm, text: qm.get("Q", selector=f"{text} AND JMSXDeliveryCount = 1"),
+    "get with notice": lambda qm, text: qm.get("Q", selector=text, read_order="notify"),
+    "get_many": lambda qm, text: qm.get_many("Q", 2, selector=text),
+    "get by a lock id": lambda qm, text: qm.get("Q", selector=text, lock_id=qm.browse_and_lock("Q").lock_id),
+    "browse": lambda qm, text: list(qm.browse("Q", selector=text)),
+    "strict browse": lambda qm, text: list(qm.browse("Q", selector=text, read_order="strict")),
+    "browse_and_lock": lambda qm, text: qm.browse_and_lock("Q", Match(selector=text)),
+    "look": lambda qm, text: list(qm.look("Q", match=Match(selector=text))),
+}
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How often each verb asks a selector."""
+    counts = [0]
+    begin, compiled = Verb.begin, selectors._compiled
+
+    def begins(verb: Verb) -> None:
+        begin(verb)
+        counts.append(0)
+
+    def counted(text: str) -> Selector:
+        one = compiled(text)
+
+        def matches(*given: Any) -> bool | None:
+            counts[-1] += 1
+            return one.matches(*given)
+
+        return Selector(text, one.names, one.fields, matches)
+
+    monkeypatch.setattr(Verb, "begin", begins)
+    monkeypatch.setattr(selectors, "_compiled", counted)
+    return counts
+
+
+NAIVE = {"look", "get with notice"}  # what the specification does in one verb
+
+
+@pytest.mark.parametrize(
+    ("qm", "call"),
+    [(kind, call) for kind in KINDS for call in MANY if kind != "memory" or call not in NAIVE],
+    indirect=["qm"],
+)
+def test_no_verb_asks_a_selector_often(qm: QueueManager, call: str, asked: list[int]) -> None:
+    """Whoever writes waits for one verb at most, whatever kind of search it is."""
     qm.alter_queue("Q", max_depth=9_000)
-    qm.put_many("Q", [Message(b"", properties={"n": n}) for n in range(3_000)])
-    assert qm.get("Q", selector="n = 2999", read_order=order).properties["n"] == 2999
-    assert list(qm.browse("Q", selector="n = 2999", read_order=order)) == []
-    assert len(asked) > 6_000
-    assert max(asked) <= ahead.STEP
+    qm.put_many("Q", [Message(b"", properties={"n": n}) for n in range(FAR)])
+    MANY[call](qm, f"n = {FAR - 1}")
+    assert sum(asked) >= FAR
+    assert max(asked) <= STEP + ASKS_MAX
+
+
+@on_all_stores
+def test_properties_that_are_long_count_for_more(qm: QueueManager, asked: list[int]) -> None:
+    qm.put_many("Q", [Message(b"", properties={"n": n, "s": "x" * 32_000}) for n in range(100)])
+    assert next(iter(qm.browse("Q", selector="n = 99"))).properties["n"] == 99
+    assert max(asked) <= STEP // 32 + 1
+
+
+@on_all_stores
+@pytest.mark.parametrize("order", ["relaxed", "strict"])
+def test_a_call_that_waits_goes_on_behind_what_it_has_seen(
+    qm: QueueManager, order: Any, asked: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also past what fits and is held by others, to which it comes back."""
+    qm.put_many("Q", [Message(b"", properties={"n": n}) for n in range(FAR)])
+    with qm.connect() as other, qm.connect() as reader:
+        held = other.get("Q", selector="n = 5", syncpoint=True)
+        if order == "relaxed":
+            taken = other.get("Q", selector=f"n = {FAR - 5}", syncpoint=True)
+        text = f"n IN (5, {FAR - 5}, -1)" if order == "relaxed" else "n IN (5, -1)"
+        call = waiting(reader, lambda: reader.get("Q", selector=text, wait=60, read_order=order))
+        before = sum(asked)
+        for n in range(10):
+            qm.put("Q", b"", properties={"n": -2 - n})
+            call.sleeps(reader)
+        assert sum(asked) - before < FAR // 4
+        other.back_out()
+        assert call.result().token == held.token
+    if order == "relaxed":
+        assert qm.get("Q", selector=f"n = {FAR - 5}").token == taken.token
+
+
+@on_all_stores
+def test_a_call_that_waits_for_what_others_change_begins_anew(qm: QueueManager) -> None:
+    qm.put_many("Q", [Message(b"", properties={"n": n}) for n in range(2 * ASKS_MAX)])
+    with qm.connect() as other, qm.connect() as reader:
+        text = "JMSXDeliveryCount = 2 AND n = 5"
+        call = waiting(reader, lambda: reader.get("Q", selector=text, wait=60))
+        other.get("Q", selector="n = 5", syncpoint=True)
+        call.sleeps(reader)
+        other.back_out()
+        assert call.result().backout_count == 1
+
+
+@on_all_stores
+@pytest.mark.usefixtures("in_steps")
+def test_a_call_that_waits_begins_anew_where_it_could_not_note_all(
+    qm: QueueManager, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ahead, "NOTED_MAX", 1)
+    for n in (0, 1, 0, 1, 0, 1):
+        qm.put("Q", b"", properties={"n": n})
+    with qm.connect() as other, qm.connect() as reader:
+        kept = [other.get("Q", selector="n = 1", confirm_id=number) for number in (1, 2, 3)]
+        call = waiting(reader, lambda: reader.get("Q", selector="n = 1", wait=60))
+        other.undo("Q", confirm_id=3)
+        assert call.result().token == kept[2].token
+
+
+@pytest.mark.parametrize("kind", ["memory", "sqlite"])
+@pytest.mark.usefixtures("in_steps")
+def test_strictly_the_time_left_is_reckoned_from_the_beginning_of_a_search(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So what was passed over does not come to fit before the call decides."""
+    clock = ManualClock()
+    store = STORES[kind](clock)
+    with inorder.connect(store) as qm:
+        qm.create_queue("Q")
+        for expiry in (900, 900, 900, 900, 410, 300):
+            qm.put("Q", b"%d" % expiry, expiry=expiry)
+        between(monkeypatch, lambda: clock.advance(20))
+        assert qm.get("Q", selector="Root.MQMD.Expiry < 4000", read_order="strict").body == b"300"
+    store.close_store()
+
+
+@on_all_stores
+@pytest.mark.usefixtures("in_steps")
+def test_strictly_what_is_far_behind_a_pending_one_is_withheld(qm: QueueManager) -> None:
+    """By what fits, not by what does not; and another level is not concerned (B-11, B-34)."""
+    for n in (0, 1, 0, 0, 0, 0, 0, 1):
+        qm.put("Q", b"", properties={"n": n}, priority=5)
+    with qm.connect() as other:
+        other.get("Q", selector="n = 1", syncpoint=True)
+        with pytest.raises(OrderPending):
+            qm.get("Q", selector="n = 1", read_order="strict")
+        assert qm.get("Q", selector="n = 0", read_order="strict").place is not None
+        qm.put("Q", b"", properties={"n": 1}, priority=3)
+        assert qm.get("Q", selector="n = 1", read_order="strict").priority == 3
+        other.back_out()
+    assert [one.place.number for one in qm.get_many("Q", 9, selector="n = 1", read_order="strict")] == [2, 8]
+
+
+@pytest.mark.parametrize(
+    ("options", "read_order", "text", "holds"),
+    [
+        ({}, "strict", "n = 1", True),
+        ({}, "unordered", "n = 1", False),
+        ({"unmarked": True, "browse": "first"}, "relaxed", "n = 1", False),
+        ({}, "relaxed", "JMSXDeliveryCount = 1", False),
+        ({}, "relaxed", "Root.MQMD.Expiry = -1", False),
+    ],
+)
+def test_what_was_seen_holds_for_a_later_look(options: Any, read_order: str, text: str, holds: bool) -> None:
+    queue: Any = SimpleNamespace(attributes=SimpleNamespace(read_order=read_order))
+    assert ahead.lasts(queue, GetOptions(**options), compile_selector(text)) is holds
 
 
 # --- what is refused

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -33,7 +34,7 @@ def test_no_call_hides_its_keywords_behind_two_stars(name: str, call: Callable[.
 
 def test_help_shows_names_types_and_defaults() -> None:
     shown = inspect.signature(QueueManager.put)
-    assert [*shown.parameters] == ["self", "queue", "body", "options", *PutCall.__annotations__]
+    assert [*shown.parameters] == ["self", "queue", "body", "options", "manager", *PutCall.__annotations__]
     assert shown.parameters["priority"].annotation == "int | None"
     assert shown.parameters["context"].default == PutOptions().context
     assert inspect.signature(Queue.get).parameters["wait"].default == GetOptions().wait
@@ -60,3 +61,12 @@ def test_a_message_that_was_got_has_what_the_queue_manager_fills_in(qm: QueueMan
         assert message.uid.number > 0
         assert message.place.number > 0
     assert inorder.Got is Message
+
+
+def test_short_docstrings_of_what_users_call_cite_no_rule() -> None:
+    """The long ones do it in a line of their own, which begins with Rules."""
+    cites = re.compile(r"\((?:[A-D]-\d|[RTGP]\d+\.\d|mq-semantics)")
+    for kind in KINDS:
+        for name, thing in inspect.getmembers(kind):
+            told = inspect.getdoc(thing) if not name.startswith("_") else None
+            assert told is None or not cites.search(told), f"{kind.__name__}.{name}"

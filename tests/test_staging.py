@@ -18,6 +18,7 @@ from inorder import (
     OrderPending,
     QueueManager,
     Reason,
+    Transmission,
     connect,
 )
 from inorder.attributes import OrderRule
@@ -184,11 +185,13 @@ EVERYTHING: dict[str, Any] = {
     "sequence_number": 5,
     "flags": IN,
     "properties": {"colour": "red", "count": 2**60, "key": b"\0\xff", "none": None, "one": 1.0, "yes": True},
+    "transmission": Transmission("Q2", "QM2"),
     "body": b"body",
 }
 
 
 def test_every_column_is_kept(writer: Writer) -> None:
+    writer.qm.alter_queue("Q", usage="transmission")
     given: dict[str, Any] = {name: [value] for name, value in EVERYTHING.items() if name != "body"}
     writer.put([b"body"], **given, original_length=[-1], offset=[0], delay=[0.0])
     (message,) = writer.browsed()

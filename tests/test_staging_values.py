@@ -43,7 +43,7 @@ BAD_VALUES: list[tuple[str, dict[str, list[Any]], Reason, str]] = [
     ("expiry nan", {"expiry": [1.0, math.nan]}, Reason.EXPIRY_ERROR, "row 1: expiry"),
     ("delay", {"delay": [None, -1.0]}, Reason.ARGUMENT_ERROR, "row 1: delay must be seconds"),
     ("put_at", {"put_at": [0, -1]}, Reason.MD_ERROR, "row 1: put_at"),
-    ("report", {"report": [0, 256]}, Reason.REPORT_OPTIONS_ERROR, "row 1: report"),
+    ("report", {"report": [0, 4]}, Reason.REPORT_OPTIONS_ERROR, "row 1: report"),
     ("message_type", {"message_type": [8, 3]}, Reason.MSG_TYPE_ERROR, "row 1: message_type"),
     ("request", {"message_type": [8, 1]}, Reason.MISSING_REPLY_TO_Q, "row 1: a request"),
     ("format", {"format": ["", "too long a format"]}, Reason.MD_ERROR, "row 1: format must be a text of at most 8"),

@@ -10,7 +10,8 @@ from tests.support import bodies, memory_alone, waiting
 
 from inorder import FOREVER, Match, NoMessageAvailable, QueueManager
 from inorder.errors import ArgumentError, InconsistentCall, InorderError
-from inorder.message import IN_GROUP, LAST_IN_GROUP, LAST_SEGMENT, NUMBER_MAX, SEGMENT
+from inorder.field_checks import NUMBER_MAX
+from inorder.message import IN_GROUP, LAST_IN_GROUP, LAST_SEGMENT, SEGMENT
 
 TEXT = b"0123456789"
 

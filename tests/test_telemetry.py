@@ -43,6 +43,8 @@ SILENT = {
     "keep_handles": "it tidies up after a call that was interrupted",
     "has_unit": "it looks at this process's memory only",
     "wait": "it has events of its own when it begins and ends, and an `inorder.get` for each look",
+    "end_waits": "it looks at this process's memory only; the wait that it ends says that it ended",
+    "watch": "it is no call that waits, but serves those that do",
     "close_store": "the last connection has ended, and with it all observations",
 }
 CALLS = {name: fields for name, fields in EVENTS.items() if fields.is_call}
@@ -147,6 +149,7 @@ def test_every_event_has_exactly_what_the_table_says(
     everything(qm, tmp_path, clock)
     told = {event.name.removeprefix(PREFIX) for event in heard}
     not_told = {"stop"} if gives_pages(qm) else {"stop", "read_rest"}
+    not_told |= {"browse_page"}  # of a loop, on a server: below
     assert CALLS.keys() - told == not_told
     for one in heard:
         check(one)
@@ -173,7 +176,7 @@ def test_every_event_of_a_call_that_fails_has_exactly_what_the_table_says(
             with pytest.raises(StoreError):
                 again()
             assert heard[-1].name == PREFIX + name
-    assert CALLS.keys() - made.keys() == (set() if gives_pages(qm) else {"read_rest"})
+    assert CALLS.keys() - made.keys() == {"browse_page"} | (set() if gives_pages(qm) else {"read_rest"})
     for one in heard:
         check(one)
         assert one.metadata.items() >= {"completion": "failed", "error": "StoreError"}.items()
@@ -252,6 +255,18 @@ def test_a_browse_is_told_as_one(qm: QueueManager, heard: Heard) -> None:
         (True, 1),
         (True, 0),
     ]
+
+
+def test_a_page_of_a_loop_is_told_as_one(
+    store: Any, qm: QueueManager, heard: Heard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store, "page_messages", 256)
+    qm.put_many("Q", [b"12"] * 4)
+    list(qm.browse("Q"))
+    pages = heard.named("browse_page")
+    assert [(one.measurements["messages"], one.measurements["bytes"]) for one in pages] == [(3, 6), (0, 0)]
+    for one in pages:
+        check(one)
 
 
 def test_nothing_is_kept_of_handles_that_are_gone(store: Any, qm: QueueManager) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from benchmarks.questions import (
+    behind_idle,
+    channel,
     depth,
     eight_processes,
     get_commit,
@@ -46,7 +48,8 @@ QUESTIONS = {
         wake_up,
         request_reply,
         large_unit,
+        channel,
         long_stream,
     )
-} | {question.name: question for question in on_postgresql.QUESTIONS}
+} | {question.name: question for question in (*on_postgresql.QUESTIONS, behind_idle.QUESTION)}
 BESIDE_THE_LIMIT = ("put_one", "put_many", "get_one", "get_many_outside", "get_commit", "get_many_in_unit")

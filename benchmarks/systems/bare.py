@@ -159,7 +159,7 @@ class Bare(System):
         for place, group in enumerate(groups, 1):
             rows.append(
                 (number + place, QUEUE, UNLOCKED, 0, counter + place, head, group, sequence, 0, len(BODY), flags, -1,
-                 True, 0, None, None, None, None, None, None, now, None)
+                 True, 0, None, None, None, None, None, None, now, None, None)
             )  # fmt: skip
             contents.append((number + place, now, None, None, '["bench","bench",6,1208]', 0, BODY))
         self._many(ARRIVE, rows)

@@ -8,6 +8,7 @@ from .errors import (
     ArgumentError,
     CallerError,
     CallInProgress,
+    ChannelStopped,
     CheckpointLost,
     CheckpointTooOld,
     Completion,
@@ -44,6 +45,7 @@ from .errors import (
     QueueManagerStopping,
     QueueNotEmpty,
     Reason,
+    SequenceError,
     StagingGone,
     StoreDamaged,
     StoreError,
@@ -51,24 +53,31 @@ from .errors import (
     StoreFull,
     StoreNewer,
     TooManyHandles,
+    Undeliverable,
     UnitExists,
     UnitNotAvailable,
     UnitNotFound,
     UnitOfAnother,
     UnitTooLarge,
+    UnknownObject,
     UnknownQueue,
+    WaitEnded,
     WrongQueueType,
     WrongState,
 )
 from .events import Registration
 from .groups import GroupWriter
 from .handle import Queue
+from .kinds import Feedback
 from .listening import Arrival, Listener
 from .manager import QueueManager, connect
-from .message import EarlierPending, Flags, Got, Message, MessageType, Place, Report, UniqueId
+from .message import EarlierPending, Flags, Got, Message, MessageType, Place, Report, Transmission, UniqueId
 from .options import FOREVER, GetOptions, Match, OpenOptions, PutOptions
+from .process_attributes import ProcessAttributes
+from .properties import Properties, PropertyValue
 from .requesting import Replies
 from .rules.puts import PutResult
+from .rules.triggers import TriggerMessage
 from .signatures import show_keywords
 from .stores.records import Locked
 from .stores.telemetry import Observation, StoreEvent
@@ -86,6 +95,7 @@ __all__ = [
     "Browsing",
     "CallInProgress",
     "CallerError",
+    "ChannelStopped",
     "CheckpointLost",
     "CheckpointTooOld",
     "Completion",
@@ -94,6 +104,7 @@ __all__ = [
     "ConnectionClosed",
     "DuplicateMessage",
     "EarlierPending",
+    "Feedback",
     "Fenced",
     "Flags",
     "ForkedConnection",
@@ -129,7 +140,10 @@ __all__ = [
     "OrderView",
     "OutcomeUnknown",
     "Place",
+    "ProcessAttributes",
+    "Properties",
     "PropertyNotAvailable",
+    "PropertyValue",
     "PutInhibited",
     "PutOptions",
     "PutResult",
@@ -146,6 +160,7 @@ __all__ = [
     "Registration",
     "Replies",
     "Report",
+    "SequenceError",
     "StagingGone",
     "StoreDamaged",
     "StoreError",
@@ -154,6 +169,9 @@ __all__ = [
     "StoreFull",
     "StoreNewer",
     "TooManyHandles",
+    "Transmission",
+    "TriggerMessage",
+    "Undeliverable",
     "UniqueId",
     "Unit",
     "UnitExists",
@@ -162,7 +180,9 @@ __all__ = [
     "UnitOfAnother",
     "UnitOfWork",
     "UnitTooLarge",
+    "UnknownObject",
     "UnknownQueue",
+    "WaitEnded",
     "WrongQueueType",
     "WrongState",
     "connect",

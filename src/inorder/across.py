@@ -10,29 +10,42 @@ Killed before the put, the batch comes again; killed after it, the ledger has it
 that must be the last one: of two that run under one name one alone gets through, the other is `Fenced`.
 
 The work has a name, its application. In the ledger it stands with the queue that it reads, as it was created: a queue
-made anew, another one, or another choice of messages is other work.
+made anew, another one, or another choice of messages is other work. The claims of a move bear its name and the target,
+so that a batch which may have arrived at one target is not put at another.
 """
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import math
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from .bulk import NO_LIMIT, BulkPage, ClaimReader, LedgerKey, Slice, Stager, check_name
-from .errors import Fenced, InorderError, MessageTooBig, OrderPending, PutInhibited, Reason
+from .errors import (
+    Fenced,
+    InorderError,
+    MessageTooBig,
+    NoMessageAvailable,
+    ObjectInUse,
+    OrderPending,
+    PutInhibited,
+    Reason,
+)
 from .handle import Queue
 from .manager import QueueManager
 from .message import Message
 from .options import EVERYTHING, AskedOrder, GetOptions, Match, check_whole
+from .properties import Properties
 from .rules.staged_columns import STAGED_COLUMNS
 from .rules.staging import check_room
 
 UNIT_MESSAGES, UNIT_BYTES = 1_000, 64 * 2**20
 STAGING_SECONDS = 3_600.0
 EXPIRY_SECONDS_MIN = 0.1
+CLAIMER_MAX, SIGN_LENGTH = 180, 12  # characters of the name as which a move claims, before the target; of a sign
 COLUMNS = tuple(name for name in STAGED_COLUMNS if name not in ("delay", "group_key", "order_key"))
 
 Columns = dict[str, Sequence[Any]]
@@ -62,10 +75,11 @@ def move(
         unit, unit_bytes: messages, and bytes of bodies, of a batch. Memory holds some 8 MiB of it, or one message.
 
     What has gone is known by the name of the work and the queue it came from, in the target's ledger. So a run that was
-    stopped goes on to the same queue of the same store; with another one, its last batch may be on both.
+    stopped goes on to the same queue of the same store; it goes to no other one while it has left a batch.
 
     Raises: QueueFull 2053, PutInhibited 2051, MessageTooBig 2030 and 2031, of the target; Fenced, another run has begun
-    under this name; GetInhibited 2016; as `QueueManager.open`. The batch of an error stays claimed, for the next run.
+    under this name; ObjectInUse 2042, a run to another queue has left a batch; GetInhibited 2016; as
+    `QueueManager.open`. The batch of an error stays claimed, for the next run.
     """
     options = GetOptions(logical=logical, read_order=read_order)
     check_whole("most", most, 1)
@@ -73,19 +87,22 @@ def move(
         reading = stack.enter_context(source.open(queue, input="as_queue"))
         writing = stack.enter_context(target.open(to, output=True))
         onto = _Target(target, writing, application, f"move {_made(source, queue)}")
-        reader = ClaimReader(reading, application)
-        done = reader.begin().settled
-        rest, is_left = most, _is_claimed(source, queue, application)
+        name = _claimer(application, target, writing.local_name)
+        is_left = _is_claimed(source, queue, application, name)
+        reader = ClaimReader(reading, name)
+        done, rest = reader.begin().settled, most
         while rest > 0 and (is_left or source.depth(queue)):
             room = NO_LIMIT if is_left else onto.room()
-            claim = reader.claim(done, options, most=min(unit, rest, room), most_bytes=unit_bytes)
+            if not room and not _has_some(source, queue, options):
+                return
+            claim = reader.claim(done, options, most=min(unit, rest, room or onto.full()), most_bytes=unit_bytes)
             if claim is None:
                 return
             batch = f"{claim.number} {claim.started_at!r}"  # a store that was put back gives the number once more
             if batch != onto.last:
                 age = reading.session.services.now() - claim.started_at
                 pages = reader.read(Slice(claim.number, 1, claim.messages, claim.delivered))
-                onto.put(batch, (_of_page(page, age) for page in pages))
+                onto.put(batch, (_of_page(page, age) for page in pages), may_be_there=True)
             reader.settle(claim.number)
             done, rest, is_left = claim.number, rest - claim.messages, False
             yield claim.messages
@@ -141,20 +158,28 @@ class _Target:
     def __init__(self, manager: QueueManager, queue: Queue, application: str, query: str) -> None:
         check_name("application", application)
         self._manager, self._queue, self._application, self._query = manager, queue, application, query
-        self._local = _local(manager, queue.name)
+        self._local = queue.local_name
         self.last = manager.last_settled(self._local, application, query)
 
     def room(self) -> int:
-        """For how many messages there is room now. Raises: QueueFull 2053, PutInhibited 2051."""
+        """For how many messages there is room now. Raises: PutInhibited 2051."""
         for name in (self._queue.name, self._local):
             if not self._manager.attributes(name).put_allowed:
                 raise PutInhibited(f"puts to {name} are inhibited", queue=name)
+        return max(0, self._manager.attributes(self._local).max_depth - self._manager.depth(self._local))
+
+    def full(self) -> int:
+        """There was no room. Returns: for how many there is now. Raises: QueueFull 2053."""
         attributes, depth = self._manager.attributes(self._local), self._manager.depth(self._local)
         check_room(attributes, depth, 1)
         return attributes.max_depth - depth
 
-    def put(self, batch: str, parts: Iterable[Columns]) -> None:
-        """Puts a batch as the next one, all or nothing. Raises: Fenced, it is not the next one; and as `move`."""
+    def put(self, batch: str, parts: Iterable[Columns], *, may_be_there: bool = False) -> None:
+        """Puts a batch as the next one, all or nothing. Raises: Fenced, it is not the next one; and as `move`.
+
+        Args:
+            may_be_there: another run may have put this very batch meanwhile: then it is done.
+        """
         stager = Stager(
             self._queue, f"{self._application} {uuid.uuid4()}"[-200:], lasts=STAGING_SECONDS, checks_numbers=False
         )
@@ -168,7 +193,7 @@ class _Target:
             with contextlib.suppress(InorderError):  # else it expires
                 self._manager.undo_staging([stager.name])
             raise
-        if settled.already:
+        if settled.already and not may_be_there:
             raise Fenced(
                 f"{self._application!r} has another writer on {self._local}: it has put the same batch just now. Only "
                 "one may run at a time under one name; what this one had staged was not put",
@@ -202,10 +227,44 @@ def _made(manager: QueueManager, queue: str) -> str:
     return f"{manager.manager_attributes().name} {local} {manager.status(local).created_at!r}"
 
 
-def _is_claimed(manager: QueueManager, queue: str, application: str) -> bool:
-    """Whether an earlier run has left a batch."""
-    of_it = (_local(manager, queue), application)
-    return any(one.open is not None for one in manager.claims() if (one.queue, one.application) == of_it)
+def _claimer(application: str, target: QueueManager, to: str) -> str:
+    """As whom a move to this target claims: its own name and a sign of the target."""
+    sign = hashlib.sha256(_made(target, to).encode()).hexdigest()[:SIGN_LENGTH]
+    return _claiming(application) + sign
+
+
+def _claiming(application: str) -> str:
+    """How the names begin as which moves of this name claim; a long one is told from others by a sign of its own."""
+    if len(application) > CLAIMER_MAX:
+        sign = hashlib.sha256(application.encode()).hexdigest()[:SIGN_LENGTH]
+        application = f"{application[: CLAIMER_MAX - SIGN_LENGTH]}{sign}"
+    return f"{application} to "
+
+
+def _is_claimed(manager: QueueManager, queue: str, application: str, name: str) -> bool:
+    """Whether an earlier run has left a batch. Raises: ObjectInUse, one to another target has."""
+    local, begins = _local(manager, queue), _claiming(application)
+    left = {one.application for one in manager.claims() if one.queue == local and one.open is not None}
+    for other in sorted(left - {name}):
+        if other.startswith(begins) and len(other) == len(name):
+            raise ObjectInUse(
+                f"an earlier run of {application!r} has left a batch of {local} that was on its way to another queue, "
+                f"and may have arrived there: let it end with that one. If that queue is gone, or does not have the "
+                f"batch, release_claims({local!r}, {other!r}) gives it back",
+                queue=local,
+                application=other,
+            )
+    return name in left
+
+
+def _has_some(manager: QueueManager, queue: str, options: GetOptions) -> bool:
+    """Whether something can be got now."""
+    with manager.open(queue, browse=True) as browsing:
+        try:
+            browsing.browse_first(logical=options.logical, read_order=options.read_order)
+        except (NoMessageAvailable, OrderPending):
+            return False
+    return True
 
 
 def _parts(browsing: Iterator[Message], most: int, unit: int, unit_bytes: int) -> Iterator[list[Message]]:
@@ -235,6 +294,7 @@ def _of_page(page: BulkPage, age: float) -> Columns:
     """The columns to stage of what was claimed so many seconds ago; its expiry is that of then."""
     columns = {name: page.column(name) for name in COLUMNS}
     columns["persistent"] = list(map(bool, columns["persistent"]))
+    columns["properties"] = [None if text is None else Properties.from_text(text) for text in columns["properties"]]
     columns["expiry"] = [
         math.inf if left is None else max(EXPIRY_SECONDS_MIN, left - age) for left in columns["expiry"]
     ]

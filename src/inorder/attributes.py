@@ -11,19 +11,15 @@ make every set of attributes, and refuse a bad one before anything is changed.
 
 from __future__ import annotations
 
-import re
-import unicodedata
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import MISSING, Field, dataclass, field, fields, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Any, Final, Literal, TypedDict, TypeGuard, get_args
+from typing import Any, Final, Literal, TypedDict
 
-from .errors import ArgumentError, ObjectExists, Reason, bad_argument, nearest_names
+from .attribute import COUNT_MAX, Change, Table, booleans, checked, choices, integers, names, seconds, table_of, texts
+from .errors import ObjectExists, Reason, bad_argument
 
-Kind = Literal["integer", "choice", "boolean", "text", "name", "seconds"]
-ChangedBy = Literal["create", "alter", "set"]
-Change = Literal["alter", "set"]
-QueueType = Literal["local", "alias", "model"]
+QueueType = Literal["local", "alias", "model", "remote"]
 Delivery = Literal["priority", "fifo"]
 OrderRule = Literal["put", "prepare", "commit"]
 QueueReadOrder = Literal["required", "strict", "relaxed", "unordered"]
@@ -31,197 +27,24 @@ IndexType = Literal["none", "message_id", "correlation_id", "message_token", "gr
 DefaultInput = Literal["shared", "exclusive"]
 DefinitionType = Literal["predefined", "permanent_dynamic", "temporary_dynamic"]
 NonpersistentClass = Literal["normal", "high"]
+TriggerType = Literal["none", "first", "every", "depth", "group"]
+Usage = Literal["normal", "transmission"]
 
-NAME_LENGTH_MAX: Final = 48
-DESCRIPTION_LENGTH_MAX: Final = 64
-COUNT_MAX: Final = 999_999_999
 MESSAGE_LENGTH_MAX: Final = 104_857_600
 EXPIRY_SECONDS_MAX: Final = 99_999_999.9
 MARK_INTERVAL_SECONDS_MAX: Final = 999_999.999
+TRIGGER_INTERVAL_SECONDS_MAX: Final = 999_999.999
+TRIGGER_DATA_LENGTH_MAX: Final = 64
 
-NAME: Final = re.compile(r"[A-Za-z0-9./_%]+")
-NAMES_ALLOWED: Final = "1 to 48 characters out of A-Z a-z 0-9 . / _ %"
-CONTROL_CATEGORIES: Final = frozenset({"Cc", "Cs"})  # control characters, and halves that no file can hold
-
-ANY_QUEUE: Final = frozenset({"local", "alias", "model"})
+ANY_QUEUE: Final = frozenset({"local", "alias", "model", "remote"})
+READABLE: Final = ANY_QUEUE - {"remote"}
 HOLDERS: Final = frozenset({"local", "model"})
 ALIAS: Final = frozenset({"alias"})
+REMOTE: Final = frozenset({"remote"})
 MANAGER: Final = frozenset({"manager"})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Attribute:
-    """What is known about one attribute: its names, its values, and who may change it.
-
-    ``minimum`` and ``maximum`` bound an integer, or the seconds, which lie above the minimum; for a name the
-    minimum is the least length. ``max_length`` counts the characters of a text or name. ``changed_by`` is
-    "create" (fixed once the object is made), "alter", or "set" (altered, or set through a handle).
-
-    ``mq_name`` and ``selector`` are what MQINQ and MQSET call it, and ``mq_values`` is what they have for each choice,
-    or for True and False; without them the values of a queue's attribute are the same in both. See ``selecting``.
-
-    ``mqsc`` is its keyword in MQSC: MQ's, or our own where MQ has no such attribute. ``mqsc_words`` says what
-    stands behind the keyword for each choice, or for True and False; a boolean without words is a switch, KEYWORD
-    or NOKEYWORD. ``mqsc_per_second`` is the keyword's unit for seconds.
-    """
-
-    name: str
-    doc: str
-    kind: Kind
-    applies_to: frozenset[str]
-    mqsc: str
-    mqsc_words: tuple[str, ...] = ()
-    mqsc_per_second: int = 1
-    default: object = None
-    mq_name: str | None = None
-    selector: int | None = None
-    mq_values: tuple[int, ...] = ()
-    minimum: float = 0
-    maximum: float = 0
-    choices: tuple[str, ...] = ()
-    max_length: int = 0
-    changed_by: ChangedBy = "alter"
-    reason: Reason = Reason.ARGUMENT_ERROR
-
-    def check(self, value: object) -> Any:
-        """The value as it is kept, if it is allowed.
-
-        Raises:
-            ArgumentError: it is not; with MQ's reason for this attribute, or 9017.
-        """
-        if not self._allows(value):
-            raise bad_argument(self.name, value, self.allowed, self.reason)
-        return None if value is None else _KEPT_AS[self.kind](value)
-
-    def to_mq(self, value: Any) -> Any:
-        """MQ's value for one of ours."""
-        return self.mq_values[self._ours.index(value)] if self.mq_values else value
-
-    def from_mq(self, value: object) -> Any:
-        """Our value for one of MQ's, where MQ has others. Raises: ArgumentError, with MQ's reason, or 9017."""
-        if not self.mq_values:
-            return value
-        if not _is_integer(value) or value not in self.mq_values:
-            allowed = " or ".join(f"{each} ({self.name}={self.from_mq(each)!r})" for each in self.mq_values)
-            raise bad_argument(self.mq_name or self.name, value, allowed, self.reason)
-        return self._ours[self.mq_values.index(value)]
-
-    @property
-    def allowed(self) -> str:
-        """The allowed values in words, to be read after "must be"."""
-        match self.kind:
-            case "integer" if self.minimum == self.maximum:
-                return f"{self.minimum}"
-            case "integer":
-                return f"an integer from {self.minimum:,} to {self.maximum:,}"
-            case "choice":
-                return " or ".join(repr(choice) for choice in self.choices)
-            case "boolean":
-                return "True or False"
-            case "text":
-                return f"a text of at most {self.max_length} characters without control characters"
-            case "name":
-                return NAMES_ALLOWED if self.minimum else f"{NAMES_ALLOWED}, or ''"
-            case "seconds":
-                return f"a number of seconds above {self.minimum:g} and up to {self.maximum:,}, or None"
-
-    @property
-    def _ours(self) -> tuple[object, ...]:
-        return self.choices or (True, False)
-
-    def _allows(self, value: object) -> bool:
-        match self.kind:
-            case "integer":
-                return _is_integer(value) and self.minimum <= value <= self.maximum
-            case "choice":
-                return isinstance(value, str) and value in self.choices
-            case "boolean":
-                return isinstance(value, bool)
-            case "text":
-                return isinstance(value, str) and len(value) <= self.max_length and _is_plain(value)
-            case "name":
-                return _is_name(value) or (isinstance(value, str) and not value and not self.minimum)
-            case "seconds":
-                return value is None or (_is_number(value) and self.minimum < value <= self.maximum)
-
-
-def check_queue_name(name: object, *, argument: str = "name", reason: Reason = Reason.ARGUMENT_ERROR) -> str:
-    """The name, if a queue or a queue manager can have it.
-
-    Args:
-        name: 1 to 48 characters out of A-Z a-z 0-9 . / _ %
-        argument: what the caller calls it.
-        reason: MQ's reason, where there is one (2011 for dynamic names).
-
-    Raises:
-        ArgumentError: no queue can have this name.
-    """
-    if not _is_name(name):
-        raise bad_argument(argument, name, NAMES_ALLOWED, reason)
-    return str.__str__(name)
-
-
-def _is_integer(value: object) -> TypeGuard[int]:
-    # To Python True is 1; here it is a mistake.
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
-def _is_number(value: object) -> TypeGuard[float]:
-    return _is_integer(value) or isinstance(value, float)
-
-
-def _is_name(value: object) -> TypeGuard[str]:
-    return isinstance(value, str) and len(value) <= NAME_LENGTH_MAX and NAME.fullmatch(value) is not None
-
-
-def _is_plain(text: str) -> bool:
-    return not any(unicodedata.category(each) in CONTROL_CATEGORIES for each in text)
-
-
-# Subclasses (a member of an enumeration, say) become what they stand for, so that every store can keep them.
-_KEPT_AS: Final[Mapping[Kind, Callable[[Any], object]]] = MappingProxyType(
-    {
-        "integer": int,
-        "choice": str.__str__,
-        "boolean": bool,
-        "text": str.__str__,
-        "name": str.__str__,
-        "seconds": float,
-    }
-)
-
-
 # ---- the declarations
-
-
-def _about(kind: Kind, mq: str | None, selector: int | None, doc: str, **more: object) -> dict[str, Any]:
-    """The metadata of a field; MQ's name and selector are those of mq-semantics 4.1."""
-    return {"kind": kind, "mq_name": mq, "selector": selector, "doc": doc, **more}
-
-
-def _integer(low: int, high: int, mq: str, selector: int, doc: str, **more: object) -> dict[str, Any]:
-    return _about("integer", mq, selector, doc, minimum=low, maximum=high, **more)
-
-
-def _choice(of: Any, mq: str | None, selector: int | None, doc: str, **more: object) -> dict[str, Any]:
-    return _about("choice", mq, selector, doc, choices=get_args(of), **more)
-
-
-def _boolean(mq: str, selector: int, doc: str, **more: object) -> dict[str, Any]:
-    return _about("boolean", mq, selector, doc, **more)
-
-
-def _text(mq: str, selector: int, doc: str, **more: object) -> dict[str, Any]:
-    return _about("text", mq, selector, doc, max_length=DESCRIPTION_LENGTH_MAX, **more)
-
-
-def _name(shortest: int, mq: str, selector: int, doc: str, **more: object) -> dict[str, Any]:
-    return _about("name", mq, selector, doc, minimum=shortest, max_length=NAME_LENGTH_MAX, **more)
-
-
-def _seconds(high: float, mq: str | None, selector: int | None, doc: str, **more: object) -> dict[str, Any]:
-    return _about("seconds", mq, selector, doc, maximum=high, **more)
-
 
 # Set by hand: in the formatter's way, one argument a line, the two tables would fill six screens.
 # fmt: off
@@ -231,111 +54,154 @@ def _seconds(high: float, mq: str | None, selector: int | None, doc: str, **more
 class QueueAttributes:
     """The attributes of one queue; made and checked by ``define_queue`` and ``altered`` (A-33)."""
 
-    name: str = field(metadata=_name(
+    name: str = field(metadata=names(
         1, "QName", 2016, "What the queue is called, for good.", applies_to=ANY_QUEUE, changed_by="create",
         mqsc="QUEUE"))
-    type: QueueType = field(default="local", metadata=_choice(
-        QueueType, "QType", 20, "Local holds messages, alias stands for a queue, model makes queues (R4.1).",
-        applies_to=ANY_QUEUE, changed_by="create", mq_values=(1, 3, 2),
-        mqsc="TYPE", mqsc_words=("QLOCAL", "QALIAS", "QMODEL")))
-    description: str = field(default="", metadata=_text(
+    type: QueueType = field(default="local", metadata=choices(
+        QueueType, "QType", 20,
+        "Local holds messages, alias stands for a queue, model makes queues, remote is elsewhere (R4.1).",
+        applies_to=ANY_QUEUE, changed_by="create", mq_values=(1, 3, 2, 6),
+        mqsc="TYPE", mqsc_words=("QLOCAL", "QALIAS", "QMODEL", "QREMOTE")))
+    description: str = field(default="", metadata=texts(
         "QDesc", 2013, "What the queue is for, in words.", applies_to=ANY_QUEUE, mqsc="DESCR"))
-    delivery: Delivery = field(default="priority", metadata=_choice(
+    delivery: Delivery = field(default="priority", metadata=choices(
         Delivery, "MsgDeliverySequence", 16,
         "Whether newcomers are placed by their own priority, or all at the default one (R4.10, R4.11).",
         mq_values=(0, 1), mqsc="MSGDLVSQ", mqsc_words=("PRIORITY", "FIFO")))
-    default_priority: int = field(default=0, metadata=_integer(
+    default_priority: int = field(default=0, metadata=integers(
         0, 9, "DefPriority", 6,
         "The priority of a message that sets none, and under fifo the place of every newcomer (R1.4, R4.11).",
         applies_to=ANY_QUEUE, reason=Reason.PRIORITY_ERROR, mqsc="DEFPRTY"))
-    default_persistence: bool = field(default=True, metadata=_boolean(
+    default_persistence: bool = field(default=True, metadata=booleans(
         "DefPersistence", 5,
         "Whether a message survives a restart if it does not say; no on temporary queues (R1.5).",
         applies_to=ANY_QUEUE, mq_values=(1, 0), mqsc="DEFPSIST", mqsc_words=("YES", "NO")))
-    order: OrderRule = field(default="put", metadata=_choice(
+    order: OrderRule = field(default="put", metadata=choices(
         OrderRule, None, None, "What gives a message its place: its put, its prepare or its commit (B-5).",
         mqsc="ORDER", mqsc_words=("PUT", "PREPARE", "COMMIT")))
-    read_order: QueueReadOrder = field(default="relaxed", metadata=_choice(
+    read_order: QueueReadOrder = field(default="relaxed", metadata=choices(
         QueueReadOrder, None, None, "How strictly readers keep the order, and if they may choose (B-18).",
         mqsc="READORDER", mqsc_words=("REQUIRED", "STRICT", "RELAXED", "UNORDERED")))
-    index_type: IndexType = field(default="none", metadata=_choice(
+    index_type: IndexType = field(default="none", metadata=choices(
         IndexType, "IndexType", 57, "What getters mostly choose by; group_id places a group's head (R4.13).",
         mq_values=(0, 1, 2, 4, 5), mqsc="INDXTYPE", mqsc_words=("NONE", "MSGID", "CORRELID", "MSGTOKEN", "GROUPID")))
-    max_depth: int = field(default=COUNT_MAX, metadata=_integer(
+    max_depth: int = field(default=COUNT_MAX, metadata=integers(
         0, COUNT_MAX, "MaxQDepth", 15, "How many messages, in any state, the queue takes (R4.6, R4.7).",
         mqsc="MAXDEPTH"))
-    max_length: int = field(default=4_194_304, metadata=_integer(
+    max_length: int = field(default=4_194_304, metadata=integers(
         0, MESSAGE_LENGTH_MAX, "MaxMsgLength", 13,
         "The most bytes of one message, or of each piece if it may be split (R2.22, R2.23).", mqsc="MAXMSGL"))
-    get_allowed: bool = field(default=True, metadata=_boolean(
+    get_allowed: bool = field(default=True, metadata=booleans(
         "InhibitGet", 9, "Whether messages can be got and browsed; takes effect at once (R4.8).",
-        applies_to=ANY_QUEUE, changed_by="set", reason=Reason.INHIBIT_VALUE_ERROR,
+        applies_to=READABLE, changed_by="set", reason=Reason.INHIBIT_VALUE_ERROR,
         mq_values=(0, 1), mqsc="GET", mqsc_words=("ENABLED", "DISABLED")))
-    put_allowed: bool = field(default=True, metadata=_boolean(
+    put_allowed: bool = field(default=True, metadata=booleans(
         "InhibitPut", 10, "Whether messages can be put; takes effect at once (R4.8).",
         applies_to=ANY_QUEUE, changed_by="set", reason=Reason.INHIBIT_VALUE_ERROR,
         mq_values=(0, 1), mqsc="PUT", mqsc_words=("ENABLED", "DISABLED")))
-    shareable: bool = field(default=True, metadata=_boolean(
+    shareable: bool = field(default=True, metadata=booleans(
         "Shareability", 23, "Whether several handles may be open for input at once (R4.4).", mq_values=(1, 0),
         mqsc="SHARE"))
-    default_input: DefaultInput = field(default="shared", metadata=_choice(
+    default_input: DefaultInput = field(default="shared", metadata=choices(
         DefaultInput, "DefInputOpenOption", 4, "How an open for input shares if it does not say (R4.4).",
         mq_values=(2, 4), mqsc="DEFSOPT", mqsc_words=("SHARED", "EXCL")))
-    definition_type: DefinitionType = field(default="predefined", metadata=_choice(
+    definition_type: DefinitionType = field(default="predefined", metadata=choices(
         DefinitionType, "DefinitionType", 7,
         "How the queue came to be; of a model, what it makes, and there it can be altered (R4.3).",
         changed_by="create", mq_values=(1, 2, 3), mqsc="DEFTYPE", mqsc_words=("PREDEFINED", "PERMDYN", "TEMPDYN")))
-    backout_threshold: int = field(default=0, metadata=_integer(
+    backout_threshold: int = field(default=0, metadata=integers(
         0, COUNT_MAX, "BackoutThreshold", 22,
         "After how many backouts a getter should set a message aside; kept for applications (R6.9).", mqsc="BOTHRESH"))
-    backout_requeue_queue: str = field(default="", metadata=_name(
+    backout_requeue_queue: str = field(default="", metadata=names(
         0, "BackoutRequeueQName", 2019, "Where a getter should set it aside; kept for applications (R6.9).",
         mqsc="BOQNAME"))
-    harden_get_backout: bool = field(default=True, metadata=_boolean(
+    harden_get_backout: bool = field(default=True, metadata=booleans(
         "HardenGetBackout", 8, "Whether the backout count of a message must survive a restart (R1.13).",
         mq_values=(1, 0), mqsc="HARDENBO"))
-    retention_interval: int = field(default=COUNT_MAX, metadata=_integer(
+    retention_interval: int = field(default=COUNT_MAX, metadata=integers(
         0, COUNT_MAX, "RetentionInterval", 21,
         "How many hours the queue is needed; kept for applications (4.1).", mqsc="RETINTVL"))
-    nonpersistent_class: NonpersistentClass = field(default="normal", metadata=_choice(
+    nonpersistent_class: NonpersistentClass = field(default="normal", metadata=choices(
         NonpersistentClass, "NonPersistentMessageClass", 78,
         "Whether a restart discards non-persistent messages, or under high keeps what it can (R1.5).",
         mq_values=(0, 10), mqsc="NPMCLASS", mqsc_words=("NORMAL", "HIGH")))
-    expiry: float | None = field(default=None, metadata=_seconds(
+    expiry: float | None = field(default=None, metadata=seconds(
         EXPIRY_SECONDS_MAX, None, None,
         "The life in seconds of a message that sets none; None is for ever (A-38).", mqsc="EXPIRY"))
-    base_queue: str = field(default="", metadata=_name(
+    trigger_control: bool = field(default=False, metadata=booleans(
+        "TriggerControl", 24, "Whether trigger messages are put for the queue; under depth each one ends it (R4.9).",
+        changed_by="set", reason=Reason.TRIGGER_CONTROL_ERROR, mq_values=(1, 0), mqsc="TRIGGER"))
+    trigger_type: TriggerType = field(default="first", metadata=choices(
+        TriggerType, "TriggerType", 28, "What a trigger message is put for; group is ours (R4.9, P-2).",
+        changed_by="set", reason=Reason.TRIGGER_TYPE_ERROR, mq_values=(0, 1, 2, 3, 1001),
+        mqsc="TRIGTYPE", mqsc_words=("NONE", "FIRST", "EVERY", "DEPTH", "GROUP")))
+    trigger_priority: int = field(default=0, metadata=integers(
+        0, 9, "TriggerMsgPriority", 26, "Messages of a lower priority do not trigger, and do not count (R4.9).",
+        changed_by="set", reason=Reason.TRIGGER_MSG_PRIORITY_ERR, mqsc="TRIGMPRI"))
+    trigger_depth: int = field(default=1, metadata=integers(
+        1, COUNT_MAX, "TriggerDepth", 29, "Under depth: at how many messages a trigger message is put (R4.9).",
+        changed_by="set", reason=Reason.TRIGGER_DEPTH_ERROR, mqsc="TRIGDPTH"))
+    trigger_data: str = field(default="", metadata=texts(
+        "TriggerData", 2023, "What trigger messages carry for the program that is started (R4.9).",
+        TRIGGER_DATA_LENGTH_MAX, changed_by="set", mqsc="TRIGDATA"))
+    initiation_queue: str = field(default="", metadata=names(
+        0, "InitiationQName", 2008, "The local queue that trigger messages are put on (R4.9).", mqsc="INITQ"))
+    process: str = field(default="", metadata=names(
+        0, "ProcessName", 2012, "The process definition of the program that is started; empty: none (R4.9).",
+        mqsc="PROCESS"))
+    base_queue: str = field(default="", metadata=names(
         0, "BaseQName", 2002, "The queue that an alias stands for, looked up at each open (R4.1).",
         applies_to=ALIAS, mqsc="TARGET"))
+    usage: Usage = field(default="normal", metadata=choices(
+        Usage, "Usage", 12, "Whether programs get its messages, or they wait to go to another queue manager (R4.1).",
+        mq_values=(0, 1), mqsc="USAGE", mqsc_words=("NORMAL", "XMITQ")))
+    remote_queue: str = field(default="", metadata=names(
+        0, "RemoteQName", 2018, "The queue there; '' makes it an alias of the queue manager (R4.1).",
+        applies_to=REMOTE, mqsc="RNAME"))
+    remote_manager: str = field(default="", metadata=names(
+        0, "RemoteQMgrName", 2017, "The queue manager that has the queue (R4.1).", applies_to=REMOTE, mqsc="RQMNAME"))
+    transmission_queue: str = field(default="", metadata=names(
+        0, "XmitQName", 2024, "Where messages wait to go there; '': on the queue called as the queue manager (R4.1).",
+        applies_to=REMOTE, mqsc="XMITQ"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManagerAttributes:
     """The attributes of the queue manager; made and checked by ``define_manager`` and ``altered_manager``."""
 
-    name: str = field(default="INORDER", metadata=_name(
+    name: str = field(default="INORDER", metadata=names(
         1, "QMgrName", 2015, "What the queue manager is called, for good.", changed_by="create", mqsc="QMNAME"))
-    description: str = field(default="", metadata=_text(
+    description: str = field(default="", metadata=texts(
         "QMgrDesc", 2014, "What the queue manager is for, in words.", mqsc="DESCR"))
-    max_uncommitted: int = field(default=1_000_000, metadata=_integer(
+    max_uncommitted: int = field(default=1_000_000, metadata=integers(
         1, COUNT_MAX, "MaxUncommittedMsgs", 33, "How many puts and gets one unit of work takes (R5.8).",
         mqsc="MAXUMSGS"))
-    max_priority: int = field(default=9, metadata=_integer(
+    max_priority: int = field(default=9, metadata=integers(
         9, 9, "MaxPriority", 14, "The highest priority that places a message; always 9 (R1.4).",
         changed_by="create", mqsc="MAXPRTY"))
-    max_length: int = field(default=MESSAGE_LENGTH_MAX, metadata=_integer(
+    max_length: int = field(default=MESSAGE_LENGTH_MAX, metadata=integers(
         32_768, MESSAGE_LENGTH_MAX, "MaxMsgLength", 13,
         "The most bytes of a message on any queue (R2.22); above MQ's 4,194,304, so that by default only "
         "the queue's own limit binds.", mqsc="MAXMSGL"))
-    max_handles: int = field(default=256, metadata=_integer(
+    max_handles: int = field(default=256, metadata=integers(
         1, COUNT_MAX, "MaxHandles", 11, "How many handles one connection can have open (reason 2017).",
         mqsc="MAXHANDS"))
-    coded_character_set_id: int = field(default=1208, metadata=_integer(
+    coded_character_set_id: int = field(default=1208, metadata=integers(
         1, 65_535, "CodedCharSetId", 2, "What replaces 0 in a message at the put; 1208 is UTF-8 (1.1).", mqsc="CCSID"))
-    mark_interval: float | None = field(default=5.0, metadata=_seconds(
+    mark_interval: float | None = field(default=5.0, metadata=seconds(
         MARK_INTERVAL_SECONDS_MAX, "MsgMarkBrowseInterval", 68,
         "After how many seconds the marks of cooperating browsers end; None is never (R3.74).",
         mqsc="MARKINT", mqsc_per_second=1000))
+    dead_letter_queue: str = field(default="", metadata=names(
+        0, "DeadLetterQName", 2006,
+        "Where the queue manager puts what it cannot deliver; empty is nowhere (R6.8, C-5).", mqsc="DEADQ"))
+    trigger_interval: float | None = field(default=TRIGGER_INTERVAL_SECONDS_MAX, metadata=seconds(
+        TRIGGER_INTERVAL_SECONDS_MAX, "TriggerInterval", 25,
+        "So many seconds after a trigger message of type first a newcomer has another one put, though the queue was "
+        "not empty; None is never (R4.9).", mqsc="TRIGINT", mqsc_per_second=1000))
+    default_transmission_queue: str = field(default="", metadata=names(
+        0, "DefXmitQName", 2025, "Where messages wait whose queue manager has no transmission queue (R4.1).",
+        mqsc="DEFXMITQ"))
 
 
 # fmt: on
@@ -364,7 +230,18 @@ class QueueKeywords(TypedDict, total=False):
     retention_interval: int
     nonpersistent_class: NonpersistentClass
     expiry: float | None
+    trigger_control: bool
+    trigger_type: TriggerType
+    trigger_priority: int
+    trigger_depth: int
+    trigger_data: str
+    initiation_queue: str
+    process: str
     base_queue: str
+    usage: Usage
+    remote_queue: str
+    remote_manager: str
+    transmission_queue: str
 
 
 class ManagerKeywords(TypedDict, total=False):
@@ -376,6 +253,9 @@ class ManagerKeywords(TypedDict, total=False):
     max_handles: int
     coded_character_set_id: int
     mark_interval: float | None
+    dead_letter_queue: str
+    trigger_interval: float | None
+    default_transmission_queue: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -395,32 +275,11 @@ class QueueStatus:
     altered_at: float
 
 
-Table = Mapping[str, Attribute]
-
-
-def _table(declared: type[Any], applies_to: frozenset[str]) -> Table:
-    return MappingProxyType({each.name: _attribute(each, applies_to) for each in fields(declared)})
-
-
-def _attribute(declared: Field[Any], applies_to: frozenset[str]) -> Attribute:
-    default = None if declared.default is MISSING else declared.default
-    return Attribute(**{"applies_to": applies_to, **declared.metadata}, name=declared.name, default=default)
-
-
-QUEUE_ATTRIBUTES: Final[Table] = _table(QueueAttributes, HOLDERS)
-MANAGER_ATTRIBUTES: Final[Table] = _table(ManagerAttributes, MANAGER)
+QUEUE_ATTRIBUTES: Final[Table] = table_of(QueueAttributes, HOLDERS)
+MANAGER_ATTRIBUTES: Final[Table] = table_of(ManagerAttributes, MANAGER)
 
 
 # ---- defining and altering
-
-# By what an attribute can be given, for each value of ``changed_by``.
-_OPEN_TO: Final[Mapping[ChangedBy, frozenset[str]]] = MappingProxyType(
-    {
-        "create": frozenset({"create"}),
-        "alter": frozenset({"create", "alter"}),
-        "set": frozenset({"create", "alter", "set"}),
-    }
-)
 
 
 def define_queue(name: str, type: QueueType = "local", **given: object) -> QueueAttributes:
@@ -428,23 +287,23 @@ def define_queue(name: str, type: QueueType = "local", **given: object) -> Queue
 
     Args:
         name: 1 to 48 characters out of A-Z a-z 0-9 . / _ %
-        type: "local", "alias" or "model".
+        type: "local", "alias", "model" or "remote".
         given: any of ``QueueKeywords`` that a queue of this type has.
 
     Raises:
         ArgumentError: an attribute is unknown (2067), not one of this type (2068) or has a bad value.
     """
     kind = QUEUE_ATTRIBUTES["type"].check(type)
-    checked = _checked(QUEUE_ATTRIBUTES, kind, "create", {"name": name, **given})
-    return _agreeing(QueueAttributes(type=kind, **{**_defaults_of(kind, checked), **checked}))
+    values = checked(QUEUE_ATTRIBUTES, kind, "create", {"name": name, **given})
+    return _agreeing(QueueAttributes(type=kind, **{**_defaults_of(kind, values), **values}))
 
 
 def check_same(there: QueueAttributes, wanted: QueueAttributes, given: Iterable[str]) -> None:
     """Raises: ObjectExists, the queue that is there is of another type, or has another value of what was given."""
-    names = [name for name in ("type", *given) if getattr(there, name) != getattr(wanted, name)]
-    if names:
-        told = ", ".join(f"its {name} is {getattr(there, name)!r}, not {getattr(wanted, name)!r}" for name in names)
-        differs = {name: (getattr(there, name), getattr(wanted, name)) for name in names}
+    differing = [name for name in ("type", *given) if getattr(there, name) != getattr(wanted, name)]
+    if differing:
+        told = ", ".join(f"its {name} is {getattr(there, name)!r}, not {getattr(wanted, name)!r}" for name in differing)
+        differs = {name: (getattr(there, name), getattr(wanted, name)) for name in differing}
         raise ObjectExists(f"there is a queue {there.name!r} already: {told}", queue=there.name, differs=differs)
 
 
@@ -459,54 +318,17 @@ def altered(attributes: QueueAttributes, by: Change, /, **changes: object) -> Qu
     Raises:
         ArgumentError: as ``define_queue``; or the attribute cannot be changed this way (2067).
     """
-    return _agreeing(replace(attributes, **_checked(QUEUE_ATTRIBUTES, attributes.type, by, changes)))
+    return _agreeing(replace(attributes, **checked(QUEUE_ATTRIBUTES, attributes.type, by, changes)))
 
 
 def define_manager(**given: object) -> ManagerAttributes:
     """The attributes of a new queue manager: those given, and defaults. Raises as ``define_queue``."""
-    return ManagerAttributes(**_checked(MANAGER_ATTRIBUTES, "manager", "create", given))
+    return ManagerAttributes(**checked(MANAGER_ATTRIBUTES, "manager", "create", given))
 
 
 def altered_manager(attributes: ManagerAttributes, by: Change = "alter", /, **changes: object) -> ManagerAttributes:
     """The attributes of the queue manager after a change. Raises as ``altered``; nothing can be "set"."""
-    return replace(attributes, **_checked(MANAGER_ATTRIBUTES, "manager", by, changes))
-
-
-def _checked(table: Table, owner: str, by: str, given: Mapping[str, object]) -> dict[str, Any]:
-    """The values as they are kept, each of an attribute that its owner has and that this call may give."""
-    for name, value in given.items():
-        _check_open(table, owner, by, name, value)
-    return {name: table[name].check(value) for name, value in given.items()}
-
-
-def _check_open(table: Table, owner: str, by: str, name: str, value: object) -> None:
-    if complaint := _complaint(table, owner, by, name):
-        reason, text = complaint
-        names = [each for each in table if not _complaint(table, owner, by, each)]
-        nearest = [] if name in table else nearest_names(name, names)
-        hint = f" (nearest: {', '.join(nearest)})" if nearest else ""
-        data = {"argument": name, "value": value, "allowed": ", ".join(names), "nearest": nearest}
-        raise ArgumentError(text + hint, reason=reason, **data)
-
-
-def _complaint(table: Table, owner: str, by: str, name: str) -> tuple[Reason, str] | None:
-    """What is wrong with naming this attribute at all."""
-    if name not in table:
-        return Reason.SELECTOR_ERROR, f"there is no attribute {name!r}"
-    if owner not in table[name].applies_to:
-        return Reason.SELECTOR_NOT_FOR_TYPE, f"a queue of type {owner!r} has no attribute {name!r}"
-    if by not in _OPEN_TO[changed_by(table[name], owner)]:
-        way = "changed after creation" if by == "alter" else "set through a handle"
-        return Reason.SELECTOR_ERROR, f"attribute {name!r} cannot be {way}"
-    return None
-
-
-def changed_by(attribute: Attribute, owner: str) -> ChangedBy:
-    """By what this attribute of this type of queue, or of "manager", can be changed at most.
-
-    How a queue came to be is history; what a model makes is a choice.
-    """
-    return "alter" if (owner, attribute.name) == ("model", "definition_type") else attribute.changed_by
+    return replace(attributes, **checked(MANAGER_ATTRIBUTES, "manager", by, changes))
 
 
 def _defaults_of(kind: QueueType, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -527,4 +349,24 @@ def _agreeing(queue: QueueAttributes) -> QueueAttributes:
     if queue.type == "model" and queue.definition_type == "predefined":
         allowed = "'permanent_dynamic' or 'temporary_dynamic' for a model"
         raise bad_argument("definition_type", queue.definition_type, allowed)
+    if queue.trigger_type == "depth" and queue.read_order == "unordered":
+        allowed = "another one where read_order is 'unordered': such a queue has no depth at one moment"
+        raise bad_argument("trigger_type", "depth", allowed, Reason.TRIGGER_TYPE_ERROR)
     return queue
+
+
+# ---- what every store has
+
+# Queues that are there without having been made, as in MQ: the store keeps one from its first change or open on.
+SYSTEM_QUEUES: Final[Mapping[str, QueueAttributes]] = MappingProxyType(
+    {
+        each.name: each
+        for each in (
+            define_queue("SYSTEM.DEFAULT.LOCAL.QUEUE"),
+            define_queue("SYSTEM.DEFAULT.ALIAS.QUEUE", "alias"),
+            define_queue("SYSTEM.DEFAULT.MODEL.QUEUE", "model"),
+            define_queue("SYSTEM.DEFAULT.REMOTE.QUEUE", "remote"),
+            define_queue("SYSTEM.DEAD.LETTER.QUEUE"),
+        )
+    }
+)

@@ -1,16 +1,32 @@
-"""A browse of all messages as a loop that says where it stands, how it ended, and goes on from a token."""
+"""A browse of all messages as a loop that says where it stands, how it ended, and goes on from a token.
+
+Where each call is a trip to a server the loop fetches pages ahead. A page is what calls one behind the other would have
+shown at one moment (`stores/paging.py`); the handle's cursor moves with each message that the loop gives, and the page
+is dropped, not shown, when the connection has done anything else, when the cursor was moved, or after a second. So the
+loop goes on from the cursor, as without pages: it misses nothing, repeats nothing, sees what its program has done
+itself, and shows nothing that has been gone for more than that second.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
+from .confirming import Use
 from .errors import NoMessageAvailable, OrderPending
 from .message import Got
 from .options import GetOptions
 from .rules.grouping import Numbers
+from .rules.ordering import UNSET, Cursor
+from .session import Retained, Session
+from .stores.protocol import Store
+from .stores.records import GetOutcome, GetRequest
+
+PAGES: Final = (4, 8, 256)  # messages of the first page, how many times more those of the next, and of any at most
+PAGE_SECONDS: Final = 1.0
 
 
 class Standing(NamedTuple):
@@ -25,12 +41,45 @@ class Standing(NamedTuple):
     awaits: Numbers | None = None
 
 
+class Page:
+    """Messages that a loop has fetched ahead, each with what the handle becomes by it.
+
+    Attributes:
+        fetch: how many it fetches next.
+    """
+
+    __slots__ = ("_calls", "_cursor", "_outcomes", "_until", "fetch")
+
+    def __init__(self) -> None:
+        self._outcomes: Iterator[GetOutcome] = iter(())
+        self._calls, self._cursor, self._until, self.fetch = 0, UNSET, 0.0, PAGES[0]
+
+    def fill(self, outcomes: Iterable[GetOutcome], now: float) -> GetOutcome | None:
+        """A new page; the first of it."""
+        self._outcomes, self._until = iter(outcomes), now + PAGE_SECONDS
+        return next(self._outcomes, None)
+
+    def stands(self, session: Session, cursor: Cursor) -> None:
+        """The loop has given a message; nothing is to happen until the next one."""
+        self._calls, self._cursor = session.calls, cursor
+
+    def next(self, session: Session, cursor: Cursor) -> GetOutcome | None:
+        """What comes next, if the page is still good."""
+        is_good = session.calls == self._calls + 1 and cursor is self._cursor and session.services.now() < self._until
+        outcome = next(self._outcomes, None)
+        if outcome is None:
+            self.fetch = min(self.fetch * PAGES[1], PAGES[2])
+        elif not is_good:
+            self._outcomes, self.fetch, outcome = iter(()), PAGES[0], None
+        return outcome
+
+
 class Browsed(Protocol):
     """The handle that is browsed."""
 
     def browse_first(self, options: GetOptions) -> Got: ...
 
-    def browse_next(self, options: GetOptions) -> Got: ...
+    def browse_on(self, options: GetOptions, page: Page) -> Got: ...
 
     def go_on(self, token: str, options: GetOptions) -> GetOptions:
         """Puts the cursor where a token says; the options with which the browse goes on from there."""
@@ -65,14 +114,16 @@ class Browsing(Iterator[Got]):
 
     @property
     def token(self) -> str | None:
-        """Where it stands, or stood at its end, for `browse(..., after=token)` (B-41); a relaxed browse has none."""
+        """Where it stands, or stood at its end, for `browse(..., after=token)`; a relaxed browse has none."""
         return self._where.token
 
     @property
     def awaits(self) -> Numbers | None:
-        """The member of a group, or piece of a message in segments, that comes next (B-44); None: it is inside none.
+        """The member of a group, or piece of a message in segments, that comes next; None: it is inside none.
 
         If the loop has ended and this is not None, it ended inside that group: the member is not there, or is pending.
+
+        Rules: B-44.
         """
         return self._where.awaits
 
@@ -80,6 +131,44 @@ class Browsing(Iterator[Got]):
     def _where(self) -> Standing:
         place = self._place
         return place.last if place.browsed is None else place.browsed.standing
+
+
+class BrowsingAhead(ABC):
+    """The part of `Queue` from which a loop fetches its pages."""
+
+    _session: Session
+    _store: Store
+    _handle: int
+    _cursor: Cursor
+    _browses: Retained
+
+    @abstractmethod
+    def _need(self, use: Use) -> None: ...
+
+    @abstractmethod
+    def _need_for_reading(self, options: GetOptions) -> None: ...
+
+    @abstractmethod
+    def browse_next(self, options: GetOptions) -> Got: ...
+
+    def browse_on(self, options: GetOptions, page: Page) -> Got:
+        """`browse_next` of a loop that fetches ahead."""
+        most = self._store.page_messages
+        if most == 1:
+            return self.browse_next(options)
+        with self._session:
+            self._need_for_reading(options)
+            outcome = page.next(self._session, self._cursor)
+            if outcome is None:
+                request = GetRequest(self._handle, options, self._browses.state, self._cursor, False, 1, False)
+                found = self._store.browse_page(request, min(page.fetch, most))
+                outcome = page.fill(found, self._session.services.now())
+            if outcome is not None:
+                self._browses.advance(outcome.state, None)
+                self._cursor = outcome.cursor
+                page.stands(self._session, self._cursor)
+                return outcome.messages[0]
+        return self.browse_next(options)
 
 
 @dataclass(slots=True)
@@ -106,8 +195,9 @@ def _run(
                 yield browsed.browse_first(replace(options, browse="first"))
             else:
                 following = browsed.go_on(after, following)
+            page = Page()
             while True:
-                yield browsed.browse_next(following)
+                yield browsed.browse_on(following, page)
         except NoMessageAvailable:
             return
         except OrderPending as pending:

@@ -16,8 +16,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from .errors import bad_argument
+from .field_checks import is_storable
 from .handle import Queue
-from .message import is_storable
 from .options import DEFAULT_GET, GetOptions, check_instance, check_whole
 from .rules.browse_token import decode, encode
 from .rules.grouping import NOTHING_OPEN
@@ -203,7 +203,7 @@ class BulkBrowser:
         return self._queue.checked_for("browse").incarnation
 
     def token(self, cursor: Cursor) -> str:
-        """The strict cursor as a token, to go on from after a restart (B-41)."""
+        """The strict cursor as a token, to go on from after a restart."""
         return encode(self.incarnation, cursor, NOTHING_OPEN)
 
     def cursor(self, token: str) -> Cursor | None:
@@ -286,13 +286,15 @@ class BulkCalls:
             return self._store.release_claims(queue, application)
 
     def leave_claimed_group(self, queue: str, application: str) -> bool:
-        """The operator's way for an application that claimed groups in parts and has stopped for good (B-45).
+        """The operator's way for an application that claimed groups in parts and has stopped for good.
 
         It holds strict logical readers back no more: what is left of the group that it is inside is reached by a match
         on group id and sequence number. A reader that still runs is fenced; one that starts again goes on behind the
         group. What it holds in a claim it goes on holding.
 
         Returns: whether it was inside a group. Raises: NotFound, it never claimed anything there.
+
+        Rules: B-45.
         """
         check_name("application", application)
         with self._session:

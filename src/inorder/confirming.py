@@ -24,9 +24,11 @@ def check_use(use: object) -> None:
 
 
 class ConfirmedCalls(ABC):
-    """The calls of `Queue` about confirm ids, lock ids and unique ids, which live per queue (A-15).
+    """The calls of `Queue` about confirm ids, lock ids and unique ids, which live per queue.
 
     They act at once, never in a unit of work, and what they hold survives a restart.
+
+    Rules: A-15.
     """
 
     _session: Session
@@ -40,23 +42,27 @@ class ConfirmedCalls(ABC):
     def _need_nothing(self) -> None: ...
 
     def confirm_put(self, uid: UniqueId, *, confirm_id: int = 0) -> Reason | None:
-        """Makes a message that was put under a confirm id visible; on an order=commit queue it is placed now (A-26).
+        """Makes a message that was put under a confirm id visible; on an order=commit queue it is placed now.
 
         Args:
-            confirm_id: if given, it must be the one of the put (A-11).
+            confirm_id: if given, it must be the one of the put.
 
-        Returns: the warning NOT_FOUND if the message is not there; None also if it is visible already (A-23).
+        Returns: the warning NOT_FOUND if the message is not there; None also if it is visible already.
 
         Raises: ConfirmIdMismatch; WrongState, a unit of work holds it. It acts at once, never in a unit of work.
+
+        Rules: A-26, A-11, A-23.
         """
         return self._one_message(Event.CONFIRM_PUT, uid, confirm_id=confirm_id)
 
     def confirm_get(self, uid: UniqueId, *, confirm_id: int = 0) -> Reason | None:
-        """Removes for good a message that was got under a confirm id (A-25).
+        """Removes for good a message that was got under a confirm id.
 
         Returns: the warning NOT_FOUND if the message is not there: it was confirmed before.
 
         Raises: WrongState, it was not got, or in a unit of work; ConfirmIdMismatch. It acts at once.
+
+        Rules: A-25.
         """
         return self._one_message(Event.CONFIRM_GET, uid, confirm_id=confirm_id)
 
@@ -68,11 +74,11 @@ class ConfirmedCalls(ABC):
         most: int | None = None,
         lease: float | None = None,
     ) -> Locked:
-        """Copies the available messages that match and locks them all under one new lock id (A-12, A-13).
+        """Copies the available messages that match and locks them all under one new lock id.
 
         Get, delete and unlock then need that lock id. What arrives later is not locked. A lock stays until it is used,
         undone by `confirm_id`, or released; also over a restart. With a lease the queue manager releases it when that
-        is over (A-19): the lock id is not known any more, and a message that was got under it, and comes back, is free.
+        is over: the lock id is not known any more, and a message that was got under it, and comes back, is free.
 
         Args:
             match: which messages.
@@ -85,6 +91,8 @@ class ConfirmedCalls(ABC):
         Raises: ArgumentError; GetInhibited 2016; NotOpenFor 2037; QueueDeleted 2052.
 
         It acts at once, never in a unit of work. Source: lifecycle A-12, A-13, A-19.
+
+        Rules: A-12, A-13, A-19.
         """
         if not isinstance(match, Match):
             raise bad_argument("match", match, "a Match", Reason.MATCH_OPTIONS_ERROR)
@@ -108,12 +116,14 @@ class ConfirmedCalls(ABC):
             confirm_id: everything that `undo` would act on: what was put, got or locked under it.
             lock_id: everything that is locked under it, and what was got under it and is not settled.
 
-        Returns: them in queue order; what has no place yet comes last, as each process put it (B-5).
+        Returns: them in queue order; what has no place yet comes last, as each process put it.
 
         Raises: NotFound, nothing stands under it, or its lease is over; OptionsError 2046, both are given, or none;
         ArgumentError 2046.
 
         It changes nothing, and sees what others hold too, in units of work as well. Source: lifecycle A-9, A-12, A-15.
+
+        Rules: B-5.
         """
         check_id("confirm_id", confirm_id)
         check_id("lock_id", lock_id)
@@ -128,11 +138,13 @@ class ConfirmedCalls(ABC):
         self._one_message(Event.DELETE, uid, lock_id=lock_id)
 
     def undo(self, confirm_id: int) -> int:
-        """Takes back everything put, got or locked on this queue under a confirm id; of how many messages (A-15).
+        """Takes back everything put, got or locked on this queue under a confirm id; of how many messages.
 
         What was put is gone, what was got is back in its place with one more back out, what was locked is free.
 
         Raises: NotFound, nothing is held under it.
+
+        Rules: A-15.
         """
         check_id("confirm_id", confirm_id, low=1)
         with self._session:
@@ -140,7 +152,7 @@ class ConfirmedCalls(ABC):
             return self._store.undo(self._handle, confirm_id)
 
     def release_lock(self, lock_id: int) -> int:
-        """The operator's way: unlocks all that a lock id still locks; how many (A-19). Raises: NotFound."""
+        """The operator's way: unlocks all that a lock id still locks; how many. Raises: NotFound."""
         check_id("lock_id", lock_id, low=1)
         with self._session:
             self._need_nothing()

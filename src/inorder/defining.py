@@ -46,12 +46,22 @@ class Defining(ABC):
         self._define(name, "local", attributes, exist_ok=exist_ok)
 
     def create_alias(self, name: str, *, exist_ok: bool = False, **attributes: Unpack[QueueKeywords]) -> None:
-        """Defines another name for the local queue `base_queue`, with defaults and inhibits of its own (R4.1)."""
+        """Defines another name for a local or remote queue, `base_queue`, with its own defaults and inhibits."""
         self._define(name, "alias", attributes, exist_ok=exist_ok)
 
     def create_model(self, name: str, *, exist_ok: bool = False, **attributes: Unpack[QueueKeywords]) -> None:
-        """Defines a model: opening it makes a dynamic queue with these attributes (R4.1 to R4.3)."""
+        """Defines a model: opening it makes a dynamic queue with these attributes."""
         self._define(name, "model", attributes, exist_ok=exist_ok)
+
+    def create_remote_queue(self, name: str, *, exist_ok: bool = False, **attributes: Unpack[QueueKeywords]) -> None:
+        """Defines a name for the queue `remote_queue` of the queue manager `remote_manager` (N-2).
+
+        What is put through it waits on the transmission queue. Without `remote_queue` it is an alias of the queue
+        manager, for the calls that take `manager=`, and for replies.
+
+        Raises: as `create_queue`; ArgumentError, it would lead to itself.
+        """
+        self._define(name, "remote", attributes, exist_ok=exist_ok)
 
     def _define(self, name: str, kind: QueueType, attributes: QueueKeywords, *, exist_ok: bool) -> None:
         check_switch("exist_ok", exist_ok)
@@ -73,9 +83,11 @@ class Defining(ABC):
                 check_same(self._store.queue(name), wanted, attributes.keys())
 
     def alter_queue(self, name: str, **changes: Unpack[QueueKeywords]) -> None:
-        """Changes attributes; what is on the queue keeps its place (R4.10).
+        """Changes attributes; what is on the queue keeps its place.
 
         Raises: UnknownQueue 2085; ArgumentError; ObjectInUse 2042, a new `order` while a put is not committed.
+
+        Rules: R4.10.
         """
         with self._session:
             self._store.alter_queue(name, "alter", dict(changes))
@@ -123,12 +135,12 @@ class Defining(ABC):
             return self._store.queue(name)
 
     def status(self, name: str) -> QueueStatus:
-        """Depth and open counts of a queue, after discarding what has expired (R4.6)."""
+        """Depth and open counts of a queue, after discarding what has expired."""
         with self._session:
             return self._store.status(name)
 
     def depth(self, name: str) -> int:
-        """How many messages the queue counts: uncommitted puts are in, messages got are out (R4.6)."""
+        """How many messages the queue counts: uncommitted puts are in, messages got are out."""
         return self.status(name).current_depth
 
     def inquire(self, name: str, *selectors: Selector) -> dict[Any, Any]:
@@ -139,9 +151,9 @@ class Defining(ABC):
             *selectors: our names (`max_depth`), MQ's (`"MaxQDepth"`), or MQ's numbers (15). The answer is under what
                 was asked, and in MQ's values if it was asked in MQ's words: InhibitGet is 1 if gets are not allowed.
 
-        A model, and an alias, has no status of its own: depth and counts are those of the queue that it names.
+        A model or remote queue has no status; depth and counts of an alias are those of the queue that it names.
 
-        Raises: ArgumentError 2067, an unknown selector; 2068, a model has no status.
+        Raises: ArgumentError 2067, an unknown selector; 2068, it has no status.
         """
         return inquired(self.attributes(name), lambda: self.status(name), selectors)
 

@@ -10,7 +10,8 @@
     │   ├── InconsistentCall         a piece that does not go on with its group or browse
     │   ├── HandleError              a closed or foreign handle
     │   ├── NotOpenFor               a handle that was not opened for this
-    │   ├── UnknownQueue             no queue of that name
+    │   ├── UnknownObject            no channel or process of that name
+    │   │   └── UnknownQueue             no queue of that name
     │   ├── WrongQueueType           a queue of another type than the call needs
     │   ├── UnitExists               a unit's name is taken
     │   ├── UnitNotFound             no unit of that name
@@ -21,6 +22,7 @@
     │   └── ForkedConnection         a connection inherited over a fork
     ├── QueueCondition           the call was right, the queue's state says no: it may succeed later
     │   ├── NoMessageAvailable       nothing fits, or nothing came in time
+    │   ├── WaitEnded                another thread has ended the wait
     │   ├── OrderPending             something fits but is withheld to keep order
     │   ├── OrderUnsupported         the queue keeps no order
     │   ├── OrderSelfBlocked         the reader would wait for itself
@@ -48,7 +50,10 @@
     │   ├── Fenced                   a newer owner has taken over
     │   ├── CheckpointTooOld         a checkpoint that does not know what is over
     │   ├── CheckpointLost           a checkpoint that does not know what is open, or knows too much
-    │   └── StagingGone              what was staged is not there any more
+    │   ├── StagingGone              what was staged is not there any more
+    │   ├── Undeliverable            a message can neither go where it should nor be a dead letter
+    │   ├── SequenceError            the two sides of a channel disagree on which batch is next
+    │   └── ChannelStopped           a channel that an operator has stopped
     └── StoreError               trouble with the store
         ├── StoreFull                the disk is full
         ├── StoreDamaged             the store contradicts itself
@@ -188,14 +193,23 @@ class NotOpenFor(CallerError):
     reason = Reason.NOT_OPEN_FOR_INPUT
 
 
-class UnknownQueue(CallerError):
+class UnknownObject(CallerError):
+    """There is no object of this name: of a channel or process data: kind, object, nearest (the names most like it)."""
+
+    reason = Reason.UNKNOWN_OBJECT_NAME
+
+
+class UnknownQueue(UnknownObject):
     """There is no queue of this name; data: queue, nearest (the names most like it)."""
 
     reason = Reason.UNKNOWN_OBJECT_NAME
 
 
 class WrongQueueType(CallerError):
-    """The queue is not of a type that takes this call (2001, 2043, 2045, 2057, 2082)."""
+    """The queue is not of a type that takes this call, or its name leads nowhere; data: queue.
+
+    2001, 2043, 2045, 2057, 2082; of a remote name 2087, 2091, 2092, 2184, 2196, 2197, 2198, 2199.
+    """
 
     reason = Reason.OBJECT_TYPE_ERROR
 
@@ -249,6 +263,12 @@ class NoMessageAvailable(QueueCondition):
     """No message fits the request, or none came before the wait was over."""
 
     reason = Reason.NO_MSG_AVAILABLE
+
+
+class WaitEnded(QueueCondition):
+    """The program has ended the wait with `end_waits`, from another thread."""
+
+    reason = Reason.WAIT_ENDED
 
 
 class OrderPending(QueueCondition):
@@ -417,6 +437,24 @@ class StagingGone(QueueCondition):
     """What was staged under a name is not there, or not all of it; data: staging."""
 
     reason = Reason.STAGING_GONE
+
+
+class Undeliverable(QueueCondition):
+    """A message can neither go where it should nor be a dead letter; data: queue, where it should go."""
+
+    reason = Reason.UNDELIVERABLE
+
+
+class SequenceError(QueueCondition):
+    """The two sides of a channel disagree on which batch is next; data: channel, number, expected."""
+
+    reason = Reason.SEQUENCE_ERROR
+
+
+class ChannelStopped(QueueCondition):
+    """An operator has stopped the channel: it runs again after a start; data: channel."""
+
+    reason = Reason.CHANNEL_STOPPED
 
 
 # ---- trouble with the store

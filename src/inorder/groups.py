@@ -12,19 +12,9 @@ from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any
 
 from .errors import CallerError, ConnectionBroken, InconsistentCall, OutcomeUnknown, Reason, bad_argument
+from .field_checks import NUMBER_MAX
 from .handle import Queue
-from .message import (
-    ANY_GROUP,
-    IN_GROUP,
-    LAST_IN_GROUP,
-    LAST_SEGMENT,
-    NO_ID,
-    NUMBER_MAX,
-    SEGMENT,
-    Descriptor,
-    Got,
-    Message,
-)
+from .message import ANY_GROUP, IN_GROUP, LAST_IN_GROUP, LAST_SEGMENT, NO_ID, SEGMENT, Descriptor, Got, Message
 from .options import EVERYTHING, GetOptions, Match, PutOptions, check_switch
 from .rules.grouping import GroupState
 from .rules.puts import PutResult

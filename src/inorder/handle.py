@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from .attributes import QueueAttributes, QueueStatus
-from .browsing import Browsing, Standing
+from .browsing import Browsing, BrowsingAhead, Standing
 from .confirming import ConfirmedCalls, Use, check_use
 from .errors import (
     CallerError,
@@ -22,19 +22,11 @@ from .errors import (
     OrderPending,
     QueueCondition,
     Reason,
+    WrongQueueType,
     bad_argument,
     may_have_happened,
 )
-from .keywords import (
-    BROWSE_FIRST,
-    BROWSE_NEXT,
-    DEFAULT_PUT,
-    PutCall,
-    get_options,
-    message_of,
-    split_put,
-    sweep_options,
-)
+from .keywords import BROWSE_FIRST, BROWSE_NEXT, DEFAULT_PUT, PutCall, get_options, message_of, split_put, sweep_options
 from .message import Got, Message, UniqueId
 from .options import (
     DEFAULT_GET,
@@ -69,7 +61,7 @@ NO_USES: frozenset[Use] = frozenset()
 COUNT_MAX = 2**31 - 1  # messages that are got at once
 
 
-class Queue(ConfirmedCalls):
+class Queue(ConfirmedCalls, BrowsingAhead):
     """An open queue.
 
     Made by `QueueManager.open`. It has its own browse cursor, browse lock, and group state for puts, gets and
@@ -84,13 +76,14 @@ class Queue(ConfirmedCalls):
         *,
         grows: bool = False,
         lazy: bool = False,
+        manager: str = "",
         dynamic_name: str = "*",
     ) -> None:
         self._session = session
         self._store = session.store
         self._grows = grows  # opened for more whenever a call needs it
-        self.name, self.options = name, options
-        self._handle, self._local, self._incarnation = NOT_OPEN, name, 0
+        self.name, self.options, self._manager = name, options, manager
+        self._handle, self.local_name, self._incarnation = NOT_OPEN, name, 0
         self._watched = session.watch(self)
         self._uses = NO_USES  # what it is open for now
         if not lazy:  # a default handle is opened by the first call that is good enough to need it
@@ -103,14 +96,15 @@ class Queue(ConfirmedCalls):
 
     def _open(self, options: OpenOptions, dynamic_name: str = "*") -> None:
         try:
-            opened = self._store.open(self._session.owner, self.name, options, dynamic_name=dynamic_name)
+            how = {"manager": self._manager, "dynamic_name": dynamic_name}
+            opened = self._store.open(self._session.owner, self.name, options, **how)
             self._watched.handle = opened.handle
         except InorderError:
             raise
         except BaseException:
             self._session.left.append(self._session.keep_handles)
             raise
-        self._handle, self.name, self._local, _, self._incarnation = opened
+        self._handle, self.name, self.local_name, _, self._incarnation = opened
         self._is_open_for(opened.options)
 
     def _is_open_for(self, options: OpenOptions) -> None:
@@ -326,7 +320,7 @@ class Queue(ConfirmedCalls):
         Returns: an iterator that says where it stands, and how it ended: `Browsing`.
 
         Raises: OptionsError, a `buffer` without `accept_truncated`: a message that does not fit would stop the
-        cursor for ever (R3.56). In the loop: OrderPending, with the `token`; otherwise as `browse_next` and `resume`.
+        cursor for ever. In the loop: OrderPending, with the `token`; otherwise as `browse_next` and `resume`.
         """
         return Browsing(contextlib.nullcontext(self), sweep_options(options, keywords), after)
 
@@ -353,7 +347,7 @@ class Queue(ConfirmedCalls):
         """Leaves the group, or message in segments, that this handle is inside, without closing it.
 
         A get, or a browse, then looks for the next message or group again; a browse goes on behind where the group
-        stands. What is left of a group that was got in part holds no strict reader back any more (B-45) and is reached
+        stands. What is left of a group that was got in part holds no strict reader back any more and is reached
         by a match on group id and sequence number. It acts at once: a back out does not bring the handle back into it.
 
         Args:
@@ -370,7 +364,7 @@ class Queue(ConfirmedCalls):
             return retained.leave()
 
     def unlock(self, uid: UniqueId | None = None, *, lock_id: int = 0) -> Reason | None:
-        """Frees the message that this handle browsed with lock; warning 2209 if there is none (R3.71).
+        """Frees the message that this handle browsed with lock; warning 2209 if there is none.
 
         With `uid` and `lock_id` it is the confirmed call: it frees one message that `browse_and_lock` locked.
 
@@ -383,7 +377,7 @@ class Queue(ConfirmedCalls):
             return None if self._store.unlock(self._handle) else Reason.NO_MSG_LOCKED
 
     def browse_token(self) -> str:
-        """Where a strict browse of this handle stands, to be given to `resume` of any handle of this queue (B-41).
+        """Where a strict browse of this handle stands, to be given to `resume` of any handle of this queue.
 
         Raises: CallerError, the browse is relaxed: its place is none that nothing is missed behind.
         """
@@ -501,7 +495,12 @@ class Queue(ConfirmedCalls):
         """The call may be made through any open handle."""
         self._alive()
         if self._handle == NOT_OPEN:
-            self._open(USES["browse"][0])
+            try:
+                self._open(USES["browse"][0])
+            except WrongQueueType as error:  # what leads elsewhere can only be put to
+                if error.reason is not Reason.OPTION_NOT_VALID_FOR_TYPE:
+                    raise
+                self._open(USES["output"][0])
 
     def _need(self, use: Use) -> None:
         """Opens the handle, or opens it for more, if that is still to be done."""
@@ -546,7 +545,7 @@ class Queue(ConfirmedCalls):
             self._store.alter_queue(self.name, "set", wanted)
 
     def close(self, *, delete: bool = False, purge: bool = False) -> Reason | None:
-        """Closes the handle; its lock and marks go, its unit of work goes on (R5.7).
+        """Closes the handle; its lock and marks go, its unit of work goes on.
 
         Args:
             delete: also delete the queue, a dynamic one that is empty and open nowhere else.

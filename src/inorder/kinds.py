@@ -26,11 +26,39 @@ class MessageType(enum.IntEnum):
 
 
 class Report(enum.IntFlag):
-    """What a request says of the ids of its reply (Report; of MQ's bits those that something heeds).
+    """What a message says of its reports, and a request of its reply (Report; of MQ's bits those that something heeds).
 
-    Without any the reply has a new message id, and the message id of the request as its correlation id.
+    A report, or a reply, has a new message id, and as its correlation id the message id of what it is about, unless
+    PASS_MESSAGE_ID, PASS_CORRELATION_ID say otherwise. With data it carries the first 100 bytes, with full data all.
     """
 
     NONE = 0
+    PAN = 1  # the getter reports that it has done what was asked
+    NAN = 2  # or that it has not
     PASS_CORRELATION_ID = 64
     PASS_MESSAGE_ID = 128
+    COA = 256  # confirm on arrival: it is on the queue
+    COA_WITH_DATA = 768
+    COA_WITH_FULL_DATA = 1_792
+    COD = 2_048  # confirm on delivery: it was got
+    COD_WITH_DATA = 6_144
+    COD_WITH_FULL_DATA = 14_336
+    PASS_DISCARD_AND_EXPIRY = 16_384
+    EXPIRATION = 2_097_152  # it was discarded when its time was over
+    EXPIRATION_WITH_DATA = 6_291_456
+    EXPIRATION_WITH_FULL_DATA = 14_680_064
+    EXCEPTION = 16_777_216  # it could not be delivered
+    EXCEPTION_WITH_DATA = 50_331_648
+    EXCEPTION_WITH_FULL_DATA = 117_440_512
+    DISCARD_MESSAGE = 134_217_728  # what cannot be delivered is no dead letter
+
+
+class Feedback(enum.IntEnum):
+    """What a report says (Feedback); an exception report has the reason, a program's own begin at 65536."""
+
+    NONE = 0
+    EXPIRATION = 258
+    COA = 259
+    COD = 260
+    PAN = 275
+    NAN = 276

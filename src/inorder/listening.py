@@ -193,11 +193,13 @@ class Listening(ABC):
     def connect(self, *, program: str | None = None) -> Connected: ...
 
     def hook(self, name: HookName, called: Hook) -> Registration:
-        """Calls `called(queue, message)` for what calls of this process do, on any queue (A-36).
+        """Calls `called(queue, message)` for what calls of this process do, on any queue.
 
         "put" is told after each put, "visible" when a message has come to be seen by everyone, "expired" when one is
         discarded by a call of this process, "duplicate" of puts refused as duplicates. All hooks are called on one
         thread of their own, in the order of what happened; what they raise is logged.
+
+        Rules: A-36.
         """
         with self._session:
             return self._services.hub.hook(name, called)

@@ -9,12 +9,13 @@ from collections import OrderedDict
 from collections.abc import Callable, Generator, Iterable, Iterator, Set
 from importlib import import_module
 from types import TracebackType
-from typing import IO, TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
+from typing import IO, TYPE_CHECKING, Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 
 from . import groups, housekeeping
-from .attributes import check_queue_name
+from .attribute import check_queue_name
 from .browsing import Browsing
 from .bulk import BulkCalls
+from .dead import DeadLetters
 from .defining import Defining
 from .errors import (
     IN_MEMORY,
@@ -32,6 +33,7 @@ from .errors import (
 )
 from .handle import Queue
 from .keywords import PutCall, sweep_options
+from .lending import Lending
 from .listening import Listening
 from .message import Got, Message, UniqueId
 from .operating import OperatorCalls
@@ -47,6 +49,7 @@ from .options import (
     check_instance,
     is_path,
 )
+from .processes import ProcessCalls
 from .programs import program_name, running_script, user_name
 from .requesting import Data, Requesting
 from .rules.puts import Program, PutResult
@@ -61,6 +64,16 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+
+class Elsewhere(NamedTuple):
+    """The name of a queue, and of the queue manager that has it; no tuple that a caller gives as a name is one."""
+
+    queue: str
+    manager: str
+
+
+Name = str | Elsewhere
 
 
 def connect(
@@ -130,7 +143,7 @@ def check_client() -> None:
         ) from missing
 
 
-class QueueManager(Defining, Requesting, OperatorCalls, BulkCalls, Listening):
+class QueueManager(Defining, ProcessCalls, Requesting, OperatorCalls, BulkCalls, DeadLetters, Listening, Lending):
     """A connection to a queue manager; made by `inorder.connect`.
 
     It has one unit of work, and a default handle for each queue that its calls name: opened at first use for
@@ -144,7 +157,7 @@ class QueueManager(Defining, Requesting, OperatorCalls, BulkCalls, Listening):
         self._program = program
         self._session = Session(services, program)
         self._store = services.store
-        self._queues: OrderedDict[str, Queue] = OrderedDict()
+        self._queues: OrderedDict[Name, Queue] = OrderedDict()
         self._reply_queues = {}
         housekeeping.tidy(self._store)
 
@@ -155,16 +168,17 @@ class QueueManager(Defining, Requesting, OperatorCalls, BulkCalls, Listening):
 
     # --- handles
 
-    def open(self, name: str, *, dynamic_name: str = "*", **options: Unpack[OpenKeywords]) -> Queue:
+    def open(self, name: str, *, manager: str = "", dynamic_name: str = "*", **options: Unpack[OpenKeywords]) -> Queue:
         """Opens a queue: a handle with its own cursor, lock and group states.
 
         Args:
-            name: a local, alias or model queue.
+            name: a local, alias, model or remote queue, the last for output alone.
+            manager: the queue manager that has the queue, as MQ's ObjectQMgrName; "": this one.
             dynamic_name: for a model: the new queue's name, or a prefix of at most 33 characters and "*".
             **options: see `OpenOptions`; without any: shared input by the queue's default, output and browse.
 
-        Raises: UnknownQueue 2085, ObjectInUse 2042, WrongQueueType 2001, 2082, TooManyHandles 2017,
-        OptionsError 2046, ObjectExists 2100, ArgumentError 2011.
+        Raises: UnknownQueue 2085, ObjectInUse 2042, WrongQueueType 2001, 2045, 2082; of a remote name 2087, 2091, 2092,
+        2184, 2196, 2197, 2198, 2199; TooManyHandles 2017, OptionsError 2046, ObjectExists 2100, ArgumentError 2011.
         """
         if not options:
             options = {"input": "as_queue", "output": True, "browse": True}
@@ -173,21 +187,24 @@ class QueueManager(Defining, Requesting, OperatorCalls, BulkCalls, Listening):
             allowed = ", ".join(OpenOptions.__slots__)
             raise bad_argument("option", unknown[0], f"one of {allowed}", Reason.OPTIONS_ERROR)
         chosen = OpenOptions(**options)
-        return self._with_room(self._open, name, chosen, dynamic_name=dynamic_name).given()
+        return self._with_room(self._open, _name(name, manager), chosen, dynamic_name=dynamic_name).given()
 
-    def open_growing(self, name: str, options: OpenOptions) -> Queue:
+    def open_growing(self, name: str, options: OpenOptions, *, manager: str = "") -> Queue:
         """A handle that is opened for more whenever a call needs it, as the default handles are."""
         check_instance("options", options, OpenOptions, "OpenOptions")
-        return self._open(name, options, grows=True).given()
+        return self._open(_name(name, manager), options, grows=True).given()
 
     @property
     def owner(self) -> int:
         """The connection's number in the store."""
         return self._session.owner
 
-    def close_queue(self, name: str) -> Reason | None:
+    def close_queue(self, name: str, *, manager: str = "") -> Reason | None:
         """Closes the default handle of a queue; the warning as `Queue.close`, None if it was not open."""
-        queue = self._queues.get(name) if isinstance(name, str) else None
+        return self._close_default(_name(name, manager)) if isinstance(name, str) else None
+
+    def _close_default(self, name: Name) -> Reason | None:
+        queue = self._queues.get(name)
         if queue is None:
             return None
         warning = None if queue.closed else queue.close()
@@ -200,26 +217,31 @@ class QueueManager(Defining, Requesting, OperatorCalls, BulkCalls, Listening):
         if not handles <= idle.keys():
             return False
         for number in handles:
-            self.close_queue(idle[number])
+            self._close_default(idle[number])
         return True
 
-    def _default(self, name: str, options: OpenOptions) -> Queue:
+    def _default(self, name: Name, options: OpenOptions) -> Queue:
         """The default handle of a queue, not opened before a call needs it; the one used last is the last."""
-        queue = self._queues.get(name) if isinstance(name, str) else None
+        queue = self._queues.get(name) if isinstance(name, str | Elsewhere) else None
         if queue is None or queue.closed:
             self._check_no_model(name)
             if queue is not None:  # its close was interrupted
                 self._queues.pop(name, None)
-            return self._queues.setdefault(name, Queue(self._session, name, options, grows=True, lazy=True))
+            return self._queues.setdefault(name, self._made(name, options, grows=True, lazy=True))
         self._queues.move_to_end(name)
         return queue
 
-    def _open(self, name: str, options: OpenOptions, **how: Any) -> Queue:
+    def _open(self, name: Name, options: OpenOptions, **how: Any) -> Queue:
         with self._session:
-            return Queue(self._session, name, options, **how)
+            return self._made(name, options, **how)
 
-    def _check_no_model(self, name: str) -> None:
-        if self.attributes(name).type == "model":
+    def _made(self, name: Name, options: OpenOptions, **how: Any) -> Queue:
+        if isinstance(name, Elsewhere):
+            name, how["manager"] = name
+        return Queue(self._session, name, options, **how)
+
+    def _check_no_model(self, name: Name) -> None:
+        if not isinstance(name, Elsewhere) and self.attributes(name).type == "model":
             raise WrongQueueType(
                 f"{name} is a model queue: open it, which makes a queue to use", reason=Reason.Q_TYPE_ERROR
             )
@@ -233,11 +255,11 @@ class QueueManager(Defining, Requesting, OperatorCalls, BulkCalls, Listening):
                 idle = next((name for name, queue in self._queues.items() if queue.is_idle), None)
                 if idle is None:
                     raise
-                self.close_queue(idle)
+                self._close_default(idle)
 
     def _through(
         self,
-        name: str,
+        name: Name,
         options: OpenOptions,
         call: Callable[Concatenate[Queue, P], T],
         /,
@@ -253,7 +275,7 @@ class QueueManager(Defining, Requesting, OperatorCalls, BulkCalls, Listening):
                 return self._with_room(call, queue, *given, **named)
         except QueueDeleted as deleted:
             was_idle = queue.is_idle  # a group that was open is not silently begun again
-            self.close_queue(name)
+            self._close_default(name)
             if not was_idle:
                 raise
             try:
@@ -264,26 +286,48 @@ class QueueManager(Defining, Requesting, OperatorCalls, BulkCalls, Listening):
 
     # --- messages
 
-    def put(self, queue: str, body: Data, options: PutOptions | None = None, **keywords: Unpack[PutCall]) -> PutResult:
-        """Puts one message through the default handle of a queue; see `Queue.put`."""
-        return self._through(queue, _FOR_OUTPUT, Queue.put, body, options, **keywords)
+    def put(
+        self,
+        queue: str,
+        body: Data,
+        options: PutOptions | None = None,
+        *,
+        manager: str = "",
+        **keywords: Unpack[PutCall],
+    ) -> PutResult:
+        """Puts one message through the default handle of a queue; see `Queue.put`.
+
+        Args:
+            manager: the queue manager that has the queue, as with `open`.
+        """
+        name = queue if manager is _HERE else _name(queue, manager)
+        return self._through(name, _FOR_OUTPUT, Queue.put, body, options, **keywords)
 
     def put_json(
-        self, queue: str, value: Any, options: PutOptions | None = None, **keywords: Unpack[PutCall]
+        self,
+        queue: str,
+        value: Any,
+        options: PutOptions | None = None,
+        *,
+        manager: str = "",
+        **keywords: Unpack[PutCall],
     ) -> PutResult:
         """Puts a value as JSON, which `Message.json` of the message is again; see `Message.of_json`, `Queue.put`."""
-        return self.put(queue, Message.of_json(value), options, **keywords)
+        return self.put(queue, Message.of_json(value), options, manager=manager, **keywords)
 
     def put_many(
         self,
         queue: str,
         messages: Iterable[Data],
         options: PutOptions | None = None,
+        *,
+        manager: str = "",
         **keywords: Unpack[PutCall],
     ) -> list[PutResult]:
-        """Puts messages in order, all or none; see `Queue.put_many`."""
+        """Puts messages in order, all or none; see `put` and `Queue.put_many`."""
         again = list(messages) if isinstance(messages, Iterator) else messages  # for a call that is made twice
-        return self._through(queue, _FOR_OUTPUT, Queue.put_many, again, options, **keywords)
+        name = queue if manager is _HERE else _name(queue, manager)
+        return self._through(name, _FOR_OUTPUT, Queue.put_many, again, options, **keywords)
 
     def get(self, queue: str, options: GetOptions | None = None, **keywords: Unpack[GetKeywords]) -> Got:
         """Removes one message and returns it; see `Queue.get`."""
@@ -311,10 +355,11 @@ class QueueManager(Defining, Requesting, OperatorCalls, BulkCalls, Listening):
         """Leaves the group that the default handle of a queue is inside for its gets; see `Queue.leave_group`."""
         return self._through(queue, _FOR_INPUT, Queue.leave_group)
 
-    def group(self, queue: str) -> groups.GroupWriter:
-        """A block that puts one group in logical order, through a handle of its own; see `GroupWriter`."""
-        self._check_no_model(queue)
-        return groups.GroupWriter(self._session, self._with_room(self._open, queue, _FOR_OUTPUT))
+    def group(self, queue: str, *, manager: str = "") -> groups.GroupWriter:
+        """A block that puts one group in logical order, through a handle of its own; see `GroupWriter` and `put`."""
+        name = _name(queue, manager)
+        self._check_no_model(name)
+        return groups.GroupWriter(self._session, self._with_room(self._open, name, _FOR_OUTPUT))
 
     def get_group(self, queue: str, *, wait: float | None = 0, match: Match = EVERYTHING) -> Generator[Got, None, None]:
         """A complete group in order, or one message in no group, segments joined; taken as one step.
@@ -334,10 +379,11 @@ class QueueManager(Defining, Requesting, OperatorCalls, BulkCalls, Listening):
         handle = self._through(queue, _FOR_INPUT, Queue.checked_for, "input")
         yield from groups.get_group(self._session, handle, options)
 
-    def put_stream(self, queue: str, stream: IO[bytes], **options: Any) -> PutResult:
+    def put_stream(self, queue: str, stream: IO[bytes], *, manager: str = "", **options: Any) -> PutResult:
         """Puts a binary stream as one logical message in segments, or as a group; see `inorder.groups.put_stream`."""
+        name = _name(queue, manager)
         return self._through(
-            queue, _FOR_OUTPUT, lambda handle: groups.put_stream(self._session, handle, stream, **options)
+            name, _FOR_OUTPUT, lambda handle: groups.put_stream(self._session, handle, stream, **options)
         )
 
     def get_stream(
@@ -417,17 +463,19 @@ class QueueManager(Defining, Requesting, OperatorCalls, BulkCalls, Listening):
         return UnitOfWork(self._session)
 
     def commit(self) -> None:
-        """Commits the connection's unit of work, whoever opened it; nothing happens if it has none (R5.2)."""
+        """Commits the connection's unit of work, whoever opened it; nothing happens if it has none."""
         self._settle("commit")
 
     def back_out(self) -> None:
-        """Backs out the connection's unit of work, whoever opened it; nothing happens if it has none (R5.3)."""
+        """Backs out the connection's unit of work, whoever opened it; nothing happens if it has none."""
         self._settle("back_out")
 
     def prepare(self, name: str) -> None:
-        """Prepares the connection's unit of work under a name; anyone may settle it, also after a restart (R5.10).
+        """Prepares the connection's unit of work under a name; anyone may settle it, also after a restart.
 
         Raises: UnitExists; UnitNotFound, there is none.
+
+        Rules: R5.10.
         """
         if isinstance(self._session.block, UnitOfWork):
             self._session.block.prepare(name)
@@ -446,11 +494,13 @@ class QueueManager(Defining, Requesting, OperatorCalls, BulkCalls, Listening):
     # --- the end
 
     def close(self) -> None:
-        """Ends the connection; an open unit of work is committed (R5.6). Harmless when repeated.
+        """Ends the connection; an open unit of work is committed. Harmless when repeated.
 
         If the commit fails the connection ends all the same, and the unit is backed out; where a call has said already
         that the connection is lost, nothing is raised. Raises: CallInProgress 2219, another thread is inside a call
         on it; it then stays open.
+
+        Rules: R5.6.
         """
         if self._session.closed:
             return
@@ -474,7 +524,7 @@ class QueueManager(Defining, Requesting, OperatorCalls, BulkCalls, Listening):
         self._store.stop()
 
     def abandon(self) -> None:
-        """Ends the connection as if the program had died: an open unit of work is backed out (R5.6)."""
+        """Ends the connection as if the program had died: an open unit of work is backed out."""
         self._session.end()
 
     def __enter__(self) -> QueueManager:
@@ -492,6 +542,15 @@ class QueueManager(Defining, Requesting, OperatorCalls, BulkCalls, Listening):
         return f"<connection to queue manager{' (closed)' if self._session.closed else ''}>"
 
 
+def _name(queue: str, manager: str) -> Name:
+    """A queue, and the queue manager that has it, if one is named. Raises: ArgumentError 2058, it is no name."""
+    if isinstance(manager, str) and manager == _HERE:
+        return queue
+    manager = check_queue_name(manager, argument="manager", reason=Reason.Q_MGR_NAME_ERROR)
+    return Elsewhere(queue, manager) if isinstance(queue, str) else queue  # which is then refused as a name here is
+
+
+_HERE = ""  # the default, which a put by name knows by `is`: what is given may be nothing that can be compared
 _FOR_OUTPUT = OpenOptions(output=True)
 _FOR_INPUT = OpenOptions(input="as_queue")
 _FOR_BROWSE = OpenOptions(browse=True)

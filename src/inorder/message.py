@@ -12,7 +12,6 @@ with NUL, texts are given without their trailing blanks.
 from __future__ import annotations
 
 import json
-import math
 import operator
 import sys
 import time
@@ -21,8 +20,26 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, NamedTuple, T
 from uuid import UUID
 
 from .errors import ArgumentError, CallerError, QueueCondition, Reason, bad_argument, unknown_name
+from .field_checks import (
+    EXPIRY_SECONDS_MAX,
+    ID_LENGTH,
+    NUMBER_MAX,
+    body_bytes,
+    expiry,
+    identifier,
+    integer,
+    message_type,
+    name_of_object,
+    octets,
+    persistent,
+    priority,
+    property_values,
+    report_options,
+    seconds,
+    text,
+)
 from .kinds import Flags, MessageType, Report
-from .properties import NO_PROPERTIES, Properties, PropertyValue
+from .properties import NO_PROPERTIES, PropertyValue
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
@@ -33,15 +50,9 @@ Status = Literal["no", "in", "last"]
 
 Id = bytes | str | UUID
 
-ID_LENGTH = 24
 NO_ID = bytes(ID_LENGTH)
-BYTES_LIKE = (bytes, bytearray, memoryview)  # made once: a union in a check costs more than the check
-REAL = (int, float)
-NUMBER_MAX = 999_999_999
-EXPIRY_SECONDS_MAX = 99_999_999.9
 PUT_AT_MAX = 253402300799.0  # the end of the year 9999
-REPORT_REJECT_MASK = 270270464
-REPORT_GENERATED = 256 | 2048 | 2097152 | 4  # confirm on arrival, confirm on delivery, expiration, activity
+REPORT_GENERATED = 256 | 2048 | 2097152  # confirm on arrival, confirm on delivery, expiration: by the queue manager
 REPLY_NEEDED = REPORT_GENERATED | 16777216 | 1 | 2  # and exception, positive and negative action notification
 
 
@@ -53,10 +64,22 @@ FLAGS_MAX = 31
 
 
 class UniqueId(NamedTuple):
-    """Names one message for ever: the queue manager that made it, and a number that never returns (A-1)."""
+    """Names one message for ever: the queue manager that made it, and a number that never returns."""
 
     origin: str
     number: int
+
+
+class Transmission(NamedTuple):
+    """Where a message on a transmission queue is to go: MQXQH's RemoteQName and RemoteQMgrName (between N-3).
+
+    Args:
+        queue: the name of the queue there.
+        manager: the name of the queue manager that has it.
+    """
+
+    queue: str
+    manager: str
 
 
 class Place(NamedTuple):
@@ -72,7 +95,7 @@ class Place(NamedTuple):
 
 
 class EarlierPending(NamedTuple):
-    """What stood before a message that a notify call was given (B-16): how many, the first one's place and kind."""
+    """What stood before a message that a notify call was given: how many, the first one's place and kind."""
 
     total: int
     place: Place
@@ -112,129 +135,16 @@ class Field(Generic[T_co]):
         return value
 
 
-def integer(low: int, high: int, reason: Reason = Reason.MD_ERROR) -> Callable[[str, Any], int]:
-    def check(name: str, value: Any) -> int:
-        if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
-            raise bad_argument(name, value, f"an integer from {low:,} to {high:,}", reason)
-        return int(value)
-
-    return check
-
-
-def octets(length: int) -> Callable[[str, Any], bytes]:
-    def check(name: str, value: Any) -> bytes:
-        try:
-            given = bytes(value) if isinstance(value, BYTES_LIKE) else None
-        except ValueError:  # a memoryview that was released
-            given = None
-        if given is None or len(given) > length:
-            raise bad_argument(name, value, f"bytes, at most {length} of them", Reason.MD_ERROR)
-        return given.ljust(length, b"\0")
-
-    return check
-
-
-def identifier(name: str, value: Any) -> bytes:
-    """An id, which may be given as a text, its UTF-8, or as a UUID."""
-    given = value
-    if isinstance(value, UUID):
-        given = value.bytes
-    elif isinstance(value, str) and is_storable(value):
-        given = value.encode()
-    try:
-        return _octets_of_id(name, given)
-    except ArgumentError:
-        allowed = f"bytes or a text in UTF-8, at most {ID_LENGTH} bytes of it, or a uuid.UUID"
-        raise bad_argument(name, value, allowed, Reason.MD_ERROR) from None
-
-
-_octets_of_id = octets(ID_LENGTH)
-
-
-def is_storable(value: str) -> bool:
-    """Whether it is text: halves of characters, which Python allows, are none, and no file can hold them."""
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
-def text(length: int) -> Callable[[str, Any], str]:
-    def check(name: str, value: Any) -> str:
-        if not isinstance(value, str) or len(value) > length or not is_storable(value):
-            raise bad_argument(name, value, f"a text of at most {length} characters", Reason.MD_ERROR)
-        return value.rstrip(" \0")
-
-    return check
-
-
-def seconds(low: float, high: float, reason: Reason) -> Callable[[str, Any], float]:
-    def check(name: str, value: Any) -> float:
-        if isinstance(value, bool) or not isinstance(value, REAL) or not low <= value <= high:
-            raise bad_argument(name, value, f"seconds from {low:,} to {high:,}", reason)
-        return float(value)
-
-    return check
-
-
-def _report(name: str, value: Any) -> int:
-    allowed = "report option bits that MQ defines"
-    report = integer(0, 2**31 - 1, Reason.REPORT_OPTIONS_ERROR)(name, value)
-    if report & REPORT_REJECT_MASK:
-        raise bad_argument(name, value, allowed, Reason.REPORT_OPTIONS_ERROR)
-    if report & REPORT_GENERATED:
-        allowed = "without report messages of the queue manager's own, which are not supported yet"
-        raise bad_argument(name, value, allowed, Reason.REPORT_OPTIONS_ERROR)
-    return report
-
-
-def _message_type(name: str, value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise bad_argument(name, value, "a MessageType", Reason.MSG_TYPE_ERROR)
-    if value not in (1, 2, 4, 8) and not 65536 <= value <= NUMBER_MAX:
-        raise bad_argument(name, value, "1, 2, 4, 8, or 65,536 to 999,999,999", Reason.MSG_TYPE_ERROR)
-    return int(value)
-
-
-def _expiry(name: str, value: Any) -> float | None:
-    if value is None or (isinstance(value, float) and value == math.inf):
-        return value
-    allowed = "seconds from 0.1 to 99,999,999.9, math.inf for never, or None for the queue's"
-    try:
-        return seconds(0.1, EXPIRY_SECONDS_MAX, Reason.EXPIRY_ERROR)(name, value)
-    except ArgumentError:
-        raise bad_argument(name, value, allowed, Reason.EXPIRY_ERROR) from None
-
-
-def _priority(name: str, value: Any) -> int | None:
+def _transmission(name: str, value: Any) -> Transmission | None:
     if value is None:
         return None
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= NUMBER_MAX:
-        allowed = "an integer from 0 (9 is the highest that counts), or None for the queue's"
-        raise bad_argument(name, value, allowed, Reason.PRIORITY_ERROR)
-    return int(value)
-
-
-def _persistent(name: str, value: Any) -> bool | None:
-    if value is not None and not isinstance(value, bool):
-        raise bad_argument(name, value, "True, False, or None for the queue's", Reason.PERSISTENCE_ERROR)
-    return value
-
-
-def _properties(name: str, value: Any) -> Properties:
-    made = value if type(value) is Properties else Properties(value)  # isinstance costs more, with a class like this
-    return NO_PROPERTIES if made.text is None else made
-
-
-def _body(name: str, value: Any) -> bytes:
-    if not isinstance(value, BYTES_LIKE):
-        hint = "bytes (encode a text first, for example with .encode())"
-        raise bad_argument(name, value, hint, Reason.ARGUMENT_ERROR)
+    allowed = "a Transmission of two names, each at most 48 characters, or None"
+    if not isinstance(value, tuple) or len(value) != len(Transmission._fields):
+        raise bad_argument(name, value, allowed, Reason.XQH_ERROR)
     try:
-        return bytes(value)
-    except ValueError:
-        raise bad_argument(name, value, "bytes, not a memoryview that was released") from None
+        return Transmission(*(name_of_object(name, one) for one in value))
+    except ArgumentError:
+        raise bad_argument(name, value, allowed, Reason.XQH_ERROR) from None
 
 
 class Descriptor(TypedDict, total=False):
@@ -266,6 +176,7 @@ class Descriptor(TypedDict, total=False):
     flags: int
     original_length: int
     delay: float
+    transmission: Transmission | None
     properties: Mapping[str, PropertyValue]
 
 
@@ -278,7 +189,7 @@ class Message:
 
     Raises:
         ArgumentError: a value out of its range, with MQ's reason code (2013, 2014, 2026, 2029, 2047, 2050,
-            2061, 2249, 2250, 2251, 2252; 2442, 2473, 2478, 2498, 2513 properties); an unknown field.
+            2061, 2249, 2250, 2251, 2252; 2442, 2473, 2478, 2498, 2513 properties; 2260 transmission); an unknown field.
         CallerError: 2027 MISSING_REPLY_TO_Q, a request or a report option without `reply_to_queue`.
 
     Source: mq-semantics 1.1 to 1.3.
@@ -288,14 +199,14 @@ class Message:
     _row: Row
     FIELDS: ClassVar[dict[str, Field[Any]]] = {}
 
-    report = Field("Report", 0, "Report options, MQRO bits: see `Report`.", _report)
-    message_type = Field("MsgType", 8, "A `MessageType`, or an application's own from 65536.", _message_type)
+    report = Field("Report", 0, "Report options, MQRO bits: see `Report`.", report_options)
+    message_type = Field("MsgType", 8, "A `MessageType`, or an application's own from 65536.", message_type)
     expiry: Field[float | None] = Field(
         "Expiry",
         None,
-        "Seconds to live from the put (R6.1); None: the queue's default, math.inf: for ever. "
+        "Seconds to live from the put; None: the queue's default, math.inf: for ever. "
         "On a message that was got: what is left, math.inf if it never expires.",
-        _expiry,
+        expiry,
     )
     feedback = Field("Feedback", 0, "Feedback code of a report.", integer(0, NUMBER_MAX, Reason.FEEDBACK_ERROR))
     encoding = Field(
@@ -309,10 +220,10 @@ class Message:
     )
     format = Field("Format", "", "Name of the body's format, 8 characters, for example MQSTR.", text(8))
     priority: Field[int | None] = Field(
-        "Priority", None, "0 (lowest) to 9; None: the queue's default; more than 9 counts as 9.", _priority
+        "Priority", None, "0 (lowest) to 9; None: the queue's default; more than 9 counts as 9.", priority
     )
     persistent: Field[bool | None] = Field(
-        "Persistence", None, "Does the message survive a restart? None: the queue's default.", _persistent
+        "Persistence", None, "Does the message survive a restart? None: the queue's default.", persistent
     )
     message_id = Field("MsgId", NO_ID, "24 bytes; all NUL: the queue manager makes one.", identifier)
     correlation_id = Field("CorrelId", NO_ID, "24 bytes that relate messages.", identifier)
@@ -349,7 +260,7 @@ class Message:
     original_length = Field(
         "OriginalLength",
         -1,
-        "In a report about a segment: that segment's length; else -1 (R1.12).",
+        "In a report: the length of the message that it is about; else -1.",
         integer(-1, NUMBER_MAX, Reason.ORIGINAL_LENGTH_ERROR),
     )
     delay = Field(
@@ -358,13 +269,16 @@ class Message:
         "Seconds from the put until the message may be read.",
         seconds(0.0, EXPIRY_SECONDS_MAX, Reason.ARGUMENT_ERROR),
     )
-    properties = Field(
-        "(properties)", NO_PROPERTIES, "Names of the program's own, and their values: a mapping.", _properties
+    transmission: Field[Transmission | None] = Field(
+        "(transmission header)", None, "On a transmission queue: where it is to go. None: it is there.", _transmission
     )
-    body = Field("(data)", b"", "The data.", _body)
+    properties = Field(
+        "(properties)", NO_PROPERTIES, "Names of the program's own, and their values: a mapping.", property_values
+    )
+    body = Field("(data)", b"", "The data.", body_bytes)
     length = Field("DataLength", 0, "Bytes of the whole data, also where the body was truncated.")
-    backout_count = Field("BackoutCount", 0, "How often a get of it was backed out (R1.13).")
-    token = Field("MsgToken", bytes(16), "Names this message on this queue (R1.14).")
+    backout_count = Field("BackoutCount", 0, "How often a get of it was backed out.")
+    token = Field("MsgToken", bytes(16), "Names this message on this queue.")
     uid: Field[UniqueId | None] = Field("(unique id)", None, "Names this message for ever (lifecycle A-1).")
     place: Field[Place | None] = Field("(place)", None, "Where it sat on its queue.")
     earlier_pending: Field[EarlierPending | None] = Field(
@@ -373,9 +287,9 @@ class Message:
     warning: Field[Reason | None] = Field("Reason", None, "The call's warning, None if it had none.")
 
     def __init__(self, body: bytes | bytearray | memoryview = b"", **fields: Unpack[Descriptor]) -> None:
-        data = body if type(body) is bytes else _body("body", body)
+        data = body if type(body) is bytes else body_bytes("body", body)
         row = (*_BEFORE_BODY, data, len(data), *_BEHIND_LENGTH)
-        _set_row(self, _filled(row, fields) if fields else row)
+        _set_row(self, _filled(row, fields, is_new=True) if fields else row)
 
     @classmethod
     def from_row(cls, row: Row) -> Message:
@@ -400,7 +314,7 @@ class Message:
         """A copy with other values, checked as in the constructor; `body` may be among them."""
         row = list(self._row)
         if "body" in fields:
-            data = row[_BODY] = _body("body", fields.pop("body"))
+            data = row[_BODY] = body_bytes("body", fields.pop("body"))
             row[_LENGTH] = len(data)
         return Message.from_row(_filled(row, fields))
 
@@ -413,19 +327,19 @@ class Message:
 
     @property
     def group_status(self) -> Status:
-        """Whether it is in a group, the last of one, or in none (R1.11)."""
+        """Whether it is in a group, the last of one, or in none."""
         flags = self._row[_FLAGS]
         return "last" if flags & LAST_IN_GROUP else "in" if flags & IN_GROUP else "no"
 
     @property
     def segment_status(self) -> Status:
-        """Whether it is a segment, the last one, or a whole message (R1.11)."""
+        """Whether it is a segment, the last one, or a whole message."""
         flags = self._row[_FLAGS]
         return "last" if flags & LAST_SEGMENT else "in" if flags & SEGMENT else "no"
 
     @property
     def segmentation_allowed(self) -> bool:
-        """Whether the queue manager may split it (R1.11)."""
+        """Whether the queue manager may split it."""
         return bool(self._row[_FLAGS] & SEGMENTATION_ALLOWED)
 
     @property
@@ -521,14 +435,19 @@ _new = object.__new__
 _set_row: Callable[[Message, Row], None] = Message.__dict__["_row"].__set__
 
 
-def _filled(values: Iterable[Any], fields: Any) -> Row:
+ONLY_PROPERTIES = {"properties"}
+
+
+def _filled(values: Iterable[Any], fields: Any, *, is_new: bool = False) -> Row:
     row = list(values)
     for name, value in fields.items():
         field = Message.FIELDS.get(name)
         if field is None or field.check is None or name == "body":
             raise unknown_name("field", name, Descriptor.__annotations__, Reason.ARGUMENT_ERROR)
         row[field.index] = field.check(name, value)
-    _check_together(filled := tuple(row))
+    filled = tuple(row)
+    if not (is_new and fields.keys() == ONLY_PROPERTIES):
+        _check_together(filled)
     return filled
 
 
@@ -550,9 +469,9 @@ def _check_together(row: Row) -> None:
             argument="reply_to_queue",
         )
     if original_length != -1:
-        if message_type != MessageType.REPORT or not flags & ANY_SEGMENT:
-            raise _bad_original_length(original_length, "-1 except in a report about a segment")
-        if original_length < max(len(body), 0 if flags & LAST_SEGMENT else 1):
+        if message_type != MessageType.REPORT:
+            raise _bad_original_length(original_length, "-1 except in a report")
+        if original_length < max(len(body), flags & ANY_SEGMENT == SEGMENT):
             raise _bad_original_length(original_length, "at least the length of the data")
 
 
@@ -571,7 +490,7 @@ def mq_time(at: float) -> str:
 
 
 def stored_flags(flags: int) -> int:
-    """The flags as stored: last in group is in group, last segment is a segment (R1.10)."""
+    """The flags as stored: last in group is in group, last segment is a segment."""
     if flags & LAST_IN_GROUP:
         flags |= IN_GROUP
     if flags & LAST_SEGMENT:
@@ -589,5 +508,6 @@ __all__ = [
     "MessageType",
     "Place",
     "Report",
+    "Transmission",
     "UniqueId",
 ]

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from . import housekeeping
 from .errors import UnitNotFound, bad_argument, written
-from .message import ID_LENGTH, is_storable
+from .field_checks import ID_LENGTH, is_storable
 from .options import EVERYTHING, WHOLE_MAX, Match, check_instance, check_switch, check_whole, is_path
 from .rules.gaps import Gaps
 from .rules.selectors import selector_of
@@ -54,7 +54,7 @@ class OperatorCalls:
             queue: a local queue or an alias.
             order: "physical", by place; "logical", groups and messages in segments together, where their first message
                 stands, and at last those of which the first message is not there. In both, what has no place yet comes
-                last, as it came (B-5).
+                last, as it came.
             match: which messages are shown.
             unit: only what this unit holds.
             preview: how many bytes of each body are read, 0 to 104,857,600.
@@ -64,6 +64,8 @@ class OperatorCalls:
                 the highest so far, so that one can follow what arrives.
 
         Raises: ArgumentError; UnknownQueue 2085, WrongQueueType 2045.
+
+        Rules: B-5.
         """
         _one_of("order", order, ("physical", "logical"))
         check_instance("match", match, Match, "a Match")
@@ -125,7 +127,7 @@ class OperatorCalls:
     # --- who holds, and who waits
 
     def order_view(self, queue: str) -> OrderView:
-        """What is pending on a queue, since when and by whom, and how many strict readers wait (B-33)."""
+        """What is pending on a queue, since when and by whom, and how many strict readers wait."""
         with self._session:
             return self._store.order_view(queue)
 
@@ -143,7 +145,7 @@ class OperatorCalls:
             return self._store.units()
 
     def waits(self) -> list[Wait]:
-        """The calls that wait for messages, and what the strict ones wait for (B-31, B-33)."""
+        """The calls that wait for messages, and what the strict ones wait for."""
         with self._session:
             return self._store.waits()
 
@@ -177,7 +179,7 @@ class OperatorCalls:
         return found
 
     def discard_expired(self, limit: int = housekeeping.STEP_MESSAGES) -> int:
-        """Discards expired messages on all queues, up to `limit`; how many it was (R6.2)."""
+        """Discards expired messages on all queues, up to `limit`; how many it was."""
         if not isinstance(limit, int) or isinstance(limit, bool) or limit < 1:
             raise bad_argument("limit", limit, "an integer from 1")
         with self._session:

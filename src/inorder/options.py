@@ -16,7 +16,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 from .errors import ArgumentError, MatchError, OptionsError, Reason, bad_argument
-from .message import NO_ID, Descriptor, Message, UniqueId, is_storable, octets
+from .field_checks import is_storable, octets
+from .message import NO_ID, Descriptor, Message, UniqueId
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -49,17 +50,19 @@ class MatchKeywords(Descriptor, total=False):
 
 
 class Match:
-    """A filter: field equalities and a selector, all of which must hold (A-5, mq-semantics R3.18).
+    """A filter: field equalities and a selector, all of which must hold.
 
     Args:
         selector: a condition on properties and fields, as `docs/reference/selectors.md` has it. What is wrong in it is
             told by the call that is given the match.
-        **fields: fields of the descriptor, `token`, or `uid`, the unique id as a put or a message gave it (A-1, A-4),
+        **fields: fields of the descriptor, `token`, or `uid`, the unique id as a put or a message gave it,
             with the values wanted. An id that is all NUL matches anything. `Match()` matches every message.
 
     Raises:
         ArgumentError: 2247, an unknown field, one that changes by itself (expiry, delay), or properties; a value that
             no message can have, with the field's reason; 2519, a selector that is no text.
+
+    Rules: A-5, R3.18, A-1, A-4.
     """
 
     __slots__ = ("fields", "selector")
@@ -85,8 +88,10 @@ class Match:
 
     @property
     def specific(self) -> bool:
-        """Whether it names a message, by its own or its unique id, or a correlation id: such waiters are served first
-        (R3.27)."""
+        """Whether it names a message, by its own or its unique id, or a correlation id: such waiters are served first.
+
+        Rules: R3.27.
+        """
         return not NAMING.isdisjoint(self.fields)
 
     def without(self, *names: str) -> Match:
@@ -168,7 +173,7 @@ class PutKeywords(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PutOptions:
-    """What a put asks for (mq-semantics 2.1).
+    """What a put asks for.
 
     Args:
         syncpoint: put inside the connection's unit of work (True), outside (False), or None: inside if the
@@ -178,12 +183,14 @@ class PutOptions:
         new_correlation_id: make a new correlation id.
         context: who is recorded as the putter: "default" (this program), "none", "set_identity" (identity
             fields from the message), "set_all" (identity and origin fields from the message).
-        confirm_id: hold the message, hidden, until `confirm_put` or `undo`; 0: no confirmation (A-9, A-21).
-        uid: the unique id that an earlier put of this message was given: a repeat of that put (A-3, A-22).
-        resend: with `uid`: if the message is on the queue already that is no error (A-22).
+        confirm_id: hold the message, hidden, until `confirm_put` or `undo`; 0: no confirmation.
+        uid: the unique id that an earlier put of this message was given: a repeat of that put.
+        resend: with `uid`: if the message is on the queue already that is no error.
 
     Raises:
         ArgumentError: 2046 OPTIONS_ERROR, a value that the option does not have.
+
+    Rules: 2.1, A-9, A-21, A-3, A-22.
     """
 
     syncpoint: bool | None = None
@@ -255,35 +262,37 @@ class BrowseKeywords(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GetOptions:
-    """What a get or a browse asks for (mq-semantics 3.1 to 3.11).
+    """What a get or a browse asks for.
 
     Args:
-        browse: None removes the message; "first", "next" and "cursor" copy it (3.9).
-        wait: seconds to wait for a suitable message; 0 or None: do not wait; `FOREVER` (R3.25).
+        browse: None removes the message; "first", "next" and "cursor" copy it.
+        wait: seconds to wait for a suitable message; 0 or None: do not wait; `FOREVER`.
         syncpoint: get inside the unit of work (True), outside (False), or None: inside if the call stands in a
             `with qm.unit_of_work()` block, else outside.
-        syncpoint_if_persistent: inside the unit of work if the message is persistent (R3.78).
+        syncpoint_if_persistent: inside the unit of work if the message is persistent.
         logical: logical order: groups and segments in sequence (MQGMO_LOGICAL_ORDER).
         complete: whole logical messages only, their segments joined (MQGMO_COMPLETE_MSG).
         all_segments: only where all segments of the logical message are there.
         all_messages: only where all messages of the group are there.
         match: which message; see `Match`.
         under_cursor: remove the message under the browse cursor (MQGMO_MSG_UNDER_CURSOR).
-        lock: hide the browsed message from all other handles (3.10).
-        mark_handle, mark_co_op: mark the browsed message for this handle, or for all cooperating ones (3.11).
+        lock: hide the browsed message from all other handles.
+        mark_handle, mark_co_op: mark the browsed message for this handle, or for all cooperating ones.
         unmarked: skip messages that are so marked.
         unmark_handle, unmark_co_op: take the mark off the browsed message.
         buffer: return at most that many bytes of the body; None: all of it.
-        accept_truncated: with a buffer that is too small, remove the message all the same (3.8).
+        accept_truncated: with a buffer that is too small, remove the message all the same.
         read_order: "strict", "relaxed", "notify" (relaxed, and told what was pending), or None: as the handle
-            was opened, else as the queue says (B-16, B-18).
-        confirm_id: hold the message, hidden, until `confirm_get` or `undo`; 0: no confirmation (A-25).
-        lock_id: get a message that `browse_and_lock` locked under this id (A-12).
+            was opened, else as the queue says.
+        confirm_id: hold the message, hidden, until `confirm_get` or `undo`; 0: no confirmation.
+        lock_id: get a message that `browse_and_lock` locked under this id.
 
     Raises:
-        OptionsError: 2046, options that exclude each other (R3.1 to R3.10).
-        MatchError: 2247, `complete` together with a match on the offset (R3.9).
+        OptionsError: 2046, options that exclude each other.
+        MatchError: 2247, `complete` together with a match on the offset.
         ArgumentError: 2090 WAIT_INTERVAL_ERROR, 2005 BUFFER_LENGTH_ERROR, or 2046 with the argument's name.
+
+    Rules: 3.1 to 3.11, 3.9, R3.25, R3.78, 3.10, 3.11, 3.8, B-16, B-18, A-25, A-12, R3.1 to R3.10, R3.9.
     """
 
     browse: Browse | None = None
@@ -328,7 +337,7 @@ class GetOptions:
 
     @property
     def by_cursor(self) -> bool:
-        """Whether the cursor alone names the message; criteria and waits are then ignored (R3.20, R3.27)."""
+        """Whether the cursor alone names the message; criteria and waits are then ignored."""
         return self.under_cursor or self.browse == "cursor"
 
 
@@ -410,14 +419,14 @@ def is_path(value: str | os.PathLike[str]) -> bool:
 
 
 def check_id(name: str, value: object, *, low: int = 0) -> None:
-    """A confirm id or lock id: a number that the caller chose, or was given (A-9, A-12)."""
+    """A confirm id or lock id: a number that the caller chose, or was given."""
     if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= ID_MAX:
         none = "" if low else ", or 0 for none"
         raise bad_argument(name, value, f"an integer from 1 to 2**64 - 1{none}", Reason.OPTIONS_ERROR)
 
 
 def check_uid(value: object) -> UniqueId:
-    """A unique id as a put or a message gave it (A-1)."""
+    """A unique id as a put or a message gave it."""
     good = (
         isinstance(value, UniqueId)
         and isinstance(value.origin, str)
@@ -439,7 +448,7 @@ MATCH_ALONE: Mapping[str, tuple[Callable[[str, Any], Any], str]] = {
 
 
 def check_read_order(value: object) -> None:
-    """What a call or an open may ask for (B-18)."""
+    """What a call or an open may ask for."""
     if value is not None and (not isinstance(value, str) or value not in ASKED_ORDERS):
         raise bad_argument("read_order", value, f"one of {', '.join(ASKED_ORDERS)}, or None", Reason.OPTIONS_ERROR)
 
@@ -479,18 +488,20 @@ class OpenKeywords(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenOptions:
-    """What a queue is opened for (mq-semantics R4.4).
+    """What a queue is opened for.
 
     Args:
         input: None, "as_queue" (the queue's default), "shared" or "exclusive": for removing messages.
         output: for putting messages.
         browse: for browsing; such an open never conflicts.
-        co_op: take part in the cooperating set of browse marks; needs `browse` (R3.11).
-        read_order: what calls through this handle ask for, unless they say otherwise (B-18).
+        co_op: take part in the cooperating set of browse marks; needs `browse`.
+        read_order: what calls through this handle ask for, unless they say otherwise.
 
     Raises:
         ArgumentError: 2046 OPTIONS_ERROR, a value that the option does not have.
         OptionsError: 2046, `co_op` without `browse`, or open for nothing.
+
+    Rules: R4.4, R3.11, B-18.
     """
 
     input: Literal["as_queue", "shared", "exclusive"] | None = None

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from .errors import bad_argument
-from .message import is_storable
+from .field_checks import is_storable
 
 USER_LENGTH, PROGRAM_LENGTH = 12, 28
 

@@ -23,6 +23,7 @@ from typing import Any, Final
 from .errors import PropertyNotAvailable, Reason, bad_argument, nearest_names, written
 
 PropertyValue = bool | int | float | str | bytes | None
+"""What a property may be."""
 
 NAME_LENGTH_MAX: Final = 4_095  # MQ_MAX_PROPERTY_NAME_LENGTH
 LENGTH_MAX: Final = 65_536  # bytes of all names and values, as they are kept
@@ -93,11 +94,15 @@ def _key(name: str) -> str:
     return f"{encode_basestring(name)}:"
 
 
-def _in_order(names: Mapping[str, object]) -> list[str]:
+@lru_cache(256)
+def _in_order(names: tuple[str, ...]) -> tuple[list[tuple[str, str]], bool]:
+    """The names in order, each with its key; and whether some have folders. What programs send they send again."""
     try:
-        return sorted(names)
+        ordered = sorted(names)
     except TypeError:  # one of them is no text, and will be refused
-        return list(names)
+        ordered = list(names)
+    keys = [(name, _key(name)) for name in ordered]
+    return [(str.__str__(name), key) for name, key in keys], any("." in name for name in names)
 
 
 def _bad_value(name: str, value: object, allowed: str) -> Exception:
@@ -147,8 +152,9 @@ def encoded(properties: Mapping[str, PropertyValue]) -> tuple[dict[str, Property
     value: Any
     values: dict[str, PropertyValue] = {}
     pieces = []
-    for name in _in_order(properties):
-        key, value = _key(name), properties[name]
+    ordered, has_folders = _in_order(tuple(properties))
+    for name, key in ordered:
+        value = properties[name]
         kind = type(value)
         if kind is str:
             pieces.append(key + encode_basestring(value))
@@ -157,11 +163,11 @@ def encoded(properties: Mapping[str, PropertyValue]) -> tuple[dict[str, Property
         else:
             value = _plain(name, value)
             pieces.append(key + _written(value))
-        values[name if type(name) is str else str.__str__(name)] = value
+        values[name] = value
     if not pieces:
         return values, None
     text = f"{{{','.join(pieces)}}}"
-    if "." in text:
+    if has_folders:
         _check_folders(values)
     if JMS_TYPE in values and not isinstance(values[JMS_TYPE], str | None):
         raise _bad_value(JMS_TYPE, values[JMS_TYPE], "a text, as JMS has it")

@@ -122,11 +122,13 @@ class Reason(enum.IntEnum):
     Q_MGR_QUIESCING = 2161
     Q_MGR_STOPPING = 2162
     PMO_ERROR = 2173
+    REMOTE_Q_NAME_ERROR = 2184
     INCONSISTENT_PERSISTENCE = 2185
     GMO_ERROR = 2186
     STORAGE_MEDIUM_FULL = 2192
     UNEXPECTED_ERROR = 2195
     UNKNOWN_XMIT_Q = 2196
+    UNKNOWN_DEF_XMIT_Q = 2197
     DEF_XMIT_Q_TYPE_ERROR = 2198
     DEF_XMIT_Q_USAGE_ERROR = 2199
     MSG_MARKED_BROWSE_CO_OP = 2200
@@ -204,6 +206,14 @@ class Reason(enum.IntEnum):
     CHECKPOINT_LOST = 9019
     STAGING_GONE = 9020
     UNIT_OF_ANOTHER = 9021
+    WAIT_ENDED = 9022
+    SEQUENCE_ERROR = 9030
+    CHANNEL_STOPPED = 9031
+    CHANNEL_IN_DOUBT = 9032
+    TOO_MANY_HOPS = 9033
+    VETOED = 9034
+    EXIT_FAILED = 9035
+    UNDELIVERABLE = 9040
 
 
 _TEXT: dict[Reason, str] = {
@@ -305,11 +315,13 @@ _TEXT: dict[Reason, str] = {
     Reason.Q_MGR_QUIESCING: "The queue manager is about to stop and the call asked to fail then.",
     Reason.Q_MGR_STOPPING: "The queue manager stops and takes no more calls.",
     Reason.PMO_ERROR: "The put options are not a valid structure.",
+    Reason.REMOTE_Q_NAME_ERROR: "The remote definition names no queue: it stands for a queue manager.",
     Reason.INCONSISTENT_PERSISTENCE: "The pieces of one group differ in persistence.",
     Reason.GMO_ERROR: "The get options are not a valid structure.",
     Reason.STORAGE_MEDIUM_FULL: "The disk that holds the store is full.",
     Reason.UNEXPECTED_ERROR: "Something failed that should not, and no other reason says what.",
     Reason.UNKNOWN_XMIT_Q: "The transmission queue named does not exist.",
+    Reason.UNKNOWN_DEF_XMIT_Q: "The queue named as default for transmission does not exist.",
     Reason.DEF_XMIT_Q_TYPE_ERROR: "The default transmission queue is not a local queue.",
     Reason.DEF_XMIT_Q_USAGE_ERROR: "The queue named as default for transmission is not meant for it.",
     Reason.MSG_MARKED_BROWSE_CO_OP: "The message chosen by its token is marked by a cooperating browser.",
@@ -385,6 +397,14 @@ _TEXT: dict[Reason, str] = {
     Reason.CHECKPOINT_LOST: "The checkpoint is not the one that the open claim belongs to.",
     Reason.STAGING_GONE: "What was staged under a name is not there any more, or not all of it.",
     Reason.UNIT_OF_ANOTHER: "The call would be part of a unit of work that another thread or task has opened.",
+    Reason.WAIT_ENDED: "The program has ended the waits of this connection, from another thread.",
+    Reason.SEQUENCE_ERROR: "The two sides of a channel disagree on which batch is next.",
+    Reason.CHANNEL_STOPPED: "An operator has stopped the channel.",
+    Reason.CHANNEL_IN_DOUBT: "A batch of the channel may be at the receiver's, and is not confirmed here.",
+    Reason.TOO_MANY_HOPS: "The message has come through more queue managers than a route can have.",
+    Reason.VETOED: "An exit of the channel does not let the message pass.",
+    Reason.EXIT_FAILED: "An exit of the channel raised an error.",
+    Reason.UNDELIVERABLE: "A message can neither go where it should nor be a dead letter.",
 }
 
 REASON_TEXT: Mapping[Reason, str] = MappingProxyType(_TEXT)

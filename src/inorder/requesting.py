@@ -22,7 +22,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 
-from .attributes import ManagerAttributes, QueueAttributes, QueueKeywords
+from .attributes import ManagerAttributes, QueueAttributes
 from .errors import (
     ArgumentError,
     CallerError,
@@ -33,9 +33,10 @@ from .errors import (
     bad_argument,
     unknown_name,
 )
+from .field_checks import EXPIRY_SECONDS_MAX
 from .handle import Queue
 from .keywords import DEFAULT_PUT, MESSAGE_FIELDS, PutCall, changed, split_put
-from .message import EXPIRY_SECONDS_MAX, NO_ID, Descriptor, Got, Message, MessageType, Report
+from .message import NO_ID, Descriptor, Got, Message, MessageType, Report
 from .options import (
     FOREVER,
     GetKeywords,
@@ -49,6 +50,7 @@ from .options import (
     is_seconds,
 )
 from .rules.puts import PutResult
+from .rules.reports import ACTIONS, fields_of_report
 from .session import Session
 from .unit_of_work import UnitOfWork
 
@@ -62,7 +64,7 @@ T = TypeVar("T")
 Data = bytes | bytearray | memoryview | Message
 Answer = Callable[[Got], Data | None]
 
-MODEL = "SYSTEM.DEFAULT.MODEL.QUEUE"  # as in MQ; made when the first request needs it
+MODEL = "SYSTEM.DEFAULT.MODEL.QUEUE"  # as in MQ
 EXPIRY_SECONDS_MIN = 0.1
 GONE = (UnknownQueue, QueueDeleted)
 
@@ -102,11 +104,14 @@ class Replies(Iterator[Got]):
         self._ends_at = manager._now() + timeout
 
     def __next__(self) -> Got:
+        return self.next_within(self.left)
+
+    def next_within(self, seconds: float) -> Got:
+        """The next reply, if it comes in so many seconds. Raises: as the loop, which ends."""
         if self._came == self._count:
             raise StopIteration
-        left = max(0.0, self._ends_at - self._manager._now())
         try:
-            message = self._manager._next_reply(self._asked, left)
+            message = self._manager._next_reply(self._asked, seconds)
         except NoMessageAvailable:
             if self._count is None:
                 raise StopIteration from None
@@ -114,12 +119,24 @@ class Replies(Iterator[Got]):
         self._came += 1
         return message
 
+    @property
+    def left(self) -> float:
+        """Seconds within which more replies are taken; 0: it is over."""
+        return 0.0 if self._came == self._count else max(0.0, self._ends_at - self._manager._now())
+
+    @property
+    def reply_queue(self) -> str:
+        """Where the replies come."""
+        reply_to = self._asked.reply_to
+        return reply_to.name if isinstance(reply_to, Queue) else reply_to
+
 
 class Requesting(ABC):
     """What `QueueManager` has of it."""
 
     _session: Session
     _reply_queues: dict[str, Queue]  # those that were made for this connection, by the name of their model
+    _name = ""
 
     # --- asking
 
@@ -207,19 +224,11 @@ class Requesting(ABC):
         if name and (name in self._queues or self.attributes(name).type != "model"):
             self._through(name, _FOR_INPUT, _open_for_input)
             return name
-        if not name:
-            self._make_model()
         if self.attributes(model).definition_type != "temporary_dynamic":
             raise bad_argument(
                 "reply_to_queue", model, "a queue, or a model that makes temporary queues", Reason.Q_TYPE_ERROR
             )
         return self._reply_queues.setdefault(model, self.open(model, input="as_queue"))
-
-    def _make_model(self) -> None:
-        try:
-            self.attributes(MODEL)
-        except UnknownQueue:
-            self.create_model(MODEL, exist_ok=True, description="Makes queues for replies")
 
     # --- answering
 
@@ -236,34 +245,68 @@ class Requesting(ABC):
                 the `report` bits of the request say; priority and persistence are those of the request, but not
                 persistent where the queue takes none; `expiry` is what the request had left.
 
-        Raises: CallerError 2027, it names no queue for a reply; 2087, it names another queue manager. UnknownQueue
-        2085, QueueDeleted 2052, the requester has gone. And what a put raises.
+        Raises: CallerError 2027, it names no queue for a reply. WrongQueueType 2087 and as `open`, nothing leads to the
+        queue manager that it names. UnknownQueue 2085, QueueDeleted 2052, the requester has gone. And what a put does.
 
         Under a unit of work the reply is seen by nobody until commit: with the get of the request in the same unit, a
         request is answered once or comes back.
         """
         check_instance("request", request, Message, "a message that was got")
-        self._check_answerable(request)
+        if not request.reply_to_queue:
+            raise CallerError("the message asks for no reply: it names no queue", reason=Reason.MISSING_REPLY_TO_Q)
+        there = request.reply_to_queue_manager
+        manager = "" if there == self._own_name() else there
         fields, options = split_put(keywords, options)
         message = body if isinstance(body, Message) else Message(body)
         is_said = "persistent" in fields or message.persistent is not None
         message = message.replace(**{**_fields_of_reply(request, message), **fields})
         try:
-            return self.put(request.reply_to_queue, message, options)
+            return self.put(request.reply_to_queue, message, options, manager=manager)
         except ArgumentError as error:
             if is_said or error.reason is not Reason.PERSISTENT_NOT_ALLOWED:
                 raise
-        return self.put(request.reply_to_queue, message.replace(persistent=False), options)
+        return self.put(request.reply_to_queue, message.replace(persistent=False), options, manager=manager)
 
-    def _check_answerable(self, request: Message) -> None:
-        if not request.reply_to_queue:
-            raise CallerError("the message asks for no reply: it names no queue", reason=Reason.MISSING_REPLY_TO_Q)
-        there = request.reply_to_queue_manager
-        if there and there != self.manager_attributes().name:
-            raise CallerError(
-                f"the reply should go to queue manager {there!r}, and messages do not leave this one",
-                reason=Reason.UNKNOWN_REMOTE_Q_MGR,
-            )
+    def report(
+        self,
+        message: Message,
+        feedback: int,
+        /,
+        body: Data = b"",
+        options: PutOptions | None = None,
+        **keywords: Unpack[PutCall],
+    ) -> PutResult | None:
+        """Puts a report about a message that was got: what has become of it, by `Feedback.PAN`, `Feedback.NAN`, say.
+
+        Args:
+            message: as it was got.
+            feedback: PAN, NAN, or a number of the program's own, from 65536.
+            body: what the program says of it.
+            options: the options of the put; or give them by keyword.
+            **keywords: fields of the report, and options. What is not given is as the `report` bits of the message
+                say, as with the reports of the queue manager.
+
+        Returns: what the put did; None: the message does not ask for PAN, or for NAN, and nothing was put.
+
+        Raises: as `reply`.
+
+        Under a unit of work it is seen by nobody until commit: with the get of the message in the same unit, it is
+        reported if and only if it is done.
+        """
+        check_instance("message", message, Message, "a message that was got")
+        if isinstance(feedback, bool) or not isinstance(feedback, int):
+            raise bad_argument("feedback", feedback, "a Feedback, or an integer", Reason.FEEDBACK_ERROR)
+        if feedback in ACTIONS and not message.report & ACTIONS[feedback]:
+            return None
+        left = math.inf if message.expiry is None else _life(message.expiry)
+        said: dict[str, Any] = {**fields_of_report(message, left), "feedback": feedback, **keywords}
+        return self.reply(message, body, options, **said)
+
+    def _own_name(self) -> str:
+        """What the queue manager is called, which is for good."""
+        if not self._name:
+            self._name = self.manager_attributes().name
+        return self._name
 
     def serve(self, queue: str, answer: Answer, *, wait: float | None = FOREVER) -> int:
         """Answers requests, one after another, each in a unit of work of its own: its get, and the put of the reply.
@@ -327,19 +370,25 @@ class Requesting(ABC):
 
     # --- what it is made of
 
-    _queues: Mapping[str, Queue]
+    _queues: Mapping[Any, Queue]
 
     @abstractmethod
     def attributes(self, name: str) -> QueueAttributes: ...
     @abstractmethod
     def manager_attributes(self) -> ManagerAttributes: ...
     @abstractmethod
-    def create_model(self, name: str, *, exist_ok: bool = False, **attributes: Unpack[QueueKeywords]) -> None: ...
-    @abstractmethod
-    def open(self, name: str, *, dynamic_name: str = "*", **options: Unpack[OpenKeywords]) -> Queue: ...
+    def open(
+        self, name: str, *, manager: str = "", dynamic_name: str = "*", **options: Unpack[OpenKeywords]
+    ) -> Queue: ...
     @abstractmethod
     def put(
-        self, queue: str, body: Data, options: PutOptions | None = None, **keywords: Unpack[PutCall]
+        self,
+        queue: str,
+        body: Data,
+        options: PutOptions | None = None,
+        *,
+        manager: str = "",
+        **keywords: Unpack[PutCall],
     ) -> PutResult: ...
     @abstractmethod
     def get(self, queue: str, options: GetOptions | None = None, **keywords: Unpack[GetKeywords]) -> Got: ...
@@ -374,6 +423,8 @@ def _fields_of_reply(request: Message, reply: Message) -> dict[str, Any]:
     }
     if request.report & Report.PASS_MESSAGE_ID:
         said["message_id"] = request.message_id
+    if request.report & Report.PASS_DISCARD_AND_EXPIRY:
+        said["report"] = request.report & Report.DISCARD_MESSAGE | reply.report
     if reply.priority is None:
         said["priority"] = request.priority
     if reply.persistent is None:

@@ -7,12 +7,12 @@ False.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from types import MappingProxyType
 from typing import Any, Final
 
-from .attributes import QUEUE_ATTRIBUTES, QueueAttributes, QueueStatus
+from .attributes import QUEUE_ATTRIBUTES, QueueAttributes, QueueStatus, QueueType
 from .errors import ArgumentError, Reason, bad_argument, unknown_name
 
 Selector = str | int
@@ -38,22 +38,37 @@ def inquired(
 
     Args:
         ask_status: what brings the status; called if it is wanted.
-        selectors: of attributes, and but for models of the status.
+        selectors: of attributes, and but for models and remote queues of the status.
 
-    Raises: ArgumentError 2067, there is no such selector; 2068, a model has no status.
+    Raises: ArgumentError 2067, there is no such selector; 2068, a model or remote queue has no status.
     """
-    has_status = attributes.type != "model"
+    has_status = attributes.type not in ("model", "remote")
     if not selectors:
-        selectors = [*QUEUE_ATTRIBUTES, *(QueueStatus.__slots__ if has_status else ())]
+        selectors = [*_names_of(attributes.type), *(QueueStatus.__slots__ if has_status else ())]
     names = [_known(selector) for selector in selectors]
+    _check_type(attributes, zip(selectors, names, strict=True))
     of_status = [selector for selector, name in zip(selectors, names, strict=True) if name not in QUEUE_ATTRIBUTES]
     if of_status and not has_status:
-        raise bad_argument("selector", of_status[0], "one that a model has", Reason.SELECTOR_NOT_FOR_TYPE)
+        allowed = f"one that a queue of type {attributes.type} has"
+        raise bad_argument("selector", of_status[0], allowed, Reason.SELECTOR_NOT_FOR_TYPE)
     status = ask_status() if of_status else None
     return {
         selector: _value(selector, name, attributes if name in QUEUE_ATTRIBUTES else status)
         for selector, name in zip(selectors, names, strict=True)
     }
+
+
+def _names_of(kind: QueueType) -> list[str]:
+    """The attributes of a queue of this type. An alias and a model have all, some of them of no use."""
+    return [name for name, one in QUEUE_ATTRIBUTES.items() if kind != "remote" or kind in one.applies_to]
+
+
+def _check_type(attributes: QueueAttributes, asked: Iterable[tuple[Selector, str]]) -> None:
+    names = {*_names_of(attributes.type), *QueueStatus.__slots__}
+    for selector, name in asked:
+        if name not in names:
+            allowed = f"one that a queue of type {attributes.type} has"
+            raise bad_argument("selector", selector, allowed, Reason.SELECTOR_NOT_FOR_TYPE)
 
 
 def _value(selector: Selector, name: str, told: object) -> Any:

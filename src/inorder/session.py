@@ -37,8 +37,9 @@ from .errors import (
     forked,
 )
 from .events import Hub, await_end
+from .field_checks import is_storable
 from .locks import Lock
-from .message import Message, is_storable
+from .message import Message
 from .rules.grouping import NOTHING_OPEN, GroupState
 from .rules.puts import Program
 from .stores.protocol import LocalStore, Store
@@ -262,10 +263,12 @@ def _end_all() -> None:
 
 
 class Retained:
-    """One kind of group state of a handle, and how to take it back (R2.9, R3.32).
+    """One kind of group state of a handle, and how to take it back.
 
     The state that stood before the first call of a unit of work on this handle comes back when the unit is
     backed out; a commit forgets it.
+
+    Rules: R2.9, R3.32.
     """
 
     __slots__ = ("_saved", "is_lost", "state")
@@ -344,6 +347,7 @@ class Session(Lock):
         super().__init__()
         self.services = services
         self.store: Store = services.store
+        self.calls = 0  # that it has begun
         self.block: object | None = None  # the `with unit_of_work()` block that calls stand in
         # What could not be done when it should have been: the next call, whatever it is, does it first.
         # What answers False could not be done now either, and does not matter to it.
@@ -389,6 +393,7 @@ class Session(Lock):
         try:
             is_free = self.acquire(False)
             if is_free:
+                self.calls += 1
                 if self.services.forgotten:
                     self.services.reap()
                 if self.left or self._dropped:
@@ -426,6 +431,10 @@ class Session(Lock):
         self._watched[id(one)] = one
         return one
 
+    def handles(self) -> list[object]:
+        """Those that the program, or a loop, still has."""
+        return [handle for one in self._watched.copy().values() if (handle := one()) is not None]
+
     def keep_handles(self) -> None:
         """Inside a call: closes the handles whose numbers nobody knows, after an exception from outside."""
         self.store.keep_handles(self.owner, [one.handle for one in self._watched.values()])
@@ -462,9 +471,11 @@ class Session(Lock):
             self.opener = Caller.now()  # a call that failed, or got nothing, has opened none
 
     def can_join_unit(self) -> bool:
-        """Whether the connection has a unit of work, by a block or by a call with syncpoint (R5.1).
+        """Whether the connection has a unit of work, by a block or by a call with syncpoint.
 
         Raises: UnitOfAnother, it has, and it is no unit for this caller.
+
+        Rules: R5.1.
         """
         with self:
             self._refuse_given_up()
@@ -560,7 +571,7 @@ class Session(Lock):
     # --- the end
 
     def end(self) -> None:
-        """Ends the connection as if the program had died: a wait is dismissed, the unit backed out (R5.6)."""
+        """Ends the connection as if the program had died: a wait is dismissed, the unit backed out."""
         if self._life is not life.current:
             return
         with self._ending:

@@ -75,21 +75,23 @@ class UnitOfWork:
             log.warning("a unit of work is backed out later, it could not be now: %s", failure)
 
     def commit(self) -> None:
-        """Makes its puts visible and its gets final (R5.2)."""
+        """Makes its puts visible and its gets final."""
         self._check_open()
         self._session.settle("commit")
         self.status = "committed"
 
     def back_out(self) -> None:
-        """Undoes its puts; what it got returns to its place, with one more back out (R5.3)."""
+        """Undoes its puts; what it got returns to its place, with one more back out."""
         self._check_open()
         self._session.settle("back_out")
         self.status = "backed out"
 
     def prepare(self, name: str) -> None:
-        """Gives the unit a name; it waits, also over a restart, until someone settles it (R5.10).
+        """Gives the unit a name; it waits, also over a restart, until someone settles it.
 
         Raises: UnitExists, the name is taken; UnitNotFound, the unit holds nothing.
+
+        Rules: R5.10.
         """
         self._check_open()
         self._session.prepare(name)

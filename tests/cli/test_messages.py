@@ -33,6 +33,53 @@ def test_a_message_goes_in_and_comes_out(run: Command, queue: str) -> None:
     assert "2033" in empty.err
 
 
+def test_messages_go_out_and_in_as_texts_of_dmpmqmsg(run: Command, queue: str, tmp_path: Path, store: Path) -> None:
+    run("put", queue, "apples", "--priority", "7", "--message-id", "text:M1", "--body-format", "MQSTR")
+    run("put", queue, "--group", "--lines", given=b"a\nb\nc")
+    with inorder.connect(store) as qm:
+        before = list(qm.browse(queue))
+    assert run("get", queue, "--all", "--format", "dmpmqmsg", "--unit-size", "1", "--output", "a.txt").status == 0
+    text = (tmp_path / "a.txt").read_bytes()
+    assert text.startswith(b"* QLOAD")
+    assert text.count(b"* QLOAD") == 1
+    assert run("put", queue, "--format", "dmpmqmsg", "--keep-context", given=text).out == "put 4 messages on ORDERS\n"
+    with inorder.connect(store) as qm:
+        after = list(qm.browse(queue))
+    fields = "body priority message_id group_id sequence_number flags format user_identifier persistent".split()
+    assert [[getattr(one, name) for name in fields] for one in after] == [
+        [getattr(one, name) for name in fields] for one in before
+    ]
+
+
+def test_what_dmpmqmsg_cannot_say_stays_on_the_queue(run: Command, queue: str) -> None:
+    run("put", queue, "plain")
+    run("put", queue, "red", "--property", "colour=red")
+    ended = run("get", queue, "--all", "--format", "dmpmqmsg")
+    assert (ended.status, ended.out) == (3, "")
+    assert "message 2, properties: there is no code for them: only with --leave-out-properties" in ended.err
+    assert run("get", queue, "--all", "--format", "dmpmqmsg", "--leave-out-properties").status == 0
+
+
+def test_a_text_of_dmpmqmsg_that_is_wrong_is_refused_with_its_line(run: Command, queue: str) -> None:
+    ended = run("put", queue, "--format", "dmpmqmsg", given=b"* QLOAD\n\nA VER 9\n")
+    assert (ended.status, "standard input, line 3: " in ended.err) == (2, True), ended.err
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "get Q --format dmpmqmsg --json",
+        "get Q --format dmpmqmsg --raw",
+        "get Q --leave-out-properties",
+        "put Q --format dmpmqmsg --lines",
+        "put Q body --format dmpmqmsg",
+        "put Q --format csv",
+    ],
+)
+def test_forms_exclude_each_other(run: Command, command: str) -> None:
+    assert run(*command.split()).status == 2
+
+
 def test_standard_input_is_one_message_or_one_a_line(run: Command, queue: str, store: Path) -> None:
     run("put", queue, given=b"a\nb\n")
     run("put", queue, "--lines", given=b"a\nb")
@@ -51,7 +98,7 @@ def test_the_descriptor_can_be_given(run: Command, queue: str, store: Path) -> N
     with inorder.connect(store):  # a message that is not persistent lasts as long as somebody has the store open
         run(
             "put", queue, "x", "--priority", "3", "--no-persistent", "--expiry", "60", "--message-id", "0a0b",
-            "--correlation-id", "ff" * 24, "--reply-to-queue", "BACK", "--format", "MQSTR",
+            "--correlation-id", "ff" * 24, "--reply-to-queue", "BACK", "--body-format", "MQSTR",
         )  # fmt: skip
         told = run("get", queue, "--json").records[0]
     assert (told["priority"], told["persistent"], told["reply_to_queue"], told["format"]) == (3, False, "BACK", "MQSTR")

@@ -1,15 +1,25 @@
-"""What the commands of jobs tell of their speed. Nothing here starts Spark; `tests/spark/test_jobs.py` runs them."""
+"""What the commands of jobs look at before Spark begins, and what they tell of their speed.
+
+Nothing here starts Spark; `tests/spark/test_jobs.py` runs them.
+"""
 
 from __future__ import annotations
 
 import io
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from tests.cli.conftest import Command
 
+from inorder.cli import pipeline, readiness
 from inorder.cli.pipeline import rates, tell_result, told_while_it_works
 from inorder.cli.running import Run
+from inorder.errors import QueueFull
 
 
 @dataclass
@@ -81,3 +91,153 @@ def test_a_job_that_did_nothing_has_no_rate(capsys: pytest.CaptureFixture[str]) 
 def test_machines_are_told_the_figures_alone(capsys: pytest.CaptureFixture[str]) -> None:
     tell_result(Run(None, as_json=True), Done(3000, 4 * 2**20, 2.0))
     assert capsys.readouterr().out == '{"messages": 3000, "size": 4194304, "seconds": 2.0}\n'
+
+
+def test_where_the_total_is_known_it_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    errors = Terminal()
+    monkeypatch.setattr("sys.stderr", errors)
+    monkeypatch.setenv("TERM", "xterm")
+    with told_while_it_works(Run(None, as_json=False), 12000) as tell:
+        tell(Now(3000, 4 * 2**20, 2.0))
+    assert "3,000 of 12,000 messages" in errors.getvalue()
+
+
+# ---- what is looked at before a JVM begins
+
+
+@pytest.fixture
+def no_spark(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever would begin Spark fails."""
+
+    def begun(name: str) -> None:
+        raise AssertionError(f"{name} was loaded")
+
+    monkeypatch.setattr(pipeline, "import_module", begun)
+
+
+@pytest.mark.usefixtures("no_spark", "queue")
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ("drain NONE archive", "there is no queue 'NONE'"),
+        ("drain ORDERS file", "ARCHIVE file is a file: name a folder."),
+        ("drain ORDERS archive --driver-memory lots", "'lots' is not a number with a unit, such as 2g or 512m."),
+        ("load none ORDERS --format csv", "There is no file or folder none."),
+        ("load file NONE --format csv", "there is no queue 'NONE'"),
+        ("load file ORDERS --format csv --bad-rows queue:NONE", "there is no queue 'NONE'"),
+        ("load file ORDERS --format csv --split whole", "--split goes with --format files only."),
+        ("load file ORDERS --format files --group-by a", "--group-by goes with --format parquet or json or csv only."),
+        ("load file ORDERS --format files --split by-magic", "Invalid value for '--split': it must be delimiter:"),
+        ("reorder none target", "There is no archive none: 'inorder pipeline drain' makes one."),
+        ("reorder file target", "file is a file: an archive is a folder"),
+        ("reorder empty target", "empty is not an archive: there is no Parquet in it."),
+        ("reorder archive empty", "TARGET empty is there already: name another folder, or say --overwrite."),
+        ("reorder archive target --incomplete empty", "--incomplete empty is there already"),
+        ("reorder archive target --order physical --join-segments", "go with --order logical only."),
+        ("audit none findings", "There is no archive none"),
+        ("audit archive empty", "OUTPUT empty is there already: name another folder, or say --overwrite."),
+        ("audit archive file --overwrite", "OUTPUT file is a file: name a folder."),
+        ("replay none ORDERS --transaction t", "There is no archive none"),
+        ("replay archive NONE --transaction t", "there is no queue 'NONE'"),
+        ("unload none files", "There is no archive none"),
+        ("unload archive file", "TARGET file is a file: name a folder."),
+        ("unload archive files --order logical", "--order goes with --format dmpmqmsg only."),
+        ("unload archive files --format dmpmqmsg --existing same", "--existing same goes with --format files only."),
+    ],
+)
+def test_ordinary_trouble_is_one_sentence_before_spark_begins(
+    run: Command, tmp_path: Path, arguments: str, told: str
+) -> None:
+    (tmp_path / "file").write_text("a text", encoding="ascii")
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "archive").mkdir()
+    (tmp_path / "archive/part-0.parquet").touch()
+    words = arguments.split()
+    store = ("--store", str(tmp_path / "orders.db")) if words[0] in ("drain", "load", "replay") else ()
+    ended = run("pipeline", *words, *store)
+    assert (ended.status, ended.out) == (2, "")
+    last = ended.err.splitlines()[-1]
+    assert last.startswith("inorder: ")
+    assert told in last
+
+
+@pytest.mark.usefixtures("no_spark")
+@pytest.mark.parametrize(
+    ("script", "told"),
+    [
+        (None, "which has no bin/java"),
+        ("echo 'openjdk version \"1.8.0_402\"' >&2", "is Java 8: install Java 17 or later"),
+        ("echo 'openjdk version \"11.0.2\" 2019-01-15' >&2", "is Java 11: install Java 17 or later"),
+        ("echo hello", "does not say its version"),
+        ("echo 'openjdk version \"17.0.15\"' >&2", ""),
+        ("echo 'java version \"25\" 2025-09-16' >&2", ""),
+    ],
+)
+def test_the_java_is_looked_at(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, run: Command, script: str | None, told: str
+) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    (tmp_path / "archive").mkdir()
+    (tmp_path / "archive/part-0.parquet").touch()
+    if script is not None:
+        (tmp_path / "bin").mkdir()
+        (tmp_path / "bin/java").write_text(f"#!/bin/sh\n{script}\n")
+        (tmp_path / "bin/java").chmod(0o755)
+    if not told:
+        readiness.check_java()
+        return
+    ended = run("pipeline", "audit", "archive", "findings")
+    assert (ended.status, told in ended.err.splitlines()[-1]) == (2, True), ended.err
+
+
+def test_what_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch, run: Command, tmp_path: Path) -> None:
+    monkeypatch.setattr(readiness, "find_spec", lambda name: None)
+    (tmp_path / "a.parquet").touch()
+    ended = run("pipeline", "audit", ".", "findings")
+    assert (ended.status, "pip install 'inorder[spark]'" in ended.err) == (2, True)
+
+
+def test_paths_elsewhere_are_left_to_spark(monkeypatch: pytest.MonkeyPatch) -> None:
+    for elsewhere in ("s3a://bucket/none", "hdfs://host/none"):
+        readiness.check_archive(elsewhere)
+        readiness.check_target("TARGET", elsewhere, overwrite=False)
+    assert readiness.local("file:///a/b") == readiness.local("file:/a/b") == Path("/a/b")
+    monkeypatch.setenv("HADOOP_CONF_DIR", "/etc/hadoop")
+    readiness.check_archive("none")
+
+
+# ---- exit statuses
+
+
+@dataclass
+class Judged:
+    """What an audit comes to."""
+
+    error_count: int
+
+
+@pytest.mark.parametrize(
+    ("done", "status"),
+    [
+        (Judged(error_count=0), 0),
+        (Judged(error_count=2), 1),
+        (QueueFull("the queue is full", queue="ORDERS"), 3),
+    ],
+)
+def test_status_1_is_the_verdict_of_an_audit_alone(
+    run: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, done: Any, status: int
+) -> None:
+    def audit(*_: Any, **__: Any) -> Any:
+        if isinstance(done, Exception):
+            raise done
+        return done
+
+    @contextmanager
+    def begun(_: pipeline.Spark) -> Iterator[tuple[Any, Any]]:
+        yield SimpleNamespace(audit=audit), None
+
+    monkeypatch.setattr(pipeline.Spark, "begun", begun)
+    (tmp_path / "a.parquet").touch()
+    ended = run("pipeline", "audit", ".", "findings")
+    assert ended.status == status
+    assert ("the queue is full [2053 Q_FULL]" in ended.err) == (status == 3)

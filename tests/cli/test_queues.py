@@ -62,7 +62,7 @@ def test_every_attribute_has_an_option(run: Command, name: str) -> None:
 def test_a_bad_value_names_the_attribute_and_the_range_and_changes_nothing(run: Command, queue: str) -> None:
     ended = run("queue", "alter", queue, "--max-depth", "-1")
     assert (ended.status, ended.out) == (2, "")
-    assert "max_depth must be an integer from 0 to 999,999,999, not -1" in ended.err
+    assert "--max-depth must be an integer from 0 to 999,999,999, not -1" in ended.err
 
 
 def test_show_tells_attributes_status_and_names_in_mq(run: Command, queue: str) -> None:
@@ -118,3 +118,20 @@ def test_clear_takes_what_is_locked_and_leaves_what_a_unit_or_a_program_holds(
 def test_delete_with_purge_takes_the_messages_too(run: Command, queue: str) -> None:
     run("put", queue, "1")
     assert run("queue", "delete", queue, "--purge", "--yes", "--json").records == [{"queue": queue, "done": "deleted"}]
+
+
+@pytest.mark.parametrize("group", [[], ["--group"]], ids=["alone", "group"])
+def test_a_queue_of_another_queue_manager(run: Command, store: Path, group: list[str]) -> None:
+    run("queue", "create", "TO.PARIS", "--usage", "transmission")
+    remote = "ORDERS.PARIS --type remote --remote-queue ORDERS --remote-manager PARIS --transmission-queue TO.PARIS"
+    assert run("queue", "create", *remote.split()).status == 0
+    assert run("put", "ORDERS.PARIS", "one", *group).status == 0
+    assert run("put", "OTHER", "two", "--manager", "TO.PARIS", *group).status == 0
+    said = [record["transmission"] for record in run("browse", "TO.PARIS", "--json").records]
+    assert said == [{"queue": "ORDERS", "manager": "PARIS"}, {"queue": "OTHER", "manager": "TO.PARIS"}]
+    shown = run("queue", "show", "ORDERS.PARIS", "--json").records[0]
+    assert (shown["remote_manager"], "delivery" in shown) == ("PARIS", False)
+    assert "remote-manager" in run("queue", "show", "ORDERS.PARIS").out
+    assert run("queue", "list", "--json").records[0]["depth"] is None
+    assert run("put", "ORDERS", "three", "--manager", "ROME").status == 2
+    assert run("get", "ORDERS.PARIS").status == 2

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import builtins
 import io
-import json
 import sys
 from pathlib import Path
 
@@ -26,14 +25,17 @@ def test_a_script_is_echoed_with_its_lines_and_answered(run: Command, store: Pat
     (tmp_path / "a.mqsc").write_bytes(SCRIPT)
     ended = run("mqsc", "a.mqsc")
     assert ended.out == (
+        "Starting MQSC for queue manager orders.\n"
         "     2 : DEFINE QLOCAL(A) +\n"
         "       :    MAXDEPTH(5)\n"
-        "Queue A defined.\n"
+        "AMQ8006I: Queue A defined.\n"
         "     4 : DISPLAY QLOCAL(A) MAXDEPTH\n"
-        "1 queue:\n"
+        "AMQ8409I: Display Queue details.\n"
         "   QUEUE(A)                                TYPE(QLOCAL)\n"
         "   MAXDEPTH(5)\n"
-        "2 commands read: all done.\n"
+        "2 MQSC commands read.\n"
+        "No commands have a syntax error.\n"
+        "All valid MQSC commands were processed.\n"
     )
     assert (ended.status, ended.err) == (0, f"made the store {store}\n")
 
@@ -61,24 +63,63 @@ def test_the_exit_status_is_that_of_the_worst_command(run: Command, queue: str, 
     assert run("mqsc", given=script).status == status
 
 
-def test_errors_are_told_with_their_line_and_counted(run: Command, queue: str) -> None:
+def test_errors_stand_in_order_with_the_answers_and_are_counted(run: Command, queue: str) -> None:
     ended = run("mqsc", given=b"* c\nDEFINE QLOCAL(X) MAXDEPT(3)\nDEFINE QLOCAL(ORDERS)\nDEFINE QLOCAL(B)")
-    first, second = ended.err.splitlines()
-    assert first.startswith("inorder: line 2, column 18: found 'MAXDEPT'; allowed is an attribute of a local queue")
-    assert second == "inorder: line 3: there is a queue 'ORDERS' already [2100 OBJECT_ALREADY_EXISTS]"
-    assert ended.out.endswith("Queue B defined.\n3 commands read: 1 refused, 1 not valid.\n")
+    told = ended.out.splitlines()
+    assert (ended.err, told[1]) == ("", "     2 : DEFINE QLOCAL(X) MAXDEPT(3)")
+    assert told[2].startswith("AMQ8405I: line 2, column 18: found 'MAXDEPT'; allowed is an attribute of a local queue")
+    assert told[3:] == [
+        "     3 : DEFINE QLOCAL(ORDERS)",
+        "AMQ8150E: there is a queue 'ORDERS' already [2100 OBJECT_ALREADY_EXISTS]",
+        "     4 : DEFINE QLOCAL(B)",
+        "AMQ8006I: Queue B defined.",
+        "3 MQSC commands read.",
+        "One command has a syntax error.",
+        "One valid MQSC command could not be processed.",
+    ]
 
 
 def test_stop_ends_at_the_first_failure(run: Command, queue: str, store: Path) -> None:
     ended = run("mqsc", "--stop", given=b"RUBBISH\nDEFINE QLOCAL(B)")
-    assert (ended.status, ended.out) == (2, "     1 : RUBBISH\n1 command read: 1 not valid.\n")
+    assert (ended.status, ended.out.count("One MQSC command read.\nOne command has a syntax error.\n")) == (2, 1)
 
 
 def test_check_needs_no_store_and_makes_none(run: Command, store: Path) -> None:
     ended = run("mqsc", "--check", given=SCRIPT + b"RUBBISH")
     assert (ended.status, store.exists()) == (2, False)
-    assert ended.out.endswith("3 commands read: 1 not valid.\n")
-    assert run("mqsc", "--check", given=SCRIPT).out.endswith("2 commands read: all valid.\n")
+    assert "3 MQSC commands read.\nOne command has a syntax error.\n" in ended.out
+    assert run("mqsc", "--check", given=SCRIPT).out.endswith("All valid MQSC commands were read; none was run.\n")
+
+
+UNSUPPORTED = b"""\
+DEFINE LISTENER(TCP) TRPTYPE(TCP)
+DEFINE QLOCAL(JOBS) CLUSTER(C) DEFBIND(OPEN) MAXDEPTH(7)
+SET AUTHREC OBJTYPE(QMGR) GROUP('apps') AUTHADD(CONNECT)
+START LISTENER(TCP)
+"""
+
+
+def test_what_mq_has_beyond_us_is_passed_over_and_summed_up(run: Command, store: Path) -> None:
+    assert run("mqsc", given=UNSUPPORTED).status == 2
+    ended = run("mqsc", "--skip-unsupported", given=UNSUPPORTED)
+    assert (ended.status, ended.err) == (0, "")
+    assert "AMQ8006I: Queue JOBS defined. Without effect here: DEFBIND. Skipped: CLUSTER.\n" in ended.out
+    assert ended.out.endswith(
+        "4 MQSC commands read.\n"
+        "No commands have a syntax error.\n"
+        "All valid MQSC commands were processed.\n"
+        "Skipped: MQ's object LISTENER, lines 1, 4.\n"
+        "Skipped: MQ's attribute CLUSTER, line 2.\n"
+        "Skipped: MQ's command SET, line 3.\n"
+    )
+    with inorder.connect(store) as qm:
+        assert qm.attributes("JOBS").max_depth == 7
+    *_, total = run("mqsc", "--skip-unsupported", "--check", "--json", given=UNSUPPORTED).records
+    assert total["skipped"] == {"MQ's object LISTENER": [1, 4], "MQ's attribute CLUSTER": [2], "MQ's command SET": [3]}
+
+
+def test_a_mistake_is_not_passed_over(run: Command, store: Path) -> None:
+    assert run("mqsc", "--skip-unsupported", given=b"DEFINE QLOCAL(A) MAXDEPT(7)").status == 2
 
 
 def test_a_script_that_defines_nothing_makes_no_store(run: Command, store: Path) -> None:
@@ -89,19 +130,20 @@ def test_a_script_that_defines_nothing_makes_no_store(run: Command, store: Path)
 
 def test_machines_are_told_a_line_for_each_command(run: Command) -> None:
     ended = run("mqsc", "--json", given=SCRIPT + b"DEFINE QLOCAL(A)\nRUBBISH\n")
-    define, display, total = ended.records
+    define, display, refused, invalid, total = ended.records
     assert define == {
         "line": 2,
         "command": "DEFINE QLOCAL(A) +\n   MAXDEPTH(5)",
         "outcome": "done",
+        "number": "AMQ8006I",
         "text": "Queue A defined.",
         "rows": [],
+        "skipped": [],
     }
     assert display["rows"] == [{"QUEUE": "A", "TYPE": "QLOCAL", "MAXDEPTH": 5}]
-    assert total == {"commands": 4, "refused": 1, "not_valid": 1}
-    refused, invalid = [json.loads(line) for line in ended.err.splitlines()]
     assert (refused["line"], refused["outcome"], refused["reason"], refused["exit_status"]) == (5, "refused", 2100, 1)
     assert (invalid["line"], invalid["outcome"], invalid["data"]["column"]) == (6, "not valid", 1)
+    assert (total, ended.err.count("\n")) == ({"commands": 4, "refused": 1, "not_valid": 1, "skipped": {}}, 0)
 
 
 def test_what_is_exported_makes_the_same_store_again(run: Command, store: Path, tmp_path: Path) -> None:
@@ -151,5 +193,5 @@ def test_at_a_terminal_commands_are_typed(
     status = main(["mqsc"])
     told = capsys.readouterr()
     assert prompts == ["> ", "> ", ". ", "> ", "> ", "> "]
-    assert (status, told.out.splitlines()[0]) == (2, "Queue A defined.")
+    assert (status, told.out.splitlines()[0]) == (2, "AMQ8006I: Queue A defined.")
     assert "DEFINE QLOCAL(NAME) ..." in told.err

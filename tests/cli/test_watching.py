@@ -40,6 +40,7 @@ def view(arrived: int, depth: int, created_at: float = 1.0) -> QueueView:
         open_input_count=0,
         open_output_count=0,
         waiters=0,
+        dropped=0,
     )
 
 

@@ -22,7 +22,7 @@ from inorder.rules import gets, grouping, lifecycle, ordering, segmentation
 from inorder.rules.grouping import GroupState
 from inorder.rules.lifecycle import Event, Presented, State
 from inorder.rules.ordering import Decision, Kind
-from inorder.stores import confirming, queued, settling
+from inorder.stores import arriving, confirming, queued
 from inorder.stores.backend import Expired
 from inorder.stores.memory.backend import MemoryBackend
 from inorder.stores.queue import LocalQueue
@@ -106,7 +106,7 @@ class Branches:
         """For each function of the rules, how an answer of it is counted."""
         return {
             lifecycle.step: self._step,
-            settling.arrive: self._arrive,
+            arriving.arrive: self._arrive,
             grouping.number_put: self._number_put,
             grouping.wanted: self._wanted,
             grouping.has_what_it_needs: self._needs,
@@ -138,7 +138,7 @@ class Branches:
         if event is not Event.EXPIRE:  # of which the table is asked beforehand, for all states: see `_expiring`
             self.note("cell", cell_name(event, state, result))
 
-    def _arrive(self, _: None, __: Any, ___: Any, messages: Any, unit: Any) -> None:
+    def _arrive(self, _: bool, __: Any, ___: Any, messages: Any, unit: Any) -> None:
         event = Event.PUT if unit is None else Event.PUT_HELD
         if messages:
             self.note("cell", cell_name(event, State.ABSENT, lifecycle.step(State.ABSENT, event)))
@@ -146,9 +146,9 @@ class Branches:
     def _expiring(self) -> Callable[..., Expired]:
         expire = MemoryBackend.expire
 
-        def expiring(one: MemoryBackend, queue: int, now: float, most: int, *, tells: bool) -> Expired:
+        def expiring(one: MemoryBackend, queue: int, now: float, most: int) -> Expired:
             before = one.of_queue(queue)
-            result = expire(one, queue, now, most, tells=tells)
+            result = expire(one, queue, now, most)
             if self._counting and result.total:
                 left = {row.number for row in one.of_queue(queue)}
                 for row in before:

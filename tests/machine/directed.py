@@ -117,6 +117,13 @@ def writers(one: Everything) -> Iterator[Step]:
             one.get_in_sequence(choice=1, options={"logical": True})
 
         yield segments
+
+    def segments_that_do_not_go_on() -> None:
+        one.put_in_sequence(choice=0, length=4, flags=SEGMENT, syncpoint=True, persistent=True)
+        one.put_in_sequence(choice=0, length=4, flags=0, syncpoint=True, persistent=True)
+        one.close(choice=0, delete=False, purge=False)
+
+    yield segments_that_do_not_go_on
     for syncpoint, flags in product((True, False), (0, IN_GROUP, LAST_IN_GROUP, SEGMENT | IN_GROUP)):
 
         def goes_on_otherwise(syncpoint: bool = syncpoint, flags: int = flags) -> None:

@@ -9,7 +9,8 @@ import pytest
 
 import inorder
 from inorder import Message, Reason, errors
-from inorder.attributes import MANAGER_ATTRIBUTES, QUEUE_ATTRIBUTES, Attribute, QueueStatus
+from inorder.attribute import Attribute
+from inorder.attributes import MANAGER_ATTRIBUTES, QUEUE_ATTRIBUTES, QueueStatus
 from inorder.mqsc import run_script
 from inorder.mqsc.lacking import LACKING_IN_MANAGER, LACKING_IN_QUEUES, LACKING_IN_STATUS
 from inorder.mqsc.words import MANAGER_KEYWORDS, QUEUE_KEYWORDS, STATUS_KEYWORDS, is_switch

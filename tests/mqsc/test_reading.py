@@ -128,9 +128,7 @@ def test_a_keyword_becomes_an_attribute(parameter: str, name: str, value: object
 @pytest.mark.parametrize(
     "parameter",
     [
-        "NOTRIGGER",
-        "TRIGTYPE(FIRST)",
-        "USAGE(NORMAL)",
+        "SCOPE(QMGR)",
         "CLUSTER(' ')",
         "CUSTOM('')",
         "CAPEXPRY(NOLIMIT)",
@@ -160,8 +158,10 @@ def test_a_dump_of_mq_is_read() -> None:
         "description": "It's in",
         "harden_get_backout": True,
         "max_depth": 5000,
+        "trigger_control": False,
+        "usage": "normal",
     }
-    assert set(command.without_effect) == set("ACCTQ CLUSTER DEFBIND NOTRIGGER PROPCTL QDPMAXEV USAGE".split())
+    assert set(command.without_effect) == set("ACCTQ CLUSTER DEFBIND PROPCTL QDPMAXEV".split())
 
 
 # ---- lines
@@ -208,13 +208,18 @@ def test_an_assembler_says_whether_a_command_goes_on() -> None:
 @pytest.mark.parametrize(
     ("script", "line", "column", "text"),
     [
-        ("DEFIN QLOCAL(A)", 1, 1, "found 'DEFIN'; allowed is DEFINE, ALTER, DISPLAY, DELETE, CLEAR or END (nearest: "),
+        (
+            "DEFIN QLOCAL(A)",
+            1,
+            1,
+            "found 'DEFIN'; allowed is DEFINE, ALTER, DISPLAY, DELETE, CLEAR, START, STOP, PING, RESET, RESOLVE or END",
+        ),
         ("DEL QL(A)", 1, 1, "allowed is DELETE, which has no short form"),
-        ("START CHANNEL(A)", 1, 1, "found MQ's command START, which is not supported: there are no channels"),
+        ("START LISTENER(A)", 1, 7, "found MQ's object LISTENER, which is not supported: channels need none of it"),
         ("'DEFINE' QL(A)", 1, 1, "found 'DEFINE'"),
         (";", 1, 1, "found ';'; allowed is DEFINE"),
         ("DEFINE", 1, 7, "found the end of the command; allowed is DEFINE QLOCAL or"),
-        ("DEFINE QREMOTE(A)", 1, 8, "found MQ's object QREMOTE, which is not supported: there are no remote queues"),
+        ("DEFINE LISTENER(A)", 1, 8, "found MQ's object LISTENER, which is not supported"),
         ("DEFINE QUEUE(A)", 1, 8, "found 'QUEUE'; allowed is DEFINE QLOCAL or DEFINE QALIAS or DEFINE QMODEL"),
         ("CLEAR QALIAS(A)", 1, 7, "allowed is CLEAR QLOCAL"),
         ("DEFINE QLOCAL A", 1, 15, "found 'A'; allowed is QLOCAL(...)"),
@@ -264,27 +269,28 @@ def test_an_assembler_says_whether_a_command_goes_on() -> None:
         ("ALTER QLOCAL(A) DEFTYPE(PERMDYN)", 1, 17, "found DEFTYPE, which ALTER cannot give to a local queue"),
         ("ALTER QMGR MAXPRTY(9)", 1, 12, "found MAXPRTY, which ALTER cannot give to the queue manager"),
         (
-            "DEFINE QLOCAL(A) TRIGGER",
+            "DEFINE QLOCAL(A) CLUSTER(C)",
             1,
             18,
-            "MQ's attribute TRIGGER, which is not supported: there are no triggers",
+            "MQ's attribute CLUSTER, which is not supported: there are no clusters",
         ),
-        ("DEFINE QLOCAL(A) USAGE(XMITQ)", 1, 18, "allowed is a command without it, or USAGE(NORMAL)"),
-        ("DEFINE QLOCAL(A) USAGE(NORMAL XMITQ)", 1, 18, "found MQ's attribute USAGE"),
+        ("DEFINE QLOCAL(A) SCOPE(CELL)", 1, 18, "allowed is a command without it, or SCOPE(QMGR)"),
+        ("DEFINE QREMOTE(A) MSGDLVSQ(FIFO)", 1, 19, "found MSGDLVSQ, which a remote queue has not"),
+        ("DEFINE QLOCAL(A) USAGE(NORMAL XMITQ)", 1, 31, "found 'XMITQ'; allowed is one value"),
         ("DEFINE QLOCAL(A) CLUSTER", 1, 18, "found MQ's attribute CLUSTER"),
-        ("DEFINE QLOCAL(A) TRIGDPTH", 1, 18, "found MQ's attribute TRIGDPTH"),
-        ("DEFINE QLOCAL(A) NOTRIGGER(YES)", 1, 18, "found MQ's attribute NOTRIGGER"),
+        ("DEFINE QLOCAL(A) TRIGDPTH", 1, 18, "found TRIGDPTH without a value"),
+        ("DEFINE QLOCAL(A) NOTRIGGER(YES)", 1, 28, "found"),
         ("DEFINE QLOCAL(A) CAPEXPRY(600)", 1, 18, "our EXPIRY is the life of a message that sets none"),
-        ("ALTER QMGR DEADQ(A)", 1, 12, "found MQ's attribute DEADQ, which is not supported"),
+        ("ALTER QMGR CHAD(A)", 1, 12, "found MQ's attribute CHAD, which is not supported"),
         ("DELETE QALIAS(A) PURGE", 1, 18, "found 'PURGE'; allowed is nothing more"),
         ("DELETE QLOCAL(A) FORCE", 1, 18, "found 'FORCE'; allowed is PURGE or NOPURGE"),
         ("CLEAR QLOCAL(A) X", 1, 17, "found 'X'; allowed is nothing more"),
         ("DIS Q(A) MAXDEPTH(3)", 1, 19, "found a value behind MAXDEPTH; allowed is MAXDEPTH alone"),
         ("DIS Q(A) MAXDEPT", 1, 10, "found 'MAXDEPT'; allowed is a keyword to display (nearest: MAXDEPTH"),
-        ("DIS Q(A) TRIGGER", 1, 10, "found MQ's attribute TRIGGER"),
+        ("DIS Q(A) CLUSTER", 1, 10, "found MQ's attribute CLUSTER"),
         ("DIS QS(A) MSGAGE", 1, 11, "found MQ's attribute MSGAGE"),
         ("DIS QS(A) TYPE(HANDLE)", 1, 16, "found 'HANDLE'; allowed is TYPE(QUEUE)"),
-        ("DIS Q(A) TYPE(QREMOTE)", 1, 15, "allowed is TYPE(ALL) or TYPE(QLOCAL) or TYPE(QALIAS) or TYPE(QMODEL)"),
+        ("DIS Q(A) TYPE(QCLUSTER)", 1, 15, "allowed is TYPE(ALL) or TYPE(QLOCAL) or TYPE(QALIAS) or TYPE(QMODEL)"),
         ("DIS QMGR WHERE(CCSID EQ 1)", 1, 10, "found 'WHERE'"),
         (
             "DIS Q(*) WHERE(CURDEPTH GT)",
@@ -294,8 +300,13 @@ def test_an_assembler_says_whether_a_command_goes_on() -> None:
         ),
         ("DIS Q(*) WHERE", 1, 10, "found WHERE with 0 instead of 3 words"),
         ("DIS Q(*) WHERE(CURDEPT GT 1)", 1, 16, "found 'CURDEPT'; allowed is a keyword to compare (nearest: CURDEPTH"),
-        ("DIS Q(*) WHERE(CURDEPTH IS 1)", 1, 25, "found 'IS'; allowed is EQ, NE, LT, GT, LE, GE for CURDEPTH"),
-        ("DIS Q(*) WHERE(GET GT ENABLED)", 1, 20, "found 'GT'; allowed is EQ, NE for GET"),
+        (
+            "DIS Q(*) WHERE(CURDEPTH IS 1)",
+            1,
+            25,
+            "found 'IS'; allowed is EQ, NE, LT, GT, LE, GE, CT, EX, LK, ",
+        ),
+        ("DIS Q(*) WHERE(CLUSTER EQ C)", 1, 16, "found MQ's attribute CLUSTER, which is not supported"),
         ("DIS Q(*) WHERE(CURDEPTH GT X)", 1, 28, "found 'X'; allowed is CURDEPTH and an integer"),
         ("DIS Q(*) WHERE(SHARE EQ X)", 1, 25, "found 'X'; allowed is YES or NO"),
         ("END OF", 1, 5, "found 'OF'; allowed is the end of the command"),

@@ -10,8 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import inorder
-from inorder.attributes import QUEUE_ATTRIBUTES, Attribute, QueueAttributes, QueueType
+from inorder.attribute import Attribute
+from inorder.attributes import QUEUE_ATTRIBUTES, SYSTEM_QUEUES, QueueAttributes, QueueType
 from inorder.mqsc import Answer, columns, export_manager, export_queue, export_queues, run_script
+from inorder.mqsc.values import quoted
 from inorder.testing import ManualClock
 from inorder.testing.stores import make_store
 
@@ -66,8 +68,8 @@ def test_like_takes_what_is_not_given(qm: inorder.QueueManager) -> None:
 def test_replace_keeps_the_messages_and_resets_what_is_not_given(qm: inorder.QueueManager) -> None:
     run(qm, "DEFINE QLOCAL(A) MAXDEPTH(5) DESCR('x')")
     qm.put("A", b"1")
-    told = answer(qm, "DEFINE QLOCAL(A) DESCR('y') REPLACE NOTRIGGER")
-    assert told.text == "Queue A replaced; its messages stay. Without effect here: NOTRIGGER."
+    told = answer(qm, "DEFINE QLOCAL(A) DESCR('y') REPLACE CLUSTER(' ')")
+    assert told.text == "Queue A replaced; its messages stay. Without effect here: CLUSTER."
     assert (qm.attributes("A").max_depth, qm.attributes("A").description) == (999_999_999, "y")
     assert qm.get("A").body == b"1"
     assert answer(qm, "DEFINE QLOCAL(NEW) REPLACE").text == "Queue NEW defined."
@@ -128,7 +130,13 @@ def rows(qm: inorder.QueueManager, command: str) -> list[dict[str, int | str | b
 
 
 def names(qm: inorder.QueueManager, command: str) -> list[int | str | bool]:
-    return [row["QUEUE"] for row in rows(qm, command)]
+    """The queues that a DISPLAY shows, without those that every store has."""
+    told = answer(qm, command)
+    if told.outcome == "refused":
+        assert (told.number, told.rows) == ("AMQ8147E", ())
+    else:
+        assert told.outcome == "done", told.text
+    return [row["QUEUE"] for row in told.rows if row["QUEUE"] not in SYSTEM_QUEUES]
 
 
 QUEUES = """
@@ -183,11 +191,74 @@ def test_a_display_chooses(qm: inorder.QueueManager, command: str, found: str) -
     assert names(qm, command) == found.split()
 
 
+# Whether what has a value meets a condition with that same value.
+MEETS_ITSELF = {
+    "EQ": True, "NE": False, "LT": False, "GT": False, "LE": True, "GE": True,
+    "CT": True, "EX": False, "LK": True, "NL": False, "CTG": True, "EXG": False,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("operator", MEETS_ITSELF)
+@pytest.mark.parametrize("target", ["QLOCAL(A.1)", "QALIAS(A.3)", "QMODEL(B)", "QSTATUS(A.1)"])
+def test_every_operator_compares_every_attribute(qm: inorder.QueueManager, target: str, operator: str) -> None:
+    run(qm, QUEUES)
+    (row,) = rows(qm, f"DIS {target} ALL")
+    for keyword, value in row.items():
+        if (keyword, value) == ("TYPE", "QUEUE"):
+            continue  # of a status: it says what is displayed, and nothing of the queue
+        compared = {True: "YES", False: "NO"}[value] if isinstance(value, bool) else value
+        found = answer(qm, f"DIS {target} WHERE({keyword} {operator} {quoted(str(compared))})")
+        assert found.outcome == ("done" if MEETS_ITSELF[operator] else "refused"), (keyword, found.text)
+
+
+# ---- what every store has
+
+
+def test_what_every_store_has_is_shown_and_not_in_the_store(qm: inorder.QueueManager) -> None:
+    shown = [row["QUEUE"] for row in answer(qm, "DIS Q(SYSTEM.*)").rows]
+    assert shown == sorted(SYSTEM_QUEUES)
+    assert qm.queues() == []
+
+
+def test_the_defaults_of_a_define_are_those_of_the_default_object(qm: inorder.QueueManager) -> None:
+    run(
+        qm,
+        "DEFINE QLOCAL(BEFORE)\n"
+        "ALTER QLOCAL(SYSTEM.DEFAULT.LOCAL.QUEUE) MAXDEPTH(77) DESCR('house')\n"
+        "DEFINE QLOCAL(PLAIN) DESCR('own')\n"
+        "DEFINE QLOCAL(LIKED) LIKE(BEFORE)\n"
+        "DEFINE QLOCAL(NAMED) LIKE(SYSTEM.DEFAULT.LOCAL.QUEUE)\n"
+        "DEFINE QMODEL(MODEL)",
+    )
+    told = {name: (qm.attributes(name).max_depth, qm.attributes(name).description) for name in ("PLAIN", "LIKED")}
+    assert told == {"PLAIN": (77, "own"), "LIKED": (999_999_999, "")}
+    assert (qm.attributes("NAMED").max_depth, qm.attributes("MODEL").max_depth) == (77, 999_999_999)
+    qm.create_queue("PYTHON")
+    assert qm.attributes("PYTHON").max_depth == 999_999_999
+
+
+def test_altered_defaults_are_exported_last_and_change_nothing_before(qm: inorder.QueueManager) -> None:
+    run(qm, "DEFINE QLOCAL(Z)\nALTER QLOCAL(SYSTEM.DEFAULT.LOCAL.QUEUE) ORDER(COMMIT)")
+    with inorder.connect() as other:
+        run(other, "\n".join(export_queues(qm.queues())))
+        assert other.queues() == qm.queues()
+
+
+def test_deleting_what_every_store_has_makes_it_as_it_was(qm: inorder.QueueManager) -> None:
+    run(qm, "ALTER QLOCAL(SYSTEM.DEAD.LETTER.QUEUE) MAXDEPTH(5)")
+    assert [one.name for one in qm.queues()] == ["SYSTEM.DEAD.LETTER.QUEUE"]
+    assert answer(qm, "DELETE QLOCAL(SYSTEM.DEAD.LETTER.QUEUE)").outcome == "done"
+    assert qm.queues() == []
+    assert qm.attributes("SYSTEM.DEAD.LETTER.QUEUE") == SYSTEM_QUEUES["SYSTEM.DEAD.LETTER.QUEUE"]
+
+
 def test_a_display_shows_what_is_asked_for(qm: inorder.QueueManager) -> None:
     run(qm, QUEUES)
     qm.put("A.1", b"1")
     assert rows(qm, "DIS QL(A.1) DESCR CURDEPTH") == [{"QUEUE": "A.1", "TYPE": "QLOCAL", "DESCR": "one", "CURDEPTH": 1}]
-    assert rows(qm, "DIS QS(A.1)") == [{"QUEUE": "A.1", "CURDEPTH": 1, "IPPROCS": 0, "OPPROCS": 1, "UNCOM": 0}]
+    assert rows(qm, "DIS QS(A.1)") == [
+        {"QUEUE": "A.1", "TYPE": "QUEUE", "CURDEPTH": 1, "IPPROCS": 0, "OPPROCS": 1, "UNCOM": 0}
+    ]
     assert rows(qm, "DIS QMGR CCSID") == [{"QMNAME": "TEST", "CCSID": 1208}]
     assert rows(qm, "DIS QA(A.3)") == [
         {
@@ -226,11 +297,9 @@ def test_columns_are_items_of_a_script() -> None:
 
 # ---- the way back
 
-TEXTS = {
-    "description": st.text(st.characters(exclude_categories=("Cc", "Cs")), max_size=64).filter(
-        lambda text: not text or bool(text.strip(" "))  # blanks alone mean nothing in MQSC
-    )
-}
+TEXTS = st.text(st.characters(exclude_categories=("Cc", "Cs")), max_size=64).filter(
+    lambda text: not text or bool(text.strip(" "))  # blanks alone mean nothing in MQSC
+)
 
 
 def values_of(attribute: Attribute) -> st.SearchStrategy[Any]:
@@ -243,7 +312,7 @@ def values_of(attribute: Attribute) -> st.SearchStrategy[Any]:
         case "boolean":
             return st.booleans()
         case "text":
-            return TEXTS[attribute.name]
+            return TEXTS
         case "name":
             return st.from_regex(r"[A-Za-z0-9./_%]{1,48}", fullmatch=True) | st.just("")
         case "seconds":
@@ -258,20 +327,25 @@ def queues(draw: st.DrawFn) -> tuple[str, QueueType, dict[str, Any]]:
         each for each in QUEUE_ATTRIBUTES.values() if kind in each.applies_to and each.name not in ("name", "type")
     ]
     given = draw(st.fixed_dictionaries({}, optional={each.name: values_of(each) for each in of_kind}))
-    if kind != "alias":
+    if kind in ("local", "model"):
         made = {"local": ["predefined", "permanent_dynamic"], "model": ["permanent_dynamic", "temporary_dynamic"]}[kind]
         given["definition_type"] = draw(st.sampled_from(made))
     if given.get("definition_type") == "temporary_dynamic":
         given["default_persistence"] = False
+    if given.get("read_order") == "unordered" and given.get("trigger_type") == "depth":
+        del given["trigger_type"]
     if given.get("base_queue") == name:
         del given["base_queue"]
+    if kind == "remote" and name in (given.get("remote_manager"), given.get("transmission_queue")):
+        given |= {"remote_manager": f"{name[:47]}2", "transmission_queue": ""}
     return name, kind, given  # type: ignore[return-value]
 
 
 def defined(queue: tuple[str, QueueType, dict[str, Any]]) -> QueueAttributes:
     name, kind, given = queue
     with inorder.connect() as qm:
-        {"local": qm.create_queue, "alias": qm.create_alias, "model": qm.create_model}[kind](name, **given)
+        create = {"alias": qm.create_alias, "model": qm.create_model, "remote": qm.create_remote_queue}
+        create.get(kind, qm.create_queue)(name, **given)
         return qm.attributes(name)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +14,7 @@ from tests.postgresql.server import Server, sessions
 from tests.support import Call, until
 
 import inorder
-from inorder import OutcomeUnknown, QueueManager
+from inorder import Message, OutcomeUnknown, QueueManager
 from inorder.errors import ConnectionBroken, StoreError
 from inorder.stores.process import NO_NUMBERS
 
@@ -67,6 +68,34 @@ def test_a_commit_whose_wait_for_the_standby_was_cancelled_has_an_unknown_outcom
         qm.put("Q", b"three")
         assert [message.body for message in qm.browse("Q")] == [b"one", b"two", b"known", b"drawn", b"three"]
         assert list(qm.check()) == []
+
+
+def test_numbers_whose_reservation_the_standby_has_not_do_not_return(own_server: Server) -> None:
+    """Somebody cancelled the wait for it; what was numbered so has been seen, and the standby takes over (B-2)."""
+    with own_server.make_standby(synchronous=True) as standby:
+        with inorder.connect(own_server.url(), program="writer") as qm:
+            qm.create_queue("Q")
+            queue = qm.open("Q", output=True, browse=True)
+            queue.put(b"first")
+            standby.stop("immediate")
+            many = [Message(b"%d" % n, persistent=False) for n in range(3000)]
+            cancelled(own_server, Call(lambda: queue.put_many(many)))
+            seen = {message.place for message in queue.browse()}
+            assert len(seen) == 3001
+            own_server.crash()
+            with contextlib.suppress(ConnectionBroken):
+                qm.abandon()
+        standby.start()
+        standby.promote()
+        standby.sql("ALTER SYSTEM RESET synchronous_standby_names")
+        standby.sql("SELECT pg_reload_conf()")
+        with inorder.connect(standby.url()) as qm:
+            assert [message.body for message in qm.browse("Q")] == [b"first"]
+            qm.put("Q", b"later")
+            (_, later) = qm.browse("Q")
+            assert later.place is not None
+            assert later.place.number > max(place.number for place in seen if place)
+            assert later.place not in seen
 
 
 # --- what a put was, whose outcome is unknown

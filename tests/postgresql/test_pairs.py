@@ -148,6 +148,7 @@ VERBS: dict[str, Verb] = {
     "put": Verb(lambda side: side.opened.put(b"put " + side.body)),
     "put into what is left": Verb(lambda side: side.opened.put(b"put " + side.body), is_tight=True),
     "put of many": Verb(lambda side: side.opened.put_many([b"m1 " + side.body, b"m2 " + side.body]), is_tight=True),
+    "put of two": Verb(lambda side: side.opened.put_many([b"p1 " + side.body, b"p2 " + side.body])),
     "put of the last": Verb(lambda side: side.opened.put(b"last " + side.body, **LAST)),
     "put in a unit": Verb(lambda side: side.opened.put(b"put " + side.body, syncpoint=True)),
     "put of an id": Verb(
@@ -226,7 +227,7 @@ FREE = re.compile(r" FOR (NO KEY )?UPDATE( OF t)?| ORDER BY name FOR UPDATE")
 MISSED = [
     ("here locked", "put that opens", "put that opens"),
     ("here locked", "get that opens", "get that opens"),
-    ("here to append", "put", "put"),
+    ("here to append", "put of two", "put of two"),
     ("here as known", "get", "claim"),
     ("lock queues", "put beside what expires", "put beside what expires"),
     ("alone", "open alone", "open alone"),

@@ -347,7 +347,7 @@ def test_an_archive_in_folders_keeps_the_names_of_its_queues(spark: SparkSession
 
     assert (whole.queues, whole.messages, whole.error_count) == (2, 6, 0)
     assert read_findings(spark, tmp_path / "late") == {"007": [Found("delivery_gap", 2, "1", "2")]}
-    assert late.verdict() == "1 error in 2 messages: the order is not what was promised."
+    assert late.verdict() == "1 missing in 2 messages: the order is not what was promised."
 
 
 @pytest.mark.parametrize(

@@ -339,3 +339,16 @@ def test_a_command_tells_trouble_in_a_line(
     assert "application 'nobody' never claimed anything on Q" in told.err
     assert "no checkpoint of a streaming query" in told.err
     assert "Traceback" not in told.err
+
+
+def test_what_spark_cannot_read_is_told_in_a_line_with_what_to_do(
+    queues: SparkSession, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "archive").mkdir()
+    (folder / "archive/part-0.parquet").write_text("not Parquet", encoding="ascii")
+    assert main(["pipeline", "audit", str(folder / "archive"), str(folder / "findings")]) == 3
+    told = capsys.readouterr()
+    (line,) = told.err.splitlines()
+    assert line.startswith("inorder: ")
+    assert "part-0.parquet is not a Parquet file, or only a part of one: put it back from a copy, or remove it" in line
+    assert told.out == ""

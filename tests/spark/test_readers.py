@@ -35,6 +35,23 @@ def test_a_query_drains_batch_by_batch(url: str, drain: Make) -> None:
     assert depth(url) == 0
 
 
+def test_the_lag_is_what_spark_was_not_given_yet(url: str, drain: Make) -> None:
+    put(url, *[b"x"] * 10)
+    reader = drain()
+    start = reader.initialOffset()
+    assert reader.reportLatestOffset()["lag"] == 10
+    first = reader.latestOffset(start, ReadMaxRows(4))
+    assert reader.reportLatestOffset() == {**first, "size": 0, "lag": 6}
+    assert read(reader, start, first) == [[b"x"] * 4]
+    put(url, b"y")
+    second = reader.latestOffset(first, ReadMaxRows(4))
+    assert reader.reportLatestOffset()["lag"] == 3, "what is done, and what is taken ahead, is on the queue still"
+    reader.commit(as_logged(first))
+    read(reader, first, second)
+    third = reader.latestOffset(second, ALL)
+    assert (reader.reportLatestOffset()["lag"], reader.reportLatestOffset()["claim"]) == (0, third["claim"])
+
+
 def test_the_initial_offset_changes_nothing(url: str, drain: Make) -> None:
     reader, twin = drain(), drain()
     end = reader.latestOffset(reader.initialOffset(), ALL)

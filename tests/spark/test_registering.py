@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -14,9 +16,48 @@ from inorder import OptionsError
 from inorder.spark.registering import check_python
 from inorder.spark.versions import STREAMS_SINCE, need
 
+SOURCE = Path(inorder.__file__).parents[1]
+SECONDS_MAX = 300
+
 
 def test_registering_again_is_harmless(queues: SparkSession) -> None:
     inorder.spark.register(queues)
+
+
+def test_spark_finds_the_format_by_itself(folder: Path) -> None:
+    """In a process of its own: in this one it is registered."""
+    with inorder.connect(folder / "store.db") as qm:
+        qm.create_queue("Q")
+        qm.put_many("Q", [b"1", b"2", b"3"])
+    program = """if True:
+        import sys
+        from pyspark.sql import SparkSession
+        spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
+        rows = spark.read.format("inorder").option("queue", "Q").load(sys.argv[1])
+        rows.write.format("inorder").option("queue", "Q").mode("append").save(sys.argv[1])
+        assert "inorder" not in sys.modules, "only the workers need it"
+        import inorder.spark
+        inorder.spark.register(spark)
+        print(spark.read.format("inorder").option("queue", "Q").load(sys.argv[1]).count())
+    """
+    ran = subprocess.run(
+        [sys.executable, "-c", program, str(folder / "store.db")],
+        env=os.environ | {"PYSPARK_PYTHON": sys.executable, "PYTHONPATH": os.pathsep.join([str(SOURCE), *sys.path])},
+        capture_output=True,
+        text=True,
+        timeout=SECONDS_MAX,
+        check=False,
+    )
+    assert (ran.returncode, ran.stdout) == (0, "6\n"), ran.stderr[-3000:]
+    assert "replaced" not in ran.stderr, "Spark would warn of a second registration"
+
+
+def test_the_package_that_spark_finds_is_light(folder: Path) -> None:
+    program = "import pyspark_inorder, sys; print('inorder' in sys.modules, pyspark_inorder.DefaultSource.name())"
+    told = subprocess.check_output(
+        [sys.executable, "-c", program], text=True, env=os.environ | {"PYTHONPATH": os.pathsep.join(map(str, [SOURCE]))}
+    )
+    assert told == "False inorder\n"
 
 
 def test_the_workers_python_must_be_able_to_serve(folder: Path) -> None:

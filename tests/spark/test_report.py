@@ -57,6 +57,7 @@ def audited(**values: Any) -> Audited:
         "first_delivery": 1,
         "last_delivery": 10,
         "put_earlier": 0,
+        "missing": 0,
         "errors": dict.fromkeys(KINDS, 0),
         "notes": dict.fromkeys(KINDS, 0),
     }
@@ -132,18 +133,53 @@ def test_the_same_numbers_make_the_same_page() -> None:
 
 
 @pytest.mark.parametrize(
-    ("errors", "says"),
+    ("errors", "other", "says"),
     [
-        ({}, "No error in 10 messages: nothing is missing, and each message came behind those that stood before it."),
-        ({"overtake": 1}, "1 error in 10 messages: the order is not what was promised."),
-        ({"overtake": 1000, "delivery_gap": 500}, "1,500 errors in 10 messages: the order is not what was promised."),
+        (
+            {},
+            {},
+            "No error in 10 messages: nothing is missing, and each message came behind those that stood before it.",
+        ),
+        ({"overtake": 1}, {}, "1 out of order in 10 messages: the order is not what was promised."),
+        (
+            {"delivery_gap": 2, "message_repeated": 2, "delivery_repeated": 2},
+            {"missing": 1_003},
+            "1,003 missing, 2 doubled in 10 messages: the order is not what was promised.",
+        ),
+        ({"delivery_repeated": 1}, {}, "1 doubled in 10 messages: the order is not what was promised."),
+        (
+            {"overtake": 2, "overtake_in_group": 1, "sequence_gap": 4},
+            {"incomplete_groups": 1},
+            "3 out of order, 1 group not whole in 10 messages: the order is not what was promised.",
+        ),
+        ({"place_repeated": 2}, {}, "2 errors in 10 messages: the order is not what was promised."),
     ],
 )
-def test_the_verdict_is_one_sentence(errors: dict[str, int], says: str) -> None:
-    told = audited(errors={**dict.fromkeys(KINDS, 0), **errors})
+def test_the_verdict_is_one_sentence_that_names_the_loss(
+    errors: dict[str, int], other: dict[str, int], says: str
+) -> None:
+    told = audited(errors={**dict.fromkeys(KINDS, 0), **errors}, **other)
     assert told.verdict() == says
     assert told.as_text().startswith(says)
     assert all(f"{kind:<22} error" in told.as_text() for kind in errors)
+
+
+def test_findings_stand_above_the_pictures_and_what_was_not_found_is_folded_away() -> None:
+    errors = {**dict.fromkeys(KINDS, 0), "overtake": 3}
+    made = html_report("An audit", audited(errors=errors), [], [finding()])
+    assert made.index("<h2>What was looked for") < made.index("<h2>Findings") < made.index("<h2>Pictures")
+    shown, _, folded = made.partition("<details>")
+    assert "<td>overtake</td>" in shown
+    assert "<td>delivery gap</td>" not in shown
+    assert folded.startswith(f"<summary>{len(KINDS) - 1} kinds of findings that were looked for and not found")
+    assert "<td>delivery gap</td>" in folded.partition("</details>")[0]
+
+
+def test_the_page_has_a_dark_and_a_print_style() -> None:
+    made = html_report("An audit", audited(), [], [])
+    assert "prefers-color-scheme: dark" in made
+    assert "@media print" in made
+    assert "<p>Nothing was found.</p>" in made
 
 
 def test_a_picture_says_in_words_what_it_shows() -> None:

@@ -81,6 +81,11 @@ def test_a_queue_that_goes_leaves_nothing_of_those_who_read_it(store: SqliteStor
 
 FAULTS = {
     "definitions": ("UPDATE definition SET name = 'OTHER'", "local OTHER is defined as another"),
+    "objects": ("INSERT INTO object VALUES ('process', 'P', '{}', 0)", "process P: it is defined as another"),
+    "objects, kind": (
+        """INSERT INTO object VALUES ('thing', 'P', '{"name": "P"}', 0)""",
+        "thing P: it is defined as another, or of no kind",
+    ),
     "depth": ("UPDATE tally SET depth = depth + 1 WHERE queue > 0", "the depth is noted as 12, 11"),
     "manager": ("DELETE FROM manager", "the queue manager is missing"),
     "manager, counter": ("DELETE FROM tally WHERE queue = 0", "the counter of the numbers that name things is missing"),
@@ -106,6 +111,10 @@ FAULTS = {
         "a position in a claim, and none holds it",
     ),
     "claims, number": ("UPDATE account SET settled = 5", "the last one that is over is 5"),
+    "channels": (
+        f"INSERT INTO sent VALUES ({A_QUEUE}, 'C', 0, 0, 0, NULL)",
+        "channel C has sent from it, and has never claimed",
+    ),
     "contents": ("DELETE FROM content", "its content is missing"),
     "contents, length": ("UPDATE content SET body = x'00' WHERE length(body) = 2", "1 octets, 2 are noted"),
     "contents, without": (f"DELETE FROM message WHERE id = {A_MESSAGE}", "its message is gone"),
@@ -120,6 +129,7 @@ FAULTS = {
     "stagings, length": ("UPDATE content SET body = x'00' WHERE length(body) = 3", "1 octets, 3 are noted"),
     "stagings, message": (f"UPDATE staged SET id = {A_MESSAGE} WHERE row = 0", "it is on a queue, too"),
     "stagings, leftover": ("INSERT INTO leftover SELECT id FROM staged", "its content is to be removed"),
+    "stagings, reports": ("UPDATE staged SET reports = 2 WHERE row = 0", "whether it asks for reports cannot be 2"),
     "stagings, twice": ("UPDATE staged SET id = 999", "number 999 is staged twice"),
     "readers": (f"INSERT INTO entered VALUES (1, {A_QUEUE}, x'41', 'h999', NULL, NULL, '')", "handle 999 is inside"),
     "readers, application": (

@@ -44,13 +44,17 @@ CASES = [
 # Where a value of the right type can be as it is: the check can say nothing of it, and whoever reads it is right to.
 TEXTS_OF_USERS = {
     "manager.boot", "connection.user", "connection.program", "handle.name", "unit.user", "unit.program", "unit.name",
-    "account.user", "account.program", "ledger.application", "ledger.query", "ledger.batch", "message.uid_origin",
+    "account.user", "account.program", "channel.name", "channel.error",
+    "received.identifier", "received.channel", "received.manager",
+    "ledger.application", "ledger.query", "ledger.batch", "message.uid_origin",
     "message.lock_confirm",
 }  # fmt: skip
 TIMES = {
     "definition.created_at", "definition.altered_at", "unit.started_at", "unit.lease_ends_at", "message.expires_at",
     "message.due_at", "message.visible_at", "message.locked_at", "message.co_op_marked_at", "content.expiry",
     "content.put_at", "content.delay", "staging.expires_at", "staged.expiry", "staged.delay", "ledger.committed_at",
+    "object.altered_at", "channel.changed_at", "sent.sent_at", "received.received_at", "triggered.at",
+    "dropped.last_at",
 }  # fmt: skip
 ANY_NUMBER = {
     # As the program that put the message chose.
@@ -62,12 +66,15 @@ ANY_NUMBER = {
     "account.epoch", "account.settled", "account.delivered", "claim.size", "claim.planned", "staging.given",
     "ledger.messages", "ledger.id", "entered.id", "leftover.id", "wait.withheld", "staging.has_keys",
     "staging.has_order", "staging.has_numbers", "handle.input", "handle.output", "handle.co_op", "handle.exclusive",
-    "handle.made_temporary",
+    "handle.made_temporary", "channel.epoch", "channel.short_retries", "channel.long_retries", "channel.reason",
+    "sent.number", "sent.messages", "sent.size", "received.number", "received.epoch", "received.messages",
+    "dropped.messages",
     # What it names may have gone before: a queue, a message.
-    "handle.queue", "entered.queue", "wait.queue", "mark.message",
+    "handle.queue", "entered.queue", "wait.queue", "mark.message", "channel.carrier", "dropped.queue",
+    "received.incarnation",
 }  # fmt: skip
 ANYTHING = {"staged.group_key", "staged.order_key"}  # of the caller
-BYTES = {"content.accounting_token", "entered.group_id"}  # of whatever length
+BYTES = {"content.accounting_token", "entered.group_id", "received.digest"}  # of whatever length
 
 
 def may_be(table: str, column: str, value: str) -> bool:
@@ -144,6 +151,13 @@ HARMLESS = {
     "no row of entered",
     "no row of ledger",
     "no row of handle",
+    # Nothing here names them: what is defined or was counted may have gone.
+    "no row of object",
+    "no row of channel",
+    "no row of sent",
+    "no row of received",
+    "no row of triggered",
+    "no row of dropped",
 }
 
 

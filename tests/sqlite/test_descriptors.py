@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.rules.test_message_properties import NAMES, VALUES
 
-from inorder import Match, Message, connect
+from inorder import Match, Message, Transmission, connect
 from inorder.errors import StoreDamaged
 from inorder.properties import NO_PROPERTIES, Properties
 from inorder.rules.puts import NO_ACCOUNTING
@@ -59,6 +59,7 @@ def test_the_usual_text_is_short() -> None:
             "coded_character_set_id": st.integers(-4, 2**31 - 1),
             "format": st.text(st.characters(codec="utf-8"), max_size=8).map(lambda text: text.rstrip(" \0")),
             "user_identifier": st.text(st.characters(codec="utf-8"), max_size=12).map(lambda text: text.rstrip(" \0")),
+            "transmission": st.none() | st.builds(Transmission, st.text("AB", max_size=48), st.text("AB", max_size=48)),
             "accounting_token": st.none() | st.binary(min_size=32, max_size=32).filter(any),
         },
     )
@@ -83,6 +84,8 @@ WRONG = {
     "a truth": '["","",true]',
     "a token that is too short": json.dumps([*list(KEPT.values())[:-1], "00"]),
     "a token of NULs": json.dumps([*list(KEPT.values())[:-1], "00" * 32]),
+    "a transmission of one name": json.dumps([*list(KEPT.values())[:-2], ["Q"]]),
+    "a transmission that is a text": json.dumps([*list(KEPT.values())[:-2], "QM"]),
     "half of a character": '["\\ud800"]',
     "deep": "[" * 3000 + "]" * 3000,
     "long": "[" + " " * 5000 + "]",

@@ -22,16 +22,22 @@ from inorder.stores.sql.statements import statements
 from inorder.stores.sqlite.statements import SCHEMA, STATEMENTS
 from inorder.stores.tables import (
     AccountRow,
+    ChannelRow,
     ClaimRow,
     ConnectionRow,
     DefinitionRow,
+    DroppedRow,
     EnteredRow,
     HandleRow,
     LedgerRow,
     ManagerRow,
     MarkRow,
+    ObjectRow,
     ProcessRow,
+    ReceivedRow,
+    SentRow,
     StagingRow,
+    TriggeredRow,
     UnitRow,
     UpTo,
     WaitRow,
@@ -265,6 +271,7 @@ SELECTED: Mapping[type[Any], list[dict[str, str]]] = {
         ID,
         {"queue": "="},
         {"queue": "=", "lease_ends_at": "<="},
+        {"queue": "=", "kind": "staging"},
         {"kind": "session", "connection": "="},
         {"kind": "prepared", "name": "="},
         {"kind": "staging", "name": "="},
@@ -287,6 +294,12 @@ SELECTED: Mapping[type[Any], list[dict[str, str]]] = {
         {"queue": "=", "application": "=", "query": "="},
         {"queue": "=", "application": "=", "query": "=", "batch": "="},
     ],
+    ObjectRow: [ALL, {"type": "=", "name": "="}],
+    DroppedRow: [ALL, {"queue": "="}],
+    ChannelRow: [{"name": "="}],
+    SentRow: [{"queue": "=", "channel": "="}],
+    TriggeredRow: [{"queue": "="}],
+    ReceivedRow: [ALL, {"identifier": "=", "incarnation": "=", "channel": "="}],
 }
 REMOVED: Mapping[type[Any], list[dict[str, str]]] = {
     DefinitionRow: [ID],
@@ -301,6 +314,9 @@ REMOVED: Mapping[type[Any], list[dict[str, str]]] = {
     ClaimRow: [{"unit": "="}, {"queue": "="}],
     StagingRow: [{"unit": "="}],
     LedgerRow: [ID, {"queue": "="}],
+    SentRow: [{"queue": "="}],
+    TriggeredRow: [{"queue": "="}],
+    ObjectRow: [{"type": "=", "name": "="}],
 }
 LISTED = {
     asked(verb, kind, **where): kind
@@ -316,6 +332,7 @@ SCANS = {
 # What is put in the order of its keys afterwards is small: what stands under one queue, or is over.
 SORTED_RECORDS = {
     asked("select", UnitRow, queue="="): "the end of a queue",
+    asked("select", UnitRow, queue="=", kind="staging"): "what is staged for a queue whose usage is to change",
     asked("select", ClaimRow, queue="=", application="="): "the claims of an application, two at most",
     asked("select", EnteredRow, queue="="): "groups that readers are inside",
     asked("select", EnteredRow, queue="=", reader="="): "groups of a reader that goes",

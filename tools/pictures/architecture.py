@@ -6,11 +6,11 @@ from .svg import MARGIN, WIDTH, Picture
 
 # From the top: a layer, and the files and packages of src/inorder in it. Imports go down.
 LAYERS: tuple[tuple[str, str, str], ...] = (
-    ("doors", "cli, testing, demo", "three"),
+    ("doors", "cli, aio, testing, demo", "three"),
     ("Spark", "spark", "three"),
-    ("formats", "across, formats, mqsc, integrations", "three"),
+    ("formats", "across, channels, channel_attributes, formats, mqsc, integrations", "three"),
     ("facade", "manager, signatures", "one"),
-    ("work", "groups, bulk, defining, requesting, operating, listening", "one"),
+    ("work", "groups, bulk, defining, processes, requesting, dead, operating, listening, lending", "one"),
     ("", "handle, browsing, confirming, keywords", "one"),
     ("", "session, unit_of_work", "one"),
     ("", "events, callers", "one"),
@@ -20,7 +20,11 @@ LAYERS: tuple[tuple[str, str, str], ...] = (
     ("", "verb, queue: one transaction", "two"),
     ("", "protocol, backend: the two seams", "two"),
     ("rules", "rules: lifecycle, ordering, grouping ...", "two"),
-    ("words", "kinds, message, properties, options, attributes, selecting", "box"),
+    (
+        "words",
+        "kinds, field_checks, message, properties, options, attribute, attributes, process_attributes, selecting",
+        "box",
+    ),
     ("errors", "errors, reasons", "box"),
 )
 HIGH, STEP, TOP = 32, 38, 44

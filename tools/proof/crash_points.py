@@ -1,4 +1,4 @@
-"""Kills a process at a named point inside the stores' verbs (`inorder.stores.points`).
+"""Kills a process at a named point inside the stores' verbs (`inorder.stores.points`), or of the run of a channel.
 
 In a process of one's own: `reach(kill_at("committed:3"))`. A process that is started with a command line is given
 `environment("committed:3")`: Python then imports `sitecustomize.py`, beside this file, before the program.
@@ -11,14 +11,16 @@ import signal
 from collections.abc import Callable
 from pathlib import Path
 
+from inorder.channels import points as channel_points
 from inorder.stores import points
 
 VARIABLE = "PROOF_KILL_AT"
+POINTS = {**points.POINTS, **channel_points.POINTS}
 
 
 def reach(step: Callable[[str], object]) -> None:
-    """In this process each point that a store comes to is told to `step`."""
-    points.reached = step
+    """In this process each point that a store, or the run of a channel, comes to is told to `step`."""
+    points.reached = channel_points.reached = step
 
 
 def die() -> None:
@@ -32,13 +34,13 @@ def kill_at(asked: str) -> Callable[[str], None]:
     Raises: ValueError, there is no such point, or nobody comes to it that often.
     """
     point, _, nth = asked.partition(":")
-    if point not in points.POINTS or not nth.isdecimal() or int(nth) < 1:
-        raise ValueError(f"{asked!r}: say POINT:NTH, with one of the points {', '.join(points.POINTS)}")
+    if point not in POINTS or not nth.isdecimal() or int(nth) < 1:
+        raise ValueError(f"{asked!r}: say POINT:NTH, with one of the points {', '.join(POINTS)}")
     left = int(nth)
 
     def step(name: str) -> None:
         nonlocal left
-        assert name in points.POINTS, name
+        assert name in POINTS, name
         left -= name == point
         if not left:
             die()

@@ -12,6 +12,7 @@ from types import MappingProxyType
 from .attributes import attributes_page
 from .command import command_page
 from .errors import errors_page, reasons_page
+from .tasks import page as calls_page
 
 ROOT = Path(__file__).parents[2]
 PAGES: Mapping[Path, Callable[[], str]] = MappingProxyType(
@@ -20,5 +21,6 @@ PAGES: Mapping[Path, Callable[[], str]] = MappingProxyType(
         ROOT / "docs/reference/command.md": command_page,
         ROOT / "docs/reference/errors.md": errors_page,
         ROOT / "docs/reference/reasons.md": reasons_page,
+        ROOT / "src/inorder/aio/calls.py": calls_page,
     }
 )

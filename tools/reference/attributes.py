@@ -6,14 +6,9 @@ from collections.abc import Mapping
 from dataclasses import Field, fields
 from typing import Any
 
-from inorder.attributes import (
-    MANAGER_ATTRIBUTES,
-    QUEUE_ATTRIBUTES,
-    Attribute,
-    QueueStatus,
-    QueueType,
-    define_queue,
-)
+from inorder.attribute import Attribute
+from inorder.attributes import MANAGER_ATTRIBUTES, QUEUE_ATTRIBUTES, QueueStatus, QueueType, define_queue
+from inorder.channel_attributes import CHANNEL_ATTRIBUTES
 
 from .markdown import code, codes, page, table
 
@@ -44,6 +39,12 @@ A local queue has all attributes but `base_queue`, and so has a model, for the q
 MANAGER = """\
 `qm.manager_attributes` tells them, `qm.alter_manager` changes them."""
 
+CHANNELS = """\
+`inorder.channels.define_channel` and `alter_channel` take them, `inorder channel create` and `alter` as options with
+hyphens; in MQSC they have MQ's keywords. The name and the type stay as they are."""
+
+CHANNEL_HEADINGS = ("attribute", "in MQSC", "of", "meaning", "values", "default")
+
 
 def attributes_page() -> str:
     return page(
@@ -61,7 +62,15 @@ def attributes_page() -> str:
         "## The queue manager",
         MANAGER,
         attributes_table(MANAGER_ATTRIBUTES),
+        "## Channels",
+        CHANNELS,
+        table(CHANNEL_HEADINGS, map(_channel_row, CHANNEL_ATTRIBUTES.values())),
     )
+
+
+def _channel_row(attribute: Attribute) -> tuple[str, ...]:
+    of = ", ".join(sorted(attribute.applies_to))
+    return code(attribute.name), attribute.mqsc, of, attribute.doc, _values(attribute), _default(attribute)
 
 
 def attributes_table(attributes: Mapping[str, Attribute]) -> str:

@@ -14,7 +14,7 @@ from inorder.cli.app import app
 from .markdown import code, codes, page, sentence, table
 
 EXAMPLE = "Example: "
-EVERYWHERE = ("store", "as_json", "help")  # told once, at the top
+EVERYWHERE = ("store", "as_json", "_click_default_help")  # said once, at the top; the last is Click's name for help
 
 INTRODUCTION = """\
 `inorder COMMAND --help` shows the same in a terminal."""
@@ -28,7 +28,7 @@ STATUS = """\
 | 0 | done |
 | 1 | the answer is no, or not now: no message, a full queue, an order that is pending; a check found something |
 | 2 | a wrong call: an unknown option or queue, a value out of range |
-| 3 | trouble with the store: missing, foreign, newer, locked for five minutes, full, damaged; or with another file |
+| 3 | trouble with the store: missing, foreign, newer, locked for long, full, damaged; or with a file or Spark |
 | 130 | Ctrl-C, also while the command starts; nothing is held, and what was not committed is backed out |"""
 
 COMPLETION = """\
@@ -64,7 +64,7 @@ def _common() -> str:
     """The rows of the shared options, from the first command that has them."""
     found: dict[str, click.Parameter] = {}
     for _, command in commands():
-        for each in command.get_params(click.Context(command)):
+        for each in command.get_params(click.Context(command, **command.context_settings)):
             if each.name in EVERYWHERE:
                 found.setdefault(each.name, each)
     return table(("option", "meaning"), [(_option(found[name]), _meaning(found[name])) for name in found])
@@ -84,7 +84,11 @@ def section(path: Path, command: click.Command) -> list[str]:
 
 def parameters(command: click.Command) -> str:
     """The table of what a command takes, beside what every command takes."""
-    own = [each for each in command.get_params(click.Context(command)) if each.name not in EVERYWHERE]
+    own = [
+        each
+        for each in command.get_params(click.Context(command, **command.context_settings))
+        if each.name not in EVERYWHERE
+    ]
     if not own:
         return ""
     rows = [(_option(each), _meaning(each), _values(each), _default(each)) for each in own]

@@ -20,6 +20,9 @@ OWN_FROM = 9000
 COMES_AS: dict[str, tuple[str, ...]] = {
     "NONE": (),
     "FEEDBACK_ERROR": ("ArgumentError",),
+    "TRIGGER_CONTROL_ERROR": ("ArgumentError",),
+    "TRIGGER_DEPTH_ERROR": ("ArgumentError",),
+    "TRIGGER_MSG_PRIORITY_ERR": ("ArgumentError",),
     "INHIBIT_VALUE_ERROR": ("ArgumentError",),
     "MSG_TOO_BIG_FOR_Q_MGR": ("MessageTooBig",),
     "NOT_OPEN_FOR_BROWSE": ("NotOpenFor",),

@@ -10,7 +10,8 @@ from typing import get_args
 import click
 
 from .. import Match, QueueManager
-from ..message import ANY_GROUP, ANY_SEGMENT, NUMBER_MAX
+from ..field_checks import NUMBER_MAX
+from ..message import ANY_GROUP, ANY_SEGMENT
 from ..operating import Gaps, QueueView, Sight
 from ..stores.views import ListingOrder, SightState
 from .choosing import takes_match

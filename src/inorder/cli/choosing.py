@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 import click
 
 from .. import FOREVER, Match
+from ..field_checks import NUMBER_MAX
 from ..formats.property_text import read_property
-from ..message import NUMBER_MAX
 from ..properties import PropertyValue
 from .records import TEXT_ID, id_of
 
@@ -28,6 +28,12 @@ UNIT_SIZE = click.option(
     "--unit-size", type=click.IntRange(1, NUMBER_MAX), default=UNIT_MESSAGES, show_default=True, metavar="N",
     help="So many messages are one unit of work; fewer if they have 64 MiB.",
 )  # fmt: skip
+DMPMQMSG = "dmpmqmsg"
+
+
+def takes_format(what: str) -> Callable[[F], F]:
+    """Gives a command --format, as the keyword `form`: None, or "dmpmqmsg"."""
+    return click.option("--format", "form", type=click.Choice((DMPMQMSG,)), help=what)
 
 
 def any_id(value: str) -> bytes:

@@ -9,7 +9,7 @@ import click
 
 from ..stores.records import Claims
 from .output import count, when
-from .pipeline import needs_spark
+from .readiness import check_extras
 from .running import Group, Run, local_name, queue_names, says_yes, takes_store
 
 COLUMNS = {
@@ -82,8 +82,8 @@ def finish(run: Run, queue: str, application: str, checkpoint: str | None, upto:
         if upto is not None:
             confirmed = qm.finish_claims(queue, application, upto)
         else:
-            with needs_spark():
-                confirmed = import_module("inorder.spark").finish(str(run.store.given), queue, application, checkpoint)
+            check_extras()
+            confirmed = import_module("inorder.spark").finish(str(run.store.given), queue, application, checkpoint)
     run.output.tell(
         {"queue": queue, "application": application, "confirmed": confirmed},
         f"confirmed {count(confirmed, 'message')} of {application} on {queue}",

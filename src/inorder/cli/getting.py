@@ -14,7 +14,8 @@ from typing import IO, Any
 import click
 
 from .. import Message, NoMessageAvailable, QueueManager
-from .choosing import ORDER, READ_ORDER, UNIT_SIZE, WAIT, takes_match
+from ..formats import dmpmqmsg
+from .choosing import ORDER, READ_ORDER, UNIT_SIZE, WAIT, takes_format, takes_match
 from .output import json_line, plain
 from .parts import take
 from .records import record_of
@@ -22,6 +23,7 @@ from .running import Command, Run, queue_names, takes_store
 
 Options = dict[str, Any]
 Write = Callable[[Sequence[Message]], object]
+Written = Callable[[Sequence[Message], bool], bytes]  # messages as text; whether somebody looks at it
 
 
 @click.command("get", cls=Command, example="inorder get ORDERS --order logical --wait 10 --store orders.db")
@@ -35,6 +37,8 @@ Write = Callable[[Sequence[Message]], object]
 @takes_match
 @WAIT
 @click.option("--raw", is_flag=True, help="The bytes of the bodies, with nothing between them.")
+@takes_format("A text for MQ's dmpmqmsg, with the descriptors.")
+@click.option("--leave-out-properties", is_flag=True, help="Of --format dmpmqmsg, which has no place for them.")
 @click.option(
     "--output", type=click.Path(dir_okay=False, path_type=Path), metavar="PATH",
     help="Write into this file. Without a message it stays as it is.",
@@ -50,18 +54,21 @@ def get(run: Run, queue: str, **given: Any) -> int:
     Exit status 1: there was no message, or strict order withholds it.
     """
     most, everything, group = given.pop("most"), given.pop("everything"), given.pop("group")
-    raw, path, size = given.pop("raw"), given.pop("output"), given.pop("unit_size")
+    path, size = given.pop("output"), given.pop("unit_size")
+    raw, form, bare = given.pop("raw"), given.pop("form"), given.pop("leave_out_properties")
     if (most is not None) + everything + group > 1:
         raise click.UsageError("Say one of --count, --all and --group.")
-    if raw and run.output.as_json:
-        raise click.UsageError("Say --raw or --json, not both.")
+    if raw + run.output.as_json + (form is not None) > 1:
+        raise click.UsageError("Say one of --raw, --json and --format.")
+    if bare and form is None:
+        raise click.UsageError("--leave-out-properties goes with --format dmpmqmsg.")
     if raw and path is None and sys.stdout.isatty():
         raise click.UsageError("--raw writes bytes as they are: send them into a pipe or a file (--output PATH).")
     if path is not None:
         run.refuse_target(path, "--output")
     options = _options(given, group=group)
     with run.opened() as qm, ExitStack() as files:
-        write = _writer(run, path, files, raw=raw)
+        write = _writer(run, path, files, _dumping(leave_out=bare) if form else _lining(run, raw=raw))
         if group:
             got = _get_group(qm, queue, options, write)
         else:
@@ -108,7 +115,32 @@ def _get_group(qm: QueueManager, queue: str, options: Options, write: Write) -> 
     return got
 
 
-def _writer(run: Run, path: Path | None, files: ExitStack, *, raw: bool) -> Write:
+def _lining(run: Run, *, raw: bool) -> Written:
+    """Bodies, or lines of JSON."""
+
+    def written(messages: Sequence[Message], looked_at: bool) -> bytes:
+        as_json = run.output.as_json
+        return b"".join(one.body if raw else _line(one, as_json=as_json, looked_at=looked_at) for one in messages)
+
+    return written
+
+
+def _dumping(*, leave_out: bool) -> Written:
+    """A text of dmpmqmsg, with its beginning in front of the first messages."""
+    goes_on = False
+
+    def written(messages: Sequence[Message], looked_at: bool) -> bytes:
+        nonlocal goes_on
+        del looked_at
+        text = io.BytesIO()
+        dmpmqmsg.write(messages, text, leave_out_properties=leave_out, goes_on=goes_on)
+        goes_on = True
+        return text.getvalue()
+
+    return written
+
+
+def _writer(run: Run, path: Path | None, files: ExitStack, written: Written) -> Write:
     """Writes messages and has them leave this process: a failure must come before the commit.
 
     A file is opened, and loses what was in it, when there is something to write.
@@ -120,12 +152,12 @@ def _writer(run: Run, path: Path | None, files: ExitStack, *, raw: bool) -> Writ
 
     def write(messages: Sequence[Message]) -> None:
         nonlocal stream, number
+        text = written(messages, is_seen)
         if stream is None:
             assert path is not None
             run.refuse_target(path, "--output")  # once more: it may be long since the command began
             stream = files.enter_context(path.open("wb"))
-        for message in messages:
-            stream.write(message.body if raw else _line(message, as_json=run.output.as_json, looked_at=stream.isatty()))
+        stream.write(text)
         number += len(messages)
         stream.flush()
         _bring_to_disk(stream)

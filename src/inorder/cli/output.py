@@ -11,7 +11,7 @@ import io
 import json
 import os
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
@@ -19,7 +19,9 @@ from typing import Any, BinaryIO, Protocol
 import click
 from rich import box
 from rich.console import Console
+from rich.control import Control
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.segment import ControlType
 from rich.table import Table
 from rich.text import Text
 
@@ -30,6 +32,7 @@ SPANS = frozenset({"age", "lease_left"})  # keys whose values are durations
 NARROW = 100  # columns: a terminal that has fewer is shown less
 PIPED_WIDTH = 4000  # no line of a table is cut where a program reads it
 SHOWN_AFTER_SECONDS = 1.0
+BAR_WIDTH = 20
 
 Record = Mapping[str, Any]
 
@@ -38,6 +41,12 @@ class Advance(Protocol):
     """Tells a progress display how far the work is; `total` where it is known."""
 
     def __call__(self, done: int, total: int | None = None, /) -> None: ...
+
+
+class Show(Protocol):
+    """Says in words how far a work is; `done` of `total` where that is known."""
+
+    def __call__(self, text: str, done: int = 0, total: int | None = None, /) -> None: ...
 
 
 class Output:
@@ -133,13 +142,32 @@ class Output:
             yield advance
 
     @contextmanager
-    def line_of_progress(self) -> Iterator[Callable[[str], None]]:
-        """A line that says something else from time to time while work goes on; nothing where nobody looks."""
+    def bar(self) -> Iterator[Show]:
+        """A bar for work that says in words how far it is; nothing where nobody looks."""
         is_hidden = self.as_json or not self.notes.is_terminal
-        columns = SpinnerColumn(), TextColumn("{task.description}", markup=False)
-        with Progress(*columns, console=self.notes, transient=True, disable=is_hidden) as line:
-            task = line.add_task("", total=None)
-            yield lambda text: line.update(task, description=plain(text))
+        columns = SpinnerColumn(), BarColumn(BAR_WIDTH), TextColumn("{task.description}", markup=False)
+        with Progress(*columns, TimeElapsedColumn(), console=self.notes, transient=True, disable=is_hidden) as bar:
+            task = bar.add_task("", total=None)
+
+            def show(text: str, done: int = 0, total: int | None = None) -> None:
+                bar.update(task, description=plain(text), completed=done, total=total)
+
+            yield show
+
+    @contextmanager
+    def waiting(self, what: str) -> Iterator[None]:
+        """A line while something begins that has no progress to show; nothing where nobody looks.
+
+        It is written once, before: what begins may have standard error for itself.
+        """
+        is_shown = self.notes.is_terminal and not self.as_json
+        if is_shown:
+            self.notes.print(f"{what} ...", end="\r")
+        try:
+            yield
+        finally:
+            if is_shown:
+                self.notes.control(Control((ControlType.ERASE_IN_LINE, 2)))
 
     def confirm(self, question: str, *, yes: bool) -> None:
         """Asks before something that cannot be taken back. Raises: click.UsageError, nobody can be asked."""

@@ -1,6 +1,7 @@
 """`inorder pipeline`: the jobs of `inorder.spark.jobs` as commands.
 
-Each command takes the arguments of its job, under their names; Spark is loaded when one runs.
+Each command takes the arguments of its job, under their names. What can be wrong with them is looked at first
+(`readiness`); then Spark is loaded and a JVM begins. Exit status 1 is the verdict of an audit and nothing else.
 """
 
 from __future__ import annotations
@@ -8,19 +9,23 @@ from __future__ import annotations
 import dataclasses
 import functools
 import json
+import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from importlib import import_module
-from typing import Any, TypeVar
+from importlib.util import find_spec
+from typing import Any, NamedTuple, TypeVar
 
 import click
 from rich.text import Text
 
+from ..errors import InorderError, QueueCondition, Reason
 from .output import plain, size
-from .running import NO, Command, Group, Run, queue_names, takes_store, tells_json
+from .readiness import check_archive, check_extras, check_java, check_source, check_target, memory, split_rule
+from .running import NO, TROUBLE, Command, Group, Run, local_name, queue_names, takes_store, tells_json
 
 F = TypeVar("F", bound=Callable[..., Any])
-EXTRAS = ("pyspark", "pyarrow")
+STANDARD_ERROR = "-"
 ORDER = click.option(
     "--order",
     type=click.Choice(("logical", "physical")),
@@ -35,28 +40,31 @@ ARCHIVE = click.argument("archive")
 QUEUE = click.argument("queue", shell_complete=queue_names)
 
 
-@contextmanager
-def needs_spark() -> Iterator[None]:
-    """Says what to install where Spark is missing. Raises: click.ClickException."""
-    try:
-        yield
-    except ModuleNotFoundError as missing:
-        if missing.name not in EXTRAS:
-            raise
-        raise click.ClickException(
-            f"this needs Spark: pip install 'inorder[spark]', and Java 17 or later ({missing.name} is not installed)"
-        ) from missing
+class Failed(InorderError):
+    """A job did not do its work: trouble, and no answer, whatever Spark or the queue said."""
 
 
 class Job(Command):
-    """A command that runs a job in a Spark session of its own, and tells what it did."""
+    """A command that runs a job in a Spark session of its own, and says what it did."""
 
     def __init__(self, name: str | None, **named: Any) -> None:
-        memory = click.Option(
-            ["--driver-memory"], default="2g", show_default=True, metavar="SIZE", help="Memory of Spark's JVM."
-        )
         super().__init__(name, **named)
-        self.params.append(memory)
+        self.params += [
+            click.Option(
+                ["--driver-memory"], default="2g", show_default=True, metavar="SIZE", type=memory,
+                help="Memory of Spark's JVM.",
+            ),
+            click.Option(
+                ["--spark-log"], default=os.devnull, metavar="FILE",
+                help="Where Spark's own messages go, - for standard error; default: nowhere.",
+            ),
+        ]  # fmt: skip
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except QueueCondition as condition:
+            raise Failed(condition.args[0], reason=condition.reason, **condition.data) from condition
 
 
 class Pipeline(Group):
@@ -74,30 +82,59 @@ def pipeline() -> None:
     """
 
 
+class Spark(NamedTuple):
+    """What a command begins Spark with; `begun` is called when all else is known to be right."""
+
+    run: Run
+    driver_memory: str
+    log: str
+
+    @contextmanager
+    def begun(self) -> Iterator[tuple[Any, Any]]:
+        """A block with the module of jobs and a session, in which trouble of Spark's is one line of ours."""
+        check_extras()
+        check_java()
+        jobs = import_module("inorder.spark.jobs")
+        troubles = import_module("inorder.spark.jobs.troubles")
+        name = click.get_current_context().command_path
+        log = None if self.log == STANDARD_ERROR else self.log
+        try:
+            with troubles.told_plainly(), ExitStack() as until:
+                with self.run.output.waiting("starting Spark"):
+                    session = until.enter_context(jobs.session(name, driver_memory=self.driver_memory, log=log))
+                yield jobs, session
+        except QueueCondition as condition:
+            if condition.reason is not Reason.UNEXPECTED_ERROR or self.log != os.devnull:
+                raise
+            raise Failed(f"{condition.args[0]}; --spark-log - shows all that Spark says of it") from condition
+
+
 def runs_a_job(function: F) -> F:
-    """Makes a command of a function that is given the run, the module of jobs and a session, and returns a result."""
+    """Makes a command of a function that is given the run and `Spark`, and returns what its job did."""
 
     @functools.wraps(function)
-    def command(run: Run, driver_memory: str, **given: Any) -> int:
-        with needs_spark():
-            jobs = import_module("inorder.spark.jobs")
-            name = click.get_current_context().command_path
-            with jobs.session(name, driver_memory=driver_memory) as spark:
-                result = function(run, jobs, spark, **given)
+    def command(run: Run, driver_memory: str, spark_log: str, **given: Any) -> int:
+        result = function(run, Spark(run, driver_memory, spark_log), **given)
         tell_result(run, result)
-        return NO if getattr(result, "failed", 0) or getattr(result, "error_count", 0) else 0
+        if getattr(result, "failed", 0):
+            return TROUBLE
+        return NO if getattr(result, "error_count", 0) else 0
 
     return command  # type: ignore[return-value]
 
 
 def on_store(function: F) -> F:
-    """A job on a store; that the store is there is seen before Spark begins."""
+    """A job on a store; that the store and the queue are there is seen before Spark begins."""
 
     @functools.wraps(function)
-    def checked(run: Run, **given: Any) -> Any:
-        with run.opened():
-            pass
-        return function(run, **given)
+    def checked(run: Run, queue: str, **given: Any) -> Any:
+        with run.opened() as qm:
+            queues = [queue]
+            if (bad_rows := given.get("bad_rows", "fail")) != "fail":
+                queues.append(bad_rows.removeprefix("queue:"))
+            for name in queues:
+                local_name(qm, name)
+        return function(run, queue=queue, **given)
 
     return takes_store(checked)  # type: ignore[return-value]
 
@@ -129,16 +166,17 @@ def on_archive(function: F) -> F:
 @click.option("--follow", is_flag=True, help="Go on for messages to come, until Ctrl-C.")
 @on_store
 @runs_a_job
-def drain(run: Run, jobs: Any, spark: Any, queue: str, archive: str, **options: Any) -> Any:
+def drain(run: Run, spark: Spark, queue: str, archive: str, *, follow: bool, **options: Any) -> Any:
     """Take messages off a queue into an archive, exactly once.
 
-    ARCHIVE is a folder; a later run adds to it.
+    ARCHIVE is a folder; a later run adds to it. With --follow, and where nobody looks, each batch is a line on standard
+    error.
     """
-
-    def tell(now: Any) -> None:
-        run.output.note(f"batch {now.batch}: {progress_line(now)}")
-
-    return jobs.drain(spark, str(run.store.given), queue, archive, progress=tell, **options)
+    check_target("ARCHIVE", archive, overwrite=True)
+    with run.opened() as qm:
+        depth = None if follow else qm.depth(queue)
+    with spark.begun() as (jobs, session), told_while_it_works(run, depth, logs=follow) as tell:
+        return jobs.drain(session, str(run.store.given), queue, archive, progress=tell, follow=follow, **options)
 
 
 @pipeline.command(
@@ -164,7 +202,10 @@ def drain(run: Run, jobs: Any, spark: Any, queue: str, archive: str, **options: 
     help="What becomes of rows that are no message.",
 )
 @click.option(
-    "--split", metavar="RULE", help="Of files: delimiter:\\\\n (the default), size:65536, regex:PATTERN, whole."
+    "--split",
+    type=split_rule,
+    metavar="RULE",
+    help="Of files: delimiter:\\\\n, which is the default, size:65536, regex:PATTERN, whole.",
 )
 @click.option("--pattern", "patterns", multiple=True, metavar="GLOB", help="Of files: which; may be repeated.")
 @click.option("--exclude", multiple=True, metavar="GLOB", help="Of files: which not; may be repeated.")
@@ -172,7 +213,7 @@ def drain(run: Run, jobs: Any, spark: Any, queue: str, archive: str, **options: 
 @on_store
 @runs_a_job
 def load(
-    run: Run, jobs: Any, spark: Any, source: str, queue: str, read_options: tuple[str, ...], **options: Any
+    run: Run, spark: Spark, source: str, queue: str, *, format: str, read_options: tuple[str, ...], **options: Any
 ) -> Any:
     """Put tables, files or dmpmqmsg texts on a queue, never twice.
 
@@ -181,10 +222,14 @@ def load(
     for one in read_options:
         if "=" not in one:
             raise click.BadParameter(f"{one!r} is not NAME=VALUE.", param_hint="--read-option")
-    chosen = dict(one.split("=", 1) for one in read_options)
     options |= {name: list(options[name]) for name in ("patterns", "exclude")}
-    with told_while_it_works(run) as tell:
-        return jobs.load(spark, source, str(run.store.given), queue, read_options=chosen, progress=tell, **options)
+    options |= {"format": format, "read_options": dict(one.split("=", 1) for one in read_options)}
+    for name, formats in USED_BY.items():
+        if options[name]:
+            _refuse_unless(format, OPTIONS.get(name, "--" + name.replace("_", "-")), formats)
+    check_source(source)
+    with spark.begun() as (jobs, session), told_while_it_works(run) as tell:
+        return jobs.load(session, source, str(run.store.given), queue, progress=tell, **options)
 
 
 @pipeline.command("reorder", example="inorder pipeline reorder archive/ ordered/")
@@ -196,12 +241,21 @@ def load(
 @OVERWRITE
 @on_archive
 @runs_a_job
-def reorder(run: Run, jobs: Any, spark: Any, archive: str, target: str, **options: Any) -> Any:
+def reorder(
+    run: Run, spark: Spark, archive: str, target: str, *, incomplete: str | None, overwrite: bool, **options: Any
+) -> Any:
     """Bring an archive into logical order.
 
     TARGET is the folder of the result.
     """
-    return jobs.reorder(spark, archive, target, progress=run.output.note, **options)
+    check_archive(archive)
+    check_target("TARGET", target, overwrite=overwrite)
+    check_target("--incomplete", incomplete, overwrite=overwrite)
+    if options["order"] == "physical" and (incomplete or options["join_segments"]):
+        raise click.UsageError("--join-segments and --incomplete go with --order logical only.")
+    options |= {"incomplete": incomplete, "overwrite": overwrite}
+    with spark.begun() as (jobs, session), run.output.bar() as show:
+        return jobs.reorder(session, archive, target, progress=show, **options)
 
 
 @pipeline.command("audit", example="inorder pipeline audit archive/ findings/")
@@ -217,13 +271,18 @@ def reorder(run: Run, jobs: Any, spark: Any, archive: str, target: str, **option
 @OVERWRITE
 @on_archive
 @runs_a_job
-def audit(run: Run, jobs: Any, spark: Any, archive: str, output: str, **options: Any) -> Any:
+def audit(run: Run, spark: Spark, archive: str, output: str, *, overwrite: bool, **options: Any) -> Any:
     """Prove or disprove the order of an archive.
 
     OUTPUT is a folder for the findings and report.html, which has pictures if inorder[report] is installed. Exit
-    status 1: the audit found errors.
+    status: 0 the order was kept, 1 the audit found errors, 2 or 3 there was no audit.
     """
-    return jobs.audit(spark, archive, output, progress=run.output.note, **options)
+    check_archive(archive)
+    check_target("OUTPUT", output, overwrite=overwrite)
+    if find_spec("matplotlib") is None:
+        run.output.note("report.html will have no pictures: they need pip install 'inorder[report]'")
+    with spark.begun() as (jobs, session), run.output.bar() as show:
+        return jobs.audit(session, archive, output, progress=show, overwrite=overwrite, **options)
 
 
 @pipeline.command(
@@ -238,10 +297,11 @@ def audit(run: Run, jobs: Any, spark: Any, archive: str, output: str, **options:
 @ORDER
 @on_store
 @runs_a_job
-def replay(run: Run, jobs: Any, spark: Any, archive: str, queue: str, **options: Any) -> Any:
+def replay(run: Run, spark: Spark, archive: str, queue: str, **options: Any) -> Any:
     """Put an archive, or a part of it, back on a queue, never twice."""
-    with told_while_it_works(run) as tell:
-        return jobs.replay(spark, archive, str(run.store.given), queue, progress=tell, **options)
+    check_archive(archive)
+    with spark.begun() as (jobs, session), told_while_it_works(run) as tell:
+        return jobs.replay(session, archive, str(run.store.given), queue, progress=tell, **options)
 
 
 @pipeline.command("unload", example="inorder pipeline unload archive/ files/")
@@ -254,15 +314,18 @@ def replay(run: Run, jobs: Any, spark: Any, archive: str, queue: str, **options:
     show_default=True,
     help="The files that were put, or texts of dmpmqmsg.",
 )
-@click.option("--existing", type=click.Choice(("refuse", "same", "replace")), help="Of files; default: same.")
+@click.option(
+    "--existing",
+    type=click.Choice(("refuse", "same", "replace")),
+    help="What may be there already; default: the same files, and no texts.",
+)
 @click.option("--order", type=click.Choice(("logical", "physical")), help="Of dmpmqmsg texts; default: logical.")
 @click.option("--leave-out-properties", is_flag=True, help="Of dmpmqmsg texts, which have no place for them.")
 @on_archive
 @runs_a_job
 def unload(
     run: Run,
-    jobs: Any,
-    spark: Any,
+    spark: Spark,
     archive: str,
     target: str,
     *,
@@ -275,32 +338,62 @@ def unload(
 
     TARGET is a folder.
     """
-    if format == "dmpmqmsg":
-        _refuse(existing, "--existing", "files")
-        with told_while_it_works(run) as tell:
-            options = {"order": order or "logical", "leave_out_properties": leave_out_properties}
-            return {"messages": jobs.dump(spark, archive, target, progress=tell, **options)}
-    _refuse(order, "--order", "dmpmqmsg")
-    _refuse(leave_out_properties or None, "--leave-out-properties", "dmpmqmsg")
-    with told_while_it_works(run) as tell:
-        return jobs.unload(spark, archive, target, existing=existing or "same", progress=tell)
+    if order:
+        _refuse_unless(format, "--order", ("dmpmqmsg",))
+    if leave_out_properties:
+        _refuse_unless(format, "--leave-out-properties", ("dmpmqmsg",))
+    if existing == "same":
+        _refuse_unless(format, "--existing same", ("files",))
+    check_archive(archive)
+    check_target("TARGET", target, overwrite=True)
+    with spark.begun() as (jobs, session), told_while_it_works(run) as tell:
+        if format == "files":
+            return jobs.unload(session, archive, target, existing=existing or "same", progress=tell)
+        options = {"order": order or "logical", "leave_out_properties": leave_out_properties}
+        overwrite = existing == "replace"
+        return {"messages": jobs.dump(session, archive, target, overwrite=overwrite, progress=tell, **options)}
 
 
-def _refuse(value: object, option: str, format: str) -> None:
-    if value is not None:
-        raise click.UsageError(f"{option} goes with --format {format} only.")
+TABLES = ("parquet", "json", "csv")
+USED_BY = {
+    "group_by": TABLES,
+    "order_by": TABLES,
+    "read_options": TABLES,
+    "split": ("files",),
+    "patterns": ("files",),
+    "exclude": ("files",),
+}
+OPTIONS = {"patterns": "--pattern", "read_options": "--read-option"}
+
+
+def _refuse_unless(format: str, option: str, formats: tuple[str, ...]) -> None:
+    if format not in formats:
+        raise click.UsageError(f"{option} goes with --format {' or '.join(formats)} only.")
 
 
 @contextmanager
-def told_while_it_works(run: Run) -> Iterator[Callable[[Any], None]]:
-    """A block in which a job works; what it is given tells people how far the job is."""
-    with run.output.line_of_progress() as show:
-        yield lambda now: show(progress_line(now))
+def told_while_it_works(run: Run, total: int | None = None, *, logs: bool = False) -> Iterator[Callable[[Any], None]]:
+    """A block in which a job works; what it is given shows people how far the job is.
+
+    Args:
+        total: how many messages there are, where that is known.
+        logs: where nobody looks, each batch is a line instead.
+    """
+    looked_at = run.output.notes.is_terminal
+    with run.output.bar() as show:
+
+        def tell(now: Any) -> None:
+            show(progress_line(now, total), now.messages, total)
+            if logs and not looked_at:
+                run.output.note(f"batch {now.batch}: {progress_line(now)}")
+
+        yield tell
 
 
-def progress_line(now: Any) -> str:
+def progress_line(now: Any, total: int | None = None) -> str:
     """How far a job is, and how fast so far."""
-    return f"{now.messages:,} messages, {size(now.size)} bytes, {rates(now.messages, now.seconds, now.size)}"
+    done = f"{now.messages:,}" if total is None else f"{now.messages:,} of {total:,}"
+    return f"{done} messages, {size(now.size)} bytes, {rates(now.messages, now.seconds, now.size)}"
 
 
 def rates(messages: int, seconds: float, length: int | None = None) -> str:

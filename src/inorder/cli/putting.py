@@ -10,13 +10,14 @@ from typing import IO, Any, Literal
 import click
 
 from .. import Message, PutResult, QueueManager
-from .choosing import UNIT_SIZE, any_id, one_property, seconds_or_none
+from ..formats import FormatError, dmpmqmsg
+from .choosing import UNIT_SIZE, any_id, one_property, seconds_or_none, takes_format
 from .output import count, standard_input
 from .parts import parts
 from .records import message_of, record_of_put, told_id
 from .running import Command, Run, leaving, queue_names, takes_store
 
-Form = Literal["whole", "lines", "json"]
+Form = Literal["whole", "lines", "json", "dmpmqmsg"]
 Fields = dict[str, Any]
 FORMS: dict[str, Form] = {"lines": "lines", "from_json": "json"}
 
@@ -30,8 +31,11 @@ FORMS: dict[str, Form] = {"lines": "lines", "from_json": "json"}
 )  # fmt: skip
 @click.option("--lines", is_flag=True, help="Each line of the files, or of standard input, is a message.")
 @click.option("--from-json", is_flag=True, help="Each line is a message, as 'get --json' tells it.")
+@takes_format("The messages are those in texts of MQ's dmpmqmsg, with their descriptors.")
 @click.option("--group", is_flag=True, help="All messages of this call are one group, in one unit of work.")
-@click.option("--keep-context", is_flag=True, help="Of --from-json: who put it when is as the JSON says.")
+@click.option(
+    "--keep-context", is_flag=True, help="Who put a message when is as the JSON or the text of dmpmqmsg says."
+)
 @click.option("--priority", type=int, metavar="0..9", help="Default: the queue's.")
 @click.option(
     "--persistent/--no-persistent",
@@ -42,8 +46,10 @@ FORMS: dict[str, Form] = {"lines": "lines", "from_json": "json"}
 @click.option("--delay", type=float, metavar="SECONDS", help="Not to be read before.")
 @click.option("--message-id", type=any_id, metavar="HEX|text:TEXT", help="Default: the queue manager makes one.")
 @click.option("--correlation-id", type=any_id, metavar="HEX|text:TEXT", help="Relates messages.")
+@click.option("--manager", metavar="NAME", help="The queue manager that has the queue; default: this one.")
 @click.option("--reply-to-queue", metavar="NAME", help="Where replies should go.")
-@click.option("--format", metavar="NAME", help="Of the body, at most 8 characters.")
+@click.option("--reply-to-queue-manager", metavar="NAME", help="And the queue manager that has it; default: this one.")
+@click.option("--body-format", "format", metavar="NAME", help="MQ's name for the form of the body, such as MQSTR.")
 @click.option(
     "--property", "properties", type=one_property, multiple=True, metavar="NAME[:TYPE]=VALUE",
     help="A property; the type is text, int, float, bool, bytes (hex) or none. May be repeated.",
@@ -56,9 +62,9 @@ def put(
 ) -> None:
     """Put messages: BODY, files, or standard input.
 
-    Without --lines and --from-json a file, or standard input, is one message. A unit of work that is committed is on
-    disk, and can be seen, before the next one begins. From a pipe that goes on for long say --unit-size 1: then each
-    line can be seen at once.
+    Without --lines, --from-json and --format a file, or standard input, is one message. A unit of work that is
+    committed is on disk, and can be seen, before the next one begins. From a pipe that goes on for long say
+    --unit-size 1: then each line can be seen at once.
     """
     form = _form(given)
     group, keep, size = given.pop("group"), given.pop("keep_context"), given.pop("unit_size")
@@ -82,16 +88,18 @@ def put(
 def _form(given: Fields) -> Form:
     """What the input is made of; takes the options that say so."""
     chosen = [FORMS[name] for name in FORMS if given.pop(name)]
+    if (named := given.pop("form")) is not None:
+        chosen.append(named)
     if len(chosen) > 1:
-        raise click.UsageError("Say --lines or --from-json, not both.")
+        raise click.UsageError("Say one of --lines, --from-json and --format.")
     return chosen[0] if chosen else "whole"
 
 
 def _check(body: str | None, files: Sequence[Path], form: Form, *, group: bool, keep: bool) -> None:
     if body is not None and (files or form != "whole"):
-        raise click.UsageError("BODY is one message: it goes without --file, --lines and --from-json.")
-    if keep and form != "json":
-        raise click.UsageError("--keep-context goes with --from-json.")
+        raise click.UsageError("BODY is one message: it goes without --file, --lines, --from-json and --format.")
+    if keep and form not in ("json", "dmpmqmsg"):
+        raise click.UsageError("--keep-context goes with --from-json or --format dmpmqmsg.")
     if group and keep:
         raise click.UsageError("--group goes without --keep-context.")
 
@@ -121,6 +129,16 @@ def _sources(body: str | None, files: Sequence[Path], form: Form) -> Iterator[by
             case "json":
                 for number, line in ((number, line) for number, line in enumerate(stream, 1) if line.strip()):
                     yield message_of(line, f"{name}, line {number}")
+            case "dmpmqmsg":
+                yield from _dumped(name, stream)
+
+
+def _dumped(name: str, stream: IO[bytes]) -> Iterator[Message]:
+    """The messages of a text of dmpmqmsg. Raises: click.UsageError, with the line, it is not one."""
+    try:
+        yield from dmpmqmsg.parse(stream)
+    except FormatError as error:
+        raise click.UsageError(f"{name}, {error.args[0]}") from error
 
 
 def _streams(files: Sequence[Path]) -> Iterator[tuple[str, IO[bytes]]]:
@@ -151,7 +169,8 @@ def _put(
 
 
 def _put_group(qm: QueueManager, queue: str, bodies: Iterable[bytes | Message], fields: Fields) -> list[PutResult]:
-    with qm.unit_of_work(), qm.group(queue) as group:
+    manager = fields.pop("manager", "")
+    with qm.unit_of_work(), qm.group(queue, manager=manager) as group:
         return [group.put(body, **fields) for body in bodies]
 
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping
 from fnmatch import fnmatchcase
 from typing import Any, TypeVar
 
 import click
 
 from .. import QueueManager
-from ..attributes import QUEUE_ATTRIBUTES, Attribute, QueueAttributes, QueueStatus
+from ..attribute import Attribute
+from ..attributes import QUEUE_ATTRIBUTES, QueueAttributes, QueueStatus
 from ..errors import UnknownQueue, WrongQueueType
 from .choosing import seconds_or_none
 from .output import count, shown, table, when
@@ -18,7 +20,7 @@ from .running import Group, Run, as_json_value, queue_names, says_yes, takes_sto
 
 F = TypeVar("F", bound=Callable[..., Any])
 OPTIONS = [name for name in QUEUE_ATTRIBUTES if name not in ("name", "type")]
-MAKERS = {"local": "create_queue", "alias": "create_alias", "model": "create_model"}
+MAKERS = {"local": "create_queue", "alias": "create_alias", "model": "create_model", "remote": "create_remote_queue"}
 TIMES = ("created_at", "altered_at")
 STATUS_IN_MQ = {
     "current_depth": "CurrentQDepth",
@@ -41,6 +43,7 @@ COLUMNS = {
     "description": "description",
 }
 WIDE = ("delivery", "open_input_count", "open_output_count")  # an 80 column terminal has room for the names instead
+RULES = re.compile(r" \((?:(?:[A-DKNP]-|R)?\d+(?:\.\d+)?(?:, )?)+\)")
 
 
 @click.group("queue", cls=Group, epilog="Example: inorder queue list --store orders.db")
@@ -48,12 +51,17 @@ def queue() -> None:
     """Create, alter, show, list, clear and delete queues."""
 
 
+def _help(attribute: Attribute) -> str:
+    """What an attribute is, without the rules that say so, and in the words of the command."""
+    return RULES.sub("", attribute.doc).replace("None", "none")
+
+
 def _option(attribute: Attribute) -> Callable[[F], F]:
     """The option for an attribute, as its declaration says; the attribute itself checks the value."""
     word = attribute.name.replace("_", "-")
     match attribute.kind:
         case "boolean":
-            return click.option(f"--{word}/--no-{word}", attribute.name, default=None, help=attribute.doc)
+            return click.option(f"--{word}/--no-{word}", attribute.name, default=None, help=_help(attribute))
         case "choice":
             values: dict[str, Any] = {"type": click.Choice(attribute.choices)}
         case "integer":
@@ -62,23 +70,29 @@ def _option(attribute: Attribute) -> Callable[[F], F]:
             values = {"type": seconds_or_none, "metavar": "SECONDS|none"}
         case "text" | "name":
             values = {"type": str, "metavar": attribute.kind.upper()}
-    return click.option(f"--{word}", attribute.name, help=attribute.doc, **values)
+    return click.option(f"--{word}", attribute.name, help=_help(attribute), **values)
 
 
-def takes_attributes(function: F) -> F:
-    """Gives a command an option for each attribute but name and type, and its function those given, as `changes`."""
+def takes_attributes_of(attributes: Mapping[str, Attribute]) -> Callable[[F], F]:
+    """Gives a command an option for each of these attributes, and its function those given, as `changes`."""
 
-    @click.pass_context
-    @functools.wraps(function)
-    def command(context: click.Context, *given: Any, **named: Any) -> Any:
-        values = {name: named.pop(name) for name in OPTIONS}
-        source = click.core.ParameterSource.COMMANDLINE
-        changes = {name: value for name, value in values.items() if context.get_parameter_source(name) is source}
-        return function(*given, changes=changes, **named)
+    def decorated(function: F) -> F:
+        @click.pass_context
+        @functools.wraps(function)
+        def command(context: click.Context, *given: Any, **named: Any) -> Any:
+            values = {name: named.pop(name) for name in attributes}
+            source = click.core.ParameterSource.COMMANDLINE
+            changes = {name: value for name, value in values.items() if context.get_parameter_source(name) is source}
+            return function(*given, changes=changes, **named)
 
-    for name in reversed(OPTIONS):
-        command = _option(QUEUE_ATTRIBUTES[name])(command)
-    return command  # type: ignore[return-value]
+        for attribute in reversed(list(attributes.values())):
+            command = _option(attribute)(command)
+        return command  # type: ignore[return-value]
+
+    return decorated
+
+
+takes_attributes = takes_attributes_of({name: QUEUE_ATTRIBUTES[name] for name in OPTIONS})
 
 
 @queue.command("create", example="inorder queue create ORDERS --order commit --read-order strict --store orders.db")
@@ -89,7 +103,7 @@ def takes_attributes(function: F) -> F:
     type=click.Choice(tuple(MAKERS)),
     default="local",
     show_default=True,
-    help=QUEUE_ATTRIBUTES["type"].doc,
+    help=_help(QUEUE_ATTRIBUTES["type"]),
 )
 @takes_attributes
 @takes_store
@@ -123,8 +137,9 @@ def alter(run: Run, name: str, changes: dict[str, Any]) -> None:
 def show(run: Run, name: str) -> None:
     """Show a queue's attributes and status."""
     with run.opened() as qm:
-        has_status = _status(qm, qm.attributes(name)) is not None
-        found = qm.inquire(name, *(() if has_status else QUEUE_ATTRIBUTES))
+        attributes = qm.attributes(name)
+        has_answer = attributes.type == "remote" or _status(qm, attributes) is not None
+        found = qm.inquire(name, *(() if has_answer else QUEUE_ATTRIBUTES))
     if run.output.as_json:
         run.output.line({one: when(value) if one in TIMES else as_json_value(value) for one, value in found.items()})
         return
@@ -152,7 +167,7 @@ def list_queues(run: Run, pattern: str) -> None:
 
 
 def _status(qm: QueueManager, one: QueueAttributes) -> QueueStatus | None:
-    """The status; None: a model has none, nor has an alias of what is not there, nor a queue that has just gone."""
+    """The status; None: a model has none, nor what leads nowhere or elsewhere, nor a queue that has just gone."""
     try:
         return None if one.type == "model" else qm.status(one.name)
     except (UnknownQueue, WrongQueueType):

@@ -2,6 +2,7 @@
 
 The keys are the fields of `Message`. Ids and tokens are in hex, ids without the NULs at their end, null where there is
 none; for an id `text:` and a text is taken, too. Properties are an object, bytes in it a list of one text, in hex.
+`transmission` is an object of queue and manager, null where there is none.
 `put_at` is ISO 8601 in UTC; a null `expiry` is for ever. The body is `body` where it is text in UTF-8, else
 `body_base64`.
 """
@@ -18,7 +19,7 @@ import click
 
 from .. import Message, PutResult
 from ..errors import ArgumentError, nearest_names, written
-from ..message import NO_ID, Descriptor
+from ..message import NO_ID, Descriptor, Transmission
 from .output import when
 
 TEXT_ID = "text:"  # before an id that is given as a text
@@ -117,6 +118,8 @@ def _told(name: str, value: Any) -> Any:
         return {name: [one.hex()] if isinstance(one, bytes) else one for name, one in value.items()}
     if name == "put_at":
         return when(value)
+    if name == "transmission":
+        return value and value._asdict()
     if name == "expiry":
         return None if value is None or math.isinf(value) else value
     return int(value) if name == "flags" else value
@@ -129,6 +132,8 @@ def _taken(name: str, value: Any) -> Any:
         return _time(value)
     if name == "properties":
         return _properties(value)
+    if name == "transmission":
+        return _transmission(value)
     return math.inf if name == "expiry" and value is None else value
 
 
@@ -154,6 +159,15 @@ def _properties(value: object) -> dict[str, Any]:
     if value is not None and not isinstance(value, dict):
         raise ValueError(f"properties must be an object of names and values, not {written(value)}")
     return {name: _bytes(name, one) if isinstance(one, list) else one for name, one in (value or {}).items()}
+
+
+def _transmission(value: object) -> Transmission | None:
+    """Where it is to go, of an object; null is none."""
+    if value is None:
+        return None
+    if not isinstance(value, dict) or value.keys() != set(Transmission._fields):
+        raise ValueError(f"transmission must be an object of queue and manager, not {written(value)}")
+    return Transmission(**value)
 
 
 def _bytes(name: str, value: list[object]) -> bytes:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 import math
 import os
+import re
 import signal
 import threading
 import time
@@ -33,7 +34,14 @@ PROGRAM = "inorder"
 TOLD_AFTER_SECONDS = 3.0  # of waiting for a store that another program has locked
 PATIENCE_SECONDS = 300.0
 COMPLETION_SECONDS = 1.0
+HELP = {"help_option_names": ["-h", "--help"]}
 BUSY = "another program has locked it, or it is being put in order after a crash"
+
+# What errors of calls say of values, and how the command has them.
+WORDS = {
+    "None, or inorder.FOREVER": "or forever",
+    "math.inf for never, or None for the queue's": "or none for never",
+}
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -139,12 +147,36 @@ def leaving(run: Run, what: Callable[[], str]) -> Iterator[None]:
 
 
 class Command(click.Command):
-    """A command whose help ends with an example."""
+    """A command whose help ends with an example, and whose errors are in its own words."""
 
     def __init__(self, name: str | None, *, example: str, **named: Any) -> None:
         named["epilog"] = f"Example: {example}"
-        super().__init__(name, **named)
+        super().__init__(name, context_settings=HELP, **named)
         self.example = example
+
+    def invoke(self, ctx: click.Context) -> Any:
+        if _store_before(ctx) is not None and "store" not in ctx.params:
+            raise click.UsageError(f"{ctx.command_path} works on no store: leave --store out.", ctx)
+        try:
+            return super().invoke(ctx)
+        except InorderError as error:
+            error.args = (self._in_own_words(error), *error.args[1:])
+            raise
+
+    def _in_own_words(self, error: InorderError) -> str:
+        """The text of an error with the options of this command in place of a call's arguments."""
+        text: str = error.args[0]
+        for of_a_call, of_the_command in WORDS.items():
+            text = text.replace(of_a_call, of_the_command)
+        for parameter in self.params:
+            name, longest = parameter.name or "", max(parameter.opts, key=len)
+            is_option = isinstance(parameter, click.Option)
+            if error.data.get("argument") == name:
+                text = re.sub(rf"^{name}\b", longest if is_option else name.upper(), text)
+            if is_option:
+                text = re.sub(rf"(?<![\w-]){name} is said\b", f"{longest} is given", text)
+                text = re.sub(rf"(?<![\w-]){name}=True\b", longest, text)
+        return text
 
 
 class Group(click.Group):
@@ -152,8 +184,27 @@ class Group(click.Group):
 
     command_class = Command
 
+    def __init__(self, *given: Any, **named: Any) -> None:
+        super().__init__(*given, context_settings=HELP, **named)
+
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.commands)
+
+
+STORE_HELP = "The store: an SQLite file of inorder, or postgresql://host/database?schema=name."
+
+
+class StoreOption(click.Option):
+    """--store; where it is not given, what stands before the command, and else the variable of the environment."""
+
+    def resolve_envvar_value(self, ctx: click.Context) -> str | None:
+        return _store_before(ctx) or super().resolve_envvar_value(ctx)
+
+
+def _store_before(ctx: click.Context) -> str | None:
+    """What --store says before the command: inorder --store PATH queue list."""
+    before: str | None = ctx.find_root().params.get("store") if ctx.parent is not None else None
+    return before
 
 
 def takes_store(function: F) -> F:
@@ -162,11 +213,12 @@ def takes_store(function: F) -> F:
     @click.option(
         "--store",
         "-s",
+        cls=StoreOption,
         type=PlaceType(),
         envvar=STORE_VARIABLE,
         show_envvar=True,
         metavar="PATH|URL",
-        help="The store: an SQLite file of inorder, or postgresql://host/database?schema=name.",
+        help=STORE_HELP,
     )
     @tells_json
     @functools.wraps(function)
@@ -189,7 +241,7 @@ def says_yes(function: F) -> F:
 def completions(context: click.Context, names: Callable[[QueueManager], list[str]], incomplete: str) -> list[str]:
     """For completion in a shell: names in the store that is chosen already. Never an error: a shell asks."""
     try:
-        named = context.params.get("store") or os.environ.get(STORE_VARIABLE)
+        named = context.params.get("store") or _store_before(context) or os.environ.get(STORE_VARIABLE)
         if not named:
             return []
         place = PlaceType().convert(named, None, context)

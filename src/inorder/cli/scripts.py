@@ -9,23 +9,24 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import click
 from rich.text import Text
 
 from ..mqsc import Answer, Assembler, Source, columns, commands_in, export_manager, export_queues, run_commands
-from .output import count, plain, standard_input
+from .output import plain, standard_input
 from .running import DONE, Command, Run, record_of_error, status_of, takes_store
 
 PROMPT, CONTINUED = "> ", ". "
 STANDARD_INPUT = "-"
 GREETING = "MQSC. HELP lists the commands; END, or Ctrl-D, ends."
 HELP = """\
-DEFINE QLOCAL(NAME) ...    also QALIAS, QMODEL; LIKE(OTHER), REPLACE
-ALTER QLOCAL(NAME) ...     also QALIAS, QMODEL; ALTER QMGR ...
-DISPLAY QUEUE(NAME*) ...   also QLOCAL, QALIAS, QMODEL, QSTATUS; DISPLAY QMGR
+DEFINE QLOCAL(NAME) ...    also QALIAS, QMODEL, QREMOTE; LIKE(OTHER), REPLACE
+ALTER QLOCAL(NAME) ...     also QALIAS, QMODEL, QREMOTE; ALTER QMGR ...
+DISPLAY QUEUE(NAME*) ...   also QLOCAL, QALIAS, QMODEL, QREMOTE, QSTATUS; DISPLAY QMGR
                            ALL, keywords, WHERE(CURDEPTH GT 0)
-DELETE QLOCAL(NAME)        also QALIAS, QMODEL; PURGE takes the messages too
+DELETE QLOCAL(NAME)        also QALIAS, QMODEL, QREMOTE; PURGE takes the messages too
 CLEAR QLOCAL(NAME)         removes the messages
 A line that ends with + goes on in the next one. Names in small letters stand in quotes: QLOCAL('orders').
 DISPLAY QLOCAL(NAME) shows every attribute as a DEFINE or ALTER writes it."""
@@ -39,27 +40,30 @@ DISPLAY QLOCAL(NAME) shows every attribute as a DEFINE or ALTER writes it."""
 @click.argument("script", type=click.Path(allow_dash=True), required=False)
 @click.option("--check", is_flag=True, help="Only read the script; no store is needed.")
 @click.option("--stop", is_flag=True, help="End at the first command that fails; without it the next ones are run.")
+@click.option("--skip-unsupported", "skip", is_flag=True, help="Pass over what MQ has and inorder has not, and say so.")
 @click.option("--export", is_flag=True, help="Write all definitions as a script, for another store or for MQ.")
 @takes_store
-def mqsc(run: Run, script: str | None, check: bool, stop: bool, export: bool) -> int:
+def mqsc(run: Run, script: str | None, check: bool, stop: bool, skip: bool, export: bool) -> int:
     """Run an MQSC script: DEFINE, ALTER, DISPLAY, DELETE, CLEAR.
 
     SCRIPT is a file, or - for standard input, which is also read without it; at a terminal there is a prompt. Each
-    command is a transaction of its own, and a store that is missing is made if the script defines a queue. The exit
-    status is that of the worst command: 1 refused for now, 2 wrong, 3 trouble with the store.
+    command is a transaction of its own, and a store that is missing is made if the script defines a queue. Answers
+    have the layout and the numbers of runmqsc's, and all of them are on standard output, in order. The exit status is
+    that of the worst command: 1 refused for now, 2 wrong, 3 trouble with the store.
     """
     if export:
-        if script is not None or check or stop:
-            raise click.UsageError("--export writes a script: it takes neither SCRIPT nor --check nor --stop.")
+        if script is not None or check or stop or skip:
+            raise click.UsageError("--export writes a script: it takes neither SCRIPT nor an option that reads one.")
         return _export(run)
     if script in (None, STANDARD_INPUT) and sys.stdin is not None and sys.stdin.isatty() and not run.output.as_json:
-        return _converse(run, check=check, stop=stop)
+        return _converse(run, check=check, stop=stop, skip=skip)
     sources = list(commands_in(_lines(script or STANDARD_INPUT)))
     report = _Report(run, echo=True)
     if check:
-        return report.all(run_commands(sources, None, stop=stop))
+        return report.all(run_commands(sources, None, stop=stop, skip=skip))
     with run.opened(make=any(_defines(source) for source in sources)) as qm:
-        return report.all(run_commands(sources, qm, stop=stop))
+        run.output.say(f"Starting MQSC for queue manager {qm.manager_attributes().name}.")
+        return report.all(run_commands(sources, qm, stop=stop, skip=skip))
 
 
 def _defines(source: Source) -> bool:
@@ -80,7 +84,7 @@ def _lines(script: str) -> Iterable[str]:
 
 
 class _Report:
-    """Tells of each answer, and in the end how many there were of which kind.
+    """Shows each answer, and in the end how many there were of which kind.
 
     Args:
         echo: each command is shown before its answer, with the number of its line.
@@ -90,10 +94,11 @@ class _Report:
         self._run = run
         self._echo = echo
         self._outcomes: Counter[str] = Counter()
+        self._skipped: dict[str, list[int]] = {}
         self._status = 0
 
     def all(self, answers: Iterable[Answer]) -> int:
-        """Tells of each answer, and sums up; the exit status."""
+        """Shows each answer, and sums up; the exit status."""
         for answer in answers:
             if answer.outcome != "end":
                 self._one(answer)
@@ -102,55 +107,71 @@ class _Report:
 
     def _one(self, answer: Answer) -> None:
         self._outcomes[answer.outcome] += 1
+        left_out = [f"MQ's attribute {keyword}" for keyword in answer.skipped]
+        if answer.outcome == "skipped" and answer.error is not None:
+            left_out = [str(answer.error.data["what"])]
+        for found in left_out:
+            self._skipped.setdefault(found, []).append(answer.source.line)
+        if answer.failed and answer.error is not None:
+            self._status = max(self._status, status_of(answer.error))
+        if self._run.output.as_json:
+            self._run.output.line(_record(answer))
+            return
         if self._echo:
             self._show_source(answer.source)
-        if answer.error is None:
-            self._tell(answer)
-        else:
-            self._status = max(self._status, status_of(answer.error))
-            self._tell_error(answer)
-
-    def _show_source(self, source: Source) -> None:
-        if self._run.output.as_json:
-            return
-        for n, (number, line) in enumerate(source.lines):
-            self._say(f"{number if n == 0 else '':>6} : {plain(line)}", style="dim")
-
-    def _tell(self, answer: Answer) -> None:
-        record = {
-            "line": answer.source.line,
-            "command": _written(answer.source),
-            "outcome": answer.outcome,
-            "text": answer.text,
-            "rows": [dict(row) for row in answer.rows],
-        }
-        if self._run.output.as_json:
-            self._run.output.line(record)
-            return
-        if answer.text:
-            self._say(answer.text)
+        headed = f"{answer.number or 'Skipped'}: {answer.text}"
+        if answer.text and not answer.rows:
+            self._say(headed)
         for row in answer.rows:
+            self._say(headed)
             for line in columns(row):
                 self._say(plain(line))
 
-    def _tell_error(self, answer: Answer) -> None:
-        assert answer.error is not None
-        where = {"line": answer.source.line, "command": _written(answer.source), "outcome": answer.outcome}
-        text = answer.text if answer.outcome == "not valid" else f"line {answer.source.line}: {answer.text}"
-        self._run.output.error(text, {**where, **record_of_error(answer.error)})
+    def _show_source(self, source: Source) -> None:
+        for n, (number, line) in enumerate(source.lines):
+            self._say(f"{number if n == 0 else '':>6} : {plain(line)}", style="dim")
 
     def _sum_up(self) -> None:
-        total = self._outcomes.total()
-        failed = {kind: self._outcomes[kind] for kind in ("refused", "not valid")}
-        told = ", ".join(f"{number:,} {kind}" for kind, number in failed.items() if number)
-        done = "all valid" if "read" in self._outcomes else "all done"
-        self._run.output.tell(
-            {"commands": total, "refused": failed["refused"], "not_valid": failed["not valid"]},
-            f"{count(total, 'command')} read: {told or done}." if total else "No commands read.",
-        )
+        total, not_valid, refused = self._outcomes.total(), self._outcomes["not valid"], self._outcomes["refused"]
+        if self._run.output.as_json:
+            counts = {"commands": total, "refused": refused, "not_valid": not_valid}
+            self._run.output.line({**counts, "skipped": self._skipped})
+            return
+        has = "has" if not_valid == 1 else "have"
+        done = "read; none was run" if self._outcomes["read"] else "processed"
+        self._say(f"{_many(total, 'MQSC command')} read.")
+        self._say(f"{_many(not_valid, 'command')} {has} a syntax error.")
+        if refused:
+            self._say(f"{_many(refused, 'valid MQSC command')} could not be processed.")
+        else:
+            self._say(f"All valid MQSC commands were {done}.")
+        for found, numbers in self._skipped.items():
+            self._say(
+                f"Skipped: {plain(found)}, line{'' if len(numbers) == 1 else 's'} {', '.join(map(str, numbers))}."
+            )
 
     def _say(self, text: str, style: str = "") -> None:
         self._run.output.console.print(Text(text, style=style), soft_wrap=True)
+
+
+def _many(number: int, noun: str) -> str:
+    """No commands, One command, 2 commands: as runmqsc counts."""
+    how_many = {0: "No", 1: "One"}.get(number, f"{number:,}")
+    return f"{how_many} {noun}{'' if number == 1 else 's'}"
+
+
+def _record(answer: Answer) -> dict[str, Any]:
+    """An answer as machines read it."""
+    record = {
+        "line": answer.source.line,
+        "command": _written(answer.source),
+        "outcome": answer.outcome,
+        "number": answer.number,
+        "text": answer.text,
+        "rows": [dict(row) for row in answer.rows],
+        "skipped": list(answer.skipped),
+    }
+    return record if answer.error is None else record | record_of_error(answer.error)
 
 
 def _written(source: Source) -> str:
@@ -160,14 +181,14 @@ def _written(source: Source) -> str:
 # ---- at a terminal
 
 
-def _converse(run: Run, *, check: bool, stop: bool) -> int:
+def _converse(run: Run, *, check: bool, stop: bool, skip: bool) -> int:
     """Reads commands from a terminal until its end, END, or with `stop` a failure."""
     with contextlib.suppress(ImportError):  # not everywhere; with it a typed line can be edited and called back
         import_module("readline")
     run.output.note(GREETING)
     report = _Report(run, echo=False)
     with contextlib.nullcontext() if check else run.opened(make=True) as qm:
-        return report.all(run_commands(_typed(run), qm, stop=stop))
+        return report.all(run_commands(_typed(run), qm, stop=stop, skip=skip))
 
 
 def _typed(run: Run) -> Iterator[Source]:

@@ -15,7 +15,8 @@ from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.text import Text
 
-from .. import QueueManager
+from .. import QueueManager, channels
+from ..channels import ChannelNow
 from ..operating import QueueView, Wait
 from ..rules.ordering import pending_text
 from .output import plain, span, table, when
@@ -35,6 +36,7 @@ class Look(NamedTuple):
     tick: float
     queues: Sequence[QueueView]
     waits: Sequence[Wait]
+    channels: Sequence[ChannelNow] = ()
 
 
 class Rates(NamedTuple):
@@ -93,7 +95,8 @@ def _look(qm: QueueManager, names: Sequence[str]) -> Look:
 
     found = [one for one in qm.overview() if is_meant(one.name)]
     waits = [one for one in qm.waits() if is_meant(one.queue)]
-    return Look(time.time(), time.monotonic(), found, waits)
+    carried = [one for one in channels.status(qm) if is_meant(one.queue)]
+    return Look(time.time(), time.monotonic(), found, waits, carried)
 
 
 def rates(before: Look | None, now: Look) -> Iterator[tuple[QueueView, Rates]]:
@@ -133,6 +136,8 @@ def _picture(before: Look | None, now: Look, width: int) -> RenderableType:
     parts: list[RenderableType] = [Text(at, "dim"), _queues(before, now, is_narrow=width < WIDE)]
     if now.waits:
         parts.append(_waits(now))
+    if now.channels:
+        parts.append(_channels(now))
     return Group(*parts)
 
 
@@ -191,6 +196,17 @@ def _for_what(wait: Wait, now: float) -> Text:
     return Text(f"{place}{plain(pending_text(pending))}, for {span(now - pending.since)}{behind}")
 
 
+def _channels(now: Look) -> RenderableType:
+    made = table(("channel", "sends from", "status", "waiting", "in doubt", "trouble"))
+    for one in now.channels:
+        style = "red" if one.status in ("stopped", "retrying", "paused") else ""
+        counts = _number(one.waiting, ""), _number(one.in_doubt, "yellow")
+        made.add_row(
+            Text(plain(one.name)), Text(plain(one.queue)), Text(one.status, style), *counts, Text(plain(one.error))
+        )
+    return made
+
+
 # --- for machines
 
 
@@ -216,6 +232,7 @@ def _record(one: QueueView, rate: Rates, at: float) -> dict[str, Any]:
         "open_input_count": one.open_input_count,
         "open_output_count": one.open_output_count,
         "waiters": one.waiters,
+        "dropped": one.dropped,
     }
 
 

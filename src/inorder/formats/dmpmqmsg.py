@@ -32,7 +32,8 @@ from dataclasses import dataclass
 from typing import IO, Any, Final, Literal, NamedTuple, NoReturn
 
 from ..errors import InorderError, bad_argument
-from ..message import ID_LENGTH, Message
+from ..field_checks import ID_LENGTH
+from ..message import Message
 from ..options import check_switch
 from .errors import FormatError
 from .splitting import Readable
@@ -403,6 +404,7 @@ def write(
     data: Literal["hex", "string"] = "hex",
     width: int = WIDTH,
     leave_out_properties: bool = False,
+    goes_on: bool = False,
 ) -> int:
     """Writes messages to a binary stream, a file that `parse` reads back; how many they were.
 
@@ -414,25 +416,29 @@ def write(
         data: "hex": X lines, as the tool does by default; "string": S lines where the data are printable ASCII.
         width: bytes of data on an X line, 10 to 1,000,000; S lines have twice as many characters.
         leave_out_properties: the format has no place for the properties of a message: True loses them.
+        goes_on: the stream has the beginning of the file already.
 
-    Raises: ArgumentError; FormatError, a message has what the format cannot say: a delivery delay, properties
-    (unless they may be left out), an expiry of None, a body that is not whole, a text that is not ASCII. What came
-    before it is written.
+    Raises: ArgumentError; FormatError, a message has what the format cannot say: a delivery delay, a transmission,
+    properties (unless they may be left out), an expiry of None, a body that is not whole, a text that is not ASCII.
+    What came before it is written.
     """
     if data not in ("hex", "string"):
         raise bad_argument("data", data, "'hex' or 'string'")
     if not isinstance(width, int) or isinstance(width, bool) or not 10 <= width <= 1_000_000:
         raise bad_argument("width", width, "a number of bytes from 10 to 1,000,000")
     check_switch("leave_out_properties", leave_out_properties)
-    stream.write(b"* QLOAD file, written by inorder\n\n")
+    check_switch("goes_on", goes_on)
+    if not goes_on:
+        stream.write(b"* QLOAD file, written by inorder\n\n")
     count = 0
     for message in messages:
         count += 1
         if not isinstance(message, Message):
             raise bad_argument("messages", message, "messages, each a Message")
         if message.properties and not leave_out_properties:
-            why = "there is no code for them; leave_out_properties=True writes the message without"
-            raise _unwritable(count, "properties", why)
+            raise _unwritable(count, "properties", "there is no code for them: only with leave_out_properties=True")
+        if message.transmission:
+            raise _unwritable(count, "transmission", "the format has no place for it")
         body = message.body
         stream.writelines(f"A {code} {value}\n".encode("ascii") for code, value in _values(message, count))
         stream.writelines(_hex_lines(body, width) if data == "hex" or not body else _string_lines(body, width))

@@ -23,7 +23,8 @@ from types import TracebackType
 from typing import IO, Final, Literal, NamedTuple
 
 from ..errors import bad_argument
-from ..message import IN_GROUP, LAST_IN_GROUP, LAST_SEGMENT, NUMBER_MAX, SEGMENT
+from ..field_checks import NUMBER_MAX
+from ..message import IN_GROUP, LAST_IN_GROUP, LAST_SEGMENT, SEGMENT
 from .errors import FileChanged, FileError, FileExists, FormatError, RebuildError
 from .manifest import MODE_MAX, Manifest, make, parse, path_bytes
 from .paths import Root, naming, open_file, parent_of, refuse_store

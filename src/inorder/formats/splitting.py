@@ -35,7 +35,7 @@ from dataclasses import dataclass
 from typing import IO, Final, Literal, Protocol
 
 from ..errors import bad_argument
-from ..message import NUMBER_MAX, is_storable
+from ..field_checks import NUMBER_MAX, is_storable
 from .errors import FormatError
 
 CHUNK_BYTES: Final = 1024 * 1024

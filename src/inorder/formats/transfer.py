@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from ..attributes import QueueAttributes
 from ..errors import CallerError, NoMessageAvailable, Reason, bad_argument
 from ..handle import Queue
 from ..manager import QueueManager
@@ -73,9 +72,9 @@ def put_file(
     """
     for name in sorted(OURS & fields.keys()):
         raise bad_argument("field", name, "one that does not say where a message belongs, or what it is")
-    local = _local(manager, queue)
-    segment = min(chunk, local.max_length, manager.manager_attributes().max_length) if str(rule) == "whole" else chunk
     with _unit(manager), manager.open(queue, output=True) as handle:
+        limits = manager.attributes(handle.local_name).max_length, manager.manager_attributes().max_length
+        segment = min(chunk, *limits) if str(rule) == "whole" else chunk
         before = handle.put_state
         try:
             manifest, group_id = None, b""
@@ -99,11 +98,6 @@ def _message(record: Record, record_format: str, fields: Descriptor) -> Message:
     if record.offset:
         given.pop("properties", None)  # those of a logical message stand at its first segment
     return Message(record.body, **given)
-
-
-def _local(manager: QueueManager, queue: str) -> QueueAttributes:
-    attributes = manager.attributes(queue)
-    return manager.attributes(attributes.base_queue) if attributes.type == "alias" else attributes
 
 
 def _batches(every: Iterator[Record]) -> Iterator[list[Record]]:

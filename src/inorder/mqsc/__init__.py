@@ -7,7 +7,7 @@ definitions as a script. The command `inorder mqsc` is made of these. `import in
 from __future__ import annotations
 
 from .commands import Command
-from .errors import MqscSyntaxError
+from .errors import MqscSyntaxError, Unsupported
 from .export import export_manager, export_queue, export_queues
 from .lines import Assembler, Source, commands_in
 from .parsing import parse
@@ -20,6 +20,7 @@ __all__ = [
     "Command",
     "MqscSyntaxError",
     "Source",
+    "Unsupported",
     "columns",
     "commands_in",
     "export_manager",

@@ -101,4 +101,22 @@ class End:
     """END, QUIT or EXIT: what follows is not read."""
 
 
-Command = Define | Alter | AlterManager | Delete | Clear | Display | DisplayManager | End
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChannelCommand:
+    """A command about channels.
+
+    Args:
+        verb: "DEFINE" ... "RESOLVE"; of DISPLAY the object is `target`.
+        given: attributes by our names; of other verbs what they take: "mode", "number", "action".
+        asked: the keywords that a DISPLAY asks for; none: all.
+    """
+
+    verb: str
+    target: str
+    name: str
+    given: Mapping[str, Any] = field(default_factory=dict)
+    asked: tuple[str, ...] = ()
+    replace: bool = False
+
+
+Command = Define | Alter | AlterManager | Delete | Clear | Display | DisplayManager | ChannelCommand | End

@@ -5,6 +5,7 @@
     InorderError
     └── CallerError
         └── MqscSyntaxError          a command is not in the language: where, what was found, what is allowed
+            └── Unsupported              it is in MQ's, and asks for something that is not here
 """
 
 from __future__ import annotations
@@ -28,6 +29,26 @@ class MqscSyntaxError(CallerError):
     """A command is not valid MQSC; data: line, column, found, allowed, nearest (the names most like it)."""
 
     reason = Reason.ARGUMENT_ERROR
+
+
+class Unsupported(MqscSyntaxError):
+    """MQ has it, and it asks for something that is not here; data: also what, and the keyword of an
+    attribute."""
+
+
+def unsupported(at: Position, what: str, why: str, allowed: str, *, keyword: str | None = None) -> Unsupported:
+    """The error for what MQ has and we have not.
+
+    Args:
+        what: a command, an object or an attribute, as in "MQ's object CHANNEL".
+        why: a sentence about what is not there.
+        keyword: of an attribute: a command without it may be run.
+    """
+    found = f"{what}, which is not supported: {why}"
+    text = f"line {at.line}, column {at.column}: found {found}; allowed is {allowed}"
+    return Unsupported(
+        text, line=at.line, column=at.column, found=found, allowed=allowed, nearest=[], what=what, keyword=keyword
+    )
 
 
 def syntax_error(at: Position, found: str, allowed: str, *, nearest: Sequence[str] = ()) -> MqscSyntaxError:

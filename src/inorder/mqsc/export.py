@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from ..attributes import Attribute, ManagerAttributes, QueueAttributes
+from ..attribute import Attribute
+from ..attributes import ManagerAttributes, QueueAttributes
 from .values import mqsc_value, written
-from .words import MANAGER_KEYWORDS, is_ours, keywords_of
+from .words import KINDS, MANAGER_KEYWORDS, is_ours, keywords_of
 
 INDENT = "   "
 
@@ -53,9 +54,12 @@ def export_manager(manager: ManagerAttributes) -> str | None:
 def export_queues(queues: Iterable[QueueAttributes]) -> Iterator[str]:
     """The commands for queues, an alias after what it stands for; each may be several lines, without the last end.
 
+    What a DEFINE takes its defaults from comes last, so that no other one takes them.
+
     Temporary dynamic queues belong to whoever opened them: a comment names them instead.
     """
-    for queue in sorted(queues, key=lambda queue: (queue.type == "alias", queue.name)):
+    defaults = {each.default for each in KINDS.values()}
+    for queue in sorted(queues, key=lambda queue: (queue.name in defaults, queue.type == "alias", queue.name)):
         if queue.type == "local" and queue.definition_type == "temporary_dynamic":
             yield f"* {queue.name} is a temporary dynamic queue, which ends with its opener"
         else:

@@ -7,9 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final
 
-from ..attributes import Attribute
+from ..attribute import Attribute
 from .commands import Condition
-from .errors import syntax_error, unknown_word
+from .errors import syntax_error, unknown_word, unsupported
+from .lacking import Lacking
 from .tokens import Token
 from .values import INTEGER, comparable, read_value
 from .words import INTEGER_STATUS, is_switch
@@ -22,42 +23,48 @@ COMPARE: Final[Mapping[str, Callable[[Any, Any], bool]]] = MappingProxyType(
         "GT": operator.gt,
         "LE": operator.le,
         "GE": operator.ge,
+        "CT": operator.eq,  # contains, of a list: and of what is one value, that it is this one
+        "EX": operator.ne,
     }
 )
-SAME: Final = ("EQ", "NE")
-LIKE: Final = ("LK", "NL")
+LIKE: Final[Mapping[str, bool]] = MappingProxyType({"LK": True, "NL": False, "CTG": True, "EXG": False})
+OPERATORS: Final = (*COMPARE, *LIKE)
 YES: Final[Mapping[str, bool]] = MappingProxyType({"YES": True, "NO": False})
-FORM: Final = "WHERE(KEYWORD EQ VALUE); instead of EQ: NE, LT, GT, LE, GE, LK or NL"
+FORM: Final = f"WHERE(KEYWORD EQ VALUE); instead of EQ: {', '.join(OPERATORS[1:])}"
 
 
-def read_condition(token: Token, values: Sequence[Token], keywords: Mapping[str, Attribute | None]) -> Condition:
+def read_condition(
+    token: Token,
+    values: Sequence[Token],
+    keywords: Mapping[str, Attribute | None],
+    lacking: Mapping[str, Lacking],
+) -> Condition:
     """The condition that stands in WHERE(...).
 
     Args:
         token: the word WHERE.
-        keywords: what may be compared; None for what is no attribute.
+        keywords: what may be compared, by any operator; None for what is not an attribute.
+        lacking: what MQ could compare and we cannot.
 
-    Raises: MqscSyntaxError.
+    Raises: MqscSyntaxError; Unsupported.
     """
     if len(values) != 3:
         raise syntax_error(token.at, f"WHERE with {len(values)} instead of 3 words", FORM)
     subject, comparison, value = values
+    if subject.kind == "word" and subject.value in lacking:
+        allowed = f"one of {', '.join(keywords)}"
+        raise unsupported(subject.at, f"MQ's attribute {subject.value}", lacking[subject.value].why, allowed)
     if subject.kind != "word" or subject.value not in keywords:
         raise unknown_word(subject.at, subject.value, "a keyword to compare", keywords)
     attribute = keywords[subject.value]
-    operators = _operators(subject.value, attribute)
-    if comparison.kind != "word" or comparison.value not in operators:
-        raise syntax_error(comparison.at, comparison.found, f"{', '.join(operators)} for {subject.value}")
-    read = value.value if comparison.value in LIKE else _value(subject.value, attribute, value)
+    if comparison.kind != "word" or comparison.value not in OPERATORS:
+        raise syntax_error(comparison.at, comparison.found, ", ".join(OPERATORS))
+    read = _pattern(value) if comparison.value in LIKE else _value(subject.value, attribute, value)
     return Condition(keyword=subject.value, operator=comparison.value, value=read)
 
 
-def _operators(keyword: str, attribute: Attribute | None) -> tuple[str, ...]:
-    if attribute is None:
-        return tuple(COMPARE) if keyword in INTEGER_STATUS else (*COMPARE, *LIKE)
-    if attribute.kind in ("choice", "boolean"):
-        return SAME
-    return (*COMPARE, *LIKE) if attribute.kind in ("text", "name") else tuple(COMPARE)
+def _pattern(token: Token) -> str:
+    return token.value if token.value.strip(" ") else ""  # blanks alone mean nothing in MQSC
 
 
 def _value(keyword: str, attribute: Attribute | None, token: Token) -> int | float | str | bool:
@@ -75,9 +82,10 @@ def _value(keyword: str, attribute: Attribute | None, token: Token) -> int | flo
 
 
 def holds(condition: Condition, value: int | float | str | bool) -> bool:
-    """Whether a value fulfils the condition."""
+    """Whether a value meets the condition. A number is like a pattern that its digits are like."""
     if condition.operator in LIKE:
-        return is_like(str(value), str(condition.value)) == (condition.operator == "LK")
+        text = ("NO", "YES")[value] if isinstance(value, bool) else str(value)
+        return is_like(text, str(condition.value)) == LIKE[condition.operator]
     return COMPARE[condition.operator](value, condition.value)
 
 

@@ -1,7 +1,7 @@
 """What MQSC has and we have not: its names, why, and which of their values ask for nothing that is missing here.
 
 A script that is moved from MQ names attributes of everything that MQ can do, mostly to say that it is not wanted:
-NOTRIGGER, USAGE(NORMAL), CLUSTER(' '). Those are true of our queues, so they are accepted, and the answer says that
+NOTRIGGER, SCOPE(QMGR), CLUSTER(' '). Those are true of our queues, so they are accepted, and the answer says that
 they have no effect. Whatever would ask for something is an error.
 """
 
@@ -39,7 +39,7 @@ def _lacks(why: str, names: str, *harmless: str | None, any_value: bool = False)
 
 _TRIGGERS = "there are no triggers"
 _CLUSTERS = "there are no clusters"
-_CHANNELS = "there are no remote queues and no channels"
+_CHANNELS = "channels need none of it"
 _STATISTICS = "there are no accounting and monitoring records; events of the program are in inorder.events"
 _DEPTH_EVENTS = "there are no event messages; a hook or `inorder watch` sees the depth"
 _ZOS = "it exists only on z/OS"
@@ -48,15 +48,10 @@ _PUBLISH = "there is no publish/subscribe"
 
 LACKING_IN_QUEUES: Final[Mapping[str, Lacking]] = MappingProxyType(
     {
-        **_lacks(_TRIGGERS, "TRIGGER"),
-        **_lacks(_TRIGGERS, "NOTRIGGER", None),
-        **_lacks(_TRIGGERS, "TRIGDPTH TRIGMPRI TRIGTYPE TRIGDATA INITQ PROCESS", any_value=True),
         **_lacks(_CLUSTERS, "CLUSTER CLUSNL", ""),
         **_lacks(_CLUSTERS, "CLWLPRTY CLWLRANK CLWLUSEQ DEFBIND", any_value=True),
         **_lacks(_CLUSTERS, "CLUSINFO CLUSQMGR CLUSQT CLUSDATE CLUSTIME QMID"),
         **_lacks(_CHANNELS, "CLCHNAME", ""),
-        **_lacks(_CHANNELS, "USAGE", "NORMAL"),
-        **_lacks(_CHANNELS, "RNAME RQMNAME XMITQ"),
         **_lacks("a name is known in its store only", "SCOPE", "QMGR"),
         **_lacks("distribution lists are not supported", "DISTL", "NO"),
         **_lacks(_STATISTICS, "ACCTQ MONQ STATQ", "QMGR", "OFF", "NONE"),
@@ -66,7 +61,7 @@ LACKING_IN_QUEUES: Final[Mapping[str, Lacking]] = MappingProxyType(
         **_lacks(_DEPTH_EVENTS, "QSVCIEV", "NONE"),
         **_lacks("every put is answered when it is done", "DEFPRESP", "SYNC"),
         **_lacks("each get asks the queue: there is no read-ahead", "DEFREADA", "NO", "DISABLED"),
-        **_lacks("messages have no properties", "PROPCTL", any_value=True),
+        **_lacks("messages keep their properties on every way", "PROPCTL", any_value=True),
         **_lacks("the store is one file; `inorder backup` copies it", "IMGRCOVQ", any_value=True),
         **_lacks("a queue has no file of its own", "MAXFSIZE", "DEFAULT"),
         **_lacks("there are no streaming queues", "STREAMQ", ""),
@@ -97,18 +92,24 @@ LACKING_IN_STATUS: Final[Mapping[str, Lacking]] = MappingProxyType(
 
 LACKING_IN_MANAGER: Final[Mapping[str, Lacking]] = MappingProxyType(
     {
-        **_lacks(_STATISTICS, "ACCTCONO ACCTINT ACCTMQI ACCTQ ACTVCONO ACTVTRC ACTIVREC MONACLS MONCHL MONQ ROUTEREC"),
-        **_lacks(_STATISTICS, "STATACLS STATCHL STATINT STATMQI STATQ"),
-        **_lacks(_DEPTH_EVENTS, "AUTHOREV CHADEV CHLEV CMDEV CONFIGEV INHIBTEV LOCALEV LOGGEREV PERFMEV REMOTEEV"),
-        **_lacks(_DEPTH_EVENTS, "SSLEV STRSTPEV"),
-        **_lacks(_CHANNELS, "CHAD CHADEXIT CHLAUTH DEADQ DEFXMITQ DEFCLXQ SCHINIT REVDNS IPADDRV COMMANDQ SCMDSERV"),
+        **_lacks(_STATISTICS, "ACCTINT STATINT", any_value=True),
+        **_lacks(
+            _STATISTICS,
+            "ACCTCONO ACCTMQI ACCTQ ACTVCONO ACTVTRC ACTIVREC MONACLS MONCHL MONQ ROUTEREC",
+            *"OFF NONE DISABLED".split(),
+        ),
+        **_lacks(_STATISTICS, "STATACLS STATCHL STATMQI STATQ", *"OFF NONE QMGR".split()),
+        **_lacks(
+            _DEPTH_EVENTS, "AUTHOREV CHADEV CHLEV CMDEV CONFIGEV INHIBTEV LOCALEV LOGGEREV PERFMEV REMOTEEV", "DISABLED"
+        ),
+        **_lacks(_DEPTH_EVENTS, "SSLEV STRSTPEV", "DISABLED"),
+        **_lacks(_CHANNELS, "CHAD CHADEXIT CHLAUTH DEFCLXQ SCHINIT REVDNS IPADDRV COMMANDQ SCMDSERV"),
         **_lacks(_CHANNELS, "CERTLABL CERTVPOL SSLCRLNL SSLCRYP SSLFIPS SSLKEYR SSLRKEYC SUITEB"),
         **_lacks(_CLUSTERS, "CLWLDATA CLWLEXIT CLWLLEN CLWLMRUC CLWLUSEQ REPOS REPOSNL QMID"),
         **_lacks(_PUBLISH, "PARENT PSCLUS PSMODE PSNPMSG PSNPRES PSRTYCNT PSSYNCPT TREELIFE"),
-        **_lacks(_TRIGGERS, "TRIGINT"),
         **_lacks(_AUTHORITY, "CONNAUTH SPLCAP ADVCAP"),
         **_lacks("the log is the store's own affair", "IMGINTVL IMGLOGLN IMGRCOVO IMGRCOVQ IMGSCHED"),
-        **_lacks("messages have no properties", "MAXPROPL"),
+        **_lacks("the properties of a message have at most 65,536 bytes, on each queue manager", "MAXPROPL"),
         **_lacks("nothing is set through it", "CUSTOM"),
         **_lacks("expired messages are discarded as they are met", "EXPRYINT"),
         **_lacks("`inorder --version` says what this is", "CMDLEVEL CPILEVEL PLATFORM VERSION SYNCPT DISTL"),
@@ -119,7 +120,6 @@ LACKING_IN_MANAGER: Final[Mapping[str, Lacking]] = MappingProxyType(
 
 LACKING_VERBS: Final[Mapping[str, str]] = MappingProxyType(
     {
-        **dict.fromkeys("START STOP PING RESET RESOLVE".split(), "there are no channels, listeners and services"),
         **dict.fromkeys("REFRESH RESUME SUSPEND".split(), "there are no clusters and no security caches"),
         **dict.fromkeys("SET RVERIFY".split(), _AUTHORITY),
         **dict.fromkeys("ARCHIVE BACKUP RECOVER".split(), "`inorder backup` copies a store"),
@@ -129,9 +129,7 @@ LACKING_VERBS: Final[Mapping[str, str]] = MappingProxyType(
 )
 LACKING_OBJECTS: Final[Mapping[str, str]] = MappingProxyType(
     {
-        **dict.fromkeys(
-            "QREMOTE QR CHANNEL CHL CHSTATUS CHS LISTENER LSTR LSSTATUS LS SERVICE SVSTATUS COMMINFO".split(), _CHANNELS
-        ),
+        **dict.fromkeys("LISTENER LSTR LSSTATUS LS SERVICE SVSTATUS COMMINFO".split(), _CHANNELS),
         **dict.fromkeys("QCLUSTER QC CLUSQMGR".split(), _CLUSTERS),
         **dict.fromkeys("TOPIC TPSTATUS TPS SUB SBSTATUS SBS PUBSUB TCLUSTER".split(), _PUBLISH),
         **dict.fromkeys("PROCESS PRO".split(), _TRIGGERS),

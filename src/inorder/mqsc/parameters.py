@@ -10,7 +10,7 @@ from .errors import syntax_error
 from .tokens import Token
 from .words import QUEUE_KEYWORDS, SYNONYMS, is_switch
 
-SWITCHES: Final = ("REPLACE", "PURGE", "TRIGGER", *(word for word, each in QUEUE_KEYWORDS.items() if is_switch(each)))
+SWITCHES: Final = ("REPLACE", "PURGE", *(word for word, each in QUEUE_KEYWORDS.items() if is_switch(each)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,10 +15,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, NoReturn
 
-from ..attributes import Attribute, QueueType, changed_by, check_queue_name
+from ..attribute import Attribute, changed_by, check_queue_name
+from ..attributes import QueueType
 from ..errors import ArgumentError, nearest_names
+from . import channelling
 from .commands import Alter, AlterManager, Clear, Command, Define, Delete, Display, DisplayManager, End
-from .errors import shown, syntax_error, unknown_word
+from .errors import Unsupported, shown, syntax_error, unknown_word, unsupported
 from .filters import read_condition
 from .lacking import LACKING_IN_MANAGER, LACKING_IN_QUEUES, LACKING_IN_STATUS, LACKING_OBJECTS, LACKING_VERBS, Lacking
 from .lines import Source, together
@@ -27,6 +29,7 @@ from .tokens import Token, tokens_of
 from .values import allowed_values, read_value
 from .words import (
     ENDS,
+    KINDS,
     LOCAL_KEYWORDS,
     OBJECTS,
     QUEUE_KEYWORDS,
@@ -39,18 +42,19 @@ from .words import (
 )
 
 NAMES: Final = "a name of 1 to 48 characters out of A-Z a-z 0-9 . / _ %"
-OWNER_WORDS: Final[Mapping[str, str]] = {
-    "local": "a local queue",
-    "alias": "an alias queue",
-    "model": "a model queue",
-    "manager": "the queue manager",
+OWNER_WORDS: Final[Mapping[str, str]] = {each.type: each.who for each in KINDS.values()} | {
+    "manager": "the queue manager"
 }
 
 
-def parse(source: Source) -> Command:
+def parse(source: Source, *, skip: list[str] | None = None) -> Command:
     """The command that a piece of script stands for.
 
-    Raises: MqscSyntaxError, with line and column, what was found and what is allowed.
+    Args:
+        skip: where the keywords go that MQ has and we have not, and that are left out then; None: they are errors.
+
+    Raises: MqscSyntaxError, with line and column, what was found and what is allowed; Unsupported, a part of MQ that
+        is not here.
     """
     tokens = Tokens(tokens_of(together(source)))
     verb = _verb(tokens)
@@ -58,11 +62,24 @@ def parse(source: Source) -> Command:
         tokens.take_end()
         return End()
     target = _object(tokens, verb)
-    if target == "QMGR":
-        parameters = tokens.take_parameters()
-        return _alter_manager(parameters) if verb == "ALTER" else _display_manager(parameters)
-    name = _name(tokens, target, generic=verb == "DISPLAY")
+    name = "" if target == "QMGR" else _name(tokens, target, generic=verb == "DISPLAY")
     parameters = tokens.take_parameters()
+    while True:
+        try:
+            return _command(verb, target, name, parameters)
+        except Unsupported as error:
+            keyword = error.data["keyword"]
+            if skip is None or keyword is None:
+                raise
+            skip.append(str(keyword))
+            parameters = [each for each in parameters if each.keyword != keyword]
+
+
+def _command(verb: str, target: str, name: str, parameters: Sequence[Parameter]) -> Command:
+    if target in channelling.OBJECTS:
+        return channelling.read_channel_command(verb, target, name, parameters)
+    if target == "QMGR":
+        return _alter_manager(parameters) if verb == "ALTER" else _display_manager(parameters)
     if verb == "DISPLAY":
         return _display_status(name, parameters) if target == "QSTATUS" else _display(target, name, parameters)
     return _ON_QUEUES[verb](TYPES[target], name, parameters)
@@ -75,7 +92,7 @@ def _verb(tokens: Tokens) -> str:
     if token.kind == "word" and (verb in VERBS or verb in ENDS):
         return verb
     if token.kind == "word" and verb in LACKING_VERBS:
-        raise syntax_error(token.at, f"MQ's command {verb}, which is not supported: {LACKING_VERBS[verb]}", allowed)
+        raise unsupported(token.at, f"MQ's command {verb}", LACKING_VERBS[verb], allowed)
     if token.value == "DEL":
         allowed = "DELETE, which has no short form, as in MQ"
     raise syntax_error(token.at, token.found, allowed, nearest=nearest_names(token.value, VERBS))
@@ -88,8 +105,7 @@ def _object(tokens: Tokens, verb: str) -> str:
         return target
     allowed = " or ".join(f"{verb} {each}" for each in OBJECTS[verb])
     if token.kind == "word" and target in LACKING_OBJECTS:
-        why = f"MQ's object {target}, which is not supported: {LACKING_OBJECTS[target]}"
-        raise syntax_error(token.at, why, allowed)
+        raise unsupported(token.at, f"MQ's object {target}", LACKING_OBJECTS[target], allowed)
     raise syntax_error(token.at, token.found, allowed, nearest=nearest_names(token.value, OBJECTS[verb]))
 
 
@@ -224,7 +240,7 @@ def _refuse_lacking(parameter: Parameter, known: Lacking) -> NoReturn:
     allowed = "a command without it"
     if harmless := " or ".join(f"{parameter.keyword}({each})" for each in sorted(filter(None, known.harmless))):
         allowed += f", or {harmless}"
-    raise syntax_error(at, f"MQ's attribute {parameter.keyword}, which is not supported: {known.why}", allowed)
+    raise unsupported(at, f"MQ's attribute {parameter.keyword}", known.why, allowed, keyword=parameter.keyword)
 
 
 def _refuse(parameter: Parameter, owner: str, verb: str, known: Sequence[str]) -> NoReturn:
@@ -302,7 +318,7 @@ def _asked(
     wants_all = False
     for each in parameters:
         if each.keyword == "WHERE":
-            where = read_condition(each.token, each.values or (), keywords)
+            where = read_condition(each.token, each.values or (), keywords, lacking)
             continue
         if each.keyword != "ALL" and each.keyword not in keywords:
             _refuse_asked(each, [*keywords, "ALL", "WHERE"], lacking)

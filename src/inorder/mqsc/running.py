@@ -2,28 +2,58 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from types import MappingProxyType
 from typing import Any, Final, Literal
 
-from ..attributes import QUEUE_ATTRIBUTES, ManagerAttributes, QueueAttributes, QueueType, define_queue
-from ..errors import InorderError, StoreError, UnknownQueue, WrongQueueType
+from ..attributes import (
+    QUEUE_ATTRIBUTES,
+    SYSTEM_QUEUES,
+    ManagerAttributes,
+    QueueAttributes,
+    QueueType,
+    define_queue,
+)
+from ..errors import InorderError, Reason, StoreError, UnknownQueue, WrongQueueType
 from ..manager import QueueManager
-from .commands import Alter, AlterManager, Clear, Command, Define, Delete, Display, DisplayManager, End
-from .errors import MqscSyntaxError
-from .filters import holds, is_like
+from .channelling import run_channel_command
+from .commands import Alter, AlterManager, ChannelCommand, Clear, Command, Define, Delete, Display, DisplayManager, End
+from .errors import MqscSyntaxError, Unsupported
+from .filters import LIKE, holds, is_like
 from .lines import Source, commands_in
 from .parsing import parse
 from .values import comparable, mqsc_value
-from .words import LOCAL_KEYWORDS, MANAGER_KEYWORDS, QUEUE_KEYWORDS, STATUS_KEYWORDS, keywords_of, status_values
+from .words import (
+    BY_TYPE,
+    LOCAL_KEYWORDS,
+    MANAGER_KEYWORDS,
+    QUEUE_KEYWORDS,
+    STATUS_KEYWORDS,
+    keywords_of,
+    status_values,
+)
 
 TYPE_WORDS: Final[Mapping[str, str]] = MappingProxyType(
     dict(zip(QUEUE_ATTRIBUTES["type"].choices, QUEUE_ATTRIBUTES["type"].mqsc_words, strict=True))
 )
 
-Outcome = Literal["done", "read", "refused", "not valid", "end"]
+Outcome = Literal["done", "read", "refused", "not valid", "skipped", "end"]
 Row = Mapping[str, int | str | bool]
+
+# The numbers of runmqsc's answers, which scripts and administrators look for. The sentences are ours.
+DEFINED, ALTERED, DELETED, CLEARED = "AMQ8006I", "AMQ8008I", "AMQ8007I", "AMQ8022I"
+MANAGER_ALTERED, MANAGER_SHOWN = "AMQ8005I", "AMQ8408I"
+QUEUE_SHOWN, STATUS_SHOWN = "AMQ8409I", "AMQ8450I"
+NOT_VALID, REFUSED = "AMQ8405I", "AMQ8101E"
+REFUSED_FOR: Final[Mapping[Reason, str]] = MappingProxyType(
+    {
+        Reason.UNKNOWN_OBJECT_NAME: "AMQ8147E",
+        Reason.OBJECT_ALREADY_EXISTS: "AMQ8150E",
+        Reason.OBJECT_IN_USE: "AMQ8148E",
+        Reason.Q_NOT_EMPTY: "AMQ8143E",
+    }
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,83 +61,137 @@ class Answer:
     """What became of one command.
 
     Args:
-        outcome: "done"; "read" if it was only to be read; "refused" by the queue manager; "not valid", it is no
-            MQSC of ours; "end", it was END and nothing more is read.
+        outcome: "done"; "read" if it was only to be read; "refused" by the queue manager; "not valid", it is not MQSC
+            of ours; "skipped", it is MQ's and was to be passed over; "end", it was END and nothing more is read.
+        number: of the message with which runmqsc answers so; empty: there is none.
         text: a sentence.
         rows: what a DISPLAY found: values by keywords, as MQSC has them; a switch is True or False.
-        error: why it was refused or is not valid.
+        skipped: keywords that MQ has and we have not, and without which the command was run.
+        error: why it was refused, is not valid or was skipped.
     """
 
     source: Source
     outcome: Outcome
+    number: str = ""
     text: str = ""
     rows: tuple[Row, ...] = ()
+    skipped: tuple[str, ...] = ()
     error: InorderError | None = None
 
+    @property
+    def failed(self) -> bool:
+        """Whether it was refused or is not valid."""
+        return self.outcome in ("refused", "not valid")
 
-def run_script(lines: Iterable[str], qm: QueueManager | None, *, stop: bool = False) -> Iterator[Answer]:
+
+def run_script(
+    lines: Iterable[str], qm: QueueManager | None, *, stop: bool = False, skip: bool = False
+) -> Iterator[Answer]:
     """Runs a script; see `run_commands`. Lines come with their ends or without."""
-    return run_commands(commands_in(lines), qm, stop=stop)
+    return run_commands(commands_in(lines), qm, stop=stop, skip=skip)
 
 
-def run_commands(sources: Iterable[Source], qm: QueueManager | None, *, stop: bool = False) -> Iterator[Answer]:
+def run_commands(
+    sources: Iterable[Source], qm: QueueManager | None, *, stop: bool = False, skip: bool = False
+) -> Iterator[Answer]:
     """Runs commands one after the other, each a transaction of its own; their answers as they come.
 
     Args:
         qm: where; None only reads the commands, and changes nothing.
         stop: the first command that fails is the last. Otherwise the next ones are run all the same, as MQ does.
+        skip: what MQ has and we have not is passed over: a command, or attributes of one that is run without them.
 
     Trouble with the store always ends the run, and so does END, which is answered too.
     """
     for source in sources:
-        answer = run_command(source, qm)
+        answer = run_command(source, qm, skip=skip)
         yield answer
-        if answer.outcome == "end" or (stop and answer.error) or isinstance(answer.error, StoreError):
+        if answer.outcome == "end" or (stop and answer.failed) or isinstance(answer.error, StoreError):
             return
 
 
-def run_command(source: Source, qm: QueueManager | None) -> Answer:
+def run_command(source: Source, qm: QueueManager | None, *, skip: bool = False) -> Answer:
     """Runs one command, or only reads it; it raises nothing that a command can be blamed for."""
+    skipped: list[str] = []
     try:
-        command = parse(source)
+        command = parse(source, skip=skipped if skip else None)
     except MqscSyntaxError as error:
-        return Answer(source=source, outcome="not valid", text=str(error), error=error)
+        if skip and isinstance(error, Unsupported):
+            return Answer(source=source, outcome="skipped", text=error.args[0], error=error)
+        return Answer(source=source, outcome="not valid", number=NOT_VALID, text=error.args[0], error=error)
     if isinstance(command, End):
         return Answer(source=source, outcome="end")
     if qm is None:
-        return Answer(source=source, outcome="read")
+        return Answer(source=source, outcome="read", skipped=tuple(skipped))
     try:
-        text, rows = _perform(qm, command)
+        number, text, rows = _perform(qm, command)
     except InorderError as error:
-        return Answer(source=source, outcome="refused", text=str(error), error=error)
-    return Answer(source=source, outcome="done", text=text, rows=rows)
+        number = REFUSED_FOR.get(error.reason, REFUSED)
+        return Answer(source=source, outcome="refused", number=number, text=str(error), error=error)
+    if skipped:
+        text += f" Skipped: {', '.join(skipped)}."
+    return Answer(source=source, outcome="done", number=number, text=text, rows=rows, skipped=tuple(skipped))
 
 
-def _perform(qm: QueueManager, command: Command) -> tuple[str, tuple[Row, ...]]:
-    match command:
-        case Define():
-            return _define(qm, command) + _idle(command.without_effect), ()
-        case Alter():
-            _check_type(qm, command.name, command.type)
-            qm.alter_queue(command.name, **command.changes)
-            return f"Queue {command.name} altered.{_idle(command.without_effect)}", ()
-        case AlterManager():
-            qm.alter_manager(**command.changes)
-            return f"Queue manager altered.{_idle(command.without_effect)}", ()
-        case Delete():
-            _check_type(qm, command.name, command.type)
-            qm.delete_queue(command.name, purge=command.purge)
-            return f"Queue {command.name} deleted.{_idle(command.without_effect)}", ()
-        case Clear():
-            removed = qm.clear_queue(command.name)
-            return f"Queue {command.name} cleared: {removed:,} message{'' if removed == 1 else 's'} removed.", ()
-        case Display():
-            rows = tuple(_displayed(qm, command))
-            return _found(len(rows), command), rows
-        case DisplayManager():
-            return "Queue manager:", (_chosen(_manager_row(qm.manager_attributes()), ("QMNAME",), command.keywords),)
-        case End():
-            return "", ()
+Done = tuple[str, str, tuple[Row, ...]]  # number, text and rows of an answer
+
+
+def _perform(qm: QueueManager, command: Command) -> Done:
+    return _DOES[type(command)](qm, command)
+
+
+def _do_define(qm: QueueManager, command: Define) -> Done:
+    return DEFINED, _define(qm, command) + _idle(command.without_effect), ()
+
+
+def _do_alter(qm: QueueManager, command: Alter) -> Done:
+    _check_type(qm, command.name, command.type)
+    qm.alter_queue(command.name, **command.changes)
+    return ALTERED, f"Queue {command.name} altered.{_idle(command.without_effect)}", ()
+
+
+def _do_alter_manager(qm: QueueManager, command: AlterManager) -> Done:
+    qm.alter_manager(**command.changes)
+    return MANAGER_ALTERED, f"Queue manager altered.{_idle(command.without_effect)}", ()
+
+
+def _do_delete(qm: QueueManager, command: Delete) -> Done:
+    _check_type(qm, command.name, command.type)
+    qm.delete_queue(command.name, purge=command.purge)
+    return DELETED, f"Queue {command.name} deleted.{_idle(command.without_effect)}", ()
+
+
+def _do_clear(qm: QueueManager, command: Clear) -> Done:
+    removed = qm.clear_queue(command.name)
+    return CLEARED, f"Queue {command.name} cleared: {removed:,} message{'' if removed == 1 else 's'} removed.", ()
+
+
+def _do_display(qm: QueueManager, command: Display) -> Done:
+    number, text = (
+        (STATUS_SHOWN, "Display queue status details.")
+        if command.is_status
+        else (QUEUE_SHOWN, "Display Queue details.")
+    )
+    return number, text, _displayed(qm, command)
+
+
+def _do_display_manager(qm: QueueManager, command: DisplayManager) -> Done:
+    row = _chosen(_manager_row(qm.manager_attributes()), ("QMNAME",), command.keywords)
+    return MANAGER_SHOWN, "Display Queue Manager details.", (row,)
+
+
+_DOES: Final[Mapping[type[Command], Callable[[QueueManager, Any], Done]]] = MappingProxyType(
+    {
+        Define: _do_define,
+        Alter: _do_alter,
+        AlterManager: _do_alter_manager,
+        Delete: _do_delete,
+        Clear: _do_clear,
+        Display: _do_display,
+        DisplayManager: _do_display_manager,
+        ChannelCommand: run_channel_command,
+    }
+)
 
 
 def _idle(keywords: tuple[str, ...]) -> str:
@@ -127,8 +211,7 @@ def _define(qm: QueueManager, command: Define) -> str:
     given = {**_taken_over(qm, command), **command.attributes}
     there = _definition(qm, command.name) if command.replace else None
     if there is None:
-        create = {"local": qm.create_queue, "alias": qm.create_alias, "model": qm.create_model}[command.type]
-        create(command.name, **given)
+        getattr(qm, BY_TYPE[command.type].create)(command.name, **given)
         return f"Queue {command.name} defined."
     _check_type(qm, command.name, command.type)
     if command.type == "local":  # how it came to be stays as it is
@@ -139,11 +222,12 @@ def _define(qm: QueueManager, command: Define) -> str:
 
 
 def _taken_over(qm: QueueManager, command: Define) -> dict[str, Any]:
-    """The attributes of the queue named by LIKE, as far as they may be given to another one."""
-    if command.like is None:
+    """The attributes of the object that LIKE names, or of the type's default one, as far as another may have them."""
+    like = qm.attributes(command.like or BY_TYPE[command.type].default)
+    if command.like:
+        _check_type(qm, command.like, command.type)
+    elif like.type != command.type or like.name == command.name:
         return {}
-    _check_type(qm, command.like, command.type)
-    like = qm.attributes(command.like)
     left_out = {"name", "type", *(("definition_type",) if command.type == "local" else ())}
     return {
         each.name: getattr(like, each.name) for each in keywords_of(command.type).values() if each.name not in left_out
@@ -165,20 +249,28 @@ def _differences(there: QueueAttributes, wanted: QueueAttributes) -> dict[str, A
 # ---- DISPLAY
 
 
-def _displayed(qm: QueueManager, command: Display) -> Iterator[Row]:
-    always = ("QUEUE",) if command.is_status else ("QUEUE", "TYPE")
+def _displayed(qm: QueueManager, command: Display) -> tuple[Row, ...]:
+    """What a DISPLAY shows. Raises: UnknownQueue, nothing fits; so it is in MQ."""
+    rows = tuple(_rows(qm, command))
+    if not rows:
+        raise UnknownQueue(f"no queue fits {command.name}{' and the condition' if command.where else ''}")
+    return rows
+
+
+def _rows(qm: QueueManager, command: Display) -> Iterator[Row]:
     for queue in _matching(qm, command):
         try:
             whole = _status_row(qm, queue) if command.is_status else _queue_row(qm, queue, command)
         except UnknownQueue:  # somebody has deleted it meanwhile
             continue
         if _holds(command, queue, whole):
-            yield _chosen(whole, always, command.keywords)
+            yield _chosen(whole, ("QUEUE", "TYPE"), command.keywords)
 
 
 def _matching(qm: QueueManager, command: Display) -> list[QueueAttributes]:
     if command.name.endswith("*"):
-        queues = [queue for queue in qm.queues() if is_like(queue.name, command.name)]
+        every = {**SYSTEM_QUEUES, **{queue.name: queue for queue in qm.queues()}}
+        queues = [queue for name, queue in sorted(every.items()) if is_like(name, command.name)]
     else:
         queues = [qm.attributes(command.name)]
     if command.is_status:
@@ -195,7 +287,7 @@ def _queue_row(qm: QueueManager, queue: QueueAttributes, command: Display) -> Ro
 
 
 def _status_row(qm: QueueManager, queue: QueueAttributes) -> Row:
-    return {"QUEUE": queue.name, **_some(status_values(qm.status(queue.name)), STATUS_KEYWORDS)}
+    return {"QUEUE": queue.name, "TYPE": "QUEUE", **_some(status_values(qm.status(queue.name)), STATUS_KEYWORDS)}
 
 
 def _some(values: Mapping[str, int | str], keywords: Iterable[str]) -> dict[str, int | str | bool]:
@@ -210,7 +302,9 @@ def _holds(command: Display, queue: QueueAttributes, row: Row) -> bool:
     if word not in row:
         return False
     attribute = QUEUE_KEYWORDS.get(word)
-    value = row[word] if attribute is None else comparable(attribute, getattr(queue, attribute.name))
+    if attribute is None or command.where.operator in LIKE:
+        return holds(command.where, row[word])
+    value = comparable(attribute, getattr(queue, attribute.name))
     return holds(command.where, value)
 
 
@@ -218,12 +312,7 @@ def _manager_row(manager: ManagerAttributes) -> Row:
     return {word: mqsc_value(each, getattr(manager, each.name)) for word, each in MANAGER_KEYWORDS.items()}
 
 
-def _chosen(row: Row, always: tuple[str, ...], asked: tuple[str, ...]) -> Row:
-    """What was asked for, in the order of the row; all of it if nothing was."""
-    return {word: value for word, value in row.items() if word in (*always, *asked)} if asked else row
-
-
-def _found(count: int, command: Display) -> str:
-    if count == 0:
-        return f"No queue fits {command.name}."
-    return "1 queue:" if count == 1 else f"{count:,} queues:"
+def _chosen(row: Row, first: tuple[str, ...], asked: tuple[str, ...]) -> Row:
+    """What was asked for, all of it if nothing was; by name behind what comes first, as in MQ."""
+    words = [*first, *sorted(row.keys() - set(first))]
+    return {word: row[word] for word in words if word in row and (not asked or word in (*first, *asked))}

@@ -7,7 +7,7 @@ import re
 from decimal import Decimal
 from typing import Any, Final
 
-from ..attributes import Attribute
+from ..attribute import Attribute
 from ..errors import ArgumentError
 from .errors import shown, syntax_error
 from .tokens import WORD, Token

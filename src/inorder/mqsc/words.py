@@ -6,14 +6,90 @@ Attributes have their keywords in `inorder.attributes`, the one table of them; h
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
-from ..attributes import MANAGER_ATTRIBUTES, QUEUE_ATTRIBUTES, Attribute, QueueStatus, QueueType
+from ..attribute import Attribute
+from ..attributes import MANAGER_ATTRIBUTES, QUEUE_ATTRIBUTES, QueueStatus, QueueType
 from ..stores.damage import utc
 
-VERBS: Final = ("DEFINE", "ALTER", "DISPLAY", "DELETE", "CLEAR")
+CHANNEL_VERBS: Final = ("START", "STOP", "PING", "RESET", "RESOLVE")
+ON_ALL: Final = ("DEFINE", "ALTER", "DISPLAY", "DELETE")
+VERBS: Final = (*ON_ALL, "CLEAR", *CHANNEL_VERBS)
 ENDS: Final = frozenset({"END", "QUIT", "EXIT"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind:
+    """A kind of object that is defined, altered, displayed and deleted.
+
+    Args:
+        word, short: what it is called in commands.
+        type: of `inorder.attributes`, whose table has its keywords.
+        who: what an error calls one.
+        default: the object whose attributes a DEFINE takes that names no other one by LIKE.
+        create: the method of a queue manager that makes one.
+        verbs: what commands do with it.
+    """
+
+    word: str
+    short: str
+    type: QueueType
+    who: str
+    default: str
+    create: str
+    verbs: tuple[str, ...] = ON_ALL
+
+
+KINDS: Final[Mapping[str, Kind]] = MappingProxyType(
+    {
+        each.word: each
+        for each in (
+            Kind(
+                word="QLOCAL",
+                short="QL",
+                type="local",
+                who="a local queue",
+                default="SYSTEM.DEFAULT.LOCAL.QUEUE",
+                create="create_queue",
+                verbs=(*ON_ALL, "CLEAR"),
+            ),
+            Kind(
+                word="QALIAS",
+                short="QA",
+                type="alias",
+                who="an alias queue",
+                default="SYSTEM.DEFAULT.ALIAS.QUEUE",
+                create="create_alias",
+            ),
+            Kind(
+                word="QMODEL",
+                short="QM",
+                type="model",
+                who="a model queue",
+                default="SYSTEM.DEFAULT.MODEL.QUEUE",
+                create="create_model",
+            ),
+            Kind(
+                word="QREMOTE",
+                short="QR",
+                type="remote",
+                who="a remote queue",
+                default="SYSTEM.DEFAULT.REMOTE.QUEUE",
+                create="create_remote_queue",
+            ),
+        )
+    }
+)
+BY_TYPE: Final[Mapping[str, Kind]] = MappingProxyType({each.type: each for each in KINDS.values()})
+OTHERS: Final[Mapping[str, tuple[str, ...]]] = {  # what only some verbs go with
+    "DEFINE": ("CHANNEL",),
+    "ALTER": ("QMGR", "CHANNEL"),
+    "DISPLAY": ("QUEUE", "QSTATUS", "QMGR", "CHANNEL", "CHSTATUS"),
+    "DELETE": ("CHANNEL",),
+    **dict.fromkeys(CHANNEL_VERBS, ("CHANNEL",)),
+}
 
 # The short forms are MQ's. DELETE has none there, so that nobody deletes by a slip of DEF.
 SHORT: Final[Mapping[str, str]] = MappingProxyType(
@@ -21,23 +97,18 @@ SHORT: Final[Mapping[str, str]] = MappingProxyType(
         "DEF": "DEFINE",
         "ALT": "ALTER",
         "DIS": "DISPLAY",
-        "QL": "QLOCAL",
-        "QA": "QALIAS",
-        "QM": "QMODEL",
         "Q": "QUEUE",
         "QS": "QSTATUS",
+        **{each.short: each.word for each in KINDS.values()},
+        "CHL": "CHANNEL",
+        "CHS": "CHSTATUS",
+        "STA": "START",
     }
 )
 SYNONYMS: Final[Mapping[str, str]] = MappingProxyType({"TARGQ": "TARGET"})  # of keywords
-TYPES: Final[Mapping[str, QueueType]] = MappingProxyType({"QLOCAL": "local", "QALIAS": "alias", "QMODEL": "model"})
+TYPES: Final[Mapping[str, QueueType]] = MappingProxyType({each.word: each.type for each in KINDS.values()})
 OBJECTS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
-    {
-        "DEFINE": tuple(TYPES),
-        "ALTER": (*TYPES, "QMGR"),
-        "DISPLAY": ("QUEUE", *TYPES, "QSTATUS", "QMGR"),
-        "DELETE": tuple(TYPES),
-        "CLEAR": ("QLOCAL",),
-    }
+    {verb: (*(each.word for each in KINDS.values() if verb in each.verbs), *OTHERS.get(verb, ())) for verb in VERBS}
 )
 
 QUEUE_KEYWORDS: Final[Mapping[str, Attribute]] = MappingProxyType(

@@ -22,16 +22,8 @@ from itertools import product
 from typing import Literal, NamedTuple
 
 from ..errors import InconsistentCall, MatchError, Reason, bad_argument
-from ..message import (
-    ANY_GROUP,
-    ANY_SEGMENT,
-    LAST_IN_GROUP,
-    LAST_SEGMENT,
-    NO_ID,
-    NUMBER_MAX,
-    SEGMENTATION_ALLOWED,
-    Message,
-)
+from ..field_checks import NUMBER_MAX
+from ..message import ANY_GROUP, ANY_SEGMENT, LAST_IN_GROUP, LAST_SEGMENT, NO_ID, SEGMENTATION_ALLOWED, Message
 from ..options import EVERYTHING, GetOptions, Match
 from . import policy
 from .selectors import Selector, selector_of

@@ -28,7 +28,7 @@ PIECES_KEEP_GIVEN_MESSAGE_ID = True
 #  6: complete with a match on the offset is 2247 (options.GetOptions).
 #  9: the browse that counts for 2259 is the last successful browse first or next (handle.Cursor).
 # 10: a logical browse goes on from where its group's first item stood, even if that has been removed (R3.66).
-# 11, 16: report messages and topics are not supported.
+# 16: topics are not supported.
 # 12: MARK_SKIP_BACKOUT does not exist off z/OS.
 # 13: the depth is checked once per put, before the message is split (R2.27).
 # 14: of two messages with the same place in a group the first in placement order counts.

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, NoReturn
 
 from ..attributes import ManagerAttributes, QueueAttributes
-from ..errors import ArgumentError, CallerError, MessageTooBig, PutInhibited, Reason, UnitNotAvailable
+from ..errors import ArgumentError, CallerError, MessageTooBig, PutInhibited, Reason, UnitNotAvailable, bad_argument
 from ..message import (
     ANY_SEGMENT,
     LAST_SEGMENT,
@@ -20,6 +20,7 @@ from ..message import (
     SEGMENTATION_ALLOWED,
     Message,
     Row,
+    Transmission,
     UniqueId,
     stored_flags,
 )
@@ -28,11 +29,12 @@ from ..properties import NO_PROPERTIES
 from . import policy
 from .grouping import NOTHING_OPEN, UNGROUPED, GroupState, Numbers, check_put, number_put, state_after
 from .ordering import PRIORITY_MAX
-from .segmentation import split
+from .segmentation import report_of_piece, split
 
 APPLICATION_TYPE_UNIX = 6
 APPLICATION_TYPE_NONE = 0
 NO_ACCOUNTING = bytes(32)
+ReplyTo = Callable[[str], tuple[str, str]]
 _tuple = tuple.__new__  # makes a named tuple without the call in between, where each message makes one
 
 
@@ -123,18 +125,41 @@ class PutPlan:
 
     Args:
         queue: the queue as resolved: with an alias's defaults where the puts go through one.
+        transmission: where the messages go from the queue; None: as each says, if that is a transmission queue.
+        reply_to: queue and queue manager of replies, of a queue that a message names alone (N-2); None: it is here.
 
     Raises: PutInhibited 2051.
     """
 
-    __slots__ = ("_context", "_defaults", "_limit", "_plain", "_prefix", "manager", "options", "queue")
+    __slots__ = (
+        "_context",
+        "_defaults",
+        "_is_for_transmission",
+        "_limit",
+        "_plain",
+        "_prefix",
+        "_reply_to",
+        "_transmission",
+        "manager",
+        "options",
+        "queue",
+    )
 
     def __init__(
-        self, options: PutOptions, queue: QueueAttributes, manager: ManagerAttributes, program: Program
+        self,
+        options: PutOptions,
+        queue: QueueAttributes,
+        manager: ManagerAttributes,
+        program: Program,
+        *,
+        transmission: Transmission | None = None,
+        reply_to: ReplyTo | None = None,
     ) -> None:
         if not queue.put_allowed:
             raise PutInhibited(f"puts to {queue.name} are inhibited", queue=queue.name)
         self.options, self.queue, self.manager = options, queue, manager
+        self._reply_to, self._transmission = reply_to, transmission
+        self._is_for_transmission = transmission is None and queue.usage == "transmission"
         self._limit = min(queue.max_length, manager.max_length)
         self._defaults = defaults(queue, manager)
         self._prefix = _id_prefix(manager.name)
@@ -142,7 +167,7 @@ class PutPlan:
         self._plain = self._made_plain()
 
     def puts(self, messages: Iterable[Message | bytes], state: GroupState, at: PutCircumstances) -> Planned:
-        """What becomes of puts one after another (mq-semantics 2); a message that says nothing is its body alone.
+        """What becomes of puts one after another (mq-semantics 2); most are a body and properties alone.
 
         Raises:
             MessageTooBig: 2030, 2031. UnitNotAvailable: 2255.
@@ -155,17 +180,20 @@ class PutPlan:
         results: list[PutResult] = []
         split: dict[int, int] = {}
         for message in messages:
-            if type(message) is not bytes:
-                assert isinstance(message, Message)
-                rows, result, state = self._put(message, state, at)
-            elif plain is None or state.flags or len(message) > limit:
-                rows, result, state = self._put(Message(message), state, at)
+            if isinstance(message, Message):
+                given = message.row
+                body, properties, is_usual = given[BODY], given[PROPERTIES], given[:PROPERTIES] == NOTHING_SAID
+            else:
+                body, properties, is_usual = message, NO_PROPERTIES, True
+            if plain is None or state.flags or not is_usual or len(body) > limit:
+                whole = message if isinstance(message, Message) else Message(message)
+                rows, result, state = self._put(whole, state, at)
             else:
                 number, (before_id, before_time, behind_time) = new_number(), plain
                 token = number.to_bytes(16, "big")
                 message_id, uid = prefix + token[8:], _tuple(UniqueId, (name, number))
-                arriving.append((*before_id, message_id, *before_time, now, *behind_time, message, len(message),
-                                 0, token, uid, None, None, None))  # fmt: skip
+                arriving.append((*before_id, message_id, *before_time, now, *behind_time, properties, body,
+                                 len(body), 0, token, uid, None, None, None))  # fmt: skip
                 results.append(_tuple(PutResult, (message_id, NO_ID, NO_ID, 1, 0, 0, uid, None)))
                 state = NOTHING_OPEN
                 continue
@@ -205,10 +233,10 @@ class PutPlan:
         is_temporary = self.queue.definition_type == "temporary_dynamic"
         if options.logical or options.new_correlation_id or options.uid is not None or options.context == "set_all":
             return None
-        if persistent and is_temporary:
+        if (persistent and is_temporary) or self._is_for_transmission:
             return None
         row = self._as_sent(Message().row, UNGROUPED, persistent, PutCircumstances(False, False, 0.0, int))
-        return row[:MESSAGE_ID], row[MESSAGE_ID + 1 : PUT_AT], row[PUT_AT + 1 : BODY]
+        return row[:MESSAGE_ID], row[MESSAGE_ID + 1 : PUT_AT], row[PUT_AT + 1 : PROPERTIES]
 
     def _numbered(
         self, message: Message, state: GroupState, persistent: bool, at: PutCircumstances
@@ -241,6 +269,13 @@ class PutPlan:
         if row[EXPIRY] is None:
             row[EXPIRY] = usual.expiry
         row[CCSID] = row[CCSID] or usual.coded_character_set_id
+        if self._is_for_transmission:
+            check_sent(row[TRANSMISSION], self.queue)
+        else:
+            row[TRANSMISSION] = self._transmission
+        if row[REPLY_TO_QUEUE] and not row[REPLY_TO_MANAGER]:
+            queue = row[REPLY_TO_QUEUE]
+            row[REPLY_TO] = (queue, name) if self._reply_to is None else self._reply_to(queue)
         row[LENGTH] = len(row[BODY])  # of a message that was got truncated, what is there
         fields, values = self._context
         row[fields] = values
@@ -277,7 +312,8 @@ class PutPlan:
         number = int.from_bytes(whole.token, "big") if n == 0 else at.new_number()
         own: dict[str, Any] = {}
         if n > 0:
-            own = {"properties": NO_PROPERTIES} | ({} if keep_id else {"message_id": make_id(name, number)})
+            own = {"properties": NO_PROPERTIES, "report": report_of_piece(whole.report, piece.start)}
+            own |= {} if keep_id else {"message_id": make_id(name, number)}
         return whole.with_values(
             body=body,
             length=len(body),
@@ -299,12 +335,15 @@ def _span(first: str, last: str) -> slice:
 
 MESSAGE_ID, CORRELATION_ID, FLAGS = _index("message_id"), _index("correlation_id"), _index("flags")
 PERSISTENT, PRIORITY, EXPIRY = _index("persistent"), _index("priority"), _index("expiry")
-CCSID, BODY, LENGTH = _index("coded_character_set_id"), _index("body"), _index("length")
-UID, PUT_AT = _index("uid"), _index("put_at")
+CCSID, PROPERTIES, BODY, LENGTH = map(_index, ("coded_character_set_id", "properties", "body", "length"))
+NOTHING_SAID = Message().row[:PROPERTIES]  # every field of the descriptor
+UID, PUT_AT, TRANSMISSION = _index("uid"), _index("put_at"), _index("transmission")
+REPLY_TO_QUEUE, REPLY_TO_MANAGER = _index("reply_to_queue"), _index("reply_to_queue_manager")
 # Fields that stand together in the descriptor.
 NUMBERS = _span("group_id", "offset")
 IDENTITY_AND_ORIGIN = _span("user_identifier", "application_origin_data")
 ORIGIN = _span("put_application_type", "application_origin_data")
+REPLY_TO = _span("reply_to_queue", "reply_to_queue_manager")
 NO_CONTEXT = slice(0, 0)
 OF_THE_QUEUE = _span("backout_count", "warning")  # what a get added to a message is not part of a put of it
 
@@ -317,6 +356,17 @@ def refuse_persistent(queue: QueueAttributes) -> NoReturn:
         argument="persistent",
         value=True,
     )
+
+
+def check_sent(transmission: Transmission | None, queue: QueueAttributes) -> None:
+    """What lies on a transmission queue says where it is to go (N-3). Raises: ArgumentError 2260."""
+    if transmission is None:
+        raise bad_argument(
+            "transmission",
+            None,
+            f"a Transmission, as {queue.name} is a transmission queue: put through a remote queue, or say manager=",
+            Reason.XQH_ERROR,
+        )
 
 
 def _check_segment(message: Message) -> None:

@@ -14,9 +14,21 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ..errors import MessageTooBig, Reason
+from ..kinds import Report
 from ..message import LAST_SEGMENT, SEGMENT, Message
 
 SPLIT_UNIT = 16
+DATA_BYTES = 100  # of a report "with data"
+# What asks for data in each kind of report, and what for all of it.
+DATA_BITS = tuple(
+    (int(data ^ plain), int(full ^ data))
+    for plain, data, full in (
+        (Report.COA, Report.COA_WITH_DATA, Report.COA_WITH_FULL_DATA),
+        (Report.COD, Report.COD_WITH_DATA, Report.COD_WITH_FULL_DATA),
+        (Report.EXPIRATION, Report.EXPIRATION_WITH_DATA, Report.EXPIRATION_WITH_FULL_DATA),
+        (Report.EXCEPTION, Report.EXCEPTION_WITH_DATA, Report.EXCEPTION_WITH_FULL_DATA),
+    )
+)
 ENCODING_INTEGER_MASK = 0xF
 ENCODING_INTEGER_REVERSED = 2
 # Headers of a fixed length; the RFH2 carries its own at byte 8. Each names the format that follows at the byte given.
@@ -44,6 +56,14 @@ def headers_length(message: Message) -> int:
         name = "" if at is None else body[length + at : length + at + 8].decode("ascii", "replace").strip(" \0")
         length += one
     return length
+
+
+def report_of_piece(report: int, start: int) -> int:
+    """The report options of a piece: without data, if none of the first 100 bytes of the message are in it (R2.25)."""
+    for data, full in DATA_BITS if start >= DATA_BYTES else ():
+        if report & data and not report & full:
+            report ^= data
+    return report
 
 
 def split(message: Message, limit: int, reason: Reason) -> Sequence[Piece]:

@@ -14,7 +14,8 @@ import math
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
-from ..message import ID_LENGTH, Message, mq_date, mq_time
+from ..field_checks import ID_LENGTH
+from ..message import Message, mq_date, mq_time
 
 NUMBER, TEXT, BYTES, BOOLEAN, ANY = "a number", "a text", "a byte string", "a boolean", "anything"
 ROOT: Final = "Root.MQMD."

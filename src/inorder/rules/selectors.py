@@ -28,7 +28,8 @@ from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 from ..errors import ArgumentError, Reason, bad_argument, nearest_names
-from ..message import Message, is_storable
+from ..field_checks import is_storable
+from ..message import Message
 from ..options import Match
 from ..properties import INTEGER_MAX, PropertyValue, fault_of_name
 from .selector_fields import ANY, BOOLEAN, BYTES, FIELDS, JMS, NUMBER, TEXT, SelectorField

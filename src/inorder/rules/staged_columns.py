@@ -21,24 +21,25 @@ from ..errors import (
     bad_argument,
     unknown_name,
 )
+from ..field_checks import NUMBER_MAX, is_storable
 from ..message import (
     ANY_GROUP,
     ANY_SEGMENT,
     FLAGS_MAX,
     LAST_SEGMENT,
     NO_ID,
-    NUMBER_MAX,
     REPLY_NEEDED,
+    REPORT_GENERATED,
     Message,
     MessageType,
-    is_storable,
+    Transmission,
     stored_flags,
 )
 from ..properties import NO_PROPERTIES, Properties
 from . import policy
 from .grouping import NOTHING_OPEN, put_row
-from .puts import NO_ACCOUNTING, Program, default_context, defaults, make_id
-from .segmentation import split
+from .puts import NO_ACCOUNTING, Program, ReplyTo, check_sent, default_context, defaults, make_id
+from .segmentation import report_of_piece, split
 
 STAGED_COLUMNS = (
     "report",
@@ -68,6 +69,7 @@ STAGED_COLUMNS = (
     "offset",
     "delay",
     "properties",
+    "transmission",
     "body",
     "group_key",
     "order_key",
@@ -91,6 +93,7 @@ EXACT_TYPES: Mapping[str, frozenset[type]] = {
     else frozenset({bytes}) if name in IDS | {"body"}
     else frozenset({bool}) if name == "persistent"
     else frozenset({Properties}) if name == "properties"
+    else frozenset({Transmission}) if name == "transmission"
     else frozenset({str})
     for name in STAGED_COLUMNS if name not in KEYS
 }  # fmt: skip
@@ -306,6 +309,7 @@ class Batch:
         columns: as `STAGED_COLUMNS`; of ids None is none, of expiry unlimited.
         given: rows as the caller counts.
         has_keys, has_order, has_numbers: whether any row has a group key, an order key, a group id of its own.
+        has_reports: whether any asks the queue manager for reports.
     """
 
     numbers: Sequence[int]
@@ -316,6 +320,36 @@ class Batch:
     has_keys: bool
     has_order: bool
     has_numbers: bool
+    has_reports: bool
+
+
+def addressed(
+    columns: Columns, count: int, queue: QueueAttributes, transmission: Transmission | None, reply_to: ReplyTo
+) -> Columns:
+    """Checked columns with where messages go from the queue, and where replies to them go (N-2, N-3).
+
+    Args:
+        transmission, reply_to: as `PutPlan` takes them.
+
+    Raises: ArgumentError 2260, a message for a transmission queue does not say where it is to go.
+    """
+    said = columns.get("transmission", [None] * count)
+    if transmission is None and queue.usage == "transmission":
+        for row, one in enumerate(said):
+            _in_row(row, check_sent, one, queue)
+    else:
+        said = [transmission] * count
+    return {**columns, "transmission": said, **_replies(columns, count, reply_to)}
+
+
+def _replies(columns: Columns, count: int, reply_to: ReplyTo) -> Columns:
+    queues = columns.get("reply_to_queue", ())
+    if not any(queues):
+        return {}
+    known = {name: reply_to(name) for name in set(queues) if name}
+    named = zip(queues, columns.get("reply_to_queue_manager", [None] * count), strict=True)
+    both = [known[queue] if queue and not manager else (queue, manager) for queue, manager in named]
+    return dict(zip(("reply_to_queue", "reply_to_queue_manager"), zip(*both, strict=True), strict=True))
 
 
 def complete(
@@ -359,6 +393,7 @@ def complete(
         has_keys=has_keys,
         has_order=has_order,
         has_numbers=has_numbers,
+        has_reports=any(report & REPORT_GENERATED for report in set(full["report"])),
     )
 
 
@@ -410,6 +445,7 @@ def _cut(
     for row, (start, end, flags, offset) in pieces.items():
         if start:
             taken["properties"][row] = NO_PROPERTIES
+            taken["report"][row] = report_of_piece(taken["report"][row], start)
         taken["body"][row] = taken["body"][row][start:end]
         taken["flags"][row], taken["offset"][row] = flags, offset
     assert policy.PIECES_KEEP_GIVEN_MESSAGE_ID, "the column is taken for each piece"

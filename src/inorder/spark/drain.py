@@ -128,6 +128,20 @@ class DrainReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             points.reached("claimed")
         return self._offset(claim.number, claim.size)
 
+    def reportLatestOffset(self) -> Offset:  # noqa: N802
+        """For Spark's progress: the last claim that was taken, and as `lag` how many messages Spark was not given yet.
+
+        These are all on the queue but those in claims that it was given; those in open units of work are among them.
+        """
+        options, qm = self._options, self._planner.manager()
+        local = check_queue(qm, options.queue).name
+        known = (one for one in qm.claims() if (one.queue, one.application) == (local, options.application))
+        held = next((one.held for one in known), ())
+        given = self._given.number if self._given is not None else 0
+        at_work = sum(one.messages for one in held if one.number <= given)
+        lag = max(0, qm.status(options.queue).current_depth - at_work)
+        return self._offset(max([given, *(one.number for one in held)]), 0) | {"lag": lag}
+
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         """Nothing that comes after this moment is claimed in this run."""
         self._horizon = self._begin()

@@ -7,10 +7,11 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
 
+from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
 from ..errors import OptionsError
-from .source import InorderSource
+from .source import FORMAT, InorderSource
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -32,7 +33,16 @@ def register(spark: SparkSession) -> None:
     command = _worker_python(spark)
     if command is not None:
         check_python(command)
-    spark.dataSource.register(InorderSource)
+    if not _is_known(spark):
+        spark.dataSource.register(InorderSource)
+
+
+def _is_known(spark: Any) -> bool:
+    """Whether Spark has found the package `pyspark_inorder`, or has been told before: it warns of a second one."""
+    try:
+        return bool(spark._jsparkSession.sessionState().dataSourceManager().dataSourceExists(FORMAT))
+    except (PySparkException, Py4JError, AttributeError):  # a session of Spark Connect has no JVM at hand
+        return False
 
 
 def _worker_python(spark: Any) -> str | None:

@@ -34,17 +34,8 @@ from pyspark.sql.types import (
 )
 
 from ..errors import OptionsError, nearest_names
-from ..message import (
-    ANY_SEGMENT,
-    EXPIRY_SECONDS_MAX,
-    ID_LENGTH,
-    NUMBER_MAX,
-    REPLY_NEEDED,
-    REPORT_GENERATED,
-    REPORT_REJECT_MASK,
-    SEGMENT,
-    SEGMENTATION_ALLOWED,
-)
+from ..field_checks import EXPIRY_SECONDS_MAX, ID_LENGTH, NUMBER_MAX, REPORT_REJECT_MASK
+from ..message import ANY_SEGMENT, REPLY_NEEDED, REPORT_GENERATED, SEGMENT, SEGMENTATION_ALLOWED
 from .options import SinkOptions
 from .properties import ALLOWED, as_texts, is_map
 from .schema import DESCRIPTOR, PLACE

@@ -1,39 +1,52 @@
 """A search with a selector that goes far looks ahead in steps, each a verb of its own, so that nobody waits for it.
 
 Nothing that comes later stands before what was there: numbers of places are drawn in order, so on each level it stands
-behind. What a selector does not fit it will not fit later, whatever becomes of it. So a step may pass over it for good,
-and the call that finds, takes or withholds begins behind what was passed over, on each level.
+behind. What a selector does not fit it will not fit later, whatever becomes of it. So a step passes over it for good,
+and notes what fits, whoever holds it. The call that finds, takes or withholds looks at what was noted, as it is then,
+and behind what was passed over, on each level. It finds what it would find if it began anew, and so does the next look
+of a call that waits.
 
-A relaxed call passes also over what it cannot have now: a message that comes back meanwhile, before what the call then
-takes, has come back too late for it. To a strict call each message counts that fits, whoever holds it (B-11), so it
-passes over none. Where what fits may change it does not look ahead.
+Where what fits may change, and on queues where a lower number may come to be seen after a higher one, that is true for
+a moment only. A relaxed call looks ahead there, too: what came to fit meanwhile came too late. A strict call does not,
+but for the time left, which it reckons from the beginning of the search.
 """
 
 from __future__ import annotations
 
+from time import perf_counter, sleep
 from typing import Final, NamedTuple
 
 from ..message import Place
+from ..options import GetOptions
 from ..rules.grouping import Wanted
 from ..rules.ordering import Cursor
+from ..rules.selectors import Selector
 from .queue import LocalQueue
-from .queued import ASKS_MAX, Reader, available
+from .queued import ASKS_MAX, COST_MAX, STEP, Noted, QueuedMessage, Reader, available
 
-STEP: Final = 1 + 64 + 1_024  # messages that one step looks at: three pages of a search in a database
-PAUSE: Final = 0.0002  # seconds between two steps, for threads that wait for the store
-CHANGING: Final = frozenset({"expiry", "backout_count"})  # fields of a message that are not always the same
+NOTING: Final = 8  # what it costs beside to look at what fits
+NOTED_MAX: Final = 256  # of what fits and is held by others
+REST_SECONDS: Final = (0.001, 0.02)  # at least and at most, between two steps
+RECKONED: Final = frozenset({"expiry"})  # fields of a message that change with time
+CHANGING: Final = frozenset({"backout_count"})  # and by what others do
 
 
 class Ahead(NamedTuple):
     """How far a call has looked ahead.
 
     Args:
-        passed: of each level the place up to which all was passed over, in order.
-        is_over: the next step would find no more to pass over.
-        asks: so often the search itself may ask the selector.
+        passed: of each level the place up to which all was looked at, in order.
+        noted: what fits up to there, in order.
+        asked_at: the time left of messages is reckoned from then; None: it has not looked ahead yet.
+        lasts: it holds for a later look of the same call, too.
+        is_over: the next step would not help.
+        asks: so much the search itself may ask of the selector.
     """
 
     passed: tuple[Place, ...] = ()
+    noted: tuple[Noted, ...] = ()
+    asked_at: float | None = None
+    lasts: bool = True
     is_over: bool = False
     asks: float = ASKS_MAX
 
@@ -42,23 +55,85 @@ NOT_YET: Final = Ahead()
 
 
 def look_ahead(
-    queue: LocalQueue, wanted: Wanted, reader: Reader, cursor: Cursor, *, logical: bool, strict: bool
+    queue: LocalQueue,
+    wanted: Wanted,
+    reader: Reader,
+    cursor: Cursor,
+    most: float,
+    before: Ahead,
+    *,
+    logical: bool,
+    strict: bool,
 ) -> Ahead:
-    """One step on from where the reader has passed already."""
-    passed = {place.rank: place for place in reader.passed}
+    """One step on from what was passed already; over when the call finds so many messages as it wants.
+
+    Args:
+        reader: as it is now, with `passed` and `asked_at` of `before`.
+        most: so many messages are wanted.
+    """
+    unasked = wanted._replace(selector=None)
+
+    def can_be_given(row: QueuedMessage) -> bool:
+        return available(row, reader) and queue.has_what_it_needs(row, wanted, reader)
+
+    rows = [(one, queue.row(one.number)) for one in before.noted]
+    noted = [Noted(one.place, one.number, can_be_given(row)) for one, row in rows if row is not None]
+    passed = {place.rank: place for place in before.passed}
     shown = dict(cursor.levels) if strict else {}
     behind = None if strict else cursor.behind(logical=logical)
-    left = STEP
+    left, lasts = STEP, before.lasts
+
+    def ahead(*, is_over: bool = False) -> Ahead:
+        asks = ASKS_MAX + COST_MAX * len(noted)
+        places = tuple(sorted(passed.values()))
+        return Ahead(places, tuple(sorted(noted)), reader.asked_at, lasts, is_over, asks)
+
     for rank in queue.backend.levels(queue):
         start = max(place for place in (Place(rank, 0, -1), behind, shown.get(rank), passed.get(rank)) if place)
-        for row in queue.backend.level(queue, wanted, reader, rank, start):
-            if not left:
-                return Ahead(tuple(sorted(passed.values())))
-            left -= 1
-            if queue.selects(row, wanted, reader):
-                if available(row, reader):
-                    return Ahead(tuple(sorted(passed.values())), is_over=True)
-                if strict:
-                    break
-            passed[rank] = row.place
-    return Ahead(tuple(sorted(passed.values())), is_over=True)
+        suit = [one.suits for one in noted if one.place.rank == rank or not strict]
+        if _is_enough(suit, most, strict=strict):
+            return ahead(is_over=True)
+        if strict and not all(suit) and any(suit):
+            continue
+        for seen in queue.backend.level(queue, wanted, reader, rank, start):
+            if left <= 0:
+                return ahead()
+            left -= seen.cost
+            row = queue.row(seen.number) if seen.fits else None
+            if row is not None and queue.selects(row, unasked, reader):
+                left -= NOTING
+                suits = can_be_given(row)
+                if suits or len(noted) < NOTED_MAX:
+                    noted.append(Noted(seen.place, seen.number, suits))
+                    suit.append(suits)
+                elif strict:
+                    return ahead(is_over=True)
+                else:
+                    lasts = False  # it is passed over, and not noted
+            passed[rank] = seen.place
+            if row is not None and _is_enough(suit, most, strict=strict):
+                return ahead(is_over=True)
+            if row is not None and strict and not all(suit) and any(suit):
+                break
+    return ahead(is_over=True)
+
+
+def _is_enough(suit: list[bool], most: float, *, strict: bool) -> bool:
+    """Whether the call has what it wants; a strict one, on a level on which nothing holds it up."""
+    return sum(suit) >= most and (all(suit) or not strict)
+
+
+def rest(began: float) -> None:
+    """Between two steps, for as long as the last one took: threads that wait for the store come in, however busy it is.
+
+    Args:
+        began: when that began, by `perf_counter`.
+    """
+    least, most = REST_SECONDS
+    sleep(min(max(perf_counter() - began, least), most))
+
+
+def lasts(queue: LocalQueue, options: GetOptions, selector: Selector) -> bool:
+    """Whether what was passed over stays so while a call waits."""
+    changes = options.unmarked or selector.fields & (CHANGING | RECKONED)
+    return not changes and queue.attributes.read_order != "unordered"

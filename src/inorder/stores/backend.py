@@ -23,7 +23,7 @@ from ..rules.lifecycle import State
 from ..rules.ordering import Cursor, Decision, Pending, Standing
 from ..rules.staged_columns import Batch
 from .bulk_page import BulkPage
-from .queued import QueuedMessage, Reader
+from .queued import QueuedMessage, Reader, Seen
 from .records import Stretch
 from .surveying import Cut
 from .tables import StagingRow, UnitRow
@@ -61,6 +61,10 @@ class Passing(Exception):
     """Others were in the way of a verb, which has changed nothing: run again it succeeds."""
 
 
+class Alone(Passing):
+    """A verb that runs beside others turns out to change a definition: it has changed nothing, and runs again alone."""
+
+
 class QueueState(NamedTuple):
     """A queue as it is at the beginning of a verb: its counters, and whether there is something to do or to heed.
 
@@ -68,7 +72,7 @@ class QueueState(NamedTuple):
         counter: the number drawn last; up to `reserved` numbers may have been given away.
         next_expiry, next_due, next_lease_end: when the first message expires or is due, the first lease is over.
         has_edges: some wait knows who is in its way; has_marks: some message anywhere has a handle's mark;
-        has_entered: readers are inside groups.
+        has_entered: readers are inside groups; has_reports: some messages ask the queue manager for reports.
         revision: of the definitions.
     """
 
@@ -81,6 +85,7 @@ class QueueState(NamedTuple):
     has_edges: int
     has_marks: int
     has_entered: int
+    has_reports: int
     revision: int
 
 
@@ -109,11 +114,10 @@ class Share(NamedTuple):
 
 
 class Expired(NamedTuple):
-    """What a backend has discarded: how many, the units that held or locked some, the messages where asked for."""
+    """What a backend has discarded: how many, the units that held or locked some."""
 
     total: int
     units: Sequence[int]
-    messages: Sequence[Message]
 
 
 class Counts(NamedTuple):
@@ -128,6 +132,17 @@ class Counts(NamedTuple):
     locked: int
     delayed: int
     oldest_put_at: float | None
+
+
+class Listed(NamedTuple):
+    """What a listing brings.
+
+    Args:
+        reached: a selector was asked about as much as a step may be: the listing goes on behind this.
+    """
+
+    found: Sequence[tuple[Position, QueuedMessage]]
+    reached: Position | None = None
 
 
 class SearchedQueue(Protocol):
@@ -225,11 +240,17 @@ class Backend(Protocol):
             reserve: how many more are reserved where these pass what is.
         """
 
+    reserved_unseen: int
+    """How many numbers more may have been reserved, and told, than the store says after a loss."""
+
     def skip_reserved(self) -> None:
         """The numbers that name things go on behind what is reserved of them."""
 
     def state(self, queue: int) -> QueueState | None:
         """A queue as it is now; None: there is none."""
+
+    def check_certain(self, queue: int) -> None:
+        """What the verb was told of a queue is so, and it may act on it. Raises: Passing, it was taken for granted."""
 
     # --- finding messages
 
@@ -240,7 +261,9 @@ class Backend(Protocol):
         group has a place. `queue`, `everything_of`: all of a group. `queue`, `group_id`, `unit`, `first`, `state`: what
         the unit has put or got of the group from this sequence number on, in the order of the group. `queue`, `member`:
         those with these `rules.grouping.Numbers`. `lock`. `queue`, `lock_confirm`. `locked_handle`. `queue` and True in
-        `forgotten` (and unlocked), `volatile` (not persistent), or `co_op_marked`.
+        `forgotten` (and unlocked), `volatile` (not persistent), or `co_op_marked`. `queue`, `over`: whose time is over
+        then, first those for which it has been longest. What asks for reports: `queue`, `reporting_from`, with this
+        number or a higher one; `unit`, `reporting_on`, what the unit holds on that queue, as it came.
         """
 
     def read(self, rows: Sequence[QueuedMessage], most: int | None = None) -> Sequence[QueuedMessage]:
@@ -254,10 +277,16 @@ class Backend(Protocol):
     def levels(self, queue: SearchedQueue) -> Sequence[int]:
         """The ranks at which messages stand, in order."""
 
-    def level(
+    def rows_at(
         self, queue: SearchedQueue, wanted: Wanted, reader: Reader, rank: int, after: Place
     ) -> Iterable[QueuedMessage]:
         """What is at a rank behind a place, in order, whoever holds it; marks and the match have been heeded."""
+
+    def level(self, queue: SearchedQueue, wanted: Wanted, reader: Reader, rank: int, after: Place) -> Iterable[Seen]:
+        """What is at a rank behind a place, in order, whoever holds it; with a selector.
+
+        Marks and the match have been heeded. Nothing is read of a message but what the selector asks for.
+        """
 
     def decide(
         self, queue: SearchedQueue, wanted: Wanted, reader: Reader, cursor: Cursor, *, logical: bool
@@ -299,8 +328,11 @@ class Backend(Protocol):
         first_number: int | None,
         unit: int | None,
         now: float,
-    ) -> None:
-        """Messages come to the queue, with a number each from the first one on, or without a place."""
+    ) -> bool:
+        """Messages come to the queue, with a number each from the first one on, or without a place.
+
+        Returns: whether some of them ask the queue manager for reports (`message.REPORT_GENERATED`).
+        """
 
     def write(self, before: QueuedMessage, after: QueuedMessage) -> None:
         """Whatever has changed of one row, which is in the state that it had before; of its message the flags alone."""
@@ -311,8 +343,8 @@ class Backend(Protocol):
     def clear(self, queue: int) -> None:
         """Everything on a queue goes, in whatever state."""
 
-    def expire(self, queue: int, now: float, most: int, *, tells: bool) -> Expired:
-        """Discards so many of the messages whose time is over, those first that have been over longest (R6.2).
+    def expire(self, queue: int, now: float, most: int) -> Expired:
+        """Discards so many of the messages whose time is over, as `rows` brings those that are `over` (R6.2).
 
         What is due can be read from now on.
         """
@@ -372,9 +404,7 @@ class Backend(Protocol):
 
     # --- for operators
 
-    def listing(
-        self, queue: SearchedQueue, request: LookRequest, unit: int | None, now: float
-    ) -> Sequence[tuple[Position, QueuedMessage]]:
+    def listing(self, queue: SearchedQueue, request: LookRequest, unit: int | None, now: float) -> Listed:
         """A page of a listing, with the beginnings of bodies; `unit`: of the one asked for, 0: it is over."""
 
     def overview(self, now: float, queue: int | None = None) -> Sequence[Counts]:

@@ -115,6 +115,10 @@ class BulkVerbs(OpenStore):
 
     @in_verb(alone=False)
     def _claim(self, verb: Verb, request: ClaimRequest) -> Claim | None:
+        return self.take_claim(verb, request)
+
+    def take_claim(self, verb: Verb, request: ClaimRequest) -> Claim | None:
+        """The next claim, as part of a verb."""
         handle = self.handle(request.claimer.handle)
         queue = tidied(verb, handle)
         resolved = get_allowed(verb, handle, queue)
@@ -151,12 +155,16 @@ class BulkVerbs(OpenStore):
     @event("finish_claims", "messages", "queue application unit", measured=count, about=_by_name)
     @in_verb()
     def finish_claims(self, verb: Verb, queue: str, application: str, upto: int) -> int:
-        return claiming.finish_claims(verb, Catalog(verb).local(queue), application, upto)
+        known = Catalog(verb).local(queue)
+        claiming.refuse_channel(verb, known, application)
+        return claiming.finish_claims(verb, known, application, upto)
 
     @event("release_claims", "messages", "queue application unit", measured=count, about=_by_name)
     @in_verb()
     def release_claims(self, verb: Verb, queue: str, application: str) -> int:
-        return claiming.release_claims(verb, Catalog(verb).local(queue), application)
+        known = Catalog(verb).local(queue)
+        claiming.refuse_channel(verb, known, application)
+        return claiming.release_claims(verb, known, application)
 
     @event(
         "leave_claimed_group",

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from ..attributes import ManagerAttributes, QueueAttributes, QueueStatus
+from ..attributes import SYSTEM_QUEUES, ManagerAttributes, QueueAttributes, QueueStatus
 from ..errors import (
     ArgumentError,
     GetInhibited,
@@ -19,16 +19,16 @@ from ..errors import (
     TooManyHandles,
     UnknownQueue,
     WrongQueueType,
-    nearest_names,
-    written,
 )
+from ..message import Transmission
 from ..options import OpenOptions
+from ..rules.naming import Route
 from ..rules.ordering import read_order
 from .damage import only
 from .definitions import as_text
 from .process import OpenHandle
 from .queue import LocalQueue
-from .tables import DefinitionRow, HandleRow, ManagerRow
+from .tables import DefinitionRow, HandleRow, ManagerRow, UnitRow
 from .verb import Verb
 
 DYNAMIC_NAME = re.compile(r"[A-Za-z0-9./_%]{0,33}\*|[A-Za-z0-9./_%]{1,48}")
@@ -50,10 +50,10 @@ class Contents(NamedTuple):
 
 
 class ToOpen(NamedTuple):
-    """What an open comes to: a local queue, perhaps made just now from a model."""
+    """What an open comes to: a local queue, perhaps made just now from a model, or the way to another queue manager."""
 
     name: str
-    queue: str
+    route: Route
     exclusive: bool
     made_temporary: bool
 
@@ -74,8 +74,19 @@ class Catalog:
         return self._known.number(name)
 
     def find(self, name: str) -> QueueAttributes | None:
-        """A definition."""
+        """A definition that the store keeps."""
         return self._known.by_name.get(name)
+
+    def found(self, name: str) -> QueueAttributes | None:
+        """A definition: one that the store keeps, or one that every store has."""
+        return self.find(name) or SYSTEM_QUEUES.get(name)
+
+    def made(self, name: str) -> QueueAttributes:
+        """A definition that the store keeps; one that every store has is written now. Raises: UnknownQueue 2085."""
+        definition = self.definition(name)
+        if self.find(name) is None:
+            self.add(definition)
+        return definition
 
     def opens(self, queue: str) -> Sequence[HandleRow]:
         """The handles of a local queue, by whatever name they were opened, of any process."""
@@ -119,7 +130,13 @@ class Catalog:
     def local(self, name: str) -> LocalQueue:
         """The local queue that has the name, or for which it stands, as it lies there. Raises: as `resolve`."""
         found = self.resolve(name).name
+        if self.find(found) is None:
+            raise UnknownQueue(f"{found} has not been used: there is nothing on it", queue=found)
         return self._verb.queue(self.number(found), found, name)
+
+    def is_unused(self, name: str) -> bool:
+        """Whether the name stands for a local queue that every store has, and that this one keeps nothing of."""
+        return self.find(self.resolve(name).name) is None
 
     def status(self, queue: LocalQueue) -> QueueStatus:
         """Depth and open counts of a queue (R4.6)."""
@@ -139,35 +156,31 @@ class Catalog:
         return [attributes for _, attributes in sorted(self._known.by_name.items())]
 
     def definition(self, name: str) -> QueueAttributes:
-        found = self.find(name) if isinstance(name, str) else None
-        if found is not None:
-            return found
-        near = nearest_names(name, sorted(self._known.by_name)) if isinstance(name, str) else []
-        hint = f"; did you mean {' or '.join(near)}?" if near else ""
-        raise UnknownQueue(f"there is no queue {written(name)}{hint}", queue=name, nearest=near)
+        """The definition of this name. Raises: UnknownQueue 2085."""
+        return self._known.names.definition(name)
 
     def create(self, attributes: QueueAttributes) -> None:
         name = attributes.name
         if self.find(name) is not None:
             raise ObjectExists(f"there is a queue {name!r} already", queue=name)
-        self.check_alias(attributes)
+        self.check_names(attributes)
         self.add(attributes)
 
-    def check_alias(self, attributes: QueueAttributes) -> None:
-        """An alias names a local queue, never another alias, so that no circle can arise (R4.1, A-32)."""
-        if attributes.type != "alias":
-            return
-        base = self.find(attributes.base_queue)
-        is_no_local = base is not None and base.type != "local"
-        if is_no_local or attributes.base_queue == attributes.name:
-            raise _wrong_base(attributes)
+    def check_names(self, attributes: QueueAttributes) -> None:
+        """What it names it may name (R4.1, A-32). Raises: as `Names.check`."""
+        self._known.names.check(attributes)
 
     def check_alter(self, before: QueueAttributes, changed: QueueAttributes) -> None:
-        """The order rule stays while a put is unresolved (B-19)."""
+        """The order rule stays while a put is unresolved (B-19), the usage while there is anything on the queue."""
         if changed.order != before.order and self.contents(before.name).uncommitted_puts:
             raise ObjectInUse(
                 f"the order of {changed.name} cannot change while a put is not committed", queue=changed.name
             )
+        if changed.usage != before.usage:
+            self._check_closed(before)
+            self._check_empty(before.name, purge=False)
+            if self._backend.select(UnitRow, queue=self.number(before.name), kind="staging"):
+                raise QueueNotEmpty(f"{before.name} has staged rows", queue=before.name)
 
     def check_delete(self, name: str, *, purge: bool) -> None:
         definition = self.definition(name)
@@ -217,37 +230,24 @@ class Catalog:
     # --- names that stand for others
 
     def resolve(self, name: str) -> QueueAttributes:
-        """The local queue that a name stands for. Raises: 2085, 2082 base unknown, 2001, 2043 a model (R4.1)."""
-        definition = self.definition(name)
-        if definition.type == "local":
-            return definition
-        if definition.type == "model":
-            raise WrongQueueType(f"{name} is a model queue: opening it makes a queue to use", queue=name)
-        base = self.find(definition.base_queue)
-        if base is None:
-            raise WrongQueueType(
-                f"{name} is an alias of {definition.base_queue!r}, which does not exist",
-                reason=Reason.UNKNOWN_ALIAS_BASE_Q,
-                queue=name,
-            )
-        if base.type != "local":
-            raise _wrong_base(definition)
-        return base
+        """The local queue that a name stands for. Raises: as `Names.route`; 2043 a name of what is elsewhere."""
+        route = self._known.names.route(name)
+        if route.transmission is not None:
+            raise WrongQueueType(f"{name} is a remote queue: its messages are not here", queue=name)
+        return route.queue
 
-    def resolved(self, name: str, queue: QueueAttributes) -> QueueAttributes:
-        """The attributes that a call through this handle goes by: an alias's defaults win (R4.1, R1.4)."""
-        if name == queue.name:
-            return queue
-        alias = self.find(name)
-        if alias is None or alias.base_queue != queue.name:
-            raise QueueCondition(f"{name} has changed: open it again", reason=Reason.OBJECT_CHANGED)
-        return replace(
-            queue,
-            default_priority=alias.default_priority,
-            default_persistence=alias.default_persistence,
-            get_allowed=queue.get_allowed and alias.get_allowed,
-            put_allowed=queue.put_allowed and alias.put_allowed,
-        )
+    def resolved(self, handle: OpenHandle, queue: QueueAttributes) -> QueueAttributes:
+        """The attributes that a call through this handle goes by: the first name's defaults win (R4.1, R1.4).
+
+        Raises: QueueCondition 2041, its name leads elsewhere now.
+        """
+        try:
+            route = self._known.names.route(handle.name, handle.manager)
+        except (UnknownQueue, WrongQueueType) as error:
+            raise _changed(handle) from error
+        if (route.queue.name, route.transmission) != (queue.name, handle.transmission):
+            raise _changed(handle)
+        return route.attributes
 
     def local_queue_of(self, name: str) -> str | None:
         """The local queue that a change of this definition affects, if any."""
@@ -259,22 +259,23 @@ class Catalog:
     # --- opening
 
     def to_open(
-        self, name: str, options: OpenOptions, dynamic_name: str, *, open_already: int, handles_max: int
+        self, name: str, options: OpenOptions, manager: str, dynamic_name: str, *, open_already: int, handles_max: int
     ) -> ToOpen:
         """Checks an open, and makes the queue if the name is a model's (R4.1 to R4.4)."""
         if open_already >= handles_max:
             raise TooManyHandles(f"a connection opens at most {handles_max:,} handles", limit=handles_max)
-        definition = self.definition(name)
-        if definition.type == "model":
+        names = self._known.names
+        if names.is_here(manager) and (definition := self.definition(name)).type == "model":
             read_order(definition.read_order, options.read_order)  # before there is a queue that nobody deletes
             queue = self._dynamic(definition, dynamic_name)
-            name = queue.name
-        else:
-            queue = self.resolve(name)
-        read_order(queue.read_order, options.read_order)
-        exclusive = self.is_exclusive(queue, options, None)
-        made = queue.definition_type == "temporary_dynamic" and definition.type == "model"
-        return ToOpen(name, queue.name, exclusive, made)
+            made = queue.definition_type == "temporary_dynamic"
+            return ToOpen(queue.name, Route(queue), self.is_exclusive(queue, options, None), made)
+        route = names.route(name, manager)
+        check_uses(name, route.transmission, options)
+        read_order(route.queue.read_order, options.read_order)
+        if route.queue.name not in self._known.by_name:
+            self.add(route.queue)
+        return ToOpen(name, route, self.is_exclusive(route.queue, options, None), made_temporary=False)
 
     def is_exclusive(self, queue: QueueAttributes, options: OpenOptions, own: int | None) -> bool:
         """Whether this input open is exclusive. Raises: ObjectInUse 2042 if it conflicts (R4.4)."""
@@ -314,8 +315,8 @@ class Catalog:
 def get_allowed(verb: Verb, handle: OpenHandle, queue: LocalQueue) -> QueueAttributes:
     """The attributes that a get through this handle goes by. Raises: GetInhibited 2016."""
     attributes = queue.attributes
-    if handle.name != attributes.name:
-        attributes = Catalog(verb).resolved(handle.name, attributes)
+    if not handle.is_direct:
+        attributes = Catalog(verb).resolved(handle, attributes)
     if not attributes.get_allowed:
         raise GetInhibited(f"gets from {handle.name} are inhibited", queue=handle.name)
     return attributes
@@ -327,9 +328,15 @@ def contents(verb: Verb, queue: LocalQueue) -> Contents:
     return Contents(queue.depth + counts.gets > 0, counts.puts + counts.gets, counts.puts > 0)
 
 
-def _wrong_base(alias: QueueAttributes) -> WrongQueueType:
-    return WrongQueueType(
-        f"{alias.name} cannot be an alias of {alias.base_queue!r}: that is no local queue",
-        reason=Reason.ALIAS_BASE_Q_TYPE_ERROR,
-        queue=alias.name,
-    )
+def check_uses(name: str, transmission: Transmission | None, options: OpenOptions) -> None:
+    """What is elsewhere is opened for output alone (R4.1, N-2). Raises: WrongQueueType 2045."""
+    if transmission is not None and (options.input or options.browse):
+        raise WrongQueueType(
+            f"{name} leads to queue manager {transmission.manager}: it can be opened for output alone (output=True)",
+            reason=Reason.OPTION_NOT_VALID_FOR_TYPE,
+            queue=name,
+        )
+
+
+def _changed(handle: OpenHandle) -> QueueCondition:
+    return QueueCondition(f"{handle.name} has changed: open it again", reason=Reason.OBJECT_CHANGED)

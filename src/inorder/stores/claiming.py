@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from ..attributes import ManagerAttributes, QueueAttributes
-from ..errors import Fenced, NotFound, OptionsError, bad_argument, written
+from ..errors import Fenced, NotFound, ObjectInUse, OptionsError, bad_argument, written
 from ..message import NO_ID
 from ..options import GetOptions
 from ..rules import claims as rules
@@ -25,10 +25,11 @@ from .queued import QueuedMessage, Reader, available
 from .reading import Reading
 from .records import Claim, Claimer, ClaimRequest, Claims, ClaimStart, GetRequest, Outcome, Slice
 from .settling import settle
-from .tables import AccountRow, ClaimRow, UnitRow, application_reader
+from .tables import AccountRow, ClaimRow, SentRow, UnitRow, application_reader
 from .verb import Verb
 
 APPLICATION_LENGTH_MAX = 256
+CHANNEL = "channel "  # and its name: the application of a channel
 
 
 @dataclass(slots=True)
@@ -412,6 +413,16 @@ def known_account(verb: Verb, queue: LocalQueue, application: str) -> Account:
             application=application,
         )
     return account
+
+
+def refuse_channel(verb: Verb, queue: LocalQueue, application: str) -> None:
+    """What a channel has claimed may be at its receiver's: who knows is asked first. Raises: ObjectInUse 2042."""
+    if verb.backend.select(SentRow, queue=queue.id, channel=application.removeprefix(CHANNEL)):
+        raise ObjectInUse(
+            f"{application} has batches at another queue manager: `inorder channel resolve` asks there what has become "
+            "of the last one",
+            queue=queue.attributes.name,
+        )
 
 
 def finish_claims(verb: Verb, queue: LocalQueue, application: str, upto: int) -> int:

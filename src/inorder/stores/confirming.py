@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from itertools import islice
 
 from ..errors import ConfirmIdMismatch, LockMismatch, NotFound, Reason, WrongState
-from ..message import Message, UniqueId
+from ..message import Got, UniqueId
 from ..rules.grouping import wanted_by
 from ..rules.lifecycle import REFUSALS, Answer, Event, Presented, State, step
+from ..rules.ordering import UNSET
 from . import entering
+from .ahead import NOT_YET, Ahead, look_ahead
 from .process import OpenHandle
 from .queue import LocalQueue
 from .queued import QueuedMessage, Reader, as_got
@@ -21,16 +24,45 @@ CONFIRMS = (Event.CONFIRM_PUT, Event.CONFIRM_GET)
 ERRORS = {Reason.LOCK_MISMATCH: LockMismatch, Reason.NOT_FOUND: NotFound, Reason.WRONG_STATE: WrongState}
 
 
-def browse_and_lock(verb: Verb, handle: OpenHandle, queue: LocalQueue, request: LockRequest) -> Locked:
+def locker(verb: Verb, handle: OpenHandle, ahead: Ahead) -> Reader:
+    """Who looks for what it can lock.
+
+    Args:
+        ahead: how far it has looked ahead.
+    """
+    return Reader(
+        handle.id,
+        handle.connection.id,
+        co_op=False,
+        now=verb.now,
+        mark_interval=0.0,
+        passed=ahead.passed,
+        noted=ahead.noted,
+        asked_at=ahead.asked_at,
+    )
+
+
+def look_ahead_to_lock(verb: Verb, handle: OpenHandle, queue: LocalQueue, request: LockRequest, before: Ahead) -> Ahead:
+    """One step of the search for what `browse_and_lock` is to lock; it notes what is new, and no more."""
+    asked_at = verb.now if before.asked_at is None else before.asked_at
+    reader = locker(verb, handle, before._replace(asked_at=asked_at))
+    most = math.inf if request.most is None else request.most
+    wanted = wanted_by(request.match)
+    return look_ahead(queue, wanted, reader, UNSET, most, before, logical=False, strict=False)
+
+
+def browse_and_lock(
+    verb: Verb, handle: OpenHandle, queue: LocalQueue, request: LockRequest, ahead: Ahead = NOT_YET
+) -> Locked:
     """What is available and matches, or the first so many, is locked under one id; nothing that comes later (A-13)."""
-    reader = Reader(handle.id, handle.connection.id, co_op=False, now=verb.now, mark_interval=0.0)
+    reader = locker(verb, handle, ahead)
     lock_id = verb.number()
     ends_at = None if request.lease is None else verb.now + request.lease
     unit = verb.begin_unit(handle.connection.program, "lock", str(lock_id), queue.id, lease_ends_at=ends_at)
     verb.idle.add(unit.id)  # if nothing matches
     found = list(islice(queue.find_all(wanted_by(request.match), reader), request.most))
     verb.durable |= bool(found)
-    messages: list[Message] = []
+    messages: list[Got] = []
     for row in verb.backend.read(found):
         taken: QueuedMessage | None = row
         if row.state is State.LOCKED:  # by this handle's own browse lock: the lock id takes over

@@ -15,8 +15,8 @@ from ..options import OpenOptions
 from ..rules.lifecycle import Event, Presented
 from ..rules.puts import Program
 from . import entering, points
-from .backend import Kind, Passing
-from .catalog import Catalog
+from .backend import Alone, Kind, Passing
+from .catalog import Catalog, check_uses
 from .changes import Death
 from .damage import only
 from .process import OpenConnection, OpenHandle, OpenStore
@@ -34,7 +34,9 @@ from .tables import (
     ManagerRow,
     MarkRow,
     ProcessRow,
+    SentRow,
     StagingRow,
+    TriggeredRow,
     UnitRow,
     WaitRow,
     handle_reader,
@@ -82,6 +84,8 @@ def in_verb(
                     if now.in_room or not writes:
                         raise
                     now = kind._replace(in_room=True)
+                except Alone:
+                    now = now._replace(alone=True)
                 except Passing:
                     continue
                 except unless_dead:
@@ -224,17 +228,23 @@ def _forget(verb: Verb, kept: dict[int, T], number: int) -> None:
 # --- handles
 
 
-def open_handle(verb: Verb, connection: OpenConnection, name: str, options: OpenOptions, dynamic_name: str) -> Opened:
+def open_handle(
+    verb: Verb, connection: OpenConnection, name: str, options: OpenOptions, manager: str, dynamic_name: str
+) -> Opened:
     """Opens a queue (R4.1 to R4.4)."""
     store, catalog = verb.store, Catalog(verb)
     limit = catalog.manager.max_handles
-    found = catalog.to_open(name, options, dynamic_name, open_already=connection.handles, handles_max=limit)
+    found = catalog.to_open(name, options, manager, dynamic_name, open_already=connection.handles, handles_max=limit)
+    route = found.route
     handle = OpenHandle(
         id=verb.number(),
         connection=connection,
-        queue=catalog.number(found.queue),
-        queue_name=found.queue,
+        queue=catalog.number(route.queue.name),
+        queue_name=route.queue.name,
         name=found.name,
+        manager=manager,
+        transmission=route.transmission,
+        is_direct=not route.over and route.transmission is None,
         options=options,
         exclusive=found.exclusive,
     )
@@ -242,7 +252,7 @@ def open_handle(verb: Verb, connection: OpenConnection, name: str, options: Open
     store.handles[handle.id] = handle
     verb.restore.append(lambda: store.handles.pop(handle.id, None))
     _count(verb, connection, 1)
-    return Opened(handle.id, found.name, found.queue, options, handle.queue)
+    return Opened(handle.id, found.name, route.queue.name, options, handle.queue)
 
 
 def _row(handle: OpenHandle, options: OpenOptions, *, made_temporary: bool) -> HandleRow:
@@ -250,7 +260,7 @@ def _row(handle: OpenHandle, options: OpenOptions, *, made_temporary: bool) -> H
         handle.id,
         handle.connection.id,
         handle.queue,
-        handle.name,
+        f"{handle.name}@{handle.manager}" if handle.manager else handle.name,
         options.input is not None,
         options.output,
         options.co_op,
@@ -268,6 +278,7 @@ def _count(verb: Verb, connection: OpenConnection, more: int) -> None:
 def extend_handle(verb: Verb, handle: OpenHandle, options: OpenOptions) -> Opened:
     """Opens a handle for more than before."""
     queue, before = verb.queue_of(handle), (handle.options, handle.exclusive)
+    check_uses(handle.name, handle.transmission, options)
 
     def restore() -> None:
         handle.options, handle.exclusive = before
@@ -299,13 +310,15 @@ def _end_handle(verb: Verb, handle: HandleRow) -> None:
     if (connection := verb.store.connections.get(handle.connection)) is not None:
         _count(verb, connection, -1)
     _forget(verb, verb.store.handles, handle.id)
-    if verb.backend.state(handle.queue) is not None:
-        queue = verb.queue(handle.queue)
+    queue = verb.queue(handle.queue) if verb.backend.state(handle.queue) is not None else None
+    if queue is not None:
         _end_holds(verb, handle, queue)
         if handle.made_temporary:
             vanish(verb, queue)
     verb.backend.remove_records(MarkRow, handle=handle.id)  # also on a queue that was deleted under the handle
     verb.backend.remove_records(HandleRow, id=handle.id)
+    if queue is not None and queue.attributes.trigger_control and handle.input and not handle.made_temporary:
+        verb.released.add(queue.id)
 
 
 def _end_holds(verb: Verb, handle: HandleRow, queue: LocalQueue) -> None:
@@ -325,7 +338,7 @@ def _end_holds(verb: Verb, handle: HandleRow, queue: LocalQueue) -> None:
 def vanish(verb: Verb, queue: LocalQueue) -> None:
     """A queue goes, with all that is on it."""
     clear(verb, queue)
-    for kind in (ClaimRow, AccountRow, LedgerRow, EnteredRow):
+    for kind in (ClaimRow, AccountRow, SentRow, LedgerRow, EnteredRow, TriggeredRow):
         verb.backend.remove_records(kind, queue=queue.id)
     for unit in verb.backend.select(UnitRow, queue=queue.id):
         for staging in verb.backend.select(StagingRow, unit=unit.id):

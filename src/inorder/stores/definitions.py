@@ -6,17 +6,20 @@ import json
 from dataclasses import asdict
 from typing import TypeVar
 
-from ..attributes import MANAGER_ATTRIBUTES, QUEUE_ATTRIBUTES, ManagerAttributes, QueueAttributes, Table
+from ..attribute import Table
+from ..attributes import MANAGER_ATTRIBUTES, QUEUE_ATTRIBUTES, ManagerAttributes, QueueAttributes
+from ..process_attributes import PROCESS_ATTRIBUTES, ProcessAttributes
+from ..rules.naming import Names
 from .backend import Backend
 from .damage import DECODING, damaged, only
 from .tables import DefinitionRow, ManagerRow
 
 NO_REVISION = -1
 
-T = TypeVar("T", ManagerAttributes, QueueAttributes)
+T = TypeVar("T", ManagerAttributes, QueueAttributes, ProcessAttributes)
 
 
-def as_text(attributes: ManagerAttributes | QueueAttributes) -> str:
+def as_text(attributes: ManagerAttributes | QueueAttributes | ProcessAttributes) -> str:
     """A definition as it is kept."""
     return json.dumps(asdict(attributes))
 
@@ -26,12 +29,14 @@ class Definitions:
 
     Attributes:
         manager: another object each time that they are read.
+        names: what names lead to.
     """
 
     def __init__(self) -> None:
         self.revision = NO_REVISION
         self.manager = ManagerAttributes()
         self.by_name: dict[str, QueueAttributes] = {}
+        self.names = Names(self.manager, self.by_name)
         self.rows: dict[str, DefinitionRow] = {}
         self.by_number: dict[int, QueueAttributes] = {}
         self._known: dict[str, QueueAttributes] = {}  # by their texts: what did not change is not read again
@@ -75,6 +80,7 @@ class Definitions:
                 raise damaged(f"definition {row.id}", f"{row.type} {row.name} is {attributes.type} {attributes.name}")
             self.by_name[attributes.name] = self.by_number[row.id] = attributes
             self.rows[attributes.name] = row
+        self.names = Names(self.manager, self.by_name)
 
 
 def manager_of(text: str) -> ManagerAttributes:
@@ -85,6 +91,11 @@ def manager_of(text: str) -> ManagerAttributes:
 def queue_of(text: str) -> QueueAttributes:
     """A queue's attributes as they are kept. Raises: StoreDamaged."""
     return _read(QueueAttributes, QUEUE_ATTRIBUTES, text)
+
+
+def process_of(text: str) -> ProcessAttributes:
+    """A process definition as it is kept. Raises: StoreDamaged."""
+    return _read(ProcessAttributes, PROCESS_ATTRIBUTES, text)
 
 
 def _read(kind: type[T], table: Table, text: str) -> T:

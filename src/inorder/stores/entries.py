@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from typing import NamedTuple
 
-from ..message import Message, Place, UniqueId
+from ..message import Message, Place, Transmission, UniqueId
 from ..properties import NO_PROPERTIES, Properties, is_readable
 from .damage import decodes
 
 _NOTHING = Message().row
 _UID, _PROPERTIES = Message.FIELDS["uid"].index, Message.FIELDS["properties"].index
+_TRANSMISSION = Message.FIELDS["transmission"].index
 
 
 class Entry(NamedTuple):
@@ -47,6 +48,8 @@ def entry_of(text: str) -> Entry:
         for value, usual in zip(values, _NOTHING, strict=True)
     ]
     row[_UID] = UniqueId(*row[_UID])
+    if row[_TRANSMISSION] is not None:
+        row[_TRANSMISSION] = Transmission(*row[_TRANSMISSION])
     return Entry(Place(*place), Message.from_row(tuple(row)), connection, by, since)
 
 

@@ -4,42 +4,83 @@ from __future__ import annotations
 
 import math
 from abc import ABC
-from time import sleep
+from collections.abc import Callable
+from dataclasses import replace
+from time import perf_counter
 
-from .ahead import NOT_YET, PAUSE, Ahead
+from ..errors import WaitEnded
+from . import confirming
+from .ahead import NOT_YET, Ahead, rest
 from .bulk import Shortcuts
 from .catalog import get_allowed
 from .connections import in_verb
+from .paging import Page
 from .process import OpenStore
+from .queued import Noted, onlooker
 from .reading import Reading
-from .records import GetOutcome, GetRequest
+from .records import GetOutcome, GetRequest, Locked, LockRequest
 from .settling import tidied
 from .verb import Verb
+from .waiting import WaitingRoom
 from .waits import begin_wait, end_wait
 
 Looked = tuple[GetOutcome, float | None]
 """What a look found, and when to look again though nothing has changed."""
 
 
+class Search:
+    """How far the looks of one call have looked ahead."""
+
+    def __init__(self) -> None:
+        self.ahead = NOT_YET
+
+
 class GettingVerbs(OpenStore, ABC):
     """The part of a store for gets and browses."""
 
     shortcuts: Shortcuts | None
+    waiting: WaitingRoom
 
-    def _look_far(self, request: GetRequest, waits: bool) -> Looked:
-        """With a selector: a search that goes far looks ahead first."""
+    def end_waits(self, owner: int) -> bool:
+        return self.waiting.dismiss(owner, WaitEnded("another thread has ended the waits of this connection"))
+
+    def watch(self, handle: int, changed: Callable[[], object]) -> None:
+        one = self.handle(handle)
+
+        def look() -> tuple[bool, float | None]:
+            again_at = self._expect(handle)
+            changed()
+            return False, again_at
+
+        self.waiting.watch(one.connection.id, one.queue_name, look)
+
+    @in_verb(alone=False)
+    def _expect(self, verb: Verb, handle: int) -> float | None:
+        """The next change of the queue ends the sleep that follows; when time alone may bring somebody something."""
+        one = self.handle(handle)
+        queue = tidied(verb, one)
+        self.host.looked(one.queue, one.queue_name)
+        return verb.backend.look_again_at(queue, onlooker(verb.now), strict=True)
+
+    def _look_far(self, request: GetRequest, waits: bool, search: Search) -> Looked:
+        """With a selector: a search that goes far looks ahead first, and so does one for many messages."""
         get = self._look_or_take if request.options.browse else self._take
-        ahead = NOT_YET
+        ahead, is_far = search.ahead, request.most > 1 and not request.one_group
         while True:
+            if is_far:
+                before, ahead = ahead.passed, ahead._replace(is_over=False)
+                while not ahead.is_over:
+                    began = perf_counter()
+                    ahead = self._step_ahead(request, ahead)
+                    if not ahead.is_over:
+                        rest(began)
+                if ahead.passed == before:  # it comes no further: then the search does, however far it goes
+                    ahead = ahead._replace(asks=math.inf)
             found = get(request, waits, ahead)
             if not found[0].is_far:
+                search.ahead = ahead if ahead.lasts else NOT_YET
                 return found
-            before, ahead = ahead.passed, ahead._replace(is_over=False)
-            while not ahead.is_over:
-                ahead = self._step_ahead(request, ahead)
-                sleep(PAUSE)
-            if ahead.passed == before:  # it comes no further: then the search does, however far it goes
-                ahead = ahead._replace(asks=math.inf)
+            is_far = True
 
     @in_verb(writes=False)
     def _step_ahead(self, verb: Verb, request: GetRequest, ahead: Ahead) -> Ahead:
@@ -64,6 +105,15 @@ class GettingVerbs(OpenStore, ABC):
             return None
         resolved = get_allowed(verb, handle, queue)
         return Reading(verb, handle, queue, request, resolved, verb.manager, ahead=ahead).run()
+
+    @in_verb(writes=False)
+    def _page(self, verb: Verb, request: GetRequest, most: int) -> list[GetOutcome]:
+        handle = self.handle(request.handle)
+        queue = verb.queue_of(handle)
+        if queue.has_work(verb.now):
+            return []
+        resolved = get_allowed(verb, handle, queue)
+        return Page(verb, handle, queue, request, resolved, verb.manager).outcomes(most)
 
     @in_verb(alone=False, together=True)
     def _take(self, verb: Verb, request: GetRequest, waits: bool, ahead: Ahead = NOT_YET) -> Looked:
@@ -91,3 +141,33 @@ class GettingVerbs(OpenStore, ABC):
         marks = options.mark_handle or options.mark_co_op or options.unmark_handle or options.unmark_co_op
         connection = self.connections.get(handle.connection.id)  # another thread may be ending it
         return not (options.lock or marks or connection is None or connection.waits)
+
+    # --- browse and lock
+
+    def _look_and_lock(self, request: LockRequest) -> Locked:
+        """With a selector: it looks ahead, and then locks what it has noted, and what has come since."""
+        if request.match.selector is None:
+            return self._lock(request, NOT_YET)
+        ahead, noted = NOT_YET, list[Noted]()
+        while not ahead.is_over:
+            began = perf_counter()
+            left = None if request.most is None else request.most - sum(one.suits for one in noted)
+            ahead = self._step_to_lock(replace(request, most=left), ahead._replace(noted=()))
+            noted += ahead.noted
+            if not ahead.is_over:
+                rest(began)
+        return self._lock(request, ahead._replace(noted=tuple(sorted(noted))))
+
+    @in_verb(writes=False)
+    def _step_to_lock(self, verb: Verb, request: LockRequest, ahead: Ahead) -> Ahead:
+        handle = self.handle(request.handle)
+        queue = verb.queue_of(handle)
+        get_allowed(verb, handle, queue)
+        return confirming.look_ahead_to_lock(verb, handle, queue, request, ahead)
+
+    @in_verb(buries=True, alone=False)
+    def _lock(self, verb: Verb, request: LockRequest, ahead: Ahead) -> Locked:
+        handle = self.handle(request.handle)
+        queue = tidied(verb, handle)
+        get_allowed(verb, handle, queue)
+        return confirming.browse_and_lock(verb, handle, queue, request, ahead)

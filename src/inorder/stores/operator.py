@@ -4,22 +4,25 @@ from __future__ import annotations
 
 from abc import ABC
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from time import perf_counter
 
 from ..rules.gaps import Gaps, gaps, member_of
 from ..rules.puts import Program
+from .ahead import rest
 from .backend import Share
 from .catalog import Catalog
-from .connections import in_verb
+from .connections import bury_dead, in_verb
 from .damage import damaged, only
 from .definitions import Definitions
 from .looking import group_of, holder_of, logical_key, pending_from_text, sight_of
 from .process import OpenStore
 from .queue import LocalQueue
 from .queued import GOT
-from .tables import ConnectionRow, HandleRow, StagingRow, UnitRow, WaitRow
+from .tables import ConnectionRow, DroppedRow, HandleRow, StagingRow, UnitRow, WaitRow
 from .telemetry import event
 from .verb import Verb
-from .views import LockView, LookRequest, QueueView, Sight, Unit, Wait
+from .views import LockView, LookRequest, Position, QueueView, Sight, Unit, Wait
 
 
 class OperatorVerbs(OpenStore, ABC):
@@ -34,16 +37,28 @@ class OperatorVerbs(OpenStore, ABC):
         measured=lambda found, _: [len(found)],
         about=lambda _, request: [request.queue, request.order],
     )
-    @in_verb(writes=False, buries=True)
-    def look(self, verb: Verb, request: LookRequest) -> Sequence[Sight]:
+    def look(self, request: LookRequest) -> Sequence[Sight]:
+        bury_dead(self)
+        began = perf_counter()
+        found, reached = self._look_on(request)
+        while reached is not None and len(found) < request.most:  # a selector was asked about as much as a step may be
+            rest(began)
+            began = perf_counter()
+            more, reached = self._look_on(replace(request, after=reached, most=request.most - len(found)))
+            found += more
+        return found
+
+    @in_verb(writes=False)
+    def _look_on(self, verb: Verb, request: LookRequest) -> tuple[list[Sight], Position | None]:
         queue = Catalog(verb).local(request.queue)
         unit = None if request.unit is None else _number_of(verb, queue, request.unit)
-        found = verb.backend.listing(queue, request, unit, verb.now)
+        listed = verb.backend.listing(queue, request, unit, verb.now)
         owners = _Owners(verb)
-        return [
+        found = [
             sight_of(row, position, verb.now, holder_of(row, verb.unit, verb.holders.whose_handle, owners))
-            for position, row in found
+            for position, row in listed.found
         ]
+        return found, listed.reached
 
     @event("gaps", keys="queue", about=lambda _, queue, __: [queue])
     @in_verb(writes=False)
@@ -59,6 +74,7 @@ class OperatorVerbs(OpenStore, ABC):
     def overview(self, verb: Verb) -> list[QueueView]:
         known = verb.store.definitions.current(verb.backend)
         opens, waits = verb.backend.select(HandleRow), verb.backend.select(WaitRow)
+        dropped = {row.queue: row.messages for row in verb.backend.select(DroppedRow)}
         views = []
         for one in verb.backend.overview(verb.now):
             name = known.queue(one.queue).name
@@ -78,6 +94,7 @@ class OperatorVerbs(OpenStore, ABC):
                     open_input_count=sum(handle.input for handle in handles),
                     open_output_count=sum(handle.output for handle in handles),
                     waiters=sum(wait.queue == one.queue for wait in waits),
+                    dropped=dropped.get(one.queue, 0),
                 )
             )
         return sorted(views, key=lambda view: view.name)

@@ -15,6 +15,7 @@ POINTS = {
     "synced": "the log is on disk, nobody has been told",
     "settled": "a unit is settled, its bodies are not yet removed",
     "staged": "rows are staged and on disk, the caller has not been told",
+    "delivered": "a batch of a channel is put, and the record of the channel is as before",
     "settled-staging": "what was staged is put, it is still staged and not in the ledger",
     "reaping": "in the middle of backing out a dead owner",
     "checkpoint": "before the log is copied into the database",

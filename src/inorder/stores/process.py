@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from .. import life
 from ..clock import Clock
 from ..errors import CallInProgress, ConnectionBroken, forked
 from ..locks import Lock
+from ..message import Transmission
 from ..options import OpenOptions
 from ..rules.puts import Program, PutPlan
 from .backend import Backend, Host
@@ -46,7 +47,9 @@ class OpenHandle:
     """An open queue of this process.
 
     Attributes:
-        name: the queue as opened: itself, or an alias of it; `queue_name` is the local queue's, `queue` its number.
+        name: the queue as opened, `manager` the queue manager that was named beside it; `queue_name` is the local
+            queue's, `queue` its number, `transmission` where messages go from there.
+        is_direct: it was opened by its own name, so that no other definition has a say.
         exclusive: no other handle may be open for input.
         has_locked: it has browsed something with lock since it last let go of all.
         plan: what its last puts had in common; good for the definitions that it was made of.
@@ -59,6 +62,9 @@ class OpenHandle:
     name: str
     options: OpenOptions
     exclusive: bool
+    is_direct: bool
+    manager: str = ""
+    transmission: Transmission | None = None
     has_locked: bool = False
     plan: PutPlan | None = None
 
@@ -101,11 +107,14 @@ class OpenStore:
 
     Attributes:
         numbers: those that this process has drawn to name things, and not used yet.
+        page_messages: so many messages a browse may fetch at once; 1: a call costs hardly more than its message.
 
     Args:
         path: the file that it is in, as an absolute path; ":memory:" if it is in none.
         name: of the queue manager; it is part of generated ids.
     """
+
+    page_messages = 1
 
     def __init__(self, backend: Backend, host: Host, path: str, name: str, clock: Clock) -> None:
         self.backend, self.host, self.path, self.name, self.clock = backend, host, path, name, clock
@@ -118,6 +127,10 @@ class OpenStore:
         self.connections: dict[int, OpenConnection] = {}
         self.handles: dict[int, OpenHandle] = {}
         self.is_closed = False
+
+    def trigger(self, verb: Any) -> None:
+        """Puts the trigger messages that are due by what a verb has noted (R4.9)."""
+        raise NotImplementedError
 
     def connection(self, owner: int) -> OpenConnection:
         if owner not in self.connections:

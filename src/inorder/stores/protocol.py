@@ -26,6 +26,9 @@ from ..rules.puts import Program
 from .bulk_page import BulkPage
 from .changes import Changes
 from .records import (
+    Carrying,
+    ChannelBatch,
+    ChannelNow,
     Claim,
     Claimer,
     ClaimRequest,
@@ -36,12 +39,16 @@ from .records import (
     LedgerKey,
     Locked,
     LockRequest,
+    NextBatch,
     OneMessage,
     Opened,
     Outcome,
     PutOutcome,
     PutRequest,
+    Receipt,
+    Received,
     Rest,
+    Sender,
     Settled,
     Slice,
     Staged,
@@ -50,6 +57,7 @@ from .records import (
     Survey,
     SurveyRequest,
 )
+from .tables import ObjectRow
 from .telemetry import Telemetry
 from .views import LockView, LookRequest, OrderView, QueueView, Sight, Unit, Wait
 
@@ -72,10 +80,15 @@ class Store(Protocol):
         Also what happens, by whoever notices, to an owner that died. Harmless if it has ended already.
         """
 
-    def open(self, owner: int, queue: str, options: OpenOptions, *, dynamic_name: str = "*") -> Opened:
+    def open(
+        self, owner: int, queue: str, options: OpenOptions, *, manager: str = "", dynamic_name: str = "*"
+    ) -> Opened:
         """Opens a queue; a model queue makes a dynamic one (R4.1 to R4.4).
 
-        Raises: UnknownQueue 2085, ObjectInUse 2042, WrongQueueType 2045, 2082, TooManyHandles 2017,
+        Args:
+            manager: the queue manager that has the queue; blank: this one.
+
+        Raises: UnknownQueue 2085, ObjectInUse 2042, WrongQueueType 2045, 2082, 2087 ..., TooManyHandles 2017,
         ObjectExists 2100, ArgumentError 2011 bad dynamic name.
         """
 
@@ -126,6 +139,26 @@ class Store(Protocol):
     def alter_manager(self, changes: dict[str, Any]) -> None:
         """Changes attributes of the queue manager."""
 
+    # --- objects: what is defined and is not a queue
+
+    def define_object(self, kind: str, name: str, attributes: str) -> None:
+        """Defines a channel or a process; its attributes, as JSON, were checked. Raises: ObjectExists 2100."""
+
+    def alter_object(self, kind: str, name: str, before: str, attributes: str) -> None:
+        """Gives an object other attributes instead of those that it had.
+
+        Raises: UnknownObject 2085; QueueCondition 2041, it has others than `before` by now.
+        """
+
+    def delete_object(self, kind: str, name: str) -> None:
+        """Deletes an object. Raises: UnknownObject 2085."""
+
+    def object(self, kind: str, name: str) -> ObjectRow:
+        """One object. Raises: UnknownObject 2085 with the nearest names."""
+
+    def objects(self, kind: str) -> list[ObjectRow]:
+        """All objects of a kind, by name."""
+
     # --- messages
 
     def put(self, request: PutRequest) -> PutOutcome:
@@ -164,6 +197,16 @@ class Store(Protocol):
         Whoever waits is woken by changes of any process and by time; of several, those first that deserve it (R3.27).
         Raises: as `get`; OrderDeadlock, readers that wait for each other (B-31); ConnectionBroken 2009, the connection
         was ended meanwhile.
+        """
+
+    page_messages: int
+    """How many messages `browse_page` may be asked for; 1: none, for a call costs hardly more than its message."""
+
+    def browse_page(self, request: GetRequest, most: int) -> list[GetOutcome]:
+        """What so many calls of `get` for the next message, one behind the other, show at one moment.
+
+        Fewer, if one of them gives nothing or warns; none, if `get` has to say so, or the browse changes something.
+        Raises: as `get`, if the first of them does.
         """
 
     def read_rest(self, handle: int, rest: Rest) -> tuple[list[Got], Rest | None]:
@@ -215,6 +258,9 @@ class Store(Protocol):
 
     def order_view(self, queue: str) -> OrderView:
         """What is pending on a queue, and who waits (B-33)."""
+
+    def end_waits(self, owner: int) -> bool:
+        """Ends the wait of a connection, from another thread: it raises WaitEnded; whether there was one."""
 
     # --- units of work
 
@@ -324,6 +370,69 @@ class Store(Protocol):
         Raises: GetInhibited 2016.
         """
 
+    # --- channels: at the sender's
+
+    def take_channel(self, handle: int, channel: str, *, operates: bool = False) -> Carrying:
+        """This handle's connection carries the channel from now on; earlier runs are fenced (C-1).
+
+        Args:
+            handle: of the transmission queue, open for input.
+            operates: an operator comes to it, also where it is stopped.
+
+        Raises: ChannelStopped; ObjectInUse 2042, another connection carries it.
+        """
+
+    def note_channel(
+        self, handle: int, channel: str, status: str, *, reason: int = 0, error: str = "", short_retries: int = 0,
+        long_retries: int = 0,
+    ) -> str:  # fmt: skip
+        """What the channel does now; "inactive" and "stopped" end the run. How an operator has stopped it, or "".
+
+        Raises: Fenced, another connection carries it.
+        """
+
+    def next_batch(self, request: ClaimRequest, channel: str) -> NextBatch:
+        """As `claim`: the claim that is confirmed was the channel's next batch, which is counted as sent with it."""
+
+    def confirm_batch(self, request: ClaimRequest, channel: str) -> int:
+        """As `settle_claims` up to `request.start`, counted so. Again: 0."""
+
+    def stop_channel(self, queue: str, channel: str, mode: str) -> None:
+        """The run of a channel is to end: behind its batch ("quiesce"), at its next call, or at once ("terminate")."""
+
+    def start_channel(self, channel: str) -> None:
+        """A channel that was stopped may run again."""
+
+    def resolve_channel(self, handle: int, channel: str, outcome: Outcome) -> int:
+        """The batch in doubt is confirmed here, or returns to its place; of how many messages.
+
+        Raises: NotFound, there is none; Fenced, `take_channel` is to come first.
+        """
+
+    def reset_channel(self, handle: int, channel: str, number: int) -> None:
+        """The last batch has this number. Raises: QueueCondition 9032, one is in doubt; Fenced."""
+
+    def channels(self, wanted: Sequence[tuple[str, str]]) -> list[ChannelNow]:
+        """What these channels do, each given with its transmission queue."""
+
+    # --- channels: at the receiver's
+
+    def receive(self, batch: ChannelBatch) -> Receipt:
+        """Puts a batch, once: with it goes the record of the channel (C-1). The same batch again changes nothing.
+
+        Raises: SequenceError 9030, Fenced; Undeliverable, with the reason why a message cannot be put. Nothing has
+        changed then.
+        """
+
+    def bind_channel(self, sender: Sender, epoch: int) -> Received:
+        """A run of a channel begins: earlier ones are fenced here, too; the last batch that came. Raises: Fenced."""
+
+    def reset_received(self, sender: Sender, epoch: int, number: int) -> None:
+        """The last batch that came has this number from now on, and the sender this epoch, whatever it had."""
+
+    def received(self) -> list[Received]:
+        """All channels that have come here."""
+
     # --- stagings
 
     def stage(self, request: StageRequest) -> None:
@@ -424,6 +533,16 @@ class LocalStore(Store, Protocol):
     telemetry: Telemetry
     shared: object | None
     """What all connections of this process to it share; None until the first comes, and theirs to set."""
+
+    def watch(self, handle: int, changed: Callable[[], object]) -> None:
+        """Calls `changed` whenever a get that found nothing on the handle's queue may find something now.
+
+        Once at the beginning, then after each change of the queue by whomever, and when time alone may bring something.
+        Whatever happens behind a call of `changed`, another one follows: so who looks when called misses nothing. It
+        is called on this thread, outside of verbs, and may end all this by raising something.
+
+        Raises: WaitEnded, `end_waits`; ConnectionBroken 2009, the connection is ended; QueueDeleted 2052, the queue is.
+        """
 
     def backup(
         self, path: str | os.PathLike[str], *, replace: bool, progress: Callable[[int, int], object] | None

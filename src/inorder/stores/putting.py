@@ -10,12 +10,14 @@ from ..message import Message
 from ..options import PutOptions
 from ..rules.lifecycle import Answer, Event, step
 from ..rules.puts import Planned, PutCircumstances, PutPlan, PutResult
+from .arriving import arrive
 from .catalog import Catalog
 from .process import OpenHandle
 from .queue import LocalQueue
 from .queued import QueuedMessage
 from .records import PutOutcome, PutRequest
-from .settling import arrive, happen
+from .reports import report_arrivals
+from .settling import happen
 from .verb import Verb
 
 _tuple = tuple.__new__  # makes a named tuple without the call in between: each put makes some
@@ -49,7 +51,8 @@ def put(verb: Verb, handle: OpenHandle, queue: LocalQueue, request: PutRequest) 
         unit = verb.confirm_unit(connection.program, queue, options.confirm_id)
     if earlier is not None:
         happen(verb, queue, earlier, Event.BACK_OUT)
-    arrive(verb, queue, planned.arriving, unit)
+    if arrive(verb, queue, planned.arriving, unit) and unit is None:
+        report_arrivals(verb, queue, planned.arriving)
     return _tuple(PutOutcome, (planned.results, planned.state))
 
 
@@ -57,9 +60,16 @@ def _plan(verb: Verb, handle: OpenHandle, queue: LocalQueue, options: PutOptions
     """What this handle's puts have in common, as the last put has left it while it is still so."""
     plan, manager, attributes = handle.plan, verb.store.definitions.manager, queue.attributes
     if plan is None or plan.manager is not manager or not (plan.options is options or plan.options == options):
-        if handle.name != attributes.name:
-            attributes = Catalog(verb).resolved(handle.name, attributes)
-        plan = handle.plan = PutPlan(options, attributes, manager, handle.connection.program)
+        if not handle.is_direct:
+            attributes = Catalog(verb).resolved(handle, attributes)
+        plan = handle.plan = PutPlan(
+            options,
+            attributes,
+            manager,
+            handle.connection.program,
+            transmission=handle.transmission,
+            reply_to=verb.store.definitions.names.reply_to,
+        )
     return plan
 
 

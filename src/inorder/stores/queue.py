@@ -11,7 +11,18 @@ from ..rules.ordering import Cursor, Decision, Kind, Pending, Standing
 from .backend import Backend, QueueState
 from .entries import Entry, entry_of
 from .holders import Holders
-from .queued import NO_PLACE, Far, QueuedMessage, Reader, as_got, available, is_in_sight, pending_of, pending_under
+from .queued import (
+    NO_PLACE,
+    Far,
+    QueuedMessage,
+    Reader,
+    available,
+    cost_of,
+    fits,
+    is_in_sight,
+    pending_of,
+    pending_under,
+)
 from .tables import EnteredRow, UnitKind, UnitRow
 
 
@@ -21,7 +32,7 @@ class LocalQueue:
     Attributes:
         state: as it was when the verb came to it; `counter`, `added` and `arrived` say what the verb did since.
         has_entries: readers are inside groups.
-        asked: how often a selector was asked.
+        asked: how much was asked of a selector.
     """
 
     __slots__ = (
@@ -141,10 +152,10 @@ class LocalQueue:
             return False
         if wanted.selector is None:
             return True
-        self.asked += 1
+        self.asked += cost_of(row.message.properties.text)
         if self.asked > reader.asks:
             raise Far
-        return wanted.selector.fits(as_got(row, reader.now) if wanted.selector.fields else row.message)
+        return fits(wanted.selector, row, reader)
 
     def has_what_it_needs(self, row: QueuedMessage, wanted: Wanted, reader: Reader) -> bool:
         return has_what_it_needs(row.message, wanted.needs, lambda group: self._available_members(group, reader))

@@ -8,12 +8,17 @@ from heapq import merge
 from typing import NamedTuple
 
 from ..message import Got, Message, Place
+from ..properties import LENGTH_MAX
 from ..rules.lifecycle import Presented, State
 from ..rules.ordering import Kind, Pending, Standing
+from ..rules.selectors import Selector
 from .tables import ReaderId, UnitRow, application_reader, handle_reader
 
 NEVER = -math.inf
-ASKS_MAX = 500  # a search that has asked a selector so often has gone far
+ASKS_MAX = 128  # a search that has asked so much of a selector has gone far; the cost is that of `Seen`
+STEP = 1_024  # what one step of a search may cost
+KIBIBYTE = 10  # as a shift
+COST_MAX = 1 + (LENGTH_MAX >> KIBIBYTE)
 NO_PLACE = Place(0, 0, 0)
 HELD = (State.PUT_UNCONFIRMED, State.GET_UNCONFIRMED, State.BROWSE_GET_UNCONFIRMED)
 GOT = (State.GET_UNCONFIRMED, State.BROWSE_GET_UNCONFIRMED)
@@ -65,7 +70,34 @@ class QueuedMessage(NamedTuple):
 
 
 class Far(Exception):
-    """A search has asked its selector as often as it may, and found nothing yet."""
+    """A search has asked its selector as much as it may, and found nothing yet."""
+
+
+class Seen(NamedTuple):
+    """A message that a search has looked at.
+
+    Args:
+        fits: the selector is true of it.
+        cost: 1, and 1 more for each KiB of its properties.
+    """
+
+    place: Place
+    number: int
+    fits: bool
+    cost: int
+
+
+class Noted(NamedTuple):
+    """A message that fits a selector; `suits`: the call could be given it when that was looked at last."""
+
+    place: Place
+    number: int
+    suits: bool
+
+
+def cost_of(text: str | None) -> int:
+    """What it costs to ask a selector about a message with properties of this text."""
+    return 1 if text is None else 1 + (len(text) >> KIBIBYTE)
 
 
 def place_of(row: QueuedMessage) -> Place:
@@ -83,8 +115,10 @@ class Reader(NamedTuple):
         unmarked: the call passes over what is marked for it (R3.73).
         horizon: the call sees nothing with a higher number than this; None: there is no such bound.
         application: who claims, if the call does.
-        passed: of each level the place up to which nothing is that the call looks for, as was seen before; in order.
-        asks: so often the search may ask the selector; then it is `Far`.
+        passed: of each level the place up to which was looked before, in order; what the call looks for and stands
+            there is `noted`.
+        asked_at: to a selector the time left of messages is reckoned from then; None: from now.
+        asks: so much the search may ask of the selector; then it is `Far`.
     """
 
     handle: int
@@ -100,6 +134,8 @@ class Reader(NamedTuple):
     application: str = ""
     earlier_units: tuple[int, ...] = ()
     passed: tuple[Place, ...] = ()
+    noted: tuple[Noted, ...] = ()
+    asked_at: float | None = None
     asks: float = math.inf
 
     def has_got_in(self, unit: int) -> bool:
@@ -115,6 +151,13 @@ class Reader(NamedTuple):
 def onlooker(now: float) -> Reader:
     """Who looks at a queue without a handle: whatever anyone holds is held by others."""
     return Reader(0, 0, co_op=False, now=now, mark_interval=0.0)
+
+
+def fits(selector: Selector, row: QueuedMessage, reader: Reader) -> bool:
+    """Whether a selector is true of a message as the reader would get it."""
+    if not selector.fields:
+        return selector.fits(row.message)
+    return selector.fits(as_got(row, reader.now if reader.asked_at is None else reader.asked_at))
 
 
 def numbers(message: Message) -> tuple[bytes, int, int]:

@@ -24,7 +24,7 @@ from ..rules.lifecycle import Event, Presented, State
 from ..rules.ordering import UNSET, Cursor, Decision, Pending, blocks_itself, read_order
 from ..rules.selectors import selector_of
 from . import entering
-from .ahead import CHANGING, NOT_YET, Ahead, look_ahead
+from .ahead import CHANGING, NOT_YET, Ahead, lasts, look_ahead
 from .entries import Entry
 from .process import OpenHandle
 from .queue import LocalQueue
@@ -107,24 +107,33 @@ class Reading:
             lock=0 if lock is None else lock.id,
             unmarked=options.unmarked,
             passed=self.ahead.passed,
+            noted=self.ahead.noted,
+            asked_at=self.ahead.asked_at,
             asks=self.ahead.asks if self._may_look_ahead() else math.inf,
         )
 
     def _may_look_ahead(self) -> bool:
         """Whether what does not fit the call's selector now will not do so later, as far as it matters to it."""
         options, selector = self.request.options, selector_of(self.request.options.match)
-        if selector is None or self.notify or options.lock_id:
+        if selector is None:
             return False
         return not self.strict or not (options.unmarked or selector.fields & CHANGING)
 
     def look_ahead(self) -> Ahead:
         """One step; `run` follows when it is over."""
-        options = self.request.options
+        options, before = self.request.options, self.ahead
+        selector = selector_of(options.match)
+        if selector is None or not self._may_look_ahead():
+            return before._replace(is_over=True)
+        if not lasts(self.queue, options, selector):
+            before = before._replace(lasts=False)
         state, cursor = gets.begin(options, self.request.state, self.request.cursor)
         above = cursor if options.browse else UNSET
-        reader = self.reader._replace(asks=math.inf)
-        looked_for = wanted(state, options)
-        return look_ahead(self.queue, looked_for, reader, above, logical=options.logical, strict=self.strict)
+        asked_at = self.verb.now if before.asked_at is None else before.asked_at
+        reader = self.reader._replace(asks=math.inf, asked_at=asked_at)
+        most = 1 if self.request.one_group else self.request.most
+        looked_for, logical = wanted(state, options), options.logical
+        return look_ahead(self.queue, looked_for, reader, above, most, before, logical=logical, strict=self.strict)
 
     def run(self) -> GetOutcome:
         request = self.request
@@ -155,6 +164,7 @@ class Reading:
             if not verdict.takes:
                 break
             cursor = self._do(cursor, found, verdict, unit)
+            self._forget_noted(found.rows)
             if verdict.in_unit and outcome.before_unit is None:
                 outcome = outcome._replace(before_unit=state)
             state = verdict.state
@@ -162,6 +172,11 @@ class Reading:
             if self._is_enough(verdict):
                 break
         return outcome
+
+    def _forget_noted(self, rows: Sequence[QueuedMessage]) -> None:
+        if self.ahead.noted:
+            numbers = {row.number for row in rows}
+            self.ahead = self.ahead._replace(noted=tuple(one for one in self.ahead.noted if one.number not in numbers))
 
     def _is_enough(self, verdict: Verdict) -> bool:
         if self.request.one_group:

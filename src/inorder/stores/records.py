@@ -129,7 +129,7 @@ class LockRequest:
 class Locked(NamedTuple):
     """What a browse and lock locked, under which lock id."""
 
-    messages: list[Message]
+    messages: list[Got]
     lock_id: int
 
 
@@ -156,14 +156,14 @@ BULK_COLUMNS: Sequence[str] = (
     "coded_character_set_id format priority persistent message_id correlation_id reply_to_queue "
     "reply_to_queue_manager user_identifier accounting_token application_identity_data put_application_type "
     "put_application_name put_at application_origin_data group_id sequence_number offset flags original_length "
-    "properties body length backout_count uid_origin uid_number"
+    "transmission properties body length backout_count uid_origin uid_number"
 ).split()
 """The columns of a row that is read in bulk, in this order.
 
 The place; the place of the head of its group (its own if it is in none; None if the head is not on the queue, or of a
 claim: not in the claim, so that it reads the same each time); `delivery`, its position in what is read; then the fields
 of `Message`, the properties as the text that a store keeps (`Properties.from_text`). None stands for an unlimited
-expiry, and for no correlation id, group id, accounting token or properties.
+expiry, and for no correlation id, group id, accounting token, properties or transmission.
 """
 
 BulkRow = tuple[Any, ...]
@@ -383,3 +383,128 @@ class Settled(NamedTuple):
 
     already: bool
     messages: int
+
+
+# --- channels
+
+
+class Sender(NamedTuple):
+    """Who sends through a channel, for ever (C-1).
+
+    Args:
+        identifier: of its store.
+        incarnation: the number of the transmission queue since it was made.
+        manager: the name of its queue manager.
+    """
+
+    identifier: str
+    incarnation: int
+    channel: str
+    manager: str
+
+
+class ChannelBatch(NamedTuple):
+    """Messages that a channel brings, to be put all together.
+
+    Args:
+        number: one more than that of the batch before.
+        epoch: of the sender's claims.
+        digest: of the unique ids of the messages, as they were claimed (`channels.sides.digest`).
+        messages: as they lay on the transmission queue, each with its `transmission`.
+        vetoed: the positions of those that an exit does not let pass.
+        attempts: how often it was tried before, and a message could not be put.
+        buries: a message that cannot be put is a dead letter now; else nothing of the batch happens.
+    """
+
+    sender: Sender
+    number: int
+    epoch: int
+    digest: bytes
+    messages: Sequence[Message]
+    vetoed: frozenset[int] = frozenset()
+    attempts: int = 0
+    buries: bool = False
+
+
+class Receipt(NamedTuple):
+    """What a batch has come to.
+
+    Args:
+        already: it was there before, and nothing was done.
+        put, buried, discarded: how many messages.
+    """
+
+    already: bool
+    put: int = 0
+    buried: int = 0
+    discarded: int = 0
+
+
+class Received(NamedTuple):
+    """What a receiver knows of a sender: the last batch of it that is there; number 0: none is."""
+
+    sender: Sender
+    number: int
+    epoch: int
+    messages: int
+    digest: bytes
+    received_at: float
+
+
+class Carrying(NamedTuple):
+    """One run of a channel at its sender's, and where it begins.
+
+    Args:
+        number: of the last batch that was confirmed.
+        settled: the last claim that is over.
+        is_open: a claim is open: the batch that is next may be at the receiver's.
+    """
+
+    sender: Sender
+    epoch: int
+    number: int
+    settled: int
+    is_open: bool
+
+
+class NextBatch(NamedTuple):
+    """What a channel has taken to send.
+
+    Args:
+        claim: None: there is nothing, or the channel is to stop.
+        stop: how an operator has stopped it; empty: nobody has.
+    """
+
+    claim: Claim | None
+    stop: str
+
+
+class ChannelNow(NamedTuple):
+    """What a channel does at its sender's (C-6).
+
+    Args:
+        status: "inactive", "starting", "running", "retrying", "paused", "stopping", "stopped".
+        stop: how an operator has stopped it: "quiesce", "force", "terminate"; empty: nobody has.
+        number: of the last batch that was confirmed; in_doubt: messages of the next one, which is on its way.
+        waiting: messages on the transmission queue.
+        messages, size: of all batches that were confirmed.
+        sent_at: when the last one was; None: never.
+        short_retries, long_retries: how often it has tried in vain since it carried something last.
+        reason, error: what is wrong; 0 and empty: nothing.
+    """
+
+    name: str
+    queue: str
+    status: str
+    stop: str
+    number: int
+    in_doubt: int
+    waiting: int
+    messages: int
+    size: int
+    sent_at: float | None
+    short_retries: int
+    long_retries: int
+    reason: int
+    error: str
+    changed_at: float

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..errors import InconsistentCall, Reason, UnitExists, UnitNotFound, WrongState
-from ..message import LAST_IN_GROUP, Message, Place, Row, stored_flags
+from ..message import LAST_IN_GROUP, Message, Place, stored_flags
 from ..rules.grouping import GroupState
 from ..rules.lifecycle import Answer, Event, Presented, State, adds_backout, becomes_visible, step
 from ..rules.ordering import Moment, draws_number
@@ -22,43 +22,16 @@ from .process import OpenConnection, OpenHandle
 from .queue import LocalQueue
 from .queued import GOT, HELD, LOCKS, QueuedMessage
 from .records import Outcome
+from .reports import report_expired, report_settled, report_step
 from .tables import UnitRow, UpTo
 from .verb import Verb
 
 DISCARD_STEP = 1000  # expired messages discarded at once
 ALL = 2**62
-PERSISTENT = Message.FIELDS["persistent"].index
-AFTER_PUT, AFTER_HELD_PUT = step(State.ABSENT, Event.PUT).to, step(State.ABSENT, Event.PUT_HELD).to
 PUT = State.PUT_UNCONFIRMED
 
 
-# --- messages arrive
-
-
-def arrive(verb: Verb, queue: LocalQueue, rows: Sequence[Row], unit: UnitRow | None) -> None:
-    """Messages that were planned come to the queue, held by the unit if there is one."""
-    state = AFTER_PUT if unit is None else AFTER_HELD_PUT
-    assert state is not None
-    first, total = None, len(rows)
-    if draws_number(queue.attributes.order, Moment.COMMIT if unit is None else Moment.PUT):
-        first = queue.draw_number(total)
-    verb.backend.arrive(queue, rows, state, first, None if unit is None else unit.id, verb.now)
-    queue.added += total
-    queue.arrived += total
-    queue.changed = True
-    change = verb.touch(queue)
-    if unit is not None:
-        verb.durable |= unit.kind == "confirm"
-    elif not verb.durable:
-        for row in rows:
-            if row[PERSISTENT]:
-                verb.durable = True
-                break
-    if verb.store.changes.is_watched:
-        messages = list(map(Message.from_row, rows))
-        change.put.extend(messages)
-        if becomes_visible(State.ABSENT, state):
-            change.visible.extend(messages)
+# --- single steps
 
 
 def give_number(verb: Verb, queue: LocalQueue, row: QueuedMessage) -> QueuedMessage:
@@ -68,9 +41,6 @@ def give_number(verb: Verb, queue: LocalQueue, row: QueuedMessage) -> QueuedMess
     placed = row._replace(place=Place(row.rank, queue.draw_number(), 0))
     verb.backend.write(row, placed)
     return placed
-
-
-# --- single steps
 
 
 def happen(
@@ -94,12 +64,15 @@ def happen(
     assert answer is Answer.DONE, (before, event, answer)
     if after is None:
         return row
+    if queue.state.has_reports:
+        report_step(verb, queue, row, event, after)
     _promise(verb, row, event, unit)
     _note_idle(verb, row, after)
     change = verb.touch(queue)
-    if becomes_visible(before, after) and verb.store.changes.is_watched:
+    shows = becomes_visible(before, after)
+    if shows and verb.store.changes.is_watched:
         change.visible.append(verb.backend.read([row])[0].message)
-    is_lost = after is State.UNLOCKED and row.forgotten and not becomes_visible(before, after)
+    is_lost = after is State.UNLOCKED and row.forgotten and not shows
     if after is State.ABSENT or is_lost:  # what a restart had lost does not return
         queue.count(row.away - 1)
         verb.backend.remove([row], before)
@@ -107,6 +80,8 @@ def happen(
     changed = _changed(verb, row, before, after, unit)._replace(**values)
     queue.count(row.away - changed.away)
     verb.backend.write(row, changed)
+    if shows and queue.attributes.trigger_control:
+        verb.note_arrivals(queue, [verb.backend.read([row], 0)[0].message])
     return changed
 
 
@@ -175,18 +150,28 @@ def discard(verb: Verb, queue: LocalQueue, limit: int | None = None) -> int:
     total, room = 0, math.inf if limit is None else limit
     while room > total:
         most = int(min(DISCARD_STEP, room - total))
-        gone = verb.backend.expire(queue.id, verb.now, most, tells=verb.store.changes.is_watched)
+        messages = _about_to_expire(verb, queue, most)
+        gone = verb.backend.expire(queue.id, verb.now, most)
         verb.idle.update(gone.units)
         queue.count(-gone.total)
         total += gone.total
-        if gone.messages:
-            verb.touch(queue).expired.extend(gone.messages)
+        if messages:
+            verb.touch(queue).expired.extend(messages)
         if gone.total < most:
             break
     if total:
         verb.touch(queue).discarded += total
         verb.has_discarded = True
     return total
+
+
+def _about_to_expire(verb: Verb, queue: LocalQueue, most: int) -> Sequence[Message]:
+    """Sees to the reports about what is going to be discarded; the messages, if there are hooks."""
+    is_watched, reports = verb.store.changes.is_watched, queue.state.has_reports
+    rows = verb.backend.rows(most, queue=queue.id, over=verb.now) if is_watched or reports else ()
+    if reports:
+        report_expired(verb, queue, rows)
+    return [row.message for row in verb.backend.read(rows)] if is_watched else ()
 
 
 def end_leases(verb: Verb, queue: LocalQueue) -> int:
@@ -218,6 +203,8 @@ def settle(verb: Verb, unit: int, outcome: Outcome, *, was_given: bool = True) -
             discarded += discard(verb, verb.queue(share.queue))
     if discarded:  # over before anybody could see it
         shares = verb.backend.shares(unit)
+        if outcome == "commit":  # expiration reports may have come to the unit
+            draw_numbers(verb, unit, shares, Moment.COMMIT)
     for share in shares:
         queue = verb.queue(share.queue)
         if queue.has_entries:
@@ -225,14 +212,16 @@ def settle(verb: Verb, unit: int, outcome: Outcome, *, was_given: bool = True) -
     event = Event.CONFIRM if outcome == "commit" else Event.BACK_OUT
     for share in shares:
         queue = verb.queue(share.queue)
-        change = verb.touch(queue)
+        verb.touch(queue)
         if share.persistent and outcome == "commit":
             verb.durable = True
         answer, after = step(share.state, event)
         assert answer is Answer.DONE, (share.state, event, answer)
         assert after is not None, (share.state, event)
-        if becomes_visible(share.state, after) and verb.store.changes.is_watched:
-            change.visible.extend(_puts(verb, unit, queue))
+        if outcome == "commit" and queue.state.has_reports:
+            report_settled(verb, unit, queue, share.state)
+        if becomes_visible(share.state, after):
+            _show(verb, unit, queue)
         backouts = int(was_given and adds_backout(share.state, after))
         verb.idle.update(verb.backend.move(unit, share, after, verb.now, backouts))
         queue.count(share.away * share.messages - (share.messages if after is State.ABSENT else 0))
@@ -247,6 +236,16 @@ def draw_numbers(verb: Verb, unit: int, shares: Sequence[Share], moment: Moment)
             queue = verb.queue(one.queue)
             if draws_number(queue.attributes.order, moment):
                 verb.backend.number_unit(unit, queue.id, queue.draw_number())
+
+
+def _show(verb: Verb, unit: int, queue: LocalQueue) -> None:
+    """Everyone is about to see what the unit has put on a queue."""
+    triggers = queue.attributes.trigger_control
+    if triggers or verb.store.changes.is_watched:
+        messages = _puts(verb, unit, queue)
+        verb.touch(queue).visible.extend(messages)
+        if triggers:
+            verb.note_arrivals(queue, messages)
 
 
 def _puts(verb: Verb, unit: int, queue: LocalQueue) -> list[Message]:

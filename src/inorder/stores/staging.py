@@ -22,9 +22,9 @@ from ..errors import (
     bad_argument,
     written,
 )
-from ..message import is_storable
+from ..field_checks import is_storable
 from ..rules.ordering import Moment, draws_number
-from ..rules.staged_columns import Columns, check_columns, complete
+from ..rules.staged_columns import Columns, addressed, check_columns, complete
 from ..rules.staging import check_room
 from . import points
 from .catalog import Catalog
@@ -32,6 +32,7 @@ from .damage import damaged, only
 from .process import OpenHandle
 from .queue import LocalQueue
 from .records import LEDGER_BATCHES_MAX, LedgerKey, Settled, Staged, StageRequest
+from .reports import report_placed
 from .settling import discard
 from .tables import LedgerRow, StagingRow, UnitRow
 from .verb import DRAWN, Verb
@@ -130,11 +131,7 @@ def stage(
     columns: Columns,
 ) -> None:
     """Adds rows to a staging, or begins it, and says how long it lasts now."""
-    resolved = (
-        queue.attributes
-        if handle.name == queue.attributes.name
-        else Catalog(verb).resolved(handle.name, queue.attributes)
-    )
+    resolved = queue.attributes if handle.is_direct else Catalog(verb).resolved(handle, queue.attributes)
     _check_handle(handle, queue.attributes, resolved)
     verb.backend.hold_stagings([request.name], begins=True)
     known = found(verb, request.name)
@@ -144,10 +141,11 @@ def stage(
     if known is not None and known[0].queue != queue.id:
         raise UnitExists(f"{request.name!r} stages for another queue", unit=request.name)
     program = handle.connection.program
+    columns = addressed(columns, request.count, resolved, handle.transmission, verb.store.definitions.names.reply_to)
     batch = complete(columns, request.count, resolved, verb.manager, program, verb.now, verb.numbers)
     if known is None:
         unit = verb.begin_unit(program, "staging", request.name, queue.id)
-        before = StagingRow(unit.id, verb.now, 0, 0, 0, 0, 0, 0)
+        before = StagingRow(unit.id, verb.now, 0, 0, 0, 0, 0, 0, 0)
     else:
         before = known[1]
     verb.backend.stage(before.unit, before.messages, batch)
@@ -161,6 +159,7 @@ def stage(
             before.has_keys or batch.has_keys,
             before.has_order or batch.has_order,
             before.has_numbers or (batch.has_numbers and request.checks_numbers),
+            before.has_reports or batch.has_reports,
         )
     )
     verb.durable = True
@@ -278,12 +277,17 @@ class Settling:
             return 0
         own = draws_number(queue.attributes.order, Moment.PUT)
         first = queue.draw_number(total if own else 1)
-        put = verb.backend.put_staged(queue, stagings, first, verb.now, own=own, tells=verb.store.changes.is_watched)
+        tells = verb.store.changes.is_watched or queue.attributes.trigger_control
+        put = verb.backend.put_staged(queue, stagings, first, verb.now, own=own, tells=tells)
         queue.count(total)
         queue.arrived += total
         change = verb.touch(queue)
         change.put.extend(put)
         change.visible.extend(put)
+        if any(one.has_reports for one in stagings):
+            report_placed(verb, queue, first)
+        if queue.attributes.trigger_control:
+            verb.note_arrivals(queue, put)
         return total
 
     def _note(self, queue: int, messages: int) -> None:

@@ -37,17 +37,19 @@ from ..options import OpenOptions
 from ..rules.grouping import GroupState
 from ..rules.lifecycle import Event
 from ..rules.puts import Program
-from . import confirming, connections, entering, putting, settling
+from . import confirming, connections, entering, putting, settling, triggering
 from .backend import Backend, Host
-from .bulk import BulkVerbs, Shortcuts
+from .bulk import Shortcuts
 from .catalog import Catalog, get_allowed
 from .connections import bury_dead, in_verb
 from .definitions import as_text
-from .getting import GettingVerbs, Looked
+from .getting import GettingVerbs, Looked, Search
+from .objects import ObjectVerbs
 from .operator import OperatorVerbs
 from .process import OpenStore
 from .queue import LocalQueue
 from .reading import read_rest, release
+from .receiving import ReceivingVerbs
 from .records import (
     GetOutcome,
     GetRequest,
@@ -60,6 +62,7 @@ from .records import (
     PutRequest,
     Rest,
 )
+from .sending import SendingVerbs
 from .settling import tidied
 from .tables import UnitRow, WaitRow, handle_reader
 from .telemetry import Telemetry, count, event, first
@@ -99,7 +102,7 @@ def _name(_: object, name: str, *__: Any, **___: Any) -> Sequence[object]:
     return [name]
 
 
-class QueueStore(GettingVerbs, BulkVerbs, OperatorVerbs, OpenStore):
+class QueueStore(GettingVerbs, SendingVerbs, ReceivingVerbs, OperatorVerbs, ObjectVerbs, OpenStore):
     """A store of queues over a backend and a host; `protocol.Store` says what its verbs guarantee.
 
     Attributes:
@@ -156,14 +159,18 @@ class QueueStore(GettingVerbs, BulkVerbs, OperatorVerbs, OpenStore):
             connections.abandon(verb, owner)
 
     @event("open", keys="queue", about=lambda opened, _, queue, *__, **___: [opened.queue if opened else queue])
-    def open(self, owner: int, queue: str, options: OpenOptions, *, dynamic_name: str = "*") -> Opened:
+    def open(
+        self, owner: int, queue: str, options: OpenOptions, *, manager: str = "", dynamic_name: str = "*"
+    ) -> Opened:
         if options.co_op:
             bury_dead(self)  # the marks of a cooperating set end with the last of it
-        return self._open(owner, queue, options, dynamic_name)
+        return self._open(owner, queue, options, manager, dynamic_name)
 
     @in_verb(unless_dead=(ObjectInUse,))
-    def _open(self, verb: Verb, owner: int, queue: str, options: OpenOptions, dynamic_name: str) -> Opened:
-        return connections.open_handle(verb, self.connection(owner), queue, options, dynamic_name)
+    def _open(
+        self, verb: Verb, owner: int, queue: str, options: OpenOptions, manager: str, dynamic_name: str
+    ) -> Opened:
+        return connections.open_handle(verb, self.connection(owner), queue, options, manager, dynamic_name)
 
     @in_verb()
     def keep_handles(self, verb: Verb, owner: int, handles: Sequence[int]) -> None:
@@ -194,6 +201,11 @@ class QueueStore(GettingVerbs, BulkVerbs, OperatorVerbs, OpenStore):
     def check_handle(self, verb: Verb, handle: int) -> None:
         verb.queue_of(self.handle(handle))
 
+    # --- triggers
+
+    def trigger(self, verb: Verb) -> None:
+        triggering.judge(verb)
+
     # --- queues
 
     @event("create_queue", keys="queue", about=lambda _, attributes: [attributes.name])
@@ -205,18 +217,22 @@ class QueueStore(GettingVerbs, BulkVerbs, OperatorVerbs, OpenStore):
     @in_verb(unless_dead=(ObjectInUse,))
     def alter_queue(self, verb: Verb, name: str, by: Literal["alter", "set"], changes: dict[str, Any]) -> None:
         catalog = Catalog(verb)
-        definition = catalog.definition(name)
+        definition = catalog.made(name)
         changed = altered(definition, by, **changes)
         affected = {catalog.local_queue_of(name)}
         if definition.type == "local":
             catalog.check_alter(definition, changed)
         else:
-            catalog.check_alias(changed)
+            catalog.check_names(changed)
         catalog.change(changed)
         affected.add(catalog.local_queue_of(name))
         for one in affected:
             if one is not None:
-                verb.touch(verb.queue(catalog.number(one), one))
+                queue = verb.queue(catalog.number(one), one)
+                queue.attributes = catalog.definition(one)
+                verb.touch(queue)
+                if queue.attributes.trigger_control:
+                    verb.released.add(queue.id)
 
     @event("delete_queue", keys="queue", about=_name)
     @in_verb(unless_dead=(ObjectInUse, QueueNotEmpty))
@@ -252,6 +268,15 @@ class QueueStore(GettingVerbs, BulkVerbs, OperatorVerbs, OpenStore):
     @in_verb(buries=True)
     def status(self, verb: Verb, name: str) -> QueueStatus:
         catalog = Catalog(verb)
+        if catalog.is_unused(name):
+            return QueueStatus(
+                current_depth=0,
+                open_input_count=0,
+                open_output_count=0,
+                uncommitted=0,
+                created_at=verb.now,
+                altered_at=verb.now,
+            )
         queue = catalog.local(name)
         settling.discard(verb, queue)
         return catalog.status(queue)
@@ -305,7 +330,7 @@ class QueueStore(GettingVerbs, BulkVerbs, OperatorVerbs, OpenStore):
 
     def wait(self, request: GetRequest) -> GetOutcome:
         handle = self.handle(request.handle)
-        look = Looks(functools.partial(self._look, request, waits=True))
+        look = Looks(functools.partial(self._look, request, waits=True, search=Search()))
         try:
             self.waiting.wait(handle.connection.id, handle.queue_name, request.options, look)
         finally:
@@ -331,11 +356,11 @@ class QueueStore(GettingVerbs, BulkVerbs, OperatorVerbs, OpenStore):
         ],
         gives=lambda found: found[0].messages,
     )
-    def _look(self, request: GetRequest, *, waits: bool) -> Looked:
+    def _look(self, request: GetRequest, *, waits: bool, search: Search | None = None) -> Looked:
         """One look, and when to look again though nothing has changed."""
         get: Callable[[GetRequest, bool], Looked] = self._look_or_take if request.options.browse else self._take
         if request.options.match.selector is not None:
-            get = self._look_far
+            get = functools.partial(self._look_far, search=search or Search())
         try:
             found = get(request, waits)
         except (NoMessageUnderCursor, OrderDeadlock):
@@ -345,6 +370,15 @@ class QueueStore(GettingVerbs, BulkVerbs, OperatorVerbs, OpenStore):
         if not found[0].messages and bury_dead(self):
             return get(request, waits)
         return found
+
+    @event(
+        "browse_page",
+        "messages bytes",
+        handle=lambda request, *_: request.handle,
+        measured=lambda found, *_: [len(found), sum(_length(one.messages) for one in found)],
+    )
+    def browse_page(self, request: GetRequest, most: int) -> list[GetOutcome]:
+        return self._page(request, most) if self._only_looks(request) else []
 
     def _end_wait(self, owner: int) -> None:
         if owner in self.connections:  # with a connection that has ended its wait has, and the store may be closed
@@ -385,12 +419,8 @@ class QueueStore(GettingVerbs, BulkVerbs, OperatorVerbs, OpenStore):
         measured=lambda locked, _: [len(locked.messages), _length(locked.messages)],
         about=lambda *_: ["lock"],
     )
-    @in_verb(buries=True, alone=False)
-    def browse_and_lock(self, verb: Verb, request: LockRequest) -> Locked:
-        handle = self.handle(request.handle)
-        queue = tidied(verb, handle)
-        get_allowed(verb, handle, queue)
-        return confirming.browse_and_lock(verb, handle, queue, request)
+    def browse_and_lock(self, request: LockRequest) -> Locked:
+        return self._look_and_lock(request)
 
     @event("one_message", keys="act", handle=_of_request, about=lambda _, request: [request.event.name.lower()])
     @in_verb(unless_dead=(WrongState, LockMismatch), alone=False)
@@ -532,7 +562,7 @@ class QueueStore(GettingVerbs, BulkVerbs, OperatorVerbs, OpenStore):
 
 def _without_expired(verb: Verb, catalog: Catalog, name: str) -> LocalQueue | None:
     """A local queue, what has expired discarded; None: an alias or a model. Raises: UnknownQueue."""
-    if catalog.definition(name).type != "local":
+    if catalog.made(name).type != "local":
         return None
     queue = verb.queue(catalog.number(name), name)
     settling.discard(verb, queue)

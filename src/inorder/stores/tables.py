@@ -34,12 +34,14 @@ class ManagerRow(NamedTuple):
         attributes: as JSON.
         revision: grows with every change of a definition: what processes keep of definitions is old then.
         boot: the run of the machine in which the store was started last.
+        identifier: names the store among all others; what is put back from a backup has the same.
     """
 
     id: int
     attributes: str
     revision: int
     boot: str
+    identifier: str
 
 
 class DefinitionRow(NamedTuple):
@@ -50,6 +52,15 @@ class DefinitionRow(NamedTuple):
     type: str
     attributes: str
     created_at: float
+    altered_at: float
+
+
+class ObjectRow(NamedTuple):
+    """Whatever is defined and is not a queue: a channel, a process; `attributes` as JSON."""
+
+    type: str
+    name: str
+    attributes: str
     altered_at: float
 
 
@@ -69,7 +80,7 @@ class ConnectionRow(NamedTuple):
 
 
 class HandleRow(NamedTuple):
-    """An open queue, of any process; `name` is the queue as opened, itself or an alias of it."""
+    """An open queue, of any process; `name` is the queue as opened, itself or another name of it."""
 
     id: int
     connection: int
@@ -193,6 +204,7 @@ class StagingRow(NamedTuple):
     Args:
         given: rows as the caller counts; `messages`: a body that was split is several; `size`: bytes of bodies.
         has_keys, has_order, has_numbers: some rows have a group key, an order key, a group id that the caller gave.
+        has_reports: some ask the queue manager for reports.
     """
 
     unit: int
@@ -203,6 +215,7 @@ class StagingRow(NamedTuple):
     has_keys: int
     has_order: int
     has_numbers: int
+    has_reports: int
 
 
 class LedgerRow(NamedTuple):
@@ -215,6 +228,85 @@ class LedgerRow(NamedTuple):
     batch: str
     messages: int
     committed_at: float
+
+
+class TriggeredRow(NamedTuple):
+    """When a trigger message was last put for a queue (R4.9)."""
+
+    queue: int
+    at: float
+
+
+class ChannelRow(NamedTuple):
+    """What a channel does at its sender's (C-6).
+
+    Args:
+        carrier: the connection that runs it; its end is the end of the run, whatever `status` says.
+        epoch: of the claims of its last run.
+        stop: how an operator has stopped it; empty: nobody has.
+        short_retries, long_retries: how often the run has tried in vain since it carried something last.
+        reason, error: why it does not run; 0 and empty: there is no trouble.
+    """
+
+    name: str
+    status: str
+    carrier: int | None
+    epoch: int
+    stop: str
+    short_retries: int
+    long_retries: int
+    reason: int
+    error: str
+    changed_at: float
+
+
+class SentRow(NamedTuple):
+    """How far a channel is with a transmission queue.
+
+    Args:
+        number: of the last batch that was confirmed. The open claim of the channel is the next one.
+        messages, size: of all confirmed batches.
+    """
+
+    queue: int
+    channel: str
+    number: int
+    messages: int
+    size: int
+    sent_at: float | None
+
+
+class ReceivedRow(NamedTuple):
+    """The last batch of a channel that comes here (C-1).
+
+    Args:
+        identifier: of the store that sends; `incarnation`: the number of its transmission queue since it was made.
+        manager: the name of the queue manager that sends.
+        number, epoch, messages, digest: of the batch.
+    """
+
+    identifier: str
+    incarnation: int
+    channel: str
+    manager: str
+    number: int
+    epoch: int
+    messages: int
+    digest: bytes
+    received_at: float
+
+
+class DroppedRow(NamedTuple):
+    """Reports and the like that the queue manager has made, and could put nowhere (C-5).
+
+    Args:
+        queue: whose messages they were about; 0: of no queue here.
+        messages: how many, ever.
+    """
+
+    queue: int
+    messages: int
+    last_at: float
 
 
 KEY_LENGTHS: Final[Mapping[type[Any], int]] = {
@@ -231,6 +323,12 @@ KEY_LENGTHS: Final[Mapping[type[Any], int]] = {
     ClaimRow: 1,
     StagingRow: 1,
     LedgerRow: 1,
+    TriggeredRow: 1,
+    ObjectRow: 2,
+    ChannelRow: 1,
+    SentRow: 2,
+    ReceivedRow: 3,
+    DroppedRow: 1,
 }
 
 

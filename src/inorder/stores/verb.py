@@ -33,6 +33,7 @@ S = TypeVar("S", bound=OpenStore)
 T = TypeVar("T")
 NOTHING: Final[Mapping[Any, Any]] = MappingProxyType({})
 _tuple = tuple.__new__  # makes a named tuple without the call in between: each verb makes some
+UNITS_A_RECORD = 64  # so many units of work of a connection have one number: what is found by it must not pile up
 RESERVE = 1000  # numbers reserved at once: so many may be skipped after the machine has lost power
 DRAWN = 100  # numbers that a process draws at once: so many may be skipped when it ends
 
@@ -55,6 +56,8 @@ class Verb:
         durable: the answer is a promise: it must be on disk first.
         waiter: the connection that is about to wait; what it knows of who is in its way stays.
         idle: confirm ids and lock ids that may hold nothing any more.
+        newcomers: what everyone can see now of queues whose trigger control is on, by their numbers.
+        released: the numbers of such queues that their last reader has closed, or whose definitions have changed.
         restore: takes back what this process keeps, should all be taken back.
     """
 
@@ -67,8 +70,10 @@ class Verb:
     _kept: Mapping[int, Change] = NOTHING  # what is reported if the verb fails after a step of its own
 
     def __init__(self, store: OpenStore, kind: Kind) -> None:
-        self.store, self.backend, self._kind = store, store.backend, kind
+        self.store, self.backend, self.kind = store, store.backend, kind
         self.idle: set[int] = set()
+        self.newcomers: dict[int, list[Message]] = {}
+        self.released: set[int] = set()
         self.restore: list[Callable[[], object]] = []
         self._queues: dict[int, LocalQueue] = {}
         self._changes: dict[int, Change] = {}
@@ -80,17 +85,17 @@ class Verb:
         if store.unfinished is not None:
             store.unfinished.undo(_Left())
         store.unfinished = self
-        if not self._kind.though_stopped and store.host.stopped:
+        if not self.kind.though_stopped and store.host.stopped:
             raise QueueManagerStopping(f"queue manager {store.name} has been stopped")
-        store.backend.begin(self._kind)
+        store.backend.begin(self.kind)
         self._has_begun = True
-        if self._kind.in_room:
-            store.host.make_room(feeds=self._kind.feeds)
+        if self.kind.in_room:
+            store.host.make_room(feeds=self.kind.feeds)
         self.now = store.clock.now()
 
     def commit(self) -> None:
         """All of it has happened."""
-        if self._kind.writes:
+        if self.kind.writes:
             tallies = self._finish()
             self._ticket = self.backend.commit(tallies, self._changes, reserves=self._reserves, durable=self.durable)
             if self.store.changes.is_heard or self.has_discarded or self._refused:
@@ -140,7 +145,7 @@ class Verb:
             store.changes.hand_out()
         if self.durable:
             store.host.sync(self._ticket)
-        if self._kind.writes:
+        if self.kind.writes:
             store.host.after(self._step)
 
     def _step(self, act: Callable[[], object]) -> None:
@@ -222,12 +227,12 @@ class Verb:
         return first
 
     def skip_reserved(self) -> None:
-        """All counters go on behind what is reserved."""
+        """All counters go on behind what is reserved, or may have been."""
         self.backend.skip_reserved()
         for row in self.store.definitions.current(self.backend).rows.values():
             if row.type == "local":
                 queue = self.queue(row.id)
-                queue.counter, queue.changed = queue.state.reserved, True
+                queue.counter, queue.changed = queue.state.reserved + self.backend.reserved_unseen, True
 
     def touch(self, queue: LocalQueue) -> Change:
         """The queue has changed: those who wait on it, and listeners, hear of it at the end. Callers add what."""
@@ -235,6 +240,10 @@ class Verb:
         if change is None:
             change = self._changes[queue.id] = Change(queue.attributes.name)
         return change
+
+    def note_arrivals(self, queue: LocalQueue, messages: Sequence[Message]) -> None:
+        """Everyone can see these messages from now on; the queue's trigger control is on."""
+        self.newcomers.setdefault(queue.id, []).extend(messages)
 
     def refuse(self, queue: LocalQueue, message: Message) -> None:
         """The verb is about to fail, for a unique id is on the queue: listeners hear of it all the same.
@@ -255,6 +264,8 @@ class Verb:
 
     def _finish(self) -> Sequence[Tally]:
         """The last writes of the verb; the counters as they are then."""
+        if self.newcomers or self.released:
+            self.store.trigger(self)
         if self.idle:
             self.forget_idle()
         for number in self._changes:
@@ -314,7 +325,9 @@ class Verb:
             raise UnitTooLarge(f"a unit of work holds at most {limit:,} messages; commit or back out", limit=limit)
         if number is not None:
             unit = self.unit(number)
-        elif record is None:
+        elif record is None or not connection.ended % UNITS_A_RECORD:
+            if record is not None:
+                self.end_unit(record)
             unit = self.begin_unit(connection.program, "session", "", None, connection.id)
         else:
             self.backend.restart_unit(record, self.now)

@@ -216,6 +216,7 @@ class QueueView:
             none.
         open_input_count, open_output_count: handles.
         waiters: calls that wait.
+        dropped: reports about its messages that could be put nowhere, not even with the dead letters.
     """
 
     name: str
@@ -231,6 +232,7 @@ class QueueView:
     open_input_count: int
     open_output_count: int
     waiters: int
+    dropped: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

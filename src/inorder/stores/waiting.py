@@ -24,12 +24,14 @@ from dataclasses import dataclass
 from time import perf_counter
 
 from ..clock import Clock
-from ..errors import ConnectionBroken
+from ..errors import ConnectionBroken, InorderError
 from ..locks import Bell, Lock
 from ..options import GetOptions
 from .backend import Host
 from .changes import Change, Changes, Happened
 from .telemetry import Telemetry
+
+WATCHING = GetOptions(browse="first", wait=math.inf)
 
 Look = Callable[[], tuple[bool, float | None]]
 """One look: whether it found something, and when to look again though nothing has changed."""
@@ -43,6 +45,7 @@ class Waiter:
         deadline: by `Clock.monotonic`; again_at: by `Clock.now`.
         changed: something that it has not looked at has happened on its queue.
         looked: it has looked in this round, and found nothing.
+        ended: why it is over though nothing was found and the deadline has not come.
     """
 
     owner: int
@@ -54,7 +57,7 @@ class Waiter:
     again_at: float = math.inf
     looking: bool = False
     looked: bool = False
-    dismissed: bool = False
+    ended: InorderError | None = None
 
 
 def rank_of(options: GetOptions) -> int:
@@ -78,7 +81,7 @@ class WaitingRoom:
     def wait(self, owner: int, queue: str, options: GetOptions, look: Look) -> None:
         """Looks until there is something or the wait of `options` is over.
 
-        Raises: whatever a look raises; ConnectionBroken 2009 if the wait was dismissed.
+        Raises: whatever a look raises; why the wait was dismissed.
         """
         about = {"queue": queue, "browse": options.browse is not None}
         self._telemetry.report("wait_began", {}, about)
@@ -88,6 +91,13 @@ class WaitingRoom:
         finally:
             ended = {"seconds": perf_counter() - began}
             self._telemetry.report("wait_ended", ended, {**about, "found": found})
+
+    def watch(self, owner: int, queue: str, look: Look) -> None:
+        """As a browse that waits and never finds anything, and is not reported as a call that waits.
+
+        Raises: whatever a look raises; why the wait was dismissed.
+        """
+        self._wait(owner, queue, WATCHING, look)
 
     def _wait(self, owner: int, queue: str, options: GetOptions, look: Look) -> bool:
         deadline = self._clock.monotonic() + (options.wait or 0)
@@ -135,7 +145,7 @@ class WaitingRoom:
                 return False
 
     def _sleep_until_turn(self, waiter: Waiter) -> None:
-        while not waiter.dismissed:
+        while waiter.ended is None:
             with self._lock:
                 left = self._left(waiter)
                 has_reason = waiter.changed or left <= 0
@@ -146,7 +156,7 @@ class WaitingRoom:
                     return
             # With a reason it is only not its turn: the end of every look wakes it.
             waiter.bell.wait(self._clock.nap(math.inf if has_reason else left))
-        raise ConnectionBroken("the connection was ended while this call waited")
+        raise waiter.ended
 
     def _left(self, waiter: Waiter) -> float:
         """Seconds until it looks again though nothing has changed."""
@@ -197,19 +207,26 @@ class WaitingRoom:
                 waiter.changed, waiter.looked = True, False
             self._ring()
 
-    def dismiss(self, owner: int) -> None:
-        """Ends the wait of a connection that is ended from outside."""
+    def dismiss(self, owner: int, why: InorderError | None = None) -> bool:
+        """Ends the wait of a connection; whether it had one.
+
+        Args:
+            why: what the wait raises; None: the connection is ended from outside.
+        """
+        why = why or ConnectionBroken("the connection was ended while this call waited")
         with self._lock:
-            for waiter in self._waiters:
-                waiter.dismissed |= waiter.owner == owner
+            waiting = [one for one in self._waiters if one.owner == owner]
+            for waiter in waiting:
+                waiter.ended = waiter.ended or why
             self._ring()
+        return bool(waiting)
 
     # --- who watches the room
 
     def is_asleep(self, owner: int) -> bool:
         """Whether this connection has a call that waits and has nothing left to look at."""
         return any(
-            one.owner == owner and not one.looking and not one.dismissed and not self._has_reason(one)
+            one.owner == owner and not one.looking and one.ended is None and not self._has_reason(one)
             for one in self._waiters
         )
 

@@ -10,6 +10,7 @@ from typing import Any, Literal
 from ..errors import InorderError, NoMessageAvailable, OrderPending, Reason
 from ..formats.property_text import read_property, write_property
 from ..handle import Queue
+from ..kinds import Feedback, Report
 from ..manager import QueueManager
 from ..message import (
     IN_GROUP,
@@ -41,6 +42,7 @@ MATCHES = {
     "match-offset": "offset",
     "match-priority": "priority",
 }
+FEEDBACKS: Mapping[int, str] = {int(one): one.name.lower() for one in Feedback}
 PAD = b"."
 PLAIN = ("no", NO_ID, NO_PROPERTIES, ("no", NO_ID))  # facts that a failure need not tell
 FOR_BROWSE = OpenOptions(browse=True)
@@ -100,6 +102,14 @@ def yes(name: str, value: str) -> bool:
     if value not in ("yes", "no"):
         raise ValueError(f"{name} takes yes or no, not {value!r}")
     return value == "yes"
+
+
+def report_options(words: str) -> int:
+    """Report options as a table writes them."""
+    try:
+        return sum(int(Report[one.upper().replace("-", "_")]) for one in words.split("+"))
+    except KeyError as unknown:
+        raise ValueError(f"there is no report option {unknown}") from None
 
 
 def properties(words: str) -> dict[str, PropertyValue]:
@@ -241,10 +251,11 @@ class Actor:
             return translate_error(error)
 
     def _queue(self, handle: str, step: Step, options: OpenOptions) -> Queue:
-        name = self._table.queue(step.keys.get("on"))
-        if (handle, name) not in self._handles:
-            self._handles[handle, name] = self.manager.open_growing(name, options)
-        return self._handles[handle, name]
+        name, manager = self._table.queue(step.keys.get("on")), step.keys.get("manager", "")
+        key = (handle, f"{name}@{manager}" if manager else name)
+        if key not in self._handles:
+            self._handles[key] = self.manager.open_growing(name, options, manager=manager)
+        return self._handles[key]
 
     # --- puts
 
@@ -290,6 +301,8 @@ class Actor:
             "seq": number,
             "offset": number,
             "ccsid": number,
+            "report": report_options,
+            "reply-to": str,
         }
         names = {
             "id": "message_id",
@@ -297,6 +310,7 @@ class Actor:
             "group": "group_id",
             "seq": "sequence_number",
             "ccsid": "coded_character_set_id",
+            "reply-to": "reply_to_queue",
         }
         for key, value in keys.items():
             if key in convert:
@@ -394,6 +408,10 @@ class Actor:
             "length": message.length,
             "warning": _warning(message.warning),
             "earlier-pending": "no" if message.earlier_pending is None else "yes",
+            "transmission": "none" if message.transmission is None else "@".join(message.transmission),
+            "feedback": FEEDBACKS.get(message.feedback, message.feedback),
+            "id": message.message_id,
+            "correlation": message.correlation_id,
             "property": " ".join(write_property(*one) for one in message.properties.items()) or NO_PROPERTIES,
         }
         return Outcome("message", facts=facts, message=message)

@@ -11,7 +11,7 @@ from ..message import NO_ID, Message
 from ..options import GetOptions, OpenOptions
 from ..rules.ordering import UNSET, Cursor
 from ..stores.records import BULK_COLUMNS, BulkRow, LedgerKey, Slice
-from .actors import FOR_BROWSE, READ_ORDERS, Actor, Outcome, Table, number, one_of, properties
+from .actors import FOR_BROWSE, READ_ORDERS, Actor, Outcome, Table, number, one_of, properties, report_options
 from .language import Step
 
 APPLICATION = "app"  # of a step that names none
@@ -122,6 +122,9 @@ class BulkActor(Actor):
                 columns[key.replace("-", "_")] = [number(step.keys[key])]
         if "property" in step.keys:
             columns["properties"] = [properties(step.keys["property"])]
+        if "report" in step.keys:
+            columns["report"] = [report_options(step.keys["report"])]
+            columns["reply_to_queue"] = [step.keys["reply-to"]]
         stager.stage(1, columns)
         return Outcome("ok")
 

@@ -36,9 +36,24 @@ for properties:
     property=NAME=VALUE, property=NAME:TYPE=VALUE   of put, as often as there are properties (`formats.property_text`);
                     of a message that was got: it has this property; property=none: it has no properties at all
 
+for reports and dead letters:
+
+    report=coa+cod-with-full-data   of put and stage: names of `inorder.Report`, joined by +; reply-to=QUEUE
+    feedback=coa    of a message that was got: a name of `inorder.Feedback`, or a number; also id= and correlation=
+    qm set dead-letter-queue=NAME
+
 for selectors:
 
     selector=`CONDITION`   of every verb that matches; between the marks blanks, # and -> are a part of the word
+
+for names that lead elsewhere:
+
+    qm queue NAME remote=QUEUE@MANAGER [transmission-queue=NAME]    a remote definition; remote=@MANAGER is an alias of
+                                           the queue manager; also of alter
+    qm queue NAME usage=transmission    -> ok             a transmission queue
+    qm set default-transmission=NAME    -> ok             the default one
+    put and open manager=NAME              the queue manager that has the queue
+    transmission=QUEUE@MANAGER             of a message that was got: where it is to go; transmission=none: nowhere
 
 And for confirmed calls:
 
@@ -57,7 +72,10 @@ from pathlib import Path
 from ..formats.property_text import read_property
 
 PUT_FLAGS = "syncpoint in-group last-in-group segment last-segment segmentation logical resend again"
-PUT_KEYS = "on priority persistent expiry delay id correlation group seq offset length ccsid confirm property"
+PUT_KEYS = (
+    "on priority persistent expiry delay id correlation group seq offset length ccsid confirm property report reply-to "
+    "manager"
+)
 NO_PROPERTIES = "none"
 REPEATED = frozenset({"property"})  # a word that may be there several times; its values are kept with a blank between
 READ_FLAGS = "logical complete all-messages all-segments strict relaxed notify accept-truncated"
@@ -73,7 +91,7 @@ WORD = re.compile(r"(?:`[^`]*`|[^\s`])+")
 BULK_FLAGS = "logical complete all-messages strict relaxed"
 QUEUE_KEYS = (
     "delivery default-priority order read-order max-depth max-length persistent backout-threshold get put shareable "
-    "alias-of"
+    "alias-of usage remote transmission-queue"
 )
 
 
@@ -111,7 +129,7 @@ ACTOR_VERBS: Mapping[str, Verb] = {
     "confirm-get": _verb((1, 1), keys="on confirm"),
     "undo": _verb((1, 1)),
     "delete": _verb((1, 1), keys="on lock"),
-    "open": _verb((0, 0), "exclusive co-op strict relaxed"),
+    "open": _verb((0, 0), "exclusive co-op strict relaxed", "on manager"),
     "resumes": _verb(keys=""),
     "begin-claims": _verb(keys="on app"),
     "claim": _verb((1, 1), f"{BULK_FLAGS} ahead", "on app most bytes horizon"),
@@ -120,7 +138,7 @@ ACTOR_VERBS: Mapping[str, Verb] = {
     "settle-claims": _verb((1, 1), keys="on app"),
     "return-ahead": _verb((0, 0), keys="on app"),
     "survey": _verb((1, 1), BULK_FLAGS, "on most bytes slices"),
-    "stage": _verb((2, 2), keys="on priority group-key order-key lasts property"),
+    "stage": _verb((2, 2), keys="on priority group-key order-key lasts property report reply-to"),
     "settle-staging": _verb((2, 99), keys=""),
     "undo-staging": _verb((1, 1), keys=""),
 }
@@ -134,12 +152,13 @@ OPERATOR_VERBS: Mapping[str, Verb] = {
     "finish-claims": _verb((2, 2)),
     "release-claims": _verb((1, 1)),
     "leave-claimed-group": _verb((1, 1)),
-    "set": _verb(keys="max-uncommitted"),
+    "set": _verb(keys="max-uncommitted dead-letter-queue default-transmission"),
 }
 
 OK_FACTS = frozenset("id group seq offset flags warning settled horizon".split())
 MESSAGE_FACTS = frozenset(
-    "group segment seq offset flags backouts priority length warning earlier-pending property".split()
+    "group segment seq offset flags backouts priority length warning earlier-pending property feedback id "
+    "correlation transmission".split()
 )
 ENDING_FACTS = frozenset("kind by lock claim".split())
 OUTCOMES: Mapping[str, frozenset[str]] = {

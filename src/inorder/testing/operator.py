@@ -23,6 +23,16 @@ ATTRIBUTES: Mapping[str, tuple[str, Callable[[str], Any]]] = {
     "put": ("put_allowed", lambda value: yes("put", value)),
     "shareable": ("shareable", lambda value: yes("shareable", value)),
     "alias-of": ("base_queue", str),
+    "usage": ("usage", str),
+    "transmission-queue": ("transmission_queue", str),
+    "max-uncommitted": ("max_uncommitted", number),
+    "default-transmission": ("default_transmission_queue", str),
+    "dead-letter-queue": ("dead_letter_queue", str),
+}
+
+MAKERS: Mapping[str, Callable[..., None]] = {
+    "base_queue": QueueManager.create_alias,
+    "remote_manager": QueueManager.create_remote_queue,
 }
 
 
@@ -33,6 +43,8 @@ def operate(manager: QueueManager, table: Table, step: Step) -> Outcome:
         if key in ATTRIBUTES:
             name, convert = ATTRIBUTES[key]
             attributes[name] = convert(value)
+    if "remote" in step.keys:
+        attributes["remote_queue"], _, attributes["remote_manager"] = step.keys["remote"].partition("@")
     try:
         return _operate(manager, table, step, attributes)
     except InorderError as error:
@@ -42,10 +54,8 @@ def operate(manager: QueueManager, table: Table, step: Step) -> Outcome:
 def _operate(manager: QueueManager, table: Table, step: Step, attributes: dict[str, Any]) -> Outcome:
     if step.verb == "queue":
         name = step.names[0]
-        if "base_queue" in attributes:
-            manager.create_alias(name, **attributes)
-        else:
-            manager.create_queue(name, **attributes)
+        make = next((make for key, make in MAKERS.items() if key in attributes), QueueManager.create_queue)
+        make(manager, name, **attributes)
         table.first_queue = table.first_queue or name
     elif step.verb == "alter":
         manager.alter_queue(step.names[0], **attributes)
@@ -64,7 +74,7 @@ def _operate(manager: QueueManager, table: Table, step: Step, attributes: dict[s
     elif step.verb == "leave-claimed-group":
         manager.leave_claimed_group(table.queue(step.keys.get("on")), step.names[0])
     elif step.verb == "set":
-        manager.alter_manager(max_uncommitted=number(step.keys["max-uncommitted"]))
+        manager.alter_manager(**attributes)
     elif step.verb == "depth":
         return Outcome("number", str(manager.depth(step.names[0] if step.names else table.queue())))
     return Outcome("ok")

@@ -12,7 +12,12 @@ from .findings import KINDS
 from .summary import Audited
 
 STYLE = """
-:root { --ink: #1f2933; --soft: #616e7c; --line: #e4e7eb; --back: #f5f7fa; --good: #22753c; --bad: #b02a2a; }
+:root { color-scheme: light dark; --ink: #1f2933; --soft: #5a6774; --faint: #7b8794; --line: #e4e7eb; --back: #f5f7fa;
+        --card: #fff; --good: #22753c; --bad: #b02a2a; --wrong: #b02a2a; }
+@media (prefers-color-scheme: dark) {
+  :root { --ink: #e4e7eb; --soft: #a3afbb; --faint: #8b97a3; --line: #323f4b; --back: #12181f; --card: #1b232c;
+          --good: #1f6f39; --bad: #a32828; --wrong: #ff8f8f; }
+}
 * { box-sizing: border-box; }
 body { margin: 0; background: var(--back); color: var(--ink);
        font: 15px/1.5 system-ui, -apple-system, "Segoe UI", Roboto, "DejaVu Sans", sans-serif; }
@@ -22,11 +27,11 @@ h2 { font-size: 18px; margin: 36px 0 12px; }
 .verdict { padding: 14px 18px; border-radius: 8px; color: #fff; font-size: 17px; font-weight: 600; }
 .good { background: var(--good); } .bad { background: var(--bad); }
 dl { display: grid; grid-template-columns: repeat(auto-fill, minmax(250px, 1fr)); gap: 12px; margin: 16px 0 0; }
-dl div, figure, .table { background: #fff; border: 1px solid var(--line); border-radius: 8px; }
+dl div, figure, .table { background: var(--card); border: 1px solid var(--line); border-radius: 8px; }
 dl div { padding: 10px 14px; } dt { color: var(--soft); font-size: 13px; } dd { margin: 0; font-weight: 600; }
 .pictures { display: grid; grid-template-columns: repeat(auto-fit, minmax(460px, 1fr)); gap: 16px; }
 figure { margin: 0; padding: 14px 16px 10px; } figure h3 { margin: 0 0 6px; font-size: 15px; }
-figure svg { width: 100%; height: auto; display: block; }
+figure svg { width: 100%; height: auto; display: block; background: #fff; border-radius: 4px; }
 figcaption { color: var(--soft); font-size: 13px; margin-top: 6px; }
 .table { overflow-x: auto; } table { border-collapse: collapse; width: 100%; font-size: 14px; }
 th { text-align: left; color: var(--soft); font-weight: 600; font-size: 13px; }
@@ -35,11 +40,18 @@ tr:last-child td { border-bottom: 0; }
 .n { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
 code { font: 12.5px/1.4 ui-monospace, "DejaVu Sans Mono", monospace; overflow-wrap: anywhere; }
 .id { min-width: 130px; max-width: 210px; }
-.error { color: var(--bad); font-weight: 600; } .none td { color: #9aa5b1; }
+.error { color: var(--wrong); font-weight: 600; } .none td { color: var(--faint); }
+details { margin-top: 12px; } summary { color: var(--soft); cursor: pointer; padding: 4px 0; }
 footer { margin-top: 32px; color: var(--soft); font-size: 13px; }
-@media print { body { background: #fff; } figure, .table { break-inside: avoid; } }
+@media print {
+  :root { color-scheme: light; --ink: #000; --soft: #444; --line: #bbb; --back: #fff; --card: #fff; --wrong: #8f1f1f; }
+  main { max-width: none; padding: 0; } h2 { break-after: avoid; } figure, tr, dl div { break-inside: avoid; }
+  .verdict { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
+  .table { overflow: visible; border-radius: 0; } .pictures { grid-template-columns: 1fr 1fr; }
+}
 @media (max-width: 560px) { .pictures { grid-template-columns: 1fr; } main { padding: 16px 12px; } }
 """
+KINDS_HEAD = '<tr><th>Finding</th><th class="n">Errors</th><th class="n">Notes</th><th>Meaning</th></tr>'
 ID = re.compile(r'(\bid="|url\(#|href="#)')
 NO_PICTURES = "The report has no pictures: they need matplotlib, pip install 'inorder[report]'"
 
@@ -79,10 +91,10 @@ def html_report(
 <div class="verdict {"good" if audited.error_count == 0 else "bad"}">{escape(audited.verdict())}</div>
 <dl>{facts}</dl>
 <h2>What was looked for</h2>
-<div class="table">{_kinds(audited)}</div>
+{_kinds(audited)}
+{_examples(audited, examples)}
 <h2>Pictures</h2>
 {_pictures(pictures)}
-{_examples(audited, examples)}
 <footer>All findings are in findings.parquet and findings.csv beside this page; the counts in summary.json.
 What was lost after the last delivery cannot be seen from an archive.</footer>
 </main>
@@ -92,9 +104,16 @@ What was lost after the last delivery cannot be seen from an archive.</footer>
 
 
 def _kinds(audited: Audited) -> str:
-    rows = "".join(_kind(kind, audited.errors.get(kind, 0), audited.notes.get(kind, 0)) for kind in KINDS)
-    head = '<tr><th>Finding</th><th class="n">Errors</th><th class="n">Notes</th><th>Meaning</th></tr>'
-    return f"<table>{head}{rows}</table>"
+    """The kinds that were found; those of which there is nothing are folded away below them."""
+    rows = {kind: (audited.errors.get(kind, 0), audited.notes.get(kind, 0)) for kind in KINDS}
+    found = "".join(_kind(kind, *numbers) for kind, numbers in rows.items() if any(numbers))
+    nothing = [_kind(kind, *numbers) for kind, numbers in rows.items() if not any(numbers)]
+    shown = f'<div class="table"><table>{KINDS_HEAD}{found}</table></div>' if found else "<p>Nothing was found.</p>"
+    if not nothing:
+        return shown
+    kinds = "1 kind of finding" if len(nothing) == 1 else f"{len(nothing)} kinds of findings"
+    table = f'<div class="table"><table>{KINDS_HEAD}{"".join(nothing)}</table></div>'
+    return f"{shown}<details><summary>{kinds} that were looked for and not found</summary>{table}</details>"
 
 
 def _kind(kind: str, errors: int, notes: int) -> str:

@@ -88,6 +88,7 @@ class Audited:
         bytes: of all bodies.
         first_put_at, last_put_at: seconds since 1970; None: no message has a time.
         put_earlier: messages put before the one that stands before them: many where the queue's order is commit.
+        missing: delivery numbers that the archive lacks.
         errors, notes: findings of each kind.
     """
 
@@ -102,6 +103,7 @@ class Audited:
     first_delivery: int | None
     last_delivery: int | None
     put_earlier: int
+    missing: int
     errors: dict[str, int]
     notes: dict[str, int]
 
@@ -123,6 +125,7 @@ class Audited:
             first_delivery=totals.first_delivery,
             last_delivery=totals.last_delivery,
             put_earlier=number[PUT_EARLIER, COUNTED],
+            missing=sum(count.missing or 0 for count in counts),
             errors={kind: number[kind, "error"] for kind in KINDS},
             notes={kind: number[kind, "note"] for kind in KINDS},
         )
@@ -135,8 +138,18 @@ class Audited:
     def note_count(self) -> int:
         return sum(self.notes.values())
 
+    @property
+    def doubled(self) -> int:
+        """Messages that stand in the archive once more; where they have no unique id, by their delivery number."""
+        return self.errors["message_repeated"] or self.errors["delivery_repeated"]
+
     def as_json(self) -> str:
-        values = {**asdict(self), "error_count": self.error_count, "note_count": self.note_count}
+        values = {
+            **asdict(self),
+            "doubled": self.doubled,
+            "error_count": self.error_count,
+            "note_count": self.note_count,
+        }
         return json.dumps(values, indent=2)
 
     def as_text(self) -> str:
@@ -153,8 +166,20 @@ class Audited:
         """One sentence."""
         if self.error_count == 0:
             return f"No error in {self.messages:,} messages: {PROVED[self.order]}."
+        return f"{', '.join(self.losses())} in {self.messages:,} messages: the order is not what was promised."
+
+    def losses(self) -> list[str]:
+        """What was lost or done wrong, in numbers; what is said so already is not said again."""
+        overtakes = self.errors["overtake"] + self.errors["overtake_in_group"]
+        groups = f"{self.incomplete_groups:,} group{'' if self.incomplete_groups == 1 else 's'} not whole"
+        found = [
+            (self.missing, f"{self.missing:,} missing"),
+            (self.doubled, f"{self.doubled:,} doubled"),
+            (overtakes, f"{overtakes:,} out of order"),
+            (self.incomplete_groups, groups),
+        ]
         errors = "1 error" if self.error_count == 1 else f"{self.error_count:,} errors"
-        return f"{errors} in {self.messages:,} messages: the order is not what was promised."
+        return [text for number, text in found if number] or [errors]
 
     def facts(self) -> dict[str, str]:
         """What was counted, in words."""

@@ -1,4 +1,4 @@
-"""What goes wrong inside Spark, told as it was raised there, without the tracebacks that Spark wraps around it."""
+"""What goes wrong inside Spark, as it was raised there, without the tracebacks that Spark wraps around it."""
 
 from __future__ import annotations
 
@@ -13,6 +13,29 @@ from ...errors import QueueCondition, Reason
 
 # The last line of a worker's traceback: one of our errors, its text, and its reason code.
 OWN = re.compile(r"inorder\.[\w.]*errors\.\w+: (.*?) \[(\d+) [A-Z_0-9]+\]", re.DOTALL)
+LABEL = re.compile(r"^\[[A-Z0-9_.]+\] *| *SQLSTATE: \w+\.?")  # what Spark writes around a sentence
+
+# Ordinary trouble, by what stands somewhere in Spark's text; the first that fits. \1 is its first group.
+ORDINARY = (
+    (
+        "OutOfMemoryError",
+        "Spark's memory is full: give it more, such as 8g, with --driver-memory, or driver_memory= in a program",
+        Reason.RESOURCE_PROBLEM,
+    ),
+    (
+        "No space left on device",
+        "a disk is full: make room in the target, and in Spark's folder for temporary files (SPARK_LOCAL_DIRS)",
+        Reason.RESOURCE_PROBLEM,
+    ),
+    (
+        r"(\S+) is not a Parquet file|reading file (\S+)\. Could not read footer",
+        r"\1\2 is not a Parquet file, or only a part of one: put it back from a copy, or remove it",
+        Reason.FORMAT_ERROR,
+    ),
+    (r"PATH_NOT_FOUND\] Path does not exist: (\S+)\.", r"\1 does not exist", Reason.RESOURCE_PROBLEM),
+    (r"UNABLE_TO_INFER_SCHEMA", "the archive has no Parquet files", Reason.FORMAT_ERROR),
+    (r"Py4JNetworkError|Answer from Java side is empty", "Spark's JVM has ended by itself", Reason.UNEXPECTED_ERROR),
+)
 
 
 @contextmanager
@@ -21,14 +44,17 @@ def told_plainly() -> Iterator[None]:
     try:
         yield
     except (PySparkException, Py4JError) as trouble:
-        text, reason = plain(str(trouble))
+        text, reason = plain(f"{type(trouble).__name__}: {trouble}" if isinstance(trouble, Py4JError) else str(trouble))
         raise QueueCondition(text, reason=reason) from trouble
 
 
 def plain(text: str) -> tuple[str, Reason]:
-    """Our own error in a text of Spark's; if there is none, the first line of Spark's."""
+    """Our own error in a text of Spark's; if there is none, ordinary trouble, or the first line of Spark's."""
     found = OWN.search(text)
     if found is not None:
         return found[1], Reason(int(found[2]))
+    for pattern, told, reason in ORDINARY:
+        if (found := re.search(pattern, text)) is not None:
+            return found.expand(told), reason
     first = next((line.strip() for line in text.splitlines() if line.strip()), "Spark gave no reason")
-    return first, Reason.UNEXPECTED_ERROR
+    return LABEL.sub("", first), Reason.UNEXPECTED_ERROR

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import itertools
 import math
+import os
 from bisect import bisect_left, bisect_right, insort
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeVar
 
-from ...message import NO_ID, Message, Place, Row
+from ...message import NO_ID, REPORT_GENERATED, Message, Place, Row
 from ...rules.grouping import Wanted, is_end
 from ...rules.lifecycle import State, becomes_visible
 from ...rules.ordering import UNSET, Cursor, Decision, Pending, Standing, decide, rank
@@ -26,7 +27,10 @@ from ..queued import (
     NO_PLACE,
     QueuedMessage,
     Reader,
+    Seen,
+    cost_of,
     first_of_places,
+    fits,
     in_order,
     is_marked,
     numbers,
@@ -70,6 +74,8 @@ class _Index:
             yield "locked_handle", row.locked_handle
         if row.expires_at < math.inf:
             yield "expiring", row.queue
+        if row.message.report & REPORT_GENERATED:
+            yield "reporting", row.queue
 
     def add(self, row: QueuedMessage) -> None:
         if row.placed:
@@ -105,7 +111,7 @@ class MemoryBackend(MemoryBulk):
         self._steps: list[tuple[dict[Any, Any], Any, Any]] = []  # dictionary, key, and what was there before
         self._kept = 0
         self._index: _Index | None = None
-        self._put(self._records[ManagerRow], (1,), ManagerRow(1, manager, 1, ""))
+        self._put(self._records[ManagerRow], (1,), ManagerRow(1, manager, 1, "", os.urandom(16).hex()))
 
     # --- transactions
 
@@ -192,6 +198,8 @@ class MemoryBackend(MemoryBulk):
         first, self._drawn = self._drawn + 1, self._drawn + count
         return range(first, first + count), False
 
+    reserved_unseen = 0
+
     def skip_reserved(self) -> None:
         """What is lost with the process cannot come back without it."""
 
@@ -213,8 +221,12 @@ class MemoryBackend(MemoryBulk):
             has_edges=any(one.queue == queue and one.levels is not None for one in self._records[WaitRow].values()),
             has_marks=bool(self._records[MarkRow]),
             has_entered=any(one.queue == queue for one in self._records[EnteredRow].values()),
+            has_reports=bool(self.index.numbers("reporting", queue)),
             revision=manager.revision,
         )
+
+    def check_certain(self, queue: int) -> None:
+        """It is."""
 
     # --- finding messages
 
@@ -236,6 +248,10 @@ class MemoryBackend(MemoryBulk):
             numbers_ = [where["number"]] if where["number"] in self._messages else []
         elif "uid" in where:
             numbers_ = self.index.numbers("uid", queue, where["uid"])
+        elif "over" in where:
+            numbers_ = self.index.numbers("expiring", queue)
+        elif "reporting_from" in where:
+            numbers_ = self.index.numbers("reporting", queue)
         elif group_id is not None:
             numbers_ = self.index.numbers("group_id", queue, group_id)
         else:
@@ -245,6 +261,8 @@ class MemoryBackend(MemoryBulk):
         rows = [row for row in found if _is(row, where)]
         if "first" in where:
             rows.sort(key=lambda row: (row.message.sequence_number, row.message.offset))
+        elif "over" in where:
+            rows.sort(key=lambda row: (row.expires_at, row.number))
         elif "unit" not in where:
             rows.sort(key=lambda row: (not row.placed, row.place))
         if "group_id" in where and "unit" not in where:
@@ -260,17 +278,33 @@ class MemoryBackend(MemoryBulk):
         if wanted.member is not None:
             rows: Iterable[QueuedMessage] = self.rows(queue=queue.id, member=wanted.member)
         else:
-            rows = self._behind(queue.id, after)
+            rows = self._beside(queue.id, reader, after)
         return (row for row in rows if self._chosen(row, wanted, reader))
 
     def levels(self, queue: SearchedQueue) -> Sequence[int]:
         return sorted({place.rank for place, _ in self.index.placed[queue.id]})
 
-    def level(
+    def rows_at(
         self, queue: SearchedQueue, wanted: Wanted, reader: Reader, rank: int, after: Place
     ) -> Iterable[QueuedMessage]:
         rows = itertools.takewhile(lambda row: row.place.rank == rank, self._behind(queue.id, after))
         return (row for row in rows if self._chosen(row, wanted, reader))
+
+    def level(self, queue: SearchedQueue, wanted: Wanted, reader: Reader, rank: int, after: Place) -> Iterable[Seen]:
+        assert wanted.selector is not None
+        for row in self.rows_at(queue, wanted, reader, rank, after):
+            is_fitting = fits(wanted.selector, row, reader)
+            yield Seen(row.place, row.number, is_fitting, cost_of(row.message.properties.text))
+
+    def _beside(self, queue: int, reader: Reader, after: Place | None) -> Iterator[QueuedMessage]:
+        """What is behind a place: on levels that were looked at before, what was noted there and what is behind."""
+        for place in reader.passed:
+            level = itertools.takewhile(lambda row, rank=place.rank: row.place.rank < rank, self._behind(queue, after))  # type: ignore[misc]
+            yield from level
+            of_level = [one.number for one in reader.noted if one.place.rank == place.rank]
+            yield from (self._messages[number] for number in of_level if number in self._messages)
+            after = place if after is None else max(after, place)
+        yield from self._behind(queue, after)
 
     def _behind(self, queue: int, after: Place | None) -> Iterator[QueuedMessage]:
         places = self.index.placed[queue]
@@ -294,7 +328,7 @@ class MemoryBackend(MemoryBulk):
         self, queue: SearchedQueue, wanted: Wanted, reader: Reader, cursor: Cursor, *, logical: bool
     ) -> Iterator[Standing[QueuedMessage]]:
         """What takes part in a strict decision, in order of place."""
-        rows = (row for row in self._behind(queue.id, None) if not cursor.has_shown(row.place))
+        rows = (row for row in self._beside(queue.id, reader, None) if not cursor.has_shown(row.place))
         judged = (
             queue.judge(row, wanted, reader, logical=logical) for row in rows if self._chosen(row, wanted, reader)
         )
@@ -314,7 +348,7 @@ class MemoryBackend(MemoryBulk):
     ) -> Sequence[Pending]:
         return first_of_places(
             one.pending
-            for one in self.standings(queue, wanted, reader, UNSET, logical=logical)
+            for one in self.standings(queue, wanted, reader._replace(passed=()), UNSET, logical=logical)
             if (after is None or one.place > after)
             and (before is None or (one.place.rank == before.place.rank and one.place < before.place))
         )
@@ -351,11 +385,14 @@ class MemoryBackend(MemoryBulk):
         first_number: int | None,
         unit: int | None,
         now: float,
-    ) -> None:
+    ) -> bool:
+        asks = 0
         for number, message in enumerate(map(Message.from_row, rows), first_number or 0):
             level = rank(queue.attributes, message)
             place = NO_PLACE if first_number is None else Place(level, number, 0)
             self._arrive(queue.id, message, level, state, place, unit, now)
+            asks |= message.report & REPORT_GENERATED
+        return asks != 0
 
     def _arrive(
         self, queue: int, message: Message, level: int, state: State, place: Place, unit: int | None, now: float
@@ -400,14 +437,12 @@ class MemoryBackend(MemoryBulk):
         for row in self.of_queue(queue):
             self._remove(row)
 
-    def expire(self, queue: int, now: float, most: int, *, tells: bool) -> Expired:
-        rows = [self._messages[number] for number in self.index.numbers("expiring", queue)]
-        over = [row for row in rows if row.expires_at <= now and not row.is_kept]
-        gone = sorted(over, key=lambda row: (row.expires_at, row.number))[:most]
+    def expire(self, queue: int, now: float, most: int) -> Expired:
+        gone = self.rows(most, queue=queue, over=now)
         for row in gone:
             self._remove(row, expires=True)
         units = [unit for row in gone for unit in (row.unit, row.lock) if unit is not None]
-        return Expired(len(gone), units, [row.message for row in gone])
+        return Expired(len(gone), units)
 
     def is_idle(self, unit: int) -> bool:
         return not self.index.numbers("unit", unit) and not self.index.numbers("lock", unit)
@@ -481,6 +516,10 @@ def _is(row: QueuedMessage, where: dict[str, Any]) -> bool:
     return all(_LOOKED_FOR[name](row, wanted) for name, wanted in where.items())
 
 
+def _reports(row: QueuedMessage) -> bool:
+    return row.message.report & REPORT_GENERATED != 0
+
+
 _LOOKED_FOR: dict[str, Callable[[QueuedMessage, Any], bool]] = {
     "number": lambda row, wanted: row.number == wanted,
     "queue": lambda row, wanted: row.queue == wanted,
@@ -497,4 +536,7 @@ _LOOKED_FOR: dict[str, Callable[[QueuedMessage, Any], bool]] = {
     "forgotten": lambda row, _: row.forgotten and row.state is State.UNLOCKED,
     "volatile": lambda row, _: not row.message.persistent,
     "co_op_marked": lambda row, _: row.co_op_marked_at > NEVER,
+    "over": lambda row, wanted: row.expires_at <= wanted and not row.is_kept,
+    "reporting_from": lambda row, wanted: _reports(row) and row.placed and row.place.number >= wanted,
+    "reporting_on": lambda row, wanted: _reports(row) and row.queue == wanted,
 }

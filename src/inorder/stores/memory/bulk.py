@@ -16,7 +16,7 @@ from ...rules.puts import NO_ACCOUNTING, make_id
 from ...rules.selectors import selector_of
 from ...rules.staged_columns import KEYS, STAGED_COLUMNS, Batch
 from ...rules.staging import StagedMessage, check_numbers, grouped, lined_up
-from ..backend import Counts, SearchedQueue
+from ..backend import Counts, Listed, SearchedQueue
 from ..bulk_page import BulkPage
 from ..looking import group_of, logical_key, logical_position, physical_position, unplaced_position
 from ..queued import GOT, QueuedMessage, Reader, as_got, available, is_in_sight, onlooker, place_of
@@ -178,18 +178,18 @@ class MemoryBulk(ABC):
 
     # --- for operators
 
-    def listing(
-        self, queue: SearchedQueue, request: LookRequest, unit: int | None, now: float
-    ) -> Sequence[tuple[Position, QueuedMessage]]:
+    def listing(self, queue: SearchedQueue, request: LookRequest, unit: int | None, now: float) -> Listed:
         there = [row for row in self.of_queue(queue.id) if row.expires_at > now or row.is_kept]
         selector = selector_of(request.match)
         listed = (one for one in _listed(there, request.order) if _is_shown(*one, unit, request))
         found = [one for one in listed if selector is None or selector.fits(as_got(one[1], now))]
         found.sort(key=_position)
-        return [
-            (position, row._replace(message=row.message.with_values(body=row.message.body[: request.preview])))
-            for position, row in found[: request.most]
-        ]
+        return Listed(
+            [
+                (position, row._replace(message=row.message.with_values(body=row.message.body[: request.preview])))
+                for position, row in found[: request.most]
+            ]
+        )
 
     def overview(self, now: float, queue: int | None = None) -> Sequence[Counts]:
         return [self._counts(one, now) for one in self._counters if (one == queue if queue else one)]
@@ -243,8 +243,8 @@ def _bulk(row: QueuedMessage, among: Iterable[QueuedMessage], delivery: int, now
         message.user_identifier, _unless(message.accounting_token, NO_ACCOUNTING), message.application_identity_data,
         message.put_application_type, message.put_application_name, message.put_at, message.application_origin_data,
         _unless(message.group_id, NO_ID), message.sequence_number, message.offset, message.flags,
-        message.original_length, message.properties.text, message.body, message.length, message.backout_count,
-        message.uid.origin, message.uid.number,
+        message.original_length, message.transmission, message.properties.text, message.body, message.length,
+        message.backout_count, message.uid.origin, message.uid.number,
     )  # fmt: skip
 
 

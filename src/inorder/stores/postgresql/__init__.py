@@ -27,6 +27,8 @@ class PostgresStore(QueueStore):
     Raises: ArgumentError, the URL is none; StoreError and its kinds, there can be no store, and why.
     """
 
+    page_messages = 256
+
     def __init__(
         self,
         url: str,

@@ -8,37 +8,46 @@ a queue: it shares a lock of the row that only a removal waits for, and holds it
 
 On a queue that keeps no order plain puts and gets are *together* (together.py): any number of them share an advisory
 lock, and none locks the row. Whoever locks such a queue locks its row, then has that advisory lock for himself
-(lock_queues in schema.sql): those who are together have gone, nobody comes, and what they have counted is in the row.
-From there on all is as on any other queue.
+(lock_queues in functions.sql): those who are together have gone, nobody comes, and what they have counted is in the
+row. From there on all is as on any other queue.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from psycopg import errors
 
 from ...errors import InorderError, QueueManagerStopping
-from ...message import Row
+from ...message import Message, Place, Row
 from ...rules.lifecycle import State
 from ..backend import Kind, Passing, QueueState, SearchedQueue, Share, Tally
 from ..definitions import queue_of
-from ..sql.attention import GROUPS, GROUPS_LOOKED_FOR
+from ..queued import QueuedMessage
+from ..sql.attention import FRONTS, GROUPS, GROUPS_LOOKED_FOR
 from ..sql.backend import SqlBackend
+from ..sql.selection import Heads, Selection, ordered
+from ..sql.shapes import COUNTED_MAX
 from ..tables import DefinitionRow, ManagerRow, WaitRow
+from .fronts import BEHIND, ENTRIES_MAX, GETS_A_LOOK, TOGETHER_A_LOOK, Fronts
 from .known import Guess, Known
-from .making import APPENDED, ARRIVALS, counted, in_arrays
+from .making import APPENDED, ARRIVALS, PUTS, PUTS_TOGETHER, Block, alike_in, counted, in_arrays
+from .pipeline import Answer
 from .statement import array
-from .together import GRANTED, STATEMENTS_TOGETHER, Together
+from .together import GRANTED, STATEMENTS_TOGETHER, TOGETHER_BEHIND, Together
 
 if TYPE_CHECKING:
     from .engine import PostgresEngine
 
 INSERTED_MAX: Final = 1000  # rows by one statement
 INSERTED_BYTES: Final = 1 << 24  # by one, where there is more than one row
-DRAWN: Final = 1000  # numbers that name things drawn at once: their transaction is synchronous
-SKIPPED: Final = 100_000  # of these numbers, where a server has lost some
+# For so many verbs like this one numbers are drawn, or a queue's reserved: the transaction is synchronous.
+AHEAD: Final = 100
+DRAWN_MAX: Final = 100_000
+SKIPPED: Final = 1_000_000  # of the numbers that name things, and of places, where a server has lost some
+PERSISTENT: Final = Message.FIELDS["persistent"].index
 STOPPED: Final = -1  # the revision of a queue whose queue manager was stopped
 
 
@@ -49,15 +58,23 @@ class PostgresBackend(SqlBackend):
         stopped: whether the queue manager was stopped, as far as this process has seen.
     """
 
-    stopped = _appends = False
+    # A standby takes over without a reservation if somebody cancelled the wait for it (link.py).
+    reserved_unseen = SKIPPED
+    stopped = _appends = _is_whole = _is_kept = False
     _was_refused = False  # a lock that was out of order
+    _given: Sequence[int] = ()  # what the queue is taken to be on which something may arrive
+    _whole: set[int]  # queues that the statement by which a message arrived has locked and counted
+    _gone: Mapping[int, int]  # how many messages the statements that took them away have counted, by queue
 
     def __init__(self, engine: PostgresEngine, name: str, *, shortcuts: bool = True) -> None:
         super().__init__(engine, name, shortcuts=shortcuts)
-        self._known, self._together, self._restrict = Known(), Together(), engine.restrict
+        self._known, self._together, self._fronts, self._session = Known(), Together(), Fronts(), engine
+        self._behind: set[int] = set()  # queues that are searched behind their fronts
+        self._look: tuple[int, Answer] | None = None  # on which queue, and what had been read of the index before
 
     def begin(self, kind: Kind) -> None:
         self._kind, self._locked, self._has_all, self._together.queue = kind, set[int](), False, None
+        self._whole, self._gone, self._behind, self._look = set(), {}, set(), None
         self._known.begin(may_guess=kind.writes and not kind.alone and not kind.beside, may_append=kind.appends)
         self.here = "here beside" if kind.beside else "here"
         super().begin(kind)
@@ -81,7 +98,7 @@ class PostgresBackend(SqlBackend):
     # --- numbers
 
     def draw(self, count: int, reserve: int) -> tuple[range, bool]:
-        count = max(count, DRAWN)
+        count = max(count, min(AHEAD * count, DRAWN_MAX))
         first: int = self.value(self.sql["draw"], count)
         return range(first, first + count), True
 
@@ -94,11 +111,17 @@ class PostgresBackend(SqlBackend):
         quiet = sorted(set(changed) - {tally.queue for tally in tallies})
         if quiet:  # the row of a queue tells those who wait that it has changed, should nobody else (watch.py)
             self.engine.run(self.sql["touched"], (self.engine.array(quiet),))
+        if reserves:
+            tallies = [self._reserved_ahead(tally) for tally in tallies]
         self._count(tallies)
-        commits = super().commit((), changed, reserves=reserves, durable=durable)
+        if self._look is not None:
+            self._end_look(*self._look, taken=sum(abs(tally.added) for tally in tallies))
+        # Who is in nobody's way waits for the disk in the commit itself, which saves a transaction.
+        at_once = durable and self._is_in_nobodys_way()
+        commits = super().commit((), changed, reserves=reserves or at_once, durable=durable)
         if self._kind.writes and self._kind.alone:  # it may have changed the catalog
             self._known.forget()
-        elif self._writes and self._together.queue is None:
+        elif self._writes:
             self._known.commit(tallies, self.noted)
         return commits
 
@@ -107,17 +130,30 @@ class PostgresBackend(SqlBackend):
         super().keep(())
         self._known.keep()
 
+    def _reserved_ahead(self, tally: Tally) -> Tally:
+        more = min(AHEAD * self._known.placed(tally.queue), DRAWN_MAX)
+        return tally._replace(reserved=min(tally.reserved + more, COUNTED_MAX))
+
+    def _is_in_nobodys_way(self) -> bool:
+        """Whether nobody waits while this verb keeps the locks that it has."""
+        return self._together.queue is not None or (bool(self._locked) and self._known.is_alone(self._locked))
+
     def _count(self, tallies: Sequence[Tally]) -> None:
-        """The counters of queues, where this verb has left them."""
-        for queue, counter, reserved, added, arrived in tallies:
+        """The counters of queues, where this verb has left them; some have been counted by what has changed them."""
+        for queue, counter, reserved, difference, arrived in tallies:
+            done = queue in self._whole
+            added, arriving = difference - done + self._gone.get(queue, 0), arrived - done
             if self._together.queue is not None:
-                self.engine.run(self.sql["counted together"], (queue, added, arrived))
+                if (added, arriving) != (0, 0):
+                    self.engine.run(self.sql["counted together"], (queue, added, arriving))
             elif not self._known.appends(queue):
-                self.engine.run(self.sql["counted"], (queue, counter, reserved, added, arrived))
-            elif counter == self._known.placed(queue):
-                self.engine.run(self.sql["appended"], (queue, counter, added, arrived))
-            else:
+                if (counter, reserved, added, arriving) != (*self._known.counters(queue), 0, 0):
+                    self.engine.run(self.sql["counted"], (queue, counter, reserved, added, arriving))
+            elif counter != self._known.placed(queue):
                 raise Passing("numbers were drawn for more than what arrives")
+            elif (counter - done, added, arriving) != (0, 0, 0):
+                self.engine.run(self.sql["appended"], (queue, counter - done, added, arriving))
+        self._whole, self._gone = set(), {}
 
     def abort(self, error: BaseException, *, keeps: bool = False) -> bool:
         self._was_refused = isinstance(error, errors.LockNotAvailable)
@@ -135,25 +171,50 @@ class PostgresBackend(SqlBackend):
 
     # --- guarded changes
 
+    def take_away(self, queue: int, count: int) -> Sequence[tuple[Any, ...]]:
+        run = self._session.run
+        found: Sequence[tuple[Any, ...]]
+        if self._together.queue == queue and self._session.withdraw():
+            if count == 1:
+                answer = run(self.sql["take away one together as known"], self._given)
+            else:
+                answer = run(self.sql["take away together as known"], (queue, count, *self._given[1:]))
+            self._known.told(queue, answer)
+            found = answer.fetchall()
+        elif count == 1 and self._together.queue is None:
+            found = run(self.sql["take away one"], (queue,)).fetchall()
+        else:
+            found = super().take_away(queue, count)
+        self._gone = {**self._gone, queue: self._gone.get(queue, 0) + len(found)}
+        return found
+
     def change(self, sql: str, values: Any, expected: int = 1) -> None:
         """The server counts, and fails if there are more or less: nobody has to wait for the answer."""
         self.engine.run(counted(sql, len(values) + 1), (*values, expected))
 
     def insert(self, name: str, values: Sequence[Any]) -> None:
         """As arrays, one for each column: a statement with few values is soon read, however many rows there are."""
-        into, width, kinds = in_arrays(self.sql[name], appends=self._appends and name in ARRIVALS)
-        step = INSERTED_MAX * width
-        for begin in range(0, len(values), step):
-            self._insert(into, width, kinds, values[begin : begin + step])
+        sql = self.sql[name]
+        width = len(in_arrays(sql).kinds)
+        columns = [values[column::width] for column in range(width)]
+        count = len(columns[0])
+        alike = all(columns[nth].count(columns[nth][0]) == count for nth in alike_in(sql)) if count else False
+        block = in_arrays(sql, appends=self._appends and name in ARRIVALS, alike=alike)
+        for begin in range(0, count, INSERTED_MAX):
+            self._insert(block, [column[begin : begin + INSERTED_MAX] for column in columns])
+            self._session.send()  # it is at work on these while the next are packed
 
-    def _insert(self, into: str, width: int, kinds: Sequence[type], values: Sequence[Any]) -> None:
-        arrays = [array(values[column::width], kind) for column, kind in enumerate(kinds)]
-        half = len(values) // width // 2 * width
-        if half and sum(map(len, arrays)) > INSERTED_BYTES:
-            self._insert(into, width, kinds, values[:half])
-            self._insert(into, width, kinds, values[half:])
+    def _insert(self, block: Block, columns: Sequence[Sequence[Any]]) -> None:
+        given = [
+            column[0] if kind is None else array(column, kind)
+            for column, kind in zip(columns, block.kinds, strict=True)
+        ]
+        half = len(columns[0]) // 2
+        if half and sum(len(one) for one, kind in zip(given, block.kinds, strict=True) if kind) > INSERTED_BYTES:
+            self._insert(block, [column[:half] for column in columns])
+            self._insert(block, [column[half:] for column in columns])
         else:
-            self.engine.run(into, arrays)
+            self.engine.run(block.text, given)
 
     def restart_unit(self, unit: int, now: float) -> None:
         self.change(self.sql["restart unit"], (now, unit))
@@ -161,10 +222,20 @@ class PostgresBackend(SqlBackend):
     # --- locks
 
     def state(self, queue: int) -> QueueState | None:
+        found = self._come(queue)
+        gets = self._kind.together and not self._kind.feeds
+        if found is not None and (gets or self.noted[queue] & FRONTS):
+            self._search_behind(queue, gets=gets)
+        return found
+
+    def _come(self, queue: int) -> QueueState | None:
         kind = self._kind
         if kind.writes and queue not in self._locked and self._is_out_of_order(queue):
             self.engine.run(self.sql["lock queues at once"], (self.engine.array([queue]),))
-        guess = None if queue in self._in_vain else self._known.guess(queue, looks=self._is_look_due())
+        may_share = kind.together and self._together.may_come(queue, feeds=kind.feeds)
+        guess = None
+        if queue not in self._in_vain:
+            guess = self._known.guess(queue, looks=self._is_look_due(), may_share=may_share)
         if guess is not None:
             return self._taken(queue, guess)
         if not kind.writes:
@@ -173,7 +244,7 @@ class PostgresBackend(SqlBackend):
             if queue in self._in_vain:  # what looks for more sees the state before a wait for the lock
                 self.engine.run(self.sql["lock queue beside"], (queue,))
             found = super().state(queue)
-        elif kind.together and self._together.may_come(queue, feeds=kind.feeds):
+        elif may_share:
             found = self._come_together(queue)
         else:
             found = self._lock(queue)
@@ -181,32 +252,104 @@ class PostgresBackend(SqlBackend):
             self._heed_stop(found.revision == STOPPED)
         return found
 
+    def check_certain(self, queue: int) -> None:
+        if self._known.appends(queue):
+            raise Passing("what the verb took for granted is not known to be so")
+
+    def _search_behind(self, queue: int, *, gets: bool) -> None:
+        """A verb has come to a queue: how it searches there, and whether it looks how far it goes."""
+        has_fronts, goes_without = self.noted[queue] & FRONTS, False
+        if self._together.queue is not None:
+            if has_fronts:
+                self._session.restrict(TOGETHER_BEHIND)
+            if gets and self._fronts.count(queue) >= TOGETHER_A_LOOK:
+                self._together.lock_next(queue, feeds=False)
+            return
+        if gets and self._fronts.count(queue) >= GETS_A_LOOK:
+            goes_without = self._fronts.look(queue)
+            self._look = queue, self.engine.run(self.sql["entries read"])
+        if has_fronts:
+            if self._kind.writes:
+                self._session.follow_fronts()
+            if not goes_without:
+                self._behind.add(queue)
+                self._session.substitute(BEHIND)
+
+    def _end_look(self, queue: int, before: Answer, taken: int) -> None:
+        """A get has looked how much of the index it reads."""
+        ((after,),) = self.engine.run(self.sql["entries read"]).fetchall()
+        is_far = after - before.fetchall()[0][0] > ENTRIES_MAX + 2 * taken
+        if is_far:
+            self.engine.run(self.sql["set fronts"], (queue,))
+            self.noted[queue] |= FRONTS
+        elif self.noted[queue] & FRONTS and queue not in self._behind:
+            self.engine.run(self.sql["remove fronts"], (queue,))
+            self.noted[queue] &= ~FRONTS
+
+    def open(self, queue: int, after: Place, chosen: Selection, heads: Heads) -> Iterator[QueuedMessage]:
+        if queue not in self._behind or chosen.one:
+            return super().open(queue, after, chosen, heads)
+        sql = ordered(self.sql["available behind"], chosen, self._there(queue, heads))
+        return self.paged(queue, sql, chosen, after)
+
+    def read(self, rows: Sequence[QueuedMessage], most: int | None = None) -> Sequence[QueuedMessage]:
+        if most is not None or len(rows) < 2:
+            return super().read(rows, most)
+        asked = [self.engine.run(self.sql["read"], (row.number,)) for row in rows]  # all of them in one go
+        return [row._replace(message=self._full(row.number, one)) for row, one in zip(rows, asked, strict=True)]
+
+    def _full(self, number: int, answer: Answer) -> Message:
+        for columns in answer.fetchall():
+            return self.codec.full(columns)
+        raise self.codec.damaged(number, "its content is missing")
+
     def _is_look_due(self) -> bool:
         """Whether the next verb that comes to a queue where groups may be looks for them (`SqlBackend.state`)."""
         return not (self._looks + 1) % GROUPS_LOOKED_FOR
 
     def _taken(self, queue: int, guess: Guess) -> QueueState:
         """What a queue is taken to be; the server is going to say whether it is so."""
-        state, attention, appends = guess
-        self._looks += attention != 0
-        self._locked.add(queue)
+        state, attention, _, is_shared, appends = guess
+        self._looks += attention & ~FRONTS != 0
         given = (queue, state.revision, attention, state.depth)
-        if appends:
-            answer = self.engine.run(self.sql["here to append"], given)
-        else:
-            answer = self.engine.run(self.sql["here as known"], (*given, state.counter, state.reserved))
-        self._known.told(queue, answer)
         self.noted[queue] = attention
+        if is_shared:
+            self._together.queue = queue
+            self.engine.run(self.sql["come together"], (queue,))
+            self._session.restrict(STATEMENTS_TOGETHER)
+        else:
+            self._locked.add(queue)
+        name = "here together" if is_shared else "here"
+        if appends or is_shared:
+            self._given = given if appends else given[:3]
+            asked = f"{name} to append" if appends else f"{name} as known"
+            self._session.hold_back(partial(self._ask, queue, asked, self._given))
+        else:
+            self._ask(queue, "here as known", (*given, state.counter, state.reserved))
         if attention & GROUPS and not self.engine.has_triggers:
             self.engine.follow_groups()
         return state
+
+    def _ask(self, queue: int, name: str, given: Sequence[Any]) -> None:
+        """Asks whether a queue is what it is taken to be."""
+        self._known.told(queue, self.engine.run(self.sql[name], given))
+
+    def arrive_whole(self, name: str, values: Sequence[Any]) -> None:
+        if self._is_whole and self._session.withdraw():
+            queue = self._given[0]
+            self._whole.add(queue)
+            puts = PUTS if self._together.queue is None else PUTS_TOGETHER
+            level = self._session.commits_at(self._is_kept and self._is_in_nobodys_way())
+            self._known.told(queue, self.engine.run(puts[name], (*self._given, *values, level)))
+        else:
+            super().arrive_whole(name, values)
 
     def _come_together(self, queue: int) -> QueueState:
         """The queue, which nobody has locked, and nobody locks until the verb ends; a put has drawn a number."""
         run, feeds = self.engine.run, self._kind.feeds
         self._together.queue = queue
         run(self.sql["come together"], (queue,))
-        self._restrict(STATEMENTS_TOGETHER)
+        self._session.restrict(STATEMENTS_TOGETHER)
         if feeds:
             answer = run(self.sql["draw places"], (queue, 1))
         else:
@@ -218,6 +361,8 @@ class PostgresBackend(SqlBackend):
             raise Passing("the queue keeps its order now, or is gone")
         if self.noted[queue] & ~GRANTED:
             raise Passing("there is more on the queue than plain puts and gets may meet")
+        if not self.noted[queue] & ~FRONTS:
+            self._known.see(queue, found, self.noted[queue], is_shared=True)
         if feeds:
             ((first, reserved),) = answers
             found = found._replace(counter=first - 1, reserved=reserved)
@@ -295,20 +440,25 @@ class PostgresBackend(SqlBackend):
         first_number: int | None,
         unit: int | None,
         now: float,
-    ) -> None:
-        if self._together.queue is not None and first_number:
+    ) -> bool:
+        is_shared, appends = self._together.queue is not None, self._known.appends(queue.id)
+        is_held = appends and self._session.holds_back and self._given[0] == queue.id
+        self._is_whole = is_held and len(rows) == 1 and first_number is not None
+        if is_shared and first_number and not self._is_whole:
             reserved = queue.state.reserved
-            if len(rows) > 1:
+            if len(rows) > 1 or appends:
                 ((first_number, reserved),) = self.engine.run(self.sql["draw places"], (queue.id, len(rows))).fetchall()
             if first_number + len(rows) > reserved + 1:
-                self._together.lock_next(queue.id)
+                self._together.lock_next(queue.id, feeds=True)
                 raise Passing("more numbers are to be reserved")
-        self._appends = self._known.appends(queue.id)
+        self._appends = appends and not is_shared
+        self._is_kept = bool(rows[0][PERSISTENT])
         self.arrivals = APPENDED if self._appends else ARRIVALS
         if first_number is not None:
             self._known.place(queue.id, len(rows))
-        super().arrive(queue, rows, state, first_number, unit, now)
+        asks = super().arrive(queue, rows, state, first_number, unit, now)
         self._appends = False
+        return asks
 
     def save(self, record: Any) -> None:
         if type(record) is WaitRow and record.levels is not None:

@@ -8,6 +8,8 @@ SELECT format('table %s, row %s: what it refers to in %s is missing', r.of, r.id
     UNION ALL SELECT 'handle', id, 'connection' FROM handle WHERE connection NOT IN (SELECT id FROM connection)
     UNION ALL SELECT 'unit', id, 'connection' FROM unit
         WHERE connection IS NOT NULL AND connection NOT IN (SELECT id FROM connection)
+    UNION ALL SELECT 'unit', id, 'definition' FROM unit
+        WHERE queue IS NOT NULL AND queue NOT IN (SELECT id FROM definition)
     UNION ALL SELECT 'message', id, 'definition' FROM message WHERE queue NOT IN (SELECT id FROM definition)
     UNION ALL SELECT 'message', id, 'unit' FROM message
         WHERE (unit IS NOT NULL AND unit NOT IN (SELECT id FROM unit))
@@ -21,6 +23,8 @@ SELECT format('table %s, row %s: what it refers to in %s is missing', r.of, r.id
     )
     UNION ALL SELECT 'staging', unit, 'unit' FROM staging WHERE unit NOT IN (SELECT id FROM unit)
     UNION ALL SELECT 'staged', id, 'unit' FROM staged WHERE unit NOT IN (SELECT id FROM unit)
+    UNION ALL SELECT 'triggered', queue, 'definition' FROM triggered WHERE queue NOT IN (SELECT id FROM definition)
+    UNION ALL SELECT 'sent', queue, 'definition' FROM sent WHERE queue NOT IN (SELECT id FROM definition)
     UNION ALL SELECT 'ledger', id, 'definition' FROM ledger WHERE queue NOT IN (SELECT id FROM definition)
     UNION ALL SELECT 'entered', id, 'unit' FROM entered
         WHERE (entered_in IS NOT NULL AND entered_in NOT IN (SELECT id FROM unit))
@@ -32,6 +36,11 @@ SELECT format('table %s, row %s: what it refers to in %s is missing', r.of, r.id
 -- What a definition says of its name and type is what stands beside it.
 SELECT format('definition %s: %s %s is defined as another', id, type, name) FROM definition
 WHERE CAST(attributes AS json) ->> 'name' IS DISTINCT FROM name OR CAST(attributes AS json) ->> 'type' IS DISTINCT FROM type;
+
+-- name: objects
+-- The same of channels and processes, and there is no other kind.
+SELECT format('%s %s: it is defined as another, or of no kind', type, name) FROM object
+WHERE type NOT IN ('channel', 'process') OR CAST(attributes AS json) ->> 'name' IS DISTINCT FROM name;
 
 -- name: messages
 -- What the columns of a message say of each other, and what none of them can be.
@@ -71,17 +80,34 @@ WHERE (t.unordered = 1) <> (coalesce(CAST(d.attributes AS json) ->> 'read_order'
 SELECT 'the queue manager is missing' WHERE NOT EXISTS (SELECT 1 FROM manager);
 
 -- name: tallies
--- Every local queue is counted, and nothing else is.
+-- Every local queue is counted, and nothing else is; what counters cannot be.
 SELECT format('queue %s: it is defined and not counted', id) FROM definition
 WHERE type = 'local' AND id NOT IN (SELECT queue FROM tally)
 UNION ALL
 SELECT format('queue %s: it is counted and not defined', queue) FROM tally
-WHERE queue NOT IN (SELECT id FROM definition WHERE type = 'local');
+WHERE queue NOT IN (SELECT id FROM definition WHERE type = 'local')
+UNION ALL
+SELECT format('queue %s: its counters cannot be as they are', queue) FROM tally
+WHERE NOT (counter BETWEEN 0 AND reserved AND depth BETWEEN 0 AND arrived AND unordered BETWEEN 0 AND 1)
+UNION ALL
+SELECT format('queue %s: what session %s has counted cannot be', queue, session) FROM slot
+WHERE NOT (arrived >= 0 AND arrived >= depth)
+UNION ALL
+SELECT format('queue %s: it is counted in %s rows', queue, count(*)) FROM tally GROUP BY queue HAVING count(*) > 1;
+
+-- name: fronts
+-- Nothing is available behind a front, and each queue says whether it has fronts (fronts.py).
+SELECT format('message %s: it is available behind the front of its queue', m.id)
+FROM tally t JOIN message m ON m.queue = t.queue
+WHERE m.available AND m.number < t.fronts[10 * m.head + m.rank + 10]
+UNION ALL
+SELECT format('queue %s: it has fronts, and does not say so', queue) FROM tally
+WHERE fronts IS NOT NULL AND (attention & 256 = 0 OR cardinality(fronts) <> 30);
 
 -- name: attention
 -- Where there is something that every verb has to look for, its queue says so; and it says which definitions are known.
 SELECT format('queue %s: there is something to look for, and it says %s', queue, attention) FROM tally t
-WHERE attention NOT BETWEEN 0 AND 127
+WHERE attention NOT BETWEEN 0 AND 511
     OR attention & 1 = 0 AND EXISTS (SELECT 1 FROM message WHERE queue = t.queue AND expires_at IS NOT NULL
         AND away = 0 AND claimed IS NULL)
     OR attention & 2 = 0 AND EXISTS (SELECT 1 FROM message WHERE queue = t.queue AND due_at IS NOT NULL)
@@ -90,6 +116,7 @@ WHERE attention NOT BETWEEN 0 AND 127
     OR attention & 16 = 0 AND EXISTS (SELECT 1 FROM mark JOIN message m ON m.id = mark.message WHERE m.queue = t.queue)
     OR attention & 32 = 0 AND EXISTS (SELECT 1 FROM entered WHERE queue = t.queue)
     OR attention & 64 = 0 AND EXISTS (SELECT 1 FROM message WHERE queue = t.queue AND group_id IS NOT NULL)
+    OR attention & 128 = 0 AND EXISTS (SELECT 1 FROM message WHERE queue = t.queue AND reports IS NOT NULL)
 UNION ALL
 SELECT format('queue %s: it knows the definitions of revision %s, they have %s', queue, t.revision, m.revision)
 FROM tally t, manager m WHERE t.revision <> m.revision;
@@ -192,6 +219,11 @@ WHERE c.number = a.settled + 2 AND (c.planned = 1 OR NOT EXISTS (
     WHERE p.queue = c.queue AND p.application = c.application AND p.number = a.settled + 1 AND p.planned = 1
 ));
 
+-- name: channels
+-- What a channel has sent, it has claimed (C-1).
+SELECT format('queue %s: channel %s has sent from it, and has never claimed', queue, channel) FROM sent s
+WHERE NOT EXISTS (SELECT 1 FROM account a WHERE a.queue = s.queue AND a.application = 'channel ' || s.channel);
+
 -- name: contents
 -- Every message has its content; contents without a message wait to be removed.
 SELECT format('message %s: its content is missing', id) FROM message WHERE id NOT IN (SELECT id FROM content)
@@ -225,6 +257,8 @@ UNION ALL
 SELECT format('staged message %s: it is on a queue, too', id) FROM staged WHERE id IN (SELECT id FROM message)
 UNION ALL
 SELECT format('staged message %s: its content is to be removed', id) FROM staged WHERE id IN (SELECT id FROM leftover)
+UNION ALL
+SELECT format('staged message %s: whether it asks for reports cannot be %s', id, reports) FROM staged WHERE reports <> 1
 UNION ALL
 SELECT format('number %s is staged twice', id) FROM staged GROUP BY id HAVING count(*) > 1;
 

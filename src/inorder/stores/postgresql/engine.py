@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -39,31 +39,69 @@ class PostgresEngine:
         self.has_triggers = False
         self.has_happened = False
         self._commits = self._writes = False
-        self._granted: Mapping[str, str] | None = None  # what may run, and how; None: everything
+        self._granted: Mapping[str, str] | None = None  # what runs in another way, or alone; None: nothing does
+        self._is_restricted = False
+        self._first: Callable[[], object] | None = None
 
     # --- statements
 
     def execute(self, sql: str, values: Mapping[str, Any] | Sequence[Any] = ()) -> Answer:
+        if self._first is not None:
+            self._run_first()
         return self._link.execute(sql if self._granted is None else self._as_granted(sql), values)
 
     run = execute
 
     def execute_many(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
+        self._run_first()
         self._link.execute_many(self._as_granted(sql), rows)
 
     def scan(self, sql: str, values: Mapping[str, Any] | Sequence[Any] = ()) -> Iterator[tuple[Any, ...]]:
+        self._run_first()
         return self._link.scan(self._as_granted(sql), values)
+
+    def hold_back(self, first: Callable[[], object]) -> None:
+        """Before anything else runs in this transaction, or it is committed, this does."""
+        self._run_first()
+        self._first = first
+
+    def commits_at(self, synchronously: bool) -> str:
+        """Who asks for it sets `synchronous_commit` of this transaction to this."""
+        self._link.is_durable = synchronously
+        return self._link.flush_level if synchronously else "off"
+
+    @property
+    def holds_back(self) -> bool:
+        return self._first is not None
+
+    def withdraw(self) -> bool:
+        """What was held back does not run: who calls this does its work. Returns: whether there was something."""
+        held, self._first = self._first is not None, None
+        return held
+
+    def _run_first(self) -> None:
+        first, self._first = self._first, None
+        if first is not None:
+            first()
+
+    def send(self) -> None:
+        """What was executed goes to the server; nobody waits for it."""
+        self._link.pipeline.send()
 
     def restrict(self, granted: Mapping[str, str]) -> None:
         """Until the transaction ends only these statements run, as they stand there; any other one is `Passing`."""
-        self._granted = granted
+        self._granted, self._is_restricted = granted, True
+
+    def substitute(self, others: Mapping[str, str]) -> None:
+        """Until the transaction ends these statements run as they stand there."""
+        self._granted = others
 
     def _as_granted(self, sql: str) -> str:
         if self._granted is None:
             return sql
-        if sql not in self._granted:
+        if self._is_restricted and sql not in self._granted:
             raise Passing("the verb does more than others on its queue let it")
-        return self._granted[sql]
+        return self._granted.get(sql, sql)
 
     def changes(self) -> int:
         return self._link.changes()
@@ -80,7 +118,11 @@ class PostgresEngine:
             return found
         return None
 
-    # --- groups
+    # --- groups, and fronts
+
+    def follow_fronts(self) -> None:
+        """Until the transaction ends what becomes available moves them back (fronts.sql)."""
+        self._link.execute("SET LOCAL inorder.fronts = 'on'")
 
     def follow_groups(self) -> None:
         """Until the transaction ends."""
@@ -110,21 +152,23 @@ class PostgresEngine:
             raise ConnectionClosed("the store has been closed")
         self._in_use.acquire()
         self._writes, self._commits, self.has_happened = kind.writes, False, False
-        self.has_triggers, self._granted = False, None
+        self.has_triggers, self._granted, self._is_restricted, self._first = False, None, False, None
         self._link.begin(WRITING if kind.writes else READING)
         if kind.writes and points.reached:
             points.reached("begun")
 
     def commit(self, changed: Collection[int], *, reserves: bool, durable: bool) -> int:
         """The end travels with what changes last, the word to those who wait, and the flush, in one go."""
+        self._run_first()
         link = self._link
         if not self._writes:
             self.has_happened = True
             link.end_reading()
             self._in_use.release()
             return link.commits
-        if points.reached:
-            points.reached("written")
+        if reached := points.reached:
+            link.pipeline.wait_for_all()  # written is what the server has
+            reached("written")
         self._commits = True
         link.commit(durably=reserves, flushes=durable, wakes=changed)
         self._commits = False

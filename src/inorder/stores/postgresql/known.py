@@ -4,7 +4,9 @@ Who works alone on a queue finds it as it was. Then the statement that locks the
 all others follow at once, and the server lets none of them happen if somebody has been there in between.
 
 What only appends needs to know less (`here to append`): its numbers are counted from 0, the server adds the counter
-that it finds under the lock, and nobody who appends waits for an answer while others wait for the lock.
+that it finds under the lock, and nobody who appends waits for an answer while others wait for the lock. That statement
+is held back until something else is to be sent: if it is one message that arrives, one statement does it all (`one
+more`). On a queue that keeps no order there is no lock to take, and plain puts and gets begin in the same way.
 
 A verb that took a queue to be what it was not runs again, and looks. The more often that was so, the longer nothing is
 taken for granted of that queue.
@@ -12,11 +14,11 @@ taken for granted of that queue.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from ..backend import QueueState, Tally
-from ..sql.attention import QUIET
+from ..sql.attention import FRONTS, QUIET
 from ..sql.shapes import COUNTED_MAX
 from .pipeline import Answer
 
@@ -24,15 +26,27 @@ DOUBLINGS: Final = 6  # of how many verbs look after one that took a queue to be
 OTHERS: Final = 1000  # messages that others may have put since a queue was seen
 
 
+_tuple = tuple.__new__  # makes a named tuple without the call in between: each verb makes some
+
+
+def _counted(state: QueueState, counter: int, reserved: int, depth: int) -> QueueState:
+    """The same with other counters."""
+    return _tuple(QueueState, (counter, reserved, depth, *state[3:]))
+
+
 class Guess(NamedTuple):
     """What a queue is taken to be: its attention is in `QUIET`.
 
     Args:
+        is_alone: the last verb found it as this session had left it.
+        is_shared: it keeps no order, and the verb is together with others on it.
         appends: its counter begins at 0, its depth is the highest that it may have.
     """
 
     state: QueueState
     attention: int
+    is_alone: bool = False
+    is_shared: bool = False
     appends: bool = False
 
 
@@ -42,8 +56,9 @@ class Known:
     def __init__(self) -> None:
         self._left: dict[int, Guess] = {}  # queues as the last verbs left them
         self._seen: dict[int, Guess] = {}  # as this verb found them, or takes them to be
-        self._told: dict[int, Answer] = {}  # what the server says of those that are taken to be so
+        self._told: dict[int, Answer | None] = {}  # what the server says of those taken to be so; None: not yet
         self._placed: dict[int, int] = {}  # how many messages it appends
+        self._block: dict[int, int] = {}  # how many the last put to a queue had
         self._misses: dict[int, int] = {}
         self._pauses: dict[int, int] = {}
         self._may_guess = self._may_append = False
@@ -54,11 +69,12 @@ class Known:
         if self._seen or self._told or self._placed:
             self._seen, self._told, self._placed = {}, {}, {}
 
-    def guess(self, queue: int, *, looks: bool) -> Guess | None:
+    def guess(self, queue: int, *, looks: bool, may_share: bool) -> Guess | None:
         """What the queue is taken to be. None: look.
 
         Args:
             looks: it is time to see whether what the attention says is there still.
+            may_share: the verb may be together with others on the queue.
         """
         if not self._may_guess or queue not in self._left or queue in self._seen:
             return None
@@ -66,29 +82,41 @@ class Known:
             self._pauses[queue] = pause - 1
             return None
         guess = self._left[queue]
-        if guess.attention and looks:
+        if (guess.attention & ~FRONTS and looks) or (guess.is_shared and not may_share):
             return None
         if self._may_append:
-            most = guess.state.depth + OTHERS
-            guess = Guess(guess.state._replace(counter=0, reserved=COUNTED_MAX, depth=most), guess.attention, True)
+            if guess.state.counter + self._block.get(queue, 1) > guess.state.reserved:
+                return None  # more numbers are to be reserved
+            state = _counted(guess.state, 0, COUNTED_MAX, guess.state.depth + OTHERS)
+            guess = _tuple(Guess, (state, *guess[1:-1], True))
         self._seen[queue] = guess
+        self._told[queue] = None
         return guess
 
     def told(self, queue: int, answer: Answer) -> None:
         """The server is going to say whether it is so, and what it is."""
         self._told[queue] = answer
 
-    def see(self, queue: int, state: QueueState, attention: int) -> None:
+    def see(self, queue: int, state: QueueState, attention: int, *, is_shared: bool = False) -> None:
         """This is how it is."""
-        self._seen[queue] = Guess(state, attention)
+        self._seen[queue] = Guess(state, attention, is_shared=is_shared)
 
     def appends(self, queue: int) -> bool:
         """Whether the numbers of what arrives are counted from 0."""
         return queue in self._seen and self._seen[queue].appends
 
+    def counters(self, queue: int) -> tuple[int, int]:
+        """The counter of a queue, and what is reserved, as the verb has found them; zeros where it is not known."""
+        state = self._seen[queue].state if queue in self._seen else None
+        return (0, 0) if state is None else (state.counter, state.reserved)
+
+    def is_alone(self, queues: Collection[int]) -> bool:
+        """Whether nobody else seems to be working on these queues."""
+        return all(queue in self._seen and self._seen[queue].is_alone for queue in queues)
+
     def place(self, queue: int, count: int) -> None:
         """So many messages arrive with numbers."""
-        self._placed[queue] = self._placed.get(queue, 0) + count
+        self._placed[queue] = self._block[queue] = self._placed.get(queue, 0) + count
 
     def placed(self, queue: int) -> int:
         return self._placed.get(queue, 0)
@@ -104,19 +132,23 @@ class Known:
     def commit(self, tallies: Sequence[Tally], attention: Mapping[int, int]) -> None:
         """All has happened; `attention`: of the queues that the verb came to."""
         after = {queue: self._found(queue, guess) for queue, guess in self._seen.items()}
+        found = {queue: state.counter for queue, state in after.items()}
         for queue, counter, reserved, added, _ in tallies:
             if queue in after:
                 before = after[queue]
                 is_whole = not self._seen[queue].appends
-                after[queue] = before._replace(
-                    counter=counter if is_whole else before.counter + counter,
-                    reserved=reserved if is_whole else before.reserved,
-                    depth=before.depth + added,
+                after[queue] = _counted(
+                    before,
+                    counter if is_whole else before.counter + counter,
+                    reserved if is_whole else before.reserved,
+                    before.depth + added,
                 )
         for queue, state in after.items():
             noted = attention.get(queue, 0)
             if noted in QUIET and noted == self._seen[queue].attention:
-                self._left[queue] = Guess(state, noted)
+                left = self._left.get(queue) if queue in self._told else None
+                is_alone = left is not None and left.state.counter == found[queue]
+                self._left[queue] = Guess(state, noted, is_alone, self._seen[queue].is_shared)
             else:
                 self._left.pop(queue, None)
         for queue in self._told:
@@ -127,15 +159,17 @@ class Known:
         """The queue as it was when this verb came to it."""
         if not guess.appends:
             return guess.state
-        ((counter, reserved, depth, _),) = self._told[queue].fetchall()
-        return guess.state._replace(counter=counter, reserved=reserved, depth=depth)
+        answer = self._told[queue]
+        assert answer is not None, queue
+        ((counter, reserved, depth, *_),) = answer.fetchall()
+        return _counted(guess.state, counter, reserved, depth)
 
     def abort(self) -> bool:
         """Nothing has happened. Returns: whether the verb has seen a queue that was not known to be so."""
         for queue in self._seen:
             self._left.pop(queue, None)
         for queue, answer in self._told.items():
-            if not answer.has_come or self.appends(queue):
+            if answer is None or not answer.has_come or self.appends(queue):
                 misses = self._misses[queue] = min(self._misses.get(queue, 0) + 1, DOUBLINGS)
                 self._pauses[queue] = 1 << misses
                 return True

@@ -43,6 +43,7 @@ SETTINGS: Final = {
     "enable_mergejoin": "off",
     "enable_material": "off",
     "enable_indexscan": "on",
+    "enable_tidscan": "on",
     "enable_nestloop": "on",
     "enable_sort": "on",
     "max_parallel_workers_per_gather": "0",
@@ -50,6 +51,7 @@ SETTINGS: Final = {
     "plan_cache_mode": "force_generic_plan",
     "synchronous_commit": "off",
     "inorder.groups": "off",  # until a verb comes to a queue with groups
+    "inorder.fronts": "off",  # or to one with fronts
     "client_min_messages": "warning",
     "client_encoding": "UTF8",
     "timezone": "UTC",
@@ -109,12 +111,13 @@ class Link:
     Attributes:
         pipeline: its statements.
         flush_level: the `synchronous_commit` that acknowledged work gets: the server's, at least "local".
+        is_durable: the transaction is already one whose commit is on disk when it has happened.
         commits: how many transactions were committed; `flushed`: so many of them are on disk.
     """
 
     def __init__(self, address: Address, program: str) -> None:
         self.address, self.commits, self.flushed, self._scans = address, 0, 0, 0
-        self._is_inside = False
+        self._is_inside = self.is_durable = False
         self._ends: tuple[bool, Answer | None] = False, None  # is the commit synchronous, and its answer
         self._last: Answer | None = None
         # The last flush: the Sync behind it, how many commits it brings to disk, and whether it does.
@@ -194,7 +197,7 @@ class Link:
         self.check(known=False)
         if self._is_inside:  # its end met more exceptions from outside than it could withstand
             self.roll_back()
-        self._is_inside, self._scans, self._ends = True, 0, (False, None)
+        self._is_inside, self._scans, self._ends, self.is_durable = True, 0, (False, None), False
         self.pipeline.execute(text)
 
     def commit(self, *, durably: bool = False, flushes: bool = False, wakes: Collection[int] = ()) -> None:
@@ -207,7 +210,7 @@ class Link:
         Raises: psycopg.Error, also where the server has rolled back.
         """
         execute, flushes = self.pipeline.execute, flushes and not durably
-        if durably:
+        if durably and not self.is_durable:
             execute(f"SET LOCAL synchronous_commit = '{self.flush_level}'")
         self._ends = durably, execute("COMMIT")
         behind: Answer | None = None

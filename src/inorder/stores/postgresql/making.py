@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Sequence
-from typing import Final
+from itertools import count
+from typing import Final, NamedTuple
 
 from ..sql.shapes import Table, Types
 from .statements import STATEMENTS, TABLES
@@ -20,14 +22,62 @@ def _appending(sql: str, between: str, queue: str) -> str:
     columns, values = sql.split(between, 1)
     written = values.split(", ")
     assert columns.partition("(")[2].split(",")[NUMBER].strip() == "number", sql
-    written[NUMBER] += f" + (SELECT counter FROM tally WHERE queue = {queue})"
+    written[NUMBER] += f" + (SELECT counter FROM tally WHERE queue = {queue} ORDER BY serial DESC LIMIT 1)"
     return columns + between + ", ".join(written)
 
 
+def _numbered(sql: str, first: int) -> str:
+    """A statement whose parameters have numbers, from this one on."""
+    numbers = count(first)
+    return "".join(f"?{next(numbers)}" if part == "?" else part for part in re.split(r"(\?)", sql))
+
+
+def _counting(queue: str, added: int, arrived: int) -> str:
+    """What `counted together` says, in the statement that does it."""
+    text = STATEMENTS["counted together"].rstrip().rstrip(";")
+    return text.replace("?1", queue).replace("?2", str(added)).replace("?3", str(arrived))
+
+
+def _put(arrival: str, here: str, more: str = "", check: str = "") -> str:
+    """The one statement of a put: the queue as it is known, a message on it, its content; how it is to be committed.
+
+    Args:
+        here: the statement that comes to the queue, by name; its answer has the queue's counter.
+        more: what else is done with `here`; `check`: what else must not be.
+    """
+    here, row, content = (STATEMENTS[name].rstrip().rstrip(";") for name in (here, arrival, "arrive content"))
+    values = _numbered(row, 1 + max(map(int, re.findall(r"\?(\d+)", here))))
+    columns, given = values.split(" VALUES ", 1)
+    written = given.strip("()").split(", ")
+    assert columns.partition("(")[2].split(",")[NUMBER].strip() == "number", row
+    written[NUMBER] += " + counter"
+    behind = _numbered(content, 1 + max(map(int, re.findall(r"\?(\d+)", values))))
+    level = 1 + max(map(int, re.findall(r"\?(\d+)", behind)))
+    table, given = behind.split(" VALUES ", 1)
+    return (
+        f"WITH here AS MATERIALIZED ({here}), first AS ({columns} SELECT {', '.join(written)} FROM here), "
+        f"second AS ({table} SELECT {given.strip('()')} FROM here){more} SELECT max(counter), max(reserved), "
+        f"max(depth), CASE WHEN count(*) = 0{check} THEN is_other(?1) END, "
+        f"set_config('synchronous_commit', ?{level}, true) FROM here"
+    )
+
+
+# In a block of messages most often all have the same of these: then the server unpacks no arrays.
+ALIKE: Final = frozenset("queue state rank persistent priority visible_at unit put_at expiry delay descriptor".split())
 NUMBER: Final = 4  # the column of messages that arrive
 ARRIVALS: Final = {name: _joined(STATEMENTS[name], STATEMENTS["arrive content"]) for name in ("arrive", "arrive plain")}
 APPENDED: Final = {
     name: _joined(_appending(STATEMENTS[name], " VALUES ", "?2"), STATEMENTS["arrive content"]) for name in ARRIVALS
+}
+PUTS: Final = {name: _put(name, "one more") for name in ARRIVALS}
+PUTS_TOGETHER: Final = {
+    name: _put(
+        name,
+        "one more together",
+        f", third AS ({_counting('?1', 1, 1)})",
+        " OR max(counter) >= max(reserved)",
+    )
+    for name in ARRIVALS
 }
 
 
@@ -38,30 +88,47 @@ def counted(sql: str, parameter: int) -> str:
     return f"{done} SELECT CASE WHEN count(*) <> ?{parameter} THEN expect(count(*), ?{parameter}) END FROM done"
 
 
-@functools.lru_cache(maxsize=16)
-def in_arrays(sql: str, *, appends: bool = False) -> tuple[str, int, Sequence[type]]:
-    """The statement that inserts one row, for any number; how many arrays it is given, and of what.
+class Block(NamedTuple):
+    """The statement that inserts any number of rows: each parameter is a value that all have, or an array.
 
-    What is the same in all rows, and so written out, stays.
+    Args:
+        kinds: of the elements of each array; None: of a value.
+    """
+
+    text: str
+    kinds: Sequence[type | None]
+
+
+@functools.lru_cache(maxsize=16)
+def in_arrays(sql: str, *, appends: bool = False, alike: bool = False) -> Block:
+    """The statement that inserts one row, for any number. What is the same in all rows, and so written out, stays.
 
     Args:
         appends: numbers are counted from 0, and all go to one queue.
+        alike: all rows have one value in each of the columns `ALIKE`.
     """
     before, values = sql.rstrip().rstrip(";").rsplit(" VALUES ", 1)
     table, _, names = before.removeprefix("INSERT INTO ").partition("(")
     columns: Table = TABLES[table.strip()]
     written = [one.strip() for one in values.strip("()").split(",")]
     listed = [name.strip(' "\n)') for name in names.split(",")] if names else list(columns)
-    kinds = [_kind(columns[name]) for name, value in zip(listed, written, strict=True) if value == "?"]
-    given = iter(range(1, len(kinds) + 1))
-    chosen = ", ".join(f"c{next(given)}" if value == "?" else value for value in written)
-    arrays = ", ".join(f"?{number}" for number in range(1, len(kinds) + 1))
-    named = ", ".join(f"c{number}" for number in range(1, len(kinds) + 1))
-    into = f"{before} SELECT {chosen} FROM unnest({arrays}) AS rows({named})"
+    given = [name for name, value in zip(listed, written, strict=True) if value == "?"]
+    kinds = [None if alike and name in ALIKE else _kind(columns[name]) for name in given]
+    numbers = [number for number, kind in enumerate(kinds, 1) if kind is not None]
+    chosen = iter([f"?{number}" if kind is None else f"c{number}" for number, kind in enumerate(kinds, 1)])
+    selected = ", ".join(next(chosen) if value == "?" else value for value in written)
+    arrays, named = (", ".join(f"{mark}{number}" for number in numbers) for mark in ("?", "c"))
+    into = f"{before} SELECT {selected} FROM unnest({arrays}) AS rows({named})"
     if appends:
-        queue = 1 + sum(value == "?" for value in written[: listed.index("queue")])
-        into = _appending(into, " SELECT ", f"(?{queue})[1]")
-    return into, len(kinds), kinds
+        queue = 1 + given.index("queue")
+        into = _appending(into, " SELECT ", f"?{queue}" if alike else f"(?{queue})[1]")
+    return Block(into, kinds)
+
+
+@functools.lru_cache(maxsize=16)
+def alike_in(sql: str) -> Sequence[int]:
+    """Where the columns `ALIKE` stand among the parameters of a statement that inserts one row."""
+    return [nth for nth, kind in enumerate(in_arrays(sql, alike=True).kinds) if kind is None]
 
 
 def _kind(types: Types) -> type:

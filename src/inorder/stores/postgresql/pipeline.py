@@ -34,10 +34,11 @@ WAKE_SECONDS: Final = 0.1  # between two looks whether a signal has come
 CANCEL_SECONDS: Final = 5.0
 
 Binary = pq.Format.BINARY
-_FAILED: Final = pq.ExecStatus.FATAL_ERROR
-_DONE: Final = pq.ExecStatus.COMMAND_OK
-_ROWS: Final = pq.ExecStatus.TUPLES_OK
-_SYNC: Final = pq.ExecStatus.PIPELINE_SYNC
+# As numbers: they are compared for each answer.
+_FAILED: Final = int(pq.ExecStatus.FATAL_ERROR)
+_DONE: Final = int(pq.ExecStatus.COMMAND_OK)
+_ROWS: Final = int(pq.ExecStatus.TUPLES_OK)
+_SYNC: Final = int(pq.ExecStatus.PIPELINE_SYNC)
 
 
 class Prepared:
@@ -95,9 +96,8 @@ class Answer(Iterator[tuple[Any, ...]]):
         self._next += 1
         return rows[self._next - 1]
 
-    def take(self, result: pq.abc.PGresult) -> list[tuple[Any, ...]]:
+    def take(self, result: pq.abc.PGresult, status: int) -> list[tuple[Any, ...]]:
         """The answer has come. Raises: psycopg.Error, it is an error."""
-        status = result.status
         rows: list[tuple[Any, ...]] = []
         if status == _ROWS:
             if result.ntuples:
@@ -199,6 +199,13 @@ class Pipeline:
         self._is_out_of_step = False
         return self.syncs
 
+    def send(self) -> None:
+        """What was executed goes to the server, as much as it takes now; it answers at the next Sync."""
+        if not self._is_out_of_step:
+            self._is_out_of_step = True
+            self._pg.flush()
+            self._is_out_of_step = False
+
     def listen(self) -> None:
         """Reads what has come since the last answer: if it is the connection's end, nothing is sent any more."""
         with contextlib.suppress(psycopg.OperationalError):
@@ -285,13 +292,14 @@ class Pipeline:
             waiting.wait(_arrival(pg), self._socket, WAKE_SECONDS)
         self._is_out_of_step = True
         result = pg.get_result()
-        if result is None or (result.status == _FAILED and is_lost(error_from_result(result))):
+        status = _FAILED if result is None else result.status
+        if result is None or (status == _FAILED and is_lost(error_from_result(result))):
             self.connection.close()  # libpq would notice at the next statement
         if result is None:
             raise psycopg.OperationalError("no answer came")
         awaited = pending.popleft()
-        if isinstance(awaited, Sync):
-            if result.status != _SYNC:
+        if type(awaited) is Sync:
+            if status != _SYNC:
                 if awaited.heeds is None:
                     raise error_from_result(result)
                 awaited.heeds(error_from_result(result))
@@ -304,12 +312,13 @@ class Pipeline:
             return None
         pg.get_result()  # none: the end of what this statement brings
         self._is_out_of_step = False
-        if isinstance(awaited, Answer):
-            rows = awaited.take(result)
+        if type(awaited) is Answer:
+            rows = awaited.take(result, status)
             return rows if awaited is wanted else None
-        if result.status != _DONE:
+        if status != _DONE:
+            assert isinstance(awaited, Prepared)
             self._forget(awaited)
-            if result.status == _FAILED:
+            if status == _FAILED:
                 raise error_from_result(result)
         return None
 

@@ -6,7 +6,7 @@
 
 -- name: here
 -- With what verbs have counted that were together on the queue.
-SELECT counter, reserved, depth, attention, revision FROM counted WHERE queue = ?1;
+SELECT counter, reserved, depth, attention, revision FROM counted WHERE queue = ?1 ORDER BY serial DESC LIMIT 1;
 
 -- name: look
 -- An answer is a number here, not a boolean; and as above.
@@ -18,17 +18,38 @@ SELECT
     CAST(EXISTS (SELECT 1 FROM wait WHERE queue = ?1 AND levels IS NOT NULL) AS integer),
     CAST(EXISTS (SELECT 1 FROM mark) AS integer),
     CAST(EXISTS (SELECT 1 FROM entered WHERE queue = ?1) AS integer),
+    CAST(EXISTS (SELECT 1 FROM message WHERE queue = ?1 AND reports IS NOT NULL) AS integer),
     CAST(EXISTS (SELECT 1 FROM message WHERE queue = ?1 AND group_id IS NOT NULL) AS integer)
-FROM counted WHERE queue = ?1;
+FROM counted WHERE queue = ?1 ORDER BY serial DESC LIMIT 1;
 
 -- name: draw
--- Numbers that name things are no part of a transaction: schema.sql.
+-- Numbers that name things are no part of a transaction: functions.sql.
 SELECT draw(?1);
 
 -- name: revised
 -- In the order of queues, as everybody takes them.
 UPDATE tally SET revision = ?1
 FROM (SELECT queue FROM tally ORDER BY queue FOR NO KEY UPDATE) AS locked WHERE tally.queue = locked.queue;
+
+-- name: queue comes
+-- No key says that it is there already: the verb is alone.
+INSERT INTO tally (queue, revision) SELECT ?1, revision FROM manager
+WHERE ?2 = 'local' AND NOT EXISTS (SELECT 1 FROM tally WHERE queue = ?1);
+
+-- name: counted
+-- Of a queue that is locked, so the row is the newest; with a new serial every 64 messages (schema.sql).
+UPDATE tally SET
+    counter = ?2, reserved = ?3, depth = depth + ?4, arrived = arrived + ?5,
+    serial = greatest(serial, (2 * (arrived + ?5) - depth - ?4) / 64)
+WHERE ctid = (SELECT ctid FROM tally WHERE queue = ?1 ORDER BY serial DESC LIMIT 1);
+
+-- name: restart unit
+-- A session's: to say so by its kind would lead the planner to the index of all sessions.
+UPDATE unit SET started_at = ?1 WHERE id = ?2 AND connection IS NOT NULL;
+
+-- name: calm
+-- That it has fronts nobody has looked for.
+UPDATE tally SET attention = attention & 256 | ?2 WHERE queue = ?1;
 
 -- ===== the search
 
@@ -45,12 +66,27 @@ SELECT * FROM (
     ORDER BY m.rank, m.number, m.ordinal LIMIT :limit
 ) AS next;
 
+-- name: next holder
+-- As elsewhere; handles, what is delayed, and then units, of which none before the first one holds anything: what is dead
+-- of those that have gone is not looked at (fronts.py).
+SELECT coalesce(
+    (
+        SELECT min(message.holder) FROM message
+        WHERE queue = ?1 AND NOT available AND number IS NOT NULL AND message.holder > ?2 AND message.holder <= 0
+    ),
+    (
+        SELECT min(message.holder) FROM message
+        WHERE queue = ?1 AND NOT available AND number IS NOT NULL
+            AND message.holder > ?2 AND message.holder >= (SELECT greatest(1, 2 * min(id)) FROM unit)
+    )
+);
+
 -- name: held
 -- The same with message_held.
 SELECT * FROM (
     SELECT {narrow} FROM (
         SELECT * FROM message
-        WHERE queue = :queue AND holder = :wanted AND head = {head}
+        WHERE queue = :queue AND NOT available AND number IS NOT NULL AND message.holder = :wanted AND head = {head}
             AND (rank, number, ordinal) > (:rank, :number, :ordinal)
         ORDER BY rank, number, ordinal
     ) AS m {joins}
@@ -76,6 +112,15 @@ FROM (
     ORDER BY rank, number, ordinal LIMIT ?2
 ) AS m JOIN content c ON c.id = m.id
 ORDER BY m.rank, m.number, m.ordinal;
+
+-- name: take single
+-- As `available`: messages in order apart. Were they joined by their ids at once, a plan made while the table was empty
+-- could read all of them by that index, and sort.
+SELECT {got}
+FROM (
+    SELECT * FROM message WHERE queue = ?1 AND head = 2 AND available ORDER BY rank, number, ordinal
+) AS m JOIN content c ON c.id = m.id
+ORDER BY m.rank, m.number, m.ordinal LIMIT ?2;
 
 -- name: some leftovers
 -- The length of a body is known without reading it.
@@ -198,7 +243,8 @@ FROM unnest(CAST(:groups AS bytea[])) AS wanted(value) LEFT JOIN LATERAL (
 -- The put of one staging that has neither groups to make nor an order of its own: as the rows lie.
 INSERT INTO message (
     id, queue, state, rank, number, ordinal, head, group_id, sequence_number, "offset", length, flags, original_length,
-    persistent, priority, message_id, correlation_id, expires_at, due_at, visible_at
+    persistent, priority, message_id, correlation_id, expires_at, due_at, visible_at,
+    reports
 )
 SELECT
     id, :queue, :state,
@@ -209,14 +255,16 @@ SELECT
     :number + "row" * :own, :ordinal + "row" * (1 - :own),
     CASE WHEN sequence_number <> 1 OR "offset" <> 0 THEN 0 WHEN flags & 24 <> 0 THEN 1 ELSE 2 END,
     group_id, sequence_number, "offset", length, flags, original_length,
-    persistent, priority, message_id, correlation_id, :now + expiry, CASE WHEN delay > 0 THEN :now + delay END, :now
+    persistent, priority, message_id, correlation_id, :now + expiry, CASE WHEN delay > 0 THEN :now + delay END, :now,
+    reports
 FROM staged WHERE unit = :unit ORDER BY "row";
 
 -- name: put staged in order
 -- The put of several at once, in the order of their keys.
 INSERT INTO message (
     id, queue, state, rank, number, ordinal, head, group_id, sequence_number, "offset", length, flags, original_length,
-    persistent, priority, message_id, correlation_id, expires_at, due_at, visible_at
+    persistent, priority, message_id, correlation_id, expires_at, due_at, visible_at,
+    reports
 )
 SELECT
     id, :queue, :state,
@@ -227,7 +275,8 @@ SELECT
     :number + turn * :own, :ordinal + turn * (1 - :own),
     CASE WHEN sequence_number <> 1 OR "offset" <> 0 THEN 0 WHEN flags & 24 <> 0 THEN 1 ELSE 2 END,
     group_id, sequence_number, "offset", length, flags, original_length,
-    persistent, priority, message_id, correlation_id, :now + expiry, CASE WHEN delay > 0 THEN :now + delay END, :now
+    persistent, priority, message_id, correlation_id, :now + expiry, CASE WHEN delay > 0 THEN :now + delay END, :now,
+    reports
 FROM (
     SELECT staged.*, row_number() OVER (ORDER BY order_key NULLS FIRST, chosen.key, "row") - 1 AS turn
     FROM numbers_in(:units) AS chosen JOIN staged ON staged.unit = chosen.value
@@ -238,7 +287,8 @@ FROM (
 -- of its first message. Pieces of one body share the number.
 INSERT INTO message (
     id, queue, state, rank, number, ordinal, head, group_id, sequence_number, "offset", length, flags, original_length,
-    persistent, priority, message_id, correlation_id, expires_at, due_at, visible_at
+    persistent, priority, message_id, correlation_id, expires_at, due_at, visible_at,
+    reports
 )
 SELECT
     id, :queue, :state,
@@ -249,7 +299,8 @@ SELECT
     :number + turn * :own, :ordinal + turn * (1 - :own),
     CASE WHEN member <> 1 OR "offset" <> 0 THEN 0 WHEN closed & 24 <> 0 THEN 1 ELSE 2 END,
     made_group, member, "offset", length, closed, original_length,
-    persistent, priority, message_id, correlation_id, :now + expiry, CASE WHEN delay > 0 THEN :now + delay END, :now
+    persistent, priority, message_id, correlation_id, :now + expiry, CASE WHEN delay > 0 THEN :now + delay END, :now,
+    reports
 FROM (
     SELECT *,
         CASE WHEN group_key IS NULL THEN group_id ELSE :prefix || int8send(first) END AS made_group,

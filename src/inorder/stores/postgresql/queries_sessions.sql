@@ -7,13 +7,15 @@
 -- Of PostgreSQL's locks it is the one for updates; FOR UPDATE itself waits for whoever works beside the queue, too. On one
 -- that keeps no order the lock is not all: there it finds nothing.
 SELECT t.counter, t.reserved, t.depth, t.attention, CASE WHEN r.stopped = 1 THEN -1 ELSE t.revision END
-FROM tally t LEFT JOIN run r ON r.id = 1 WHERE t.queue = ?1 AND t.unordered = 0 FOR NO KEY UPDATE OF t;
+FROM tally t LEFT JOIN run r ON r.id = 1 WHERE t.queue = ?1 AND t.unordered = 0
+ORDER BY t.serial DESC LIMIT 1 FOR NO KEY UPDATE OF t;
 
 -- name: here as known
 -- The same, where the queue is taken to be as this session left it (known.py): an error if it is not.
 WITH here AS MATERIALIZED (
     SELECT t.counter, t.reserved, t.depth, t.attention, t.revision, coalesce(r.stopped, 0) AS stopped
-    FROM tally t LEFT JOIN run r ON r.id = 1 WHERE t.queue = ?1 AND t.unordered = 0 FOR NO KEY UPDATE OF t
+    FROM tally t LEFT JOIN run r ON r.id = 1 WHERE t.queue = ?1 AND t.unordered = 0
+    ORDER BY t.serial DESC LIMIT 1 FOR NO KEY UPDATE OF t
 )
 SELECT CASE WHEN count(*) = 0 THEN is_other(?1) END
 FROM here
@@ -23,7 +25,8 @@ WHERE revision = ?2 AND attention = ?3 AND stopped = 0 AND depth = ?4 AND counte
 -- The same for what only appends; how the queue is.
 WITH here AS MATERIALIZED (
     SELECT t.counter, t.reserved, t.depth, t.attention, t.revision, coalesce(r.stopped, 0) AS stopped
-    FROM tally t LEFT JOIN run r ON r.id = 1 WHERE t.queue = ?1 AND t.unordered = 0 FOR NO KEY UPDATE OF t
+    FROM tally t LEFT JOIN run r ON r.id = 1 WHERE t.queue = ?1 AND t.unordered = 0
+    ORDER BY t.serial DESC LIMIT 1 FOR NO KEY UPDATE OF t
 )
 SELECT max(counter), max(reserved), max(depth), CASE WHEN count(*) = 0 THEN is_other(?1) END
 FROM here WHERE revision = ?2 AND attention = ?3 AND stopped = 0 AND depth <= ?4;
@@ -31,10 +34,22 @@ FROM here WHERE revision = ?2 AND attention = ?3 AND stopped = 0 AND depth <= ?4
 -- name: appended
 -- As `counted`, of a queue whose counter is not known: an error if more would have to be reserved.
 WITH done AS (
-    UPDATE tally SET counter = counter + ?2, depth = depth + ?3, arrived = arrived + ?4
-    WHERE queue = ?1 AND counter + ?2 <= reserved RETURNING 1
+    UPDATE tally SET counter = counter + ?2, depth = depth + ?3, arrived = arrived + ?4,
+        serial = greatest(serial, (2 * (arrived + ?4) - depth - ?3) / 64)
+    WHERE ctid = (SELECT ctid FROM tally WHERE queue = ?1 ORDER BY serial DESC LIMIT 1) AND counter + ?2 <= reserved
+    RETURNING 1
 )
 SELECT CASE WHEN count(*) = 0 THEN is_other(?1) END FROM done;
+
+-- name: one more
+-- `here to append` and `appended` in one, for the statement by which a single message arrives (making.py). It may wait for
+-- the lock: so it names the row by its serial, which only grows, and not by its place.
+UPDATE tally SET counter = counter + 1, depth = depth + 1, arrived = arrived + 1,
+    serial = greatest(serial, (2 * arrived - depth + 1) / 64)
+WHERE queue = ?1 AND serial >= (SELECT serial FROM tally WHERE queue = ?1 ORDER BY serial DESC LIMIT 1)
+    AND revision = ?2 AND attention = ?3 AND depth <= ?4 AND counter < reserved AND unordered = 0
+    AND NOT EXISTS (SELECT FROM run WHERE id = 1 AND stopped = 1)
+RETURNING counter - 1 AS counter, reserved, depth - 1 AS depth;
 
 -- name: lock queues
 -- Several, in the order in which everybody locks them; also one before `look` and `here`: a statement that has waited for
@@ -52,7 +67,26 @@ SELECT pg_advisory_xact_lock_shared(session_key(?1));
 -- name: here together
 -- As `here`, after `come together`, or with the queue locked; nothing, if it keeps its order by now.
 SELECT t.counter, t.reserved, t.depth, t.attention, CASE WHEN r.stopped = 1 THEN -1 ELSE t.revision END
-FROM counted t LEFT JOIN run r ON r.id = 1 WHERE t.queue = ?1 AND t.unordered = 1;
+FROM counted t LEFT JOIN run r ON r.id = 1 WHERE t.queue = ?1 AND t.unordered = 1 ORDER BY t.serial DESC LIMIT 1;
+
+-- name: here together as known
+-- The same, where the queue is taken to be as this session left it: an error if it is not.
+SELECT CASE WHEN count(*) = 0 THEN is_other(?1) END FROM tally
+WHERE queue = ?1 AND revision = ?2 AND attention = ?3 AND unordered = 1
+    AND NOT EXISTS (SELECT FROM run WHERE id = 1 AND stopped = 1);
+
+-- name: here together to append
+-- The same for what only appends; how the queue is.
+SELECT max(counter), max(reserved), max(depth), CASE WHEN count(*) = 0 THEN is_other(?1) END FROM counted
+WHERE queue = ?1 AND revision = ?2 AND attention = ?3 AND depth <= ?4 AND unordered = 1
+    AND NOT EXISTS (SELECT FROM run WHERE id = 1 AND stopped = 1);
+
+-- name: one more together
+-- As `one more`: `here together to append` and `draw places`.
+SELECT draw_places(t.counter, 1) - 1 AS counter, t.reserved, t.depth + s.depth AS depth
+FROM tally t CROSS JOIN (SELECT CAST(coalesce(sum(depth), 0) AS bigint) AS depth FROM slot WHERE queue = ?1) AS s
+WHERE t.queue = ?1 AND t.revision = ?2 AND t.attention = ?3 AND t.depth + s.depth <= ?4 AND t.unordered = 1
+    AND NOT EXISTS (SELECT FROM run WHERE id = 1 AND stopped = 1);
 
 -- name: draw places
 -- For puts to a queue that keeps no order: the first of so many numbers, and up to which they are reserved.
@@ -65,7 +99,7 @@ ON CONFLICT (queue, session) DO UPDATE SET depth = own.depth + excluded.depth, a
 
 -- name: keep no order
 -- A definition says whether the queue keeps its order. If it does again, its numbers go on behind those drawn meanwhile.
-UPDATE tally SET unordered = ?2, counter = now.counter, reserved = greatest(tally.reserved, now.counter)
+UPDATE tally SET fronts = NULL, unordered = ?2, counter = now.counter, reserved = greatest(tally.reserved, now.counter)
 FROM counted AS now WHERE tally.queue = ?1 AND now.queue = ?1;
 
 -- name: counted queues
@@ -134,7 +168,9 @@ SELECT pg_advisory_xact_lock(session_key(-2));
 
 -- name: touched
 -- A change of a queue that changes no counter.
-UPDATE tally SET depth = depth WHERE queue = ANY (CAST(?1 AS bigint[]));
+UPDATE tally SET depth = depth WHERE ctid = ANY (ARRAY(
+    SELECT (SELECT ctid FROM tally WHERE queue = one ORDER BY serial DESC LIMIT 1) FROM unnest(CAST(?1 AS bigint[])) AS one
+));
 
 -- ===== the queue manager as a whole
 
@@ -222,40 +258,6 @@ FROM woken;
 -- name: flush
 -- A transaction that writes nothing would bring nothing to disk.
 SELECT true, set_config('synchronous_commit', ?1, true), pg_logical_emit_message(true, 'inorder', '');
-
--- ===== plain gets
-
--- name: take away
--- As `take single`, where the messages leave at once: who reads them removes them.
-WITH next AS MATERIALIZED (
-    SELECT m.id FROM message m JOIN content c ON c.id = m.id
-    WHERE m.queue = ?1 AND m.head = 2 AND m.available
-    ORDER BY m.rank, m.number, m.ordinal LIMIT ?2
-),
-m AS (DELETE FROM message USING next WHERE message.id = next.id RETURNING message.*),
-got AS (DELETE FROM content c USING m WHERE c.id = m.id RETURNING {got})
-SELECT * FROM got ORDER BY rank, number, ordinal;
-
--- name: take single together
--- As `take single`, of what nobody else takes at the moment; until it ends nobody takes these.
-SELECT {got}
-FROM (
-    SELECT message.* FROM message JOIN content ON content.id = message.id
-    WHERE queue = ?1 AND head = 2 AND available
-    ORDER BY rank, number, ordinal LIMIT ?2 FOR UPDATE OF message SKIP LOCKED
-) AS m JOIN content c ON c.id = m.id
-ORDER BY m.rank, m.number, m.ordinal;
-
--- name: take away together
--- As `take away`, in the same way.
-WITH next AS MATERIALIZED (
-    SELECT m.id FROM message m JOIN content c ON c.id = m.id
-    WHERE m.queue = ?1 AND m.head = 2 AND m.available
-    ORDER BY m.rank, m.number, m.ordinal LIMIT ?2 FOR UPDATE OF m SKIP LOCKED
-),
-m AS (DELETE FROM message USING next WHERE message.id = next.id RETURNING message.*),
-got AS (DELETE FROM content c USING m WHERE c.id = m.id RETURNING {got})
-SELECT * FROM got ORDER BY rank, number, ordinal;
 
 -- ===== bodies
 

@@ -1,10 +1,10 @@
--- The tables of a store, version 1. They are those of sqlite/schema.sql, by name and column, and say there what they are
+-- The tables of a store, version 2. They are those of sqlite/schema.sql, by name and column, and say there what they are
 -- for; here stands what is PostgreSQL's. Everything is in one schema, which the session's search_path names, and no text
 -- does: so there may be several stores in one database.
 --
 -- Flags are numbers, 0 or 1, where Python reads and writes them, and booleans where they are made of other columns. In
 -- `message` wide columns stand first, so that little is lost between them. References are not enforced, but checked
--- (checks.sql): a message would pay for each.
+-- (checks.sql): a message would pay for each. Functions and triggers are in functions.sql, groups.sql and fronts.sql.
 
 CREATE TABLE store (
     version integer NOT NULL,             -- of this schema
@@ -15,13 +15,14 @@ CREATE TABLE manager (
     id smallint PRIMARY KEY CHECK (id = 1),
     attributes text COLLATE "C" NOT NULL CHECK (attributes::json IS NOT NULL),
     revision bigint NOT NULL DEFAULT 1,
-    boot text COLLATE "C" NOT NULL DEFAULT ''
+    boot text COLLATE "C" NOT NULL DEFAULT '',
+    identifier text COLLATE "C" NOT NULL DEFAULT replace(gen_random_uuid()::text, '-', '')
 );
 
 CREATE TABLE definition (
     id bigint PRIMARY KEY,
     name text COLLATE "C" NOT NULL UNIQUE,
-    type text COLLATE "C" NOT NULL CHECK (type IN ('local', 'alias', 'model')),
+    type text COLLATE "C" NOT NULL CHECK (type IN ('local', 'alias', 'model', 'remote')),
     attributes text COLLATE "C" NOT NULL CHECK (attributes::json IS NOT NULL),
     created_at double precision NOT NULL,
     altered_at double precision NOT NULL
@@ -29,19 +30,27 @@ CREATE TABLE definition (
 
 -- A row changes with every verb, in no indexed column: with room on its page the change stays there (HOT) and is cleared
 -- away by the next ones. Whoever changes what belongs to a queue has its row locked, or is together with others on one
--- that keeps no order (backend.py). There is no row 0: the numbers that name things are in the sequence `number`.
+-- that keeps no order (backend.py). There is no row 0: the numbers that name things are in the sequence `number`. What its
+-- columns cannot be the check `tallies` says, for the reason that `message` has.
+--
+-- While a transaction somewhere keeps vacuum away, rows that were replaced stay in the way of the one that is (fronts.py).
+-- So every 64 messages it gets another serial, and is looked for from the highest one on. A key would be looked through
+-- with each of them; that there is one row for a queue is checked, too.
 CREATE TABLE tally (
-    queue bigint PRIMARY KEY,
+    queue bigint NOT NULL,
+    serial bigint NOT NULL DEFAULT 0,
     attention integer NOT NULL DEFAULT 0,
     revision bigint NOT NULL DEFAULT 1,
-    counter bigint NOT NULL DEFAULT 0 CHECK (counter >= 0),
+    counter bigint NOT NULL DEFAULT 0,
     reserved bigint NOT NULL DEFAULT 0,
-    depth bigint NOT NULL DEFAULT 0 CHECK (depth >= 0),
-    arrived bigint NOT NULL DEFAULT 0 CHECK (arrived >= depth),
-    unordered smallint NOT NULL DEFAULT 0 CHECK (unordered IN (0, 1)), -- as its definition says
-    CHECK (counter <= reserved)
+    depth bigint NOT NULL DEFAULT 0,
+    arrived bigint NOT NULL DEFAULT 0,
+    unordered smallint NOT NULL DEFAULT 0, -- 1 or 0, as its definition says
+    fronts int8[]                         -- below which numbers nothing is available: fronts.py
 ) WITH (fillfactor = 10, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000,
     autovacuum_vacuum_cost_delay = 0);
+
+CREATE INDEX tally_newest ON tally (queue, serial DESC);
 
 -- What verbs that are together on a queue have added to its row: a session has a slot of its own, so that nobody waits. A
 -- verb that locks the queue clears them away.
@@ -49,7 +58,7 @@ CREATE TABLE slot (
     queue bigint NOT NULL,
     session integer NOT NULL,             -- the number of the server's process
     depth bigint NOT NULL,
-    arrived bigint NOT NULL CHECK (arrived >= 0 AND arrived >= depth),
+    arrived bigint NOT NULL,
     PRIMARY KEY (queue, session)
 ) WITH (fillfactor = 10, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000,
     autovacuum_vacuum_cost_delay = 0);
@@ -120,15 +129,6 @@ CREATE TABLE message (
     visible_at double precision,
     locked_at double precision,
     co_op_marked_at double precision,
-    holder bigint GENERATED ALWAYS AS (
-        CASE
-            WHEN number IS NULL OR (state = 2 AND due_at IS NULL) THEN NULL
-            WHEN unit IS NOT NULL THEN 2 * unit + CASE WHEN state = 1 THEN 1 ELSE 0 END
-            WHEN locked_handle IS NOT NULL THEN -locked_handle
-            WHEN lock IS NOT NULL THEN 2 * lock
-            ELSE 0
-        END
-    ) STORED,
     ordinal integer NOT NULL DEFAULT 0,
     sequence_number integer NOT NULL,
     "offset" integer NOT NULL,
@@ -137,6 +137,7 @@ CREATE TABLE message (
     original_length integer NOT NULL,
     backouts integer NOT NULL DEFAULT 0,
     claimed integer,
+    reports integer,
     state smallint NOT NULL,
     rank smallint NOT NULL,
     head smallint NOT NULL,
@@ -152,8 +153,20 @@ CREATE TABLE message (
     lock_confirm text COLLATE "C"
 ) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 10000, autovacuum_vacuum_cost_delay = 0);
 
+-- `message.holder` is this function of the row, where others have a column.
+CREATE FUNCTION holder(message) RETURNS bigint LANGUAGE sql IMMUTABLE AS $$
+    SELECT CASE
+        WHEN $1.number IS NULL OR ($1.state = 2 AND $1.due_at IS NULL) THEN NULL
+        WHEN $1.unit IS NOT NULL THEN 2 * $1.unit + CASE WHEN $1.state = 1 THEN 1 ELSE 0 END
+        WHEN $1.locked_handle IS NOT NULL THEN -$1.locked_handle
+        WHEN $1.lock IS NOT NULL THEN 2 * $1.lock
+        ELSE 0
+    END
+$$;
+
 CREATE UNIQUE INDEX message_place ON message (queue, head, rank, number, ordinal) WHERE available;
-CREATE UNIQUE INDEX message_held ON message (queue, holder, head, rank, number, ordinal) WHERE holder IS NOT NULL;
+CREATE UNIQUE INDEX message_held ON message (queue, holder(message), head, rank, number, ordinal)
+    WHERE NOT available AND number IS NOT NULL;
 CREATE INDEX message_member ON message (queue, group_id, sequence_number, "offset", rank, number, ordinal)
     WHERE group_id IS NOT NULL;
 CREATE INDEX message_taken_member ON message (queue, group_id, unit)
@@ -174,6 +187,7 @@ CREATE INDEX message_due ON message (queue, due_at) WHERE due_at IS NOT NULL;
 CREATE INDEX message_co_op ON message (queue, co_op_marked_at) WHERE co_op_marked_at IS NOT NULL;
 CREATE INDEX message_forgotten ON message (queue) WHERE forgotten = 1;
 CREATE INDEX message_nonpersistent ON message (queue) WHERE persistent = 0;
+CREATE INDEX message_reports ON message (queue, unit) WHERE reports IS NOT NULL;
 
 -- A row is written once and removed once; a short body stays in it, a long one is cut and lies apart.
 CREATE TABLE content (
@@ -226,7 +240,8 @@ CREATE TABLE staging (
     size bigint NOT NULL CHECK (size >= 0),
     has_keys smallint NOT NULL CHECK (has_keys IN (0, 1)),
     has_order smallint NOT NULL CHECK (has_order IN (0, 1)),
-    has_numbers smallint NOT NULL CHECK (has_numbers IN (0, 1))
+    has_numbers smallint NOT NULL CHECK (has_numbers IN (0, 1)),
+    has_reports smallint NOT NULL CHECK (has_reports IN (0, 1))
 );
 
 CREATE INDEX staging_expiry ON staging (expires_at);
@@ -248,6 +263,7 @@ CREATE TABLE staged (
     length integer NOT NULL CHECK (length >= 0),
     flags integer NOT NULL,
     original_length integer NOT NULL,
+    reports integer,
     group_key bytea CHECK (group_key IS NULL OR group_id IS NULL), -- as keys.py encodes it
     order_key bytea,                                               -- the same
     PRIMARY KEY (unit, "row")
@@ -265,6 +281,17 @@ CREATE TABLE ledger (
 
 CREATE UNIQUE INDEX ledger_key ON ledger (queue, application, query, batch);
 CREATE INDEX ledger_age ON ledger (queue, application, query, id);
+
+CREATE TABLE triggered (
+    queue bigint PRIMARY KEY,
+    at double precision NOT NULL
+);
+
+CREATE TABLE dropped (
+    queue bigint PRIMARY KEY,
+    messages bigint NOT NULL CHECK (messages > 0),
+    last_at double precision NOT NULL
+);
 
 CREATE TABLE mark (
     message bigint NOT NULL,
@@ -323,244 +350,5 @@ CREATE UNLOGGED TABLE run (
     id smallint PRIMARY KEY DEFAULT 1 CHECK (id = 1),
     stopped smallint NOT NULL DEFAULT 0 CHECK (stopped IN (0, 1))
 );
-
--- ===== numbers that name things
-
-CREATE SEQUENCE number;
-
--- So many numbers in a row; the first of them. Drawing is no part of the transaction, and neither is its lock: that goes
--- with the inner block, which is undone, while the value of a sequence stays.
-CREATE FUNCTION draw(count bigint) RETURNS bigint LANGUAGE plpgsql AS $$
-DECLARE
-    first bigint;
-BEGIN
-    BEGIN
-        PERFORM pg_advisory_xact_lock(session_key(-1));
-        SELECT CASE WHEN is_called THEN last_value + 1 ELSE last_value END INTO first FROM number;
-        PERFORM setval('number', first + count - 1);
-        RAISE EXCEPTION USING ERRCODE = 'IO001';
-    EXCEPTION WHEN SQLSTATE 'IO001' THEN NULL;
-    END;
-    RETURN first;
-END $$;
-
--- ===== sessions
-
--- What tells the stores of one database apart.
-CREATE FUNCTION store_number() RETURNS bigint LANGUAGE sql STABLE AS $$
-    SELECT CAST(CAST(CAST('message' AS regclass) AS oid) AS bigint)
-$$;
-
--- The advisory lock of a process, by its number; 0 and less: of what is the whole store's.
-CREATE FUNCTION session_key(process bigint) RETURNS bigint LANGUAGE sql STABLE AS $$
-    SELECT hashtextextended('inorder ' || store_number(), process)
-$$;
-
--- ===== queues
-
--- Locks queues, in the order in which everybody does. From one that keeps no order those who are together have gone then,
--- and nobody comes: what they have counted goes into its row. Each statement here sees what was there after the wait.
-CREATE FUNCTION lock_queues(numbers bigint[]) RETURNS void LANGUAGE plpgsql AS $$
-DECLARE
-    one bigint;
-BEGIN
-    PERFORM 1 FROM tally WHERE queue = ANY (numbers) ORDER BY queue FOR NO KEY UPDATE;
-    FOR one IN SELECT queue FROM tally WHERE queue = ANY (numbers) AND unordered = 1 ORDER BY queue LOOP
-        PERFORM pg_advisory_xact_lock(session_key(one));
-        WITH gone AS (DELETE FROM slot WHERE queue = one RETURNING slot.depth, slot.arrived)
-        UPDATE tally SET depth = tally.depth + counted.depth, arrived = tally.arrived + counted.arrived
-        FROM (SELECT sum(depth) AS depth, sum(arrived) AS arrived FROM gone HAVING count(*) > 0) AS counted
-        WHERE queue = one;
-    END LOOP;
-END $$;
-
--- Of queues that keep no order: the numbers of places. One sequence does for all, since each takes higher ones than its own.
-CREATE SEQUENCE place;
-
--- The rows with what slots add, and with what is drawn of the sequence `place`: on a queue that keeps no order all of that
--- counts as drawn. If few numbers are reserved above it, none are: so whoever draws next reserves more.
-CREATE VIEW counted AS
-SELECT
-    t.queue, t.attention, t.revision, t.unordered, greatest(t.counter, p.drawn) AS counter,
-    CASE
-        WHEN t.reserved >= greatest(t.counter, p.drawn) + 100 THEN t.reserved
-        WHEN p.drawn IS NULL THEN t.reserved
-        ELSE greatest(t.counter, p.drawn)
-    END AS reserved,
-    t.depth + coalesce(s.depth, 0) AS depth, t.arrived + coalesce(s.arrived, 0) AS arrived
-FROM tally t
-LEFT JOIN LATERAL (SELECT pg_sequence_last_value('place') AS drawn WHERE t.unordered = 1) AS p ON true
-LEFT JOIN LATERAL (
-    SELECT CAST(sum(slot.depth) AS bigint) AS depth, CAST(sum(slot.arrived) AS bigint) AS arrived
-    FROM slot WHERE slot.queue = t.queue
-) AS s ON true;
-
--- So many of them in a row, above a queue's counter; the first. As `draw`.
-CREATE FUNCTION draw_places(above bigint, count bigint) RETURNS bigint LANGUAGE plpgsql AS $$
-DECLARE
-    first bigint;
-BEGIN
-    BEGIN
-        PERFORM pg_advisory_xact_lock(session_key(-3));
-        SELECT greatest(above, CASE WHEN is_called THEN last_value ELSE 0 END) + 1 INTO first FROM place;
-        PERFORM setval('place', first + count - 1);
-        RAISE EXCEPTION USING ERRCODE = 'IO001';
-    EXCEPTION WHEN SQLSTATE 'IO001' THEN NULL;
-    END;
-    RETURN first;
-END $$;
-
--- What is another with each change of a queue.
-CREATE FUNCTION change_of(number bigint) RETURNS text LANGUAGE sql STABLE AS $$
-    SELECT concat_ws(' ', t.xmin, (SELECT string_agg(CAST(s.xmin AS text), ' ' ORDER BY s.session) FROM slot s WHERE s.queue = t.queue))
-    FROM tally t WHERE t.queue = number
-$$;
-
--- ===== guarded changes
-
--- What was changed is what was read before, or the verb fails.
-CREATE FUNCTION expect(changed bigint, expected bigint) RETURNS void LANGUAGE plpgsql AS $$
-BEGIN
-    IF changed <> expected THEN
-        RAISE EXCEPTION 'of % rows that were read % are in the state that they had', expected, changed
-        USING ERRCODE = 'data_corrupted';
-    END IF;
-END $$;
-
--- A queue is not as a session has left it: its transaction begins again, and looks.
-CREATE FUNCTION is_other(queue bigint) RETURNS void LANGUAGE plpgsql AS $$
-BEGIN
-    RAISE EXCEPTION 'queue % was changed by others', queue USING ERRCODE = 'serialization_failure';
-END $$;
-
--- ===== functions that SQLite has, for texts that both share
-
--- The values of a JSON array of numbers, with their positions from 0 on.
-CREATE FUNCTION numbers_in(numbers text) RETURNS TABLE (value bigint, key bigint) LANGUAGE sql IMMUTABLE AS $$
-    SELECT CAST(one.value AS bigint), one.position - 1
-    FROM json_array_elements_text(CAST(numbers AS json)) WITH ORDINALITY AS one(value, position)
-$$;
-
--- An element of a descriptor, as JSON, by a path like $[3]. The properties, in a line of their own, are cut off and not
--- parsed: a text in them may have a NUL, which PostgreSQL refuses in JSON.
-CREATE FUNCTION element(array_ text, path text) RETURNS text LANGUAGE sql IMMUTABLE AS $$
-    SELECT CASE
-        WHEN path = '$[14]' THEN nullif(left(split_part(array_, E',\n', 2), -1), '')
-        ELSE CAST(
-            CAST(split_part(array_, E',\n', 1) || CASE WHEN strpos(array_, E',\n') > 0 THEN ']' ELSE '' END AS json)
-            -> CAST(substr(path, 3, length(path) - 3) AS integer) AS text
-        )
-    END
-$$;
-
-CREATE OPERATOR -> (LEFTARG = text, RIGHTARG = text, FUNCTION = element);
-
--- Nothing of its group, or of its message in segments, comes behind a message with these flags: rules.grouping.is_end.
-CREATE FUNCTION is_end(flags integer) RETURNS boolean LANGUAGE sql IMMUTABLE AS $$
-    SELECT CASE WHEN flags & 24 <> 0 THEN flags & 16 <> 0 AND (flags & 4 <> 0 OR flags & 6 = 0) ELSE flags & 4 <> 0 END
-$$;
-
--- ===== groups
-
--- What a statement has done to the members of groups: `gathering` and `head` follow, once for all rows. Nothing here
--- runs while the setting inorder.groups is off. The updates of `head` here do not come here again.
-CREATE FUNCTION members_change() RETURNS trigger LANGUAGE plpgsql AS $$
-DECLARE
-    queues bigint[];
-    group_ids bytea[];
-    counts integer[];                     -- how many members more are available
-    ends_change boolean[];                -- whether among those that came or went one ends its group
-    noted integer;
-    known integer := 0;
-BEGIN
-    IF TG_OP = 'INSERT' THEN
-        SELECT array_agg(c.queue), array_agg(c.group_id), array_agg(c.more), array_agg(c.ends)
-        INTO queues, group_ids, counts, ends_change
-        FROM (
-            SELECT queue, group_id, count(*) AS more, bool_or(flags & 16 <> 0) AS ends
-            FROM after WHERE group_id IS NOT NULL AND available GROUP BY queue, group_id
-        ) AS c;
-    ELSIF TG_OP = 'DELETE' THEN
-        SELECT array_agg(c.queue), array_agg(c.group_id), array_agg(c.more), array_agg(c.ends)
-        INTO queues, group_ids, counts, ends_change
-        FROM (
-            SELECT queue, group_id, -count(*) AS more, bool_or(flags & 16 <> 0) AS ends
-            FROM before WHERE group_id IS NOT NULL AND available GROUP BY queue, group_id
-        ) AS c;
-        IF EXISTS (SELECT 1 FROM entered) THEN  -- who is inside a group goes with its end
-            UPDATE entered SET reader = NULL
-            FROM (SELECT DISTINCT queue, group_id FROM before WHERE group_id IS NOT NULL AND is_end(flags) AND state <> 1) AS e
-            WHERE entered.queue = e.queue AND entered.group_id = e.group_id;
-        END IF;
-    ELSE
-        SELECT array_agg(c.queue), array_agg(c.group_id), array_agg(c.more), array_agg(c.ends)
-        INTO queues, group_ids, counts, ends_change
-        FROM (
-            SELECT r.queue, r.group_id, sum(r.more) AS more, bool_or(r.ends) AS ends
-            FROM (  -- those that came or went: without rows that were available and still are
-                SELECT b.queue, b.group_id, b.ends, sum(b.more) AS more
-                FROM (
-                    SELECT id, queue, group_id, flags & 16 <> 0 AS ends, 1 AS more
-                    FROM after WHERE group_id IS NOT NULL AND available
-                    UNION ALL
-                    SELECT id, queue, group_id, flags & 16 <> 0, -1
-                    FROM before WHERE group_id IS NOT NULL AND available
-                ) AS b
-                GROUP BY b.id, b.queue, b.group_id, b.ends HAVING sum(b.more) <> 0
-            ) AS r
-            GROUP BY r.queue, r.group_id
-        ) AS c;
-    END IF;
-    IF queues IS NULL THEN
-        RETURN NULL;
-    END IF;
-    IF TG_OP <> 'INSERT' THEN
-        DELETE FROM gathering g USING unnest(queues, group_ids, counts) AS c(queue, group_id, more)
-        WHERE g.queue = c.queue AND g.group_id = c.group_id AND g.available + c.more = 0;
-        GET DIAGNOSTICS known = ROW_COUNT;
-    END IF;
-    IF known < cardinality(queues) THEN
-        UPDATE gathering g SET
-            available = g.available + c.more,
-            last = CASE WHEN c.ends THEN (
-                SELECT min(m.sequence_number) FROM message m
-                WHERE m.queue = c.queue AND m.group_id = c.group_id AND m.flags & 16 <> 0 AND m.available
-            ) ELSE g.last END
-        FROM unnest(queues, group_ids, counts, ends_change) AS c(queue, group_id, more, ends)
-        WHERE g.queue = c.queue AND g.group_id = c.group_id;
-        GET DIAGNOSTICS noted = ROW_COUNT;
-        known := known + noted;
-    END IF;
-    IF known < cardinality(queues) THEN
-        INSERT INTO gathering (queue, group_id, available, last)
-        SELECT c.queue, c.group_id, c.more, (
-            SELECT min(m.sequence_number) FROM message m
-            WHERE m.queue = c.queue AND m.group_id = c.group_id AND m.flags & 16 <> 0 AND m.available
-        )
-        FROM unnest(queues, group_ids, counts) AS c(queue, group_id, more)
-        WHERE c.more > 0 ON CONFLICT DO NOTHING;
-    END IF;
-    UPDATE message m SET head = w.head
-    FROM (
-        SELECT c.queue, c.group_id, CASE WHEN g.available >= g.last THEN 2 ELSE 1 END AS head
-        FROM unnest(queues, group_ids) AS c(queue, group_id)
-        LEFT JOIN gathering g ON g.queue = c.queue AND g.group_id = c.group_id
-    ) AS w
-    WHERE m.queue = w.queue AND m.group_id = w.group_id AND m.sequence_number = 1 AND m."offset" = 0
-        AND m.flags & 24 <> 0 AND m.head <> w.head;
-    RETURN NULL;
-END $$;
-
-CREATE TRIGGER members_come AFTER INSERT ON message REFERENCING NEW TABLE AS after
-FOR EACH STATEMENT WHEN (current_setting('inorder.groups', true) IS DISTINCT FROM 'off')
-EXECUTE FUNCTION members_change();
-
-CREATE TRIGGER members_move AFTER UPDATE ON message REFERENCING OLD TABLE AS before NEW TABLE AS after
-FOR EACH STATEMENT WHEN (current_setting('inorder.groups', true) IS DISTINCT FROM 'off' AND pg_trigger_depth() = 0)
-EXECUTE FUNCTION members_change();
-
-CREATE TRIGGER members_go AFTER DELETE ON message REFERENCING OLD TABLE AS before
-FOR EACH STATEMENT WHEN (current_setting('inorder.groups', true) IS DISTINCT FROM 'off')
-EXECUTE FUNCTION members_change();
 
 INSERT INTO store VALUES (1, 'inorder');

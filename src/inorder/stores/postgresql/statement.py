@@ -8,7 +8,6 @@ import functools
 import re
 import struct
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import repeat
 from typing import Any, Final, NamedTuple
 
 _PARTS = re.compile(r"""('(?:[^']|'')*'|"[^"]*"|::)|\?(\d*)|(?<![\w:]):([a-z_]+)""")
@@ -89,11 +88,15 @@ def _nothing(_: None) -> None:
     return None
 
 
+def _packed(array: bytes) -> bytes:
+    return array
+
+
 _number = struct.Struct(">q").pack
 _PACKERS: Final = _Packers({
     int: _number, bool: _number, float: struct.Struct(">d").pack, str: str.encode, bytes: bytes, NULL: _nothing,
-    bytearray: bytes, memoryview: bytes, Numbers: bytes, Reals: bytes, Texts: bytes,
-    Bodies: bytes,
+    bytearray: bytes, memoryview: bytes, Numbers: _packed, Reals: _packed, Texts: _packed,
+    Bodies: _packed,
 })  # fmt: skip
 
 
@@ -129,15 +132,26 @@ def array(values: Elements, kind: type | None = None) -> bytes:
     if kind is None:
         kind = type(values[0]) if values else int
     made, packs, size = _ARRAYS[_base(kind)]
-    has_null = None in values
-    if size and not has_null:
-        body = b"".join(map(packs, repeat(size), values))
-    elif size:
-        body = b"".join([_NO_ELEMENT if one is None else packs(size, one) for one in values])
+    count, has_null = len(values), None in values
+    if count > 1 and values.count(values[0]) == count:  # as in most columns of a block
+        parts = _elements(values[:1], packs, size) * count
     else:
-        whole = [one if one is None else packs(one) for one in values]
-        body = b"".join([_NO_ELEMENT if one is None else _count(len(one)) + one for one in whole])
-    return made(_array(1, has_null, _OIDS[_base(kind)], len(values), 1) + body)
+        parts = _elements(values, packs, size)
+    return made(b"".join([_array(1, has_null, _OIDS[_base(kind)], count, 1), *parts]))
+
+
+def _elements(values: Elements, packs: Callable[..., bytes], size: int) -> list[bytes]:
+    """What stands in an array behind its head; what is long is not copied."""
+    if size:
+        return [_NO_ELEMENT if one is None else packs(size, one) for one in values]
+    parts: list[bytes] = []
+    for one in values:
+        if one is None:
+            parts.append(_NO_ELEMENT)
+        else:
+            packed = packs(one)
+            parts += _count(len(packed)), packed
+    return parts
 
 
 # What an array of each kind becomes, what packs an element, and how long that is, if all are.

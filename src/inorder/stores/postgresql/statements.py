@@ -1,7 +1,8 @@
 """The named statements for PostgreSQL, and the schema.
 
 Most are those of `stores/sql/`, in PostgreSQL's words (`RULES`). Those in `queries.sql` here stand for those of the
-same name there, as do those in `fragments.sql`; those in `queries_sessions.sql` are PostgreSQL's alone.
+same name there, as do those in `fragments.sql`; those in `queries_sessions.sql`, `queries_gets.sql` and
+`queries_fronts.sql` are PostgreSQL's alone, and some are made of `PARTS`.
 """
 
 from __future__ import annotations
@@ -13,8 +14,10 @@ from ..sql.shapes import BLOB, INTEGER, REAL, TEXT, Types
 from ..sql.statements import fragments, made, named, read, statements, tables, together
 
 BOOLEAN: Types = frozenset({bool})
-SCHEMA = read("postgresql", "schema.sql")
-VERSION = 1
+LIST: Types = frozenset({list})
+FILES: Final = ("schema.sql", "schema_objects.sql", "functions.sql", "groups.sql", "fronts.sql")
+SCHEMA = "\n".join(read("postgresql", file) for file in FILES)
+VERSION = 2
 TABLES = tables(
     SCHEMA,
     {
@@ -25,6 +28,7 @@ TABLES = tables(
         "text": TEXT,
         "bytea": BLOB,
         "boolean": BOOLEAN,
+        "int8": LIST,  # so an array is written
     },
     end=r"(?: WITH|;)",
 )
@@ -35,7 +39,14 @@ RULES: Final = (
     (r"\bLIMIT :most\b", "LIMIT nullif(:most, -1)"),  # -1: all
     (r"\bjson_each\(", "numbers_in("),
     (r"\bis_end\b", "is_end(flags)"),
+    # A function of the row, and an index of the rows for which it is not NULL: schema.sql.
+    (r"\b(m\.)?holder (?==|>|IS NOT NULL)", r"NOT \1available AND \1number IS NOT NULL AND \g<0>"),
+    (r"(?<![\w.])holder\b", "message.holder"),
 )
+
+
+OWN: Final = ("queries.sql", "queries_sessions.sql", "queries_gets.sql", "queries_fronts.sql")
+PARTS: Final = ("removed", "removed one", "left", "left together", "one left", "one left together")
 
 
 def translated(text: str) -> str:
@@ -52,12 +63,12 @@ def own(file: str = "queries.sql") -> dict[str, str]:
 
 def _made() -> dict[str, str]:
     shared = {name: translated(text) for name, text in statements().items()}
-    parts = {name: translated(text) for name, text in fragments().items()}
-    return made(
-        together([shared, own(), own("queries_sessions.sql")]),
-        together([parts, own("fragments.sql")]),
-        many="= ANY(?1)",
-    )
+    parts = {name: translated(text) for name, text in fragments().items()} | own("fragments.sql")
+    texts = together([shared, *map(own, OWN)])
+    for part in PARTS:
+        filling = parts[part].rstrip(";")
+        texts = {name: text.replace(f"{{{part}}}", filling) for name, text in texts.items()}
+    return made(texts, parts, many="= ANY(?1)")
 
 
 STATEMENTS = _made()

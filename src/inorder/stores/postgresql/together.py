@@ -10,6 +10,8 @@ the statements of `STATEMENTS_TOGETHER` and no others. None of these can do anyt
 * A unit of work is its connection's own, and is settled with the queue locked.
 * What is counted goes into a slot of its own session. So the depth that a put finds lacks what others put meanwhile.
 * What all verbs look for (sql/attention.py) changes only while the queue is locked.
+* Definitions may change meanwhile, with all rows of queues locked: what a verb reads is then newer than the revision
+  that it found with its queue, and its next one reads again.
 
 A verb that wants to do anything else, for what it was asked or for what it has found, fails with `Passing`, has changed
 nothing, and runs again with the queue locked. Nobody waits for a lock while he holds one of these: there is no circle.
@@ -20,29 +22,43 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from ..sql.attention import DUE, EXPIRES
+from ..sql.attention import DUE, EXPIRES, FRONTS
 from ..sql.records import saving, selecting
 from ..sql.selection import EVERYTHING, WHOLE, ordered
-from ..tables import UnitRow
-from .making import ARRIVALS, counted, in_arrays
+from ..tables import DefinitionRow, ManagerRow, UnitRow
+from .making import ARRIVALS, PUTS_TOGETHER, counted, in_arrays
 from .statements import STATEMENTS
 
-GRANTED: Final = EXPIRES | DUE  # what may be on a queue: `look` says when there is something to do
+GRANTED: Final = EXPIRES | DUE | FRONTS  # what may be on a queue: `look` says when there is something to do
+TAKEN_AS_KNOWN: Final = ("take away together as known", "take away one together as known")
 LOCKS_FIRST: Final = 16  # verbs that lock a queue after one that should have
 
 _SAME: Final = (
     *(STATEMENTS[name] for name in ("come together", "here together", "keeps no order", "look", "draw", "draw places")),
-    STATEMENTS["counted together"],
+    *(STATEMENTS[name] for name in ("counted together", "here together as known", "here together to append")),
+    *(STATEMENTS[name] for name in TAKEN_AS_KNOWN),
     *ARRIVALS.values(),
-    *(in_arrays(STATEMENTS[name])[0] for name in ("arrive", "arrive plain", "arrive content")),
+    *PUTS_TOGETHER.values(),
+    *(
+        in_arrays(STATEMENTS[name], alike=alike).text
+        for name in ("arrive", "arrive plain", "arrive content")
+        for alike in (False, True)
+    ),
     saving(UnitRow),
+    "DELETE FROM unit WHERE id = ?",  # a connection's unit of work gets another number now and then
     "id = ?".join(selecting(UnitRow)),
+    *("true".join(selecting(kind)) for kind in (ManagerRow, DefinitionRow)),  # which others may change meanwhile
     counted(STATEMENTS["restart unit"], 3),
     *(counted(STATEMENTS[name], 5) for name in ("hold", "hold many")),
     ordered(STATEMENTS["available"], EVERYTHING, WHOLE),  # a get that finds nothing has its answer
 )
 STATEMENTS_TOGETHER: Final[Mapping[str, str]] = {text: text for text in _SAME} | {
     STATEMENTS[name]: STATEMENTS[f"{name} together"] for name in ("take single", "take away")
+}
+TOGETHER_BEHIND: Final[Mapping[str, str]] = {
+    **STATEMENTS_TOGETHER,
+    **{STATEMENTS[name]: STATEMENTS[f"{name} together behind"] for name in ("take single", "take away")},
+    **{STATEMENTS[name]: STATEMENTS[f"{name} behind"] for name in TAKEN_AS_KNOWN},
 }
 
 
@@ -84,6 +100,6 @@ class Together:
         if self.queue is not None and self.may_come(self.queue, feeds=feeds):
             self._locks[self.queue, feeds] = LOCKS_FIRST
 
-    def lock_next(self, queue: int) -> None:
-        """The next put locks the queue, and may then reserve numbers."""
-        self._locks[queue, True] = 1
+    def lock_next(self, queue: int, *, feeds: bool) -> None:
+        """The next put locks the queue, and may then reserve numbers; or the next get, and may then set fronts."""
+        self._locks[queue, feeds] = 1

@@ -1,11 +1,13 @@
 """What a verb looks for at its beginning, and when it need not.
 
 Each queue has a word of bits beside its counters. A bit says that rows of a kind *may* be there: messages that expire,
-that are due later, leases, those in the way of someone who waits, marks, readers inside groups, groups. Whoever writes
-such a row sets the bit in the same transaction, so that no process can see the row without it, whoever dies when.
+that are due later, leases, those in the way of someone who waits, marks, readers inside groups, groups, messages that
+ask for reports. Whoever writes such a row sets the bit in the same transaction, so that no process can see the row
+without it, whoever dies when.
 While no bit is set a verb asks for the counters alone; that of groups alone costs a look now and then, for nobody has
 to know at his beginning what groups there are. A bit stays when the last such row has gone: so many looks of one
-process in vain later a verb that writes takes it away.
+process in vain later a verb that writes takes it away. `FRONTS` says how to search there, and is looked
+for by nobody (postgresql/fronts.py).
 """
 
 from __future__ import annotations
@@ -13,11 +15,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-EXPIRES, DUE, LEASES, EDGES, MARKS, ENTERED, GROUPS = (1 << bit for bit in range(7))
+EXPIRES, DUE, LEASES, EDGES, MARKS, ENTERED, GROUPS, REPORTS, FRONTS = (1 << bit for bit in range(9))
 IN_VAIN_MAX: Final = 16
-QUIET: Final = frozenset({0, GROUPS})
+QUIET: Final = frozenset({0, GROUPS, FRONTS, GROUPS | FRONTS})
 GROUPS_LOOKED_FOR: Final = 16  # one verb of so many looks whether there are groups still
-_BITS: Final = (EXPIRES, DUE, LEASES, EDGES, MARKS, ENTERED, GROUPS)
+_BITS: Final = (EXPIRES, DUE, LEASES, EDGES, MARKS, ENTERED, REPORTS, GROUPS)  # as `look` has them
 
 
 def found(looked_at: Sequence[Any]) -> int:

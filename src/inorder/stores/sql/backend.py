@@ -7,13 +7,25 @@ from collections.abc import Collection, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from ...message import Message, Row
+from ...message import Row
 from ...rules.lifecycle import State, becomes_visible
 from ..backend import Expired, Kind, QueueState, SearchedQueue, Share, Tally
 from ..damage import damaged
 from ..queued import HELD, LOCKS, NEVER, NO_PLACE, QueuedMessage
 from ..tables import DefinitionRow, EnteredRow, ManagerRow, MarkRow, ProcessRow, UnitRow, WaitRow
-from .attention import EDGES, ENTERED, EXPIRES, GROUPS, GROUPS_LOOKED_FOR, IN_VAIN_MAX, LEASES, MARKS, QUIET
+from .attention import (
+    EDGES,
+    ENTERED,
+    EXPIRES,
+    FRONTS,
+    GROUPS,
+    GROUPS_LOOKED_FOR,
+    IN_VAIN_MAX,
+    LEASES,
+    MARKS,
+    QUIET,
+    REPORTS,
+)
 from .attention import found as attention_of
 from .bulk import SqlBulk
 from .codec import STATES, Codec
@@ -27,7 +39,7 @@ from .staged import SqlStagings
 
 _HERE = [(name, INTEGER) for name in ("counter", "reserved", "depth", "attention", "revision")]
 _TIMES = [(name, REAL | NULL) for name in ("next_expiry", "next_due", "next_lease_end")]
-_THERE = [(name, INTEGER) for name in ("has_edges", "has_marks", "has_entered", "has_groups")]
+_THERE = [(name, INTEGER) for name in ("has_edges", "has_marks", "has_entered", "has_reports", "has_groups")]
 _STATES = Shapes([*_HERE, *_TIMES, *_THERE])
 _QUIET = Shapes(_HERE)
 _COUNTED = {int}
@@ -45,6 +57,7 @@ class SqlBackend(SqlBulk, SqlListings, SqlStagings):
     """
 
     arrivals: Mapping[str, str] = MappingProxyType({})
+    reserved_unseen = 0
 
     def __init__(self, engine: Engine, name: str, *, shortcuts: bool = True) -> None:
         self.engine, self.sql, self.shapes = engine, engine.sql, ShapesOfKinds(engine.tables)
@@ -108,15 +121,18 @@ class SqlBackend(SqlBulk, SqlListings, SqlStagings):
     def skip_reserved(self) -> None:
         self.engine.execute(self.sql["skip reserved"])
 
+    def check_certain(self, queue: int) -> None:
+        """Its turn has come: nobody else changes anything meanwhile."""
+
     def state(self, queue: int) -> QueueState | None:
         run, is_quiet = self.engine.run, queue not in self._in_vain
         rows = run(self.sql[self.here if is_quiet else "look"], (queue,)).fetchall()
         if not rows:
             return None
         (row,) = rows
-        if is_quiet and row[3]:
+        if is_quiet and row[3] & ~FRONTS:
             self._looks += 1
-            if row[3] != GROUPS or not self._looks % GROUPS_LOOKED_FOR:
+            if row[3] & ~FRONTS != GROUPS or not self._looks % GROUPS_LOOKED_FOR:
                 (row,), is_quiet = run(self.sql["look"], (queue,)).fetchall(), False
         shapes = _QUIET if is_quiet else _STATES
         if tuple(map(type, row)) not in shapes.known and (wrong := shapes.wrong(row)):
@@ -128,8 +144,8 @@ class SqlBackend(SqlBulk, SqlListings, SqlStagings):
         if attention & GROUPS and not self.engine.has_triggers:
             self.engine.follow_groups()
         if is_quiet:
-            return _tuple(QueueState, (counter, reserved, depth, None, None, None, 0, 0, 0, revision))
-        self._heed(queue, attention, attention_of(found))
+            return _tuple(QueueState, (counter, reserved, depth, None, None, None, 0, 0, 0, 0, revision))
+        self._heed(queue, attention & ~FRONTS, attention_of(found))
         return _tuple(QueueState, (counter, reserved, depth, *found[:-1], revision))
 
     def _heed(self, queue: int, attention: int, there: int) -> None:
@@ -142,7 +158,7 @@ class SqlBackend(SqlBulk, SqlListings, SqlStagings):
         self._in_vain[queue] = in_vain = self._in_vain.get(queue, 0) + 1
         if in_vain >= IN_VAIN_MAX and self._writes:
             self.engine.execute(self.sql["calm"], (queue, there))
-            self.noted[queue] = there
+            self.noted[queue] = there | self.noted[queue] & FRONTS
             self._in_vain[queue] = 0
 
     def attend(self, queue: int, what: int) -> None:
@@ -177,14 +193,14 @@ class SqlBackend(SqlBulk, SqlListings, SqlStagings):
         first_number: int | None,
         unit: int | None,
         now: float,
-    ) -> None:
+    ) -> bool:
         arriving = self.codec.arriving(rows, queue.id, queue.attributes, state, first_number, unit, now)
         if arriving.attention:
             self.attend(queue.id, arriving.attention)
         if len(rows) == 1:
             name, row = ("arrive", arriving.rows) if arriving.rows else ("arrive plain", arriving.plain)
             if name in self.arrivals:
-                self.engine.run(self.arrivals[name], (*row, *arriving.contents))
+                self.arrive_whole(name, (*row, *arriving.contents))
             else:
                 self.engine.run(self.sql[name], row)
                 self.engine.run(self.sql["arrive content"], arriving.contents)
@@ -192,6 +208,11 @@ class SqlBackend(SqlBulk, SqlListings, SqlStagings):
             self.insert("arrive plain", arriving.plain)
             self.insert("arrive", arriving.rows)
             self.insert("arrive content", arriving.contents)
+        return arriving.attention >= REPORTS
+
+    def arrive_whole(self, name: str, values: Sequence[Any]) -> None:
+        """A message with its content, in one of the `arrivals`."""
+        self.engine.run(self.arrivals[name], values)
 
     def write(self, before: QueuedMessage, after: QueuedMessage) -> None:
         assert after.queue in self.noted, after
@@ -218,19 +239,15 @@ class SqlBackend(SqlBulk, SqlListings, SqlStagings):
         self.engine.execute(self.sql["remove messages of queue"], (queue,))
         self.has_leftovers = True
 
-    def expire(self, queue: int, now: float, most: int, *, tells: bool) -> Expired:
-        execute, some = self.engine.execute, (queue, now, most)
-        messages: list[Message] = []
-        if tells:
-            ids = execute(self.sql["expired"], some).fetchall()
-            messages = [self.whole(number) for (number,) in ids]
-        gone = execute(self.sql["remove expired"], some).fetchall()
+    def expire(self, queue: int, now: float, most: int) -> Expired:
+        execute = self.engine.execute
+        gone = execute(self.sql["remove expired"], (queue, now, most)).fetchall()
         self.remove_contents([number for number, *_ in gone], sum(length for _, length, *_ in gone))
         ended = [(queue, group_id) for *_, group_id in gone if group_id is not None]
         if ended:
             self.engine.execute_many(self.sql["end group"], ended)
         execute(self.sql["ripen"], (queue, now))
-        return Expired(len(gone), [held for _, _, *by, _ in gone for held in by if held is not None], messages)
+        return Expired(len(gone), [held for _, _, *by, _ in gone for held in by if held is not None])
 
     # --- units
 

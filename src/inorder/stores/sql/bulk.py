@@ -23,6 +23,7 @@ from ..surveying import Cut, looked_for
 from ..tables import UnitRow
 from .attention import GROUPS
 from .codec import READ_IN_BULK
+from .engine import TAKE_AWAY
 from .search import SqlSearch
 
 NO_END = 2**62
@@ -224,7 +225,12 @@ class _Columns:
 
 
 class SqlBulk(SqlSearch):
-    """The part of a backend for claims and surveys."""
+    """The part of a backend for claims and surveys, and for plain gets."""
+
+    def take_away(self, queue: int, count: int) -> Sequence[tuple[Any, ...]]:
+        """The first messages leave their queue: they are read, removed and counted by one statement."""
+        found: Sequence[tuple[Any, ...]] = self.engine.run(self.sql[TAKE_AWAY], (queue, count)).fetchall()
+        return found
 
     def spans(self, unit: UnitRow) -> Sequence[tuple[int, int]]:
         spans: list[tuple[int, int]] = self.engine.execute(self.sql["spans"], (unit.id, unit.queue)).fetchall()

@@ -19,7 +19,8 @@ from typing import Any, NamedTuple, NoReturn
 from zlib import crc32
 
 from ...errors import StoreDamaged
-from ...message import ANY_GROUP, ID_LENGTH, NO_ID, PUT_AT_MAX, Message, Place, Row, UniqueId
+from ...field_checks import ID_LENGTH
+from ...message import ANY_GROUP, NO_ID, PUT_AT_MAX, REPORT_GENERATED, Message, Place, Row, UniqueId
 from ...properties import NO_PROPERTIES, Properties
 from ...rules.lifecycle import State
 from ...rules.ordering import effective_priority
@@ -27,7 +28,7 @@ from ...rules.puts import NO_ACCOUNTING, make_id
 from ..bulk_page import BulkPage
 from ..damage import DECODING, damaged
 from ..queued import HELD, LOCKS, NEVER, NO_PLACE, QueuedMessage
-from .attention import DUE, EXPIRES, GROUPS
+from .attention import DUE, EXPIRES, GROUPS, REPORTS
 from .descriptors import BETWEEN, Values, as_text, check, parts_of, values_of, with_properties
 from .descriptors import FIELDS as DESCRIBED
 from .shapes import BLOB, INTEGER, NULL, Shapes, Table
@@ -111,6 +112,7 @@ class Codec:
         self._got = Shapes.of({**columns, "number": INTEGER}, _names(GOT_COLUMNS))
         self._in_bulk = [(name, _BULK.get(name) or columns[name]) for name in READ_IN_BULK]
         self._bulk = Shapes(self._in_bulk)
+        self._columns = columns
         self._states: set[tuple[Any, ...]] = set()
         # What messages of a priority stand at that arrive, for the queue that was put to last: by priority and head.
         self._levels_of: Any = None
@@ -120,6 +122,14 @@ class Codec:
         """The name of the queue manager, as its store knows it."""
         self.name = manager_name
         self.prefix = make_id(manager_name, 0)[:16]
+
+    def own_id(self, number: int) -> bytes:
+        """The message id that is made from a number."""
+        return self.prefix + number.to_bytes(8, "big")
+
+    def shapes_of(self, names: Sequence[str]) -> Shapes:
+        """The types of rows with these columns, which have places."""
+        return Shapes.of({**self._columns, "number": INTEGER}, names)
 
     # --- what cannot have been written
 
@@ -170,7 +180,7 @@ class Codec:
         levels = self._levels
         if attributes is not self._levels_of or len(levels) > LEVELS_MAX:
             self._levels, self._levels_of = (levels := {}), attributes
-        attention, described, shared = 0, (), ""
+        attention, described, shared, reports = 0, (), "", 0
         for row in arriving:
             (expiry, priority, persistent, message_id, correlation_id, put_at, properties, body, length, token,
              (origin, uid)) = _always_asked(row)  # fmt: skip
@@ -183,11 +193,12 @@ class Codec:
             if level is None:
                 level = levels[priority, head] = -effective_priority(attributes, Message.from_row(row))
             if (values := _described(row)) != described:
-                described, shared = values, as_text(values)
+                described, shared, reports = values, as_text(values), values[_REPORT] & REPORT_GENERATED
+                attention |= REPORTS if reports else 0
             descriptor = shared if properties is NO_PROPERTIES else with_properties(values, properties)
             if expiry == math.inf:
                 expiry = None
-            if single and own_id and own_uid and expiry is None and correlation_id == NO_ID:
+            if single and own_id and own_uid and expiry is None and correlation_id == NO_ID and not reports:
                 plain += number, queue, state, level, place_number, length, persistent, priority, visible_at, unit
                 delay = None
             else:
@@ -221,6 +232,7 @@ class Codec:
                     now + delay if delay else None,
                     visible_at,
                     unit,
+                    1 if reports else None,
                 )
             contents += number, put_at, expiry, delay or None, descriptor, crc32(body, number), body
             if place_number is not None:
@@ -248,14 +260,15 @@ class Codec:
             raise self.damaged(number, f"group_id has {len(group_id)} bytes, not {ID_LENGTH}")
         if not 0 <= put_at <= PUT_AT_MAX:
             raise self.damaged(number, f"put_at cannot be {put_at}")
-        ((report, message_type, feedback, encoding, ccsid, format_, reply_to, reply_to_manager, user, accounting,
-          identity, put_type, put_name, origin), properties) = self._read_descriptor(number, descriptor)  # fmt: skip
+        described, properties = self._read_descriptor(number, descriptor)
+        (report, message_type, feedback, encoding, ccsid, format_, reply_to, reply_to_manager, user, accounting,
+         identity, put_type, put_name, origin, transmission) = described  # fmt: skip
         token = number.to_bytes(16, "big")
         message = Message.from_row((
             report, message_type, None, feedback, encoding, ccsid, format_, priority, bool(persistent),
             message_id or self.prefix + token[8:], correlation_id or NO_ID, reply_to, reply_to_manager, user,
             accounting or NO_ACCOUNTING, identity, put_type, put_name, put_at, origin, group_id or NO_ID,
-            sequence_number, offset, flags, original_length, 0.0, properties, b"", length, 0, token,
+            sequence_number, offset, flags, original_length, 0.0, transmission, properties, b"", length, 0, token,
             UniqueId(self.name, number) if uid_origin is None else UniqueId(uid_origin, uid_number), None, None, None,
         ))  # fmt: skip
         return self._queued(columns[:_NARROW], message)
@@ -320,14 +333,15 @@ class Codec:
             raise self.damaged(number, f"put_at cannot be {put_at}")
         if not partly and (crc32(body, number) != crc or len(body) != length):
             self.refuse_body(number, crc, body, length)
-        ((report, message_type, feedback, encoding, ccsid, format_, reply_to, reply_to_manager, user, accounting,
-          identity, put_type, put_name, origin), properties) = self._read_descriptor(number, descriptor)  # fmt: skip
+        described, properties = self._read_descriptor(number, descriptor)
+        (report, message_type, feedback, encoding, ccsid, format_, reply_to, reply_to_manager, user, accounting,
+         identity, put_type, put_name, origin, transmission) = described  # fmt: skip
         return Message.from_row((
             report, message_type, math.inf if expiry is None else expiry, feedback, encoding, ccsid, format_, priority,
             bool(persistent), message_id or self.prefix + number.to_bytes(8, "big"), correlation_id or NO_ID, reply_to,
             reply_to_manager, user, accounting or NO_ACCOUNTING, identity, put_type, put_name, put_at, origin,
-            group_id or NO_ID, sequence_number, offset, flags, original_length, delay or 0.0, properties, body, length,
-            0, number.to_bytes(16, "big"),
+            group_id or NO_ID, sequence_number, offset, flags, original_length, delay or 0.0, transmission, properties,
+            body, length, 0, number.to_bytes(16, "big"),
             UniqueId(self.name, number) if uid_origin is None else UniqueId(uid_origin, uid_number), None, None, None,
         ))  # fmt: skip
 
@@ -367,7 +381,7 @@ class Codec:
                     begun, text = parts_of(descriptor)
                     properties = Properties.from_text(text)
                 (report, message_type, feedback, encoding, ccsid, format_, reply_to, reply_to_manager, user, accounting,
-                 identity, put_type, put_name, origin) = values_of(begun)  # fmt: skip
+                 identity, put_type, put_name, origin, transmission) = values_of(begun)  # fmt: skip
             except DECODING as error:
                 raise self.damaged(number, wrong_descriptor(descriptor)) from error
             token = number.to_bytes(16, "big")
@@ -377,7 +391,7 @@ class Codec:
                 encoding, ccsid, format_, priority, bool(persistent), message_id or prefix + token[8:],
                 correlation_id or NO_ID, reply_to, reply_to_manager, user, accounting or NO_ACCOUNTING, identity,
                 put_type, put_name, put_at, origin, group_id or NO_ID, sequence_number, offset, flags, original_length,
-                0.0, properties, body, length, backouts, token, _tuple(UniqueId, uid),
+                0.0, transmission, properties, body, length, backouts, token, _tuple(UniqueId, uid),
                 _tuple(Place, (rank_, place_number, ordinal)), None, None,
             ))  # fmt: skip
         return Message.from_rows(rows)
@@ -506,6 +520,7 @@ _ASKED = "expiry priority persistent message_id correlation_id put_at properties
 _always_asked = operator.itemgetter(*(INDEX[name] for name in _ASKED))
 _ALONE = slice(INDEX["group_id"], INDEX["delay"] + 1)  # with sequence_number, offset, flags, original_length
 _USUAL = (NO_ID, 1, 0, 0, -1, 0.0)
+_REPORT = DESCRIBED.index("report")
 _described = operator.itemgetter(*(INDEX[name] for name in DESCRIBED))
 _EMPTY = Message().row
 _tuple = tuple.__new__  # makes a named tuple without the call in between: each message that is got has two

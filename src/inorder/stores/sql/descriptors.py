@@ -2,14 +2,14 @@
 
 It is a JSON array without blanks, with a value for each field in the order of KEPT. Values at its end that are the
 defaults are left out, so that the usual text names a program and its user and no more. The accounting token is in
-hexadecimal; one of all NUL is null. The same values always make the same text, so that a match compares texts. A text
-is read as if its values were given now: what no caller could have given is refused. Both ways are remembered for the
-texts that were met last.
+hexadecimal; one of all NUL is null. A transmission is a list of its two names, or null. The same values always make the
+same text, so that a match compares texts. A text is read as if its values were given now: what no caller could have
+given is refused. Both ways are remembered for the texts that were met last.
 
 A message with properties has all of those values, defaults as well, and behind them the properties as one more, in a
 line of their own::
 
-    ["app","ann",6,0,"","",8,"",0,0,546,"","",null,
+    ["app","ann",6,0,"","",8,"",0,0,546,"","",null,null,
     {"colour":"red","count":3}]
 
 No line ends inside of a text in JSON, so the two are told apart without being read, and the first is remembered as
@@ -24,14 +24,14 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from ...errors import ArgumentError
-from ...message import Message
+from ...message import Message, Transmission
 from ...properties import Properties, is_encoded, is_readable
 from ...rules.puts import NO_ACCOUNTING
 
 FIELDS: Final = (
     "report", "message_type", "feedback", "encoding", "coded_character_set_id", "format", "reply_to_queue",
     "reply_to_queue_manager", "user_identifier", "accounting_token", "application_identity_data",
-    "put_application_type", "put_application_name", "application_origin_data",
+    "put_application_type", "put_application_name", "application_origin_data", "transmission",
 )  # fmt: skip
 # In a text, with their defaults: those first that are seldom the default. The same on every machine, so as numbers.
 KEPT: Final[Mapping[str, object]] = {
@@ -48,7 +48,8 @@ KEPT: Final[Mapping[str, object]] = {
     "encoding": 546,
     "application_identity_data": "",
     "application_origin_data": "",
-    "accounting_token": None,
+    "transmission": None,
+    "accounting_token": None,  # the last: a list there would look like the end of the text
 }
 LENGTH_MAX: Final = 4096  # of a text without properties: no values that a caller can give make one as long
 BETWEEN: Final = ",\n"  # the values, and the properties
@@ -136,6 +137,8 @@ def values_of(text: str) -> Values:
 def _checked(name: str, value: Any) -> Any:
     if name == "accounting_token":
         return None if value is None else _token(value)
+    if name == "transmission":
+        return None if value is None else _transmission(value)
     check_field = Message.FIELDS[name].check
     assert check_field is not None, name
     try:
@@ -152,6 +155,18 @@ def _token(text: str) -> bytes:
     if len(token) != len(NO_ACCOUNTING) or token == NO_ACCOUNTING or token.hex() != text:
         raise ValueError(f"accounting_token cannot be {text!r:.60}")
     return token
+
+
+def _transmission(names: list[str]) -> Transmission:
+    check_field = Message.transmission.check
+    assert check_field is not None
+    try:
+        kept = check_field("transmission", tuple(names))
+    except ArgumentError as error:
+        raise ValueError(error.args[0]) from error
+    if kept is None or list(kept) != names:
+        raise ValueError(f"transmission cannot be {names!r:.120}")
+    return kept
 
 
 # --- in statements

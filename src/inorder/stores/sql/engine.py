@@ -10,6 +10,7 @@ from ...rules.staging import Key
 from ..backend import Kind
 from .shapes import Table
 
+TAKE_AWAY = "take away"  # a statement by which a database reads, removes and counts at once; not all have it
 MANY = 1000  # from so many rows on `Engine.ignore_groups` pays
 
 

@@ -13,15 +13,17 @@ from ...message import NO_ID, Place
 from ...rules.grouping import wanted_by
 from ...rules.lifecycle import State
 from ...rules.ordering import PRIORITY_MAX, Moment, draws_number
-from ..backend import Counts, SearchedQueue
-from ..looking import NUMBERED, group_of, physical_position, unplaced_position
-from ..queued import QueuedMessage, as_got, onlooker, place_of
+from ..backend import Counts, Listed, SearchedQueue
+from ..looking import NUMBERED, group_of, unplaced_position
+from ..queued import STEP, QueuedMessage, Seen, as_got, cost_of, onlooker, place_of
 from ..views import UNPLACED, WITH_HEAD, WITHOUT_HEAD, LookRequest, OrderView, Position
+from .asking import Asking
 from .search import PAGES, START, SqlSearch
 from .selection import ALL_HEADS, HEADS, Heads, Selection, filled
 
 READ_WHOLE_MAX = 2048  # bytes: a body up to this is read at once, of a longer one only its beginning
 NO_END = 2**62
+MADE = 3  # times what it costs to ask a selector, if a message is made of the row
 THERE = " AND (m.expires_at IS NULL OR m.expires_at > :now OR m.away = 1 OR m.claimed IS NOT NULL)"
 IS_FIRST = (
     " AND m.id = (SELECT f.id FROM message f WHERE f.queue = m.queue"
@@ -36,10 +38,9 @@ Found = tuple[Position, QueuedMessage]
 class SqlListings(SqlSearch):
     """The part of a backend that operators use."""
 
-    def listing(
-        self, queue: SearchedQueue, request: LookRequest, unit: int | None, now: float
-    ) -> Sequence[tuple[Position, QueuedMessage]]:
-        found = list(islice(Listing(self, queue, request, unit, now).rows(), request.most))
+    def listing(self, queue: SearchedQueue, request: LookRequest, unit: int | None, now: float) -> Listed:
+        listing = Listing(self, queue, request, unit, now)
+        found = list(islice(listing.rows(), request.most))
         at_once = max(request.preview, READ_WHOLE_MAX)
         numbers = json.dumps([row.number for _, row in found])
         shown = []
@@ -54,7 +55,7 @@ class SqlListings(SqlSearch):
             if body is None:
                 raise self.codec.damaged(row.number, "its content is missing")
             shown.append((position, row._replace(message=message.with_values(body=body[: request.preview]))))
-        return shown
+        return Listed(shown, listing.reached)
 
     # --- all queues at one moment
 
@@ -136,7 +137,13 @@ class _Held:
 
 
 class Listing:
-    """What a request asks for, as a stream of rows with their positions."""
+    """What a request asks for, as a stream of rows with their positions.
+
+    Attributes:
+        reached: where the stream ended because it was enough for one step.
+    """
+
+    reached: Position | None = None
 
     def __init__(
         self, backend: SqlListings, queue: SearchedQueue, request: LookRequest, unit: int | None, now: float
@@ -160,10 +167,23 @@ class Listing:
 
     def rows(self) -> Iterator[Found]:
         """From behind the request's position on."""
-        selector, now = self.selector, self.now
-        return (one for one in self._rows() if selector is None or selector.fits(as_got(one[1], now)))
+        if self.selector is None:
+            yield from self._rows()
+            return
+        left = STEP
+        for position, one in self._rows():
+            if isinstance(one, Seen):
+                rows = self.backend.rows(queue=self.queue.id, number=one.number) if one.fits else ()
+                left -= one.cost
+            else:
+                rows = [one] if self.selector.fits(as_got(one, self.now)) else ()
+                left -= MADE * cost_of(one.message.properties.text)
+            yield from ((position, row) for row in rows)
+            if left <= 0:
+                self.reached = position
+                return
 
-    def _rows(self) -> Iterator[Found]:
+    def _rows(self) -> Iterator[tuple[Position, Any]]:
         after = self.request.after
         stage = WITH_HEAD if after is None else after.stage
         if self.request.order == "physical":
@@ -176,13 +196,16 @@ class Listing:
 
     # --- physical order
 
-    def _physical(self, after: Place) -> Iterator[Found]:
+    def _physical(self, after: Place) -> Iterator[tuple[Position, Any]]:
+        """With a selector: not the rows, but what was seen of them."""
         chosen, newer = self._chosen(THERE + self.filter), self.request.numbered_after
+        if self.selector is not None:
+            chosen = chosen._replace(asking=Asking(self.backend.codec, self.selector, self.now))
         if self.unit is not None:
             rows = self._of_unit(after, chosen)
         else:
             rows = self._placed(after, chosen) if newer is None else self._newer(after, chosen, newer)
-        return ((physical_position(row), row) for row in rows if newer is None or row.place.number > newer)
+        return ((_at(one.place), one) for one in rows if newer is None or one.place.number > newer)
 
     def _placed(self, after: Place, chosen: Selection, heads: Heads = ALL_HEADS) -> Iterator[QueuedMessage]:
         """All that has a place, in order: what is available and what each holder has."""
@@ -289,6 +312,11 @@ class Listing:
             if len(found) < size:
                 return
             last, count = found[-1], count + 1
+
+
+def _at(place: Place) -> Position:
+    """In physical order, of what has a place."""
+    return Position(WITH_HEAD, place, place=place)
 
 
 def _number(row: QueuedMessage) -> int:

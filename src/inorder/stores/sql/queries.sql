@@ -11,7 +11,7 @@ SELECT counter, reserved, depth, attention, revision FROM tally WHERE queue = ?1
 
 -- name: look
 -- The same where something may be on the queue, with what there is: anything to do first (expired messages, messages
--- whose delivery time has come, leases that are over) or to heed (edges, marks, groups entered, groups at all).
+-- whose delivery time has come, leases that are over) or to heed (edges, marks, groups entered, messages that ask for reports, groups at all).
 SELECT
     counter, reserved, depth, attention, revision,
     (SELECT min(expires_at) FROM message WHERE queue = ?1 AND expires_at IS NOT NULL AND away = 0 AND claimed IS NULL),
@@ -20,6 +20,7 @@ SELECT
     EXISTS (SELECT 1 FROM wait WHERE queue = ?1 AND levels IS NOT NULL),
     EXISTS (SELECT 1 FROM mark),
     EXISTS (SELECT 1 FROM entered WHERE queue = ?1),
+    EXISTS (SELECT 1 FROM message INDEXED BY message_reports WHERE queue = ?1 AND reports IS NOT NULL),
     EXISTS (SELECT 1 FROM message INDEXED BY message_member WHERE queue = ?1 AND group_id IS NOT NULL)
 FROM tally WHERE queue = ?1;
 
@@ -69,8 +70,9 @@ UPDATE tally SET counter = ?2, reserved = ?3, depth = depth + ?4, arrived = arri
 -- One row for each message; many are one statement with many rows of values.
 INSERT INTO message (
     id, queue, state, rank, number, head, group_id, sequence_number, "offset", length, flags, original_length,
-    persistent, priority, message_id, correlation_id, uid_origin, uid_number, expires_at, due_at, visible_at, unit
-) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+    persistent, priority, message_id, correlation_id, uid_origin, uid_number, expires_at, due_at, visible_at, unit,
+    reports
+) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: arrive plain
 -- The same for messages in no group that have only what all have: less to hand over.
@@ -227,6 +229,24 @@ SELECT {narrow} FROM message m INDEXED BY message_co_op
 WHERE m.queue = :queue AND m.co_op_marked_at IS NOT NULL
 ORDER BY m.rank, m.number, m.ordinal LIMIT :most;
 
+-- name: rows by queue, over
+-- What is going to be discarded, for reports and for those who are told of it.
+SELECT {narrow} FROM message m INDEXED BY message_expiry
+WHERE m.queue = :queue AND m.expires_at <= :over AND m.expires_at IS NOT NULL AND m.away = 0 AND m.claimed IS NULL
+ORDER BY m.expires_at, m.id LIMIT :most;
+
+-- name: rows by queue, reporting_from
+-- What has just come and asks for reports.
+SELECT {narrow} FROM message m INDEXED BY message_reports
+WHERE m.queue = :queue AND m.unit IS NULL AND m.reports IS NOT NULL AND m.number >= :reporting_from
+ORDER BY m.id LIMIT :most;
+
+-- name: rows by unit, reporting_on
+-- What a unit holds and what asks for reports.
+SELECT {narrow} FROM message m INDEXED BY message_reports
+WHERE m.queue = :reporting_on AND m.unit = :unit AND m.reports IS NOT NULL
+ORDER BY m.id LIMIT :most;
+
 -- name: shapes of group
 -- How many gets take a group: by logical messages, or by pieces where they cannot be joined.
 SELECT count(DISTINCT sequence_number), count(*), count(DISTINCT {text_kind})
@@ -291,11 +311,6 @@ WHERE queue = ?1 AND group_id = ?2 AND available;
 UPDATE message SET state = ?3, unit = ?4, away = 1, co_op_marked_at = NULL WHERE id {which} AND state = ?2;
 
 -- ===== time
-
--- name: expired
--- For those who are told of expired messages.
-SELECT id FROM message INDEXED BY message_expiry
-WHERE queue = ? AND expires_at <= ? AND expires_at IS NOT NULL AND away = 0 AND claimed IS NULL ORDER BY expires_at, id LIMIT ?;
 
 -- name: remove expired
 -- What held or locked them may be idle now.

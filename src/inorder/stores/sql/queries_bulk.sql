@@ -4,13 +4,14 @@
 
 -- name: stage
 -- One narrow row for each message; its content goes where it stays, as with a put.
-INSERT INTO staged VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+INSERT INTO staged VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: put staged
 -- The put of one staging that has neither groups to make nor an order of its own: as the rows lie.
 INSERT INTO message (
     id, queue, state, rank, number, ordinal, head, group_id, sequence_number, "offset", length, flags, original_length,
-    persistent, priority, message_id, correlation_id, expires_at, due_at, visible_at
+    persistent, priority, message_id, correlation_id, expires_at, due_at, visible_at,
+    reports
 )
 SELECT
     id, :queue, :state,
@@ -18,14 +19,15 @@ SELECT
     :number + row * :own, :ordinal + row * (1 - :own),
     iif(sequence_number = 1 AND "offset" = 0, iif(flags & 24, 1, 2), 0),
     group_id, sequence_number, "offset", length, flags, original_length,
-    persistent, priority, message_id, correlation_id, :now + expiry, iif(delay > 0, :now + delay, NULL), :now
+    persistent, priority, message_id, correlation_id, :now + expiry, iif(delay > 0, :now + delay, NULL), :now, reports
 FROM staged WHERE unit = :unit ORDER BY row;
 
 -- name: put staged in order
 -- The put of several at once, in the order of their keys.
 INSERT INTO message (
     id, queue, state, rank, number, ordinal, head, group_id, sequence_number, "offset", length, flags, original_length,
-    persistent, priority, message_id, correlation_id, expires_at, due_at, visible_at
+    persistent, priority, message_id, correlation_id, expires_at, due_at, visible_at,
+    reports
 )
 SELECT
     id, :queue, :state,
@@ -33,7 +35,7 @@ SELECT
     :number + turn * :own, :ordinal + turn * (1 - :own),
     iif(sequence_number = 1 AND "offset" = 0, iif(flags & 24, 1, 2), 0),
     group_id, sequence_number, "offset", length, flags, original_length,
-    persistent, priority, message_id, correlation_id, :now + expiry, iif(delay > 0, :now + delay, NULL), :now
+    persistent, priority, message_id, correlation_id, :now + expiry, iif(delay > 0, :now + delay, NULL), :now, reports
 FROM (
     SELECT staged.*, row_number() OVER (ORDER BY order_key, chosen.key, row) - 1 AS turn
     FROM json_each(:units) AS chosen CROSS JOIN staged ON staged.unit = chosen.value
@@ -44,7 +46,8 @@ FROM (
 -- of its first message. Pieces of one body share the number.
 INSERT INTO message (
     id, queue, state, rank, number, ordinal, head, group_id, sequence_number, "offset", length, flags, original_length,
-    persistent, priority, message_id, correlation_id, expires_at, due_at, visible_at
+    persistent, priority, message_id, correlation_id, expires_at, due_at, visible_at,
+    reports
 )
 SELECT
     id, :queue, :state,
@@ -52,7 +55,7 @@ SELECT
     :number + turn * :own, :ordinal + turn * (1 - :own),
     iif(member = 1 AND "offset" = 0, iif(closed & 24, 1, 2), 0),
     made_group, member, "offset", length, closed, original_length,
-    persistent, priority, message_id, correlation_id, :now + expiry, iif(delay > 0, :now + delay, NULL), :now
+    persistent, priority, message_id, correlation_id, :now + expiry, iif(delay > 0, :now + delay, NULL), :now, reports
 FROM (
     SELECT *,
         iif(group_key IS NULL, group_id, CAST(:prefix || unhex(printf('%016X', first)) AS BLOB)) AS made_group,
@@ -70,8 +73,8 @@ FROM (
 );
 
 -- name: kinds of staged
--- Whether some of them will expire, are due later, or are in groups.
-SELECT count(expiry) > 0, count(CASE WHEN delay > 0 THEN 1 END) > 0,
+-- Whether some of them will expire, are due later, ask for reports, or are in groups.
+SELECT count(expiry) > 0, count(CASE WHEN delay > 0 THEN 1 END) > 0, count(reports) > 0,
     count(CASE WHEN group_id IS NOT NULL OR group_key IS NOT NULL OR sequence_number <> 1 OR "offset" <> 0 THEN 1 END) > 0
 FROM json_each(:units) AS chosen CROSS JOIN staged ON staged.unit = chosen.value;
 

@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from heapq import merge
 from itertools import islice, takewhile
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from ...message import NO_ID, Message, Place, UniqueId
@@ -17,7 +18,8 @@ from ...options import Match
 from ...rules.grouping import Wanted
 from ...rules.ordering import PRIORITY_MAX, UNSET, Cursor, Decision, Pending, Standing, decide_levels
 from ..backend import SearchedQueue
-from ..queued import QueuedMessage, Reader, first_of_places, in_order, place_of
+from ..queued import QueuedMessage, Reader, Seen, first_of_places, in_order, place_of
+from .asking import Asking
 from .attention import GROUPS
 from .codec import NARROW, NULLS, Codec
 from .descriptors import KEPT, column, compared
@@ -38,6 +40,7 @@ from .selection import (
 )
 
 PAGES = (1, 64, 1024)  # rows asked for at once: first few, then more
+SEEN_PAGES = (16, 128)  # the same of rows that a selector is asked about, until a step is over
 START = Place(-PRIORITY_MAX - 1, 0, 0)  # before every place
 UNFINISHED_MAX = 100  # so many unfinished groups before a withheld one are looked at for who holds them
 
@@ -153,26 +156,29 @@ class SqlSearch(SqlRecords):
                 return self.codec.full(columns, partly=True)
         raise self.codec.damaged(number, "its content is missing")
 
-    def row_of(self, chosen: Selection) -> Callable[[tuple[Any, ...]], QueuedMessage]:
+    def row_of(self, chosen: Selection) -> Callable[[tuple[Any, ...]], Any]:
         """What makes a row of the columns that a statement brings in which this is filled in."""
+        if chosen.asking is not None:
+            return chosen.asking.seen
         return self.codec.described if chosen.described else self.codec.row
 
-    def paged(
-        self, queue: int, sql: str, chosen: Selection, after: Place, wanted: object = None
-    ) -> Iterator[QueuedMessage]:
+    def paged(self, queue: int, sql: str, chosen: Selection, after: Place, wanted: object = None) -> Iterator[Any]:
         """The rows of a statement about places, in order, behind a place; a page at a time."""
-        page, row = 0, self.row_of(chosen)
+        page, row, sizes = 0, self.row_of(chosen), SEEN_PAGES if chosen.described else PAGES
         values = {**chosen.values, "queue": queue}
         if wanted is not None:
             values["wanted"] = wanted
         while True:
-            values["limit"] = size = PAGES[min(page, len(PAGES) - 1)]
+            values["limit"] = size = sizes[min(page, len(sizes) - 1)]
             values["rank"], values["number"], values["ordinal"] = after
-            found = [row(columns) for columns in self.engine.execute(sql, values)]
-            yield from found
-            if len(found) < size:
+            found = self.engine.execute(sql, values).fetchall()
+            last = None
+            for columns in found:
+                last = row(columns)
+                yield last
+            if last is None or len(found) < size:
                 return
-            after, page = found[-1].place, page + 1
+            after, page = last.place, page + 1
 
     # --- streams: rows in order of place, from the database
 
@@ -186,7 +192,29 @@ class SqlSearch(SqlRecords):
             streams = self._available_streams(queue, wanted, reader, place, heads, chosen)
             return streams[0] if len(streams) == 1 else merge(*streams, key=place_of)
 
-        return _without(reader.passed, after or START, behind) if reader.passed else behind(after or START)
+        start = after or START
+        return self._beside(queue.id, reader, chosen, start, behind) if reader.passed else behind(start)
+
+    def _beside(
+        self,
+        queue: int,
+        reader: Reader,
+        chosen: Selection,
+        after: Place,
+        behind: Callable[[Place], Iterator[QueuedMessage]],
+    ) -> Iterator[QueuedMessage]:
+        """What is behind a place: on levels that were looked at before, what was noted there and what is behind."""
+        for place in reader.passed:
+            yield from takewhile(lambda row, rank=place.rank: row.place.rank < rank, behind(after))  # type: ignore[misc]
+            yield from self._noted(queue, reader, chosen, place.rank)
+            after = max(after, place)
+        yield from behind(after)
+
+    def _noted(self, queue: int, reader: Reader, chosen: Selection, rank: int) -> Iterator[QueuedMessage]:
+        """What was noted on a level, as it is now."""
+        for one in reader.noted:
+            if one.place.rank == rank:
+                yield from self._by_number(queue, one.number, chosen)
 
     def _available_streams(
         self, queue: SearchedQueue, wanted: Wanted, reader: Reader, after: Place, heads: Heads, chosen: Selection
@@ -272,21 +300,39 @@ class SqlSearch(SqlRecords):
     def _chosen_of(self, queue: int, rows: Sequence[QueuedMessage], chosen: Selection) -> Iterator[QueuedMessage]:
         """Of these rows those that a call chooses from."""
         for row in rows:
-            sql = ordered(self.sql["available by number"].replace(" AND m.available", ""), chosen)
-            yield from self.paged(queue, sql, chosen, START, row.number)
+            yield from self._by_number(queue, row.number, chosen)
+
+    def _by_number(self, queue: int, number: int, chosen: Selection) -> Iterator[QueuedMessage]:
+        """A message whoever holds it, if the call chooses it."""
+        sql = ordered(self.sql["available by number"].replace(" AND m.available", ""), chosen)
+        return self.paged(queue, sql, chosen, START, number)
 
     # --- a search that looks ahead
 
     def levels(self, queue: SearchedQueue) -> Sequence[int]:
         return self.ranks(queue.id, self.holders(queue.id))
 
-    def level(
+    def level(self, queue: SearchedQueue, wanted: Wanted, reader: Reader, rank: int, after: Place) -> Iterable[Seen]:
+        assert wanted.selector is not None
+        at = reader.now if reader.asked_at is None else reader.asked_at
+        chosen = self.selection(wanted, reader)._replace(asking=Asking(self.codec, wanted.selector, at))
+        return self._at(queue, wanted, reader, rank, after, chosen)
+
+    def rows_at(
         self, queue: SearchedQueue, wanted: Wanted, reader: Reader, rank: int, after: Place
     ) -> Iterable[QueuedMessage]:
-        chosen, heads = self.selection(wanted, reader), HEADS if wanted.heads else ALL_HEADS
-        streams = [self.held(queue.id, holder, after, chosen, heads) for holder in self.holders(queue.id)]
-        streams += self._open_streams(queue.id, wanted.match, after, heads, chosen)
-        return takewhile(lambda row: row.place.rank == rank, merge(*streams, key=place_of))
+        return self._at(queue, wanted, reader, rank, after, self.selection(wanted, reader))
+
+    def _at(
+        self, queue: SearchedQueue, wanted: Wanted, reader: Reader, rank: int, after: Place, chosen: Selection
+    ) -> Iterable[Any]:
+        heads = HEADS if wanted.heads else ALL_HEADS
+        streams: list[Iterator[Any]] = []
+        streams += [self.held(queue.id, holder, after, chosen, heads) for holder in self.holders(queue.id)]
+        if not reader.lock_id:
+            streams += self._open_streams(queue.id, wanted.match, after, heads, chosen)
+        rows = streams[0] if len(streams) == 1 else merge(*streams, key=attrgetter("place"))
+        return takewhile(lambda row: row.place.rank == rank, rows)
 
     # --- the strict decision
 
@@ -371,8 +417,13 @@ class SqlSearch(SqlRecords):
         for holder in holders:
             if not is_own(holder, reader):
                 streams.append(islice(judged(self.held(queue.id, holder, after, chosen, heads)), 1))
-        streams.append([one for one in others if one.place.rank == rank and not cursor.has_shown(one.place)])
-        return in_order(*streams)
+        entered = [one for one in others if one.place.rank == rank and not cursor.has_shown(one.place)]
+        if reader.noted:  # all of it stands before what the streams bring, which are not asked while it decides
+            noted = judged(self._noted(queue.id, reader, chosen, rank))
+            yield from in_order(noted, (one for one in entered if one.place <= after))
+            entered = [one for one in entered if one.place > after]
+        streams.append(entered)
+        yield from in_order(*streams)
 
     def earlier(
         self,
@@ -438,16 +489,6 @@ def is_own(holder: int, reader: Reader) -> bool:
     if reader.lock_id:
         return holder > 0 and holder == 2 * reader.lock
     return not holder & 1 and reader.has_got_in(holder >> 1)
-
-
-def _without(
-    passed: Sequence[Place], after: Place, behind: Callable[[Place], Iterator[QueuedMessage]]
-) -> Iterator[QueuedMessage]:
-    """What is behind a place, and on its level behind each of those that were passed."""
-    for place in passed:
-        yield from takewhile(lambda row, rank=place.rank: row.place.rank < rank, behind(after))  # type: ignore[misc]
-        after = max(after, place)
-    yield from behind(after)
 
 
 def _as_number(token: bytes) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from typing import Any, NamedTuple
 
+from .asking import Asking
 from .codec import DESCRIBED_COLUMNS, NARROW_COLUMNS
 
 Heads = tuple[int, ...]  # values of the column `head`
@@ -26,6 +27,7 @@ class Selection(NamedTuple):
     Args:
         one: it names a unique id, so there is one row at most, and a step leads to it whoever holds it.
         described: rows bring all of their messages but the bodies: a selector asks for it.
+        asking: rows bring only what this selector is asked about, and are `queued.Seen`.
     """
 
     joins: str
@@ -33,6 +35,14 @@ class Selection(NamedTuple):
     values: dict[str, Any]
     one: bool = False
     described: bool = False
+    asking: Asking | None = None
+
+    @property
+    def columns(self) -> str:
+        """What rows bring, as SQL."""
+        if self.asking is not None:
+            return self.asking.columns
+        return DESCRIBED_COLUMNS if self.described else NARROW_COLUMNS
 
     def such(self, condition: str, **values: Any) -> Selection:
         """Of these the rows that also meet a condition."""
@@ -43,22 +53,21 @@ EVERYTHING = Selection("", "", {})
 
 
 @functools.lru_cache(maxsize=256)
-def _text(sql: str, joins: str, condition: str, heads: Heads, described: bool) -> str:
-    text = _filled(sql, joins, condition, described)
+def _text(sql: str, joins: str, condition: str, heads: Heads, columns: str) -> str:
+    text = _filled(sql, joins, condition, columns)
     arms = [text.replace("{head}", str(head)) for head in heads]
     return f"{' UNION ALL '.join(arms)} ORDER BY rank, number, ordinal LIMIT :limit"
 
 
 def ordered(sql: str, chosen: Selection, heads: Heads = (0,)) -> str:
     """A statement about places, with what a call chooses filled in, for these kinds of heads, in order."""
-    return _text(sql, chosen.joins, chosen.condition, heads, chosen.described)
+    return _text(sql, chosen.joins, chosen.condition, heads, chosen.columns)
 
 
 def filled(sql: str, chosen: Selection) -> str:
     """A statement with what a call chooses filled in."""
-    return _filled(sql, chosen.joins, chosen.condition, chosen.described)
+    return _filled(sql, chosen.joins, chosen.condition, chosen.columns)
 
 
-def _filled(sql: str, joins: str, condition: str, described: bool) -> str:
-    columns = sql.replace(NARROW_COLUMNS, DESCRIBED_COLUMNS) if described else sql
-    return columns.replace("{joins}", joins).replace("{chosen}", condition)
+def _filled(sql: str, joins: str, condition: str, columns: str) -> str:
+    return sql.replace(NARROW_COLUMNS, columns).replace("{joins}", joins).replace("{chosen}", condition)

@@ -27,15 +27,14 @@ from ..records import GetOutcome, GetRequest, Rest
 from ..verb import Verb
 from .attention import GROUPS
 from .bulk import NO_END, Levels, SqlBulk
-from .engine import MANY
+from .engine import MANY, TAKE_AWAY
 from .search import START, Asked, is_own
-from .selection import EVERYTHING, Heads, ordered
+from .selection import EVERYTHING, Heads
 
 PAGE_MESSAGES: Final = 256  # of a large group: so much is given at once
 PAGE_BYTES: Final = 1 << 20
 PLAIN_GROUP = GetOptions(logical=True, complete=True, all_messages=True)
 # Options that change nothing of how a message is found or taken.
-TAKE_AWAY: Final = "take away"  # where a database reads and removes in one statement
 HARMLESS = frozenset({"wait", "syncpoint", "read_order"})
 COMPARED = tuple(name for name in GetOptions.__slots__ if name not in HARMLESS)
 _tuple = tuple.__new__  # makes a named tuple without the call in between: each get makes one
@@ -65,6 +64,8 @@ class Shortcuts:
         order = read_order(attributes.read_order, options.read_order or handle.options.read_order)
         if order == "notify":
             return None
+        if state.has_reports and not request.syncpoint:
+            return None  # the delivery is to be reported: of what a unit gets, when it is committed
         unit = handle.connection.unit if request.syncpoint else None
         if order == "strict" and any(unit is None or one != 2 * unit for one in self._backend.holders(queue.id)):
             return None  # something is pending: the rules decide
@@ -112,8 +113,11 @@ class Shortcuts:
             return None
         may_be_in_groups = self._backend.noted[queue.id] & GROUPS
         goes = not (request.syncpoint or may_be_in_groups) and TAKE_AWAY in self._sql
-        take = self._sql[TAKE_AWAY if goes else "take" if may_be_in_groups else "take single"]
-        found = self._backend.engine.run(take, (queue.id, count)).fetchall()
+        if goes:
+            found = self._backend.take_away(queue.id, count)
+        else:
+            take = self._sql["take" if may_be_in_groups else "take single"]
+            found = self._backend.engine.run(take, (queue.id, count)).fetchall()
         if not found:
             return None
         messages = self._backend.codec.got(found, verb.now)
@@ -155,8 +159,7 @@ class Shortcuts:
         return whole if first is not None and first.number == whole.number else None
 
     def _first_head(self, queue: LocalQueue, heads: Heads) -> QueuedMessage | None:
-        sql = ordered(self._sql["available"], EVERYTHING, heads)
-        return next(self._backend.paged(queue.id, sql, EVERYTHING, START), None)
+        return next(self._backend.open(queue.id, START, EVERYTHING, heads), None)
 
     def _beginning(self, queue: LocalQueue, group_id: bytes, now: float) -> tuple[list[int], list[Message], bool]:
         """The numbers of the first members, these with their contents, a page at most, and whether they are all."""

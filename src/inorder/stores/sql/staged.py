@@ -11,14 +11,14 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 from zlib import crc32
 
-from ...message import Message
+from ...message import REPORT_GENERATED, Message
 from ...rules.lifecycle import Event, State, step
 from ...rules.puts import make_id
 from ...rules.staged_columns import KEYS, Batch, Columns
 from ...rules.staging import check_next, rank_range
 from ..backend import SearchedQueue
 from ..tables import StagingRow
-from .attention import DUE, EXPIRES, GROUPS
+from .attention import DUE, EXPIRES, GROUPS, REPORTS
 from .codec import Codec
 from .descriptors import FIELDS, with_properties
 from .engine import Engine
@@ -59,8 +59,8 @@ class SqlStagings:
             "ordinal": 0,
         }
         units = {"units": json.dumps([one.unit for one in stagings])}
-        expire, are_due, are_in_groups = next(self.engine.execute(self.sql["kinds of staged"], units))
-        self.attend(queue.id, EXPIRES * expire | DUE * are_due | GROUPS * are_in_groups)
+        expire, are_due, report, are_in_groups = next(self.engine.execute(self.sql["kinds of staged"], units))
+        self.attend(queue.id, EXPIRES * expire | DUE * are_due | REPORTS * report | GROUPS * are_in_groups)
         if any(one.has_numbers for one in stagings):
             self._check_numbers(units)
         if any(one.has_keys for one in stagings):
@@ -133,6 +133,7 @@ def _staged(
         list(map(len, columns["body"])),
         columns["flags"],
         columns["original_length"],
+        [1 if report & REPORT_GENERATED else None for report in columns["report"]],
         *keys,
         strict=True,
     )

@@ -23,6 +23,7 @@ COLUMNS = {
     "bare": stored_columns("?2", "NULL"),
     "preview": stored_columns("CASE WHEN m.length <= ?2 THEN c.body END", "NULL"),
     "got": GOT_COLUMNS,
+    "taken": re.sub(r"\b[mc]\.", "", GOT_COLUMNS),
     "text_kind": f"{column('coded_character_set_id')} || ' ' || {column('encoding')}",
 }
 MESSAGES = ("singles", "messages")

@@ -7,6 +7,11 @@ SELECT format('definition %d: %s %s is defined as another', id, type, name) FROM
 WHERE json_valid(attributes)
     AND (attributes ->> '$.name' IS NOT name OR attributes ->> '$.type' IS NOT type);
 
+-- name: objects
+-- The same of channels and processes, and there is no other kind.
+SELECT format('%s %s: it is defined as another, or of no kind', type, name) FROM object
+WHERE type NOT IN ('channel', 'process') OR (json_valid(attributes) AND attributes ->> '$.name' IS NOT name);
+
 -- name: depth
 -- The depth counts every message but those that units of work got (R4.6).
 SELECT format('queue %d: the depth is noted as %d, %d messages are there', t.queue, t.depth, count(m.id))
@@ -30,7 +35,7 @@ WHERE queue <> 0 AND queue NOT IN (SELECT id FROM definition WHERE type = 'local
 -- name: attention
 -- Where there is something that every verb has to look for, its queue says so; and it says which definitions are known.
 SELECT format('queue %d: there is something to look for, and it says %d', queue, attention) FROM tally t
-WHERE attention NOT BETWEEN 0 AND 127
+WHERE attention NOT BETWEEN 0 AND 255
     OR attention & 1 = 0 AND EXISTS (SELECT 1 FROM message WHERE queue = t.queue AND expires_at IS NOT NULL
         AND NOT away AND claimed IS NULL)
     OR attention & 2 = 0 AND EXISTS (SELECT 1 FROM message WHERE queue = t.queue AND due_at IS NOT NULL)
@@ -40,6 +45,8 @@ WHERE attention NOT BETWEEN 0 AND 127
     OR attention & 32 = 0 AND EXISTS (SELECT 1 FROM entered WHERE queue = t.queue)
     OR attention & 64 = 0 AND EXISTS (SELECT 1 FROM message INDEXED BY message_member
         WHERE queue = t.queue AND group_id IS NOT NULL)
+    OR attention & 128 = 0 AND EXISTS (SELECT 1 FROM message INDEXED BY message_reports
+        WHERE queue = t.queue AND reports IS NOT NULL)
 UNION ALL
 SELECT format('queue %d: it knows the definitions of revision %d, they have %d', queue, t.revision, m.revision)
 FROM tally t, manager m WHERE t.revision <> m.revision;
@@ -138,6 +145,11 @@ WHERE c.number = a.settled + 2 AND (c.planned OR NOT EXISTS (
     SELECT 1 FROM claim WHERE queue = c.queue AND application = c.application AND number = a.settled + 1 AND planned
 ));
 
+-- name: channels
+-- What a channel has sent, it has claimed (C-1).
+SELECT format('queue %d: channel %s has sent from it, and has never claimed', queue, channel) FROM sent s
+WHERE NOT EXISTS (SELECT 1 FROM account a WHERE a.queue = s.queue AND a.application = 'channel ' || s.channel);
+
 -- name: contents
 -- Every message has its content; contents without a message wait to be removed.
 SELECT format('message %d: its content is missing', id) FROM message WHERE id NOT IN (SELECT id FROM content)
@@ -170,6 +182,8 @@ UNION ALL
 SELECT format('staged message %d: it is on a queue, too', id) FROM staged WHERE id IN (SELECT id FROM message)
 UNION ALL
 SELECT format('staged message %d: its content is to be removed', id) FROM staged WHERE id IN (SELECT id FROM leftover)
+UNION ALL
+SELECT format('staged message %d: whether it asks for reports cannot be %d', id, reports) FROM staged WHERE reports <> 1
 UNION ALL
 SELECT format('number %d is staged twice', id) FROM staged GROUP BY id HAVING count(*) > 1;
 

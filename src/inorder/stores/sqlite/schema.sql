@@ -1,4 +1,4 @@
--- The tables of a store, version 8. Each invariant that the rules promise is a CHECK or a unique index here too.
+-- The tables of a store, version 9. Each invariant that the rules promise is a CHECK or a unique index here too.
 --
 -- Numbers that name things (messages, units, connections, handles, lock ids) come from one counter, `tally` row 0,
 -- and never return. Times are seconds since 1970. References are not enforced at each statement; `inorder` checks
@@ -8,14 +8,15 @@ CREATE TABLE manager (
     id INTEGER PRIMARY KEY CHECK (id = 1),
     attributes TEXT NOT NULL CHECK (json_valid(attributes)),
     revision INTEGER NOT NULL DEFAULT 1,  -- grows with every change of a definition: what processes keep is old then
-    boot TEXT NOT NULL DEFAULT ''         -- the run of the machine in which the store was started last
+    boot TEXT NOT NULL DEFAULT '',        -- the run of the machine in which the store was started last
+    identifier TEXT NOT NULL DEFAULT (lower(hex(randomblob(16)))) -- names it among all others; a backup has the same
 ) STRICT;
 
 -- Queues, aliases and models. The id names a queue since it was created: another one of its name has another (B-41).
 CREATE TABLE definition (
     id INTEGER PRIMARY KEY,
     name TEXT NOT NULL UNIQUE,
-    type TEXT NOT NULL CHECK (type IN ('local', 'alias', 'model')),
+    type TEXT NOT NULL CHECK (type IN ('local', 'alias', 'model', 'remote')),
     attributes TEXT NOT NULL CHECK (json_valid(attributes)),
     created_at REAL NOT NULL,
     altered_at REAL NOT NULL
@@ -122,6 +123,7 @@ CREATE TABLE message (
     co_op_marked_at REAL,
     forgotten INTEGER NOT NULL DEFAULT 0, -- a restart has lost it, but for the prepared unit that got it
     claimed INTEGER CHECK (claimed IS NULL OR (claimed > 0 AND state = 4)),           -- its position in the claim that holds it
+    reports INTEGER CHECK (reports IS NULL OR reports = 1),      -- it asks the queue manager for some (P-1)
     available INTEGER AS (state = 2 AND due_at IS NULL AND number IS NOT NULL) VIRTUAL,
     -- Who keeps it from others, if it has a place: twice the unit (one more for a put), minus the handle, 0: time.
     holder INTEGER AS (
@@ -168,6 +170,7 @@ CREATE INDEX message_due ON message (queue, due_at) WHERE due_at IS NOT NULL;
 CREATE INDEX message_co_op ON message (queue, co_op_marked_at) WHERE co_op_marked_at IS NOT NULL;
 CREATE INDEX message_forgotten ON message (queue) WHERE forgotten = 1;
 CREATE INDEX message_nonpersistent ON message (queue) WHERE persistent = 0;
+CREATE INDEX message_reports ON message (queue, unit) WHERE reports IS NOT NULL;
 
 -- The rest of the descriptor, and the body: read for the message that is returned.
 CREATE TABLE content (
@@ -208,6 +211,55 @@ CREATE TABLE claim (
     FOREIGN KEY (queue, application) REFERENCES account
 ) STRICT;
 
+-- Whatever is defined and is not a queue: channels, processes.
+CREATE TABLE object (
+    type TEXT NOT NULL CHECK (type <> ''),
+    name TEXT NOT NULL CHECK (name <> ''),
+    attributes TEXT NOT NULL CHECK (json_valid(attributes)),
+    altered_at REAL NOT NULL,
+    PRIMARY KEY (type, name)
+) STRICT, WITHOUT ROWID;
+
+-- A channel at its sender's: what it does, who carries it, and what an operator has asked for.
+CREATE TABLE channel (
+    name TEXT PRIMARY KEY,
+    status TEXT NOT NULL
+        CHECK (status IN ('inactive', 'starting', 'running', 'retrying', 'paused', 'stopping', 'stopped')),
+    carrier INTEGER,                      -- the connection that runs it; no reference: it may have gone
+    epoch INTEGER NOT NULL CHECK (epoch >= 0),
+    stop TEXT NOT NULL CHECK (stop IN ('', 'quiesce', 'force', 'terminate')),
+    short_retries INTEGER NOT NULL CHECK (short_retries >= 0),
+    long_retries INTEGER NOT NULL CHECK (long_retries >= 0),
+    reason INTEGER NOT NULL,
+    error TEXT NOT NULL,
+    changed_at REAL NOT NULL
+) STRICT, WITHOUT ROWID;
+
+-- How far a channel is with a transmission queue: batches whose receipt is here.
+CREATE TABLE sent (
+    queue INTEGER NOT NULL REFERENCES definition,
+    channel TEXT NOT NULL,
+    number INTEGER NOT NULL CHECK (number >= 0),
+    messages INTEGER NOT NULL CHECK (messages >= 0),
+    size INTEGER NOT NULL CHECK (size >= 0),
+    sent_at REAL,
+    PRIMARY KEY (queue, channel)
+) STRICT, WITHOUT ROWID;
+
+-- The last batch of each channel that comes here (C-1).
+CREATE TABLE received (
+    identifier TEXT NOT NULL CHECK (identifier <> ''),             -- of the sending store
+    incarnation INTEGER NOT NULL,                                  -- of its transmission queue
+    channel TEXT NOT NULL,
+    manager TEXT NOT NULL,                                         -- the name of the sending queue manager
+    number INTEGER NOT NULL CHECK (number >= 0),
+    epoch INTEGER NOT NULL CHECK (epoch >= 0),
+    messages INTEGER NOT NULL CHECK (messages >= 0),
+    digest BLOB NOT NULL,                                          -- of the batch
+    received_at REAL NOT NULL,
+    PRIMARY KEY (identifier, incarnation, channel)
+) STRICT, WITHOUT ROWID;
+
 -- Contents whose messages are gone: removed in steps, after the transaction that settled a large unit.
 CREATE TABLE leftover (
     id INTEGER PRIMARY KEY
@@ -222,7 +274,8 @@ CREATE TABLE staging (
     size INTEGER NOT NULL CHECK (size >= 0),                     -- bytes of bodies
     has_keys INTEGER NOT NULL CHECK (has_keys IN (0, 1)),        -- some rows have a group key,
     has_order INTEGER NOT NULL CHECK (has_order IN (0, 1)),      -- an order key,
-    has_numbers INTEGER NOT NULL CHECK (has_numbers IN (0, 1))   -- a group id that the caller gave
+    has_numbers INTEGER NOT NULL CHECK (has_numbers IN (0, 1)),  -- a group id that the caller gave,
+    has_reports INTEGER NOT NULL CHECK (has_reports IN (0, 1))   -- report options
 ) STRICT;
 
 CREATE INDEX staging_expiry ON staging (expires_at);
@@ -245,6 +298,7 @@ CREATE TABLE staged (
     length INTEGER NOT NULL CHECK (length >= 0),
     flags INTEGER NOT NULL,
     original_length INTEGER NOT NULL,
+    reports INTEGER,                      -- as in `message`
     group_key ANY CHECK (group_key IS NULL OR group_id IS NULL), -- what has the same becomes a group at the settle
     order_key ANY,
     PRIMARY KEY (unit, row)
@@ -263,6 +317,19 @@ CREATE TABLE ledger (
 
 CREATE UNIQUE INDEX ledger_key ON ledger (queue, application, query, batch);
 CREATE INDEX ledger_age ON ledger (queue, application, query, id);
+
+-- When a trigger message was last put for a queue (R4.9).
+CREATE TABLE triggered (
+    queue INTEGER PRIMARY KEY REFERENCES definition,
+    at REAL NOT NULL
+) STRICT;
+
+-- Reports and the like that could be put nowhere, counted for the queue whose messages they were about; 0: of none here.
+CREATE TABLE dropped (
+    queue INTEGER PRIMARY KEY,            -- no reference: the queue may have been deleted since
+    messages INTEGER NOT NULL CHECK (messages > 0),
+    last_at REAL NOT NULL
+) STRICT;
 
 -- Browse marks of handles (3.11).
 CREATE TABLE mark (

@@ -6,7 +6,7 @@ from ..sql.shapes import BLOB, INTEGER, REAL, TEXT
 from ..sql.statements import fragments, made, named, read, statements, tables
 
 SCHEMA = read("sqlite", "schema.sql")
-VERSION = 8
+VERSION = 9
 TABLES = tables(
     SCHEMA,
     {"INTEGER": INTEGER, "REAL": REAL, "TEXT": TEXT, "BLOB": BLOB, "ANY": INTEGER | REAL | TEXT | BLOB},

@@ -1,0 +1,176 @@
+"""Calls that a thread makes for a task, and what becomes of them when the task is cancelled.
+
+A thread cannot be stopped in the middle of a call. So a cancel finds a call in one of three states:
+
+    it has not begun    it is revoked, and never begins; the task is cancelled at once
+    it is under way     it is finished first; what then becomes of it is for the caller of `ended` to say
+    it is over          the same: the task had not taken the answer yet
+
+`finished` lets such a call stand: the task has its answer, and the cancel comes when the task awaits something next.
+So a call that is cancelled has not happened, and one that has happened says so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import threading
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
+
+T = TypeVar("T")
+HURRY_SECONDS = 0.01
+
+
+class Job(Generic[T]):
+    """A call that a thread makes for the task that makes this.
+
+    Attributes:
+        is_over: the thread is done with it, as the loop knows.
+
+    Args:
+        then: called in the loop when it is over, before the task goes on.
+        is_revocable: a cancel that comes before it has begun revokes it; else it is made whatever comes.
+    """
+
+    __slots__ = (
+        "_begun",
+        "_call",
+        "_context",
+        "_error",
+        "_is_revocable",
+        "_loop",
+        "_result",
+        "_then",
+        "_waiter",
+        "is_over",
+    )
+
+    def __init__(
+        self,
+        call: Callable[[], T],
+        then: Callable[[], object],
+        loop: asyncio.AbstractEventLoop,
+        *,
+        is_revocable: bool = True,
+    ) -> None:
+        self._call, self._then, self._loop, self._is_revocable = call, then, loop, is_revocable
+        self._context = contextvars.copy_context()
+        self._begun = threading.Lock()  # whoever gets it first begins the call, or revokes it
+        self._waiter: asyncio.Future[None] | None = None
+        self._result: T | None = None
+        self._error: BaseException | None = None
+        self.is_over = False
+
+    # --- in the thread
+
+    def run(self) -> None:
+        """Makes the call, unless it was revoked."""
+        if self._begun.acquire(blocking=False):
+            try:
+                self._result = self._context.run(self._call)
+            except BaseException as error:  # noqa: BLE001 - raised again by whoever asks for the answer
+                self._error = error
+
+    def tell(self) -> None:
+        """The thread is done with it."""
+        try:
+            self._loop.call_soon_threadsafe(self._end)
+        except RuntimeError:  # the loop is closed: nobody is there any more
+            return
+
+    # --- in the loop
+
+    def _end(self) -> None:
+        self.is_over = True
+        self._then()
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    def revoke(self) -> bool:
+        """Whether it has not begun; then it never will."""
+        return self._is_revocable and self._begun.acquire(blocking=False)
+
+    async def ended(self, hurry: Callable[[], object] | None = None) -> asyncio.CancelledError | None:
+        """Returns when it is over; the cancel that came meanwhile, if one did.
+
+        Args:
+            hurry: called again and again, once there was a cancel, until it is over.
+
+        Raises: CancelledError, it had not begun.
+        """
+        cancel: asyncio.CancelledError | None = None
+        while not self.is_over:
+            self._waiter = self._loop.create_future()
+            timer = (
+                None if cancel is None or hurry is None else self._loop.call_later(HURRY_SECONDS, _wake, self._waiter)
+            )
+            try:
+                await self._waiter
+            except asyncio.CancelledError as error:
+                if cancel is None and self.revoke():
+                    raise
+                cancel = cancel or error
+            finally:
+                if timer is not None:
+                    timer.cancel()
+            if cancel is not None and hurry is not None and not self.is_over:
+                hurry()
+        return cancel
+
+    @property
+    def has_failed(self) -> bool:
+        """When it is over: whether it has raised something."""
+        return self._error is not None
+
+    def answer(self) -> T:
+        """What the call returned; raises what it raised."""
+        error, self._error = self._error, None
+        try:
+            if error is not None:
+                raise error
+            return self._result  # type: ignore[return-value]
+        finally:
+            del error  # its traceback holds this frame
+
+
+def _wake(waiter: asyncio.Future[None]) -> None:
+    if not waiter.done():
+        waiter.set_result(None)
+
+
+async def finished(job: Job[T], hurry: Callable[[], object] | None = None) -> T:
+    """The answer of a call that stands once it has begun.
+
+    Args:
+        hurry: ends the call early, after a cancel, so that it fails and has not happened; it may come too late.
+
+    Raises: what the call raises; CancelledError, it has not happened.
+    """
+    cancel = await job.ended(hurry)
+    if cancel is not None:
+        if hurry is not None and job.has_failed:
+            raise cancel
+        cancel_later(cancel)
+    return job.answer()
+
+
+def cancel_later(cancel: asyncio.CancelledError) -> None:
+    """The task goes on as if it had not been cancelled; the cancel comes when it awaits something next.
+
+    Unless whoever asked for it has dealt with that by then, as `asyncio.timeout` does at the end of its block.
+    """
+    task = asyncio.current_task()
+    if task is not None:
+        asyncio.get_running_loop().call_soon(_cancel, task, cancel.args)
+
+
+def _cancel(task: asyncio.Task[Any], why: tuple[Any, ...]) -> None:
+    if task.done():
+        return
+    counted: Any = task  # from Python 3.11 on it is counted how often it was asked for
+    if hasattr(counted, "uncancel"):
+        if not counted.cancelling():
+            return
+        counted.uncancel()
+    task.cancel(*why)

@@ -1,0 +1,300 @@
+"""Lanes: connections with a thread each, which make the calls of tasks, one after another; and who has which."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import functools
+import threading
+import weakref
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from queue import SimpleQueue
+from typing import Any, ParamSpec, Protocol, TypeVar
+
+from .. import manager
+from ..callers import Caller
+from ..errors import ConnectionBroken, ConnectionClosed, InorderError, OutcomeUnknown
+from ..options import PutOptions
+from ..unit_of_work import UnitOfWork
+from .jobs import Job, finished
+
+P = ParamSpec("P")
+T = TypeVar("T")
+Connection = manager.QueueManager
+JOINING = frozenset(
+    "put put_json put_many put_stream get get_many get_stream get_group group reply leave_group end_group".split()
+)
+LOST = (ConnectionBroken, ConnectionClosed, OutcomeUnknown)
+
+
+class Block(Protocol):
+    """The block of a unit of work, for the calls in it."""
+
+    @property
+    def is_begun(self) -> bool:
+        """Whether it has a connection. Raises: ConnectionBroken, it has lost that."""
+        ...
+
+    def begin_with(self, lane: Lane, call: Callable[[Connection], T]) -> Callable[[Connection], T]:
+        """A call that begins the unit on a connection first."""
+        ...
+
+    def adopt(self, lane: Lane, unit: UnitOfWork, connection: Connection | None) -> None:
+        """It has begun on a connection."""
+        ...
+
+
+class Seat:
+    """What a task holds of a queue manager.
+
+    Attributes:
+        caller: the task.
+        lane: the connection that it has, as long as that holds something.
+        block: the block of a unit of work in which its calls stand.
+        is_known: later calls of the task find it.
+    """
+
+    __slots__ = ("block", "caller", "is_known", "lane")
+
+    def __init__(self, caller: Caller, lane: Lane | None = None, *, is_known: bool = False) -> None:
+        self.caller, self.lane, self.is_known = caller, lane, is_known
+        self.block: Block | None = None
+
+    def ended(self) -> None:
+        """Its task has."""
+        if self.lane is not None:
+            self.lane.tidy()
+
+    @property
+    def is_empty(self) -> bool:
+        return self.lane is None and self.block is None
+
+    @property
+    def has_unit(self) -> bool:
+        return self.block is not None or (self.lane is not None and self.lane.has_unit)
+
+
+class Lane:
+    """A connection, and its thread.
+
+    Attributes:
+        seat: of the task that has it; None: nobody has, or what is open there is not a task's.
+        is_out: it is not free.
+        has_unit: its connection has a unit of work that has put or got something.
+        handles: queues that are open on it, as the program has them.
+        alone: held during a call, and from a get to its commit: another task may use a queue that is open here.
+    """
+
+    def __init__(self, connect: Callable[[], Connection], freed: Callable[[Lane], object]) -> None:
+        self._connect, self._freed = connect, freed
+        self._loop = asyncio.get_running_loop()
+        self._jobs: SimpleQueue[Job[Any] | None] = SimpleQueue()
+        self.connection: Connection | None = None
+        self.seat: Seat | None = None
+        self.is_out = self.has_unit = False
+        self.alone = asyncio.Lock()
+        self.handles: weakref.WeakSet[object] = weakref.WeakSet()
+        self._is_idle = True
+        self._is_over = False  # nothing more is submitted
+        self._under_way = 0  # calls
+        threading.Thread(target=_serve, args=(self._jobs,), name="inorder aio", daemon=True).start()
+        self._no_more = weakref.finalize(self, self._jobs.put, None)  # the thread does not keep it
+        self._no_more.atexit = False
+
+    def submit(self, call: Callable[[Connection], T], *, is_revocable: bool = True) -> Job[T]:
+        """Has its thread make a call, after those that were submitted before. Raises: ConnectionClosed."""
+        if self._is_over:
+            raise closed()
+        job = Job(lambda: self._make(call), self._ended, self._loop, is_revocable=is_revocable)
+        self._under_way += 1
+        self._jobs.put(job)
+        return job
+
+    async def exit(self, leave: Callable[[], T]) -> T:
+        """Has its thread end a block, whatever comes; or does it here, if there is nothing left to end."""
+        return leave() if self._is_over else await finished(self.submit(lambda _: leave(), is_revocable=False))
+
+    def post(self, call: Callable[[Connection], object]) -> None:
+        """As `submit`, of what nobody awaits; from any thread, as a finalizer may come in any."""
+        with contextlib.suppress(RuntimeError):  # the loop is closed
+            self._loop.call_soon_threadsafe(lambda: self._is_over or self.submit(call, is_revocable=False))
+
+    # --- in the thread
+
+    def _make(self, call: Callable[[Connection], T]) -> T:
+        if self.connection is None:
+            self.connection = self._connect()
+        try:
+            return call(self.connection)
+        except LOST:
+            self.drop()
+            raise
+        finally:
+            self._note()
+
+    def _note(self) -> None:
+        connection = self.connection
+        try:
+            self._is_idle = connection is None or connection.is_idle
+            self.has_unit = connection is not None and connection.has_unit
+        except ConnectionBroken:  # it was lost, and the next call has another
+            self.drop()
+            self._is_idle, self.has_unit = True, False
+
+    def drop(self) -> None:
+        """In the thread: the next call has a new connection; what was open on this one is backed out."""
+        connection, self.connection = self.connection, None
+        if connection is not None:
+            with contextlib.suppress(InorderError):
+                connection.abandon()
+
+    def _end(self, *, commits: bool) -> None:
+        connection, self.connection = self.connection, None
+        if connection is not None:
+            (connection.close if commits else connection.abandon)()
+
+    # --- in the loop
+
+    def _ended(self) -> None:
+        self._under_way -= 1
+        if self.is_out and self._is_idle and not self._under_way:
+            self.leave()
+            self.is_out = False
+            self._freed(self)
+
+    def leave(self) -> None:
+        """The task has it no more."""
+        if self.seat is not None:
+            self.seat.lane = None
+            self.seat = None
+
+    def tidy(self) -> None:
+        """Its task has ended: what it left open is backed out and closed, but for queues that the program still has."""
+        self.leave()
+        if self._is_over:
+            return
+        handles = self.handles
+
+        def settle(connection: Connection) -> None:
+            if connection.has_unit:
+                connection.back_out()
+            if not connection.is_idle and not handles:
+                self.drop()
+
+        self.submit(settle, is_revocable=False)
+
+    def end_waits(self) -> None:
+        """Ends the wait of the call that is under way, if it waits."""
+        if self.connection is not None:
+            with contextlib.suppress(InorderError):  # it has ended
+                self.connection.end_waits()
+
+    def end(self, *, commits: bool) -> Job[None]:
+        """Has the connection ended behind the calls that were submitted, and the thread with it.
+
+        Args:
+            commits: its unit of work, if it has one, is committed; else it is backed out.
+        """
+        self._is_over = True
+        self.end_waits()
+        job = Job(lambda: self._end(commits=commits), lambda: None, self._loop, is_revocable=False)
+        self._jobs.put(job)
+        self._no_more()
+        return job
+
+
+def _serve(jobs: SimpleQueue[Job[Any] | None]) -> None:
+    while (job := jobs.get()) is not None:
+        job.run()
+        job.tell()
+        del job  # it holds the lane
+
+
+def joins(name: str, given: Iterable[object], named: Mapping[str, Any]) -> str:
+    """The name of a call, if it would be part of an open unit of work."""
+    if name not in JOINING or named.get("syncpoint") is False or named.get("confirm_id") or named.get("uid"):
+        return ""
+    options = [one for one in given if isinstance(one, PutOptions)]
+    return "" if any(one.syncpoint is False or one.confirm_id or one.uid for one in options) else name
+
+
+def listed(call: Callable[P, Iterator[T]]) -> Callable[P, list[T]]:
+    """The call of an iterator that is gone through at once."""
+
+    @functools.wraps(call)
+    def as_list(*given: P.args, **named: P.kwargs) -> list[T]:
+        return list(call(*given, **named))
+
+    return as_list
+
+
+class Lanes:
+    """Some lanes, made when they are needed, for whoever asks first.
+
+    Args:
+        most: so many at most.
+    """
+
+    def __init__(self, connect: Callable[[], Connection], most: int) -> None:
+        self._connect, self._most = connect, most
+        self.all: list[Lane] = []
+        self.free: list[Lane] = []
+        self._waiting: deque[asyncio.Future[Lane]] = deque()
+        self.is_closed = False
+
+    async def borrow(self) -> Lane:
+        """One for the caller alone, until what is made on it is over and nothing is open there.
+
+        Raises: ConnectionClosed, there will be none any more.
+        """
+        if self.is_closed:
+            raise closed()
+        if self.free:
+            lane = self.free.pop()
+        elif len(self.all) < self._most:
+            lane = Lane(self._connect, self._has_come_back)
+            self.all.append(lane)
+        else:
+            lane = await self._next()
+        lane.is_out = True
+        return lane
+
+    async def _next(self) -> Lane:
+        waiting = asyncio.get_running_loop().create_future()
+        self._waiting.append(waiting)
+        try:
+            lane: Lane = await waiting
+        except asyncio.CancelledError:
+            if waiting.done() and not waiting.cancelled() and waiting.exception() is None:
+                self._has_come_back(waiting.result())
+            raise
+        return lane
+
+    def _has_come_back(self, lane: Lane) -> None:
+        while self._waiting:
+            waiting = self._waiting.popleft()
+            if not waiting.done():
+                waiting.set_result(lane)
+                return
+        self.free.append(lane)
+
+    async def close(self, ends_well: Callable[[Lane], bool]) -> None:
+        """Ends all connections, and their threads. Raises: what the commit of one that ends well raises."""
+        self.is_closed = True
+        for waiting in self._waiting:
+            if not waiting.done():
+                waiting.set_exception(closed())
+        errors = []
+        for job in [lane.end(commits=ends_well(lane)) for lane in self.all]:
+            try:
+                await finished(job)
+            except InorderError as error:
+                errors.append(error)
+        if errors:
+            raise errors[0]
+
+
+def closed() -> ConnectionClosed:
+    """The error of a call after the end."""
+    return ConnectionClosed("the connection is closed")

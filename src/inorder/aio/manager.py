@@ -1,0 +1,234 @@
+"""QueueManager for tasks, and how one is made."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from types import TracebackType
+from typing import IO, TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
+
+from .. import manager
+from ..errors import (
+    IN_MEMORY,
+    ObjectInUse,
+)
+from ..groups import whole_group
+from ..message import Descriptor, Got
+from ..options import EVERYTHING, BrowseKeywords, GetOptions, Match, OpenKeywords, check_whole
+from ..requesting import Data
+from ..rules.puts import PutResult
+from ..stores.protocol import LocalStore
+from .calls import ManagerCalls
+from .entered import Entered
+from .groups import GroupWriter
+from .handles import Queue
+from .lanes import Connection, joins
+from .loops import Browsing, Group, Replies
+from .sharing import Sharing
+from .streams import guarded
+from .units import UnitOfWork
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+P = ParamSpec("P")
+T = TypeVar("T")
+CONNECTIONS = 4
+SETTLING = frozenset({"commit", "back_out", "prepare"})
+
+
+def connect(
+    store: str | os.PathLike[str] | LocalStore = IN_MEMORY,
+    *,
+    program: str | None = None,
+    name: str | None = None,
+    connections: int = CONNECTIONS,
+) -> Entered[QueueManager]:
+    """Connects to a queue manager: `async with connect(...) as qm`, or `qm = await connect(...)`.
+
+    Args:
+        store, program, name: as in `inorder.connect`.
+        connections: how many the tasks share at most, each with a thread; from 1. They are made when they are needed.
+
+    Raises, when it is entered or awaited: as `inorder.connect`.
+    """
+    check_whole("connections", connections, 1)
+    root = manager.connect(IN_MEMORY, program=program, name=name) if store == IN_MEMORY else None
+
+    def another() -> Connection:
+        return manager.connect(store, program=program, name=name) if root is None else root.connect()
+
+    return Entered(lambda: _connected(another, connections))
+
+
+async def _connected(another: Callable[[], Connection], connections: int) -> QueueManager:
+    made = QueueManager(another, connections)
+    try:
+        await made.begin()
+    except BaseException:
+        await made.abandon()
+        raise
+    return made
+
+
+class QueueManager(ManagerCalls):
+    """A queue manager for tasks; made by `inorder.aio.connect`. See the module's text for how tasks share it."""
+
+    def __init__(self, another: Callable[[], Connection], connections: int) -> None:
+        self._another, self._connections = another, connections
+        self._shared = Sharing(another, connections)
+
+    def connect(self, *, connections: int | None = None) -> Entered[QueueManager]:
+        """Another one to the same store, with connections of its own."""
+        if connections is not None:
+            check_whole("connections", connections, 1)
+        most = connections or self._connections
+        return Entered(lambda: _connected(self._another, most))
+
+    async def begin(self) -> None:
+        """Makes its first connection, if it has none. Raises: as `inorder.connect`."""
+        await self._shared.run(self._shared.seat(), lambda _: None)
+
+    async def _call(self, method: Callable[Concatenate[Connection, P], T], /, *given: P.args, **named: P.kwargs) -> T:
+        shared, name = self._shared, method.__name__
+        seat = shared.seat_around if name in SETTLING else None  # by whomever
+        seat = seat or shared.seat(joins(name, given, named))
+        try:
+            return await shared.run(seat, lambda one: method(one, *given, **named))
+        except ObjectInUse:
+            if not given or not await shared.let_go(given[0]):
+                raise
+        return await shared.run(seat, lambda one: method(one, *given, **named))
+
+    async def _get(self, method: Callable[..., T], options: GetOptions, queue: str, *given: Any) -> T:
+        at_once = replace(options, wait=0)
+        seat = self._shared.seat("" if options.syncpoint is False or options.confirm_id else "get")
+
+        def call(one: Connection, waits: bool) -> T:
+            return method(one, queue, *given, options if waits else at_once)
+
+        try:
+            return await self._shared.take(seat, queue, options, call)
+        except ObjectInUse:  # by another of our connections, if it is for one alone
+            if not await self._shared.let_go(queue):
+                raise
+        return await self._shared.take(seat, queue, options, call)
+
+    # --- blocks, loops, and what else takes a connection for a while
+
+    def unit_of_work(self) -> UnitOfWork:
+        """A block whose puts and gets are one unit: committed at its end, backed out by an exception.
+
+        It is the unit of the task that began it. A put or get of a task that was started in it raises UnitOfAnother.
+        """
+        return UnitOfWork(self._shared)
+
+    def open(self, name: str, *, dynamic_name: str = "*", **options: Unpack[OpenKeywords]) -> Entered[Queue]:
+        """Opens a queue: `async with qm.open(...) as queue`, or `queue = await qm.open(...)`.
+
+        It has a connection for itself, and for the task's other calls, until it is closed.
+        """
+        return Entered(lambda: self._open(name, dynamic_name, options))
+
+    async def _open(self, name: str, dynamic_name: str, options: OpenKeywords) -> Queue:
+        handle = await self._call(Connection.open, name, dynamic_name=dynamic_name, **options)
+        seat = self._shared.seat_around
+        assert seat is not None, "the task holds the connection of what it has opened"
+        assert seat.lane is not None
+        return Queue(self._shared, seat.lane, handle)
+
+    def group(self, queue: str) -> GroupWriter:
+        """A block that puts one group in logical order; see `inorder.GroupWriter`."""
+        return GroupWriter(self._shared, queue)
+
+    def browse(self, queue: str, *, after: str | None = None, **keywords: Unpack[BrowseKeywords]) -> Browsing:
+        """Copies every suitable message, in an `async for`; see `inorder.QueueManager.browse`."""
+        return Browsing(self._shared, None, lambda one: one.browse(queue, after=after, **keywords), after)
+
+    def get_group(self, queue: str, *, wait: float | None = 0, match: Match = EVERYTHING) -> Group:
+        """A complete group in order, or one message in no group, in an `async for`.
+
+        See `inorder.QueueManager.get_group`. A loop that ends before the group does backs it out, at the latest when
+        its task ends: `contextlib.aclosing` does so at once.
+        """
+        return Group(self._shared, queue, whole_group(wait=wait, match=match))
+
+    async def request(self, queue: str, body: Data, *, timeout: float, **fields: Unpack[Descriptor]) -> Got:
+        """Puts a request and returns the reply to it; see `inorder.QueueManager.request`."""
+        async for reply in self.replies(queue, body, timeout=timeout, count=1, **fields):
+            return reply
+        raise AssertionError("a loop over one reply ends with it, or raises")
+
+    def replies(
+        self, queue: str, body: Data, *, timeout: float, count: int | None = None, **fields: Unpack[Descriptor]
+    ) -> Replies:
+        """Puts a request that several may answer, with the first step of the loop; the replies as they come.
+
+        See `inorder.QueueManager.replies`.
+        """
+        return Replies(self._shared, lambda one: one.replies(queue, body, timeout=timeout, count=count, **fields))
+
+    async def put_stream(self, queue: str, stream: IO[bytes], **options: Any) -> PutResult:
+        """Puts a binary stream as one logical message in segments, or as a group; see `inorder.groups.put_stream`.
+
+        The stream is read in the connection's thread. A cancel ends that, and nothing was put.
+        """
+        guard, stop = guarded(stream)
+        seat = self._shared.seat("put_stream")
+        return await self._shared.run(seat, lambda one: one.put_stream(queue, guard, **options), hurry=stop)
+
+    async def get_stream(
+        self,
+        queue: str,
+        stream: IO[bytes],
+        *,
+        wait: float | None = 0,
+        match: Match = EVERYTHING,
+        as_group: bool = False,
+    ) -> Got:
+        """Gets one logical message, or a group, into a binary stream; see `inorder.groups.get_stream`.
+
+        The stream is written in the connection's thread. A cancel ends that, and nothing was got.
+        """
+        (guard, stop), options = (
+            guarded(stream),
+            GetOptions(wait=wait, match=match, logical=True, all_messages=as_group),
+        )
+
+        def call(one: Connection, waits: bool) -> Got:
+            return one.get_stream(queue, guard, wait=wait if waits else 0, match=match, as_group=as_group)
+
+        return await self._shared.take(self._shared.seat("get_stream"), queue, options, call, hurry=stop)
+
+    # --- the end
+
+    async def close(self) -> None:
+        """Ends all connections. The task's unit of work is committed (R5.6), those of other tasks are backed out.
+
+        Harmless when repeated.
+        """
+        seat = self._shared.seat_around
+        mine = seat.lane if seat is not None and seat.caller.admits_caller() else None
+        await self._shared.end(lambda lane: lane is mine or not lane.is_out)
+
+    async def abandon(self) -> None:
+        """Ends all connections as if the program had died: open units of work are backed out (R5.6)."""
+        await self._shared.end(lambda _: False)
+
+    async def __aenter__(self) -> QueueManager:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await (self.close() if error is None else self.abandon())
+
+    @property
+    def connections_in_use(self) -> int:
+        """How many of its connections are in a call, or held by a task or an open queue."""
+        return sum(lane.is_out for lane in self._shared.lanes.all)
+
+    def __repr__(self) -> str:
+        state = f"{self.connections_in_use} of {self._connections} connections in use"
+        return f"<queue manager for tasks, {'closed' if self._shared.lanes.is_closed else state}>"

@@ -1,0 +1,246 @@
+"""Gets that wait: any number of tasks, and one thread for each queue that is waited for.
+
+A task that was given nothing joins the `Watch` of its queue. The thread of that, with a connection of its own, calls
+whenever a get may find something now (`LocalStore.watch`), and the loop lets the tasks look again: one look at a time,
+in the order of R3.27, who names a message first, in rounds, so that nobody is passed over twice while another has not
+looked once. Of tasks that ask for the very same only the first looks: what it does not find nobody finds. When it has
+found something the next one looks.
+
+No wake-up is lost. A task joins first and looks then, and whatever changes after the thread has said that it watches
+calls again, however many changes one call stands for. While nobody waits it rests, and a put wakes nobody.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+from collections import deque
+from collections.abc import Callable, Hashable
+
+from ..clock import Clock
+from ..errors import InorderError, WaitEnded
+from .lanes import Connection
+
+KEPT_SECONDS = 5.0  # a thread rests so long before it ends
+LOOK_SECONDS = 60.0  # so often one that rests sees whether its loop is still there
+
+
+class _Rests(Exception):
+    """Nobody waits."""
+
+
+class Waiter:
+    """A task that waits.
+
+    Attributes:
+        key: who has the same asks for the very same.
+        rank: who is served first; smaller is earlier.
+        deadline: by `Clock.monotonic`.
+        has_news: it has a reason to look.
+        turn: done when it may; None: it does not wait for that now.
+    """
+
+    __slots__ = ("deadline", "has_news", "key", "rank", "timer", "turn")
+
+    def __init__(self, key: Hashable, rank: int, deadline: float) -> None:
+        self.key, self.rank, self.deadline = key, rank, deadline
+        self.has_news = False
+        self.turn: asyncio.Future[None] | None = None
+        self.timer: asyncio.TimerHandle | None = None
+
+
+class Watch:
+    """The tasks that wait for one queue, and the thread that says when they should look.
+
+    Attributes:
+        error: why nobody watches any more.
+
+    Args:
+        ended: called when nobody watches any more.
+    """
+
+    def __init__(
+        self, queue: str, clock: Clock, connect: Callable[[], Connection], ended: Callable[[Watch], object]
+    ) -> None:
+        self.queue, self._clock, self._connect, self._ended = queue, clock, connect, ended
+        self._loop = asyncio.get_running_loop()
+        self._lines: dict[Hashable, deque[Waiter]] = {}  # by what they ask for; the first of each looks
+        self._round: deque[Waiter] = deque()  # who is still to look in this round
+        self._again = False  # something has happened: another round follows
+        self._looking: Waiter | None = None
+        self._keeping: asyncio.TimerHandle | None = None
+        self._connection: Connection | None = None
+        self._is_watching = self._is_told = self._is_ending = False
+        self._wanted = threading.Event()  # somebody waits, or it is to end
+        self.error: BaseException | None = None
+        self._over: asyncio.Future[None] = self._loop.create_future()
+        threading.Thread(target=self._run, name=f"inorder aio watch {queue}", daemon=True).start()
+
+    # --- in the thread
+
+    def _run(self) -> None:
+        error: BaseException = _ended()
+        try:
+            connection = self._connection = self._connect()
+            try:
+                self._watch(connection)
+            finally:
+                connection.abandon()
+        except BaseException as failure:  # noqa: BLE001 - raised by those who wait
+            error = failure
+        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits
+            self._loop.call_soon_threadsafe(self._is_over, error)
+
+    def _watch(self, connection: Connection) -> None:
+        while not self._loop.is_closed():
+            if self._wanted.wait(LOOK_SECONDS):
+                with contextlib.suppress(_Rests):
+                    connection.watch(self.queue, self._changed)
+
+    def _changed(self) -> None:
+        if self._is_ending:
+            raise _ended()
+        self._is_watching = False  # in this order: `join` says that it is wanted, and then asks this
+        if not self._wanted.is_set():
+            raise _Rests
+        self._is_watching = True
+        if not self._is_told:  # else the loop is still to hear of it, and everyone looks after that
+            self._is_told = True
+            try:
+                self._loop.call_soon_threadsafe(self._let_look)
+            except RuntimeError:  # the loop is closed: nobody waits
+                raise _ended() from None
+
+    # --- in the loop: who looks
+
+    def _let_look(self) -> None:
+        self._is_told, self._again = False, True
+        now = self._clock.monotonic()
+        for waiter in [one for line in self._lines.values() for one in line if one.deadline <= now]:
+            self._is_late(waiter)
+        self._next()
+
+    def _is_over(self, error: BaseException) -> None:
+        self.error = error
+        self._ended(self)
+        self._over.set_result(None)
+        for line in self._lines.values():
+            for waiter in line:
+                waiter.has_news = True
+                self._round.append(waiter)
+        self._next()
+
+    def _next(self) -> None:
+        """The next of this round looks, unless somebody does."""
+        while self._looking is None:
+            if self._round:
+                waiter = self._round.popleft()
+                if waiter.has_news and waiter.turn is not None and not waiter.turn.done():
+                    waiter.has_news, self._looking = False, waiter
+                    waiter.turn.set_result(None)
+            elif self._again:
+                self._again = False
+                self._round.extend(sorted((line[0] for line in self._lines.values()), key=lambda one: one.rank))
+                for waiter in self._round:
+                    waiter.has_news = True
+            else:
+                return
+
+    def has_line(self, key: Hashable) -> bool:
+        """Whether somebody waits who asks for the same."""
+        return key in self._lines
+
+    def join(self, waiter: Waiter) -> None:
+        """The task waits here until it leaves."""
+        if self._keeping is not None:
+            self._keeping.cancel()
+            self._keeping = None
+        line = self._lines.setdefault(waiter.key, deque())
+        line.append(waiter)
+        self._wanted.set()
+        waiter.has_news = self.error is not None or (self._is_watching and line[0] is waiter)
+
+    def leave(self, waiter: Waiter) -> None:
+        """It has something, or gives up. Harmless when repeated."""
+        line = self._lines.get(waiter.key)
+        if line is None or waiter not in line:
+            return
+        was_first = line[0] is waiter
+        line.remove(waiter)
+        if not line:
+            del self._lines[waiter.key]
+        elif was_first:
+            line[0].has_news = True
+            self._round.appendleft(line[0])
+        self.has_looked(waiter)
+        if not self._lines:
+            self._wanted.clear()
+            self._keeping = self._loop.call_later(KEPT_SECONDS, self._end_unless_used)
+
+    async def turn(self, waiter: Waiter) -> None:
+        """Returns when the task should look: it has the turn until `has_looked` or `leave`."""
+        waiter.turn = self._loop.create_future()
+        try:
+            if waiter.has_news:
+                self._round.append(waiter)
+            self._set_timer(waiter)
+            self._next()
+            await waiter.turn
+        finally:
+            waiter.turn = None
+            if waiter.timer is not None:
+                waiter.timer.cancel()
+
+    def has_looked(self, waiter: Waiter) -> None:
+        """It has found nothing."""
+        if self._looking is waiter:
+            self._looking = None
+        self._next()
+
+    def _set_timer(self, waiter: Waiter) -> None:
+        nap = self._clock.nap(max(0.0, waiter.deadline - self._clock.monotonic()))
+        waiter.timer = None if nap is None else self._loop.call_later(nap, self._time_passed, waiter)
+
+    def _time_passed(self, waiter: Waiter) -> None:
+        if waiter.deadline <= self._clock.monotonic():
+            self._is_late(waiter)
+            self._next()
+        else:
+            self._set_timer(waiter)
+
+    def _is_late(self, waiter: Waiter) -> None:
+        """Its last look comes now."""
+        waiter.has_news = True
+        self._round.appendleft(waiter)
+
+    # --- the end
+
+    def _end_unless_used(self) -> None:
+        if not self._lines:
+            self.end()
+
+    def end(self) -> asyncio.Future[None]:
+        """Ends the thread, and the wait of those who still wait; done when it has ended."""
+        self._is_ending = True
+        self._ended(self)
+        self._wanted.set()
+        if self._connection is not None:
+            with contextlib.suppress(InorderError):  # it has ended
+                self._connection.end_waits()  # or its first look ends it
+        return self._over
+
+    @property
+    def is_asleep(self) -> bool:
+        """Whether the thread watches, and nobody has anything left to look at."""
+        busy = self._is_told or self._looking is not None or bool(self._round) or self._again
+        return self._is_watching and not busy and not any(line[0].has_news for line in self._lines.values())
+
+    @property
+    def is_used(self) -> bool:
+        """Whether somebody waits."""
+        return bool(self._lines)
+
+
+def _ended() -> WaitEnded:
+    return WaitEnded("the queue is not watched any more")

@@ -1,0 +1,309 @@
+"""`inorder channel`: define, run, watch and end the channels that carry messages to other queue managers."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict
+from typing import Any
+
+import click
+
+from .. import QueueManager, channels
+from ..channel_attributes import CHANNEL_ATTRIBUTES, ChannelAttributes
+from ..channels import ChannelNow, Received
+from ..errors import ChannelStopped, InorderError, ObjectInUse, QueueCondition
+from .output import count, shown, table, when
+from .queues import takes_attributes_of
+from .running import Group, Run, completions, says_yes, takes_store
+
+COLUMNS = {
+    "channel": "channel",
+    "type": "type",
+    "transmission_queue": "from",
+    "connection": "to",
+    "description": "description",
+}
+STATUS_COLUMNS = {
+    "channel": "channel",
+    "status": "status",
+    "queue": "from",
+    "waiting": "waiting",
+    "number": "last batch",
+    "in_doubt": "in doubt",
+    "messages": "messages sent",
+    "sent_at": "last sent",
+    "error": "trouble",
+}
+RECEIVED_COLUMNS = {
+    "channel": "channel",
+    "manager": "from",
+    "number": "last batch",
+    "messages": "messages in it",
+    "received_at": "received",
+}
+RESTART_SECONDS = 1.0
+
+
+def channel_names(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    """The channels of the store, for completion."""
+    del parameter
+    return completions(context, lambda qm: [one.name for one in channels.channels(qm)], incomplete)
+
+
+NAME = click.argument("name", shell_complete=channel_names)
+takes_attributes = takes_attributes_of(
+    {name: one for name, one in CHANNEL_ATTRIBUTES.items() if name not in ("name", "type")}
+)
+
+
+@click.group("channel", cls=Group, epilog="Example: inorder channel run TO.B --store a.db")
+def channel() -> None:
+    """Define and run channels, which carry messages to other queue managers, each once, in order."""
+
+
+@channel.command(
+    "create", example="inorder channel create TO.B --transmission-queue B --connection /var/b.db --store a.db"
+)
+@click.argument("name")
+@click.option("--type", "kind", type=click.Choice(("sender", "receiver")), default="sender", show_default=True,
+              help=CHANNEL_ATTRIBUTES["type"].doc)  # fmt: skip
+@takes_attributes
+@takes_store
+def create(run: Run, name: str, kind: Any, changes: dict[str, Any]) -> None:
+    """Define a channel. NAME is 1 to 20 characters out of A-Z a-z 0-9 . / _ %"""
+    with run.opened() as qm:
+        channels.define_channel(qm, name, kind, **changes)
+    run.output.tell({"channel": name, "type": kind, "done": "created"}, f"created {kind} channel {name}")
+
+
+@channel.command("alter", example="inorder channel alter TO.B --batch-size 200 --store a.db")
+@NAME
+@takes_attributes
+@takes_store
+def alter(run: Run, name: str, changes: dict[str, Any]) -> None:
+    """Change attributes; a run that is under way takes them when it begins anew."""
+    if not changes:
+        raise click.UsageError("Nothing to change: name at least one attribute.")
+    with run.opened() as qm:
+        channels.alter_channel(qm, name, **changes)
+    told = ", ".join(f"{one.replace('_', '-')} {shown(value).plain or 'none'}" for one, value in changes.items())
+    run.output.tell({"channel": name, "done": "altered", "changes": changes}, f"altered {name}: {told}")
+
+
+@channel.command("delete", example="inorder channel delete TO.B --store a.db")
+@NAME
+@takes_store
+def delete(run: Run, name: str) -> None:
+    """Delete the definition of a channel that does not run and has nothing in doubt."""
+    with run.opened() as qm:
+        channels.delete_channel(qm, name)
+    run.output.tell({"channel": name, "done": "deleted"}, f"deleted channel {name}")
+
+
+@channel.command("show", example="inorder channel show TO.B --store a.db")
+@NAME
+@takes_store
+def show(run: Run, name: str) -> None:
+    """Show a channel's attributes."""
+    with run.opened() as qm:
+        found = channels.channel(qm, name)
+    values = {one: value for one, value in asdict(found).items() if found.type in CHANNEL_ATTRIBUTES[one].applies_to}
+    if run.output.as_json:
+        run.output.line(values)
+        return
+    made = table(("attribute", "value", "in MQ"))
+    for one, value in values.items():
+        made.add_row(one.replace("_", "-"), shown(value), CHANNEL_ATTRIBUTES[one].mqsc)
+    run.output.console.print(made)
+
+
+@channel.command("list", example="inorder channel list --store a.db")
+@takes_store
+def list_channels(run: Run) -> None:
+    """List the channels that are defined here."""
+    with run.opened() as qm:
+        records = [_defined(one) for one in channels.channels(qm)]
+    run.output.listing(records, COLUMNS, nothing="no channel is defined")
+
+
+def _defined(one: ChannelAttributes) -> dict[str, Any]:
+    values = asdict(one)
+    return {"channel": one.name} | {name: values[name] for name in COLUMNS if name != "channel"}
+
+
+@channel.command("status", example="inorder channel status --store a.db")
+@click.option("--received", is_flag=True, help="The channels that come here instead, and the last batch of each.")
+@takes_store
+def status(run: Run, received: bool) -> None:
+    """Show what the channels do: whether they run, what is in doubt, what waits."""
+    with run.opened() as qm:
+        if received:
+            records, columns = [_received(one) for one in channels.received(qm)], RECEIVED_COLUMNS
+        else:
+            records, columns = [_now(one) for one in channels.status(qm)], STATUS_COLUMNS
+    run.output.listing(records, columns, nothing="no channel has come here" if received else "no channel is defined")
+
+
+def _now(one: ChannelNow) -> dict[str, Any]:
+    values = one._asdict()
+    times = {name: values[name] and when(values[name]) for name in ("sent_at", "changed_at")}
+    return {"channel": values.pop("name"), **values, **times}
+
+
+def _received(one: Received) -> dict[str, Any]:
+    sender = one.sender
+    return {
+        "channel": sender.channel,
+        "manager": sender.manager,
+        "identifier": sender.identifier,
+        "incarnation": sender.incarnation,
+        "number": one.number,
+        "messages": one.messages,
+        "epoch": one.epoch,
+        "received_at": when(one.received_at),
+    }
+
+
+# --- running
+
+
+@channel.command("run", example="inorder channel run TO.B TO.C --store a.db")
+@click.argument("names", nargs=-1, required=True, shell_complete=channel_names)
+@click.option("--until-empty", is_flag=True, help="End when nothing more can be sent.")
+@takes_store
+@click.pass_context
+def run_channels(context: click.Context, run: Run, names: tuple[str, ...], until_empty: bool) -> None:
+    """Carry channels until Ctrl-C, which ends each behind its batch.
+
+    Any number of processes may run one channel: one at a time carries, the next one takes over when it dies. A channel
+    that is stopped is carried again when it is started.
+    """
+    with run.opened() as qm, _ends() as ends, ExitStack() as stack:
+        for name in names:
+            channels.channel(qm, name)
+        carriers = [_Carrier(run, stack.enter_context(qm.connect()), name, ends, until_empty) for name in names]
+        for one in carriers:
+            one.start()
+        for one in carriers:
+            while one.is_alive():
+                one.join(RESTART_SECONDS)
+    failed = [one.error for one in carriers if one.error is not None]
+    if failed:
+        raise failed[0]
+    context.exit(0)
+
+
+@contextmanager
+def _ends() -> Iterator[threading.Event]:
+    """Set by the signals that end a program."""
+    ends = threading.Event()
+    before = {number: signal.signal(number, lambda *_: ends.set()) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield ends
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+class _Carrier(threading.Thread):
+    """Carries one channel again and again, until the program ends."""
+
+    def __init__(self, run: Run, qm: QueueManager, name: str, ends: threading.Event, until_empty: bool) -> None:
+        super().__init__(name=f"channel {name}")
+        self._run, self._qm, self._channel, self._ends, self._until_empty = run, qm, name, ends, until_empty
+        self.error: InorderError | None = None
+
+    def run(self) -> None:
+        told = ""
+        while not self._ends.is_set():
+            try:
+                now = channels.run_channel(self._qm, self._channel, until_empty=self._until_empty, wait=self._ends.wait)
+                text = f"{self._channel}: {now.status}, {count(now.messages, 'message')} sent"
+            except (ChannelStopped, ObjectInUse) as waits:
+                text = str(waits)
+                if self._until_empty:
+                    self.error = waits
+            except QueueCondition as error:  # it has stopped, and may be started again
+                text = str(error)
+                if self._until_empty:
+                    self.error = error
+            except InorderError as error:
+                text, self.error = str(error), error
+            if text != told:
+                self._run.output.note(text)
+                told = text
+            if self.error is not None or self._until_empty:
+                return
+            self._ends.wait(RESTART_SECONDS)
+
+
+# --- what operators do
+
+
+@channel.command("start", example="inorder channel start TO.B --store a.db")
+@NAME
+@takes_store
+def start(run: Run, name: str) -> None:
+    """Let a channel that was stopped run again: whoever carries it goes on."""
+    with run.opened() as qm:
+        channels.start_channel(qm, name)
+    run.output.tell({"channel": name, "done": "started"}, f"{name} may run")
+
+
+@channel.command("stop", example="inorder channel stop TO.B --store a.db")
+@NAME
+@click.option("--mode", type=click.Choice(channels.defining.STOP_MODES), default="quiesce", show_default=True,
+              help="Behind its batch, at its next call, or without waiting for it.")  # fmt: skip
+@takes_store
+def stop(run: Run, name: str, mode: Any) -> None:
+    """End the run of a channel, and let none begin until it is started."""
+    with run.opened() as qm:
+        channels.stop_channel(qm, name, mode)
+    run.output.tell({"channel": name, "done": "stopped", "mode": mode}, f"{name} is to stop ({mode})")
+
+
+@channel.command("ping", example="inorder channel ping TO.B --store a.db")
+@NAME
+@takes_store
+def ping(run: Run, name: str) -> None:
+    """Ask the other side of a channel for its name."""
+    with run.opened() as qm:
+        manager = channels.ping_channel(qm, name)
+    run.output.tell({"channel": name, "manager": manager}, f"{name} reaches queue manager {manager}")
+
+
+@channel.command("reset", example="inorder channel reset TO.B --number 1 --store a.db")
+@NAME
+@click.option("--number", type=int, default=1, show_default=True, help="Of the next batch.")
+@says_yes
+@takes_store
+def reset(run: Run, name: str, number: int, yes: bool) -> None:
+    """Set the number of the next batch on both sides, after a sequence error."""
+    run.output.confirm(
+        f"Reset {name}? What is missing there stays missing, and what is sent again comes twice.", yes=yes
+    )
+    with run.opened() as qm:
+        channels.reset_channel(qm, name, number)
+    run.output.tell({"channel": name, "number": number}, f"the next batch of {name} is {number} on both sides")
+
+
+@channel.command("resolve", example="inorder channel resolve TO.B --store a.db")
+@NAME
+@click.option("--action", type=click.Choice(("commit", "back_out")), help="What you believe; the receiver is asked.")
+@click.option("--force", is_flag=True, help="Do --action though the receiver cannot be asked, or says neither.")
+@says_yes
+@takes_store
+def resolve(run: Run, name: str, action: Any, force: bool, yes: bool) -> None:
+    """Confirm the batch in doubt, or return it to its place, as the receiver says."""
+    if force:
+        run.output.confirm(
+            f"Resolve {name} without the receiver? A commit loses what is not there, a back out doubles what is.",
+            yes=yes,
+        )
+    with run.opened() as qm:
+        done = channels.resolve_channel(qm, name, action, force=force)
+    text = "confirmed" if done == "commit" else "back in its place"
+    run.output.tell({"channel": name, "action": done, "forced": force}, f"the batch of {name} is {text}")

@@ -1,0 +1,146 @@
+"""`inorder dead`: what could not be delivered is listed, put where it belongs, or discarded."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+from .. import Match, Reason
+from ..dead import DeadLetter, Stayed
+from ..rules.dead_letters import revived
+from .choosing import any_id
+from .output import count, when
+from .records import record_of, told_id
+from .running import NO, Group, Run, queue_names, record_of_error, says_yes, takes_store
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+COLUMNS = {
+    "time": "set aside",
+    "reason_name": "reason",
+    "queue": "queue",
+    "manager": "queue manager",
+    "attempts": "attempts",
+    "program": "by",
+    "message_id": "message id",
+    "length": "bytes",
+    "error": "error",
+}
+REASON_NAMES = {int(one): one.name for one in Reason}
+
+
+def reason_of(value: str) -> int:
+    """A reason, as its number or its name."""
+    name = value.upper().removeprefix("MQRC_")
+    if name in Reason.__members__:
+        return int(Reason[name])
+    try:
+        return int(value)
+    except ValueError:
+        raise ValueError(f"{value!r} is neither the number nor the name of a reason.") from None
+
+
+def takes_choice(function: F) -> F:
+    """Gives a command the options that choose dead letters, and its function those as `chosen`."""
+
+    @click.option("--reason", type=reason_of, metavar="NUMBER|NAME", help="Only what was set aside for this reason.")
+    @click.option("--queue", metavar="NAME", help="Only what should have gone to this queue.")
+    @click.option("--message-id", type=any_id, metavar="HEX|text:TEXT", help="Only the message with this id.")
+    @click.option("--selector", metavar="TEXT", help='Only messages that it fits, such as "dlh.attempts > 3".')
+    @click.option(
+        "--dead-letter-queue", shell_complete=queue_names, metavar="NAME",
+        help="Where they lie; default: where the queue manager puts them.",
+    )  # fmt: skip
+    @functools.wraps(function)
+    def command(*given: Any, **named: Any) -> Any:
+        message_id, selector = named.pop("message_id"), named.pop("selector")
+        match = Match(selector=selector) if message_id is None else Match(selector=selector, message_id=message_id)
+        chosen = {name: named.pop(name) for name in ("reason", "queue", "dead_letter_queue")}
+        return function(*given, chosen=chosen | {"match": match}, **named)
+
+    return command  # type: ignore[return-value]
+
+
+@click.group("dead", cls=Group, epilog="Example: inorder dead list --store orders.db")
+def dead() -> None:
+    """List, replay and discard dead letters: what could not be delivered, with the reason."""
+
+
+@dead.command("list", example="inorder dead list --reason Q_FULL --store orders.db")
+@takes_choice
+@takes_store
+def list_letters(run: Run, chosen: dict[str, Any]) -> None:
+    """List dead letters: why each was set aside, when, and where it should have gone."""
+    with run.opened() as qm:
+        dropped = sum(view.dropped for view in qm.overview())
+        letters = (_record(run, letter) for letter in qm.dead_letters(**chosen))
+        run.output.listing(letters, COLUMNS, nothing="there are no dead letters", wide=("program", "message_id"))
+    if dropped:
+        run.output.note(f"{count(dropped, 'report')} could be put nowhere and went for good")
+
+
+@dead.command("replay", example="inorder dead replay --queue ORDERS --store orders.db")
+@takes_choice
+@click.option("--to", shell_complete=queue_names, metavar="NAME", help="Put them there; default: where they belong.")
+@click.option("--count", "-n", "most", type=click.IntRange(1), metavar="N", help="At most so many; default: all.")
+@takes_store
+def replay(run: Run, chosen: dict[str, Any], to: str | None, most: int | None) -> None:
+    """Put dead letters where they belong, each in a unit of work of its own.
+
+    They keep ids, group, priority, what is left of their life, and who put them when. What cannot be put stays: exit
+    status 1 says that some did.
+    """
+    with run.opened() as qm, run.output.progress("replaying", "dead letters") as advance:
+        done = qm.replay(to=to, most=most, progress=advance, **chosen)
+    for one in done.stayed:
+        run.output.note(f"{_named(one.letter)} stays: {one.error}")
+    run.output.tell(
+        {"replayed": done.messages, "stayed": [_record_of_stayed(one) for one in done.stayed]},
+        f"replayed {count(done.messages, 'dead letter')}",
+    )
+    if done.stayed:
+        raise click.exceptions.Exit(NO)
+
+
+@dead.command("discard", example="inorder dead discard --queue TEST --yes --store orders.db")
+@takes_choice
+@says_yes
+@takes_store
+def discard(run: Run, chosen: dict[str, Any], yes: bool) -> None:
+    """Remove dead letters for good."""
+    with run.opened() as qm:
+        total = sum(1 for _ in qm.dead_letters(**chosen))
+        if total:
+            run.output.confirm(f"Discard {count(total, 'dead letter')} for good?", yes=yes)
+        with run.output.progress("discarding", "dead letters") as advance:
+            discarded = qm.discard_dead(progress=advance, **chosen) if total else 0
+    run.output.tell({"discarded": discarded}, f"discarded {count(discarded, 'dead letter')}")
+
+
+def _named(letter: DeadLetter) -> str:
+    return f"message {told_id(letter.message.message_id)}"
+
+
+def _record(run: Run, letter: DeadLetter) -> dict[str, Any]:
+    """A dead letter as JSON has it, and a table."""
+    why = letter.why
+    record: dict[str, Any] = {
+        "time": when(why.time) if why.time else None,
+        "reason": why.reason,
+        "reason_name": REASON_NAMES.get(why.reason, str(why.reason)),
+        "queue": why.queue,
+        "manager": why.manager,
+        "attempts": why.attempts or None,
+        "program": why.program,
+        "error": why.error,
+    }
+    if run.output.as_json:
+        return record | {"message": record_of(revived(letter.message))}
+    return record | {"message_id": told_id(letter.message.message_id), "length": letter.message.length}
+
+
+def _record_of_stayed(one: Stayed) -> dict[str, Any]:
+    return {"message_id": told_id(one.letter.message.message_id), **record_of_error(one.error)}

@@ -1,0 +1,115 @@
+"""What a job of Spark needs, looked at before a JVM starts: that takes seconds, and Spark's own errors take pages.
+
+Paths that are not in the local file system are left to Spark.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Final
+
+import click
+
+from ..errors import ArgumentError
+from ..formats import parse_rule
+
+EXTRAS: Final = ("pyspark", "pyarrow")
+JAVA_VERSION_MIN: Final = 17
+JAVA_SECONDS_MAX: Final = 60
+JAVA: Final = f"install Java {JAVA_VERSION_MIN} or later (apt install openjdk-17-jre-headless), or set JAVA_HOME to it"
+VERSION: Final = re.compile(r'version "(?:1\.)?(\d+)')
+MEMORY: Final = re.compile(r"[1-9]\d*[kmgt]", re.IGNORECASE)
+ELSEWHERE: Final = ("HADOOP_CONF_DIR", "YARN_CONF_DIR", "SPARK_CONF_DIR")  # may say that plain paths are not local
+PARQUET: Final = ".parquet"
+
+
+def check_extras() -> None:
+    """PySpark is there. Raises: click.ClickException, with what to install."""
+    for name in EXTRAS:
+        if find_spec(name) is None:
+            raise click.ClickException(f"This needs Spark, and {name} is not installed: pip install 'inorder[spark]'.")
+
+
+def check_java() -> None:
+    """A Java that Spark can run on is there. Raises: click.ClickException, with what to install."""
+    home = os.environ.get("JAVA_HOME")
+    java = shutil.which(str(Path(home) / "bin" / "java") if home else "java")
+    if java is None:
+        where = f"JAVA_HOME is {home!r}, which has no bin/java" if home else "there is no java in PATH"
+        raise click.ClickException(f"Spark needs Java, and {where}: {JAVA}.")
+    try:
+        told = subprocess.run([java, "-version"], check=False, capture_output=True, text=True, timeout=JAVA_SECONDS_MAX)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise click.ClickException(f"Spark needs Java, and {java} does not start ({error}): {JAVA}.") from error
+    found = VERSION.search(told.stderr + told.stdout)
+    if found is None or int(found[1]) < JAVA_VERSION_MIN:
+        which = f"is Java {found[1]}" if found else "does not say its version"
+        raise click.ClickException(f"Spark needs Java {JAVA_VERSION_MIN}, and {java} {which}: {JAVA}.")
+
+
+def memory(value: str) -> str:
+    """How much memory, as Java writes it."""
+    if MEMORY.fullmatch(value) is None:
+        raise ValueError(f"{value!r} is not a number with a unit, such as 2g or 512m.")
+    return value
+
+
+def split_rule(value: str) -> str:
+    """How files are split, as `inorder.formats.parse_rule` reads it."""
+    try:
+        parse_rule(value)
+    except ArgumentError as error:
+        raise ValueError(error.args[0].replace("rule must", "it must", 1)) from error
+    return value
+
+
+def check_archive(archive: str) -> None:
+    """Something to read is there. Raises: click.ClickException."""
+    place = local(archive)
+    if place is None:
+        return
+    if not place.exists():
+        raise click.ClickException(f"There is no archive {archive}: 'inorder pipeline drain' makes one.")
+    if not place.is_dir():
+        raise click.ClickException(f"{archive} is a file: an archive is a folder, as 'inorder pipeline drain' writes.")
+    if not any(name.endswith(PARQUET) for name in _files(place)):
+        raise click.ClickException(f"{archive} is not an archive: there is no Parquet in it.")
+
+
+def _files(place: Path) -> Iterator[str]:
+    return (name for _, _, names in os.walk(place) for name in names)
+
+
+def check_source(source: str) -> None:
+    """A file or a folder to load. Raises: click.ClickException."""
+    place = local(source)
+    if place is not None and not place.exists():
+        raise click.ClickException(f"There is no file or folder {source}.")
+
+
+def check_target(what: str, target: str | None, *, overwrite: bool) -> None:
+    """A folder can be written. Raises: click.ClickException, it is there already, or something else is.
+
+    Args:
+        what: what the command calls it.
+    """
+    place = None if target is None else local(target)
+    if place is None or not place.exists():
+        return
+    if not place.is_dir():
+        raise click.ClickException(f"{what} {target} is a file: name a folder.")
+    if not overwrite:
+        raise click.ClickException(f"{what} {target} is there already: name another folder, or say --overwrite.")
+
+
+def local(path: str) -> Path | None:
+    """The path in this machine's file system; None: it is in another one, or may be."""
+    if path.startswith("file:"):
+        return Path(re.sub("^file:(//)?", "", path))
+    return None if "://" in path or any(map(os.environ.get, ELSEWHERE)) else Path(path)

@@ -1,0 +1,94 @@
+"""What a connection has for those who look after it from another thread, or lend it to one caller after another.
+
+`end_waits` is for any program. The rest serves `inorder.aio`, whose tasks share a few connections: whether a connection
+may go to another caller, and when a get that found nothing should look again.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Mapping
+from typing import TYPE_CHECKING, Any
+
+from .clock import Clock
+from .events import check_callable
+from .handle import Queue
+from .options import OpenKeywords
+from .session import Session
+from .stores.protocol import Store
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+
+class Lending(ABC):
+    """What `QueueManager` has of it."""
+
+    _session: Session
+    _store: Store
+    _reply_queues: dict[str, Queue]
+
+    def end_waits(self) -> bool:
+        """Ends the wait of a call that is under way on this connection; for another thread, and never waits itself.
+
+        The call raises WaitEnded 9022, and nothing else has happened: the connection, and its unit of work if it has
+        one, go on. A call that has found its message already returns it.
+
+        Returns: whether a call waited. A call that only comes to wait is not ended.
+
+        Raises: ConnectionClosed 2018.
+        """
+        self._session.check()  # not more: a call is in progress
+        return self._store.end_waits(self._session.owner)
+
+    @property
+    def has_unit(self) -> bool:
+        """Whether a unit of work is open that has put or got something."""
+        return not self._session.closed and self._store.has_unit(self._session.owner)
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether the next call may be another caller's: no unit of work, queue, group or cursor is open.
+
+        Queues that calls by name have opened are left open, and so is one for replies.
+        """
+        return self._session.closed or (self._session.block is None and not self.has_unit and not self._open_handles())
+
+    def _open_handles(self) -> Collection[Queue]:
+        by_name, replies = set(map(id, self._queues.values())), set(map(id, self._reply_queues.values()))
+        handles = [one for one in self._session.handles() if isinstance(one, Queue) and id(one) not in replies]
+        return [one for one in handles if one.number and not (id(one) in by_name and one.is_idle)]
+
+    @property
+    def clock(self) -> Clock:
+        """The time that waits go by."""
+        return self._session.services.store.clock
+
+    @property
+    def path(self) -> str:
+        """Where the store is: a file, a server without its password, or ":memory:"."""
+        return self._session.services.store.path
+
+    def watch(self, queue: str, changed: Callable[[], object]) -> None:
+        """Calls `changed` whenever a get that found nothing on a queue may find something now; see `LocalStore.watch`.
+
+        It occupies the connection until `end_waits`, the end of the connection, or what `changed` raises.
+
+        Raises: UnknownQueue 2085, WrongQueueType 2057; ArgumentError, `changed` cannot be called. WaitEnded;
+        ConnectionBroken; QueueDeleted 2052, the queue has gone.
+        """
+        check_callable(changed)
+        self._check_no_model(queue)
+        with self.open(queue, browse=True) as handle, self._session:
+            self._session.services.store.watch(handle.number, changed)
+
+    # --- what it is made of
+
+    _queues: Mapping[Any, Queue]
+
+    @abstractmethod
+    def open(
+        self, name: str, *, manager: str = "", dynamic_name: str = "*", **options: Unpack[OpenKeywords]
+    ) -> Queue: ...
+    @abstractmethod
+    def _check_no_model(self, name: str) -> None: ...

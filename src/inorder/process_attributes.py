@@ -1,0 +1,65 @@
+"""The attributes of process definitions: what program serves a queue, as trigger messages say it (R4.9)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Final, TypedDict
+
+from .attribute import COUNT_MAX, Table, checked, integers, names, table_of, texts
+
+APPLICATION_ID_LENGTH_MAX: Final = 256
+DATA_LENGTH_MAX: Final = 128
+PROCESS: Final = frozenset({"process"})
+UNIX: Final = 6
+
+# fmt: off
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessAttributes:
+    """The attributes of a process definition; made and checked by ``define_process`` and ``altered_process``."""
+
+    name: str = field(metadata=names(
+        1, "ProcessName", 2012, "What the process definition is called, for good.", changed_by="create",
+        mqsc="PROCESS"))
+    description: str = field(default="", metadata=texts(
+        "ProcessDesc", 2011, "What the program is for, in words.", mqsc="DESCR"))
+    application_type: int = field(default=UNIX, metadata=integers(
+        0, COUNT_MAX, "ApplType", 1, "What kind of program it is; 6 is one that a shell starts.", mqsc="APPLTYPE"))
+    application_id: str = field(default="", metadata=texts(
+        "ApplId", 2001, "The program, as whoever starts it knows it: a command.", APPLICATION_ID_LENGTH_MAX,
+        mqsc="APPLICID"))
+    environment_data: str = field(default="", metadata=texts(
+        "EnvData", 2007, "What whoever starts the program is to know besides.", DATA_LENGTH_MAX, mqsc="ENVRDATA"))
+    user_data: str = field(default="", metadata=texts(
+        "UserData", 2021, "What the program itself is to know.", DATA_LENGTH_MAX, mqsc="USERDATA"))
+
+
+# fmt: on
+
+
+class ProcessKeywords(TypedDict, total=False):
+    """The attributes of a process definition as keywords."""
+
+    description: str
+    application_type: int
+    application_id: str
+    environment_data: str
+    user_data: str
+
+
+NO_PROCESS: Final = ProcessAttributes(name="", application_type=0)
+PROCESS_ATTRIBUTES: Final[Table] = table_of(ProcessAttributes, PROCESS)
+
+
+def define_process(name: str, **given: object) -> ProcessAttributes:
+    """The attributes of a new process definition: those given, and defaults.
+
+    Raises: ArgumentError: an attribute is unknown (2067) or has a bad value.
+    """
+    return ProcessAttributes(**checked(PROCESS_ATTRIBUTES, "process", "create", {"name": name, **given}))
+
+
+def altered_process(attributes: ProcessAttributes, /, **changes: object) -> ProcessAttributes:
+    """The attributes after a change. Raises as ``define_process``."""
+    return replace(attributes, **checked(PROCESS_ATTRIBUTES, "process", "alter", changes))

@@ -1,0 +1,80 @@
+"""What a dead letter is: a message as it was put, with the fields of MQ's dead-letter header as properties (R6.8).
+
+Body and descriptor stay as they were, so that it can be put where it belongs once the reason has gone. MQ's header has
+the reason, the queue and queue manager where the message should have gone, and who set it aside, when; `attempts` and
+`error` are ours: how often it was tried, and what went wrong in words.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+from ..errors import InorderError, Reason
+from ..message import Message
+from ..properties import Properties
+
+PREFIX = "dlh."
+MARK = "dlh.reason"
+ERROR_CHARACTERS_MAX = 4_000
+
+
+class WhyDead(NamedTuple):
+    """Why a message is a dead letter.
+
+    Args:
+        reason: MQ's reason code, or a number of the program that set it aside.
+        queue, manager: where it should have gone; an empty manager is this one.
+        time: when it was set aside, seconds since 1970.
+        program: who set it aside.
+        attempts: how often it was tried; 0: it is not known.
+        error: what went wrong, in words.
+    """
+
+    reason: int
+    queue: str
+    manager: str = ""
+    time: float = 0.0
+    program: str = ""
+    attempts: int = 0
+    error: str = ""
+
+
+def is_dead(message: Message) -> bool:
+    """Whether it was set aside: such a message asks for no report of its arrival or delivery (R6.6)."""
+    text = message.properties.text
+    return text is not None and MARK in text and MARK in message.properties
+
+
+def buried(message: Message, why: WhyDead) -> Message | Reason:
+    """The message as a dead letter; or why its properties do not let it be one: 2478, 2498."""
+    said: dict[str, Any] = why._asdict() | {"error": why.error[:ERROR_CHARACTERS_MAX]}
+    kept = {name: value for name, value in message.properties.items() if not name.startswith(PREFIX)}
+    header = {PREFIX + name: value for name, value in said.items() if value or name in ("reason", "queue", "time")}
+    try:
+        properties = Properties(kept | header)
+    except InorderError as error:
+        return error.reason
+    return message.with_values(properties=properties, delay=0.0)
+
+
+def why_dead(message: Message) -> WhyDead:
+    """Why a message is a dead letter, as its properties say; of a message that is none, reason 0."""
+    values = {name: message.properties.get(PREFIX + name) for name in WhyDead._fields}
+    found = {name: value for name, value in values.items() if _fits(value, name)}
+    return WhyDead(**{"reason": 0, "queue": "", **found})
+
+
+def _fits(value: object, name: str) -> bool:
+    """Whether a value can be that field's: anybody may write such properties."""
+    if name in ("reason", "attempts"):
+        return isinstance(value, int) and not isinstance(value, bool)
+    if name == "time":
+        return isinstance(value, float) and math.isfinite(value)
+    return isinstance(value, str)
+
+
+def revived(message: Message) -> Message:
+    """The message as it was before."""
+    kept = {name: value for name, value in message.properties.items() if not name.startswith(PREFIX)}
+    return message.with_values(properties=Properties(kept))

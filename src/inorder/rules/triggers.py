@@ -1,0 +1,176 @@
+"""When a trigger message is due, and what it says (mq-semantics R4.9, between P-2).
+
+A queue whose trigger control is on asks for a program to be started for it. It is judged at the end of each verb that
+changed it, by what everyone can see then; MQ counts uncommitted puts as well. One row for each trigger type:
+
+========  =============================================================  ==================================
+type      a trigger message is due for                                   and only if
+========  =============================================================  ==================================
+first     the first message that can be got, and while some can be got   nobody has the queue open for input
+          for a newcomer behind the trigger interval
+every     each newcomer
+depth     a newcomer that makes the depth `trigger_depth`, or finds it   nobody has the queue open for input;
+          larger                                                         trigger control is off afterwards
+group     each group that a newcomer makes whole; a message in no group  (MQ has no such type)
+          is whole by itself
+========  =============================================================  ==================================
+
+For first and depth the close by the last reader, and a change of a definition, count as a newcomer to a queue that was
+empty. Messages below `trigger_priority` do not count at all. Nothing is due while gets are inhibited, while the queue
+names no initiation queue, or names a process that is not defined.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, Final, NamedTuple
+
+from ..attributes import QueueAttributes
+from ..errors import bad_argument
+from ..message import Message
+from .puts import make_id
+from .reports import APPLICATION_TYPE_QUEUE_MANAGER, PROGRAM_NAME_LENGTH
+
+FORMAT: Final = "MQTRIG"
+ENCODING: Final = 546  # integers in a trigger message begin with their lowest byte
+CHARACTER_SET: Final = 1208
+
+_ID: Final = b"TM  "
+_VERSION: Final = 1
+_LAYOUT: Final = struct.Struct("<4si48s48s64si256s128s128s")
+_TEXTS: Final[Mapping[str, int]] = {
+    "queue": 48,
+    "process": 48,
+    "trigger_data": 64,
+    "application_id": 256,
+    "environment_data": 128,
+    "user_data": 128,
+}
+
+
+class Seen(NamedTuple):
+    """What a verb has done to a queue, and how the queue is then; of messages of sufficient priority.
+
+    Args:
+        came: how many can be seen by everyone since this verb; groups: how many groups became whole.
+        there: how many can be got; counting may end when it is above `needed`.
+        has_reader: somebody has the queue open for input.
+        quiet: seconds since the queue's last trigger message.
+        was_released: its last reader has closed it, or a definition has changed.
+    """
+
+    came: int
+    groups: int
+    there: int
+    has_reader: bool
+    quiet: float
+    was_released: bool
+
+
+def needed(queue: QueueAttributes, came: int) -> int:
+    """How many messages that can be got need to be counted; 0: none."""
+    match queue.trigger_type:
+        case "first":
+            return came + 1
+        case "depth":
+            return queue.trigger_depth
+        case _:
+            return 0
+
+
+def due(queue: QueueAttributes, interval: float, seen: Seen) -> int:
+    """How many trigger messages are due."""
+    if not queue.get_allowed:
+        return 0
+    match queue.trigger_type:
+        case "every":
+            return seen.came
+        case "group":
+            return seen.groups
+        case "first":
+            is_first = seen.was_released or (seen.came > 0 and (seen.there <= seen.came or seen.quiet >= interval))
+            return int(is_first and seen.there > 0 and not seen.has_reader)
+        case "depth":
+            has_changed = seen.was_released or seen.came > 0
+            return int(has_changed and seen.there >= queue.trigger_depth and not seen.has_reader)
+        case _:
+            return 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TriggerMessage:
+    """What the body of a trigger message says: MQTM, 684 bytes, with integers as encoding 546 has them.
+
+    Args:
+        queue: the queue that a program is to serve.
+        process: the process definition that says which; "" if the queue names none.
+        trigger_data: that of the queue.
+        application_type, application_id, environment_data, user_data: those of the process definition.
+    """
+
+    queue: str
+    process: str = ""
+    trigger_data: str = ""
+    application_type: int = 0
+    application_id: str = ""
+    environment_data: str = ""
+    user_data: str = ""
+
+    def to_bytes(self) -> bytes:
+        """The body. A text that has more bytes than its field ends with the last character that fits."""
+        texts = {name: _fitted(getattr(self, name), length) for name, length in _TEXTS.items()}
+        return _LAYOUT.pack(
+            _ID,
+            _VERSION,
+            texts["queue"],
+            texts["process"],
+            texts["trigger_data"],
+            self.application_type,
+            texts["application_id"],
+            texts["environment_data"],
+            texts["user_data"],
+        )
+
+    @classmethod
+    def from_bytes(cls, body: bytes) -> TriggerMessage:
+        """What a body says. Raises: ArgumentError, it is not that of a trigger message."""
+        allowed = f"a trigger message: MQTM of version 1, {_LAYOUT.size} bytes"
+        try:
+            identifier, version, *values = _LAYOUT.unpack(body)
+            said: dict[str, Any] = dict(zip([each.name for each in fields(cls)], map(_said, values), strict=True))
+        except (struct.error, UnicodeDecodeError) as error:
+            raise bad_argument("body", body, allowed) from error
+        if (identifier, version) != (_ID, _VERSION):
+            raise bad_argument("body", body, allowed)
+        return cls(**said)
+
+
+def trigger_message(said: TriggerMessage, manager: str, number: int, now: float) -> Message:
+    """A trigger message as it arrives, but for what its queue says of priority and persistence.
+
+    Args:
+        manager: the name of the queue manager, which puts it.
+        number: one that never returns; of it its message id is made.
+    """
+    body = said.to_bytes()
+    return Message().with_values(
+        message_id=make_id(manager, number),
+        format=FORMAT,
+        encoding=ENCODING,
+        coded_character_set_id=CHARACTER_SET,
+        put_application_type=APPLICATION_TYPE_QUEUE_MANAGER,
+        put_application_name=manager[:PROGRAM_NAME_LENGTH],
+        put_at=now,
+        body=body,
+        length=len(body),
+    )
+
+
+def _fitted(text: str, length: int) -> bytes:
+    return text.encode()[:length].decode(errors="ignore").encode().ljust(length)
+
+
+def _said(value: bytes | int) -> str | int:
+    return value if isinstance(value, int) else value.rstrip(b" \0").decode()

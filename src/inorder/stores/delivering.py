@@ -1,0 +1,106 @@
+"""What the queue manager itself puts: reports, trigger messages, dead letters.
+
+Nothing of it fails the verb that causes it: what cannot be put where it should goes to the dead-letter queue, and if
+that cannot take it, is dropped and counted (C-5).
+"""
+
+from __future__ import annotations
+
+from ..errors import InorderError, Reason
+from ..message import Message, Row, UniqueId
+from ..rules.dead_letters import WhyDead, buried
+from ..rules.naming import Route
+from .arriving import arrive
+from .backend import Alone
+from .catalog import Catalog
+from .queue import LocalQueue
+from .tables import DroppedRow, UnitRow
+from .verb import Verb
+
+
+def as_put(verb: Verb, queue: LocalQueue | None, message: Message, number: int) -> Row:
+    """A message as it arrives on a queue, once more or for the first time: a number of its own, and its unique id.
+
+    Args:
+        queue: where it arrives: what is there with its unique id keeps that. None: it is new.
+    """
+    uid = message.uid
+    if uid is None or queue is None or queue.by_uid(uid) is not None:
+        uid = UniqueId(verb.store.name, number)
+    row: Row = message.with_values(
+        backout_count=0, token=number.to_bytes(16, "big"), uid=uid, place=None, earlier_pending=None, warning=None
+    ).row
+    return row
+
+
+def target_of(verb: Verb, name: str, manager: str = "") -> Route | Reason:
+    """Where a name leads (N-1), if puts are allowed there; or why it leads nowhere."""
+    try:
+        route = verb.store.definitions.names.route(name, manager)
+    except InorderError as error:
+        return error.reason
+    return route if route.attributes.put_allowed else Reason.PUT_INHIBITED
+
+
+def fault_of(verb: Verb, queue: LocalQueue, message: Message) -> Reason | None:
+    """Why a queue does not take a message now (C-5)."""
+    attributes, manager = queue.attributes, verb.manager
+    if message.length > attributes.max_length:
+        return Reason.MSG_TOO_BIG_FOR_Q
+    if message.length > manager.max_length:
+        return Reason.MSG_TOO_BIG_FOR_Q_MGR
+    if message.persistent and attributes.definition_type == "temporary_dynamic":
+        return Reason.PERSISTENT_NOT_ALLOWED
+    if queue.depth >= attributes.max_depth:
+        verb.backend.check_certain(queue.id)
+        return Reason.Q_FULL
+    return None
+
+
+def deliver(
+    verb: Verb, message: Message, name: str, manager: str = "", *, is_new: bool = True, unit: UnitRow | None = None
+) -> Reason | None:
+    """Puts a complete message on a queue, at once or in a unit; None, or why that cannot be."""
+    target = target_of(verb, name, manager)
+    if isinstance(target, Reason):
+        return target
+    catalog = Catalog(verb)
+    if catalog.find(target.queue.name) is None and not verb.kind.alone:
+        raise Alone  # the store has kept nothing of that queue so far
+    queue = verb.queue(catalog.number(catalog.made(target.queue.name).name))
+    fault = fault_of(verb, queue, message)
+    if fault is None:
+        going = message.with_values(transmission=target.transmission)
+        arrive(verb, queue, [as_put(verb, None if is_new else queue, going, verb.number())], unit)
+    return fault
+
+
+def set_aside(verb: Verb, message: Message, why: WhyDead, unit: UnitRow | None = None) -> Reason | None:
+    """Puts a message on the dead-letter queue; None, or why that cannot be: there is none, or what is wrong with it."""
+    name = verb.manager.dead_letter_queue
+    if not name:
+        return Reason.UNKNOWN_OBJECT_NAME
+    dead = buried(message, why)
+    return dead if isinstance(dead, Reason) else deliver(verb, dead, name, is_new=False, unit=unit)
+
+
+def send(verb: Verb, message: Message, name: str, manager: str, cause: int = 0, *, unit: UnitRow | None = None) -> None:
+    """Puts what the queue manager has made: where it should go, or on the dead-letter queue; else it is counted.
+
+    Args:
+        cause: the queue whose message made it necessary: for it what is dropped is counted; 0: it is of no queue here.
+        unit: in which it is put; None: at once.
+    """
+    reason = deliver(verb, message, name, manager, unit=unit)
+    if reason is None:
+        return
+    why = WhyDead(int(reason), name, manager, verb.now, verb.manager.name)
+    if set_aside(verb, message, why, unit) is not None:
+        count_dropped(verb, cause)
+
+
+def count_dropped(verb: Verb, cause: int) -> None:
+    """Something that the queue manager had made was dropped."""
+    found = verb.backend.select(DroppedRow, queue=cause)
+    before = found[0].messages if found else 0
+    verb.backend.save(DroppedRow(cause, before + 1, verb.now))

@@ -1,0 +1,71 @@
+"""The verbs about what is defined and is not a queue: channels, processes.
+
+A store keeps their attributes as JSON and knows no more of them: whoever defines a kind checks its values, and alters
+by what was there when it looked.
+"""
+
+from __future__ import annotations
+
+from ..errors import ObjectExists, QueueCondition, Reason, UnknownObject, nearest_names, written
+from ..field_checks import is_storable
+from . import connections
+from .connections import in_verb
+from .process import OpenStore
+from .tables import ObjectRow
+from .telemetry import event
+from .verb import Verb
+
+
+def find_object(verb: Verb, kind: str, name: str) -> ObjectRow:
+    """An object that is defined. Raises: UnknownObject 2085."""
+    if not isinstance(name, str) or not is_storable(name):
+        raise UnknownObject(f"there is no {kind} {written(name)}", kind=kind, object=name, nearest=[])
+    found = verb.backend.select(ObjectRow, type=kind, name=name)
+    if found:
+        return found[0]
+    near = nearest_names(name, sorted(one.name for one in verb.backend.select(ObjectRow) if one.type == kind))
+    hint = f"; did you mean {' or '.join(near)}?" if near else ""
+    raise UnknownObject(f"there is no {kind} {written(name)}{hint}", kind=kind, object=name, nearest=near)
+
+
+class ObjectVerbs(OpenStore):
+    """The part of a store that keeps definitions of objects; `protocol.Store` says what the verbs guarantee."""
+
+    @event("define_object", keys="kind object", about=lambda _, kind, name, __: [kind, name])
+    @in_verb(feeds=True)
+    def define_object(self, verb: Verb, kind: str, name: str, attributes: str) -> None:
+        if verb.backend.select(ObjectRow, type=kind, name=name):
+            raise ObjectExists(f"there is a {kind} {name!r} already", kind=kind, object=name)
+        self._save(verb, ObjectRow(kind, name, attributes, verb.now))
+
+    @event("alter_object", keys="kind object", about=lambda _, kind, name, *__: [kind, name])
+    @in_verb()
+    def alter_object(self, verb: Verb, kind: str, name: str, before: str, attributes: str) -> None:
+        if find_object(verb, kind, name).attributes != before:
+            raise QueueCondition(f"{kind} {name} has been altered meanwhile", reason=Reason.OBJECT_CHANGED)
+        self._save(verb, ObjectRow(kind, name, attributes, verb.now))
+
+    def _save(self, verb: Verb, row: ObjectRow) -> None:
+        verb.backend.save(row)
+        verb.durable = True
+        if row.type == "process":
+            for queue in connections.local_queues(verb):
+                if queue.attributes.trigger_control and queue.attributes.process == row.name:
+                    verb.released.add(queue.id)
+
+    @event("delete_object", keys="kind object", about=lambda _, kind, name: [kind, name])
+    @in_verb()
+    def delete_object(self, verb: Verb, kind: str, name: str) -> None:
+        find_object(verb, kind, name)
+        verb.backend.remove_records(ObjectRow, type=kind, name=name)
+        verb.durable = True
+
+    @event("object", keys="kind object", about=lambda _, kind, name: [kind, name])
+    @in_verb(writes=False)
+    def object(self, verb: Verb, kind: str, name: str) -> ObjectRow:
+        return find_object(verb, kind, name)
+
+    @event("objects", keys="kind", about=lambda _, kind: [kind])
+    @in_verb(writes=False)
+    def objects(self, verb: Verb, kind: str) -> list[ObjectRow]:
+        return [one for one in verb.backend.select(ObjectRow) if one.type == kind]

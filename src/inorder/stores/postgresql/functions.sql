@@ -1,0 +1,148 @@
+-- What the schema has of functions, and of sequences that they draw from, behind its tables.
+
+-- ===== numbers that name things
+
+CREATE SEQUENCE number;
+
+-- So many numbers in a row; the first of them. Drawing is no part of the transaction, and neither is its lock: that goes
+-- with the inner block, which is undone, while the value of a sequence stays.
+CREATE FUNCTION draw(count bigint) RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE
+    first bigint;
+BEGIN
+    BEGIN
+        PERFORM pg_advisory_xact_lock(session_key(-1));
+        SELECT CASE WHEN is_called THEN last_value + 1 ELSE last_value END INTO first FROM number;
+        PERFORM setval('number', first + count - 1);
+        RAISE EXCEPTION USING ERRCODE = 'IO001';
+    EXCEPTION WHEN SQLSTATE 'IO001' THEN NULL;
+    END;
+    RETURN first;
+END $$;
+
+-- ===== sessions
+
+-- What tells the stores of one database apart.
+CREATE FUNCTION store_number() RETURNS bigint LANGUAGE sql STABLE AS $$
+    SELECT CAST(CAST(CAST('message' AS regclass) AS oid) AS bigint)
+$$;
+
+-- The advisory lock of a process, by its number; 0 and less: of what is the whole store's.
+CREATE FUNCTION session_key(process bigint) RETURNS bigint LANGUAGE sql STABLE AS $$
+    SELECT hashtextextended('inorder ' || store_number(), process)
+$$;
+
+-- ===== queues
+
+-- Locks queues, in the order in which everybody does. From one that keeps no order those who are together have gone then,
+-- and nobody comes: what they have counted goes into its row. Each statement here sees what was there after the wait.
+CREATE FUNCTION lock_queues(numbers bigint[]) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    one bigint;
+    is_unordered boolean;
+BEGIN
+    FOR one IN SELECT number FROM unnest(numbers) AS given(number) ORDER BY number LOOP
+        SELECT unordered = 1 INTO is_unordered FROM tally
+        WHERE queue = one ORDER BY serial DESC LIMIT 1 FOR NO KEY UPDATE;
+        CONTINUE WHEN is_unordered IS NOT TRUE;
+        PERFORM pg_advisory_xact_lock(session_key(one));
+        WITH gone AS (DELETE FROM slot WHERE queue = one RETURNING slot.depth, slot.arrived)
+        UPDATE tally SET depth = tally.depth + counted.depth, arrived = tally.arrived + counted.arrived,
+            serial = tally.serial + 1
+        FROM (SELECT sum(depth) AS depth, sum(arrived) AS arrived FROM gone HAVING count(*) > 0) AS counted
+        WHERE queue = one;
+    END LOOP;
+END $$;
+
+-- Of queues that keep no order: the numbers of places. One sequence does for all, since each takes higher ones than its own.
+CREATE SEQUENCE place;
+
+-- The rows with what slots add, and with what is drawn of the sequence `place`: on a queue that keeps no order all of that
+-- counts as drawn. If few numbers are reserved above it, none are: so whoever draws next reserves more.
+CREATE VIEW counted AS
+SELECT
+    t.queue, t.serial, t.attention, t.revision, t.unordered, greatest(t.counter, p.drawn) AS counter,
+    CASE
+        WHEN t.reserved >= greatest(t.counter, p.drawn) + 100 THEN t.reserved
+        WHEN p.drawn IS NULL THEN t.reserved
+        ELSE greatest(t.counter, p.drawn)
+    END AS reserved,
+    t.depth + coalesce(s.depth, 0) AS depth, t.arrived + coalesce(s.arrived, 0) AS arrived
+FROM tally t
+LEFT JOIN LATERAL (SELECT pg_sequence_last_value('place') AS drawn WHERE t.unordered = 1) AS p ON true
+LEFT JOIN LATERAL (
+    SELECT CAST(sum(slot.depth) AS bigint) AS depth, CAST(sum(slot.arrived) AS bigint) AS arrived
+    FROM slot WHERE slot.queue = t.queue
+) AS s ON true;
+
+-- So many of them in a row, above a queue's counter; the first. As `draw`.
+CREATE FUNCTION draw_places(above bigint, count bigint) RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE
+    first bigint;
+BEGIN
+    BEGIN
+        PERFORM pg_advisory_xact_lock(session_key(-3));
+        SELECT greatest(above, CASE WHEN is_called THEN last_value ELSE 0 END) + 1 INTO first FROM place;
+        PERFORM setval('place', first + count - 1);
+        RAISE EXCEPTION USING ERRCODE = 'IO001';
+    EXCEPTION WHEN SQLSTATE 'IO001' THEN NULL;
+    END;
+    RETURN first;
+END $$;
+
+-- What is another with each change of a queue.
+CREATE FUNCTION change_of(number bigint) RETURNS text LANGUAGE sql STABLE AS $$
+    SELECT concat_ws(' ', t.xmin, (SELECT string_agg(CAST(s.xmin AS text), ' ' ORDER BY s.session) FROM slot s WHERE s.queue = t.queue))
+    FROM tally t WHERE t.queue = number
+$$;
+
+-- ===== guarded changes
+
+-- What was changed is what was read before, or the verb fails.
+CREATE FUNCTION expect(changed bigint, expected bigint) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    IF changed <> expected THEN
+        RAISE EXCEPTION 'of % rows that were read % are in the state that they had', expected, changed
+        USING ERRCODE = 'data_corrupted';
+    END IF;
+END $$;
+
+-- A queue is not as a session has left it: its transaction begins again, and looks.
+CREATE FUNCTION is_other(queue bigint) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    RAISE EXCEPTION 'queue % was changed by others', queue USING ERRCODE = 'serialization_failure';
+END $$;
+
+-- ===== functions that SQLite has, for texts that both share
+
+-- The values of a JSON array of numbers, with their positions from 0 on.
+CREATE FUNCTION numbers_in(numbers text) RETURNS TABLE (value bigint, key bigint) LANGUAGE sql IMMUTABLE AS $$
+    SELECT CAST(one.value AS bigint), one.position - 1
+    FROM json_array_elements_text(CAST(numbers AS json)) WITH ORDINALITY AS one(value, position)
+$$;
+
+-- An element of a descriptor, as JSON, by a path like $[3]. The properties, in a line of their own, are cut off and not
+-- parsed: a text in them may have a NUL, which PostgreSQL refuses where it makes text of JSON. So it does with ->; what
+-- leaves all elements as they are takes longer.
+CREATE FUNCTION element(array_ text, path text) RETURNS text LANGUAGE sql IMMUTABLE AS $$
+    SELECT CASE
+        WHEN path = '$[15]' THEN nullif(left(split_part(array_, E',\n', 2), -1), '')
+        WHEN strpos(array_, '\u0000') > 0 THEN (
+            SELECT CAST(one.value AS text) FROM json_array_elements(
+                CAST(split_part(array_, E',\n', 1) || CASE WHEN strpos(array_, E',\n') > 0 THEN ']' ELSE '' END AS json)
+            ) WITH ORDINALITY AS one(value, nth)
+            WHERE one.nth = CAST(substr(path, 3, length(path) - 3) AS integer) + 1
+        )
+        ELSE CAST(
+            CAST(split_part(array_, E',\n', 1) || CASE WHEN strpos(array_, E',\n') > 0 THEN ']' ELSE '' END AS json)
+            -> CAST(substr(path, 3, length(path) - 3) AS integer) AS text
+        )
+    END
+$$;
+
+CREATE OPERATOR -> (LEFTARG = text, RIGHTARG = text, FUNCTION = element);
+
+-- Nothing of its group, or of its message in segments, comes behind a message with these flags: rules.grouping.is_end.
+CREATE FUNCTION is_end(flags integer) RETURNS boolean LANGUAGE sql IMMUTABLE AS $$
+    SELECT CASE WHEN flags & 24 <> 0 THEN flags & 16 <> 0 AND (flags & 4 <> 0 OR flags & 6 = 0) ELSE flags & 4 <> 0 END
+$$;

@@ -1,0 +1,196 @@
+-- Statements for queues that have fronts (fronts.py): what sets them, and those of the same name without "behind", as
+-- they search then: one step into message_place for each level, in the order of levels.
+
+-- name: entries read
+-- Of the index that gets go through, as the server counts them for its statistics: with what is dead and still there.
+SELECT pg_stat_get_xact_tuples_returned(CAST('message_place' AS regclass));
+
+-- name: set fronts
+-- Of a locked queue: for each kind of head and level the first number that is available, or that can come.
+UPDATE tally SET attention = attention | 256, fronts = ARRAY(
+    SELECT coalesce(
+        (
+            SELECT m.number FROM message m
+            WHERE m.queue = ?1 AND m.head = kind.head AND m.available AND m.rank = level.rank AND m.number >= level.front
+            ORDER BY m.number LIMIT 1
+        ),
+        now.counter + 1
+    )
+    FROM (SELECT counter FROM counted WHERE queue = ?1 ORDER BY serial DESC LIMIT 1) AS now,
+        generate_series(0, 2) AS kind(head), levels_of(?1, kind.head) AS level
+    ORDER BY kind.head, level.rank
+)
+WHERE ctid = (SELECT ctid FROM tally WHERE queue = ?1 ORDER BY serial DESC LIMIT 1);
+
+-- name: remove fronts
+-- Nothing dead is in the way any more.
+UPDATE tally SET attention = attention & ~256, fronts = NULL WHERE queue = ?1;
+
+-- name: available behind
+-- Levels come in order, and so does what is on each; to say so once more would have all of it sorted.
+SELECT * FROM (
+    SELECT {narrow} FROM (
+        SELECT next.* FROM levels_of(:queue, {head}) AS level CROSS JOIN LATERAL (
+            SELECT * FROM message
+            WHERE queue = :queue AND head = {head} AND available AND rank = level.rank AND level.rank >= :rank
+                AND number >= greatest(level.front, CASE WHEN level.rank = :rank THEN :number ELSE 0 END)
+                AND (rank, number, ordinal) > (:rank, :number, :ordinal)
+            ORDER BY number, ordinal
+        ) AS next
+    ) AS m {joins}
+    WHERE true{chosen}
+    LIMIT :limit
+) AS next;
+
+-- name: next available rank behind
+-- All levels are looked at. With EXISTS it would be a join, from whichever side.
+SELECT min(level.rank) FROM levels_of(?1, CAST(?2 AS integer)) AS level
+WHERE level.rank > ?3 AND (
+    SELECT true FROM message m
+    WHERE m.queue = ?1 AND m.head = ?2 AND m.available AND m.rank = level.rank AND m.number >= level.front
+    ORDER BY m.number LIMIT 1
+);
+
+-- name: take single behind
+-- Of each level as many as are wanted at most, and only while more are.
+SELECT {got}
+FROM (
+    SELECT next.* FROM levels_of(?1, 2) AS level CROSS JOIN LATERAL (
+        SELECT * FROM message
+        WHERE queue = ?1 AND head = 2 AND available AND rank = level.rank AND number >= level.front
+        ORDER BY number, ordinal LIMIT ?2
+    ) AS next LIMIT ?2
+) AS m JOIN content c ON c.id = m.id
+ORDER BY m.rank, m.number, m.ordinal;
+
+-- name: take behind
+-- The same of all kinds of heads.
+SELECT {got}
+FROM (
+    SELECT * FROM (
+        SELECT next.* FROM levels_of(?1, 2) AS level CROSS JOIN LATERAL (
+            SELECT * FROM message
+            WHERE queue = ?1 AND head = 2 AND available AND rank = level.rank AND number >= level.front
+            ORDER BY number, ordinal LIMIT ?2
+        ) AS next LIMIT ?2
+    ) AS whole
+    UNION ALL
+    SELECT * FROM (
+        SELECT next.* FROM levels_of(?1, 1) AS level CROSS JOIN LATERAL (
+            SELECT * FROM message
+            WHERE queue = ?1 AND head = 1 AND available AND rank = level.rank AND number >= level.front
+            ORDER BY number, ordinal LIMIT ?2
+        ) AS next LIMIT ?2
+    ) AS unfinished
+    UNION ALL
+    SELECT * FROM (
+        SELECT next.* FROM levels_of(?1, 0) AS level CROSS JOIN LATERAL (
+            SELECT * FROM message
+            WHERE queue = ?1 AND head = 0 AND available AND rank = level.rank AND number >= level.front
+            ORDER BY number, ordinal LIMIT ?2
+        ) AS next LIMIT ?2
+    ) AS inner_ones
+    ORDER BY rank, number, ordinal LIMIT ?2
+) AS m JOIN content c ON c.id = m.id
+ORDER BY m.rank, m.number, m.ordinal;
+
+-- name: take away behind
+-- As `take away`.
+WITH next AS MATERIALIZED (
+    SELECT {got}, m.message_at, c.ctid AS content_at FROM (
+        SELECT next.* FROM levels_of(?1, 2) AS level CROSS JOIN LATERAL (
+            SELECT *, ctid AS message_at FROM message
+            WHERE queue = ?1 AND head = 2 AND available AND rank = level.rank AND number >= level.front
+            ORDER BY number, ordinal LIMIT ?2
+        ) AS next LIMIT ?2
+    ) AS m JOIN content c ON c.id = m.id
+),
+{removed},
+{left}
+SELECT {taken} FROM next ORDER BY rank, number, ordinal;
+
+-- name: take away one behind
+-- As `take away one`.
+WITH next AS MATERIALIZED (
+    SELECT {got}, m.message_at, c.ctid AS content_at FROM (
+        SELECT next.* FROM levels_of(?1, 2) AS level CROSS JOIN LATERAL (
+            SELECT *, ctid AS message_at FROM message
+            WHERE queue = ?1 AND head = 2 AND available AND rank = level.rank AND number >= level.front
+            ORDER BY number, ordinal LIMIT 1
+        ) AS next LIMIT 1
+    ) AS m JOIN content c ON c.id = m.id
+),
+{removed one},
+{one left}
+SELECT {taken} FROM next, counted;
+
+-- name: take single together behind
+-- Of what nobody else takes at the moment.
+SELECT {got}
+FROM (
+    SELECT next.* FROM levels_of(?1, 2) AS level CROSS JOIN LATERAL (
+        SELECT * FROM message
+        WHERE queue = ?1 AND head = 2 AND available AND rank = level.rank AND number >= level.front
+        ORDER BY number, ordinal LIMIT ?2 FOR UPDATE SKIP LOCKED
+    ) AS next LIMIT ?2
+) AS m JOIN content c ON c.id = m.id
+ORDER BY m.rank, m.number, m.ordinal;
+
+-- name: take away together behind
+-- As `take away together`.
+WITH next AS MATERIALIZED (
+    SELECT {got}, m.message_at, c.ctid AS content_at FROM (
+        SELECT next.* FROM levels_of(?1, 2) AS level CROSS JOIN LATERAL (
+            SELECT *, ctid AS message_at FROM message
+            WHERE queue = ?1 AND head = 2 AND available AND rank = level.rank AND number >= level.front
+            ORDER BY number, ordinal LIMIT ?2 FOR UPDATE SKIP LOCKED
+        ) AS next LIMIT ?2
+    ) AS m JOIN content c ON c.id = m.id
+),
+{removed},
+{left together}
+SELECT {taken} FROM next ORDER BY rank, number, ordinal;
+
+-- name: take away together as known behind
+-- As `take away together as known`.
+WITH here AS MATERIALIZED (
+    SELECT CASE WHEN count(*) = 0 THEN is_other(?1) END FROM tally
+    WHERE queue = ?1 AND revision = ?3 AND attention = ?4 AND unordered = 1
+        AND NOT EXISTS (SELECT FROM run WHERE id = 1 AND stopped = 1)
+),
+next AS MATERIALIZED (
+    SELECT first.* FROM here LEFT JOIN LATERAL (
+        SELECT {got}, m.message_at, c.ctid AS content_at FROM (
+            SELECT next.* FROM levels_of(?1, 2) AS level CROSS JOIN LATERAL (
+                SELECT *, ctid AS message_at FROM message
+                WHERE queue = ?1 AND head = 2 AND available AND rank = level.rank AND number >= level.front
+                ORDER BY number, ordinal LIMIT ?2 FOR UPDATE SKIP LOCKED
+            ) AS next LIMIT ?2
+        ) AS m JOIN content c ON c.id = m.id
+    ) AS first ON true
+),
+{removed},
+{left together}
+SELECT {taken} FROM next WHERE id IS NOT NULL ORDER BY rank, number, ordinal;
+
+-- name: take away one together as known behind
+-- As `take away one together as known`.
+WITH here AS MATERIALIZED (
+    SELECT CASE WHEN count(*) = 0 THEN is_other(?1) END FROM tally
+    WHERE queue = ?1 AND revision = ?2 AND attention = ?3 AND unordered = 1
+        AND NOT EXISTS (SELECT FROM run WHERE id = 1 AND stopped = 1)
+),
+next AS MATERIALIZED (
+    SELECT first.* FROM here LEFT JOIN LATERAL (
+        SELECT {got}, m.message_at, c.ctid AS content_at FROM (
+            SELECT next.* FROM levels_of(?1, 2) AS level CROSS JOIN LATERAL (
+                SELECT *, ctid AS message_at FROM message
+                WHERE queue = ?1 AND head = 2 AND available AND rank = level.rank AND number >= level.front
+                ORDER BY number, ordinal LIMIT 1 FOR UPDATE SKIP LOCKED
+            ) AS next LIMIT 1
+        ) AS m JOIN content c ON c.id = m.id
+    ) AS first ON true
+),
+{removed one},
+{one left together}
+SELECT {taken} FROM next, counted;

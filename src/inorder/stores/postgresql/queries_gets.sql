@@ -1,0 +1,87 @@
+-- Plain gets that take messages away or are together with others; those of queues with fronts are in queries_fronts.sql.
+
+-- name: take away
+-- As `take single`, where the messages leave at once: who reads them removes them, where they lie, and counts.
+WITH next AS MATERIALIZED (
+    SELECT {got}, m.message_at, c.ctid AS content_at FROM (
+        SELECT *, ctid AS message_at FROM message WHERE queue = ?1 AND head = 2 AND available
+        ORDER BY rank, number, ordinal
+    ) AS m JOIN content c ON c.id = m.id
+    ORDER BY m.rank, m.number, m.ordinal LIMIT ?2
+),
+{removed},
+{left}
+SELECT {taken} FROM next ORDER BY rank, number, ordinal;
+
+-- name: take away one
+-- The same for one message: nothing is to be put in order, and it is there only if all of it has gone and is counted.
+WITH next AS MATERIALIZED (
+    SELECT {got}, m.message_at, c.ctid AS content_at FROM (
+        SELECT *, ctid AS message_at FROM message WHERE queue = ?1 AND head = 2 AND available
+        ORDER BY rank, number, ordinal
+    ) AS m JOIN content c ON c.id = m.id
+    ORDER BY m.rank, m.number, m.ordinal LIMIT 1
+),
+{removed one},
+{one left}
+SELECT {taken} FROM next, counted;
+
+-- name: take single together
+-- As `take single`, of what nobody else takes at the moment; until it ends nobody takes these. They are limited where they
+-- are locked: what is locked is in no order for PostgreSQL, and all of it would be, to be sorted.
+SELECT {got}
+FROM (
+    SELECT * FROM message WHERE queue = ?1 AND head = 2 AND available
+    ORDER BY rank, number, ordinal LIMIT ?2 FOR UPDATE SKIP LOCKED
+) AS m JOIN content c ON c.id = m.id
+ORDER BY m.rank, m.number, m.ordinal;
+
+-- name: take away together
+-- As `take away`, in the same way.
+WITH next AS MATERIALIZED (
+    SELECT {got}, m.message_at, c.ctid AS content_at FROM (
+        SELECT *, ctid AS message_at FROM message WHERE queue = ?1 AND head = 2 AND available
+        ORDER BY rank, number, ordinal LIMIT ?2 FOR UPDATE SKIP LOCKED
+    ) AS m JOIN content c ON c.id = m.id
+),
+{removed},
+{left together}
+SELECT {taken} FROM next ORDER BY rank, number, ordinal;
+
+-- name: take away together as known
+-- `here together as known` and `take away together`. The queue is looked at first, also where nothing is on it.
+WITH here AS MATERIALIZED (
+    SELECT CASE WHEN count(*) = 0 THEN is_other(?1) END FROM tally
+    WHERE queue = ?1 AND revision = ?3 AND attention = ?4 AND unordered = 1
+        AND NOT EXISTS (SELECT FROM run WHERE id = 1 AND stopped = 1)
+),
+next AS MATERIALIZED (
+    SELECT first.* FROM here LEFT JOIN LATERAL (
+        SELECT {got}, m.message_at, c.ctid AS content_at FROM (
+            SELECT *, ctid AS message_at FROM message WHERE queue = ?1 AND head = 2 AND available
+            ORDER BY rank, number, ordinal LIMIT ?2 FOR UPDATE SKIP LOCKED
+        ) AS m JOIN content c ON c.id = m.id
+    ) AS first ON true
+),
+{removed},
+{left together}
+SELECT {taken} FROM next WHERE id IS NOT NULL ORDER BY rank, number, ordinal;
+
+-- name: take away one together as known
+-- The same for one, as `take away one`.
+WITH here AS MATERIALIZED (
+    SELECT CASE WHEN count(*) = 0 THEN is_other(?1) END FROM tally
+    WHERE queue = ?1 AND revision = ?2 AND attention = ?3 AND unordered = 1
+        AND NOT EXISTS (SELECT FROM run WHERE id = 1 AND stopped = 1)
+),
+next AS MATERIALIZED (
+    SELECT first.* FROM here LEFT JOIN LATERAL (
+        SELECT {got}, m.message_at, c.ctid AS content_at FROM (
+            SELECT *, ctid AS message_at FROM message WHERE queue = ?1 AND head = 2 AND available
+            ORDER BY rank, number, ordinal LIMIT 1 FOR UPDATE SKIP LOCKED
+        ) AS m JOIN content c ON c.id = m.id
+    ) AS first ON true
+),
+{removed one},
+{one left together}
+SELECT {taken} FROM next, counted;

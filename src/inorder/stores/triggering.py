@@ -1,0 +1,126 @@
+"""Trigger messages, put in the transaction that makes them due: `rules.triggers` says when that is.
+
+Where the message cannot be put it is a dead letter, or is dropped and counted: it never fails the verb (P-2). Trigger
+messages trigger nothing themselves.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import islice
+
+from ..attributes import altered
+from ..errors import QueueDeleted
+from ..message import ANY_GROUP, ANY_SEGMENT, Message
+from ..options import Match
+from ..process_attributes import NO_PROCESS, ProcessAttributes
+from ..rules.grouping import ANYTHING, Wanted
+from ..rules.triggers import Seen, TriggerMessage, due, needed, trigger_message
+from .backend import Alone
+from .catalog import Catalog
+from .definitions import process_of
+from .delivering import send
+from .queue import LocalQueue
+from .queued import available, onlooker
+from .tables import HandleRow, ObjectRow, TriggeredRow
+from .verb import Verb
+
+
+def judge(verb: Verb) -> None:
+    """At the end of a verb: puts the trigger messages that are due by what it has noted."""
+    newcomers, released = verb.newcomers, verb.released
+    for number in sorted({*newcomers, *released}):
+        try:
+            queue = verb.queue(number)
+        except QueueDeleted:
+            continue
+        least = queue.attributes.trigger_priority
+        heard = [one for one in newcomers.get(number, ()) if (one.priority or 0) >= least]
+        if queue.attributes.trigger_control and (heard or number in released):
+            _judge(verb, queue, heard, was_released=number in released)
+    verb.newcomers, verb.released = {}, set()
+
+
+def _judge(verb: Verb, queue: LocalQueue, heard: Sequence[Message], *, was_released: bool) -> None:
+    attributes = queue.attributes
+    if not attributes.initiation_queue:
+        return
+    process = _process(verb, attributes.process)
+    if process is None:
+        return
+    seen = Seen(
+        came=len(heard),
+        groups=_groups(verb, queue, heard) if attributes.trigger_type == "group" else 0,
+        there=_there(verb, queue, needed(attributes, len(heard))),
+        has_reader=any(one.input for one in verb.backend.select(HandleRow, queue=queue.id)),
+        quiet=_quiet(verb, queue),
+        was_released=was_released,
+    )
+    interval = verb.manager.trigger_interval
+    count = due(attributes, math.inf if interval is None else interval, seen)
+    if count:
+        _trigger(verb, queue, process, count)
+
+
+def _there(verb: Verb, queue: LocalQueue, most: int) -> int:
+    """How many messages of sufficient priority can be got; counting ends at so many."""
+    if queue.depth < most and queue.attributes.trigger_type == "depth":
+        return queue.depth
+    reader, least = onlooker(verb.now), queue.attributes.trigger_priority
+    rows = (row for row in verb.backend.candidates(queue, ANYTHING, reader, None) if available(row, reader))
+    if least:
+        rows = (row for row in rows if (verb.backend.read([row], 0)[0].message.priority or 0) >= least)
+    return sum(1 for _ in islice(rows, most))
+
+
+def _groups(verb: Verb, queue: LocalQueue, heard: Sequence[Message]) -> int:
+    """How many groups these messages make whole; a message in none is whole by itself."""
+    singles = sum(not one.flags & (ANY_GROUP | ANY_SEGMENT) for one in heard)
+    groups = {one.group_id for one in heard if one.flags & (ANY_GROUP | ANY_SEGMENT)}
+    whole = (Wanted(heads=True, match=Match(group_id=each), needs="group") for each in sorted(groups))
+    return singles + sum(bool(queue.find(wanted, onlooker(verb.now), None)) for wanted in whole)
+
+
+def _quiet(verb: Verb, queue: LocalQueue) -> float:
+    """Seconds since the last trigger message of the queue."""
+    known = verb.backend.select(TriggeredRow, queue=queue.id)
+    return verb.now - known[0].at if known else math.inf
+
+
+def _process(verb: Verb, name: str) -> ProcessAttributes | None:
+    """The process definition that a queue names, an empty one if it names none; None: it is not defined."""
+    if not name:
+        return NO_PROCESS
+    found = verb.backend.select(ObjectRow, type="process", name=name)
+    return process_of(found[0].attributes) if found else None
+
+
+def _trigger(verb: Verb, queue: LocalQueue, process: ProcessAttributes, count: int) -> None:
+    attributes = queue.attributes
+    said = TriggerMessage(
+        queue=attributes.name,
+        process=attributes.process,
+        trigger_data=attributes.trigger_data,
+        application_type=process.application_type,
+        application_id=process.application_id,
+        environment_data=process.environment_data,
+        user_data=process.user_data,
+    )
+    for _ in range(count):
+        _put(verb, queue, said)
+    verb.backend.save(TriggeredRow(queue.id, verb.now))
+    if attributes.trigger_type == "depth":
+        if not verb.kind.alone:
+            raise Alone
+        queue.attributes = altered(attributes, "alter", trigger_control=False)
+        Catalog(verb).change(queue.attributes)
+
+
+def _put(verb: Verb, queue: LocalQueue, said: TriggerMessage) -> None:
+    initiation_queue = queue.attributes.initiation_queue
+    known = Catalog(verb).find(initiation_queue)
+    message = trigger_message(said, verb.manager.name, verb.number(), verb.now).with_values(
+        priority=known.default_priority if known else 0, persistent=known.default_persistence if known else True
+    )
+    send(verb, message, initiation_queue, "", queue.id)

@@ -1,0 +1,68 @@
+"""Queue managers with channels between them, for tests: each has a queue Q, and sends by one named as the other."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from inorder import ChannelStopped, Message, ObjectInUse, QueueManager, channels, connect
+from inorder.attributes import OrderRule
+from inorder.channel_attributes import ChannelAttributes
+from inorder.channels import ChannelNow
+
+Place = str
+
+
+def manager(place: Place, name: str, order: OrderRule = "put") -> None:
+    """Makes a queue manager with a queue Q, and one for its dead letters."""
+    with connect(place, name=name) as qm:
+        qm.create_queue("Q", order=order)
+        qm.create_queue("DEAD")
+        qm.alter_manager(dead_letter_queue="DEAD")
+        channels.define_channel(qm, "FROM", "receiver")
+
+
+def link(source: Place, to: str, target: Place, order: OrderRule = "put", **attributes: Any) -> str:
+    """A transmission queue and a channel; its name."""
+    with connect(source) as qm:
+        qm.create_queue(to, usage="transmission", order=order)
+        channels.define_channel(
+            qm, f"TO.{to}", transmission_queue=to, connection=target, **{"batch_size": 4, **attributes}
+        )
+    with connect(target) as qm:
+        channels.define_channel(qm, f"TO.{to}", "receiver", message_retry_count=0)
+    return f"TO.{to}"
+
+
+def carry(source: Place, name: str, begun: Callable[[], None] = lambda: None) -> ChannelNow | None:
+    """One run until there is nothing more; None: another one carries it, or it was stopped."""
+    with connect(source, program="carrier") as qm:
+        begun()
+        with suppress(ObjectInUse, ChannelStopped):
+            return channels.run_channel(qm, name, until_empty=True)
+    return None
+
+
+def bodies(qm: QueueManager, queue: str = "Q") -> list[bytes]:
+    return [message.body for message in qm.browse(queue, read_order="strict")]
+
+
+def numbers(first: int, upto: int) -> list[bytes]:
+    return [b"%d" % number for number in range(first, upto)]
+
+
+def put_back(backup: Path, place: str) -> None:
+    for file in Path(place).parent.glob(f"{Path(place).name}*"):
+        file.unlink()
+    shutil.copy(backup, place)
+
+
+def shout(message: Message, channel: ChannelAttributes) -> Message | None:
+    """An exit: changes, vetoes, raises."""
+    if message.body == b"vetoed":
+        return None
+    assert message.body != b"raises", channel.name
+    return message.replace(body=message.body.upper())

@@ -1,0 +1,82 @@
+"""`inorder channel`: from a definition to messages at the other store, and what operators do."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from tests.channelled import bodies, link, manager
+
+from inorder import Undeliverable, channels, connect
+from inorder.cli import main
+
+
+@pytest.fixture
+def places(tmp_path: Path) -> tuple[str, str]:
+    a, b = str(tmp_path / "a.db"), str(tmp_path / "b.db")
+    manager(a, "A")
+    manager(b, "B")
+    return a, b
+
+
+def test_two_sites_by_the_command_alone(places: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+    a, b = places
+    steps = [
+        f"queue create B --usage transmission --store {a}",
+        f"channel create TO.B --transmission-queue B --connection {b} --batch-size 2 --store {a}",
+        f"channel alter TO.B --batch-size 3 --store {a}",
+        f"channel ping TO.B --store {a}",
+        f"channel run TO.B --until-empty --store {a}",
+        f"channel stop TO.B --store {a}",
+        f"channel start TO.B --store {a}",
+        f"channel reset TO.B --number 9 --yes --store {a}",
+    ]
+    for n, step in enumerate(steps):
+        if n == 4:
+            with connect(a) as qm:
+                qm.put_many("Q", [b"1", b"2", b"3", b"4"], manager="B")
+        assert main(step.split()) == 0, step
+    with connect(b) as qm:
+        assert bodies(qm) == [b"1", b"2", b"3", b"4"]
+    capsys.readouterr()
+    assert main(f"channel status --store {a} --json".split()) == 0
+    now = json.loads(capsys.readouterr().out)
+    assert (now["channel"], now["status"], now["number"], now["messages"]) == ("TO.B", "inactive", 8, 4)
+    assert main(f"channel status --received --store {b} --json".split()) == 0
+    assert json.loads(capsys.readouterr().out)["manager"] == "A"
+    assert main(f"channel list --store {a} --json".split()) == 0
+    assert '"TO.B"' in capsys.readouterr().out
+    assert main(f"channel show TO.B --store {a} --json".split()) == 0
+    assert json.loads(capsys.readouterr().out)["batch_size"] == 3
+    assert main(f"channel delete TO.B --store {a}".split()) == 0
+
+
+def test_what_cannot_be_ends_with_its_status(places: tuple[str, str]) -> None:
+    a, b = places
+    link(a, "B", b)
+    assert main(f"channel resolve TO.B --store {a}".split()) == 1  # nothing is in doubt
+    assert main(f"channel run NONE --store {a}".split()) == 2
+    assert main(f"channel stop TO.B --store {a}".split()) == 0
+    assert main(f"channel run TO.B --until-empty --store {a}".split()) == 1
+    with connect(a) as qm:
+        channels.start_channel(qm, "TO.B")
+        channels.alter_channel(qm, "TO.B", connection=f"{b}.none")
+    assert main(f"channel ping TO.B --store {a}".split()) == 3
+
+
+def test_watch_shows_a_channel_that_has_stopped_and_why(
+    places: tuple[str, str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    a, b = places
+    link(a, "B", b)
+    with connect(a) as qm, connect(b) as other:
+        other.alter_queue("Q", read_order="required", put_allowed=False)
+        qm.put_many("Q", [b"1", b"2"], manager="B")
+        with pytest.raises(Undeliverable):
+            channels.run_channel(qm, "TO.B", until_empty=True)
+    assert main(f"watch --count 1 --store {a}".split()) == 0
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if "TO.B" in line]
+    assert "stopped" in line
+    assert "does not take a message of batch 1" in line

@@ -1,0 +1,248 @@
+"""What plain calls send, exactly: statements by name, and where the client waits for answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any, TypeAlias
+
+import psycopg
+import pytest
+from tests.support import Call, until
+
+import inorder
+from inorder import QueueManager
+from inorder.errors import GetInhibited, NoMessageAvailable, PutInhibited, QueueFull
+from inorder.stores.postgresql import parse
+from inorder.stores.postgresql.making import PUTS, PUTS_TOGETHER, in_arrays
+from inorder.stores.postgresql.pipeline import Answer, Pipeline
+from inorder.stores.postgresql.statements import STATEMENTS
+
+Connect: TypeAlias = Callable[[str], QueueManager]
+WAITS = "..."
+NAMES = {text: name for name, text in STATEMENTS.items()} | {
+    **dict.fromkeys(PUTS.values(), "put"),
+    **dict.fromkeys(PUTS_TOGETHER.values(), "put together"),
+    **{
+        in_arrays(STATEMENTS[name], appends=appends, alike=True).text: f"{name} of many"
+        for name in ("arrive plain", "arrive content")
+        for appends in (False, name == "arrive plain")
+    },
+    "SET LOCAL synchronous_commit = 'on'": "synchronously",
+    "BEGIN ISOLATION LEVEL READ COMMITTED": "BEGIN",
+}
+BODY = b"b" * 100
+MOVES_FRONTS = "SET LOCAL inorder.fronts = 'on'"
+UPDATES = "UPDATE tally SET counter = counter + 1"
+
+
+@pytest.fixture
+def connect(url: str) -> Iterator[Connect]:
+    """Connects a program; each has a session of its own."""
+    with ExitStack() as connections:
+        yield lambda program: connections.enter_context(inorder.connect(url, program=program))
+
+
+@pytest.fixture
+def qm(connect: Connect) -> QueueManager:
+    """With an ordered queue Q and one U that keeps no order, both open, with messages that can be got."""
+    one = connect("test")
+    one.create_queue("Q", read_order="relaxed")
+    one.create_queue("U", read_order="unordered")
+    for queue in ("Q", "U"):
+        one.put(queue, BODY)
+        one.get(queue)
+    return one
+
+
+@contextmanager
+def sent(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    """What is executed in the block, and where the client waits."""
+    log: list[str] = []
+    execute, sync = Pipeline.execute, Pipeline.sync
+
+    def executed(self: Pipeline, text: str, values: Any = ()) -> Answer:
+        log.append(NAMES.get(text, text))
+        return execute(self, text, values)
+
+    def synced(self: Pipeline, *given: Any) -> int:
+        log.append(WAITS)
+        return sync(self, *given)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Pipeline, "execute", executed)
+        patch.setattr(Pipeline, "sync", synced)
+        yield log
+
+
+def set_fronts(url: str, queue: str) -> None:
+    """As a get does that has read too much."""
+    address, _, _ = url.partition("?")
+    with psycopg.connect(address) as connection:
+        connection.execute(f"SET search_path = {parse(url).schema}, pg_catalog")
+        found = connection.execute("SELECT id FROM definition WHERE name = %s", [queue]).fetchone()
+        assert found
+        connection.execute(STATEMENTS["set fronts"].replace("?1", str(found[0])).encode())
+
+
+def put(qm: QueueManager, queue: str) -> None:
+    qm.put(queue, BODY)
+
+
+def get(qm: QueueManager, queue: str) -> None:
+    assert qm.get(queue).body == BODY
+
+
+def put_many(qm: QueueManager, queue: str) -> None:
+    qm.put_many(queue, [BODY] * 10)
+
+
+def get_many(qm: QueueManager, queue: str) -> None:
+    assert len(qm.get_many(queue, 10)) == 10
+
+
+END = ["synchronously", "COMMIT", "wake", WAITS]
+MANY = ["arrive plain of many", "arrive content of many"]
+COSTS: dict[str, tuple[Callable[[QueueManager, str], None], list[str]]] = {
+    "put to Q": (put, ["BEGIN", "put", "COMMIT", "wake", WAITS]),
+    "put to U": (put, ["BEGIN", "come together", "put together", "COMMIT", "wake", WAITS]),
+    "get from Q": (get, ["BEGIN", "here as known", "take away one", WAITS, *END]),
+    "get from U": (get, ["BEGIN", "come together", "take away one together as known", WAITS, *END]),
+    "put of many to Q": (put_many, ["BEGIN", "here to append", *MANY, "appended", *END]),
+    "put of many to U": (
+        put_many,
+        ["BEGIN", "come together", "here together to append", "draw places", WAITS, *MANY, "counted together", *END],
+    ),
+    "get of many from Q": (get_many, ["BEGIN", "here as known", "take away", WAITS, *END]),
+    "get of many from U": (get_many, ["BEGIN", "come together", "take away together as known", WAITS, *END]),
+}
+
+
+@pytest.mark.parametrize("name", COSTS)
+def test_a_call_on_a_queue_that_nobody_else_uses_sends_this(
+    qm: QueueManager, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    act, statements = COSTS[name]
+    queue = name[-1]
+    if act in (get, get_many):
+        qm.put_many(queue, [BODY] * 100)
+        get_many(qm, queue)
+    for _ in range(2):
+        act(qm, queue)
+    with sent(monkeypatch) as log:
+        act(qm, queue)
+    assert log == statements
+
+
+def test_who_is_not_alone_commits_first_and_waits_for_the_disk_then(
+    qm: QueueManager, connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = connect("other")
+    for _ in range(2):
+        put(other, "Q")
+        put(qm, "Q")
+    with sent(monkeypatch) as log:
+        put(qm, "Q")
+        put(qm, "Q")
+    assert log == [
+        *("BEGIN", "put", "COMMIT", "wake and flush", WAITS),
+        *("BEGIN", "put", "COMMIT", "wake", WAITS),
+    ]
+    assert list(qm.check()) == []
+
+
+def test_what_begins_behind_fronts_is_as_few_statements(
+    qm: QueueManager, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for queue in ("Q", "U"):
+        qm.put_many(queue, [BODY] * 100)
+        set_fronts(url, queue)
+        for act in (put, get, put, get):
+            act(qm, queue)
+    with sent(monkeypatch) as log:
+        for queue in ("Q", "U"):
+            put(qm, queue)
+            get(qm, queue)
+    assert log == [
+        *("BEGIN", MOVES_FRONTS, "put", "COMMIT", "wake", WAITS),
+        *("BEGIN", "here as known", MOVES_FRONTS, "take away one behind", WAITS, *END),
+        *("BEGIN", "come together", "put together", "COMMIT", "wake", WAITS),
+        *("BEGIN", "come together", "take away one together as known behind", WAITS, *END),
+    ]
+    assert list(qm.check()) == []
+
+
+def test_a_put_that_has_waited_for_the_queue_is_not_sent_again(
+    qm: QueueManager, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where the row of the queue has got another serial meanwhile, and so lies elsewhere."""
+    for _ in range(2):
+        put(qm, "Q")
+    address, _, _ = url.partition("?")
+    with psycopg.connect(address) as other, sent(monkeypatch) as log:
+        other.execute(f"SET search_path = {parse(url).schema}, pg_catalog")
+        other.execute("UPDATE tally SET serial = serial + 1, arrived = arrived WHERE unordered = 0")
+        call = Call(lambda: put(qm, "Q"))
+        with psycopg.connect(address, autocommit=True) as looking:
+            waits = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE %s AND wait_event_type = 'Lock'"
+            until(lambda: looking.execute(waits, [f"%{UPDATES}%"]).fetchone() == (1,), "the put waits")
+        other.commit()
+        call.result()
+    assert log == ["BEGIN", "put", "COMMIT", "wake", WAITS]
+    assert list(qm.check()) == []
+
+
+def test_numbers_are_reserved_for_many_puts_and_no_put_is_sent_in_vain(
+    qm: QueueManager, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put_many(qm, "Q")
+    with sent(monkeypatch) as log:
+        for _ in range(200):
+            qm.put_many("Q", [BODY] * 100)
+    assert log.count("arrive plain of many") == 200
+    assert log.count("draw") <= 200 * 100 / 1000
+    assert log.count("here locked") <= 200 * 100 / 1000
+
+
+# --- what is taken for granted is not so
+
+
+@pytest.mark.parametrize("queue", ["Q", "U"])
+def test_what_others_have_changed_is_seen(qm: QueueManager, connect: Connect, queue: str) -> None:
+    other = connect("other")
+    for _ in range(2):
+        put(qm, queue)
+        get(qm, queue)
+    other.alter_queue(queue, get_allowed=False)
+    with pytest.raises(GetInhibited):  # also where nothing is on the queue
+        qm.get(queue)
+    other.alter_queue(queue, get_allowed=True, put_allowed=False)
+    with pytest.raises(PutInhibited):
+        put(qm, queue)
+    other.alter_queue(queue, put_allowed=True, max_depth=2)
+    put(qm, queue)
+    put(other, queue)
+    with pytest.raises(QueueFull):
+        put(qm, queue)
+    get(other, queue)
+    get(qm, queue)
+    with pytest.raises(NoMessageAvailable):
+        qm.get(queue)
+    assert list(qm.check()) == []
+
+
+@pytest.mark.parametrize(("queue", "order"), [("Q", "unordered"), ("U", "relaxed")])
+def test_a_queue_that_has_become_of_the_other_kind_is_met_as_such(
+    qm: QueueManager, connect: Connect, queue: str, order: Any
+) -> None:
+    other = connect("other")
+    for _ in range(2):
+        put(qm, queue)
+        get(qm, queue)
+    other.alter_queue(queue, read_order=order)
+    bodies = [str(number).encode() for number in range(6)]
+    for body in bodies:
+        qm.put(queue, body)
+    assert [qm.get(queue).body for _ in bodies[:3]] == bodies[:3]
+    assert [other.get(queue).body for _ in bodies[3:]] == bodies[3:]
+    assert list(qm.check()) == []

@@ -1,0 +1,330 @@
+"""Gets of tasks that wait: who is woken, who is served, and that no wake-up is lost."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from tests.cutting import ended
+from tests.support import Stores, bodies, memory_alone
+from tests.test_aio import Work, in_use, run, watched
+from tests.waking import WAKING
+
+from inorder import (
+    FOREVER,
+    ConnectionClosed,
+    GetInhibited,
+    Match,
+    NoMessageAvailable,
+    OrderDeadlock,
+    OrderPending,
+    QueueDeleted,
+    QueueManager,
+    QueueManagerStopping,
+    UnknownQueue,
+    aio,
+    connect,
+)
+from inorder.stores.protocol import LocalStore
+from inorder.testing import ManualClock
+
+__all__ = ["Work"]
+
+
+@pytest.fixture
+def store(stores: Stores) -> LocalStore:
+    return stores.make()
+
+
+@pytest.fixture
+def qm(store: LocalStore) -> Iterator[QueueManager]:
+    with connect(store) as manager:
+        manager.create_queue("Q")
+        yield manager
+
+
+@pytest.mark.parametrize("what", WAKING)
+def test_a_waiting_get_is_woken_by(store: LocalStore, qm: QueueManager, what: str) -> None:
+    before, how, act = WAKING[what]
+    names: dict[str, Any] = {"qm": qm}
+
+    async def work(one: aio.QueueManager) -> None:
+        exec(before, names)
+        task = asyncio.create_task(one.get("Q", wait=FOREVER, **how))
+        await watched(one)
+        assert one.connections_in_use == 0  # it waits without a connection
+        await asyncio.to_thread(exec, act, names)
+        assert (await task).body == b"2"
+
+    run(store, work)
+
+
+def test_a_task_that_has_looked_misses_nothing_that_comes_before_it_waits(store: LocalStore, qm: QueueManager) -> None:
+    """Puts come at all moments between the first look and the sleep."""
+
+    async def work(one: aio.QueueManager) -> None:
+        for number in range(60):
+            task = asyncio.create_task(one.get("Q", wait=FOREVER))
+            for _ in range(number // 2):
+                await asyncio.sleep(0)
+            qm.put("Q", b"%d" % number)
+            assert (await task).body == b"%d" % number
+
+    run(store, work)
+
+
+def test_many_wait_with_a_few_threads_and_each_is_given_one(store: LocalStore, qm: QueueManager) -> None:
+    threads = threading.active_count()
+
+    async def work(one: aio.QueueManager) -> None:
+        tasks = [asyncio.create_task(one.get("Q", wait=FOREVER)) for _ in range(200)]
+        await watched(one, waiters=200)
+        assert threading.active_count() <= threads + 4  # two connections, one that watches, and PostgreSQL's listener
+        qm.put_many("Q", [b"%d" % number for number in range(200)])
+        found = await asyncio.gather(*tasks)
+        assert Counter(message.body for message in found) == Counter(b"%d" % number for number in range(200))
+
+    run(store, work)
+
+
+def test_many_that_wait_for_different_messages_are_each_given_their_own(store: LocalStore, qm: QueueManager) -> None:
+    async def work(one: aio.QueueManager) -> None:
+        ids = [b"%d" % number for number in range(50)]
+        tasks = [asyncio.create_task(one.get("Q", wait=FOREVER, match=Match(correlation_id=name))) for name in ids]
+        await watched(one, waiters=50)
+        for name in reversed(ids):
+            qm.put("Q", name, correlation_id=name)
+        assert [message.body for message in await asyncio.gather(*tasks)] == ids
+
+    run(store, work)
+
+
+def test_who_names_a_message_is_served_before_others_that_came_earlier(store: LocalStore, qm: QueueManager) -> None:
+    async def work(one: aio.QueueManager) -> None:
+        early = asyncio.create_task(one.get("Q", wait=FOREVER))
+        await watched(one)
+        late = asyncio.create_task(one.get("Q", wait=FOREVER, match=Match(message_id=b"m")))
+        await watched(one, waiters=2)
+        qm.put("Q", b"1", message_id=b"m")
+        assert (await late).body == b"1"  # R3.27
+        qm.put("Q", b"2", message_id=b"m")
+        assert (await early).body == b"2"
+
+    run(store, work)
+
+
+def test_nobody_starves_while_others_are_given_what_comes(store: LocalStore, qm: QueueManager) -> None:
+    async def work(one: aio.QueueManager) -> None:
+        patient = asyncio.create_task(one.get("Q", wait=FOREVER, match=Match(correlation_id=b"patient")))
+        await watched(one)
+
+        async def consume() -> int:
+            count = 0
+            while (await one.get("Q", wait=FOREVER, match=Match(correlation_id=b"other"))).body != b"end":
+                count += 1
+            return count
+
+        consumers = [asyncio.create_task(consume()) for _ in range(3)]
+        for _ in range(30):
+            await one.put("Q", b"", correlation_id=b"other")
+        await one.put("Q", b"at last", correlation_id=b"patient")
+        for _ in range(30):
+            await one.put("Q", b"", correlation_id=b"other")
+        assert (await patient).body == b"at last"
+        for _ in consumers:
+            await one.put("Q", b"end", correlation_id=b"other")
+        assert sum(await asyncio.gather(*consumers)) == 60
+
+    run(store, work)
+
+
+def test_the_first_that_is_cancelled_leaves_the_message_to_the_next(store: LocalStore, qm: QueueManager) -> None:
+    async def work(one: aio.QueueManager) -> None:
+        for moment in range(12):
+            first, second = (asyncio.create_task(one.get("Q", wait=FOREVER)) for _ in range(2))
+            await watched(one, waiters=2)
+            qm.put("Q", b"1")
+            for _ in range(moment):
+                await asyncio.sleep(0.0002)
+            first.cancel()
+            done = await asyncio.gather(first, return_exceptions=True)
+            if isinstance(done[0], BaseException):
+                assert (await second).body == b"1"
+            else:
+                qm.put("Q", b"2")
+                assert (await second).body == b"2"
+
+    run(store, work)
+
+
+def test_a_delayed_message_and_a_lease_come_by_time_alone(store: LocalStore, qm: QueueManager) -> None:
+    async def work(one: aio.QueueManager) -> None:
+        qm.put("Q", b"delayed", delay=0.2)
+        assert (await one.get("Q", wait=FOREVER)).body == b"delayed"
+        qm.put("Q", b"leased")
+        qm.browse_and_lock("Q", lease=0.2)
+        assert (await one.get("Q", wait=FOREVER)).body == b"leased"
+
+    run(store, work)
+
+
+def test_a_wait_has_an_end(store: LocalStore, qm: QueueManager) -> None:
+    async def work(one: aio.QueueManager) -> None:
+        waits = (one.get("Q", wait=0.05 * number) for number in range(1, 5))
+        ends = await asyncio.gather(*waits, return_exceptions=True)
+        assert {type(end) for end in ends} == {NoMessageAvailable}
+        qm.put("Q", b"1", syncpoint=True)
+        qm.put("Q", b"2")
+        with pytest.raises(OrderPending):
+            await one.get("Q", wait=0.05, read_order="strict")
+
+    run(store, work)
+
+
+def test_waits_go_by_the_clock_of_the_store(stores: Stores) -> None:
+    clock = ManualClock()
+    store = stores.make(clock)
+    with connect(store) as qm:
+        qm.create_queue("Q")
+
+        async def work(one: aio.QueueManager) -> None:
+            tasks = [asyncio.create_task(one.get("Q", wait=30)) for _ in range(3)]
+            await watched(one, waiters=3)
+            clock.advance(31)
+            assert {type(end) for end in await asyncio.gather(*tasks, return_exceptions=True)} == {NoMessageAvailable}
+
+        run(store, work)
+
+
+def test_what_ends_a_wait_is_told(store: LocalStore, qm: QueueManager) -> None:
+    async def work(one: aio.QueueManager) -> None:
+        async def waits() -> asyncio.Task[Any]:
+            task = asyncio.create_task(one.get("Q", wait=FOREVER))
+            await watched(one)
+            return task
+
+        task = await waits()
+        qm.alter_queue("Q", get_allowed=False)
+        with pytest.raises(GetInhibited):
+            await task
+        qm.alter_queue("Q", get_allowed=True)
+        task = await waits()
+        await asyncio.to_thread(qm.stop)
+        with pytest.raises(QueueManagerStopping):
+            await task
+
+    run(store, work)
+
+
+def test_a_queue_that_is_not_there_is_waited_for_in_vain(store: LocalStore, qm: QueueManager) -> None:
+    async def work(one: aio.QueueManager) -> None:
+        with pytest.raises(UnknownQueue):
+            await one.get("NONE", wait=FOREVER)
+
+    run(store, work)
+
+
+def test_the_end_ends_what_waits(store: LocalStore, qm: QueueManager) -> None:
+    async def work() -> None:
+        one = await aio.connect(store)
+        qm.put("Q", b"1")
+
+        async def in_a_unit() -> None:
+            async with one.unit_of_work():
+                await one.get("Q")
+                await one.get("Q", wait=FOREVER)  # in its thread
+
+        tasks: list[asyncio.Task[Any]] = [asyncio.create_task(in_a_unit())]
+        while bodies(qm):
+            await asyncio.sleep(0.001)
+        tasks.append(asyncio.create_task(one.get("Q", wait=FOREVER)))
+        await watched(one)
+        await one.close()
+        ends = await asyncio.gather(*tasks, return_exceptions=True)
+        assert isinstance(ends[1], ConnectionClosed)
+        assert isinstance(ends[0], Exception)
+
+    ended(work())
+    assert bodies(qm) == [b"1"]  # of the unit that was open
+
+
+def test_units_that_have_nothing_yet_wait_without_a_connection(store: LocalStore, qm: QueueManager) -> None:
+    async def work(one: aio.QueueManager) -> None:
+        async def worker() -> bytes:
+            async with one.unit_of_work():
+                message = await one.get("Q", wait=FOREVER)
+                await one.put("Q", b"done", priority=0)
+            return message.body
+
+        tasks = [asyncio.create_task(worker()) for _ in range(20)]
+        await watched(one, waiters=20)
+        await in_use(one, 0)
+        qm.put_many("Q", [b"%d" % number for number in range(20)], priority=5)
+        assert await asyncio.gather(*tasks)
+
+    run(store, work)
+    assert len(bodies(qm)) == 20
+
+
+def test_units_that_wait_for_each_other_are_told(store: LocalStore, qm: QueueManager) -> None:
+    """B-31: a circle of strict readers is found here, too, as a unit that holds something waits on its connection."""
+    qm.create_queue("R", read_order="strict")
+    qm.alter_queue("Q", read_order="strict")
+    qm.put_many("Q", [b"1", b"2"])
+    qm.put_many("R", [b"1", b"2"])
+
+    async def work(one: aio.QueueManager) -> None:
+        both = asyncio.Event()
+        begun: list[str] = []
+
+        async def reader(first: str, second: str) -> None:
+            async with one.unit_of_work():
+                await one.get(first)
+                begun.append(first)
+                if len(begun) == 2:
+                    both.set()
+                await both.wait()
+                await one.get(second, wait=FOREVER)
+
+        ends = await asyncio.gather(reader("Q", "R"), reader("R", "Q"), return_exceptions=True)
+        assert sum(isinstance(end, OrderDeadlock) for end in ends) == 1
+
+    run(store, work)
+
+
+@memory_alone
+def test_a_watch_that_nobody_needs_rests_and_ends(
+    store: LocalStore, qm: QueueManager, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("inorder.aio.waiting.KEPT_SECONDS", 0.05)
+
+    async def work(one: aio.QueueManager) -> None:
+        with pytest.raises(NoMessageAvailable):
+            await one.get("Q", wait=0.01)
+        assert one._shared._watches
+        while one._shared._watches:
+            await asyncio.sleep(0.001)
+        qm.put("Q", b"1")
+        assert (await one.get("Q", wait=FOREVER)).body == b"1"
+
+    run(store, work)
+
+
+def test_a_queue_that_is_deleted_ends_its_waits(store: LocalStore, qm: QueueManager) -> None:
+    """As of a temporary queue, which goes with its maker's connection."""
+    qm.create_model("M", definition_type="temporary_dynamic")
+
+    async def work(one: aio.QueueManager) -> None:
+        maker = qm.connect()
+        queue = maker.open("M", output=True)
+        task = asyncio.create_task(one.get(queue.name, wait=FOREVER))
+        await watched(one, queue.name)
+        maker.close()
+        with pytest.raises((QueueDeleted, UnknownQueue)):
+            await task
+
+    run(store, work)

@@ -1,0 +1,594 @@
+"""Channels carry messages to another queue manager once, in order, wherever a run or a store dies (C-1 to C-7)."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+from random import Random
+from types import SimpleNamespace
+
+import pytest
+from tests import forked
+from tests.carried import ITS_OWN, SAME, fill
+from tests.channelled import bodies, carry, link, manager, numbers, put_back
+
+from inorder import (
+    CallerError,
+    ChannelStopped,
+    Fenced,
+    Flags,
+    Message,
+    ObjectInUse,
+    QueueManager,
+    SequenceError,
+    Undeliverable,
+    channels,
+    connect,
+)
+from inorder.attributes import OrderRule
+from inorder.errors import ArgumentError, InorderError, QueueCondition, Reason, StoreError
+from inorder.stores.postgresql import drop, parse
+
+KINDS = ("sqlite", "postgresql")
+Make = Callable[[str], str]
+
+
+@pytest.fixture
+def make(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Make]:
+    """Makes a place for a store of a kind; it is gone at the end."""
+    with ExitStack() as stack:
+
+        def place(kind: str) -> str:
+            if kind == "sqlite":
+                return str(tmp_path / f"{uuid.uuid4().hex}.db")
+            url = f"{request.getfixturevalue('postgresql')}?schema=inorder_{uuid.uuid4().hex}"
+            stack.callback(drop, parse(url))
+            return url
+
+        yield place
+
+
+class World(SimpleNamespace):
+    """Queue managers A and B, which are open, and channel TO.B between them."""
+
+    source: str
+    target: str
+    a: QueueManager
+    b: QueueManager
+
+    def put(self, first: int, upto: int) -> None:
+        for number in range(first, upto):
+            self.a.put("Q", b"%d" % number, manager="B")
+
+    def run(self) -> channels.ChannelNow:
+        return channels.run_channel(self.a, "TO.B", until_empty=True)
+
+    def now(self) -> channels.ChannelNow:
+        (now,) = channels.status(self.a)
+        return now
+
+
+@pytest.fixture
+def world(make: Make) -> Iterator[World]:
+    source, target = make("sqlite"), make("sqlite")
+    manager(source, "A")
+    manager(target, "B")
+    link(source, "B", target)
+    with connect(source) as a, connect(target) as b:
+        yield World(source=source, target=target, a=a, b=b)
+
+
+# --- what arrives
+
+
+@pytest.mark.parametrize("order", ["put", "prepare", "commit"])
+@pytest.mark.parametrize("target", KINDS)
+@pytest.mark.parametrize("source", KINDS)
+def test_what_is_read_there_is_a_schedule_of_what_was_put(
+    make: Make, source: str, target: str, order: OrderRule
+) -> None:
+    """The master property end to end: of three connections, with units that end otherwise than they began."""
+    one, other = make(source), make(target)
+    manager(one, "A", order)
+    manager(other, "B", order)
+    link(one, "B", other, order)
+    with connect(one) as a, connect(one) as c, connect(one) as d, connect(other) as b:
+        places: list[bytes] = []  # in the order of the rule
+        with a.unit_of_work():
+            a.put("Q", b"first of a", manager="B")
+            if order == "put":
+                places.append(b"first of a")
+            c.put("Q", b"at once", manager="B")
+            places.append(b"at once")
+            d.put("Q", b"backed out", manager="B", syncpoint=True)
+            d.back_out()
+            carry(one, "TO.B")  # strictly: nothing of what stands behind a pending put
+            assert bodies(b) == ([] if order == "put" else [b"at once"])
+            a.put("Q", b"second of a", manager="B")
+            if order == "put":
+                places.append(b"second of a")
+        if order != "put":
+            places += [b"first of a", b"second of a"]
+        carry(one, "TO.B")
+        assert bodies(b) == places
+        assert (a.depth("B"), a.units(), b.units()) == (0, [], [])
+
+
+@pytest.mark.parametrize("target", KINDS)
+@pytest.mark.parametrize("source", KINDS)
+def test_messages_arrive_as_they_were(make: Make, source: str, target: str) -> None:
+    """Section 2: ids, priority, persistence, expiry, properties, groups, segments, contexts."""
+    one, other = make(source), make(target)
+    manager(one, "A")
+    manager(other, "B")
+    link(one, "B", other)
+    with connect(one) as a, connect(other) as b:
+        a.create_remote_queue("FAR", remote_queue="Q", remote_manager="B")
+        a.create_queue("HERE")
+        for queue in ("HERE", "FAR"):
+            fill(a, queue)
+            a.put(queue, b"with properties", properties={"colour": "red", "count": 3}, report=0)
+        before = list(a.browse("HERE", read_order="relaxed"))
+        carry(one, "TO.B")
+        arrived = list(b.browse("Q", read_order="relaxed"))
+        before, arrived = ([one for one in found if one.body != b"dead"] for found in (before, arrived))
+        assert len(arrived) == 13
+        for sent, came in zip(before, arrived, strict=True):
+            made = {"message_id", "group_id", "put_at", "reply_to_queue_manager"}  # differ: these are two puts
+            names = [name for name in SAME if name not in made | ITS_OWN]
+            assert [(name, getattr(came, name)) for name in names] == [(name, getattr(sent, name)) for name in names]
+            assert (came.expiry is None) == (sent.expiry is None)
+
+
+def test_a_life_goes_on_while_it_is_on_the_way(world: World) -> None:
+    """C-4."""
+    world.a.put("Q", b"long", manager="B", expiry=900)
+    world.a.put("Q", b"short", manager="B", expiry=300)
+    forked.run("from tests.channelled import carry\ncarry(*arguments)", world.source, "TO.B", kill_at="sending:1")
+    with pytest.MonkeyPatch.context() as patched:
+        services = world.a._session.services
+        now = services.now
+        patched.setattr(services, "now", lambda: now() + 600)
+        world.run()
+    expiries = {message.body: message.expiry for message in world.b.browse("Q")}
+    assert expiries[b"long"] is not None
+    assert 290 < expiries[b"long"] < 301
+    assert expiries.get(b"short", 0.1) == pytest.approx(0.1, abs=0.1)
+
+
+def test_a_group_spans_batches_and_is_read_whole_there(world: World) -> None:
+    """C-3."""
+    with world.a.unit_of_work(), world.a.open("Q", manager="B", output=True) as queue:
+        for number in range(10):
+            flags = Flags.LAST_IN_GROUP if number == 9 else Flags.IN_GROUP
+            queue.put(b"%d" % number, flags=flags, logical=True)
+    world.run()
+    assert [message.body for message in world.b.get_group("Q")] == numbers(0, 10)
+
+
+@pytest.mark.slow
+def test_ten_thousand_messages_after_a_disconnection(world: World, tmp_path: Path) -> None:
+    """Section 2: a day away; the other side cannot be reached, and nothing is lost meanwhile."""
+    channels.alter_channel(
+        world.a, "TO.B", connection=str(tmp_path / "away.db"), batch_size=1000, short_retry_count=2, long_retry_count=1
+    )
+    world.a.put_many("Q", numbers(0, 10_000), manager="B")
+    waited: list[float] = []
+
+    def waits(seconds: float) -> bool:
+        waited.append(seconds)
+        return False
+
+    with pytest.raises(StoreError):
+        channels.run_channel(world.a, "TO.B", until_empty=True, wait=waits)
+    assert sum(waited) == 60 + 60 + 1200
+    now = world.now()
+    assert (now.status, now.waiting, now.short_retries, now.long_retries) == ("stopped", 10_000, 2, 1)
+    channels.alter_channel(world.a, "TO.B", connection=world.target)
+    with pytest.raises(ChannelStopped):
+        world.run()
+    channels.start_channel(world.a, "TO.B")
+    assert world.run().messages == 10_000
+    assert bodies(world.b) == numbers(0, 10_000)
+
+
+# --- deaths
+
+KILLED = """
+from tests.channelled import carry
+from tools.proof import crash_points
+
+left = int(arguments[0])
+
+def step(name):
+    global left
+    left -= 1
+    if not left:
+        crash_points.die()
+
+carry(*arguments[1:], begun=lambda: crash_points.reach(step))
+"""
+STRIDES = {("sqlite", "sqlite"): 1}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("target", KINDS)
+@pytest.mark.parametrize("source", KINDS)
+def test_killed_at_each_point_it_goes_on_and_nothing_is_lost_or_doubled(make: Make, source: str, target: str) -> None:
+    """C-1: every point of the run, and of every verb that it calls on either side."""
+    point, deaths, stride = 1, 0, STRIDES.get((source, target), 7)
+    while True:
+        one, other = make(source), make(target)
+        manager(one, "A")
+        manager(other, "B")
+        link(one, "B", other)
+        with connect(one) as a, connect(other) as b:
+            a.put_many("Q", numbers(0, 9), manager="B")
+            a.put("NOWHERE", b"dead", manager="B")
+            killed = forked.run(KILLED, str(point), one, "TO.B") != 0
+            deaths += killed
+            carry(one, "TO.B")
+            assert bodies(b) == numbers(0, 9), f"killed at point {point}"
+            assert bodies(b, "DEAD") == [b"dead"], f"killed at point {point}"
+            (now,) = channels.status(a)
+            assert (now.status, now.number, now.in_doubt, now.messages) == ("inactive", 3, 0, 10), f"at point {point}"
+            assert (a.depth("B"), [received.number for received in channels.received(b)]) == (0, [3])
+            assert a.check() == b.check() == []
+        if not killed:
+            break
+        point += stride
+    assert deaths >= 30 / stride
+
+
+@pytest.mark.slow
+def test_an_answer_that_is_lost_after_every_batch(world: World) -> None:
+    """Each run dies when its first batch is there, and not confirmed here: the next one is answered so."""
+    world.put(0, 20)
+    for _ in range(7):
+        forked.run("from tests.channelled import carry\ncarry(*arguments)", world.source, "TO.B", kill_at="received:1")
+    assert world.run().status == "inactive"
+    assert bodies(world.b) == numbers(0, 20)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_two_carriers_at_once_that_die_at_random(world: World, seed: int) -> None:
+    """Whoever carries dies somewhere, and the other one goes on at once."""
+    world.put(0, 60)
+    random = Random(seed)
+    points = [[random.randrange(5, 120) for _ in range(8)] for _ in range(2)]
+
+    def lives(chosen: list[int]) -> int:
+        return sum(forked.run(KILLED, str(point), world.source, "TO.B") != 0 for point in chosen)
+
+    with ThreadPoolExecutor(2) as threads:
+        deaths = sum(threads.map(lives, points))
+    world.run()
+    assert bodies(world.b) == numbers(0, 60), f"seed {seed}"
+    assert world.a.check() == world.b.check() == []
+    assert deaths >= 4
+
+
+# --- who carries
+
+
+def test_one_at_a_time_carries_and_the_next_one_takes_over(world: World) -> None:
+    world.put(0, 8)
+    seen: list[object] = []
+
+    def second(_: float) -> bool:
+        """After the first batch of the first one."""
+        with connect(world.source) as other:
+            with pytest.raises(ObjectInUse):
+                channels.run_channel(other, "TO.B", until_empty=True)
+            seen.append(channels.status(other)[0].status)
+        return True  # the first one ends
+
+    channels.run_channel(world.a, "TO.B", wait=second)
+    assert (seen, bodies(world.b)) == (["running"], numbers(0, 4))
+    assert world.run().number == 2
+    assert bodies(world.b) == numbers(0, 8)
+
+
+@pytest.mark.parametrize(("mode", "there"), [("quiesce", 4), ("force", 4), ("terminate", 4)])
+def test_a_run_that_is_stopped_ends_and_goes_on_after_a_start(
+    world: World, mode: channels.defining.StopMode, there: int
+) -> None:
+    """C-6."""
+    world.put(0, 8)
+
+    def stops(_: float) -> bool:
+        with connect(world.source) as other:
+            channels.stop_channel(other, "TO.B", mode)
+        return False
+
+    now = channels.run_channel(world.a, "TO.B", until_empty=True, wait=stops)
+    assert (now.status, now.stop, len(bodies(world.b))) == ("stopped", mode, there)
+    assert now.in_doubt == (0 if mode == "quiesce" else 4)
+    with pytest.raises(ChannelStopped):
+        world.run()
+    channels.start_channel(world.a, "TO.B")
+    assert world.run().status == "inactive"
+    assert bodies(world.b) == numbers(0, 8)
+
+
+def test_a_run_that_slept_over_a_later_one_brings_nothing_more(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has read a batch, and sends it when another run has begun: it is fenced at the receiver, too."""
+    world.put(0, 8)
+
+    def sleeps(point: str) -> None:
+        if point == "sending":
+            monkeypatch.undo()
+            with connect(world.source) as other:
+                channels.stop_channel(other, "TO.B", "terminate")
+                channels.start_channel(other, "TO.B")
+                assert channels.run_channel(other, "TO.B", until_empty=True).messages == 8
+
+    monkeypatch.setattr("inorder.channels.points.reached", sleeps)
+    with pytest.raises(Fenced):
+        world.run()
+    assert bodies(world.b) == numbers(0, 8)
+    assert world.run().messages == 8
+
+
+# --- the target refuses
+
+
+@pytest.mark.parametrize("altered", [{"max_depth": 2}, {"put_allowed": False}])
+def test_a_target_that_takes_no_more_is_paused_for_and_then_goes_on(world: World, altered: dict[str, int]) -> None:
+    """C-5: tried again before it is a dead letter."""
+    channels.alter_channel(world.b, "TO.B", message_retry_count=5)
+    world.b.alter_queue("Q", **altered)  # type: ignore[arg-type]
+    world.put(0, 4)
+    states: list[tuple[str, int]] = []
+
+    def passes(seconds: float) -> bool:
+        now = world.now()
+        if seconds:
+            states.append((now.status, now.reason))
+        if len(states) == 2:
+            world.b.alter_queue("Q", max_depth=100, put_allowed=True)
+        return False
+
+    channels.run_channel(world.a, "TO.B", until_empty=True, wait=passes)
+    reason = Reason.Q_FULL if "max_depth" in altered else Reason.PUT_INHIBITED
+    assert states == [("paused", reason)] * 2
+    assert (bodies(world.b), bodies(world.b, "DEAD")) == (numbers(0, 4), [])
+
+
+def test_what_cannot_be_put_is_a_dead_letter_there(world: World) -> None:
+    world.b.alter_queue("Q", max_depth=2)
+    world.put(0, 4)
+    assert world.run().status == "inactive"
+    assert (bodies(world.b), bodies(world.b, "DEAD")) == (numbers(0, 2), numbers(2, 4))
+
+
+def test_where_the_order_is_required_the_channel_stops_and_says_why(world: World) -> None:
+    """B-24: nothing passes what is there, and nothing is diverted."""
+    world.b.alter_queue("Q", read_order="required", max_depth=2)
+    world.put(0, 4)
+    with pytest.raises(Undeliverable):
+        world.run()
+    now = world.now()
+    assert (now.status, now.reason, now.in_doubt) == ("stopped", Reason.Q_FULL, 4)
+    assert (bodies(world.b), bodies(world.b, "DEAD")) == ([], [])
+    world.b.alter_queue("Q", max_depth=100)
+    channels.start_channel(world.a, "TO.B")
+    world.run()
+    assert bodies(world.b) == numbers(0, 4)
+
+
+# --- sides that were put back, or made anew
+
+
+def test_a_receiver_that_was_put_back_is_a_sequence_error(world: World, tmp_path: Path) -> None:
+    world.put(0, 4)
+    world.run()
+    world.b.backup(tmp_path / "b.backup")
+    world.put(4, 8)
+    world.run()
+    world.b.close()
+    put_back(tmp_path / "b.backup", world.target)
+    world.put(8, 12)
+    with pytest.raises(SequenceError):
+        world.run()
+    with connect(world.target) as b:
+        assert bodies(b) == numbers(0, 4)
+        assert (world.now().status, world.now().waiting) == ("stopped", 4)
+        channels.reset_channel(world.a, "TO.B")  # the operator has seen what is missing
+        channels.start_channel(world.a, "TO.B")
+        world.run()
+        assert bodies(b) == numbers(0, 4) + numbers(8, 12)
+
+
+@pytest.mark.parametrize("runs", [1, 3])  # the receiver knows as many of them as the sender will, or more
+def test_a_sender_that_was_put_back_is_a_sequence_error(world: World, tmp_path: Path, runs: int) -> None:
+    world.put(0, 4)
+    world.a.backup(tmp_path / "a.backup")
+    for _ in range(runs):
+        world.run()
+    world.a.close()
+    put_back(tmp_path / "a.backup", world.source)
+    with connect(world.source) as a:
+        with pytest.raises(SequenceError):
+            channels.run_channel(a, "TO.B", until_empty=True)
+        assert bodies(world.b) == numbers(0, 4)  # and not twice
+        a.clear_queue("B")
+        channels.reset_channel(a, "TO.B", 7)
+        channels.start_channel(a, "TO.B")
+        a.put("Q", b"new", manager="B")
+        assert channels.run_channel(a, "TO.B", until_empty=True).number == 7
+    assert bodies(world.b) == [*numbers(0, 4), b"new"]
+
+
+def test_a_transmission_queue_made_anew_begins_anew(world: World) -> None:
+    """C-1: the record names it as it was created."""
+    world.put(0, 4)
+    world.run()
+    world.a.close_queue("B")
+    world.a.delete_queue("B", purge=True)
+    world.a.create_queue("B", usage="transmission")
+    world.put(4, 6)
+    assert world.run().number == 1
+    assert bodies(world.b) == numbers(0, 6)
+
+
+# --- in doubt
+
+
+@pytest.mark.parametrize(("point", "said"), [("sending", "back_out"), ("received", "commit")])
+def test_what_is_in_doubt_is_resolved_as_the_receiver_says(world: World, point: str, said: str) -> None:
+    """C-1, C-6."""
+    world.put(0, 4)
+    forked.run("from tests.channelled import carry\ncarry(*arguments)", world.source, "TO.B", kill_at=f"{point}:1")
+    assert world.now().in_doubt == 4
+    with pytest.raises(QueueCondition) as doubt:
+        channels.reset_channel(world.a, "TO.B")
+    assert doubt.value.reason is Reason.CHANNEL_IN_DOUBT
+    with pytest.raises(ObjectInUse, match="asks there"):
+        world.a.release_claims("B", "channel TO.B")
+    with pytest.raises(ObjectInUse, match="asks there"):
+        world.a.finish_claims("B", "channel TO.B", 1)
+    other = "commit" if said == "back_out" else "back_out"
+    with pytest.raises(ArgumentError, match=f"says {said}"):
+        channels.resolve_channel(world.a, "TO.B", other)  # type: ignore[arg-type]
+    assert channels.resolve_channel(world.a, "TO.B") == said
+    assert (world.now().in_doubt, world.now().number) == (0, int(said == "commit"))
+    world.run()
+    assert bodies(world.b) == numbers(0, 4)
+
+
+def test_where_the_receiver_cannot_be_asked_only_force_resolves(world: World, tmp_path: Path) -> None:
+    world.put(0, 4)
+    forked.run("from tests.channelled import carry\ncarry(*arguments)", world.source, "TO.B", kill_at="sending:1")
+    channels.alter_channel(world.a, "TO.B", connection=str(tmp_path / "away.db"))
+    with pytest.raises(StoreError):
+        channels.resolve_channel(world.a, "TO.B", "back_out")
+    assert world.now().in_doubt == 4
+    assert channels.resolve_channel(world.a, "TO.B", "back_out", force=True) == "back_out"
+    assert (world.now().in_doubt, world.now().waiting) == (0, 4)
+
+
+# --- confirm ids (K-1)
+
+
+def test_a_message_under_a_confirm_id_goes_when_it_is_confirmed_and_leaves_no_trace_if_undone(world: World) -> None:
+    kept = world.a.put("B", Message(b"kept").replace(transmission=("Q", "B")), confirm_id=7)
+    world.a.put("B", Message(b"undone").replace(transmission=("Q", "B")), confirm_id=8)
+    world.run()
+    assert (bodies(world.b), channels.received(world.b)[0].number) == ([], 0)
+    world.a.undo("B", 8)
+    world.run()
+    assert (bodies(world.b), world.a.depth("B")) == ([], 1)
+    world.a.confirm_put("B", kept.uid)
+    world.run()
+    assert (bodies(world.b), world.a.depth("B"), world.a.units(), world.b.units()) == ([b"kept"], 0, [], [])
+
+
+# --- exits
+
+
+@pytest.mark.parametrize("side", ["sender", "receiver"])
+def test_an_exit_changes_vetoes_or_stops(world: World, side: str) -> None:
+    """C-7, on both sides."""
+    channels.alter_channel(world.a if side == "sender" else world.b, "TO.B", message_exit="tests.channelled:shout")
+    for body in (b"a", b"vetoed", b"b"):
+        world.a.put("Q", body, manager="B")
+    world.run()
+    assert (bodies(world.b), bodies(world.b, "DEAD")) == ([b"A", b"B"], [b"vetoed"])
+    world.a.put("Q", b"raises", manager="B")
+    with pytest.raises(CallerError) as failed:
+        world.run()
+    assert failed.value.reason is Reason.EXIT_FAILED
+    assert (world.now().status, len(bodies(world.b))) == ("stopped", 2)
+
+
+# --- three managers
+
+
+def test_in_a_line_messages_go_on_in_their_order(make: Make) -> None:
+    places = {name: make("sqlite") for name in "ABC"}
+    for name, place in places.items():
+        manager(place, name)
+    link(places["A"], "B", places["B"])
+    link(places["B"], "C", places["C"])
+    with connect(places["A"]) as a, connect(places["C"]) as c:
+        a.create_remote_queue("C", remote_manager="C", transmission_queue="B")  # a queue-manager alias: C is behind B
+        a.put_many("Q", numbers(0, 10), manager="C")
+        carry(places["A"], "TO.B")
+        carry(places["B"], "TO.C")
+        assert bodies(c) == numbers(0, 10)
+        assert {tuple(message.properties) for message in c.browse("Q")} == {()}
+
+
+def test_in_a_ring_what_belongs_nowhere_ends_at_the_dead_letters(make: Make) -> None:
+    """Section 2: a hop limit in rings. Z is a manager that each believes behind the next one."""
+    places = {name: make("sqlite") for name in "ABC"}
+    for name, place in places.items():
+        manager(place, name)
+    for one, following in ("AB", "BC", "CA"):
+        link(places[one], following, places[following])
+        with connect(places[one]) as qm:
+            qm.create_remote_queue("Z", remote_manager="Z", transmission_queue=following)
+    with ExitStack() as stack:
+        qms = {name: stack.enter_context(connect(place)) for name, place in places.items()}
+        qms["A"].put("Q", b"lost", manager="Z")
+        for _ in range(12):
+            for one, following in ("AB", "BC", "CA"):
+                channels.run_channel(qms[one], f"TO.{following}", until_empty=True)
+        dead = [message for qm in qms.values() for message in qm.browse("DEAD")]
+        assert [(one.body, one.properties["dlh.reason"]) for one in dead] == [(b"lost", Reason.TOO_MANY_HOPS)]
+        assert [qms[one].depth(following) for one, following in ("AB", "BC", "CA")] == [0, 0, 0]
+
+
+# --- definitions
+
+
+@pytest.mark.parametrize(
+    ("attributes", "argument"),
+    [
+        ({"connection": ""}, "connection"),
+        ({"transmission_queue": ""}, "transmission_queue"),
+        ({"batch_size": 0}, "batch_size"),
+        ({"batch_sise": 1}, "batch_sise"),
+        ({"message_retry_count": 1}, "message_retry_count"),
+        ({"name": "A.NAME.OF.TWENTYONE.C"}, "name"),
+        ({"type": "server"}, "type"),
+    ],
+)
+def test_a_bad_definition_is_refused(world: World, attributes: dict[str, str], argument: str) -> None:
+    given = {"name": "C", "transmission_queue": "B", "connection": "b.db", **attributes}
+    with pytest.raises(ArgumentError) as refused:
+        channels.define_channel(world.a, **given)  # type: ignore[arg-type]
+    assert refused.value.argument == argument
+    assert [one.name for one in channels.channels(world.a)] == ["FROM", "TO.B"]
+
+
+def test_a_channel_in_doubt_is_neither_deleted_nor_sent_elsewhere(world: World) -> None:
+    world.put(0, 1)
+    forked.run("from tests.channelled import carry\ncarry(*arguments)", world.source, "TO.B", kill_at="sending:1")
+    for call in (
+        lambda: channels.delete_channel(world.a, "TO.B"),
+        lambda: channels.alter_channel(world.a, "TO.B", transmission_queue="C"),
+    ):
+        with pytest.raises(ObjectInUse, match="in doubt"):
+            call()
+    world.run()
+    channels.delete_channel(world.a, "TO.B")
+    assert channels.status(world.a) == []
+
+
+def test_a_channel_that_cannot_run_says_why(world: World, tmp_path: Path) -> None:
+    world.a.create_queue("LOCAL")
+    channels.define_channel(world.a, "C", transmission_queue="LOCAL", connection=world.target)
+    with pytest.raises(InorderError) as refused:
+        channels.run_channel(world.a, "C", until_empty=True)
+    assert refused.value.reason is Reason.XMIT_Q_USAGE_ERROR
+    assert channels.ping_channel(world.a, "TO.B") == "B"
+    channels.alter_channel(world.a, "TO.B", connection=str(tmp_path / "none.db"))
+    with pytest.raises(StoreError, match="no store"):
+        channels.ping_channel(world.a, "TO.B")
+    assert not (tmp_path / "none.db").exists()

@@ -1,0 +1,312 @@
+"""Queues of other queue managers: what is put through their names, and waits to go there (between N-1 to N-4)."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from tests.support import Stores
+
+from inorder import (
+    ArgumentError,
+    InorderError,
+    Match,
+    Message,
+    MessageType,
+    ObjectInUse,
+    QueueManager,
+    Transmission,
+    WrongQueueType,
+    across,
+    connect,
+)
+from inorder.bulk import BULK_COLUMNS, BulkBrowser, ClaimReader
+from inorder.cli.records import message_of, record_of
+from inorder.formats import FormatError, dmpmqmsg
+from inorder.mqsc import export_queues, run_script
+
+TARGET, OTHER = Transmission("THERE", "QM2"), Transmission("THERE", "QM3")
+AT = BULK_COLUMNS.index("transmission")
+
+
+@pytest.fixture
+def sites(qm: QueueManager) -> QueueManager:
+    """A transmission queue, with a remote queue of each of two queue managers."""
+    qm.create_queue("XMIT", usage="transmission")
+    qm.create_remote_queue("R", remote_queue="THERE", remote_manager="QM2", transmission_queue="XMIT")
+    qm.create_remote_queue("S", remote_queue="THERE", remote_manager="QM3", transmission_queue="XMIT")
+    return qm
+
+
+def reason_of(call: Any, *given: Any, **named: Any) -> int:
+    with pytest.raises(InorderError) as raised:
+        call(*given, **named)
+    return int(raised.value.reason)
+
+
+def targets(qm: QueueManager, queue: str = "XMIT") -> list[Transmission | None]:
+    return [message.transmission for message in qm.browse(queue)]
+
+
+# --- what a message on a transmission queue has
+
+
+def filled(qm: QueueManager) -> list[Transmission]:
+    """Messages on their way to two queue managers, with properties and without."""
+    qm.put("R", b"1")
+    qm.put("S", b"2", properties={"colour": "red"}, group_id=b"G", flags=8, priority=0)
+    qm.put("R", b"3", correlation_id="c", expiry=60)
+    return [TARGET, OTHER, TARGET]
+
+
+def test_every_way_to_read_brings_it(sites: QueueManager) -> None:
+    wanted = filled(sites)
+    assert targets(sites) == wanted
+    assert [sight.message.transmission for sight in sites.look("XMIT")] == wanted
+    assert [message.body for message in sites.browse("XMIT", match=Match(transmission=OTHER))] == [b"2"]
+    assert [message.transmission for message in sites.browse("XMIT", selector="colour = 'red'")] == [OTHER]
+    with sites.unit_of_work() as unit:
+        assert [message.transmission for message in sites.get_many("XMIT", 9)] == wanted
+        unit.back_out()
+    with sites.open("XMIT", browse=True) as handle:
+        browser = BulkBrowser(handle)
+        rows = [row for one in browser.survey().stretches for page in browser.read(one) for row in page]
+    assert [row[AT] for row in rows] == wanted
+    with sites.open("XMIT", input="shared") as handle:
+        reader = ClaimReader(handle, "sender")
+        reader.begin()
+        reader.claim(0)
+        (part,) = reader.plan(0, 1)
+        assert [row[AT] for page in reader.read(part) for row in page] == wanted
+    assert sites.check() == []
+
+
+def test_it_goes_with_the_message_to_another_transmission_queue_and_not_to_others(sites: QueueManager) -> None:
+    wanted = filled(sites)
+    sites.create_queue("YMIT", usage="transmission")
+    assert list(across.copy(sites, "XMIT", sites, "YMIT")) == [3]
+    assert targets(sites, "YMIT") == wanted
+    assert list(across.copy(sites, "XMIT", sites, "Q")) == [3]
+    assert targets(sites, "Q") == [None] * 3
+    assert list(across.move(sites, "YMIT", sites, "S")) == [3]
+    assert targets(sites) == wanted + [OTHER] * 3
+    sites.put("XMIT", sites.get("XMIT"))
+    sites.put("Q", sites.get("XMIT"))
+    assert TARGET in targets(sites)
+    assert targets(sites, "Q") == [None] * 4
+
+
+def test_it_is_json_and_comes_back(sites: QueueManager) -> None:
+    filled(sites)
+    for message in sites.browse("XMIT"):
+        record = record_of(message)
+        assert record["transmission"] == {"queue": "THERE", "manager": message.transmission.manager}  # type: ignore[union-attr]
+
+    assert message_of(json.dumps(record).encode(), "line 1").transmission == TARGET
+    assert record_of(Message(b""))["transmission"] is None
+
+
+def test_a_file_of_dmpmqmsg_has_no_place_for_it(sites: QueueManager, tmp_path: Any) -> None:
+    filled(sites)
+    with (tmp_path / "file").open("wb") as stream, pytest.raises(FormatError, match="transmission"):
+        dmpmqmsg.write(sites.browse("XMIT"), stream)
+
+
+def test_a_message_for_a_transmission_queue_says_where_to(sites: QueueManager) -> None:
+    assert reason_of(sites.put, "XMIT", b"x") == 2260
+    assert reason_of(sites.put_many, "XMIT", [Message(b"x", transmission=TARGET), b"y"]) == 2260
+    assert sites.depth("XMIT") == 0
+    sites.put("XMIT", b"x", transmission=OTHER)
+    sites.put("R", b"y", transmission=OTHER)  # the name says more than the message
+    assert targets(sites) == [OTHER, TARGET]
+
+
+# --- calls
+
+
+def test_every_way_to_put_takes_a_queue_manager(sites: QueueManager) -> None:
+    sites.put("A", b"1", manager="XMIT")
+    sites.put_many("B", [b"2", b"3"], manager="XMIT")
+    sites.put_json("C", {}, manager="XMIT")
+    with sites.unit_of_work(), sites.group("D", manager="XMIT") as group:
+        group.put(b"5")
+        group.put(b"6")
+    with sites.open("E", manager="XMIT", output=True) as queue:
+        queue.put(b"7")
+    assert [one and one.queue for one in targets(sites)] == list("ABBCDDE")
+    sites.put("Q", b"here", manager=sites.manager_attributes().name)
+    assert sites.get("Q").transmission is None
+    sites.close_queue("A", manager="XMIT")
+
+
+@pytest.mark.parametrize("manager", ["a b", "x" * 49, None, 5, b"QM2"])
+def test_a_queue_manager_has_a_name(sites: QueueManager, manager: Any) -> None:
+    calls: list[Any] = [sites.put, sites.put_many, sites.put_json]
+    for call in calls:
+        with pytest.raises(ArgumentError, match="manager") as raised:
+            call("Q", "", manager=manager)
+        assert raised.value.reason == 2058
+    with pytest.raises(ArgumentError, match="manager"):
+        sites.open("Q", manager=manager)
+    assert sites.depth("Q") == 0
+
+
+def test_what_is_elsewhere_is_neither_read_nor_counted(sites: QueueManager) -> None:
+    sites.create_alias("A", base_queue="R")
+    for name in "RA":
+        assert reason_of(sites.open, name) == 2045
+        assert reason_of(sites.get, name) == 2045
+        assert reason_of(list, sites.browse(name)) == 2045
+        assert reason_of(sites.depth, name) == 2043
+        assert reason_of(sites.order_view, name) == 2043
+        sites.put(name, b"x")
+        assert reason_of(sites.get, name) == 2045
+    assert reason_of(sites.clear_queue, "R") == 2043
+    assert sites.depth("XMIT") == 2
+
+
+def test_inquire_and_set_of_a_remote_queue(sites: QueueManager) -> None:
+    told = sites.inquire("R")
+    assert told["type"] == "remote"
+    assert (told["remote_queue"], told["remote_manager"], told["transmission_queue"]) == ("THERE", "QM2", "XMIT")
+    assert not told.keys() & {"delivery", "get_allowed", "current_depth", "max_depth"}
+    asked = ("QType", "RemoteQName", 2017, "XmitQName")
+    assert list(sites.inquire("R", *asked).values()) == [6, "THERE", "QM2", "XMIT"]
+    for selector in ("delivery", "MsgDeliverySequence", 16, "InhibitGet", "CurrentQDepth"):
+        assert reason_of(sites.inquire, "R", selector) == 2068
+    assert reason_of(sites.alter_queue, "R", delivery="fifo") == 2068
+    assert reason_of(sites.create_remote_queue, "N", delivery="fifo") == 2068
+    with sites.open("R", output=True) as handle:
+        handle.set(InhibitPut=1)
+        assert reason_of(handle.put, b"x") == 2051
+        assert reason_of(handle.set, InhibitGet=1) == 2068
+        assert handle.attributes().put_allowed is False
+        assert reason_of(handle.status) == 2043
+
+
+def test_calls_under_a_confirm_id_go_through_the_name(sites: QueueManager) -> None:
+    put = sites.put("R", b"1", confirm_id=7)
+    sites.put("R", b"2", confirm_id=8)
+    sites.close_queue("R")
+    assert sites.unique_ids("R", confirm_id=7) == [put.uid]
+    assert sites.undo("R", 8) == 1
+    sites.confirm_put("R", put.uid, confirm_id=7)
+    assert [message.body for message in sites.browse("XMIT")] == [b"1"]
+
+
+def test_what_is_open_by_a_remote_name_stays(sites: QueueManager) -> None:
+    handle = sites.open("R", output=True)
+    for name in ("R", "XMIT"):
+        with pytest.raises(ObjectInUse):
+            sites.delete_queue(name)
+    handle.close()
+    sites.delete_queue("R")
+    assert reason_of(sites.put, "R", b"x") == 2085
+
+
+def test_an_open_handle_notices_that_its_way_has_gone(sites: QueueManager) -> None:
+    sites.create_remote_queue("PARIS", remote_manager="QM2", transmission_queue="XMIT")
+    handle = sites.open("ANY", manager="PARIS", output=True)
+    handle.put(b"1")
+    sites.alter_queue("PARIS", remote_manager="QM5")
+    assert reason_of(handle.put, b"2") == 2041
+    sites.alter_queue("PARIS", remote_manager="QM2")
+    handle.put(b"3")
+    sites.delete_queue("PARIS")
+    assert reason_of(handle.put, b"4") == 2041
+    assert [message.body for message in sites.browse("XMIT")] == [b"1", b"3"]
+
+
+def test_a_queue_that_has_the_name_of_the_transmission_queue_there_is_not_that_queue(sites: QueueManager) -> None:
+    sites.put("XMIT", b"1", manager="XMIT")
+    assert targets(sites) == [Transmission("XMIT", "XMIT")]
+
+
+def test_the_usage_changes_while_nothing_is_there(sites: QueueManager) -> None:
+    sites.put("Q", b"x")
+    assert reason_of(sites.alter_queue, "Q", usage="transmission") == 2042
+    sites.close_queue("Q")
+    assert reason_of(sites.alter_queue, "Q", usage="transmission") == 2055
+    sites.get("Q")
+    sites.close_queue("Q")
+    sites.alter_queue("Q", usage="transmission")
+    assert reason_of(sites.put, "Q", b"x") == 2260
+
+
+def test_they_are_kept(stores: Stores) -> None:
+    store = stores.make()
+    with connect(store) as qm:
+        qm.create_queue("XMIT", usage="transmission")
+        qm.alter_manager(default_transmission_queue="XMIT")
+        qm.create_remote_queue("R", remote_queue="THERE", remote_manager="QM2")
+        qm.put("R", b"1")
+    store.restart()
+    with connect(store) as qm:
+        qm.put("R", b"2")
+        assert targets(qm) == [TARGET] * 2
+
+
+# --- replies
+
+
+def test_a_put_says_whose_queue_the_replies_go_to(sites: QueueManager) -> None:
+    own = sites.manager_attributes().name
+    sites.create_remote_queue("ANSWERS", remote_queue="BACK", remote_manager="QM9")
+    for fields in (
+        {"reply_to_queue": "Q"},
+        {"reply_to_queue": "Q", "reply_to_queue_manager": "QM2"},
+        {"reply_to_queue": "ANSWERS"},
+        {},
+    ):
+        sites.put("Q", b"x", **fields)  # type: ignore[arg-type]
+    said = [(one.reply_to_queue, one.reply_to_queue_manager) for one in sites.get_many("Q", 9)]
+    assert said == [("Q", own), ("Q", "QM2"), ("BACK", "QM9"), ("", "")]
+
+
+def test_a_reply_goes_to_the_queue_manager_that_the_request_names(sites: QueueManager) -> None:
+    sites.put("Q", b"ask", message_type=MessageType.REQUEST, reply_to_queue="BACK", reply_to_queue_manager="XMIT")
+    sites.put("Q", b"ask", message_type=MessageType.REQUEST, reply_to_queue="BACK", reply_to_queue_manager="LOST")
+    sites.reply(sites.get("Q"), b"answer")
+    (reply,) = sites.browse("XMIT")
+    assert (reply.body, reply.message_type, reply.transmission) == (b"answer", 2, Transmission("BACK", "XMIT"))
+    with pytest.raises(WrongQueueType) as raised:
+        sites.serve("Q", lambda request: request.body, wait=0)
+    assert raised.value.reason == 2087
+    assert sites.depth("Q") == 1
+
+
+def test_a_request_to_another_queue_manager_names_this_one_for_the_reply(sites: QueueManager) -> None:
+    replies = sites.replies("R", b"ask", timeout=1.0)
+    (asked,) = sites.get_many("XMIT", 1)
+    assert asked.reply_to_queue_manager == sites.manager_attributes().name
+    sites.reply(asked, b"answer")  # as if it had been there and come back
+    assert next(replies).body == b"answer"
+
+
+# --- scripts
+
+
+def test_scripts_define_all_of_it(qm: QueueManager) -> None:
+    script = """
+        DEFINE QLOCAL(XMIT) USAGE(XMITQ)
+        ALTER QMGR DEFXMITQ(XMIT)
+        DEFINE QREMOTE(R) RNAME(THERE) RQMNAME(QM2) XMITQ(XMIT) DEFPRTY(4)
+        DEF QR(PARIS) RQMNAME(QM2) LIKE(R) RNAME(' ')
+        ALTER QREMOTE(R) PUT(DISABLED)
+        DISPLAY QREMOTE(*) RNAME RQMNAME WHERE(RQMNAME EQ QM2)
+        DISPLAY QLOCAL(XMIT) USAGE
+        DELETE QREMOTE(PARIS)
+    """
+    answers = list(run_script(script.splitlines(), qm))
+    assert [answer.text for answer in answers if answer.outcome != "done"] == []
+    assert [dict(row) for row in answers[5].rows] == [
+        {"QUEUE": "PARIS", "TYPE": "QREMOTE", "RNAME": "", "RQMNAME": "QM2"},
+        {"QUEUE": "R", "TYPE": "QREMOTE", "RNAME": "THERE", "RQMNAME": "QM2"},
+    ]
+    assert answers[6].rows[0]["USAGE"] == "XMITQ"
+    assert reason_of(qm.put, "R", b"x") == 2051
+    with connect() as other:
+        for command in export_queues(qm.queues()):
+            list(run_script(command.splitlines(), other))
+        assert other.queues() == qm.queues()
