@@ -73,6 +73,7 @@ KILLS := 3000
 SECONDS := 3600
 crash: setup     ## kill processes KILLS=3000 times, for SECONDS=3600 at most, and check what they had been promised (STORE=postgresql)
 	@$(RUN) -m tools.proof.crash --kills $(KILLS) --seconds $(SECONDS) --store $(STORE)
+	@$(RUN) -m tools.proof.working
 
 soak: setup      ## long runs: 100,000 opens, 100,000 waits, 100,000 wake-ups, an hour of mixed work, shares among many; about two hours (ARGS="fair --json")
 	@$(RUN) -m tools.soak $(ARGS)

@@ -78,6 +78,7 @@ OPERATOR_CALLS: Mapping[str, Sequence[Line]] = {
 OPERATOR_EXEMPT: Mapping[str, str] = {
     "units": "takes no argument",
     "overview": "takes no argument",
+    "dropped": "takes no argument",
     "waits": "takes no argument",
     "locks": "takes no argument",
 }

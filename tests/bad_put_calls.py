@@ -58,6 +58,8 @@ PUT_CALLS: dict[str, Sequence[Line]] = {
         Line(lambda w: w.qm.put("Q", b"", syncpoint="yes"), ArgumentError, Reason.OPTIONS_ERROR, "syncpoint"),
         Line(lambda w: w.qm.put("Q", b"", logical=1), ArgumentError, Reason.OPTIONS_ERROR, "logical"),
         Line(lambda w: w.qm.put("Q", b"", context="all"), ArgumentError, Reason.OPTIONS_ERROR, "context"),
+        Line(lambda w: w.qm.put("Q", b"", deduplicate=17), ArgumentError, Reason.OPTIONS_ERROR, "deduplicate"),
+        Line(lambda w: w.qm.put("Q", b"", deduplicate_for=0), ArgumentError, Reason.OPTIONS_ERROR, "deduplicate_for"),
         Line(lambda w: w.qm.put("Q", b"", 5), ArgumentError, Reason.OPTIONS_ERROR, "options"),
         Line(lambda w: w.qm.put("Q", b"", GetOptions()), ArgumentError, Reason.OPTIONS_ERROR, "options"),
         Line(lambda w: w.qm.put("Q", b"", {"syncpoint": True}), ArgumentError, Reason.OPTIONS_ERROR, "options"),

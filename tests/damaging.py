@@ -45,6 +45,7 @@ def fill(path: Path) -> None:
     _put_all(qm)
     _report_and_trigger(qm)
     _carry_both_ways(store, qm)
+    _come_through_a_door(store, qm)
     _hold_some(qm)
     other = qm.connect(program="other")
     reader = other.open("Q", input="shared", browse=True, co_op=True)
@@ -116,7 +117,19 @@ def _carry(source: QueueManager, channel: str, target: MemoryStore | SqliteStore
     )
 
 
+def _come_through_a_door(store: SqliteStore, qm: QueueManager) -> None:
+    """A lease that holds something, a log-in that failed, what was done, by a user and with a token."""
+    qm.create_user("alice", roles=["reader"])
+    qm.create_token("alice", "ci")
+    store.try_log_in(["user:alice"])
+    with qm.acting("clear", "Q", user="alice", address="::1") as acting:
+        acting.messages = 3
+    with qm.lease(seconds=60.0):
+        qm.put("COMMIT", b"leased")
+
+
 def _hold_some(qm: QueueManager) -> None:
+    qm.put("COMMIT", b"once", deduplicate="key")
     qm.browse_and_lock("Q", Match(priority=1), confirm_id=8, lease=60.0)
     qm.get("Q", match=Match(priority=2), confirm_id=7)
     qm.put("Q", b"unconfirmed", confirm_id=6)
@@ -124,7 +137,7 @@ def _hold_some(qm: QueueManager) -> None:
     qm.put("Q", b"prepared", syncpoint=True)
     qm.prepare("in doubt")
     qm.get("Q", match=Match(priority=4), syncpoint=True)
-    qm.put("COMMIT", b"later", syncpoint=True)
+    qm.put("COMMIT", b"later", syncpoint=True, deduplicate="later")
 
 
 def _add_what_cannot_be_copied(path: Path) -> None:
@@ -238,6 +251,7 @@ def _look_around(store: SqliteStore, qm: QueueManager) -> None:
     _each(
         qm.queues,
         qm.overview,
+        qm.dropped,
         qm.units,
         qm.waits,
         qm.locks,
@@ -376,6 +390,24 @@ def _trigger_and_send(store: SqliteStore, qm: QueueManager) -> None:
         )
 
 
+def _at_a_door(store: SqliteStore, qm: QueueManager) -> None:
+    def act() -> None:
+        with qm.acting("clear", "Q", user="alice"):
+            pass
+
+    _each(
+        qm.users,
+        qm.tokens,
+        lambda: list(qm.acts()),
+        act,
+        lambda: store.try_log_in(["user:alice", "user:bob"]),
+        lambda: store.forgive_log_in(["user:alice"]),
+        lambda: qm.alter_user("alice", enabled=False),
+        *(lambda one=one: store.extend_lease(one.name, None, 5.0) for one in qm.units() if one.kind == "lease"),
+        lambda: qm.lease(seconds=5.0).commit(),
+    )
+
+
 def _end(store: SqliteStore, qm: QueueManager) -> None:
     _each(
         qm.discard_expired,
@@ -396,6 +428,7 @@ CALLS: dict[str, Callable[[SqliteStore, QueueManager], None]] = {
     "getting": _get,
     "staging": _stage,
     "triggering and sending": _trigger_and_send,
+    "at a door": _at_a_door,
     "confirming": _confirm,
     "looking around again": _look_around,
     "later": _look_around,

@@ -54,7 +54,7 @@ def everything(qm: QueueManager, folder: Path, clock: ManualClock) -> None:
     qm.create_queue("GONE")
     qm.clear_queue("GONE")
     qm.delete_queue("GONE")
-    _ = qm.waits(), qm.locks(), qm.overview(), qm.check(), list(qm.look("Q")), qm.gaps("Q", b"none")
+    _ = qm.waits(), qm.locks(), qm.overview(), qm.dropped(), qm.check(), list(qm.look("Q")), qm.gaps("Q", b"none")
     _ = qm.queues(), qm.units(), qm.depth("Q"), qm.order_view("Q"), qm.manager_attributes()
     qm.alter_manager(max_handles=100)
     with qm.unit_of_work(), qm.group("Q") as group:
@@ -67,6 +67,7 @@ def everything(qm: QueueManager, folder: Path, clock: ManualClock) -> None:
     qm.put("Q", b"4", syncpoint=True)
     qm.prepare("named")
     qm.settle("named", "back_out")
+    through_a_door(qm)
     handle.browse_next(read_order="strict", lock=True)
     handle.browse_token()
     handle.unlock()
@@ -85,6 +86,21 @@ def everything(qm: QueueManager, folder: Path, clock: ManualClock) -> None:
         with pytest.raises(CallerError):
             qm.backup(folder / "copy.db")
     other.close()
+
+
+def through_a_door(qm: QueueManager) -> None:
+    lease = qm.lease()
+    with qm.resume_lease(lease.token):
+        qm.put("Q", b"leased")
+    lease.extend(10)
+    qm.end_lease(lease.name)
+    qm.create_user("alice", password_hash="$")
+    qm.identify(name="alice", verify=lambda kept: kept == "$", address="here")
+    qm.revoke_token(qm.create_token("alice", "ci"))
+    qm.alter_user("alice", enabled=False)
+    qm.delete_user("alice")
+    with qm.acting("clear", "Q", user="alice"):
+        list(qm.acts())
 
 
 def large_group(qm: QueueManager, size: int = 600) -> list[bytes]:

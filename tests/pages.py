@@ -30,11 +30,11 @@ PAGES = sorted(
     if not page.is_relative_to(ROOT / "docs/spec")
 )
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
-FENCED = re.compile(r"^(```+)\w*\n.*?^\1", re.MULTILINE | re.DOTALL)
+FENCED = re.compile(r"^(```+)[\w{}-]*\n.*?^\1", re.MULTILINE | re.DOTALL)
 MENTIONED = re.compile(r"[`']inorder ([a-z][^`'{}|]*?)[`']")
 FILE = re.compile(r"# (\w+\.py)\n")
 EXPORT = re.compile(r"export (\w+)=(\S+)")
-SPARK = re.compile(r"inorder\.spark|inorder pipeline")
+SPARK = re.compile(r"inorder\.spark|inorder pipeline|\bspark\.(create|read)")
 AGE = re.compile(r"\b\d\.\d s\b")
 SECONDS_MAX = 600
 

@@ -14,6 +14,7 @@ from tests import carried, forked
 from tests.carried import CARRY, fill, seen
 
 from inorder import (
+    Feedback,
     Fenced,
     GetInhibited,
     Match,
@@ -25,6 +26,7 @@ from inorder import (
     PutInhibited,
     QueueFull,
     QueueManager,
+    Report,
     across,
     connect,
 )
@@ -474,3 +476,25 @@ def test_memory_holds_a_page_and_not_the_batch(world: World) -> None:
         patched.setattr(Stager, "stage", noted)
         assert list(across.move(world.a, "Q", world.b, "Q", unit_bytes=2**30)) == [24]
     assert (sum(sizes), max(sizes) <= 9 * 2**20) == (24 * 2**20, True)
+
+
+@pytest.mark.parametrize("command", list(CARRY))
+def test_to_be_carried_is_not_to_be_delivered(world: World, command: str) -> None:
+    for qm in (world.a, world.b):
+        qm.create_queue("REPORTS")
+    world.a.put("Q", b"1", report=Report.COA | Report.COD, reply_to_queue="REPORTS", reply_to_queue_manager="")
+    assert world.a.get("REPORTS").feedback == Feedback.COA
+    assert carried.work(command, world.source, world.target) == 1
+    assert world.a.depth("REPORTS") == 0  # nobody has got it yet
+    (there,) = world.b.browse("Q")
+    assert (there.report, there.reply_to_queue) == (Report.COA | Report.COD, "REPORTS")
+
+
+def test_what_a_move_carried_reports_its_delivery_where_it_is_got(world: World) -> None:
+    name = world.b.manager_attributes().name
+    world.b.create_queue("REPORTS")
+    world.a.put("Q", b"1", report=Report.COD, reply_to_queue="REPORTS", reply_to_queue_manager=name)
+    assert carried.work("move", world.source, world.target) == 1
+    assert world.b.depth("REPORTS") == 0
+    world.b.get("Q")
+    assert world.b.get("REPORTS").feedback == Feedback.COD

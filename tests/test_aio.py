@@ -5,11 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
-import inspect
 import io
 import os
-import subprocess
-import sys
 from collections.abc import Awaitable, Callable, Iterator
 
 import pytest
@@ -205,7 +202,7 @@ def test_a_call_of_a_task_that_was_started_in_a_unit_is_refused(store: LocalStor
             with pytest.raises(UnitOfAnother) as refused:
                 await asyncio.create_task(one.put("Q", b"2"))
             assert refused.value.data["task"] == asyncio.current_task().get_name()  # type: ignore[union-attr]
-            await asyncio.create_task(one.put("Q", b"3", syncpoint=False))  # it says that it is no part of it
+            await asyncio.create_task(one.put("Q", b"3", syncpoint=False))  # it says that it is not part of it
             assert await asyncio.create_task(one.depth("Q")) == 2
 
     run(store, work)
@@ -546,37 +543,19 @@ def test_a_child_made_by_fork_is_told(store: LocalStore, qm: QueueManager) -> No
     run(store, work)
 
 
-def test_signatures_are_those_of_the_calls_that_do_not_wait() -> None:
-    for ours, theirs in ((aio.QueueManager, QueueManager), (aio.Queue, inorder.Queue)):
-        for name, call in inspect.getmembers(ours, inspect.iscoroutinefunction):
-            if not name.startswith("_") and name not in ("put_stream", "look", "begin"):
-                original = inspect.signature(getattr(theirs, name))
-                assert inspect.signature(call).parameters == original.parameters, name
+def test_a_function_of_the_program_runs_on_a_connection(store: RestartableStore, qm: QueueManager) -> None:
+    async def work(tasks: aio.QueueManager) -> None:
+        def both(connection: QueueManager) -> list[bytes]:
+            for number in range(3):
+                connection.put("Q", b"%d" % number)
+            return [message.body for message in connection.browse("Q")]
 
+        assert await tasks.run(both) == [b"0", b"1", b"2"]
+        with pytest.raises(inorder.UnknownQueue):
+            await tasks.run(lambda connection: connection.depth("NONE"))
+        async with tasks.unit_of_work():
+            await tasks.put("Q", b"3")
+            assert await tasks.run(lambda connection: connection.has_unit)
 
-NOT_FOR_TASKS = {
-    QueueManager: {
-        *("listen", "hook", "observe"),  # they call the program from threads: for them is a connection without tasks
-        "serve",  # it calls a function that cannot await: a task gets and replies in a unit of work
-        *("watch", "end_waits"),  # a task is cancelled
-        *("dead_letters", "replay", "discard_dead"),  # an operator's, who looks through a queue
-        "open_growing",
-    },
-    inorder.Queue: {"opened_for", "given", "checked_for", "go_on", "withdraw", "take_group", "browse_on"},
-    inorder.GroupWriter: set[str](),
-    inorder.UnitOfWork: set[str](),
-}
-
-
-@pytest.mark.parametrize(
-    "ours", [aio.QueueManager, aio.Queue, aio.GroupWriter, aio.UnitOfWork], ids=lambda kind: kind.__name__
-)
-def test_every_call_of_a_connection_is_there_for_tasks(ours: type) -> None:
-    theirs = getattr(inorder, ours.__name__)
-    calls = {name for name in dir(theirs) if not name.startswith("_") and callable(getattr(theirs, name))}
-    assert {name for name in calls if not hasattr(ours, name)} == NOT_FOR_TASKS[theirs]
-
-
-def test_who_imports_inorder_loads_nothing_of_it() -> None:
-    code = "import sys, inorder; print([name for name in sys.modules if name.startswith(('inorder.aio', 'asyncio'))])"
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+    run(store, work)
+    assert bodies(qm, "Q") == [b"0", b"1", b"2", b"3"]

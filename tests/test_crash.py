@@ -15,7 +15,9 @@ from pathlib import Path
 
 import pytest
 from tools.proof import crash
+from tools.proof.awaiting import TASKS
 from tools.proof.checker import OBSERVER, ROUNDS, STORE, check_database, check_folder, main, run_observer
+from tools.proof.history import read_folder
 from tools.proof.lives import POINTS, RANDOM, Life, Parent, live, lives_of
 
 SEED = int(os.environ.get("INORDER_CRASH_SEED", random.SystemRandom().getrandbits(32)))
@@ -45,6 +47,18 @@ def test_a_kill_at_a_point_breaks_no_promise(tmp_path: Path, parent: Parent, poi
     assert live(parent, tmp_path / STORE, tmp_path / ROUNDS / "0001", life) == (point, []), f"INORDER_CRASH_SEED={SEED}"
     assert check_folder(tmp_path) == [], f"INORDER_CRASH_SEED={SEED}"
     assert (tmp_path / ROUNDS / "0001" / OBSERVER).exists()
+
+
+def test_awaiting_programs_that_are_killed_break_no_promise(tmp_path: Path, parent: Parent) -> None:
+    for number in ("0000", "0001"):
+        (tmp_path / ROUNDS / number).mkdir(parents=True)
+    assert run_observer(tmp_path / STORE, tmp_path / ROUNDS / "0000", SEED) == []
+    life = Life(name="victim", seed=SEED, end=RANDOM, nth=1, seconds=1.0, awaits=True)
+    folder = tmp_path / ROUNDS / "0001"
+    assert live(parent, tmp_path / STORE, folder, life) == (RANDOM, []), f"INORDER_CRASH_SEED={SEED}"
+    assert check_folder(tmp_path) == [], f"INORDER_CRASH_SEED={SEED}"
+    told = [call.process for call in read_folder(folder) if call.outcome == "promised"]
+    assert len({one for one in told if one.startswith("victim")}) == TASKS, "not all tasks were at work"
 
 
 def test_the_plan_of_a_run_follows_from_its_seed_and_has_every_point() -> None:

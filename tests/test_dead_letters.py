@@ -165,6 +165,8 @@ def test_what_can_be_put_nowhere_is_counted_with_its_queue(qm: QueueManager) -> 
     for _ in range(3):
         qm.put("ORDERS", b"m1", report=Report.COA, reply_to_queue="NOWHERE")
     assert {view.name: view.dropped for view in qm.overview()} == {"DEAD": 0, "ORDERS": 3, "REPORTS": 0}
+    (dropped,) = qm.dropped()
+    assert (dropped.queue, dropped.messages, dropped.reason) == ("ORDERS", 3, Reason.UNKNOWN_OBJECT_NAME)
 
 
 @pytest.mark.parametrize(

@@ -106,6 +106,11 @@ def test_our_own_reasons_keep_their_numbers() -> None:
         (9034, "VETOED"),
         (9035, "EXIT_FAILED"),
         (9040, "UNDELIVERABLE"),
+        (9050, "DUPLICATE_PUT"),
+        (9051, "DUPLICATE_PENDING"),
+        (9060, "LEASE_OVER"),
+        (9061, "TOO_MANY_LOG_INS"),
+        (9070, "STORE_OLDER"),
     ]
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 import pytest
 from tools.reference import PAGES, ROOT
-from tools.reference.command import commands, example_of
+from tools.reference.command import EVERYWHERE, commands, example_of, topics
 from tools.reference.errors import COMES_AS, classes, raised, used
 from tools.reference.remedies import REMEDIES
 
@@ -64,16 +64,28 @@ def test_every_error_has_its_entry_and_says_what_to_do() -> None:
     assert set(names) <= names_in_code(ROOT / "docs/reference/errors.md")
 
 
+def page_of(path: tuple[str, ...]) -> Path:
+    """The one page that has a command."""
+    if len(path) == 1:
+        return ROOT / "docs/reference/command.md"
+    (topic,) = [topic for topic in topics() if path[1] in topic.words]
+    return ROOT / f"docs/reference/command/{topic.name}.md"
+
+
+def test_no_page_of_a_command_is_left_over() -> None:
+    assert {*(ROOT / "docs/reference/command").iterdir()} <= PAGES.keys(), "make reference"
+
+
 @pytest.mark.parametrize(("path", "command"), COMMANDS, ids=NAMES)
 def test_every_command_and_option_has_its_entry_and_an_example(path: tuple[str, ...], command: click.Command) -> None:
-    page = (ROOT / "docs/reference/command.md").read_text(encoding="utf-8")
+    page, index = page_of(path).read_text(encoding="utf-8"), page_of(path[:1]).read_text(encoding="utf-8")
     assert command.help, "say what the command does"
     assert example_of(command).startswith("inorder"), "its help ends with an example"
     if len(path) > 1:
-        assert f"\n{'#' * len(path)} {' '.join(path)}\n" in page
+        assert re.search(rf"^#{{1,2}} {' '.join(path)}$", page, re.MULTILINE)
     for parameter in command.get_params(click.Context(command)):
         if isinstance(parameter, click.Option) and not {"--help", "--version"} & {*parameter.opts}:
-            assert f"`{parameter.opts[0]}`" in page
+            assert f"`{parameter.opts[0]}`" in (index if parameter.name in EVERYWHERE else page)
             assert parameter.help, f"say what {parameter.opts[0]} of {' '.join(path)} is for"
 
 

@@ -310,3 +310,54 @@ def test_scripts_define_all_of_it(qm: QueueManager) -> None:
         for command in export_queues(qm.queues()):
             list(run_script(command.splitlines(), other))
         assert other.queues() == qm.queues()
+
+
+# --- what is deleted in the middle of a way
+
+
+@pytest.fixture
+def way(sites: QueueManager) -> QueueManager:
+    """A leads to R, a remote queue, and R to XMIT."""
+    sites.create_alias("A", base_queue="R")
+    return sites
+
+
+@pytest.mark.parametrize(("deleted", "reason"), [("A", 2085), ("R", 2082), ("XMIT", 2196)])
+def test_without_its_middle_a_way_leads_nowhere_until_that_is_there_again(
+    way: QueueManager, deleted: str, reason: int
+) -> None:
+    before = way.attributes(deleted)
+    way.delete_queue(deleted)
+    assert reason_of(way.put, "A", b"x") == reason
+    assert reason_of(way.open, "A", output=True) == reason
+    match before.type:
+        case "alias":
+            way.create_alias("A", base_queue="R")
+        case "remote":
+            way.create_remote_queue("R", remote_queue="THERE", remote_manager="QM2", transmission_queue="XMIT")
+        case _:
+            way.create_queue("XMIT", usage="transmission")
+    way.put("A", b"1")
+    assert targets(way) == [TARGET]
+
+
+def test_a_handle_keeps_both_ends_of_its_way_and_notices_that_the_middle_has_gone(way: QueueManager) -> None:
+    handle = way.open("A", output=True)
+    handle.put(b"1", syncpoint=True)
+    assert [reason_of(way.delete_queue, name) for name in ("A", "XMIT")] == [2042, 2042]
+    way.delete_queue("R")
+    assert reason_of(handle.put, b"2") == 2041
+    way.commit()  # what was put before is on its way
+    assert targets(way) == [TARGET]
+    way.create_remote_queue("R", remote_queue="THERE", remote_manager="QM2", transmission_queue="XMIT")
+    handle.put(b"3")
+    handle.close()
+    assert targets(way) == [TARGET, TARGET]
+
+
+def test_a_transmission_queue_on_which_messages_wait_stays(way: QueueManager) -> None:
+    way.put("A", b"1")
+    way.close_queue("A")
+    assert reason_of(way.delete_queue, "XMIT") == 2055
+    way.delete_queue("R")
+    assert targets(way) == [TARGET]

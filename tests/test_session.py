@@ -25,6 +25,7 @@ from inorder.errors import (
     TooManyHandles,
 )
 from inorder.message import IN_GROUP
+from inorder.rules.retries import Later
 from inorder.stores.records import Outcome
 from inorder.testing.stores import RestartableStore
 
@@ -39,10 +40,10 @@ class Disk:
 def disk(store: RestartableStore, monkeypatch: pytest.MonkeyPatch) -> Disk:
     disk, settle = Disk(), store.settle
 
-    def settle_or_fail(owner: int, outcome: Outcome) -> bool:
+    def settle_or_fail(owner: int, outcome: Outcome, later: Later | None = None) -> bool:
         if disk.gone:
             raise StoreError("the disk is gone")
-        return settle(owner, outcome)
+        return settle(owner, outcome, later)
 
     monkeypatch.setattr(store, "settle", settle_or_fail)
     return disk

@@ -63,6 +63,14 @@ def test_clearing_one_that_was_never_used_removes_nothing(qm: QueueManager) -> N
     assert qm.clear_queue(DEAD) == 0
 
 
-def test_a_look_at_one_that_was_never_used_says_so(qm: QueueManager) -> None:
-    with pytest.raises(UnknownQueue, match="has not been used"):
-        qm.look(DEAD)
+def test_a_look_at_one_that_was_never_used_finds_nothing_and_keeps_nothing(qm: QueueManager) -> None:
+    qm.create_alias("A", base_queue=DEAD)
+    qm.create_queue("EMPTY")
+    for name in (DEAD, "A"):
+        assert list(qm.look(name)) == []
+        assert list(qm.look(name, order="logical")) == []
+        assert qm.gaps(name, b"group") == qm.gaps("EMPTY", b"group")
+        assert qm.order_view(name) == qm.order_view("EMPTY")
+    assert kept(qm) == []
+    with pytest.raises(UnknownQueue):
+        qm.look("SYSTEM.NOT.THERE")

@@ -41,10 +41,11 @@ SOURCES = Path(__file__).parents[1] / "src/inorder/stores"
 # Verbs of which no event has the name, each with the reason.
 SILENT = {
     "keep_handles": "it tidies up after a call that was interrupted",
+    "leave_lease": "it changes this process's memory only",
     "has_unit": "it looks at this process's memory only",
     "wait": "it has events of its own when it begins and ends, and an `inorder.get` for each look",
     "end_waits": "it looks at this process's memory only; the wait that it ends says that it ended",
-    "watch": "it is no call that waits, but serves those that do",
+    "watch": "it is not a call that waits, but serves those that do",
     "close_store": "the last connection has ended, and with it all observations",
 }
 CALLS = {name: fields for name, fields in EVENTS.items() if fields.is_call}
@@ -69,7 +70,7 @@ def test_every_verb_of_the_store_has_an_event_of_its_name_or_a_reason_for_none()
     assert {"put", "claim", "stage", "look", "backup"} <= verbs_of_store()
     assert not CALLS.keys() & SILENT.keys()
     assert CALLS.keys() | SILENT.keys() == verbs_of_store()
-    assert OTHERS.keys() == {"wait_began", "wait_ended", "expired", "dead_connection"}
+    assert OTHERS.keys() == {"wait_began", "wait_ended", "expired", "dead_connection", "attempt"}
 
 
 def test_no_two_verbs_report_under_one_name() -> None:

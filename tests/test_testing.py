@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from inorder.channels import points
 from inorder.errors import ArgumentError
 from inorder.testing import STORES, ManualClock, TableError, run_scenario
 from inorder.testing.__main__ import main
@@ -34,6 +35,9 @@ BAD_LINES = {
     "an operator's verb by an actor": "P settle U commit -> ok",
     "an actor's verb by the operator": "qm put m1 -> ok",
     "an actor with a strange name": "P! put m1 -> ok",
+    "a queue manager that is none": "P@paris put m1 -> ok",
+    "a tenth queue manager": "qm10 queue Q -> ok",
+    "a fact of a channel that it does not have": "qm run-channel C -> ok depth=1",
 }
 BAD_STEPS = {
     "two orders at once": "P get strict relaxed -> m1",
@@ -48,6 +52,13 @@ BAD_STEPS = {
     "closing what is not open": "P close -> ok",
     "settling by another word": "qm settle U maybe -> ok",
     "a clock that goes back": "qm clock -5 -> ok",
+    "a channel that goes nowhere": "qm define-channel C -> ok",
+    "a point that no run comes to": "qm run-channel C kill=lunch -> killed",
+    "a point before the first time": "qm run-channel C kill=claimed:0 -> killed",
+    "a run that is held and killed": "qm run-channel C kill=claimed hold=sending -> killed",
+    "a run that is not held": "qm resume-channel C -> ok",
+    "the status of a channel that is not there": "qm channel-status C -> ok",
+    "a reply to what was not got": "P reply m1 m2 -> ok",
 }
 WRONG_OUTCOMES = {
     "P put m1 -> error": "ok",
@@ -83,6 +94,34 @@ def test_a_wrong_outcome_fails_with_expected_and_got(line: str) -> None:
     assert (failure.file, failure.line) == ("table.txt", 3)
     assert failure.expected in line
     assert WRONG_OUTCOMES[line] in failure.got
+
+
+PAIR = """scenario: t
+qm queue QM2 usage=transmission        -> ok
+qm define-channel TO.QM2 to=qm2        -> ok
+qm2 queue Q                            -> ok
+A put m1 on=Q manager=QM2              -> ok
+"""
+
+
+@pytest.mark.parametrize(
+    ("steps", "got"),
+    [
+        ("qm run-channel TO.QM2 -> ok sent=2", "sent=1"),
+        ("qm run-channel TO.QM2 kill=received:2 -> killed", "ok"),
+        ("qm run-channel TO.QM2 -> held", "ok"),
+        ("qm run-channel TO.QM2 kill=received -> killed\nqm channel-status TO.QM2 -> ok in-doubt=0", "in-doubt=1"),
+        ("qm run-channel TO.QM2 hold=sending -> held\nB@qm2 get -> m1", "none"),
+        ("qm run-channel NONE -> ok", "error=2085"),
+        ("qm run-channel TO.QM2 -> ok\nB get on=Q -> m1", "error=2085"),
+    ],
+)
+def test_a_wrong_outcome_of_a_channel_fails(steps: str, got: str) -> None:
+    [scenario] = parse(PAIR + steps, "table.txt")
+    failure = run_scenario(scenario)
+    assert failure is not None
+    assert got in failure.got
+    assert points.reached is None, "a run that is held is gone with its scenario"
 
 
 def test_a_wait_that_nobody_reads_fails() -> None:

@@ -106,7 +106,7 @@ def test_in_a_block_a_call_that_says_nothing_is_refused_too(qm: QueueManager, na
 
 
 def test_what_acts_at_once_is_for_any_thread(qm: QueueManager) -> None:
-    """It is no part of the unit: what it was told is done stays done."""
+    """It is not part of the unit: what it was told is done stays done."""
 
     def act() -> None:
         qm.put("Q", b"at once", syncpoint=False)

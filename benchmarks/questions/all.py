@@ -24,7 +24,9 @@ from benchmarks.questions import (
     put_one,
     request_reply,
     strict,
+    tasks,
     wake_up,
+    work,
 )
 
 QUESTIONS = {
@@ -49,7 +51,11 @@ QUESTIONS = {
         request_reply,
         large_unit,
         channel,
+        work,
         long_stream,
     )
-} | {question.name: question for question in (*on_postgresql.QUESTIONS, behind_idle.QUESTION)}
+} | {
+    question.name: question
+    for question in (*tasks.QUESTIONS, *on_postgresql.QUESTIONS, channel.BETWEEN_SCHEMAS, behind_idle.QUESTION)
+}
 BESIDE_THE_LIMIT = ("put_one", "put_many", "get_one", "get_many_outside", "get_commit", "get_many_in_unit")

@@ -1,16 +1,24 @@
-"""How fast does a channel carry messages between two files, beside a local copy of the same batches?"""
+"""How fast does a channel carry messages to another store, beside a local copy of the same batches?
+
+Between two files, and between two schemas of a PostgreSQL server.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
+import psycopg
+
 import inorder
-from benchmarks.harness import RATE, Bar, Contestant, Figures, Question, Ready, Work, rate
+from benchmarks.bars import POSTGRESQL
+from benchmarks.harness import RATE, Bar, Contestant, Figures, Question, Ready, Site, Work, rate
 from benchmarks.systems import BLOCK, BODY
-from benchmarks.systems.ours import QUEUE, open_queue, open_store, settings_of
+from benchmarks.systems.ours import QUEUE, settings_of
+from benchmarks.systems.postgresql import LOOPBACK
+from benchmarks.systems.postgresql import settings_of as postgresql_settings_of
 from inorder import channels
 
 BATCHES = 20  # in one run: a channel connects at its beginning
@@ -50,36 +58,87 @@ def copied(qm: inorder.QueueManager) -> Work:
     return Work(operation=run, size=BATCHES * BLOCK, before=stock)
 
 
+Settings = Callable[[inorder.QueueManager], str]
+Place = Callable[[Path, str], str]
+"""Where the store of this name lies of a contestant that has this folder."""
+
+
+def file_of(folder: Path, name: str) -> str:
+    """A file of that name."""
+    return str(folder / f"{name}.db")
+
+
+def schema_of(port: int) -> Place:
+    """A schema of its own for each, as the folder is."""
+
+    def place(folder: Path, name: str) -> str:
+        schema = f"bench_{folder.parent.name}_{folder.name}_{name}".lower()
+        return f"postgresql://postgres@{LOOPBACK}:{port}/postgres?schema={schema}"
+
+    return place
+
+
 @contextmanager
-def between_two_files(folder: Path) -> Iterator[Ready]:
+def carrying(folder: Path, place: Place, settings: Settings) -> Iterator[Ready]:
     """Two stores, and a channel from the one to the other."""
-    there = folder / "there.db"
-    with open_store(folder) as qm, inorder.connect(there, name="THERE") as other:
+    there = place(folder, "there")
+    with inorder.connect(place(folder, "here")) as qm, inorder.connect(there, name="THERE") as other:
         other.create_queue(QUEUE)
         qm.create_queue("THERE", usage="transmission")
-        channels.define_channel(qm, "TO.THERE", transmission_queue="THERE", connection=str(there), batch_size=BLOCK)
-        work = carried(qm)
-        yield Ready(measure=partial(_measure, work), settings=settings_of(qm))
+        channels.define_channel(qm, "TO.THERE", transmission_queue="THERE", connection=there, batch_size=BLOCK)
+        yield Ready(measure=partial(_measure, carried(qm)), settings=settings(qm))
 
 
 @contextmanager
-def in_one_file(folder: Path) -> Iterator[Ready]:
-    """Two queues."""
-    with open_queue(folder) as qm, open_queue(folder, "COPY"):
-        yield Ready(measure=partial(_measure, copied(qm)), settings=settings_of(qm))
+def copying(folder: Path, place: Place, settings: Settings) -> Iterator[Ready]:
+    """Two queues of one store."""
+    with inorder.connect(place(folder, "both")) as qm:
+        for queue in (QUEUE, "COPY"):
+            qm.create_queue(queue)
+        yield Ready(measure=partial(_measure, copied(qm)), settings=settings(qm))
 
 
 def _measure(work: Work, seconds: float) -> Figures:
     return {RATE: rate(work, seconds)}
 
 
+def on_files(site: Site) -> list[Contestant]:
+    """A channel and a copy, in files."""
+    return _contestants(file_of, settings_of)
+
+
+def on_postgresql(site: Site) -> list[Contestant]:
+    """Nobody where no server runs."""
+    if POSTGRESQL not in site.ports:
+        return []
+    port = site.ports[POSTGRESQL]
+
+    def settings(_: inorder.QueueManager) -> str:
+        with psycopg.connect(f"postgresql://postgres@{LOOPBACK}:{port}/postgres") as connection:
+            return f"inorder {inorder.__version__}, {postgresql_settings_of(connection)}"
+
+    return _contestants(schema_of(port), settings)
+
+
+def _contestants(place: Place, settings: Settings) -> list[Contestant]:
+    return [
+        Contestant(name=name, role="ours", open=partial(opened, place=place, settings=settings))
+        for name, opened in ((CHANNEL, carrying), (COPY, copying))
+    ]
+
+
+BARS = [Bar(figure=RATE, of=CHANNEL, against=COPY, first=0.5, goal=0.7)]
 QUESTION = Question(
     name="channel",
     title="a channel between two files, beside a local copy, batches of 100",
     unit="messages/s",
-    contestants=lambda site: [
-        Contestant(name=CHANNEL, role="ours", open=between_two_files),
-        Contestant(name=COPY, role="ours", open=in_one_file),
-    ],
-    bars=[Bar(figure=RATE, of=CHANNEL, against=COPY, first=0.5, goal=0.7)],
+    contestants=on_files,
+    bars=BARS,
+)
+BETWEEN_SCHEMAS = Question(
+    name="channel_on_postgresql",
+    title="a channel between two stores, beside a local copy, batches of 100, on PostgreSQL",
+    unit="messages/s",
+    contestants=on_postgresql,
+    bars=BARS,
 )

@@ -16,17 +16,21 @@ from .errors import (
     ConnectionBroken,
     ConnectionClosed,
     DuplicateMessage,
+    DuplicatePending,
     Fenced,
     ForkedConnection,
     GetInhibited,
     HandleError,
     InconsistentCall,
     InorderError,
+    LeaseOver,
     LockMismatch,
+    LogInRefused,
     MatchError,
     MessageTooBig,
     NoMessageAvailable,
     NoMessageUnderCursor,
+    NotAuthorized,
     NotFound,
     NotOpenFor,
     ObjectExists,
@@ -52,7 +56,9 @@ from .errors import (
     StoreForeign,
     StoreFull,
     StoreNewer,
+    StoreOlder,
     TooManyHandles,
+    TooManyLogIns,
     Undeliverable,
     UnitExists,
     UnitNotAvailable,
@@ -69,6 +75,7 @@ from .events import Registration
 from .groups import GroupWriter
 from .handle import Queue
 from .kinds import Feedback
+from .leases import Lease
 from .listening import Arrival, Listener
 from .manager import QueueManager, connect
 from .message import EarlierPending, Flags, Got, Message, MessageType, Place, Report, Transmission, UniqueId
@@ -79,10 +86,12 @@ from .requesting import Replies
 from .rules.puts import PutResult
 from .rules.triggers import TriggerMessage
 from .signatures import show_keywords
+from .stores.migrations import Upgraded
 from .stores.records import Locked
 from .stores.telemetry import Observation, StoreEvent
 from .stores.views import OrderView, Unit
 from .unit_of_work import UnitOfWork
+from .upgrading import upgrade
 
 show_keywords(Match, Message, Queue, QueueManager)
 
@@ -103,6 +112,7 @@ __all__ = [
     "ConnectionBroken",
     "ConnectionClosed",
     "DuplicateMessage",
+    "DuplicatePending",
     "EarlierPending",
     "Feedback",
     "Fenced",
@@ -115,9 +125,12 @@ __all__ = [
     "HandleError",
     "InconsistentCall",
     "InorderError",
+    "Lease",
+    "LeaseOver",
     "Listener",
     "LockMismatch",
     "Locked",
+    "LogInRefused",
     "ManagerAttributes",
     "Match",
     "MatchError",
@@ -126,6 +139,7 @@ __all__ = [
     "MessageType",
     "NoMessageAvailable",
     "NoMessageUnderCursor",
+    "NotAuthorized",
     "NotFound",
     "NotOpenFor",
     "ObjectExists",
@@ -168,7 +182,9 @@ __all__ = [
     "StoreForeign",
     "StoreFull",
     "StoreNewer",
+    "StoreOlder",
     "TooManyHandles",
+    "TooManyLogIns",
     "Transmission",
     "TriggerMessage",
     "Undeliverable",
@@ -182,8 +198,10 @@ __all__ = [
     "UnitTooLarge",
     "UnknownObject",
     "UnknownQueue",
+    "Upgraded",
     "WaitEnded",
     "WrongQueueType",
     "WrongState",
     "connect",
+    "upgrade",
 ]

@@ -1,7 +1,7 @@
 """Messages from a queue of one store to a queue of another, each exactly once, however often the work is stopped.
 
 Two stores have no transaction in common. So each batch is put at the target together with a line in the ledger there,
-which says how far the work is; and whoever goes on asks the ledger first:
+which says how far the work is; and a run that goes on asks the ledger first:
 
     move    claim a batch at the source  ->  stage it, put it with the claim's name in the ledger  ->  confirm the claim
     copy    browse strictly on from the token in the ledger  ->  stage it, put it with the token that is behind it
@@ -10,7 +10,7 @@ Killed before the put, the batch comes again; killed after it, the ledger has it
 that must be the last one: of two that run under one name one alone gets through, the other is `Fenced`.
 
 The work has a name, its application. In the ledger it stands with the queue that it reads, as it was created: a queue
-made anew, another one, or another choice of messages is other work. The claims of a move bear its name and the target,
+made again, another one, or another choice of messages is other work. The claims of a move bear its name and the target,
 so that a batch which may have arrived at one target is not put at another.
 """
 
@@ -89,7 +89,7 @@ def move(
         onto = _Target(target, writing, application, f"move {_made(source, queue)}")
         name = _claimer(application, target, writing.local_name)
         is_left = _is_claimed(source, queue, application, name)
-        reader = ClaimReader(reading, name)
+        reader = ClaimReader(reading, name, delivers=False)
         done, rest = reader.begin().settled, most
         while rest > 0 and (is_left or source.depth(queue)):
             room = NO_LIMIT if is_left else onto.room()
@@ -222,7 +222,7 @@ def _local(manager: QueueManager, name: str) -> str:
 
 
 def _made(manager: QueueManager, queue: str) -> str:
-    """Names a queue for all stores, as it was made: one that is made anew under its name is another one."""
+    """Names a queue for all stores, as it was made: one that is made again under its name is another one."""
     local = _local(manager, queue)
     return f"{manager.manager_attributes().name} {local} {manager.status(local).created_at!r}"
 
@@ -234,7 +234,7 @@ def _claimer(application: str, target: QueueManager, to: str) -> str:
 
 
 def _claiming(application: str) -> str:
-    """How the names begin as which moves of this name claim; a long one is told from others by a sign of its own."""
+    """How the names begin as which moves of this name claim; a long one has a sign of its own at its end."""
     if len(application) > CLAIMER_MAX:
         sign = hashlib.sha256(application.encode()).hexdigest()[:SIGN_LENGTH]
         application = f"{application[: CLAIMER_MAX - SIGN_LENGTH]}{sign}"

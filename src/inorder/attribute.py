@@ -179,7 +179,7 @@ def _about(kind: Kind, mq: str | None, selector: int | None, doc: str, **more: o
     return {"kind": kind, "mq_name": mq, "selector": selector, "doc": doc, **more}
 
 
-def integers(low: int, high: int, mq: str, selector: int, doc: str, **more: object) -> dict[str, Any]:
+def integers(low: int, high: int, mq: str | None, selector: int | None, doc: str, **more: object) -> dict[str, Any]:
     """An integer in this range."""
     return _about("integer", mq, selector, doc, minimum=low, maximum=high, **more)
 

@@ -202,6 +202,10 @@ class ManagerAttributes:
     default_transmission_queue: str = field(default="", metadata=names(
         0, "DefXmitQName", 2025, "Where messages wait whose queue manager has no transmission queue (R4.1).",
         mqsc="DEFXMITQ"))
+    acts_kept: int = field(default=10_000, metadata=integers(
+        1, 1_000_000, None, None,
+        "How many acts that cannot be taken back, and were done through a server, the log keeps: the newest.",
+        mqsc="ACTSKEPT"))
 
 
 # fmt: on
@@ -256,6 +260,7 @@ class ManagerKeywords(TypedDict, total=False):
     dead_letter_queue: str
     trigger_interval: float | None
     default_transmission_queue: str
+    acts_kept: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

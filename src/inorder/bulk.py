@@ -58,12 +58,15 @@ class ClaimReader:
         application: 1 to 200 characters. One reader of the queue at a time may work under a name: a later start of
             another one ends this one's (Fenced).
         epoch: of the start whose work this one shares; None: `begin` must be called.
+        delivers: False: what it confirms has gone on to another queue, where its reader is. Then COD is not reported.
     """
 
-    def __init__(self, queue: Queue, application: str, *, epoch: int | None = None) -> None:
+    def __init__(self, queue: Queue, application: str, *, epoch: int | None = None, delivers: bool = True) -> None:
         self._queue = queue
         self.application = check_name("application", application)
         self.epoch = epoch
+        check_instance("delivers", delivers, bool, "True or False")
+        self._delivers = delivers
 
     def begin(self) -> ClaimStart:
         """Starts the application: it takes a higher epoch, earlier starts are fenced. Raises: NotOpenFor 2037."""
@@ -90,9 +93,9 @@ class ClaimReader:
         Args:
             ahead: claim `start` is planned and not done; the next one is taken before it is asked for, so that it is
                 there at once: the call that asks for it gets it, whatever its other arguments say. It only notes that
-                `start` is done: `settle` then removes the messages. `return_ahead`, and whoever begins or releases,
-                returns what was taken ahead to its place. None also: it is taken already, or claim `start` is not
-                planned, or it ends inside a group.
+                `start` is done: `settle` then removes the messages. `return_ahead`, and a reader that begins or
+                releases, returns what was taken ahead to its place. None also: it is taken already, or claim
+                `start` is not planned, or it ends inside a group.
             options: `logical`, `complete`, `all_messages`, `read_order`.
             most, most_bytes: messages, and bytes of bodies; but one message is always taken, or with `all_messages`
                 one group.
@@ -147,7 +150,7 @@ class ClaimReader:
     def _claimer(self, handle: int) -> Claimer:
         if self.epoch is None:
             raise bad_argument("epoch", None, "known: call begin() first")
-        return Claimer(handle, self.application, self.epoch)
+        return Claimer(handle, self.application, self.epoch, self._delivers)
 
 
 class BulkBrowser:
@@ -199,7 +202,7 @@ class BulkBrowser:
 
     @property
     def incarnation(self) -> int:
-        """Names the queue since it was created: one made anew under its name has another."""
+        """Names the queue since it was created: one made again under its name has another."""
         return self._queue.checked_for("browse").incarnation
 
     def token(self, cursor: Cursor) -> str:
@@ -209,7 +212,7 @@ class BulkBrowser:
     def cursor(self, token: str) -> Cursor | None:
         """The cursor that a token holds; None: the token is of another queue of this name.
 
-        Raises: ArgumentError, it is no token.
+        Raises: ArgumentError, it is not a token.
         """
         resumed = decode(token)
         return resumed.cursor if resumed.incarnation == self.incarnation else None
@@ -278,7 +281,7 @@ class BulkCalls:
     def release_claims(self, queue: str, application: str) -> int:
         """Returns the messages of open claims to their places, of how many: the checkpoint is lost.
 
-        A reader that still runs is fenced. What it has done with the messages, it, or whoever is next, does again.
+        A reader that still runs is fenced. What it has done with the messages, it, or the next reader, does again.
         Raises: NotFound, it never claimed.
         """
         check_name("application", application)
@@ -311,7 +314,7 @@ class BulkCalls:
         """
         check_instance("key", key, LedgerKey, "a LedgerKey")
         if not isinstance(stagings, Sequence) or not all(isinstance(one, Staged) for one in stagings):
-            raise bad_argument("stagings", stagings, "a list of Staged, as their stagers told them")
+            raise bad_argument("stagings", stagings, "a list of Staged, as their stagers returned them")
         with self._session:
             return self._store.settle_staging(key, stagings, after)
 

@@ -1,8 +1,8 @@
 """Callers: which thread a call comes from, and which asyncio task, so that a unit of work knows its own again.
 
 A connection has one unit of work, and a call that is part of it says so by no argument: it is enough that the unit is
-open. So a second thread or task that shares the connection would put into the unit of the first one, and what it was
-told is done would be backed out with that. The session remembers who opened the unit, and asks of each later call
+open. So a second thread or task that shares the connection would put into the unit of the first one, and what it
+believes done would be backed out with that. The session remembers who opened the unit, and asks of each later call
 whether it may go on with it:
 
     the task that opened it has not finished     that task alone may
@@ -56,7 +56,7 @@ class Caller:
         return self._thread() is threading.current_thread() and self._task() is _current_task()
 
     def admits_caller(self) -> bool:
-        """Whether whoever calls now may go on with what this caller has opened."""
+        """Whether the caller may go on with what this caller has opened."""
         thread, task = self._thread(), self._task()
         if thread is None or not thread.is_alive():
             return True

@@ -6,15 +6,13 @@ says what is done with messages which cannot be put, and which exit sees them th
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from dataclasses import MISSING, asdict, dataclass, field, fields, replace
+from dataclasses import MISSING, dataclass, field, fields, replace
 from types import MappingProxyType
 from typing import Any, Final, Literal, get_args
 
 from .attribute import COUNT_MAX, NAME_LENGTH_MAX, Attribute
 from .errors import ArgumentError, Reason, nearest_names
-from .stores.damage import DECODING, damaged
 
 ChannelType = Literal["sender", "receiver"]
 ChannelReadOrder = Literal["strict", "relaxed"]
@@ -132,18 +130,3 @@ def _checked(kind: str, given: Mapping[str, object], *, is_new: bool) -> dict[st
                 allowed=", ".join(allowed),
             )
     return {name: CHANNEL_ATTRIBUTES[name].check(value) for name, value in given.items()}
-
-
-def as_text(attributes: ChannelAttributes) -> str:
-    """A definition as a store keeps it."""
-    return json.dumps(asdict(attributes))
-
-
-def of_text(text: str) -> ChannelAttributes:
-    """A definition that a store has kept. Raises: StoreDamaged."""
-    try:
-        return ChannelAttributes(
-            **{name: CHANNEL_ATTRIBUTES[name].check(value) for name, value in json.loads(text).items()}
-        )
-    except DECODING as error:
-        raise damaged("a channel", f"{error!r}") from error

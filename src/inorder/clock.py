@@ -25,7 +25,7 @@ class Clock(Protocol):
         ...
 
     def nap(self, seconds: float) -> float | None:
-        """How long whoever has so many seconds to wait may sleep in one go; None: until woken."""
+        """How long a caller that has so many seconds to wait may sleep in one go; None: until woken."""
         ...
 
     def watch(self, moved: Callable[[], None]) -> None:

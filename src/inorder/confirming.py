@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from typing import Literal, get_args
 
 from .errors import OptionsError, Reason, bad_argument
 from .message import UniqueId
-from .options import EVERYTHING, Match, check_id, check_uid, check_whole, is_seconds
+from .options import EVERYTHING, Match, OpenOptions, check_id, check_uid, check_whole, is_seconds
 from .rules.lifecycle import Event
 from .rules.selectors import selector_of
 from .session import Session
@@ -15,6 +16,11 @@ from .stores.protocol import Store
 from .stores.records import Locked, LockRequest, OneMessage
 
 Use = Literal["input", "output", "browse"]
+USES: Mapping[Use, tuple[OpenOptions, Reason]] = {  # what a handle must be open for, and the reason if it is not
+    "input": (OpenOptions(input="as_queue"), Reason.NOT_OPEN_FOR_INPUT),
+    "output": (OpenOptions(output=True), Reason.NOT_OPEN_FOR_OUTPUT),
+    "browse": (OpenOptions(browse=True), Reason.NOT_OPEN_FOR_BROWSE),
+}
 
 
 def check_use(use: object) -> None:
@@ -90,7 +96,7 @@ class ConfirmedCalls(ABC):
 
         Raises: ArgumentError; GetInhibited 2016; NotOpenFor 2037; QueueDeleted 2052.
 
-        It acts at once, never in a unit of work. Source: lifecycle A-12, A-13, A-19.
+        It acts at once, never in a unit of work.
 
         Rules: A-12, A-13, A-19.
         """
@@ -121,9 +127,9 @@ class ConfirmedCalls(ABC):
         Raises: NotFound, nothing stands under it, or its lease is over; OptionsError 2046, both are given, or none;
         ArgumentError 2046.
 
-        It changes nothing, and sees what others hold too, in units of work as well. Source: lifecycle A-9, A-12, A-15.
+        It changes nothing, and sees what others hold too, in units of work as well.
 
-        Rules: B-5.
+        Rules: A-9, A-12, A-15, B-5.
         """
         check_id("confirm_id", confirm_id)
         check_id("lock_id", lock_id)

@@ -1,8 +1,8 @@
 """Dead letters: what could not be delivered is listed, put where it belongs, or discarded; a part of a connection.
 
 A dead letter is the message as it was, with the reason among its properties (`rules.dead_letters`). It lies on a queue
-like any other, the one that the queue manager's `dead_letter_queue` names; nothing but these calls, and whoever reads
-that queue, takes it away.
+like any other, the one that the queue manager's `dead_letter_queue` names; nothing but these calls, and readers of
+that queue, take it away.
 """
 
 from __future__ import annotations
@@ -11,19 +11,34 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-from .attributes import ManagerAttributes
+from .attributes import ManagerAttributes, QueueAttributes
 from .browsing import Browsing
-from .errors import CallerError, InorderError, NoMessageAvailable, Reason, StoreError, UnknownQueue, bad_argument
+from .clock import Clock
+from .errors import (
+    REASON_TEXT,
+    CallerError,
+    InorderError,
+    NoMessageAvailable,
+    Reason,
+    StoreError,
+    Undeliverable,
+    UnknownQueue,
+    bad_argument,
+)
+from .field_checks import is_storable
 from .keywords import PutCall
+from .kinds import Report
 from .message import Got, Message
 from .options import EVERYTHING, BrowseKeywords, GetKeywords, GetOptions, Match, PutOptions, check_instance, check_whole
-from .rules.dead_letters import WhyDead, revived, why_dead
+from .rules.dead_letters import WhyDead, buried, revived, why_dead
 from .rules.puts import PutResult
+from .stores.dead_letters import Buried
 from .unit_of_work import UnitOfWork
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
+Data = bytes | bytearray | memoryview | Message
 Progress = Callable[[int], object]  # how many dead letters were looked at
 
 
@@ -154,6 +169,67 @@ class DeadLetters(ABC):
             )
         return why.queue, why.manager
 
+    def bury(
+        self,
+        message: Got,
+        *,
+        queue: str,
+        reason: int = Reason.BACKOUT_THRESHOLD_REACHED,
+        error: str = "",
+        attempts: int = 0,
+        program: str = "",
+    ) -> Buried:
+        """Makes a message that was got a dead letter.
+
+        It is put on its queue's `backout_requeue_queue`, or where the queue manager has its dead letters.
+
+        Args:
+            message: as it was got. Of a group give all messages, in one unit of work.
+            queue: where it was got, and where a replay puts it.
+            reason: a Reason, or a number of the program's own from 65,536.
+            error: what went wrong, in words.
+            attempts: how often it was tried; 0: that is not known.
+            program: who says so; empty: this connection's.
+
+        A message that says DISCARD_MESSAGE becomes none; one that asks for exception reports has one made.
+
+        Returns: "buried"; "discarded", nothing was put.
+
+        Raises: Undeliverable 9040: the queue requires the order, so that nothing may pass the message; there is no
+        dead-letter queue; or that does not take it. UnknownQueue 2085; ArgumentError.
+
+        In the unit of work of its get the message is a dead letter if and only if it has left its queue.
+
+        Rules: R6.8, R6.9, B-24.
+        """
+        _check_letter(message, reason, attempts, error)
+        found = self.attributes(queue)
+        if found.type == "alias":
+            found = self.attributes(found.base_queue)
+        if found.read_order == "required":
+            raise Undeliverable(
+                f"{queue} requires the order: nothing may pass a message on the way to the dead letters, so see to it "
+                "where it is",
+                queue=queue,
+            )
+        if message.report & Report.EXCEPTION and message.reply_to_queue:
+            self.report(message, reason)
+        if message.report & Report.DISCARD_MESSAGE:
+            return "discarded"
+        why = WhyDead(reason, queue, "", self.clock.now(), program or self.program, attempts, error)
+        try:
+            self._put_letter(found.backout_requeue_queue, buried(message, why))
+        except StoreError:
+            raise
+        except InorderError as fault:
+            raise Undeliverable(f"a message of {queue} cannot be made a dead letter: {fault}", queue=queue) from fault
+        return "buried"
+
+    def _put_letter(self, queue: str, letter: Message | Reason) -> None:
+        if isinstance(letter, Reason):
+            raise CallerError(REASON_TEXT[letter], reason=letter)
+        self.put(queue or self._dead_letter_queue(None), letter, context="set_all")
+
     def discard_dead(
         self,
         *,
@@ -194,6 +270,19 @@ class DeadLetters(ABC):
 
     # --- what it is made of
 
+    @property
+    @abstractmethod
+    def program(self) -> str: ...
+    @property
+    @abstractmethod
+    def clock(self) -> Clock: ...
+    @abstractmethod
+    def attributes(self, name: str) -> QueueAttributes: ...
+    @abstractmethod
+    def report(
+        self, message: Message, feedback: int, /, body: Data = b"", options: PutOptions | None = None,
+        **keywords: Unpack[PutCall],
+    ) -> PutResult | None: ...  # fmt: skip
     @abstractmethod
     def manager_attributes(self) -> ManagerAttributes: ...
     @abstractmethod
@@ -207,6 +296,15 @@ class DeadLetters(ABC):
     def browse(self, queue: str, *, after: str | None = None, **keywords: Unpack[BrowseKeywords]) -> Browsing: ...
     @abstractmethod
     def unit_of_work(self) -> UnitOfWork: ...
+
+
+def _check_letter(message: object, reason: object, attempts: int, error: object) -> None:
+    check_instance("message", message, Message, "a message that was got")
+    if isinstance(reason, bool) or not isinstance(reason, int):
+        raise bad_argument("reason", reason, "a Reason, or an integer")
+    check_whole("attempts", attempts)
+    if not isinstance(error, str) or not is_storable(error):
+        raise bad_argument("error", error, "a text")
 
 
 def _check_progress(progress: Progress | None) -> None:

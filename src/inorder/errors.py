@@ -43,6 +43,7 @@
     │   ├── ConnectionBroken         the connection was lost
     │   ├── OutcomeUnknown           the connection was lost during the commit
     │   ├── DuplicateMessage         the unique id is on the queue already
+    │   ├── DuplicatePending         another unit of work has put under the same key
     │   ├── NotFound                 no message of that unique id
     │   ├── LockMismatch             locked under another lock id
     │   ├── ConfirmIdMismatch        waiting for another confirm id
@@ -53,20 +54,23 @@
     │   ├── StagingGone              what was staged is not there any more
     │   ├── Undeliverable            a message can neither go where it should nor be a dead letter
     │   ├── SequenceError            the two sides of a channel disagree on which batch is next
+    │   ├── LeaseOver                the lease was committed or backed out, or its time is over
+    │   ├── NotAuthorized            the user may not do this
+    │   │   └── LogInRefused             the password, token or certificate is not a user's
+    │   ├── TooManyLogIns            too many failed log-ins: the next one has to wait
     │   └── ChannelStopped           a channel that an operator has stopped
     └── StoreError               trouble with the store
         ├── StoreFull                the disk is full
         ├── StoreDamaged             the store contradicts itself
         ├── StoreForeign             the file is not ours
-        └── StoreNewer               the store is of a newer release
+        ├── StoreNewer               the store is of a newer release
+        └── StoreOlder               the store is of an older release
 
 What files say that are read or written has a branch of its own, `inorder.formats.FormatError`.
-
 An invariant of our own that is broken is none of these: it is an ``AssertionError``, raised by ``assert``.
 
-Every error carries its reason code, and its data as attributes. A warning never raises: it is told on the
-result. The class says whose fault it is and what to do, the reason exactly what happened; so one class may
-come with several reasons.
+Every error carries its reason code, and its data as attributes. A warning never raises: it is on the result. The class
+says whose fault it is and what to do, the reason exactly what happened; so one class may come with several reasons.
 """
 
 from __future__ import annotations
@@ -122,7 +126,7 @@ class InorderError(Exception):
         return self.reason.name
 
     def __getattr__(self, name: str) -> Any:
-        # Asked only for what is no ordinary attribute. A copy in the making has no data yet.
+        # Asked only for what is not an ordinary attribute. A copy in the making has no data yet.
         try:
             return self.__dict__["data"][name]
         except KeyError:
@@ -391,6 +395,12 @@ class DuplicateMessage(QueueCondition):
     reason = Reason.DUPLICATE_MESSAGE
 
 
+class DuplicatePending(QueueCondition):
+    """A unit of work that is not settled has put under this key; data: queue, key, by, age (seconds)."""
+
+    reason = Reason.DUPLICATE_PENDING
+
+
 class NotFound(QueueCondition):
     """No message that the call could see has this unique id."""
 
@@ -451,6 +461,30 @@ class SequenceError(QueueCondition):
     reason = Reason.SEQUENCE_ERROR
 
 
+class LeaseOver(QueueCondition):
+    """The lease holds nothing any more: it was committed or backed out, or its time is over; data: lease (its name)."""
+
+    reason = Reason.LEASE_OVER
+
+
+class NotAuthorized(QueueCondition):
+    """The user may not do this; data: user, authority, queue ("": it is about the queue manager)."""
+
+    reason = Reason.NOT_AUTHORIZED
+
+
+class LogInRefused(NotAuthorized):
+    """What was shown is not a password, token or certificate of a user; which of them is wrong is not said."""
+
+    reason = Reason.NOT_AUTHORIZED
+
+
+class TooManyLogIns(QueueCondition):
+    """Too many log-ins have failed for this user or from this address; data: seconds (until the next may be tried)."""
+
+    reason = Reason.TOO_MANY_LOG_INS
+
+
 class ChannelStopped(QueueCondition):
     """An operator has stopped the channel: it runs again after a start; data: channel."""
 
@@ -484,6 +518,12 @@ class StoreNewer(StoreError):
     reason = Reason.STORE_NEWER
 
 
+class StoreOlder(StoreError):
+    """The store was written by an older release; data: path, version, upgradable (whether `inorder.upgrade` helps)."""
+
+    reason = Reason.STORE_OLDER
+
+
 # ---- helpers of those who raise
 
 IN_MEMORY: Final = ":memory:"  # the path of a store that is in no file
@@ -504,7 +544,7 @@ def forked(path: str) -> ForkedConnection:
     remedy = (
         "a queue manager in memory belongs to the process that made it: keep the store in a file to share it"
         if path == IN_MEMORY
-        else f"connect anew in the child with inorder.connect({path!r})"
+        else f"connect in the child with inorder.connect({path!r})"
     )
     return ForkedConnection(f"this was opened by the parent, before the process forked; {remedy}", path=path)
 

@@ -1,11 +1,11 @@
 """Events that happen in this process: hooks (lifecycle A-36, A-37).
 
-A *hook* is told of what the calls of this process do, on any queue: "put", "visible", "expired", "duplicate". A
-browser could not see all of that; what other processes do is not told. Whoever wants to hear of the messages of a
-queue, whoever put them, listens: see `listening`.
+A *hook* hears what the calls of this process do, on any queue: "put", "visible", "expired", "duplicate". A
+browser could not see all of that; what other processes do is not reported. To hear of the messages of a
+queue, from any process, listen: see `listening`.
 
 All are called on one thread that is not the application's, in the order in which things happened. An error in
-one is logged and changes nothing. The end of the last connection waits a few seconds until all is told, the end
+one is logged and changes nothing. The end of the last connection waits a few seconds until all is reported, the end
 of the interpreter does not.
 """
 
@@ -25,7 +25,7 @@ from .stores.changes import Change, Changes, Happened
 
 log = logging.getLogger("inorder.events")
 
-JOIN_SECONDS = 5.0  # so long the end of the last connection waits for hooks that are still being told
+JOIN_SECONDS = 5.0  # so long the end of the last connection waits for hooks that are still being called
 
 HookName = Literal["put", "visible", "expired", "duplicate"]
 HOOKS: tuple[HookName, ...] = ("put", "visible", "expired", "duplicate")
@@ -44,7 +44,7 @@ class Registration:
     hub: Hub
 
     def cancel(self) -> None:
-        """No event that happens from now on is told. Harmless when repeated."""
+        """No event that happens from now on is reported. Harmless when repeated."""
         self.hub.cancel(self)
 
 
@@ -130,7 +130,7 @@ def _run(calls: Calls) -> None:
 
 
 def _calls_of(one: Registration, change: Change) -> Iterator[Callable[[], object]]:
-    """The calls by which a hook is told of a change."""
+    """The calls by which a hook hears of a change."""
     told = {"put": change.put, "visible": change.visible, "expired": change.expired, "duplicate": change.duplicates}
     for message in told[one.name]:
         yield _call(one.called, change.queue, message)

@@ -63,7 +63,7 @@ _octets_of_id = octets(ID_LENGTH)
 
 
 def is_storable(value: str) -> bool:
-    """Whether it is text: halves of characters, which Python allows, are none, and no file can hold them."""
+    """Whether it is text: halves of characters, which Python allows, are not text, and no file can hold them."""
     try:
         value.encode()
     except UnicodeEncodeError:

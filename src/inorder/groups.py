@@ -17,6 +17,7 @@ from .handle import Queue
 from .message import ANY_GROUP, IN_GROUP, LAST_IN_GROUP, LAST_SEGMENT, NO_ID, SEGMENT, Descriptor, Got, Message
 from .options import EVERYTHING, GetOptions, Match, PutOptions, check_switch
 from .rules.grouping import GroupState
+from .rules.ordering import ReadOrder
 from .rules.puts import PutResult
 from .session import Session
 from .unit_of_work import UnitOfWork
@@ -132,20 +133,25 @@ class GroupWriter:
                 self._own_unit.__exit__(kind, error, trace)
         finally:
             if not self._session.closed and not self._queue.closed:
-                try:  # noqa: SIM105 - `suppress` is no block that is written in C
+                try:  # noqa: SIM105 - `suppress` is not a block that is written in C
                     self._queue.close()
                 except (ConnectionBroken, OutcomeUnknown):  # it ended with the connection
                     pass
 
 
-def whole_group(*, wait: float | None = 0, match: Match = EVERYTHING) -> GetOptions:
+def whole_group(
+    *, wait: float | None = 0, match: Match = EVERYTHING, read_order: ReadOrder | None = None
+) -> GetOptions:
     """The options of `get_group`.
 
     Args:
         wait: seconds to wait until a whole group is there.
         match: which group: what its first message must be.
+        read_order: as of a get.
     """
-    return GetOptions(logical=True, complete=True, all_messages=True, wait=wait, match=match, syncpoint=True)
+    return GetOptions(
+        logical=True, complete=True, all_messages=True, wait=wait, match=match, read_order=read_order, syncpoint=True
+    )
 
 
 def get_group(session: Session, queue: Queue, options: GetOptions) -> Generator[Got, None, None]:
@@ -211,7 +217,7 @@ def put_stream(
         raise InconsistentCall("this handle has a logical message open: end it first", reason=Reason.INCOMPLETE_MSG)
     if as_group and (given & ANY_GROUP or before.group_open):
         raise InconsistentCall("a stream as a group is a group of its own", reason=Reason.INCOMPLETE_GROUP)
-    queue.checked_for("output")  # whoever makes the call again then gives a stream of which nothing was read
+    queue.checked_for("output")  # a call that is made again then has a stream of which nothing was read
     with _unit(session):
         try:
             for data, flags in _pieces(stream, chunk, most, IN_GROUP if as_group else 0):

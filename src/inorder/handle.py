@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from .attributes import QueueAttributes, QueueStatus
 from .browsing import Browsing, BrowsingAhead, Standing
-from .confirming import ConfirmedCalls, Use, check_use
+from .confirming import USES, ConfirmedCalls, Use, check_use
 from .errors import (
     CallerError,
     CallInProgress,
@@ -52,11 +52,6 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 _tuple = tuple.__new__  # makes a named tuple without the call in between, where each put makes one
-USES: Mapping[Use, tuple[OpenOptions, Reason]] = {  # what a handle must be open for, and what it is told if it is not
-    "input": (OpenOptions(input="as_queue"), Reason.NOT_OPEN_FOR_INPUT),
-    "output": (OpenOptions(output=True), Reason.NOT_OPEN_FOR_OUTPUT),
-    "browse": (OpenOptions(browse=True), Reason.NOT_OPEN_FOR_BROWSE),
-}
 NO_USES: frozenset[Use] = frozenset()
 COUNT_MAX = 2**31 - 1  # messages that are got at once
 
@@ -123,8 +118,7 @@ class Queue(ConfirmedCalls, BrowsingAhead):
 
         Args:
             body: the data, or a whole `Message`; fields given by keyword replace the message's.
-            options: the options; or give them by keyword.
-            **keywords: fields of `Message`, and options of `PutOptions`.
+            options, **keywords: fields of `Message` by keyword, and options, by keyword or as `PutOptions`.
 
         Returns: the ids and numbers used, and the warning: 2049 the priority counts as 9; 2241 or 2242, a group
         or logical message is left open by a put without logical order.
@@ -133,10 +127,12 @@ class Queue(ConfirmedCalls, BrowsingAhead):
             ArgumentError: a bad field or option, with its reason.
             NotOpenFor: 2039. PutInhibited: 2051. QueueFull: 2053. MessageTooBig: 2030, 2031.
             InconsistentCall: 2241, 2242, 2185, 2245, in logical order it does not go on with the open group.
-            UnitTooLarge: 2024. UnitNotAvailable: 2255. UnitOfAnother: 9021.
+            UnitTooLarge: 2024. UnitNotAvailable: 2255. UnitOfAnother: 9021. DuplicatePending: 9051.
 
         Under a unit of work the message is seen by nobody until commit. Outside one it is on the queue when the
-        call returns. Source: mq-semantics 2.
+        call returns. A key is taken with the message, and free again if that is backed out.
+
+        Rules: R2.1 to R2.31.
         """
         message: Message | bytes
         if type(body) is bytes and not keywords and options is None:
@@ -154,7 +150,7 @@ class Queue(ConfirmedCalls, BrowsingAhead):
     ) -> list[PutResult]:
         """Puts messages in this order as one step: all, or none if one is refused.
 
-        Args and errors as `put`; fields given by keyword apply to each message.
+        Args and errors as `put`; fields given by keyword apply to each message, a key of `deduplicate` to all of them.
         """
         if isinstance(messages, str | bytes | bytearray | memoryview | Message) or not isinstance(messages, Iterable):
             raise bad_argument("messages", messages, "an iterable of bodies or messages; use put for one")
@@ -246,10 +242,7 @@ class Queue(ConfirmedCalls, BrowsingAhead):
     # --- get
 
     def get(self, options: GetOptions | None = None, **keywords: Unpack[GetKeywords]) -> Got:
-        """Removes one message and returns it.
-
-        Args:
-            options: the options; or give them by keyword, see `GetOptions`.
+        """Removes one message and returns it. Options are given by keyword, or as `GetOptions`.
 
         Returns: the message; its `warning` says if something is to be known: 2079, 2080 (truncated, and then
         not removed), 2241, 2242, 2243, 2244.
@@ -261,7 +254,9 @@ class Queue(ConfirmedCalls, BrowsingAhead):
             UnitTooLarge: 2024. QueueDeleted: 2052. UnitOfAnother: 9021.
 
         Under a unit of work the message is hidden until commit removes it, and returns to its place at back
-        out. Outside one it is gone when the call returns. Source: mq-semantics 3.
+        out. Outside one it is gone when the call returns.
+
+        Rules: R3.1 to R3.58, B-6 to B-34.
         """
         if keywords or options is not None:
             options = get_options(keywords, options, DEFAULT_GET)
@@ -321,6 +316,8 @@ class Queue(ConfirmedCalls, BrowsingAhead):
 
         Raises: OptionsError, a `buffer` without `accept_truncated`: a message that does not fit would stop the
         cursor for ever. In the loop: OrderPending, with the `token`; otherwise as `browse_next` and `resume`.
+
+        Rules: R3.59 to R3.68, B-38 to B-44.
         """
         return Browsing(contextlib.nullcontext(self), sweep_options(options, keywords), after)
 
@@ -332,7 +329,7 @@ class Queue(ConfirmedCalls, BrowsingAhead):
 
     @property
     def incarnation(self) -> int:
-        """Names the queue since it was created: one made anew under its name has another."""
+        """Names the queue since it was created: one made again under its name has another."""
         return self._incarnation
 
     @property
@@ -354,6 +351,8 @@ class Queue(ConfirmedCalls, BrowsingAhead):
             browsing: leaves the group that is browsed, and not the one that is got.
 
         Returns: whether the handle was inside one.
+
+        Rules: B-45.
         """
         check_switch("browsing", browsing)
         retained = self._browses if browsing else self._gets
@@ -369,6 +368,8 @@ class Queue(ConfirmedCalls, BrowsingAhead):
         With `uid` and `lock_id` it is the confirmed call: it frees one message that `browse_and_lock` locked.
 
         Raises, with `uid`: NotFound; WrongState, it is not locked; LockMismatch, another lock id holds it.
+
+        Rules: R3.69 to R3.72, A-13.
         """
         if uid is not None or not isinstance(lock_id, int) or lock_id:
             return self._one_message(Event.UNLOCK, uid, lock_id=lock_id)
@@ -379,7 +380,7 @@ class Queue(ConfirmedCalls, BrowsingAhead):
     def browse_token(self) -> str:
         """Where a strict browse of this handle stands, to be given to `resume` of any handle of this queue.
 
-        Raises: CallerError, the browse is relaxed: its place is none that nothing is missed behind.
+        Raises: CallerError, the browse is relaxed: its place is not one that nothing is missed behind.
         """
         with self._session:
             self._need("browse")
@@ -393,7 +394,9 @@ class Queue(ConfirmedCalls, BrowsingAhead):
 
         `browse` without `after`, and `browse_first`, would begin from the first message again.
 
-        Raises: ArgumentError, it is no token; QueueCondition 2041, the queue was deleted and made again.
+        Raises: ArgumentError, it is not a token; QueueCondition 2041, the queue was deleted and made again.
+
+        Rules: B-38, B-41.
         """
         with self._session:
             self._need("browse")
@@ -409,8 +412,6 @@ class Queue(ConfirmedCalls, BrowsingAhead):
         if options.browse != position:
             options = replace(options, browse=position)
         return self._get(options, 1).messages[0]
-
-    # --- the one way to read
 
     def _get(self, options: GetOptions, count: int, *, one_group: bool = False) -> GetOutcome:
         session, browse, syncpoint = self._session, options.browse, options.syncpoint

@@ -50,15 +50,22 @@ class Report(enum.IntFlag):
     EXCEPTION = 16_777_216  # it could not be delivered
     EXCEPTION_WITH_DATA = 50_331_648
     EXCEPTION_WITH_FULL_DATA = 117_440_512
-    DISCARD_MESSAGE = 134_217_728  # what cannot be delivered is no dead letter
+    DISCARD_MESSAGE = 134_217_728  # what cannot be delivered is not a dead letter
 
 
 class Feedback(enum.IntEnum):
-    """What a report says (Feedback); an exception report has the reason, a program's own begin at 65536."""
+    """What a report says (Feedback); an exception report has the reason, a program's own begin at 65536.
+
+    Three are reasons of dead letters: a trigger monitor cannot start a program, a message on its queue is not a trigger
+    message, a process definition is of a type that it does not start.
+    """
 
     NONE = 0
     EXPIRATION = 258
     COA = 259
     COD = 260
+    APPL_CANNOT_BE_STARTED = 265
+    TM_ERROR = 266
+    APPL_TYPE_ERROR = 267
     PAN = 275
     NAN = 276

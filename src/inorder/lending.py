@@ -14,11 +14,17 @@ from .clock import Clock
 from .events import check_callable
 from .handle import Queue
 from .options import OpenKeywords
+from .rules.puts import Program
 from .session import Session
 from .stores.protocol import Store
+from .unit_of_work import later_of
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
+
+    from .work.tasks import Tasks
+    from .work.telling import Told
+    from .work.worker import Worker
 
 
 class Lending(ABC):
@@ -26,6 +32,7 @@ class Lending(ABC):
 
     _session: Session
     _store: Store
+    _program: Program
     _reply_queues: dict[str, Queue]
 
     def end_waits(self) -> bool:
@@ -40,6 +47,16 @@ class Lending(ABC):
         """
         self._session.check()  # not more: a call is in progress
         return self._store.end_waits(self._session.owner)
+
+    def give_up(self, *, delay: float = 0, error: str = "") -> None:
+        """Ends the connection for a program that does not come to an end with its work; for another thread.
+
+        Its unit of work is backed out as `back_out` does with this delay and error. Whatever the program does through
+        the connection from then on raises ConnectionClosed 2018.
+
+        Raises: ArgumentError, as `back_out`.
+        """
+        self._session.end(later_of(delay, error))
 
     @property
     def has_unit(self) -> bool:
@@ -58,6 +75,40 @@ class Lending(ABC):
         by_name, replies = set(map(id, self._queues.values())), set(map(id, self._reply_queues.values()))
         handles = [one for one in self._session.handles() if isinstance(one, Queue) and id(one) not in replies]
         return [one for one in handles if one.number and not (id(one) in by_name and one.is_idle)]
+
+    def worker(self, tasks: Tasks, *, threads: int = 1, log: Callable[[Told], object] | None = None) -> Worker:
+        """Runs functions for the messages of queues, in threads of this process; see `inorder.work.Worker`.
+
+        Each thread has a connection of its own; this one is free for other calls, and must stay open.
+
+        Args:
+            tasks: what is to be run.
+            threads: how many work on each task that does not say it itself, 1 to 1,000.
+            log: called with each attempt that has ended, and whatever else happens, one after another; None: it goes to
+                the logger `inorder.work`.
+
+        Returns: a worker, to be used as a context manager, or started and stopped.
+
+        Raises: ArgumentError.
+        """
+        from .work.worker import Worker  # noqa: PLC0415 - who has no tasks does not load it
+
+        self._session.check()
+        return Worker(self, tasks, threads=threads, log=log)
+
+    def tell(self, event: str, measurements: Mapping[str, float], metadata: Mapping[str, object]) -> None:
+        """Tells the observers of this store something that happened beside its calls."""
+        self._session.services.telemetry.report(event, measurements, metadata)
+
+    @property
+    def is_observed(self) -> bool:
+        """Whether anybody hears what `tell` says."""
+        return self._session.services.telemetry.is_heard
+
+    @property
+    def program(self) -> str:
+        """The name that is recorded with each message that this connection puts."""
+        return self._program.name
 
     @property
     def clock(self) -> Clock:
@@ -86,6 +137,8 @@ class Lending(ABC):
 
     _queues: Mapping[Any, Queue]
 
+    @abstractmethod
+    def connect(self, *, program: str | None = None) -> Any: ...
     @abstractmethod
     def open(
         self, name: str, *, manager: str = "", dynamic_name: str = "*", **options: Unpack[OpenKeywords]

@@ -6,7 +6,7 @@ import itertools
 import os
 
 current: object = object()
-"""Another one in each process; whoever was made in this one keeps it, and compares with `is`."""
+"""Another one in each process; an object that was made in this one keeps it, and compares with `is`."""
 
 # Sets a new `current` at each call. All of it is written in C: an exception from outside (see `locks`) that came into a
 # function here would leave the child with the life of its parent.

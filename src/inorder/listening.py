@@ -1,11 +1,11 @@
 """The part of a connection that tells a program what happens: listeners, hooks, observers of events.
 
-A *listener* is a browser that is told. It has a thread and a connection of its own, and on that a strict browse that
-waits. So it hears of what any process puts, each message once while the listener lives, and none is missed that stays
-on the queue until it is reached (B-38). It is told of them in the order of the queue, as a strict reader is given them:
-one that is not committed, delayed or held by somebody holds back those behind it on its level until that is settled
-(B-6). The store holds what it has not been told of yet, however long its function takes. A queue that keeps no order
-has no such browse, and is refused.
+A *listener* is a browser that is called back. It has a thread and a connection of its own, and on that a strict browse
+that waits. So it hears of what any process puts, each message once while the listener lives, and none is missed that
+stays on the queue until it is reached (B-38). It hears of them in the order of the queue, as a strict reader is given
+them: one that is not committed, delayed or held by somebody holds back those behind it on its level until that is
+settled (B-6). The store holds what it has not heard of yet, however long its function takes. A queue that keeps no
+order has no such browse, and is refused.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ from .handle import Queue
 from .message import Message, UniqueId
 from .options import EVERYTHING, GetOptions, Match, OpenOptions
 from .rules.selectors import selector_of
-from .session import Services, Session
+from .services import Services
+from .session import Session
 from .stores.protocol import Store
 from .stores.telemetry import Observation, StoreObserver
 
@@ -160,14 +161,14 @@ class Listening(ABC):
     _store: Store
 
     def listen(self, queue: str, listener: Told, match: Match = EVERYTHING) -> Listener:
-        """Calls `listener` with an `Arrival` for each matching message of a local queue, whoever puts it.
+        """Calls `listener` with an `Arrival` for each matching message of a local queue, from any process.
 
-        It is told of what is there when it begins, then of what comes, each once, in the order of the queue, when a
+        It hears of what is there when it begins, then of what comes, each once, in the order of the queue, when a
         strict browse would show it. It is called on a thread of its own, and given the next message when it has
         returned; what it raises is logged. The message is not given to it: a get with the arrival's `token` fetches it.
-        A message that somebody takes before it is reached is not told of.
+        A message that somebody takes before it is reached is passed over.
 
-        Raises: UnknownQueue 2085. ArgumentError 2043, it is no local queue. OrderUnsupported, it keeps no order.
+        Raises: UnknownQueue 2085. ArgumentError 2043, it is not a local queue. OrderUnsupported, it keeps no order.
         MatchError. ArgumentError, `listener` cannot be called.
         """
         if not isinstance(match, Match):
@@ -195,7 +196,7 @@ class Listening(ABC):
     def hook(self, name: HookName, called: Hook) -> Registration:
         """Calls `called(queue, message)` for what calls of this process do, on any queue.
 
-        "put" is told after each put, "visible" when a message has come to be seen by everyone, "expired" when one is
+        "put" is reported after each put, "visible" when everyone can see a message, "expired" when one is
         discarded by a call of this process, "duplicate" of puts refused as duplicates. All hooks are called on one
         thread of their own, in the order of what happened; what they raise is logged.
 

@@ -55,7 +55,7 @@ class TryLock(Lock):
         try:
             is_free = self.acquire(False)
         except BaseException:
-            try:  # noqa: SIM105 - `suppress` is no block that is written in C
+            try:  # noqa: SIM105 - `suppress` is not a block that is written in C
                 self.release()
             except RuntimeError:  # it was not free
                 pass

@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 
 from . import groups, housekeeping
+from .acts import ActCalls
 from .attribute import check_queue_name
 from .browsing import Browsing
 from .bulk import BulkCalls
@@ -33,6 +34,7 @@ from .errors import (
 )
 from .handle import Queue
 from .keywords import PutCall, sweep_options
+from .leases import Lease, LeaseCalls
 from .lending import Lending
 from .listening import Listening
 from .message import Got, Message, UniqueId
@@ -52,12 +54,15 @@ from .options import (
 from .processes import ProcessCalls
 from .programs import program_name, running_script, user_name
 from .requesting import Data, Requesting
+from .rules.ordering import ReadOrder
 from .rules.puts import Program, PutResult
-from .session import Services, Session, connect_alone, connect_at, services_of
+from .services import Services, connect_alone, connect_at, services_of
+from .session import Session
 from .stores.memory import MemoryStore
 from .stores.protocol import LocalStore
-from .stores.records import Locked, Outcome
-from .unit_of_work import UnitOfWork
+from .stores.records import Locked
+from .unit_of_work import UnitOfWork, later_of
+from .users import UserCalls
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -143,7 +148,19 @@ def check_client() -> None:
         ) from missing
 
 
-class QueueManager(Defining, ProcessCalls, Requesting, OperatorCalls, BulkCalls, DeadLetters, Listening, Lending):
+class QueueManager(
+    Defining,
+    ProcessCalls,
+    UserCalls,
+    ActCalls,
+    LeaseCalls,
+    Requesting,
+    OperatorCalls,
+    BulkCalls,
+    Lending,
+    DeadLetters,
+    Listening,
+):
     """A connection to a queue manager; made by `inorder.connect`.
 
     It has one unit of work, and a default handle for each queue that its calls name: opened at first use for
@@ -361,19 +378,27 @@ class QueueManager(Defining, ProcessCalls, Requesting, OperatorCalls, BulkCalls,
         self._check_no_model(name)
         return groups.GroupWriter(self._session, self._with_room(self._open, name, _FOR_OUTPUT))
 
-    def get_group(self, queue: str, *, wait: float | None = 0, match: Match = EVERYTHING) -> Generator[Got, None, None]:
+    def get_group(
+        self,
+        queue: str,
+        *,
+        wait: float | None = 0,
+        match: Match = EVERYTHING,
+        read_order: ReadOrder | None = None,
+    ) -> Generator[Got, None, None]:
         """A complete group in order, or one message in no group, segments joined; taken as one step.
 
         Args:
             wait: seconds to wait until a whole group is there.
             match: which group: what its first message must be.
+            read_order: "strict", "relaxed" or "notify"; None: as the queue says.
 
         Outside a unit of work it makes one: committed when the loop ends, backed out when it is left early. Until
         then puts and gets of this connection belong to that unit; an iterator kept in a name wants its `close()`.
 
         Raises: NoMessageAvailable 2033; InconsistentCall 2241, the default handle is inside a group; as `Queue.get`.
         """
-        return self._take_groups(queue, groups.whole_group(wait=wait, match=match))
+        return self._take_groups(queue, groups.whole_group(wait=wait, match=match, read_order=read_order))
 
     def _take_groups(self, queue: str, options: GetOptions) -> Generator[Got, None, None]:
         handle = self._through(queue, _FOR_INPUT, Queue.checked_for, "input")
@@ -463,12 +488,35 @@ class QueueManager(Defining, ProcessCalls, Requesting, OperatorCalls, BulkCalls,
         return UnitOfWork(self._session)
 
     def commit(self) -> None:
-        """Commits the connection's unit of work, whoever opened it; nothing happens if it has none."""
-        self._settle("commit")
+        """Commits the connection's unit of work, whichever caller opened it; nothing happens if it has none."""
+        if isinstance(self._session.block, UnitOfWork | Lease):
+            self._session.block.commit()
+        else:
+            self._session.settle("commit")
 
-    def back_out(self) -> None:
-        """Backs out the connection's unit of work, whoever opened it; nothing happens if it has none."""
-        self._settle("back_out")
+    def back_out(self, *, delay: float = 0, error: str = "") -> None:
+        """Backs out the connection's unit of work, whichever caller opened it; nothing happens if it has none.
+
+        What it put is undone; what it got returns to its place, with one more back out.
+
+        Args:
+            delay: seconds before what it got may be read again, 0 to 99,999,999.9. Until then relaxed readers pass it
+                over, and strict readers wait behind it.
+            error: why the work failed. It is kept with the first message that the unit got on each queue, as the
+                properties `retry.error` (its first 1,000 characters), `retry.time` and `retry.attempt`; where these
+                find no room beside the message's own, nothing is kept.
+
+        With either of them the back out is on disk when the call returns. A message in a group is delayed with all
+        that the unit got of it.
+
+        Raises: ArgumentError, a bad delay or error.
+
+        Rules: R5.3, A-40, B-26.
+        """
+        if isinstance(self._session.block, UnitOfWork | Lease):
+            self._session.block.back_out(delay=delay, error=error)
+        else:
+            self._session.settle("back_out", later_of(delay, error))
 
     def prepare(self, name: str) -> None:
         """Prepares the connection's unit of work under a name; anyone may settle it, also after a restart.
@@ -481,15 +529,6 @@ class QueueManager(Defining, ProcessCalls, Requesting, OperatorCalls, BulkCalls,
             self._session.block.prepare(name)
         else:
             self._session.prepare(name)
-
-    def _settle(self, outcome: Outcome) -> None:
-        block = self._session.block
-        if not isinstance(block, UnitOfWork):
-            self._session.settle(outcome)
-        elif outcome == "commit":
-            block.commit()
-        else:
-            block.back_out()
 
     # --- the end
 
@@ -505,8 +544,10 @@ class QueueManager(Defining, ProcessCalls, Requesting, OperatorCalls, BulkCalls,
         if self._session.closed:
             return
         try:
-            if self._session.opener is not None:
-                self._settle("commit")
+            if isinstance(self._session.block, Lease):
+                self._session.block.leave()
+            elif self._session.opener is not None:
+                self.commit()
             with self._session, contextlib.suppress(QueueManagerStopping, ConnectionBroken):  # nothing left to tidy
                 housekeeping.tidy(self._store)
         except CallInProgress:  # refused before anything was done: the call of the other thread goes on
@@ -543,7 +584,7 @@ class QueueManager(Defining, ProcessCalls, Requesting, OperatorCalls, BulkCalls,
 
 
 def _name(queue: str, manager: str) -> Name:
-    """A queue, and the queue manager that has it, if one is named. Raises: ArgumentError 2058, it is no name."""
+    """A queue, and the queue manager that has it, if one is named. Raises: ArgumentError 2058, it is not a name."""
     if isinstance(manager, str) and manager == _HERE:
         return queue
     manager = check_queue_name(manager, argument="manager", reason=Reason.Q_MGR_NAME_ERROR)

@@ -377,7 +377,7 @@ class Message:
         except (ValueError, RecursionError) as error:
             missing = "" if len(self.body) == self.length else f", and {len(self.body)} of {self.length} bytes are here"
             raise QueueCondition(
-                f"the body is no JSON in UTF-8: {error}{missing}; its format is {self.format!r}, its "
+                f"the body is not JSON in UTF-8: {error}{missing}; its format is {self.format!r}, its "
                 f"coded_character_set_id {self.coded_character_set_id}",
                 reason=Reason.FORMAT_ERROR,
                 message_id=self.message_id,

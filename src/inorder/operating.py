@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from . import housekeeping
-from .errors import UnitNotFound, bad_argument, written
+from .errors import LeaseOver, UnitNotFound, bad_argument, written
 from .field_checks import ID_LENGTH, is_storable
 from .options import EVERYTHING, WHOLE_MAX, Match, check_instance, check_switch, check_whole, is_path
 from .rules.gaps import Gaps
@@ -18,7 +18,19 @@ from .rules.selectors import selector_of
 from .session import Session
 from .stores.protocol import Store
 from .stores.records import Outcome
-from .stores.views import Holder, ListingOrder, LockView, LookRequest, OrderView, Position, QueueView, Sight, Unit, Wait
+from .stores.views import (
+    Dropped,
+    Holder,
+    ListingOrder,
+    LockView,
+    LookRequest,
+    OrderView,
+    Position,
+    QueueView,
+    Sight,
+    Unit,
+    Wait,
+)
 
 Progress = Callable[[int, int], object]  # done, and all there is
 
@@ -46,7 +58,7 @@ class OperatorCalls:
         after: Position | None = None,
         numbered_after: int | None = None,
     ) -> Iterator[Sight]:
-        """Every message on a queue, whatever its state and whoever holds it; what has expired is passed over.
+        """Every message on a queue, whatever its state and its holder; what has expired is passed over.
 
         It is read in pages, each of them one moment: what changes between two may be missed, or be shown twice.
 
@@ -124,6 +136,14 @@ class OperatorCalls:
         with self._session:
             return self._store.overview()
 
+    def dropped(self) -> list[Dropped]:
+        """Reports and trigger messages that could be put nowhere, and why, by the queue that they were about.
+
+        They could not be put where they should have gone, and not with the dead letters. It writes nothing.
+        """
+        with self._session:
+            return self._store.dropped()
+
     # --- who holds, and who waits
 
     def order_view(self, queue: str) -> OrderView:
@@ -138,6 +158,13 @@ class OperatorCalls:
             raise UnitNotFound(f"no unit is named {written(name)}", unit=name)
         with self._session:
             self._store.settle_prepared(name, outcome)
+
+    def end_lease(self, name: str) -> None:
+        """Backs out a lease before its deadline; it is named as in `units()`. Raises: LeaseOver 9060, it is over."""
+        if not isinstance(name, str) or not is_storable(name):
+            raise LeaseOver(f"there is no lease {written(name)}", lease=name)
+        with self._session:
+            self._store.end_lease(name)
 
     def units(self) -> list[Unit]:
         """All unsettled units of this queue manager, oldest first."""
@@ -219,6 +246,7 @@ def _callable(argument: str, value: object) -> None:
 
 
 __all__ = [
+    "Dropped",
     "Gaps",
     "Holder",
     "LockView",

@@ -33,6 +33,8 @@ ASKED_ORDERS: tuple[AskedOrder, ...] = ("strict", "relaxed", "notify")
 ID_MAX = 2**64 - 1
 UID_NUMBER_MAX = 2**63 - 1
 UID_ALLOWED = "a UniqueId, as a put returned it: its number is from 1 to 2**63 - 1"
+KEY_LENGTH_MAX = 200
+DEDUPLICATE_FOR, DEDUPLICATE_FOR_MAX = 3600.0, 366 * 86400.0  # seconds
 CONTEXTS: tuple[Context, ...] = ("default", "none", "set_identity", "set_all")
 # Times go by: what a message was put with is not what it has. Properties are chosen by what is in them.
 UNMATCHED = frozenset({"body", "expiry", "delay", "properties"})
@@ -54,13 +56,13 @@ class Match:
 
     Args:
         selector: a condition on properties and fields, as `docs/reference/selectors.md` has it. What is wrong in it is
-            told by the call that is given the match.
+            raised by the call that is given the match.
         **fields: fields of the descriptor, `token`, or `uid`, the unique id as a put or a message gave it,
             with the values wanted. An id that is all NUL matches anything. `Match()` matches every message.
 
     Raises:
         ArgumentError: 2247, an unknown field, one that changes by itself (expiry, delay), or properties; a value that
-            no message can have, with the field's reason; 2519, a selector that is no text.
+            no message can have, with the field's reason; 2519, a selector that is not a text.
 
     Rules: A-5, R3.18, A-1, A-4.
     """
@@ -169,6 +171,8 @@ class PutKeywords(TypedDict, total=False):
     confirm_id: int
     uid: UniqueId | None
     resend: bool
+    deduplicate: str | None
+    deduplicate_for: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,12 +189,16 @@ class PutOptions:
             fields from the message), "set_all" (identity and origin fields from the message).
         confirm_id: hold the message, hidden, until `confirm_put` or `undo`; 0: no confirmation.
         uid: the unique id that an earlier put of this message was given: a repeat of that put.
-        resend: with `uid`: if the message is on the queue already that is no error.
+        resend: with `uid`: if the message is on the queue already that is not an error.
+        deduplicate: a key, 1 to 200 characters: what is put once more under it is not put. The result of such a put has
+            `duplicate_of`, and the warning 9050. None: every put puts.
+        deduplicate_for: how long the queue keeps the key, in seconds from the put, or from the commit of its unit of
+            work; above 0, at most 366 days. Without `deduplicate` it means nothing.
 
     Raises:
         ArgumentError: 2046 OPTIONS_ERROR, a value that the option does not have.
 
-    Rules: 2.1, A-9, A-21, A-3, A-22.
+    Rules: 2.1, A-9, A-21, A-3, A-22, decision 330.
     """
 
     syncpoint: bool | None = None
@@ -201,6 +209,8 @@ class PutOptions:
     confirm_id: int = 0
     uid: UniqueId | None = None
     resend: bool = False
+    deduplicate: str | None = None
+    deduplicate_for: float = DEDUPLICATE_FOR
 
     def __post_init__(self) -> None:
         _flags(self, "logical", "new_message_id", "new_correlation_id", "resend")
@@ -208,15 +218,29 @@ class PutOptions:
         check_id("confirm_id", self.confirm_id)
         if self.uid is not None:
             check_uid(self.uid)
+        _check_key(self.deduplicate, self.deduplicate_for)
+        if self.deduplicate is not None and type(self.deduplicate) is not str:
+            object.__setattr__(self, "deduplicate", str.__str__(self.deduplicate))
         for broken, why in (
             (self.syncpoint and self.confirm_id, "syncpoint, confirm_id (A-3)"),
             (self.syncpoint and self.uid is not None, "syncpoint, uid: a repeat acts at once"),
             (self.logical and self.uid is not None, "logical, uid: say the group and sequence number of the first put"),
             (self.resend and self.uid is None, "resend without the uid of the put that it repeats"),
+            (self.deduplicate and self.uid is not None, "deduplicate, uid: either names what is put once"),
+            (self.deduplicate and self.confirm_id, "deduplicate, confirm_id: repeat such a put with its uid"),
         ):
             if broken:
                 raise OptionsError(f"these options do not go together: {why}")
         _choice("context", self.context, CONTEXTS)
+
+
+def _check_key(key: object, lasts: object) -> None:
+    if key is not None and not (isinstance(key, str) and 1 <= len(key) <= KEY_LENGTH_MAX and is_storable(key)):
+        allowed = f"a text of 1 to {KEY_LENGTH_MAX} characters, or None"
+        raise bad_argument("deduplicate", key, allowed, Reason.OPTIONS_ERROR)
+    if not (is_seconds(lasts) and 0 < lasts <= DEDUPLICATE_FOR_MAX):  # type: ignore[operator]
+        allowed = f"seconds, above 0 and at most {DEDUPLICATE_FOR_MAX:,.0f}"
+        raise bad_argument("deduplicate_for", lasts, allowed, Reason.OPTIONS_ERROR)
 
 
 class GetKeywords(TypedDict, total=False):
@@ -282,7 +306,7 @@ class GetOptions:
         unmark_handle, unmark_co_op: take the mark off the browsed message.
         buffer: return at most that many bytes of the body; None: all of it.
         accept_truncated: with a buffer that is too small, remove the message all the same.
-        read_order: "strict", "relaxed", "notify" (relaxed, and told what was pending), or None: as the handle
+        read_order: "strict", "relaxed", "notify" (relaxed, with what was pending), or None: as the handle
             was opened, else as the queue says.
         confirm_id: hold the message, hidden, until `confirm_get` or `undo`; 0: no confirmation.
         lock_id: get a message that `browse_and_lock` locked under this id.
@@ -410,7 +434,7 @@ def check_instance(name: str, value: object, kind: type[object], allowed: str) -
 
 
 def is_path(value: str | os.PathLike[str]) -> bool:
-    """Whether SQLite can be told of the file: its name, and the folder's, must be text in UTF-8."""
+    """Whether SQLite can open the file by its name: its name, and the folder's, must be text in UTF-8."""
     try:
         path = os.fspath(value)
     except TypeError:  # a __fspath__ that gives something else

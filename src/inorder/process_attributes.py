@@ -27,10 +27,10 @@ class ProcessAttributes:
     application_type: int = field(default=UNIX, metadata=integers(
         0, COUNT_MAX, "ApplType", 1, "What kind of program it is; 6 is one that a shell starts.", mqsc="APPLTYPE"))
     application_id: str = field(default="", metadata=texts(
-        "ApplId", 2001, "The program, as whoever starts it knows it: a command.", APPLICATION_ID_LENGTH_MAX,
+        "ApplId", 2001, "The program, as its starter knows it: a command.", APPLICATION_ID_LENGTH_MAX,
         mqsc="APPLICID"))
     environment_data: str = field(default="", metadata=texts(
-        "EnvData", 2007, "What whoever starts the program is to know besides.", DATA_LENGTH_MAX, mqsc="ENVRDATA"))
+        "EnvData", 2007, "What else the starter of the program needs.", DATA_LENGTH_MAX, mqsc="ENVRDATA"))
     user_data: str = field(default="", metadata=texts(
         "UserData", 2021, "What the program itself is to know.", DATA_LENGTH_MAX, mqsc="USERDATA"))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import getpass
 import os
 import sys
@@ -10,6 +11,7 @@ from pathlib import Path
 from .errors import bad_argument
 from .field_checks import is_storable
 
+NAMED_BY = ("LOGNAME", "USER", "LNAME", "USERNAME")  # where `getpass` looks first
 USER_LENGTH, PROGRAM_LENGTH = 12, 28
 
 
@@ -28,6 +30,12 @@ def program_name(name: object) -> str:
 
 def user_name() -> str:
     """The name of the user that the process belongs to."""
+    return _user_name(os.getuid() if hasattr(os, "getuid") else 0, *map(os.environ.get, NAMED_BY))
+
+
+@functools.lru_cache(maxsize=4)
+def _user_name(_: int, *__: str | None) -> str:
+    """It may be asked of a list that is far away, so once only while the user and what names him are the same."""
     try:
         return _kept(getpass.getuser().encode(errors="replace").decode(), USER_LENGTH)
     except (OSError, KeyError, ImportError):  # no such user in the system's list

@@ -99,7 +99,7 @@ def _in_order(names: tuple[str, ...]) -> tuple[list[tuple[str, str]], bool]:
     """The names in order, each with its key; and whether some have folders. What programs send they send again."""
     try:
         ordered = sorted(names)
-    except TypeError:  # one of them is no text, and will be refused
+    except TypeError:  # one of them is not a text, and will be refused
         ordered = list(names)
     keys = [(name, _key(name)) for name in ordered]
     return [(str.__str__(name), key) for name, key in keys], any("." in name for name in names)
@@ -205,7 +205,7 @@ def _is_storable(text: str) -> bool:
 
 
 def _no_constant(text: str) -> float:
-    raise ValueError(f"{text} is no value of a property")
+    raise ValueError(f"{text} is not a value of a property")
 
 
 _read = json.JSONDecoder(parse_constant=_no_constant).raw_decode
@@ -227,7 +227,7 @@ def decoded(text: str) -> dict[str, PropertyValue]:
 
 
 def is_encoded(text: str) -> bool:
-    """Whether `encoded` wrote it, to the last character: for whoever looks for damage."""
+    """Whether `encoded` wrote it, to the last character: for a check that looks for damage."""
     try:
         return encoded(decoded(text))[1] == text
     except ValueError:
@@ -242,7 +242,7 @@ _has_form = re.compile(rf"\{{{_PAIR}(?:,{_PAIR})*\}}").fullmatch
 
 
 def is_readable(text: str) -> bool:
-    """Whether it has the form of a text of `encoded`, so that `decoded` reads it: for whoever cannot look at it all."""
+    """Whether it has the form of a text of `encoded`, so that `decoded` reads it, without looking at all of it."""
     return len(text) <= LENGTH_MAX and _has_form(text) is not None
 
 

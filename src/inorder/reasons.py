@@ -214,6 +214,11 @@ class Reason(enum.IntEnum):
     VETOED = 9034
     EXIT_FAILED = 9035
     UNDELIVERABLE = 9040
+    DUPLICATE_PUT = 9050
+    DUPLICATE_PENDING = 9051
+    LEASE_OVER = 9060
+    TOO_MANY_LOG_INS = 9061
+    STORE_OLDER = 9070
 
 
 _TEXT: dict[Reason, str] = {
@@ -311,7 +316,7 @@ _TEXT: dict[Reason, str] = {
     Reason.OUTCOME_PENDING: "The unit of work is decided but not every participant has answered yet.",
     Reason.UOW_IN_PROGRESS: "A unit of work cannot begin while another is open.",
     Reason.BO_ERROR: "The options given to begin a unit of work are not valid.",
-    Reason.MULTIPLE_REASONS: "The destinations of a list had different outcomes, each told on its own.",
+    Reason.MULTIPLE_REASONS: "The destinations of a list had different outcomes, each reported on its own.",
     Reason.Q_MGR_QUIESCING: "The queue manager is about to stop and the call asked to fail then.",
     Reason.Q_MGR_STOPPING: "The queue manager stops and takes no more calls.",
     Reason.PMO_ERROR: "The put options are not a valid structure.",
@@ -373,7 +378,7 @@ _TEXT: dict[Reason, str] = {
     Reason.SELECTOR_ALWAYS_FALSE: "The selection text can fit no message, whatever is in it.",
     Reason.PROPERTY_NAME_LENGTH_ERR: "The name of a property is empty or longer than 4,095 characters.",
     Reason.SELECTOR_INVALID_FOR_TYPE: "A selection text was given where nothing is read from a queue.",
-    Reason.SELECTION_STRING_ERROR: "The selection text is no text, is empty, or is longer than allowed.",
+    Reason.SELECTION_STRING_ERROR: "The selection text is not a text, is empty, or is longer than allowed.",
     Reason.CALL_INTERRUPTED: "The connection was lost while the call was being committed: it has happened, or not.",
     Reason.NO_SUBS_MATCHED: "No subscription wanted the publication.",
     Reason.ORDER_PENDING: "A message fits but is withheld to keep order: an earlier one is not settled.",
@@ -405,6 +410,11 @@ _TEXT: dict[Reason, str] = {
     Reason.VETOED: "An exit of the channel does not let the message pass.",
     Reason.EXIT_FAILED: "An exit of the channel raised an error.",
     Reason.UNDELIVERABLE: "A message can neither go where it should nor be a dead letter.",
+    Reason.DUPLICATE_PUT: "A message was put under this key before; nothing was put now (a warning).",
+    Reason.DUPLICATE_PENDING: "Another unit of work, not settled yet, has put a message under this key.",
+    Reason.LEASE_OVER: "The lease was committed or backed out, or its time is over.",
+    Reason.TOO_MANY_LOG_INS: "Too many log-ins have failed for this user, or from this address.",
+    Reason.STORE_OLDER: "The store was written by an older release and must be upgraded first.",
 }
 
 REASON_TEXT: Mapping[Reason, str] = MappingProxyType(_TEXT)

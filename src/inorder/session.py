@@ -9,14 +9,11 @@ middle of any line, also of a verb. It only notes the owner; the next call of an
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import logging
-import os
 import weakref
 from collections import deque
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from . import life
@@ -29,24 +26,23 @@ from .errors import (
     InconsistentCall,
     InorderError,
     OutcomeUnknown,
-    QueueManagerStopping,
     Reason,
     StoreError,
     UnitOfAnother,
     bad_argument,
     forked,
 )
-from .events import Hub, await_end
 from .field_checks import is_storable
 from .locks import Lock
-from .message import Message
 from .rules.grouping import NOTHING_OPEN, GroupState
 from .rules.puts import Program
-from .stores.protocol import LocalStore, Store
+from .rules.retries import Later
+from .services import Services
+from .stores.protocol import Store
 from .stores.records import Outcome
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable
+    from collections.abc import Iterable
 
 
 log = logging.getLogger("inorder.session")
@@ -54,212 +50,6 @@ log = logging.getLogger("inorder.session")
 NOT_OPEN = 0  # instead of a handle's number in the store
 
 T = TypeVar("T")
-Carry = Callable[[list[Message | bytes]], list[Message | bytes]]
-
-
-class Services:
-    """What all connections of this process to one store share; made by `services_of` and `connect_at`.
-
-    Args:
-        file: what stands for the store that was opened by name: the end of the last connection closes it.
-        opens: opens the store once more for another connection, where each has a store object of its own.
-    """
-
-    def __init__(
-        self, store: LocalStore, file: Hashable | None = None, opens: Callable[[], LocalStore] | None = None
-    ) -> None:
-        self.store = store
-        self.now = store.clock.now
-        self.telemetry = store.telemetry
-        self.carry: Carry | None = None  # what an integration does with messages before they are put
-        self._file, self._opens = file, opens
-        self.coming: set[object] = set()  # connections that are being made at the file: it stays open for them
-        self.hub = Hub(store.changes)
-        self.forgotten: deque[int] = deque()  # owners; a finalizer may add one at any moment
-        self._owners: set[int] = set()
-        self._lock = Lock()
-        self.is_over = False  # the interpreter ends
-        self._life = life.current
-        _all_services.add(self)
-
-    @property
-    def is_alone(self) -> bool:
-        """Whether the store object is for one connection."""
-        return self._opens is not None
-
-    @property
-    def connections(self) -> int:
-        """How many connections are open."""
-        return len(self._owners)
-
-    def connect(self, program: Program) -> int:
-        owner = self.store.connect(program)
-        try:
-            with self._lock:
-                self._owners.add(owner)
-            self.reap()
-        except BaseException:
-            self.forgotten.append(owner)
-            raise
-        return owner
-
-    def another(self, connect: Callable[[Services], T]) -> T:
-        """What `connect` makes for another connection to the same queue manager."""
-        return connect(self) if self._opens is None else connect_alone(self._opens, connect)
-
-    def end(self, owner: int) -> None:
-        """Ends a connection as if the program had died. Harmless when repeated."""
-        try:
-            self.store.disconnect(owner)
-        except (ConnectionClosed, QueueManagerStopping):  # the store was closed, which ended all of them
-            pass
-        except StoreError:
-            self._has_ended(owner)
-            raise
-        self._has_ended(owner)
-
-    def _has_ended(self, owner: int) -> None:
-        with self._lock:
-            self._owners.discard(owner)
-            is_last = not self._owners
-            thread = self.hub.close() if is_last else None
-        if is_last:
-            self.telemetry.close()
-        await_end(thread)
-        if is_last and self._file is not None:
-            self.close_unless_used()
-
-    def close_unless_used(self) -> None:
-        """The file's last connection has gone; unless another one came meanwhile, the file is closed."""
-        with _making:
-            if not self._owners and not self.coming and _open_files.get(self._file) is self:
-                del _open_files[self._file]
-                self.store.close_store()
-
-    def reap(self) -> None:
-        """Ends the connections that were forgotten; one that cannot be ended now is kept for the next time."""
-        while self.forgotten and not self.is_over:  # nearly never, and each call asks
-            owner = self.forgotten[0]
-            try:
-                self.end(owner)
-            except InorderError as error:
-                self.forgotten.rotate(-1)
-                if not isinstance(error, CallInProgress):
-                    log.exception("a forgotten connection could not be ended; it will be tried again")
-                return
-            with contextlib.suppress(ValueError):  # another thread was at it, too
-                self.forgotten.remove(owner)
-
-    def end_all(self) -> None:
-        """The interpreter ends: units are backed out, nobody is awaited."""
-        if self._life is not life.current:
-            return
-        self.is_over = True
-        self.telemetry.close()  # nobody is told of the end of all
-        for owner in list(self._owners):
-            with contextlib.suppress(InorderError):
-                self.store.disconnect(owner)
-        if self._file is not None:
-            with contextlib.suppress(ConnectionBroken):  # it has ended already
-                self.store.close_store()
-
-    def serves_this_process(self) -> bool:
-        """Whether it was made by this process, and not by the one from which it was forked."""
-        return self._life is life.current
-
-
-_all_services: weakref.WeakSet[Services] = weakref.WeakSet()
-_making = Lock()
-_open_files: dict[Hashable, Services] = {}
-
-
-def connect_at(path: Path, open_store: Callable[[], LocalStore], connect: Callable[[Services], T]) -> T:
-    """What `connect` makes of the services of a file, which are closed with the file's last connection.
-
-    Raises: what `open_store` and `connect` raise.
-    """
-    return _connect(path.resolve(), open_store, connect, None)
-
-
-def connect_alone(open_store: Callable[[], LocalStore], connect: Callable[[Services], T]) -> T:
-    """What `connect` makes of the services of a store object of its own, which is closed with the connection.
-
-    Raises: what `open_store` and `connect` raise.
-    """
-    return _connect(object(), open_store, connect, open_store)
-
-
-def _connect(
-    file: Hashable,
-    open_store: Callable[[], LocalStore],
-    connect: Callable[[Services], T],
-    opens: Callable[[], LocalStore] | None,
-) -> T:
-    coming = object()
-    alone: Services | None = None
-    try:
-        if opens is not None:  # nobody else comes here: others need not wait until a server has answered
-            alone = Services(open_store(), file, opens)
-            _reap_alone()
-        with _making:
-            services = _open_files.get(file)
-            if services is None or not services.serves_this_process():
-                services = _open_files[file] = alone or Services(open_store(), file, opens)
-            services.coming.add(coming)
-        services.reap()  # outside the lock: observers are told of what is called here
-        return connect(services)
-    except BaseException:
-        if alone is not None:  # what has been connected there by now nobody has
-            alone.reap()
-            if file not in _open_files:
-                alone.store.close_store()
-        raise
-    finally:
-        try:
-            _has_come(file, coming)
-        finally:
-            _has_come(file, coming)
-
-
-def _reap_alone() -> None:
-    """Connections that were dropped, and had a store object of their own, which nobody else calls."""
-    for services in list(_all_services):
-        if services.forgotten and services.is_alone and services.serves_this_process():
-            services.reap()
-
-
-def _has_come(file: Hashable, coming: object) -> None:
-    """It is connected, or has given up. Harmless when repeated."""
-    with _making:
-        services = _open_files.get(file)
-        if services is not None:
-            services.coming.discard(coming)
-            services.close_unless_used()
-
-
-def services_of(store: LocalStore) -> Services:
-    """The services of a store, which carries them: all connections to it meet in one hub."""
-    with _making:
-        if not isinstance(store.shared, Services):
-            store.shared = Services(store)
-        return store.shared
-
-
-def _forget_parents_files() -> None:
-    """In a child made by fork; another thread of the parent may have been opening a file."""
-    global _making  # noqa: PLW0603 - the lock that was inherited is held by a thread that is not here
-    _making = Lock()
-    _open_files.clear()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_parents_files)
-
-
-@atexit.register
-def _end_all() -> None:
-    for services in list(_all_services):
-        services.end_all()
 
 
 class Retained:
@@ -399,7 +189,7 @@ class Session(Lock):
                 if self.left or self._dropped:
                     self._do_what_is_left()
         except BaseException:
-            try:  # noqa: SIM105 - `suppress` is no block that is written in C
+            try:  # noqa: SIM105 - `suppress` is not a block that is written in C
                 self.release()
             except RuntimeError:  # it was not free
                 pass
@@ -473,7 +263,7 @@ class Session(Lock):
     def can_join_unit(self) -> bool:
         """Whether the connection has a unit of work, by a block or by a call with syncpoint.
 
-        Raises: UnitOfAnother, it has, and it is no unit for this caller.
+        Raises: UnitOfAnother, it has, and it is not a unit for this caller.
 
         Rules: R5.1.
         """
@@ -498,6 +288,17 @@ class Session(Lock):
             reason=reason,
             **names,
         )
+
+    def leave(self, block: object, outcome: Outcome) -> None:
+        """The block of a lease has ended, which goes on; `outcome`: what the handles take it for."""
+        if self.block is not block:
+            return
+        try:
+            if not self.closed:
+                with self:
+                    self.store.leave_lease(self.owner)
+        finally:
+            self._settled(outcome)
 
     def give_up(self, outcome: Outcome) -> None:
         """The block has ended and its unit could not be settled: the next call, whatever it is, backs it out first.
@@ -535,11 +336,11 @@ class Session(Lock):
         gone = {id(one) for one in kinds}
         self._retained = [one for one in self._retained if id(one) not in gone]
 
-    def settle(self, outcome: Outcome) -> None:
+    def settle(self, outcome: Outcome, later: Later | None = None) -> None:
         with self:
             self._refuse_given_up()
             try:
-                self.store.settle(self.owner, outcome)
+                self.store.settle(self.owner, outcome, later)
                 self._settled(outcome)
             except BaseException as error:
                 if isinstance(error, OutcomeUnknown) or not isinstance(error, InorderError):
@@ -570,14 +371,24 @@ class Session(Lock):
 
     # --- the end
 
-    def end(self) -> None:
-        """Ends the connection as if the program had died: a wait is dismissed, the unit backed out."""
+    def end(self, later: Later | None = None) -> None:
+        """Ends the connection as if the program had died: a wait is dismissed, the unit backed out.
+
+        Args:
+            later: how the unit is backed out. That comes first, when no other call can begin; if it fails the unit is
+                backed out plainly with the connection.
+        """
         if self._life is not life.current:
             return
         with self._ending:
             if self.closed:
                 return
             self._ended = True
+        if later is not None:
+            try:
+                self.store.settle(self.owner, "back_out", later)
+            except InorderError as error:
+                log.warning("a unit of work is backed out without its delay, %s was lost: %s", later, error)
         try:
             while self.belongings:
                 self.belongings.pop().cancel()

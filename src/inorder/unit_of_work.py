@@ -15,7 +15,10 @@ import logging
 from types import TracebackType
 from typing import Literal
 
-from .errors import CallerError, InorderError, Reason, UnitNotFound
+from .errors import CallerError, InorderError, Reason, UnitNotFound, bad_argument
+from .field_checks import EXPIRY_SECONDS_MAX, is_storable
+from .options import is_seconds
+from .rules.retries import Later
 from .session import Session
 
 log = logging.getLogger("inorder.unit_of_work")
@@ -80,10 +83,11 @@ class UnitOfWork:
         self._session.settle("commit")
         self.status = "committed"
 
-    def back_out(self) -> None:
-        """Undoes its puts; what it got returns to its place, with one more back out."""
+    def back_out(self, *, delay: float = 0, error: str = "") -> None:
+        """Undoes its puts; what it got returns to its place, with one more back out; see `QueueManager.back_out`."""
+        later = later_of(delay, error)
         self._check_open()
-        self._session.settle("back_out")
+        self._session.settle("back_out", later)
         self.status = "backed out"
 
     def prepare(self, name: str) -> None:
@@ -103,3 +107,12 @@ class UnitOfWork:
 
     def __repr__(self) -> str:
         return f"<unit of work, {self.status}>"
+
+
+def later_of(delay: object, error: object) -> Later | None:
+    """How a unit is backed out, of what a caller says; None: plainly. Raises: ArgumentError."""
+    if not is_seconds(delay) or delay > EXPIRY_SECONDS_MAX:  # type: ignore[operator]
+        raise bad_argument("delay", delay, f"seconds from 0 to {EXPIRY_SECONDS_MAX:,}")
+    if not isinstance(error, str) or not is_storable(error):
+        raise bad_argument("error", error, "a text")
+    return Later(float(delay), error) if delay or error else None  # type: ignore[arg-type]

@@ -80,3 +80,18 @@ def test_watch_shows_a_channel_that_has_stopped_and_why(
     (line,) = [line for line in capsys.readouterr().out.splitlines() if "TO.B" in line]
     assert "stopped" in line
     assert "does not take a message of batch 1" in line
+
+
+def test_watch_shows_channels_with_their_lag(places: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+    a, b = places
+    link(a, "B", b)
+    with connect(a) as qm:
+        qm.put("Q", b"1", manager="B")
+    assert main(f"watch B --count 1 --json --store {a}".split()) == 0
+    (line,) = capsys.readouterr().out.splitlines()
+    (channel,) = json.loads(line)["channels"]
+    assert (channel["channel"], channel["status"], channel["waiting"]) == ("TO.B", "inactive", 1)
+    assert channel["oldest_put_at"] == json.loads(line)["oldest_put_at"]
+    assert main(f"watch --count 1 --store {a}".split()) == 0
+    shown = capsys.readouterr().out
+    assert all(word in shown for word in ("sends from", "oldest", "in doubt", "TO.B"))

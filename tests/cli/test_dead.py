@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,8 @@ from tests.cli.conftest import Command
 
 import inorder
 from inorder import Report
+
+JSON_PAGE = Path(__file__).parents[2] / "docs/reference/json.md"
 
 
 @pytest.fixture
@@ -82,3 +85,65 @@ def test_a_reason_is_a_number_or_a_name(run: Command) -> None:
     ended = run("dead", "list", "--reason", "FULL")
     assert ended.status == 2
     assert "FULL" in ended.err
+
+
+RULES = """
+WAIT(NO)
+* what has room now
+REASON(MQRC_Q_FULL) ACTION(RETRY)
+ACTION(FWD) FWDQ(REPAIR) HEADER(NO)
+"""
+
+
+@pytest.mark.usefixtures("dead")
+def test_a_table_of_rules_is_applied_and_told_with_the_keys_of_the_page(
+    run: Command, store: Path, tmp_path: Path
+) -> None:
+    table = tmp_path / "rules"
+    table.write_text(RULES)
+    with inorder.connect(store) as qm:
+        qm.create_queue("REPAIR")
+        qm.alter_queue("REPORTS", max_depth=2)
+    *tried, summed = run("dead", "run", str(table), "--dry-run", "--json").records
+    assert [(one["event"], one["line"]) for one in tried] == [("retried", 4), ("retried", 4), ("forwarded", 5)]
+    assert summed == {
+        "dry_run": True, "discarded": 0, "retried": 2, "forwarded": 1, "failed": 0, "ignored": 0
+    }  # fmt: skip
+    *done, summed = run("dead", "run", str(table), "--json").records
+    assert [(one["event"], one["line"], one["queue"]) for one in done] == [
+        ("retried", 4, "REPORTS"), ("failed", 4, "REPORTS"), ("forwarded", 5, "REPAIR"), ("forwarded", 5, "REPAIR")
+    ]  # fmt: skip
+    assert done[1]["error"]["reason_name"] == "Q_FULL"
+    section = JSON_PAGE.read_text().partition("## A dead letter that a rule was applied to\n")[2].partition("\n## ")[0]
+    assert set(re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE)) == set(done[0])
+    with inorder.connect(store) as qm:
+        assert [qm.depth(name) for name in ("DEAD", "REPORTS", "REPAIR")] == [0, 2, 2]
+
+
+@pytest.mark.usefixtures("dead")
+def test_people_read_what_a_table_would_do_and_has_done(run: Command, store: Path) -> None:
+    told = run("dead", "run", "-", "--dry-run", given=b"WAIT(NO)\nREASON(2085) ACTION(DISCARD)\n")
+    assert "would be discarded by line 2" in told.err
+    assert "stays: no rule is left for it" in told.err
+    assert "would have put 0 dead letters and discarded 1; 2 stay" in told.out
+    told = run("dead", "run", "-", given=b"WAIT(NO)\nREASON(2085) ACTION(DISCARD)\n")
+    assert "discarded by line 2" in told.err
+    assert told.out == "put 0 dead letters and discarded 1; 2 stay\n"
+    with inorder.connect(store) as qm:
+        assert qm.depth("DEAD") == 2
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        (b"ACTION(RETRY) PUTAUT(CTX)", "line 1: found PUTAUT('CTX'); allowed is PUTAUT(DEF): there are no authority"),
+        (b"* nothing", "no rule"),
+        (b"\xff", "not in UTF-8"),
+    ],
+)
+@pytest.mark.usefixtures("dead")
+def test_a_table_that_is_wrong_changes_nothing(run: Command, given: bytes, text: str) -> None:
+    told = run("dead", "run", "-", given=given)
+    assert told.status == 2
+    assert text in told.err
+    assert run("dead", "run", "no.such.file").status == 2

@@ -56,6 +56,7 @@ def busy(run: Command, queue: str, store: Path) -> str:
         ("A claim", "claim list", ()),
         ("A check", "check", ()),
         ("A backup", "backup copy.db", ()),
+        ("An upgrade", "upgrade", ()),
     ],
 )
 def test_the_page_has_the_keys_of_a_command(

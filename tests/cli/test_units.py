@@ -107,13 +107,14 @@ def test_what_is_settled_otherwise_is_refused_and_says_how(
     other.put(queue, b"held", confirm_id=7)
     with other.open(queue, output=True) as handle:
         Stager(handle, "batch", lasts=60).stage(1, {"body": [b"staged"]})
+    other.lease(seconds=600)
     other.put(queue, b"4", syncpoint=True)
     keys = {one["kind"]: one["unit"] for one in run("unit", "list", "--json").records}
     for (verb, kind), how in INSTEAD.items():
         ended = run("unit", verb, keys[kind], "--yes", "--json")
         assert ended.status == 1
         assert how in json.loads(ended.err)["error"]
-    assert len(other.units()) == len(keys) == 5
+    assert len(other.units()) == len(keys) == 6
     other.back_out()
 
 

@@ -1,13 +1,18 @@
-"""`inorder check` and `inorder backup`."""
+"""`inorder check`, `inorder backup` and `inorder upgrade`."""
 
 from __future__ import annotations
 
+import functools
 import sqlite3
 from pathlib import Path
 
+import pytest
+from tests import invented
 from tests.cli.conftest import Command
 
 import inorder
+from inorder.stores.sqlite import upgrade_file
+from inorder.stores.sqlite.statements import VERSION
 
 
 def test_a_sound_store_is_called_sound(run: Command, queue: str) -> None:
@@ -64,3 +69,27 @@ def test_a_file_that_is_there_is_replaced_only_when_asked(run: Command, queue: s
     ended = run("backup", "copy.db")
     assert (ended.status, (tmp_path / "copy.db").read_text()) == (2, "mine")
     assert run("backup", "copy.db", "--replace").status == 0
+
+
+def test_an_upgrade_says_what_it_did_and_where_the_backup_is(
+    run: Command, queue: str, store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run("put", queue, "1")
+    assert run("upgrade").out.endswith(f"is of this release already (schema version {VERSION})\n")
+    next_release = functools.partial(upgrade_file, ladder=invented.SQLITE, schema=invented.SCHEMA)
+    monkeypatch.setattr("inorder.stores.sqlite.upgrade_file", next_release)
+    taken = store.with_name("taken.db")
+    taken.write_text("mine")
+    ended = run("upgrade", "--backup", str(taken))
+    assert (ended.status, taken.read_text()) == (2, "mine")
+    assert "--backup must be the path of a file that is not there yet" in ended.err
+    assert run("upgrade", "--backup", "copy.db", "--no-backup").status == 2
+    newest = invented.SQLITE.newest
+    told = run("upgrade", "--json").records[0]
+    copy = f"{store}.schema-{VERSION}"
+    assert told == {"store": str(store), "found": VERSION, "version": newest, "backup": copy}
+    with inorder.connect(copy) as qm:
+        assert qm.depth(queue) == 1
+    ended = run("queue", "list")
+    assert ended.status == 3
+    assert "newer release" in ended.err

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,6 +20,8 @@ from inorder.stores.postgresql import drop, parse
 PASSWORD = "nobody-may-see-this"
 # Of Spark; they are run with a URL in tests/spark/postgresql.
 WITH_SPARK = {"pipeline drain", "pipeline load", "pipeline replay"}
+# It runs until it is stopped: tests/server/test_processes.py.
+SERVES = {"serve"}
 WITHOUT_STORE = {"demo order", "demo files", "scenarios", "pipeline reorder", "pipeline audit", "pipeline unload"}
 
 
@@ -49,6 +52,15 @@ def held(url: str) -> None:
         for name in ("monday", "tuesday"):
             qm.put("Q", name.encode(), syncpoint=True)
             qm.prepare(name)
+
+
+@pytest.fixture
+def works_on_q(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The module of that name, which `work` is given."""
+    text = 'from inorder.work import Tasks\n\ntasks = Tasks()\ntasks.task("Q", name="see")(lambda message: None)\n'
+    (store.parent / "works_on_q.py").write_text(text)
+    monkeypatch.syspath_prepend(str(store.parent))
+    monkeypatch.delitem(sys.modules, "works_on_q", raising=False)
 
 
 # In this order: what they leave is what the next ones find.
@@ -88,13 +100,27 @@ STEPS: list[tuple[str, list[str], bytes, int]] = [
     ("channel run", ["TO.B", "--until-empty"], b"", 1),
     ("channel start", ["TO.B"], b"", 0),
     ("channel delete", ["TO.B"], b"", 0),
+    ("trigger-monitor", ["R", "--until-empty"], b"", 0),
+    ("work", ["works_on_q", "--list"], b"", 0),
     ("dead list", [], b"", 0),
     ("dead replay", [], b"", 0),
     ("dead discard", ["--yes"], b"", 0),
+    ("dead run", ["-"], b"WAIT(NO)\nACTION(RETRY)\n", 0),
+    ("user add", ["alice", "--role", "admin", "--password-stdin"], b"correct horse\n", 0),
+    ("user alter", ["alice", "--description", "ours"], b"", 0),
+    ("user list", [], b"", 0),
+    ("user password", ["alice", "--remove"], b"", 0),
+    ("token create", ["alice", "ci"], b"", 0),
+    ("token list", [], b"", 0),
+    ("token revoke", ["none"], b"", 2),
+    ("user delete", ["alice", "--yes"], b"", 0),
+    ("acts", [], b"", 0),
     ("move", ["Q", "R", "--count", "1"], b"", 0),
     ("copy", ["Q", "R"], b"", 0),
     ("check", [], b"", 0),
     ("backup", ["copy.db"], b"", 2),
+    ("upgrade", [], b"", 2),
+    ("upgrade", ["--no-backup"], b"", 0),
     ("queue clear", ["Q", "--yes"], b"", 0),
     ("queue delete", ["R", "--purge", "--yes"], b"", 0),
 ]
@@ -110,10 +136,11 @@ def leaves(group: click.Group, before: str = "") -> Iterator[str]:
 
 
 def test_every_command_that_takes_a_store_is_tried() -> None:
-    assert {name for name, *_ in STEPS} - {"held"} == set(leaves(app)) - WITH_SPARK - WITHOUT_STORE
+    assert {name for name, *_ in STEPS} - {"held"} == set(leaves(app)) - WITH_SPARK - WITHOUT_STORE - SERVES
 
 
 @pytest.mark.parametrize("as_json", [False, True], ids=["words", "json"])
+@pytest.mark.usefixtures("works_on_q")
 def test_every_command_takes_a_url_and_shows_no_password(run: Command, url: str, as_json: bool) -> None:
     lock = ""
     for name, arguments, given, status in STEPS:

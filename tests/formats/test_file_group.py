@@ -389,7 +389,7 @@ def test_what_is_no_regular_file_is_never_replaced_nor_opened(
 
 def test_a_pipe_is_not_waited_for(target: Path) -> None:
     os.mkfifo(target / "pipe")
-    with pytest.raises(FileError, match="'pipe' is no regular file"):
+    with pytest.raises(FileError, match="'pipe' is not a regular file"):
         list(records(target, "pipe", "whole"))
 
 

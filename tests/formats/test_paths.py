@@ -63,7 +63,7 @@ def test_links_and_pipes_are_told_of_and_not_followed(root: Path) -> None:
     os.mkfifo(root / "pipe")
     skipped: list[tuple[str, str]] = []
     assert sorted(folder(root, skipped=lambda path, why: skipped.append((path, why)))) == sorted(FILES)
-    assert skipped == [("link", "a symbolic link"), ("out", "a symbolic link"), ("pipe", "no regular file")]
+    assert skipped == [("link", "a symbolic link"), ("out", "a symbolic link"), ("pipe", "not a regular file")]
 
 
 def test_a_name_that_is_not_utf8_is_kept(root: Path) -> None:
@@ -93,8 +93,8 @@ def test_a_folder_that_is_not_there_is_named(root: Path) -> None:
         ("link", UnsafePath, "symbolic link"),
         ("up/x", UnsafePath, "'up' in it is a link"),
         ("a.py/x", UnsafePath, "no folder"),
-        ("pipe", FileError, "no regular file"),
-        ("a", FileError, "no regular file"),
+        ("pipe", FileError, "not a regular file"),
+        ("a", FileError, "not a regular file"),
         ("nothing", FileError, "No such file"),
         ("nothing/x", FileError, "No such file"),
         ("../x", UnsafePath, "must be relative"),

@@ -234,6 +234,33 @@ def prepares(one: Everything) -> Iterator[Step]:
         yield prepared
 
 
+def leased(one: Everything) -> Iterator[Step]:
+    """A lease that holds a put and a get meets each of its ends, and then what else may be tried with it."""
+    ends: Mapping[str, Callable[[], object]] = {
+        "commit": lambda: one.settle_lease(number=1, back=0, outcome="commit"),
+        "back out": lambda: one.settle_lease(number=1, back=0, outcome="back_out"),
+        "ended by an operator": lambda: one.end_lease(back=0),
+        "over": lambda: one.advance(seconds=5.0),
+        "over later": lambda: (one.extend_lease(number=1, back=0, seconds=100.0), one.advance(seconds=5.0)),
+    }
+    for order, end in product(("put", "commit"), ends):
+
+        def held(order: str = order, end: str = end) -> None:
+            one.alter(name="A", changes={"order": order})
+            _fill(one)
+            one.begin_lease(number=0, seconds=4.0)
+            one.enter_lease(number=0, back=0)
+            one.get(choice=0, options={})
+            one.put(choice=0, length=4, fields={}, options={})
+            ends[end]()
+            one.get(choice=1, options={"read_order": "strict"})
+            one.put(choice=0, length=4, fields={}, options={})
+            one.end_block(number=0, fails=False)
+            one.settle_lease(number=1, back=0, outcome="commit")
+
+        yield held
+
+
 def claims(one: Everything) -> Iterator[Step]:
     """Claims by two applications, in order and not, and what operators do about them; surveys."""
     for options in ({}, STRICTLY, {"logical": True}, GROUPS, {**GROUPS, **STRICTLY}):
@@ -329,4 +356,4 @@ def stagings(one: Everything) -> Iterator[Step]:
     yield over
 
 
-PARTS = (lives, flaws, readers, writers, definitions, prepares, claims, claims_ahead, stagings)
+PARTS = (lives, flaws, readers, writers, definitions, prepares, leased, claims, claims_ahead, stagings)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from tests.machine.bulk import Bulk
-from tests.machine.rules import Confirms, Definitions, Gets, Lives, Operator, Puts, Units
+from tests.machine.definitions import Definitions
+from tests.machine.rules import Confirms, Gets, Leases, Lives, Operator, Puts, Units
 from tests.machine.stories import Stories
 
 
-class Everything(Definitions, Puts, Gets, Confirms, Units, Operator, Lives, Stories, Bulk):
+class Everything(Definitions, Puts, Gets, Confirms, Units, Leases, Operator, Lives, Stories, Bulk):
     """Every verb; what fills and empties queues comes oftener than the rest."""
 
     put_2 = put_3 = put_4 = Puts.put
@@ -19,6 +20,7 @@ class Everything(Definitions, Puts, Gets, Confirms, Units, Operator, Lives, Stor
     browse_2 = browse_3 = Gets.browse
     settle_2 = settle_3 = Units.settle
     prepare_2 = Units.prepare
+    enter_lease_2 = enter_lease_3 = Leases.enter_lease
     lock_2 = Confirms.browse_and_lock
     look_2 = look_3 = Operator.look
     get_locked_2 = Confirms.get_locked

@@ -8,114 +8,19 @@ from typing import Any
 from unittest import mock
 
 from hypothesis import strategies as st
-from hypothesis.stateful import initialize, rule
+from hypothesis.stateful import rule
 from tests.machine import choices
 from tests.machine.history import ORDERS, History
-from tests.machine.pairs import Returned
+from tests.machine.pairs import Outcome, Returned
 from tests.machine.side import Failure, Side, listing
 
-from inorder import Flags, Queue, UnitOfWork, operating
+from inorder import Flags, Queue, UnitOfWork, leases, operating
+from inorder.leases import Lease
 from inorder.rules.browse_token import decode
 from inorder.stores.views import ListingOrder
 
-MODELS = ("MODEL.T", "MODEL.P")
 outcomes = st.sampled_from(["commit", "commit", "back_out"])
 unit_names = st.sampled_from(["u1", "u2"])
-
-
-class Definitions(History):
-    """Queues and handles: made, altered, opened, closed, deleted."""
-
-    @initialize(a=choices.queue_attributes, b=choices.queue_attributes)
-    def define(self, a: Mapping[str, Any], b: Mapping[str, Any]) -> None:
-        for name, attributes in (("A", a), ("B", b)):
-            self._create(name, attributes)
-        self.both(lambda side: side.operator.create_alias("ALIAS", base_queue="A", default_priority=9))
-        self.both(lambda side: side.operator.create_model("MODEL.T", shareable=True, default_input="shared"))
-        self.both(
-            lambda side: side.operator.create_model(
-                "MODEL.P", definition_type="permanent_dynamic", default_persistence=True, order="commit"
-            )
-        )
-        for number in (0, 1, 2, 0):
-            self.open(number, "A", {})
-
-    def _comparable(self, attributes: Mapping[str, Any]) -> Mapping[str, Any]:
-        is_other = self.skips_numbers and attributes.get("read_order") == "unordered"
-        return {**attributes, "read_order": "relaxed"} if is_other else attributes
-
-    def _create(self, name: str, attributes: Mapping[str, Any]) -> None:
-        self.both(lambda side: side.operator.create_queue(name, **self._comparable(attributes)))
-
-    @rule(name=st.sampled_from(["A", "B", "C"]), attributes=choices.queue_attributes)
-    def create(self, name: str, attributes: Mapping[str, Any]) -> None:
-        self._create(name, attributes)
-
-    @rule(name=choices.any_name, changes=choices.changes)
-    def alter(self, name: str, changes: Mapping[str, Any]) -> None:
-        self.both(lambda side: side.operator.alter_queue(self._named(side, name), **self._comparable(changes)))
-
-    @rule(changes=choices.manager_changes)
-    def alter_manager(self, changes: Mapping[str, Any]) -> None:
-        self.both(lambda side: side.operator.alter_manager(**changes))
-
-    @rule()
-    def allow_all(self) -> None:
-        """What was inhibited or limited would otherwise stay so for the rest of the history."""
-        for name in ("A", "B", "ALIAS"):
-            self.both(lambda side, name=name: side.operator.alter_queue(name, get_allowed=True, put_allowed=True))  # type: ignore[misc]
-        self.both(lambda side: side.operator.alter_queue("A", max_length=1000, max_depth=1000, expiry=None))
-        self.both(lambda side: side.operator.alter_manager(max_uncommitted=1000, max_handles=256))
-
-    @rule(base=st.sampled_from(["A", "B", "B", "ALIAS", "NONE"]))
-    def alter_alias(self, base: str) -> None:
-        self.both(lambda side: side.operator.alter_queue("ALIAS", base_queue=base))
-
-    @rule(name=choices.any_name, purge=st.booleans())
-    def delete_queue(self, name: str, purge: bool) -> None:
-        if name in ("A", "ALIAS", *MODELS) and not purge:
-            return  # not often
-        self.both(lambda side: side.operator.delete_queue(self._named(side, name), purge=purge))
-
-    def _named(self, side: Side, name: str) -> str:
-        """The name on this side; a dynamic queue that was made last."""
-        known = self.seen.get("queue") or ["NONE"]
-        return str(side.translate("queue", known[-1] if name == "DYNAMIC" else name))
-
-    @rule(
-        number=choices.connections,
-        name=choices.any_name,
-        options=choices.opens,
-        dynamic=st.sampled_from(["*", "DYN.*", "DYN.*", "D", "bad name"]),
-    )
-    def open_one(self, number: int, name: str, options: Mapping[str, Any], dynamic: str) -> None:
-        if name == "DYNAMIC":
-            name = (self.seen.get("queue") or ["NONE"])[-1]
-        self.open(self.free(number), name, options, dynamic if name in MODELS else "*")
-
-    @rule(choice=choices.handles, delete=st.booleans(), purge=st.booleans())
-    def close(self, choice: int, delete: bool, purge: bool) -> None:
-        if (handle := self.handle(choice)) is not None:
-            self.close_handle(handle, delete=delete, purge=purge)
-
-    @rule(number=choices.connections, name=choices.queues)
-    def close_default(self, number: int, name: str) -> None:
-        number = self.free(number)
-        self.both(lambda side: side.connections[number].close_queue(name))
-
-    @rule(
-        choice=choices.handles, attribute=st.sampled_from(["get_allowed", "put_allowed", "order"]), value=st.booleans()
-    )
-    def set_through_a_handle(self, choice: int, attribute: str, value: bool) -> None:
-        self.on_handle(choice, lambda _, queue: queue.set(**{attribute: value}))
-
-    @rule(choice=choices.handles)
-    def inquire(self, choice: int) -> None:
-        self.on_handle(choice, lambda _, queue: (queue.attributes(), queue.status()))
-
-    @rule()
-    def look(self) -> None:
-        self.look_around()
 
 
 class Puts(History):
@@ -418,6 +323,16 @@ class Units(History):
         number = self.free(number)
         self.both(lambda side: getattr(side.connections[number], outcome)())
 
+    @rule(
+        number=choices.connections,
+        delay=st.sampled_from([0.0, 2.0, 20.0]),
+        error=st.sampled_from(["", "no", "x" * 2_000]),
+    )
+    def put_off(self, number: int, delay: float, error: str) -> None:
+        """A unit whose work has failed: what it got is not to be read for a while."""
+        number = self.free(number)
+        self.both(lambda side: side.connections[number].back_out(delay=delay, error=error))
+
     @rule(number=choices.connections, name=unit_names)
     def prepare(self, number: int, name: str) -> None:
         number = self.free(number)
@@ -447,6 +362,49 @@ class Units(History):
             return block and block.status
 
         self.both(step)
+
+
+class Leases(History):
+    """Leases by their tokens, which are the same on both sides."""
+
+    begun = 0
+
+    @rule(number=choices.connections, seconds=st.sampled_from([4.0, 100.0]))
+    def begin_lease(self, number: int, seconds: float) -> None:
+        number = self.free(number)
+        self.begun += 1
+        with mock.patch("inorder.leases.secrets.token_urlsafe", return_value=f"token {self.begun}"):
+            self.both(lambda side: side.connections[number].lease(seconds=seconds).name)
+
+    @rule(number=choices.connections, back=st.integers(0, 2))
+    def enter_lease(self, number: int, back: int) -> None:
+        number, token = self.free(number), self.lease_token(back)
+
+        def step(side: Side) -> None:
+            side.blocks[number] = Lease.__enter__(side.connections[number].resume_lease(token))
+
+        self._note(self.both(step), "entered")
+
+    @rule(number=choices.connections, back=st.integers(0, 2), outcome=outcomes)
+    def settle_lease(self, number: int, back: int, outcome: str) -> None:
+        number, token = self.free(number), self.lease_token(back)
+        self._note(self.both(lambda side: getattr(side.connections[number].resume_lease(token), outcome)()), outcome)
+
+    @rule(number=choices.connections, back=st.integers(0, 2), seconds=st.sampled_from([4.0, 100.0]))
+    def extend_lease(self, number: int, back: int, seconds: float) -> None:
+        number, token = self.free(number), self.lease_token(back)
+        self._note(self.both(lambda side: side.connections[number].resume_lease(token).extend(seconds)), "extended")
+
+    @rule(back=st.integers(0, 2))
+    def end_lease(self, back: int) -> None:
+        name = leases.name_of(self.lease_token(back))
+        self._note(self.both(lambda side: side.operator.end_lease(name)), "ended")
+
+    def lease_token(self, back: int) -> str:
+        return f"token {max(0, self.begun - back)}"
+
+    def _note(self, outcome: Outcome, what: str) -> None:
+        self.branches.note("lease", what if isinstance(outcome, Returned) else "over")
 
 
 class Operator(History):

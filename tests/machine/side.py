@@ -14,6 +14,7 @@ from inorder.bulk import ClaimReader
 from inorder.callers import Caller
 from inorder.clock import Clock
 from inorder.handle import Queue
+from inorder.leases import Lease
 from inorder.stores.protocol import Store
 from inorder.stores.sqlite import SqliteStore, checking
 from inorder.stores.views import QueueView
@@ -55,7 +56,7 @@ class Side:
         self.translate = translate
         self.connections: dict[int, QueueManager] = {}
         self.handles: dict[int, Queue] = {}
-        self.blocks: dict[int, UnitOfWork] = {}
+        self.blocks: dict[int, UnitOfWork | Lease] = {}
         self.tokens: list[str] = []
         self.readers: dict[str, ClaimReader] = {}
         self.calls: dict[int, Call[Any]] = {}

@@ -53,6 +53,7 @@ REASONS = (
     Reason.INCONSISTENT_PERSISTENCE,
     Reason.INCONSISTENT_UOW,
     Reason.INVALID_MSG_UNDER_CURSOR,
+    Reason.LEASE_OVER,
     Reason.LOCK_MISMATCH,
     Reason.MATCH_OPTIONS_ERROR,
     Reason.MSG_MARKED_BROWSE_CO_OP,
@@ -164,6 +165,7 @@ OTHERS = {
     ),
     "survey": ("relaxed, messages", "relaxed, groups", "strictly, messages", "strictly, groups", "nothing"),
     "staging": ("with group_key", "with order_key", "with group_id", "settled", "settled already", "undone"),
+    "lease": ("entered", "commit", "back_out", "extended", "ended", "over"),
     "wait": ("asleep", "given something", "ended without"),
 }
 

@@ -8,7 +8,7 @@ import pytest
 from tests.channelled import bodies, manager
 
 from inorder import channels, connect
-from inorder.mqsc import run_script
+from inorder.mqsc import export_channel, run_script
 
 SCRIPT = """
 DEFINE QLOCAL(B) USAGE(XMITQ)
@@ -50,12 +50,21 @@ def test_a_script_defines_and_operates_a_channel(tmp_path: Path) -> None:
     ("command", "why"),
     [
         ("DEFINE CHANNEL(A) CHLTYPE(SVR)", "CHLTYPE(SDR) or CHLTYPE(RCVR)"),
-        ("DEFINE CHANNEL(A) SSLCIPH(X)", "an attribute of a channel"),
+        ("DEFINE CHANNEL(A) CHLTYPE(SENDER)", "CHLTYPE(SDR) or CHLTYPE(RCVR)"),
+        ("DEFINE CHANNEL(A) SSLCIPHER(X)", "an attribute of a channel"),
+        ("DEFINE CHANNEL(A) SSLCIPH(X)", "MQ's attribute SSLCIPH, which is not supported: encryption is"),
+        ("DEFINE CHANNEL(A) NPMSPEED(FAST)", "NPMSPEED, which is not supported: a channel carries each message once"),
+        ("ALTER CHANNEL(A) SENDEXIT('lib(f)')", "SENDEXIT, which is not supported: the process that carries a channel"),
+        ("ALTER CHANNEL(A) RCVEXIT('lib(f)')", "RCVEXIT, which is not supported: the process that carries a channel"),
+        ("DEFINE CHANNEL(A) CHLTYPE(CLUSSDR)", "MQ's channel type CLUSSDR, which is not supported: there are no cl"),
+        ("DIS CHANNEL(A) NPMSPEED", "NPMSPEED, which is not supported"),
+        ("DIS CHANNEL(A) WHERE(BATCHSZ GT MANY)", "BATCHSZ(an integer"),
+        ("DIS CHS(*) WHERE(XQMSGSA GT MANY)", "XQMSGSA and an integer"),
         ("STOP CHANNEL(A) MODE(SOON)", "MODE(QUIESCE)"),
         ("RESET CHANNEL(A) SEQNUM(0)", "SEQNUM(1 to 999999999)"),
         ("RESOLVE CHANNEL(A) ACTION(MAYBE)", "ACTION(BACKOUT)"),
         ("PING CHANNEL(A) DATALEN(4)", "nothing more"),
-        ("DIS CHSTATUS(A) NETPRTY", "a keyword to display"),
+        ("DIS CHSTATUS(A) NETPRTX", "a keyword to display"),
         ("CLEAR CHANNEL(A)", "CLEAR QLOCAL"),
     ],
 )
@@ -63,3 +72,52 @@ def test_what_is_no_command_of_ours_says_what_is(command: str, why: str) -> None
     (answer,) = run_script([command], None)
     assert answer.outcome == "not valid"
     assert why in answer.text
+
+
+DUMPED = """
+DEFINE QLOCAL(B) USAGE(XMITQ)
+DEFINE CHANNEL(TO.B) CHLTYPE(SDR) XMITQ(B) CONNAME(B.DB) BATCHSZ(7) TRPTYPE(TCP) NPMSPEED(NORMAL) SENDEXIT(' ') +
+   RCVEXIT(' ') SSLCIPH(' ') SSLCAUTH(REQUIRED) COMPMSG(NONE) CONVERT(NO) MAXMSGL(4194304) PUTAUT(DEF)
+DEFINE CHANNEL(TO.C) LIKE(TO.B) DESCR('like the other')
+DEFINE CHANNEL(BACK) CHLTYPE(RCVR) LIKE(TO.B) MRRTY(3)
+"""
+
+
+def test_what_asks_for_nothing_is_accepted_and_like_takes_over() -> None:
+    with connect() as qm:
+        answers = list(run_script(DUMPED.strip().splitlines(), qm))
+        assert [one.text for one in answers if one.outcome != "done"] == []
+        assert "Without effect here: TRPTYPE, NPMSPEED, SENDEXIT" in answers[1].text
+        like, back = channels.channel(qm, "TO.C"), channels.channel(qm, "BACK")
+        assert (like.batch_size, like.connection, like.description) == (7, "B.DB", "like the other")
+        assert (back.type, back.message_retry_count, back.batch_size) == ("receiver", 3, 50)
+
+
+@pytest.mark.parametrize(
+    ("command", "found"),
+    [
+        ("DIS CHL(*) WHERE(BATCHSZ EQ 7)", ["TO.B", "TO.C"]),
+        ("DIS CHL(TO.*) WHERE(DESCR LK 'like*')", ["TO.C"]),
+        ("DIS CHL(*) WHERE(MRRTY GE 3)", ["BACK"]),
+        ("DIS CHL(*) WHERE(CHLTYPE NE SDR)", ["BACK"]),
+        ("DIS CHS(*) WHERE(XQMSGSA GT 0)", ["TO.B", "TO.C"]),
+        ("DIS CHS(*) WHERE(STATUS EQ INACTIVE)", ["TO.B", "TO.C"]),
+    ],
+)
+def test_where_chooses_channels(command: str, found: list[str]) -> None:
+    with connect() as qm:
+        list(run_script(DUMPED.strip().splitlines(), qm))
+        qm.put("Q", b"1", manager="B")
+        (answer,) = run_script([command], qm)
+        assert [row["CHANNEL"] for row in answer.rows] == found
+        (answer,) = run_script(["DIS CHS(*) WHERE(INDOUBT EQ YES)"], qm)
+        assert (answer.outcome, answer.number) == ("refused", "AMQ8147E")
+
+
+def test_an_export_defines_the_same_channels() -> None:
+    with connect() as qm, connect() as other:
+        list(run_script([*DUMPED.strip().splitlines(), "ALTER CHANNEL(TO.C) READORDER(RELAXED)"], qm))
+        script = [line for one in channels.channels(qm) for line in export_channel(one).split("\n")]
+        assert sum("READORDER" in line for line in script) == 1
+        assert [one.text for one in run_script(script * 2, other) if one.outcome != "done"] == []
+        assert channels.channels(other) == channels.channels(qm)

@@ -12,7 +12,15 @@ from inorder import Message, Reason, errors
 from inorder.attribute import Attribute
 from inorder.attributes import MANAGER_ATTRIBUTES, QUEUE_ATTRIBUTES, QueueStatus
 from inorder.mqsc import run_script
-from inorder.mqsc.lacking import LACKING_IN_MANAGER, LACKING_IN_QUEUES, LACKING_IN_STATUS
+from inorder.mqsc.channelling import WORDS as CHANNEL_WORDS
+from inorder.mqsc.lacking import (
+    LACKING_IN_CHANNELS,
+    LACKING_IN_MANAGER,
+    LACKING_IN_PROCESSES,
+    LACKING_IN_QUEUES,
+    LACKING_IN_STATUS,
+)
+from inorder.mqsc.processes import WORDS as PROCESS_WORDS
 from inorder.mqsc.words import MANAGER_KEYWORDS, QUEUE_KEYWORDS, STATUS_KEYWORDS, is_switch
 from inorder.options import GetKeywords, OpenOptions, PutKeywords
 
@@ -77,7 +85,7 @@ def test_the_table_of_the_descriptor_is_whole_and_true() -> None:
 
 def test_the_tables_of_options_name_every_option_but_our_own() -> None:
     section = TEXT.partition("## Options")[2].partition("\n## ")[0]
-    ours = {"confirm_id", "lock_id", "uid", "resend", "read_order"}
+    ours = {"confirm_id", "lock_id", "uid", "resend", "read_order", "deduplicate", "deduplicate_for"}
     options = {*PutKeywords.__annotations__, *GetKeywords.__annotations__, *OpenOptions.__slots__} - ours
     missing = [name for name in options if not re.search(rf"\b{name}[=(]", section)]
     assert not missing
@@ -97,8 +105,10 @@ def test_the_reason_codes_are_true() -> None:
         (QUEUE_KEYWORDS, LACKING_IN_QUEUES),
         (MANAGER_KEYWORDS, LACKING_IN_MANAGER),
         (dict.fromkeys(STATUS_KEYWORDS), LACKING_IN_STATUS),
+        (CHANNEL_WORDS.keywords, LACKING_IN_CHANNELS),
+        (PROCESS_WORDS.keywords, LACKING_IN_PROCESSES),
     ],
-    ids=["queue", "manager", "status"],
+    ids=["queue", "manager", "status", "channel", "process"],
 )
 def test_nothing_that_we_have_is_said_to_be_lacking(ours: dict[str, object], lacking: dict[str, object]) -> None:
     assert not ours.keys() & lacking.keys()

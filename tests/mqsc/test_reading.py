@@ -288,7 +288,7 @@ def test_an_assembler_says_whether_a_command_goes_on() -> None:
         ("DIS Q(A) MAXDEPTH(3)", 1, 19, "found a value behind MAXDEPTH; allowed is MAXDEPTH alone"),
         ("DIS Q(A) MAXDEPT", 1, 10, "found 'MAXDEPT'; allowed is a keyword to display (nearest: MAXDEPTH"),
         ("DIS Q(A) CLUSTER", 1, 10, "found MQ's attribute CLUSTER"),
-        ("DIS QS(A) MSGAGE", 1, 11, "found MQ's attribute MSGAGE"),
+        ("DIS QS(A) LPUTTIME", 1, 11, "found MQ's attribute LPUTTIME"),
         ("DIS QS(A) TYPE(HANDLE)", 1, 16, "found 'HANDLE'; allowed is TYPE(QUEUE)"),
         ("DIS Q(A) TYPE(QCLUSTER)", 1, 15, "allowed is TYPE(ALL) or TYPE(QLOCAL) or TYPE(QALIAS) or TYPE(QMODEL)"),
         ("DIS QMGR WHERE(CCSID EQ 1)", 1, 10, "found 'WHERE'"),

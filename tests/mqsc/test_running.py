@@ -257,7 +257,7 @@ def test_a_display_shows_what_is_asked_for(qm: inorder.QueueManager) -> None:
     qm.put("A.1", b"1")
     assert rows(qm, "DIS QL(A.1) DESCR CURDEPTH") == [{"QUEUE": "A.1", "TYPE": "QLOCAL", "DESCR": "one", "CURDEPTH": 1}]
     assert rows(qm, "DIS QS(A.1)") == [
-        {"QUEUE": "A.1", "TYPE": "QUEUE", "CURDEPTH": 1, "IPPROCS": 0, "OPPROCS": 1, "UNCOM": 0}
+        {"QUEUE": "A.1", "TYPE": "QUEUE", "CURDEPTH": 1, "IPPROCS": 0, "MSGAGE": 0, "OPPROCS": 1, "UNCOM": 0}
     ]
     assert rows(qm, "DIS QMGR CCSID") == [{"QMNAME": "TEST", "CCSID": 1208}]
     assert rows(qm, "DIS QA(A.3)") == [

@@ -14,12 +14,15 @@ import inorder
 from inorder import QueueManager
 from inorder.errors import GetInhibited, NoMessageAvailable, PutInhibited, QueueFull
 from inorder.stores.postgresql import parse
+from inorder.stores.postgresql.engine import FOLLOW_FRONTS
+from inorder.stores.postgresql.link import SYNCHRONOUSLY
 from inorder.stores.postgresql.making import PUTS, PUTS_TOGETHER, in_arrays
 from inorder.stores.postgresql.pipeline import Answer, Pipeline
 from inorder.stores.postgresql.statements import STATEMENTS
+from inorder.stores.sql.attention import IN_VAIN_MAX, LOOKED_FOR
 
 Connect: TypeAlias = Callable[[str], QueueManager]
-WAITS = "..."
+WAITS, ASKS = "...", "?"  # for the end of the transaction; for an answer in the middle of it
 NAMES = {text: name for name, text in STATEMENTS.items()} | {
     **dict.fromkeys(PUTS.values(), "put"),
     **dict.fromkeys(PUTS_TOGETHER.values(), "put together"),
@@ -28,11 +31,10 @@ NAMES = {text: name for name, text in STATEMENTS.items()} | {
         for name in ("arrive plain", "arrive content")
         for appends in (False, name == "arrive plain")
     },
-    "SET LOCAL synchronous_commit = 'on'": "synchronously",
-    "BEGIN ISOLATION LEVEL READ COMMITTED": "BEGIN",
+    SYNCHRONOUSLY: "synchronously",
 }
 BODY = b"b" * 100
-MOVES_FRONTS = "SET LOCAL inorder.fronts = 'on'"
+MOVES_FRONTS = FOLLOW_FRONTS
 UPDATES = "UPDATE tally SET counter = counter + 1"
 
 
@@ -59,7 +61,7 @@ def qm(connect: Connect) -> QueueManager:
 def sent(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     """What is executed in the block, and where the client waits."""
     log: list[str] = []
-    execute, sync = Pipeline.execute, Pipeline.sync
+    execute, sync, ask = Pipeline.execute, Pipeline.sync, Pipeline.ask
 
     def executed(self: Pipeline, text: str, values: Any = ()) -> Answer:
         log.append(NAMES.get(text, text))
@@ -69,7 +71,12 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
         log.append(WAITS)
         return sync(self, *given)
 
+    def asked(self: Pipeline) -> None:
+        log.append(ASKS)
+        ask(self)
+
     with monkeypatch.context() as patch:
+        patch.setattr(Pipeline, "ask", asked)
         patch.setattr(Pipeline, "execute", executed)
         patch.setattr(Pipeline, "sync", synced)
         yield log
@@ -101,20 +108,20 @@ def get_many(qm: QueueManager, queue: str) -> None:
     assert len(qm.get_many(queue, 10)) == 10
 
 
-END = ["synchronously", "COMMIT", "wake", WAITS]
+END = ["synchronously", WAITS]
 MANY = ["arrive plain of many", "arrive content of many"]
 COSTS: dict[str, tuple[Callable[[QueueManager, str], None], list[str]]] = {
-    "put to Q": (put, ["BEGIN", "put", "COMMIT", "wake", WAITS]),
-    "put to U": (put, ["BEGIN", "come together", "put together", "COMMIT", "wake", WAITS]),
-    "get from Q": (get, ["BEGIN", "here as known", "take away one", WAITS, *END]),
-    "get from U": (get, ["BEGIN", "come together", "take away one together as known", WAITS, *END]),
-    "put of many to Q": (put_many, ["BEGIN", "here to append", *MANY, "appended", *END]),
+    "put to Q": (put, ["put", WAITS]),
+    "put to U": (put, ["come together", "put together", WAITS]),
+    "get from Q": (get, ["take away one as known", ASKS, WAITS]),
+    "get from U": (get, ["come together", "take away one together as known", ASKS, WAITS]),
+    "put of many to Q": (put_many, ["here to append", *MANY, "appended", *END]),
     "put of many to U": (
         put_many,
-        ["BEGIN", "come together", "here together to append", "draw places", WAITS, *MANY, "counted together", *END],
+        ["come together", "here together to append", "draw places", ASKS, *MANY, "counted together", *END],
     ),
-    "get of many from Q": (get_many, ["BEGIN", "here as known", "take away", WAITS, *END]),
-    "get of many from U": (get_many, ["BEGIN", "come together", "take away together as known", WAITS, *END]),
+    "get of many from Q": (get_many, ["here as known", "take away", ASKS, *END]),
+    "get of many from U": (get_many, ["come together", "take away together as known", ASKS, *END]),
 }
 
 
@@ -145,8 +152,8 @@ def test_who_is_not_alone_commits_first_and_waits_for_the_disk_then(
         put(qm, "Q")
         put(qm, "Q")
     assert log == [
-        *("BEGIN", "put", "COMMIT", "wake and flush", WAITS),
-        *("BEGIN", "put", "COMMIT", "wake", WAITS),
+        *("put", WAITS, "flush", WAITS),
+        *("put", WAITS),
     ]
     assert list(qm.check()) == []
 
@@ -164,10 +171,10 @@ def test_what_begins_behind_fronts_is_as_few_statements(
             put(qm, queue)
             get(qm, queue)
     assert log == [
-        *("BEGIN", MOVES_FRONTS, "put", "COMMIT", "wake", WAITS),
-        *("BEGIN", "here as known", MOVES_FRONTS, "take away one behind", WAITS, *END),
-        *("BEGIN", "come together", "put together", "COMMIT", "wake", WAITS),
-        *("BEGIN", "come together", "take away one together as known behind", WAITS, *END),
+        *(MOVES_FRONTS, "put", WAITS),
+        *(MOVES_FRONTS, "here as known", "take away one behind", ASKS, *END),
+        *("come together", "put together", WAITS),
+        *("come together", "take away one together as known behind", ASKS, WAITS),
     ]
     assert list(qm.check()) == []
 
@@ -188,8 +195,54 @@ def test_a_put_that_has_waited_for_the_queue_is_not_sent_again(
             until(lambda: looking.execute(waits, [f"%{UPDATES}%"]).fetchone() == (1,), "the put waits")
         other.commit()
         call.result()
-    assert log == ["BEGIN", "put", "COMMIT", "wake", WAITS]
+    assert log == ["put", WAITS]
     assert list(qm.check()) == []
+
+
+@pytest.mark.parametrize("queue", ["Q", "U"])
+def test_those_who_listen_are_looked_for_while_there_are_some(
+    qm: QueueManager, url: str, connect: Connect, monkeypatch: pytest.MonkeyPatch, queue: str
+) -> None:
+    other = connect("other")
+    call = Call(lambda: other.get(queue, wait=60))
+    address, _, _ = url.partition("?")
+    with psycopg.connect(address, autocommit=True) as looking:
+        looking.execute(f"SET search_path = {parse(url).schema}, pg_catalog")
+        until(lambda: looking.execute("SELECT 1 FROM listener").fetchone() == (1,), "somebody listens")
+        put(qm, queue)
+        assert call.result().body == BODY
+        with sent(monkeypatch) as log:
+            put(qm, queue)
+        assert {"wake", "wake and flush"} & set(log)
+        looking.execute("DELETE FROM listener")
+        for _ in range(1 + IN_VAIN_MAX * LOOKED_FOR):
+            put(qm, queue)
+        assert looking.execute("SELECT sum(attention) FROM tally").fetchone() == (0,)
+    put(qm, queue)
+    with sent(monkeypatch) as log:
+        put(qm, queue)
+    assert log == COSTS[f"put to {queue}"][1]
+
+
+@pytest.mark.parametrize("touch", ["revision = revision", None])
+def test_a_get_that_has_waited_sees_what_was_done_meanwhile(qm: QueueManager, url: str, touch: str | None) -> None:
+    """By one who has changed the row of the queue, or those of messages alone."""
+    qm.put_many("Q", [b"first", b"second", b"third"])
+    assert qm.get("Q").body == b"first"
+    address, _, _ = url.partition("?")
+    with psycopg.connect(address) as other, psycopg.connect(address, autocommit=True) as looking:
+        other.execute(f"SET search_path = {parse(url).schema}, pg_catalog")
+        other.execute("SELECT FROM tally FOR NO KEY UPDATE")
+        other.execute("UPDATE message SET backouts = 7 WHERE number = (SELECT min(number) FROM message)")
+        if touch is not None:
+            other.execute("UPDATE message SET rank = -9 WHERE number = (SELECT max(number) FROM message)")
+            other.execute(f"UPDATE tally SET {touch}".encode())
+        call = Call(lambda: qm.get("Q"))
+        waits = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%%seen.made_by%%' AND wait_event_type = 'Lock'"
+        until(lambda: looking.execute(waits).fetchone() == (1,), "the get waits")
+        other.commit()
+        got = call.result()
+    assert (got.body, got.backout_count) == ((b"second", 7) if touch is None else (b"third", 0))
 
 
 def test_numbers_are_reserved_for_many_puts_and_no_put_is_sent_in_vain(

@@ -102,7 +102,7 @@ def test_gets_go_through_few_pages_however_much_is_dead(
                 come = [("here together", number), ("here together as known", number, *known),
                         ("take single together behind", number, 1), ("take away together behind", number, 1),
                         ("take away together as known behind", number, 1, *known),
-                        ("take away one together as known behind", number, *known)]  # fmt: skip
+                        ("take away one together as known behind", number, *known, "'on'")]  # fmt: skip
             else:
                 come = [("here locked", number), ("one more", number, *known, MESSAGES),
                         ("take away behind", number, 1), ("take away one behind", number),

@@ -111,6 +111,7 @@ def test_a_connection_that_was_lost_between_two_calls_leaves_no_doubt(qm: QueueM
     lost = inorder.connect(url, program="lost")
     lost.put("A", b"put")
     terminate(url, "lost")
+    until(lambda: not sessions(url, "lost"), "the server has ended it")
     with pytest.raises(ConnectionBroken):
         lost.put("A", b"not put")
     lost.abandon()

@@ -125,7 +125,10 @@ def test_small_records_can_be_kept(kind: Any, connection: Connection) -> None:
         "lease_ends_at": None,
         "status": "running",
         "stop": "",
+        "outcome": "begun",
     }
+    if str in TABLES[records.table_of(kind)].get("queue", ()):  # a name
+        del said["queue"]
     row = [said.get(name, value) for name, value in zip(kind._fields, values, strict=True)]
     before, after = records.selecting(kind)
     with connection.transaction(force_rollback=True):

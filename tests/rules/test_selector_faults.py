@@ -67,17 +67,17 @@ def rows(text: str) -> list[Any]:
         a = 1^; :: ';' has no place in a selector
         a = ^? :: '?' has no place in a selector
         a = 1 -- x ^= 2 :: here stands =, where
-        a = ^09 :: 09 is no number
-        a = ^0x :: 0x is no number
-        a = ^0b1 :: 0b1 is no number
-        a = ^1_000 :: 1_000 is no number
-        a = ^1.2.3 :: 1.2.3 is no number
-        a = ^5e :: 5e is no number
-        a = ^17red b :: 17red is no number
-        a = ^9223372036854775808 :: no integer of 64 bits
-        a = -^9223372036854775809 :: no integer of 64 bits
-        a = - ^0x8000000000000001 :: no integer of 64 bits
-        a = ^0xFFFFFFFFFFFFFFFF :: no integer of 64 bits
+        a = ^09 :: 09 is not a number
+        a = ^0x :: 0x is not a number
+        a = ^0b1 :: 0b1 is not a number
+        a = ^1_000 :: 1_000 is not a number
+        a = ^1.2.3 :: 1.2.3 is not a number
+        a = ^5e :: 5e is not a number
+        a = ^17red b :: 17red is not a number
+        a = ^9223372036854775808 :: not an integer of 64 bits
+        a = -^9223372036854775809 :: not an integer of 64 bits
+        a = - ^0x8000000000000001 :: not an integer of 64 bits
+        a = ^0xFFFFFFFFFFFFFFFF :: not an integer of 64 bits
         a = ^1e400 :: larger than any float
         ^'red' :: this is a text, where a condition is wanted
         ^5 :: this is a number, where a condition is wanted

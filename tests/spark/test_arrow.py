@@ -103,7 +103,7 @@ def test_the_columns_are_those_of_the_schema_in_both_kinds_of_body(qm: QueueMana
 def test_a_body_that_is_no_text_is_named(qm: QueueManager) -> None:
     qm.put_many("Q", [b"good", b"bad\xff"])
     bad = list(qm.browse("Q"))[1]
-    with pytest.raises(QueueCondition, match=r"is no UTF-8: byte 0xff at 3\. Read with body=binary") as refused:
+    with pytest.raises(QueueCondition, match=r"is not UTF-8: byte 0xff at 3\. Read with body=binary") as refused:
         rows_of(pages_of(qm), body="string")
     assert refused.value.message_id == bad.message_id
     assert bad.message_id.hex() in str(refused.value)

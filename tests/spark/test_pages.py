@@ -18,8 +18,14 @@ from inorder.spark import spark_schema
 from inorder.spark.options import OPTIONS, Option
 
 GUIDE = ROOT / "docs/reference/spark.md"
-WITH_PROGRAMS = [page for page in PAGES if any(of == "python" and "inorder.spark" in text for of, text in blocks(page))]
-WITH_COMMANDS = [page for page in PAGES if needs_spark(page) and page not in WITH_PROGRAMS]
+JOBS = ROOT / "docs/reference/spark/jobs.md"
+PARTS = [GUIDE, ROOT / "docs/reference/spark/reading.md", ROOT / "docs/reference/spark/writing.md", JOBS]  # one program
+WITH_PROGRAMS = [
+    [page]
+    for page in PAGES
+    if any(of == "python" and "inorder.spark" in text for of, text in blocks(page)) and page not in PARTS
+]
+WITH_COMMANDS = [page for page in PAGES if needs_spark(page) and page not in PARTS and [page] not in WITH_PROGRAMS]
 SECONDS_MAX = 600
 RUN = """
 import re, sys
@@ -28,18 +34,19 @@ from pyspark.sql import SparkSession
 quick = {"spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "2", "spark.sql.session.timeZone": "UTC"}
 quiet = {"spark.ui.showConsoleProgress": "false", "spark.driver.memory": "1g"}
 SparkSession.builder.master("local[2]").config(map=quick | quiet).getOrCreate().sparkContext.setLogLevel("ERROR")
-page = open(sys.argv[1], encoding="utf-8").read()
 program = {}
-for number, example in enumerate(re.findall(r"^```python\\n(.*?)^```", page, re.M | re.S), 1):
-    exec(compile(example, f"<{sys.argv[1]}, example {number}>", "exec"), program)
+for name in sys.argv[1:]:
+    page = open(name, encoding="utf-8").read()
+    for number, example in enumerate(re.findall(r"^```python\\n(.*?)^```", page, re.M | re.S), 1):
+        exec(compile(example, f"<{name}, example {number}>", "exec"), program)
 """
 
 
-@pytest.mark.parametrize("page", WITH_PROGRAMS, ids=name_of)
-def test_the_examples_run_one_after_the_other(page: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("pages", [PARTS, *WITH_PROGRAMS], ids=lambda pages: name_of(pages[0]))
+def test_the_examples_run_one_after_the_other(pages: list[Path], tmp_path: Path) -> None:
     """In a process of their own, for Spark's JVM works in the folder in which it began."""
     ran = subprocess.run(
-        [sys.executable, "-c", RUN, str(page)],
+        [sys.executable, "-c", RUN, *map(str, pages)],
         cwd=tmp_path,
         env=os.environ | {"PYSPARK_PYTHON": sys.executable},
         stdin=subprocess.DEVNULL,
@@ -91,7 +98,7 @@ def test_the_columns_are_all_in_the_guide_with_their_types() -> None:
 
 
 def test_the_commands_of_the_pipeline_are_all_in_the_guide() -> None:
-    given = {arguments[1] for arguments in commands(GUIDE) if arguments[0] == "pipeline"}
+    given = {arguments[1] for arguments in commands(JOBS) if arguments[0] == "pipeline"}
     assert given == set(pipeline.commands)
 
 

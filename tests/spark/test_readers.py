@@ -272,7 +272,7 @@ def test_finish_confirms_what_spark_s_commit_log_knows(url: str, drain: Make, fo
 
 def test_finish_refuses_what_is_no_checkpoint_of_the_query(url: str, drain: Make, folder: Path) -> None:
     drain().latestOffset(drain().initialOffset(), ALL)
-    with pytest.raises(OptionsError, match="is no checkpoint of a streaming query"):
+    with pytest.raises(OptionsError, match="is not a checkpoint of a streaming query"):
         finish(url, "Q", "archive", str(folder))
     other = checkpoint_at(folder / "other", {0: drain().initialOffset() | {"application": "x"}}, [0])
     with pytest.raises(OptionsError, match="did not drain queue 'Q' as 'archive'"):

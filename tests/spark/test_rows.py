@@ -66,7 +66,7 @@ def test_columns_that_fit_are_taken(schema_of: Any, ddl: str) -> None:
 @pytest.mark.parametrize(
     ("ddl", "more", "told"),
     [
-        ("text string", {}, r"the column 'text' is no field of a message; drop it, .drop\('text'\)"),
+        ("text string", {}, r"the column 'text' is not a field of a message; drop it, .drop\('text'\)"),
         ("body binary, priorty int", {}, "did you mean priority"),
         ("priority int", {}, "has no column 'body', it has priority: a message needs one. Name it so"),
         ("body struct<a:int>", {}, "'body' is struct<a:int>, which is no body of a message: cast it to string"),

@@ -126,7 +126,7 @@ def bad_rows(spark: SparkSession) -> DataFrame:
 
 def test_a_bad_row_fails_the_batch_and_is_named(queues: SparkSession, url: str) -> None:
     with pytest.raises(
-        PySparkException, match="row 2 of partition 0 is no message: body is null; an empty one is good"
+        PySparkException, match="row 2 of partition 0 is not a message: body is null; an empty one is good"
     ):
         write(bad_rows(queues), url)
     assert bodies(url) == []
@@ -201,7 +201,7 @@ Act = Callable[[SparkSession, str], object]
 @pytest.mark.parametrize(
     ("act", "told"),
     [
-        (lambda spark, url: write(numbers(spark, 1), url), "the column 'id' is no field of a message"),
+        (lambda spark, url: write(numbers(spark, 1), url), "the column 'id' is not a field of a message"),
         (lambda spark, url: write(numbers(spark, 1).drop("id"), url, queue="QQ"), "no queue 'QQ'; did you mean Q"),
         (lambda spark, url: write(numbers(spark, 1).drop("id"), f"{url}.not"), "there is no store at"),
         (lambda spark, url: write(numbers(spark, 1).drop("id"), url, oderBy="id"), "'oderby'.*did you mean orderBy"),

@@ -235,5 +235,5 @@ def test_a_file_that_is_no_store_is_left_as_it_is(queues: SparkSession, folder: 
 
 def test_a_body_that_is_no_text_is_named_to_the_user(queues: SparkSession, url: str) -> None:
     put(url, b"\xff")
-    with pytest.raises(PySparkException, match="is no UTF-8: byte 0xff at 0"):
+    with pytest.raises(PySparkException, match="is not UTF-8: byte 0xff at 0"):
         bodies(read(queues, url, body="string"))

@@ -45,6 +45,7 @@ def qm(store: SqliteStore) -> QueueManager:
     handle = store.open(qm._session.owner, "Q", OpenOptions(input="shared")).handle
     claimer = Claimer(handle, "app", store.begin_claims(handle, "app").epoch)
     store.claim(ClaimRequest(claimer, 0, GetOptions(), most=2, most_bytes=2))
+    qm.lease(seconds=60.0)
     handle = store.open(qm.owner, "Q", OpenOptions(output=True)).handle
     store.stage(StageRequest(handle, "staged", 2, {"body": [b"1", b"333"]}, 60.0))
     return qm
@@ -128,6 +129,11 @@ FAULTS = {
     ),
     "stagings, length": ("UPDATE content SET body = x'00' WHERE length(body) = 3", "1 octets, 3 are noted"),
     "stagings, message": (f"UPDATE staged SET id = {A_MESSAGE} WHERE row = 0", "it is on a queue, too"),
+    "leases": ("DELETE FROM lease", "it has no deadline"),
+    "leases, another kind": (
+        "INSERT INTO lease SELECT id, 1.0, 1.0, 0 FROM unit WHERE kind = 'session'",
+        "of kind session, it has a deadline",
+    ),
     "stagings, leftover": ("INSERT INTO leftover SELECT id FROM staged", "its content is to be removed"),
     "stagings, reports": ("UPDATE staged SET reports = 2 WHERE row = 0", "whether it asks for reports cannot be 2"),
     "stagings, twice": ("UPDATE staged SET id = 999", "number 999 is staged twice"),

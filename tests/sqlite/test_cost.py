@@ -258,7 +258,7 @@ def in_unit(qm: QueueManager, call: Callable[[], object]) -> None:
 CALLS: dict[str, tuple[Callable[[QueueManager], object], int]] = {
     "put": (lambda qm: qm.put("Q", b"x"), 54),
     "get": (lambda qm: qm.get("Q"), 60),
-    "get in a unit that commits": (lambda qm: in_unit(qm, lambda: qm.get("Q")), 146),
+    "get in a unit that commits": (lambda qm: in_unit(qm, lambda: qm.get("Q")), 150),
 }
 
 
@@ -436,7 +436,7 @@ COSTS: dict[str, tuple[Callable[[QueueManager], Counted], Cost]] = {
     "put of 100": (put_many, Cost(11, 27, 9, 1)),
     "get": (get, Cost(7, 17, 4, 1)),
     "get of 100": (get_many, Cost(7, 23, 7, 1)),
-    "get that finds nothing": (get_of_nothing, Cost(9, 8, 0, 0)),
+    "get that finds nothing": (get_of_nothing, Cost(10, 8, 0, 0)),
     "put in a unit": (put_in_a_unit, Cost(7, 18, 5, 0)),
     "get in a unit": (get_in_a_unit, Cost(7, 18, 5, 0)),
     "commit of a put": (commit_of_a_put, Cost(5, 17, 4, 1)),
@@ -448,15 +448,15 @@ COSTS: dict[str, tuple[Callable[[QueueManager], Counted], Cost]] = {
     "confirm of a put": (confirm_put, Cost(10, 21, 6, 1)),
     "get under a confirm id": (get_under_a_confirm_id, Cost(8, 17, 4, 1)),
     "confirm of a get": (confirm_get, Cost(12, 23, 7, 1)),
-    "browse and lock of one": (browse_and_lock, Cost(12, 23, 6, 1)),
+    "browse and lock of one": (browse_and_lock, Cost(13, 23, 6, 1)),
     "unlock": (unlock, Cost(10, 21, 6, 1)),
     "delete of a locked one": (delete, Cost(12, 23, 7, 1)),
     "open and close of a handle": (
         lambda qm: lambda: qm.open("Q", input="shared", output=True).close(),
         Cost(13, 32, 8, 0),
     ),
-    "status": (lambda qm: lambda: qm.status("Q"), Cost(11, 8, 0, 0)),
-    "connect and close of a second connection": (lambda qm: lambda: qm.connect().close(), Cost(27, 32, 4, 0)),
+    "status": (lambda qm: lambda: qm.status("Q"), Cost(12, 8, 0, 0)),
+    "connect and close of a second connection": (lambda qm: lambda: qm.connect().close(), Cost(25, 28, 4, 0)),
 }
 
 

@@ -47,12 +47,15 @@ TEXTS_OF_USERS = {
     "account.user", "account.program", "channel.name", "channel.error",
     "received.identifier", "received.channel", "received.manager",
     "ledger.application", "ledger.query", "ledger.batch", "message.uid_origin",
+    "putkey.target", "putkey.key", "putkey.uid_origin", "attempt.key",
+    "act.user", "act.address", "act.act", "act.queue", "act.error",
     "message.lock_confirm",
 }  # fmt: skip
 TIMES = {
     "definition.created_at", "definition.altered_at", "unit.started_at", "unit.lease_ends_at", "message.expires_at",
     "message.due_at", "message.visible_at", "message.locked_at", "message.co_op_marked_at", "content.expiry",
     "content.put_at", "content.delay", "staging.expires_at", "staged.expiry", "staged.delay", "ledger.committed_at",
+    "putkey.put_at", "putkey.expires_at", "lease.ends_at", "attempt.at", "attempt.empty_at", "act.at",
     "object.altered_at", "channel.changed_at", "sent.sent_at", "received.received_at", "triggered.at",
     "dropped.last_at",
 }  # fmt: skip
@@ -60,7 +63,7 @@ ANY_NUMBER = {
     # As the program that put the message chose.
     "message.original_length", "message.priority", "message.persistent",
     "staged.original_length", "staged.priority", "staged.persistent", "staged.offset", "staged.flags", "staged.whole",
-    "message.uid_number", "message.rank",
+    "message.uid_number", "message.rank", "putkey.uid_number",
     # Counted, and told by nothing else.
     "manager.revision", "tally.arrived", "tally.reserved", "message.backouts", "message.ordinal", "message.forgotten",
     "account.epoch", "account.settled", "account.delivered", "claim.size", "claim.planned", "staging.given",
@@ -68,7 +71,7 @@ ANY_NUMBER = {
     "staging.has_order", "staging.has_numbers", "handle.input", "handle.output", "handle.co_op", "handle.exclusive",
     "handle.made_temporary", "channel.epoch", "channel.short_retries", "channel.long_retries", "channel.reason",
     "sent.number", "sent.messages", "sent.size", "received.number", "received.epoch", "received.messages",
-    "dropped.messages",
+    "dropped.messages", "dropped.reason", "lease.seconds", "lease.calls", "attempt.level", "act.id", "act.messages",
     # What it names may have gone before: a queue, a message.
     "handle.queue", "entered.queue", "wait.queue", "mark.message", "channel.carrier", "dropped.queue",
     "received.incarnation",
@@ -150,6 +153,7 @@ HARMLESS = {
     "no row of mark",
     "no row of entered",
     "no row of ledger",
+    "no row of putkey",
     "no row of handle",
     # Nothing here names them: what is defined or was counted may have gone.
     "no row of object",
@@ -157,6 +161,8 @@ HARMLESS = {
     "no row of sent",
     "no row of received",
     "no row of triggered",
+    "no row of attempt",
+    "no row of act",
     "no row of dropped",
 }
 

@@ -22,6 +22,8 @@ from inorder.stores.sql.statements import statements
 from inorder.stores.sqlite.statements import SCHEMA, STATEMENTS
 from inorder.stores.tables import (
     AccountRow,
+    ActRow,
+    AttemptRow,
     ChannelRow,
     ClaimRow,
     ConnectionRow,
@@ -29,11 +31,13 @@ from inorder.stores.tables import (
     DroppedRow,
     EnteredRow,
     HandleRow,
+    LeaseRow,
     LedgerRow,
     ManagerRow,
     MarkRow,
     ObjectRow,
     ProcessRow,
+    PutKeyRow,
     ReceivedRow,
     SentRow,
     StagingRow,
@@ -68,7 +72,7 @@ WHOLE = {
     "json_each": "numbers that are given",
 }
 # Statements that scan an index that has nothing but what they are about.
-INDEXES = {"units that put": {"unit_session", "unit_prepared"}}
+INDEXES = {"units that put": {"unit_session", "unit_prepared", "unit_leased"}}
 # Statements that sort: what they sort is small, or they are not on the way of a put or get.
 SORTS = {
     "rows by unit": "all that one unit holds, row by row: an undo of a confirm id that has locks as well",
@@ -275,6 +279,7 @@ SELECTED: Mapping[type[Any], list[dict[str, str]]] = {
         {"kind": "session", "connection": "="},
         {"kind": "prepared", "name": "="},
         {"kind": "staging", "name": "="},
+        {"kind": "lease", "name": "="},
         {"kind": "lock"},
         *({"queue": "=", "kind": kind, "name": "="} for kind in UNIT_KINDS),
     ],
@@ -290,9 +295,17 @@ SELECTED: Mapping[type[Any], list[dict[str, str]]] = {
     AccountRow: [ALL, {"queue": "=", "application": "="}],
     ClaimRow: [{"queue": "=", "application": "="}],
     StagingRow: [{"unit": "="}, {"expires_at": "<="}],
+    LeaseRow: [ALL, {"unit": "="}],
+    AttemptRow: [ALL, {"key": "="}],
+    ActRow: [ID],
     LedgerRow: [
         {"queue": "=", "application": "=", "query": "="},
         {"queue": "=", "application": "=", "query": "=", "batch": "="},
+    ],
+    PutKeyRow: [
+        {"queue": "=", "target": "=", "key": "="},
+        {"unit": "="},
+        {"unit": "IS NULL", "expires_at": "<="},
     ],
     ObjectRow: [ALL, {"type": "=", "name": "="}],
     DroppedRow: [ALL, {"queue": "="}],
@@ -313,7 +326,15 @@ REMOVED: Mapping[type[Any], list[dict[str, str]]] = {
     AccountRow: [{"queue": "="}],
     ClaimRow: [{"unit": "="}, {"queue": "="}],
     StagingRow: [{"unit": "="}],
+    LeaseRow: [{"unit": "="}],
+    AttemptRow: [{"key": "="}, {"empty_at": "<="}],
+    ActRow: [ID],
     LedgerRow: [ID, {"queue": "="}],
+    PutKeyRow: [
+        {"queue": "="},
+        {"unit": "="},
+        {"queue": "=", "target": "=", "key": "=", "unit": "IS NULL", "expires_at": "="},
+    ],
     SentRow: [{"queue": "="}],
     TriggeredRow: [{"queue": "="}],
     ObjectRow: [{"type": "=", "name": "="}],

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
-from . import architecture, lifecycle, order, readers, sequences
+from . import architecture, lifecycle, order, readers, retries, sequences
 
 FOLDER = Path(__file__).parents[2] / "docs/pictures"
 PICTURES: Mapping[Path, Callable[[], str]] = MappingProxyType(
@@ -17,6 +17,7 @@ PICTURES: Mapping[Path, Callable[[], str]] = MappingProxyType(
         FOLDER / "order.svg": order.draw,
         FOLDER / "lifecycle.svg": lifecycle.draw,
         FOLDER / "readers.svg": readers.draw,
+        FOLDER / "retries.svg": retries.draw,
         FOLDER / "layers.svg": architecture.draw_layers,
         FOLDER / "processes.svg": architecture.draw_processes,
         FOLDER / "call.svg": sequences.draw_call,

@@ -6,13 +6,17 @@ from .svg import MARGIN, WIDTH, Picture
 
 # From the top: a layer, and the files and packages of src/inorder in it. Imports go down.
 LAYERS: tuple[tuple[str, str, str], ...] = (
-    ("doors", "cli, aio, testing, demo", "three"),
+    ("doors", "cli, server, aio, testing, demo", "three"),
     ("Spark", "spark", "three"),
-    ("formats", "across, channels, channel_attributes, formats, mqsc, integrations", "three"),
-    ("facade", "manager, signatures", "one"),
-    ("work", "groups, bulk, defining, processes, requesting, dead, operating, listening, lending", "one"),
+    ("formats", "channels, channel_attributes, formats, mqsc, integrations", "three"),
+    ("", "across, trigger_monitor, dead_letter_handler, passwords", "three"),
+    ("facade", "manager, signatures, upgrading", "one"),
+    ("", "work, lending", "one"),
+    ("", "requesting, dead", "one"),
+    ("work", "groups, bulk, defining, processes, users, acts, operating, listening", "one"),
     ("", "handle, browsing, confirming, keywords", "one"),
-    ("", "session, unit_of_work", "one"),
+    ("", "session, unit_of_work, leases", "one"),
+    ("", "services, secret", "one"),
     ("", "events, callers", "one"),
     ("stores", "memory: lists; sqlite over sql: a file", "two"),
     ("", "store, bulk, operator: all the verbs", "two"),

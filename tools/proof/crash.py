@@ -4,7 +4,9 @@
 
 In a round some workers run at once, each in several lives, and every life ends violently (`lives`). While one is dead
 the others go on, and notice. When all are dead the observer opens the store, as after a restart, and the checker judges
-the round. A store lives for some rounds. On PostgreSQL the server is stopped at once and started again in some of them.
+the round. A store lives for some rounds. Behind every third one comes a round in which the workers put, carry and read
+between two queue managers (`carried_round`), in stores of its own. On PostgreSQL the server is stopped at once and
+started again in some rounds.
 The plan follows from the seed; when a kill falls is the machine's.
 """
 
@@ -24,6 +26,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from . import carried_round
 from .acts import Finding
 from .checker import OBSERVER, ROUNDS, URL, check_round, check_store, run_observer, store_of, told
 from .history import read_folder
@@ -34,8 +37,10 @@ if TYPE_CHECKING:
     from tests.postgresql.server import Server
 
 ROUNDS_OF_STORE = 8
+BETWEEN = 3  # so many rounds of a store before one between two queue managers
 CRASHES = 0.15  # of all rounds, where the store lies on a server
 CRASH_SECONDS_MAX = 1.0
+ALL_ENDS = dict.fromkeys((*ENDS, *carried_round.ENDS["carrier"]))
 TOLD_SECONDS = 30.0  # between two lines that tell how far it is
 
 
@@ -66,7 +71,7 @@ class Report:
     def __str__(self) -> str:
         kills = ", ".join(f"{point}: {count}" for point, count in sorted(self.kills.items()))
         kept = f"\nthe store and its histories are in {self.kept}" if self.kept else ""
-        missed = ", ".join(point for point in ENDS if point not in self.kills) or "none"
+        missed = ", ".join(point for point in ALL_ENDS if point not in self.kills) or "none"
         what = f"{self.promises:,} promises, {self.kills.total():,} kills ({kills}; never: {missed})"
         return f"seed {self.seed}: {what}\n{told(self.findings, as_json=False)}{kept}"
 
@@ -103,6 +108,18 @@ def run_round(report: Report, folder: Path, known: Known, chance: random.Random,
         report.findings += check_store(store_of(folder))
 
 
+def run_between(report: Report, folder: Path, chance: random.Random, plan: Plan) -> None:
+    """One round between two queue managers; its stores go, if all promises were kept."""
+    folder.mkdir()
+    url = None if plan.server is None else plan.server.url()
+    kills, calls, findings = carried_round.run_round(folder, chance, plan.parents, plan.lives, url)
+    report.kills += kills
+    report.promises += sum(call.outcome == "promised" for call in calls)
+    report.findings += findings
+    if not findings:
+        carried_round.remove(folder)
+
+
 def run(
     *,
     kills: int,
@@ -127,8 +144,10 @@ def run(
         (folder / ROUNDS).mkdir()
         if server is not None:
             (folder / URL).write_text(f"{server.url()}?schema={folder.name.replace('-', '_')}")
-        for _ in range(1 + ROUNDS_OF_STORE):
+        for number in range(1 + ROUNDS_OF_STORE):
             run_round(report, folder, known, chance, plan)
+            if number % BETWEEN == 1 and not report.findings:
+                run_between(report, folder / f"between-{number}", chance, plan)
             now, done = time.monotonic(), report.kills.total()
             if now > told_at + TOLD_SECONDS:
                 told_at = now

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 from inorder.stores.points import POINTS as ALL_POINTS
 
-from . import crash_points, worker
+from . import awaiting, carried, crash_points, worker
 from .acts import Finding
 from .history import History
 
@@ -39,7 +39,9 @@ POINT_SECONDS_MAX = 1.5  # by then the worker has come to its point, or does not
 LOST_SECONDS_MAX = 60.0  # by then it has noticed that its connection is lost
 STEPS_MAX = 1_000_000
 NTH = (1, 3, 10, 40)
-POINTS = [point for point in ALL_POINTS if point not in ("staged", "settled-staging")]  # workers stage nothing
+AWAITING_SHARE = 0.25  # of all lives
+# Workers stage nothing, and carry nothing: carriers do (`carried_round`).
+POINTS = [point for point in ALL_POINTS if point not in ("staged", "settled-staging", "delivered")]
 RARE, NTH_OF_RARE = ("reaping", "checkpoint"), (1, 1, 2)  # points that a worker comes to a few times
 
 # What ends a life beside a point.
@@ -53,6 +55,10 @@ ENDS_ON_SERVER = (*(end for end in ENDS if end != "checkpoint"), TERMINATED, TER
 class Life(NamedTuple):
     """One life of a worker: its name, its seed, and what ends it: a point, when it comes to it for the nth time, or
     one of the ends above, after so many seconds.
+
+    Args:
+        role: of one that works between two queue managers, a key of `carried.WORKERS`.
+        awaits: its work is that of several tasks (`awaiting`).
     """
 
     name: str
@@ -60,6 +66,8 @@ class Life(NamedTuple):
     end: str
     nth: int
     seconds: float
+    role: str = ""
+    awaits: bool = False
 
 
 def lives_of(
@@ -75,6 +83,7 @@ def lives_of(
                 end=end,
                 nth=chance.choice(NTH_OF_RARE if end in RARE else NTH),
                 seconds=chance.uniform(0, LIFE_SECONDS_MAX),
+                awaits=chance.random() < AWAITING_SHARE,
             )
             for life, end in enumerate(ends)
         ]
@@ -134,10 +143,14 @@ def _live(store: str, round_folder: Path, life: Life) -> NoReturn:
         os.write(1, b"%d\n" % os.getpid())
         with (round_folder / f"{life.name}.err").open("wb") as complaint:
             os.dup2(complaint.fileno(), 2)
-        if life.end in POINTS:
+        if life.end in crash_points.POINTS:
             crash_points.reach(crash_points.kill_at(f"{life.end}:{life.nth}"))
-        at_work = functools.partial(os.write, 1, b"at work\n")
-        status = worker.work(store, round_folder / f"{life.name}.jsonl", life.seed, STEPS_MAX, at_work)
+        at_work, history = functools.partial(os.write, 1, b"at work\n"), round_folder / f"{life.name}.jsonl"
+        if life.role:
+            status = carried.work(Path(store), history, life.seed, life.role, at_work)
+        else:
+            work = awaiting.work if life.awaits else worker.work
+            status = work(store, history, life.seed, STEPS_MAX, at_work)
     except BaseException:  # noqa: BLE001 - it must not go on as its parent
         traceback.print_exc()
     finally:
@@ -173,7 +186,9 @@ def live(
     end, is_lost = life.end, life.end in (TERMINATED, CRASHED)
     status: str | None = told
     if told == "at work":
-        status = parent.told(LOST_SECONDS_MAX if is_lost else POINT_SECONDS_MAX if life.end in POINTS else life.seconds)
+        status = parent.told(
+            LOST_SECONDS_MAX if is_lost else POINT_SECONDS_MAX if life.end in crash_points.POINTS else life.seconds
+        )
     if status is None:
         os.kill(pid, signal.SIGKILL)
         status = parent.told(LOST_SECONDS_MAX)

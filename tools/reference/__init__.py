@@ -5,20 +5,23 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
 from .attributes import attributes_page
-from .command import command_page
+from .command import command_page, topic_page, topics
 from .errors import errors_page, reasons_page
 from .tasks import page as calls_page
 
 ROOT = Path(__file__).parents[2]
+COMMANDS = ROOT / "docs/reference/command"
 PAGES: Mapping[Path, Callable[[], str]] = MappingProxyType(
     {
         ROOT / "docs/reference/attributes.md": attributes_page,
         ROOT / "docs/reference/command.md": command_page,
+        **{COMMANDS / f"{topic.name}.md": functools.partial(topic_page, topic) for topic in topics()},
         ROOT / "docs/reference/errors.md": errors_page,
         ROOT / "docs/reference/reasons.md": reasons_page,
         ROOT / "src/inorder/aio/calls.py": calls_page,

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from . import PAGES
+from . import COMMANDS, PAGES
 
 
 def main() -> None:
+    for path in {*COMMANDS.glob("*.md")} - PAGES.keys():
+        path.unlink()
     for path, page in PAGES.items():
+        path.parent.mkdir(exist_ok=True)
         path.write_text(page(), encoding="utf-8")
 
 

@@ -1,11 +1,13 @@
-"""The page of the command `inorder`, read off its tree of click commands."""
+"""The pages of the command `inorder`, read off its tree of click commands: one for each group, and one that lists them.
+
+What is not in a group stands together by what it is for (`TOGETHER`); a new one has a page of its own until then."""
 
 from __future__ import annotations
 
 import inspect
 import re
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 
@@ -38,6 +40,13 @@ eval "$(_INORDER_COMPLETE=zsh_source inorder)"         # zsh; ~/.zshrc
 _INORDER_COMPLETE=fish_source inorder | source         # fish; ~/.config/fish/config.fish
 ```"""
 
+# Commands that are in no group: the name of their page, its heading, and which.
+TOGETHER = {
+    "messages": ("Messages", ("put", "get", "browse", "watch", "move", "copy")),
+    "store": ("The store", ("check", "backup", "upgrade")),
+    "scripts": ("Scripts and demonstrations", ("mqsc", "scenarios", "demo")),
+}
+
 Path = tuple[str, ...]
 
 
@@ -51,13 +60,47 @@ def commands(command: click.Command = app, path: Path = ("inorder",)) -> Iterato
                 yield from commands(below, (*path, name))
 
 
+class Topic(NamedTuple):
+    """A page: its name, its heading, and the commands below the first word that are on it."""
+
+    name: str
+    heading: str
+    words: tuple[str, ...]
+
+
+def topics() -> list[Topic]:
+    """The pages, in the order in which the help lists the first command of each."""
+    together = {word: name for name, (_, words) in TOGETHER.items() for word in words}
+    names = dict.fromkeys(together.get(word, word) for word in app.list_commands(click.Context(app)))
+    return [Topic(name, *TOGETHER.get(name, (f"inorder {name}", (name,)))) for name in names]
+
+
 def command_page() -> str:
-    parts = [text_of(app), INTRODUCTION, "## For every command", COMMON, _common(), "## Exit status", STATUS]
-    parts += ["## Completion in a shell", COMPLETION]
-    for path, command in commands():
-        if command is not app:
-            parts += section(path, command)
+    """The page that lists all commands."""
+    found = topics()
+    rows = [
+        (f"[`{' '.join(path[1:])}`](command/{topic.name}.md#{'-'.join(path)})", _summary(command))
+        for topic in found
+        for path, command in commands()
+        if path[1:2] and path[1] in topic.words and not isinstance(command, click.Group)
+    ]
+    parts = [text_of(app), INTRODUCTION, table(("command", "does"), rows), "## For every command", COMMON, _common()]
+    parts += ["## Exit status", STATUS, "## Completion in a shell", COMPLETION]
+    parts.append("\n".join(["```{toctree}", ":hidden:", "", *(f"command/{topic.name}" for topic in found), "```"]))
     return page("The command", *parts)
+
+
+def topic_page(topic: Topic) -> str:
+    """The page of a group, or of what stands together."""
+    parts = ["What all commands have in common is [here](../command.md#for-every-command)."]
+    for path, command in commands():
+        if path[1:2] and path[1] in topic.words:
+            parts += section(path, command)[" ".join(path) == topic.heading :]
+    return page(topic.heading, *parts)
+
+
+def _summary(command: click.Command) -> str:
+    return sentence(escaped(" ".join(inspect.cleandoc(command.help or "").split("\n\n")[0].split())))
 
 
 def _common() -> str:
@@ -72,7 +115,8 @@ def _common() -> str:
 
 def section(path: Path, command: click.Command) -> list[str]:
     """The parts of one command's section."""
-    parts = [f"{'#' * len(path)} {' '.join(path)}", text_of(command)]
+    parts = [f"## {' '.join(path)}"] if len(path) > 1 else []
+    parts.append(text_of(command))
     if not isinstance(command, click.Group):
         context = click.Context(command, info_name=" ".join(path))
         usage = " ".join([context.command_path, *command.collect_usage_pieces(context)])

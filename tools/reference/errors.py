@@ -19,6 +19,7 @@ OWN_FROM = 9000
 # Reasons whose error a call does not name beside them; "warning": on the result, nothing is raised.
 COMES_AS: dict[str, tuple[str, ...]] = {
     "NONE": (),
+    "BACKOUT_THRESHOLD_REACHED": ("reason of a dead letter",),
     "FEEDBACK_ERROR": ("ArgumentError",),
     "TRIGGER_CONTROL_ERROR": ("ArgumentError",),
     "TRIGGER_DEPTH_ERROR": ("ArgumentError",),
@@ -39,6 +40,7 @@ COMES_AS: dict[str, tuple[str, ...]] = {
     "INCONSISTENT_CCSIDS": ("warning",),
     "INCONSISTENT_ENCODINGS": ("warning",),
     "NOT_FOUND": ("NotFound", "warning"),
+    "DUPLICATE_PUT": ("warning",),
 }
 
 FAULTS = {
@@ -50,7 +52,7 @@ ERRORS = """\
 Every error of this package is an `InorderError`. Its class says whose fault it is and what to do; its `reason` says
 exactly what happened, with MQ's number where MQ has one ([all reason codes](reasons.md)). What the caller may want to
 act on is data, readable as attributes: `pending.kind`, `unknown.nearest`. A call that fails has changed nothing. A
-warning never raises: it is told on the result.
+warning never raises: it is on the result.
 
 ```python
 import inorder
@@ -110,7 +112,7 @@ def reasons_page() -> str:
 
 def _reason_row(reason: Reason) -> tuple[str, ...]:
     comes_as = COMES_AS.get(reason.name) or sorted(raised().get(reason.name, ()))
-    shown = [each if each == "warning" else code(each) for each in comes_as]
+    shown = [each if " " in each or each == "warning" else code(each) for each in comes_as]
     return str(reason.value), code(reason.name), REASON_TEXT[reason], ", ".join(shown)
 
 

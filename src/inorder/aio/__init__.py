@@ -53,10 +53,22 @@ from .calls import GroupCalls, ManagerCalls, QueueCalls
 from .entered import Entered
 from .groups import GroupWriter
 from .handles import Queue
+from .leases import Lease
 from .loops import Browsing, Group, Replies
 from .manager import QueueManager, connect
 from .units import UnitOfWork
 
 show_keywords(GroupCalls, ManagerCalls, QueueCalls, GroupWriter, Queue, QueueManager)
 
-__all__ = ["Browsing", "Entered", "Group", "GroupWriter", "Queue", "QueueManager", "Replies", "UnitOfWork", "connect"]
+__all__ = [
+    "Browsing",
+    "Entered",
+    "Group",
+    "GroupWriter",
+    "Lease",
+    "Queue",
+    "QueueManager",
+    "Replies",
+    "UnitOfWork",
+    "connect",
+]

@@ -23,8 +23,9 @@ from ..requesting import Data
 from ..rules.gaps import Gaps
 from ..rules.puts import PutResult
 from ..selecting import NO_CHANGES, Selector
-from ..stores.records import Claims, LedgerKey, Locked, Outcome, Settled, Staged
-from ..stores.views import ListingOrder, LockView, OrderView, Position, QueueView, Sight, Unit, Wait
+from ..stores.records import Act, Claims, LedgerKey, Locked, Outcome, Settled, Staged
+from ..stores.views import Dropped, ListingOrder, LockView, OrderView, Position, QueueView, Sight, Unit, Wait
+from ..users import TOKEN_SECONDS, Token, User, Verify
 from .lanes import listed
 
 if TYPE_CHECKING:
@@ -136,12 +137,12 @@ class ManagerCalls(ABC):
         return await self._call(managing.QueueManager.unique_ids, queue, confirm_id=confirm_id, lock_id=lock_id)
 
     async def commit(self) -> None:
-        """Commits the connection's unit of work, whoever opened it; nothing happens if it has none."""
+        """Commits the connection's unit of work, whichever caller opened it; nothing happens if it has none."""
         await self._call(managing.QueueManager.commit)
 
-    async def back_out(self) -> None:
-        """Backs out the connection's unit of work, whoever opened it; nothing happens if it has none."""
-        await self._call(managing.QueueManager.back_out)
+    async def back_out(self, *, delay: float = 0, error: str = "") -> None:
+        """Backs out the connection's unit of work, whichever caller opened it; nothing happens if it has none."""
+        await self._call(managing.QueueManager.back_out, delay=delay, error=error)
 
     async def prepare(self, name: str) -> None:
         """Prepares the connection's unit of work under a name; anyone may settle it, also after a restart."""
@@ -229,6 +230,94 @@ class ManagerCalls(ABC):
         """All process definitions, by name."""
         return await self._call(managing.QueueManager.processes)
 
+    async def create_user(
+        self,
+        name: str,
+        *,
+        roles: Iterable[str] = ("reader",),
+        queues: Mapping[str, Iterable[str]] | None = None,
+        subjects: Iterable[str] = (),
+        description: str = "",
+        password_hash: str | None = None,
+    ) -> User:
+        """Defines a user, for doors such as a server; a program that opens the store is not bound by it."""
+        return await self._call(
+            managing.QueueManager.create_user,
+            name,
+            roles=roles,
+            queues=queues,
+            subjects=subjects,
+            description=description,
+            password_hash=password_hash,
+        )
+
+    async def alter_user(
+        self,
+        name: str,
+        *,
+        roles: Iterable[str] | None = None,
+        queues: Mapping[str, Iterable[str]] | None = None,
+        subjects: Iterable[str] | None = None,
+        description: str | None = None,
+        password_hash: str | None = None,
+        enabled: bool | None = None,
+    ) -> User:
+        """Changes what is given of a user, and leaves the rest; it binds from the user's next request on."""
+        return await self._call(
+            managing.QueueManager.alter_user,
+            name,
+            roles=roles,
+            queues=queues,
+            subjects=subjects,
+            description=description,
+            password_hash=password_hash,
+            enabled=enabled,
+        )
+
+    async def delete_user(self, name: str) -> None:
+        """Deletes a user and all its tokens; a later user of the name is another one. Raises: UnknownObject 2085."""
+        await self._call(managing.QueueManager.delete_user, name)
+
+    async def user(self, name: str) -> User:
+        """A user as it is now. Raises: UnknownObject 2085."""
+        return await self._call(managing.QueueManager.user, name)
+
+    async def users(self) -> list[User]:
+        """All users, by name."""
+        return await self._call(managing.QueueManager.users)
+
+    async def create_token(self, user: str, label: str, *, seconds: float = TOKEN_SECONDS) -> str:
+        """A new token for a user, which is shown this once: the store has a hash of it."""
+        return await self._call(managing.QueueManager.create_token, user, label, seconds=seconds)
+
+    async def tokens(self, user: str | None = None) -> list[Token]:
+        """The tokens of a user, or of all, the oldest first; those that have expired too, until they are replaced."""
+        return await self._call(managing.QueueManager.tokens, user)
+
+    async def revoke_token(self, token: str) -> None:
+        """Ends a token at once; it is named by its id, or given itself. Raises: UnknownObject 2085."""
+        await self._call(managing.QueueManager.revoke_token, token)
+
+    async def identify(
+        self,
+        *,
+        name: str | None = None,
+        verify: Verify | None = None,
+        token: str | None = None,
+        subject: str | None = None,
+        address: str = "",
+    ) -> User:
+        """Who comes through a door: by a name and a password, by a token, or by the subject of a client certificate."""
+        return await self._call(
+            managing.QueueManager.identify, name=name, verify=verify, token=token, subject=subject, address=address
+        )
+
+    async def acts(
+        self, *, user: str | None = None, queue: str | None = None, since: float | None = None, most: int | None = None
+    ) -> list[Act]:
+        """The log, the newest first: as many as the queue manager's attribute `acts_kept` says are kept."""
+        return await self._call(listed(managing.QueueManager.acts), user=user, queue=queue, since=since, most=most)
+
     async def reply(
         self, request: Message, body: Data, options: PutOptions | None = None, **keywords: Unpack[PutCall]
     ) -> PutResult:
@@ -259,7 +348,7 @@ class ManagerCalls(ABC):
         after: Position | None = None,
         numbered_after: int | None = None,
     ) -> list[Sight]:
-        """Every message on a queue, whatever its state and whoever holds it; what has expired is passed over."""
+        """Every message on a queue, whatever its state and its holder; what has expired is passed over."""
         return await self._call(
             listed(managing.QueueManager.look),
             queue,
@@ -280,6 +369,10 @@ class ManagerCalls(ABC):
         """All local queues by name, at one moment: depth, what is held, how old. Cheap at any depth; writes nothing."""
         return await self._call(managing.QueueManager.overview)
 
+    async def dropped(self) -> list[Dropped]:
+        """Reports and trigger messages that could be put nowhere, and why, by the queue that they were about."""
+        return await self._call(managing.QueueManager.dropped)
+
     async def order_view(self, queue: str) -> OrderView:
         """What is pending on a queue, since when and by whom, and how many strict readers wait."""
         return await self._call(managing.QueueManager.order_view, queue)
@@ -287,6 +380,10 @@ class ManagerCalls(ABC):
     async def settle(self, name: str, outcome: Outcome) -> None:
         """Settles a prepared unit: outcome is "commit" or "back_out". Raises: UnitNotFound."""
         await self._call(managing.QueueManager.settle, name, outcome)
+
+    async def end_lease(self, name: str) -> None:
+        """Backs out a lease before its deadline; it is named as in `units()`. Raises: LeaseOver 9060, it is over."""
+        await self._call(managing.QueueManager.end_lease, name)
 
     async def units(self) -> list[Unit]:
         """All unsettled units of this queue manager, oldest first."""
@@ -381,7 +478,7 @@ class QueueCalls(ABC):
         await self._call(handle.Queue.end_group)
 
     async def get(self, options: GetOptions | None = None, **keywords: Unpack[GetKeywords]) -> Got:
-        """Removes one message and returns it."""
+        """Removes one message and returns it. Options are given by keyword, or as `GetOptions`."""
         return await self._get(
             handle.Queue.get,
             get_options(keywords, options, DEFAULT_GET),

@@ -101,7 +101,9 @@ class Group(AsyncIterator[Got]):
     async def _begin(self) -> None:
         def take(connection: Connection, waits: bool) -> list[Got]:
             wait = self._options.wait if waits else 0
-            self._messages = connection.get_group(self._queue, wait=wait, match=self._options.match)
+            self._messages = connection.get_group(
+                self._queue, wait=wait, match=self._options.match, read_order=self._options.read_order
+            )
             return self._next_page()
 
         seat = self._shared.seat("get_group")

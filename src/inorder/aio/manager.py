@@ -17,6 +17,7 @@ from ..groups import whole_group
 from ..message import Descriptor, Got
 from ..options import EVERYTHING, BrowseKeywords, GetOptions, Match, OpenKeywords, check_whole
 from ..requesting import Data
+from ..rules.ordering import ReadOrder
 from ..rules.puts import PutResult
 from ..stores.protocol import LocalStore
 from .calls import ManagerCalls
@@ -24,6 +25,7 @@ from .entered import Entered
 from .groups import GroupWriter
 from .handles import Queue
 from .lanes import Connection, joins
+from .leases import Lease
 from .loops import Browsing, Group, Replies
 from .sharing import Sharing
 from .streams import guarded
@@ -115,6 +117,16 @@ class QueueManager(ManagerCalls):
                 raise
         return await self._shared.take(seat, queue, options, call)
 
+    async def run(self, work: Callable[[Connection], T]) -> T:
+        """What a function returns that makes several calls, or loops, on a connection in the connection's thread.
+
+        It must leave nothing open there, and must not wait. A cancel before it has begun means that it has not
+        happened; afterwards it is finished.
+
+            names = await qm.run(lambda connection: [one.name for one in connection.queues()])
+        """
+        return await self._shared.run(self._shared.seat("run"), work)
+
     # --- blocks, loops, and what else takes a connection for a while
 
     def unit_of_work(self) -> UnitOfWork:
@@ -123,6 +135,14 @@ class QueueManager(ManagerCalls):
         It is the unit of the task that began it. A put or get of a task that was started in it raises UnitOfAnother.
         """
         return UnitOfWork(self._shared)
+
+    async def lease(self, *, seconds: float = 30.0, user: str | None = None) -> Lease:
+        """A unit of work by token, until its deadline; see `inorder.QueueManager.lease`."""
+        return Lease(self._shared, await self._call(Connection.lease, seconds=seconds, user=user), user)
+
+    async def resume_lease(self, token: str, *, user: str | None = None) -> Lease:
+        """The lease with this token; see `inorder.QueueManager.resume_lease`."""
+        return Lease(self._shared, await self._call(Connection.resume_lease, token, user=user), user)
 
     def open(self, name: str, *, dynamic_name: str = "*", **options: Unpack[OpenKeywords]) -> Entered[Queue]:
         """Opens a queue: `async with qm.open(...) as queue`, or `queue = await qm.open(...)`.
@@ -146,13 +166,20 @@ class QueueManager(ManagerCalls):
         """Copies every suitable message, in an `async for`; see `inorder.QueueManager.browse`."""
         return Browsing(self._shared, None, lambda one: one.browse(queue, after=after, **keywords), after)
 
-    def get_group(self, queue: str, *, wait: float | None = 0, match: Match = EVERYTHING) -> Group:
+    def get_group(
+        self,
+        queue: str,
+        *,
+        wait: float | None = 0,
+        match: Match = EVERYTHING,
+        read_order: ReadOrder | None = None,
+    ) -> Group:
         """A complete group in order, or one message in no group, in an `async for`.
 
         See `inorder.QueueManager.get_group`. A loop that ends before the group does backs it out, at the latest when
         its task ends: `contextlib.aclosing` does so at once.
         """
-        return Group(self._shared, queue, whole_group(wait=wait, match=match))
+        return Group(self._shared, queue, whole_group(wait=wait, match=match, read_order=read_order))
 
     async def request(self, queue: str, body: Data, *, timeout: float, **fields: Unpack[Descriptor]) -> Got:
         """Puts a request and returns the reply to it; see `inorder.QueueManager.request`."""

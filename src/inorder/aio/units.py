@@ -69,9 +69,10 @@ class UnitOfWork:
         """Makes its puts visible and its gets final (R5.2)."""
         await self._settle("committed", unit_of_work.UnitOfWork.commit)
 
-    async def back_out(self) -> None:
-        """Undoes its puts; what it got returns to its place, with one more back out (R5.3)."""
-        await self._settle("backed out", unit_of_work.UnitOfWork.back_out)
+    async def back_out(self, *, delay: float = 0, error: str = "") -> None:
+        """Undoes its puts; what it got returns to its place, with one more back out; see `inorder.UnitOfWork`."""
+        unit_of_work.later_of(delay, error)  # what is wrong with them is said before anything is looked at
+        await self._settle("backed out", lambda unit: unit.back_out(delay=delay, error=error))
 
     async def prepare(self, name: str) -> None:
         """Gives the unit a name; it waits, also over a restart, until someone settles it (R5.10).

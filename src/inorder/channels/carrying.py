@@ -10,7 +10,8 @@
 
 Wherever a run dies, the next one finds the open claim and what the receiver knows, and sends the batch again: if it was
 there, it is answered so. Trouble with a store is tried again, for a short time often and then for long; what an
-operator must see to (a sequence error, a message that cannot be put, an exit that raises) stops the channel.
+operator must see to (a sequence error, a message that cannot be put, an exit that raises, a store that is damaged,
+replaced while it is open, or not ours) stops the channel.
 """
 
 from __future__ import annotations
@@ -32,7 +33,10 @@ from ..errors import (
     OrderPending,
     OutcomeUnknown,
     QueueManagerStopping,
+    StoreDamaged,
     StoreError,
+    StoreForeign,
+    StoreNewer,
     Undeliverable,
     bad_argument,
 )
@@ -42,10 +46,11 @@ from ..stores.records import Carrying, ChannelBatch, ChannelNow, Claim, Receipt
 from . import points
 from .defining import channel, status
 from .exits import load, passed
-from .sides import Connect, Receiver, Sending, bound, digest, open_receiver
+from .sides import Connect, Receiver, Sending, aged, bound, digest, open_receiver
 
 LOOK_SECONDS = 1.0  # how soon a run that does nothing sees that it was stopped
 BUSY_SECONDS = 0.1  # between two looks where there is something that cannot be claimed now
+LASTING = (StoreDamaged, StoreForeign, StoreNewer)
 TROUBLE = (StoreError, ConnectionBroken, OutcomeUnknown, QueueManagerStopping, GetInhibited)  # it may pass by itself
 
 Wait = Callable[[float], bool]
@@ -93,7 +98,8 @@ def run_channel(
     Returns: what the channel does now.
 
     Raises: ChannelStopped, an operator has stopped it: start it; ObjectInUse 2042, another program carries it; Fenced,
-    another one does now; UnknownObject 2085. SequenceError 9030, Undeliverable and what exits raise have stopped it.
+    another one does now; UnknownObject 2085. SequenceError 9030, Undeliverable, what exits raise, StoreDamaged,
+    StoreForeign, StoreNewer, and StoreError of a store that was replaced, have stopped it.
     """
     definition = channel(qm, name)
     if definition.type != "sender":
@@ -127,6 +133,8 @@ class _Run:
                     self._carry()
                     return
                 except TROUBLE as error:
+                    if _lasts(error):
+                        raise
                     self._retry(error)
         except Stopping as stopping:
             self._ends("stopped" if stopping.mode else "inactive")
@@ -148,7 +156,7 @@ class _Run:
     def _ends(self, status: str, error: InorderError | None = None) -> None:
         """The run is over; if another one has fenced it, that says what the channel does."""
         reason, text = (0, "") if error is None else (int(error.reason), str(error.args[0]))
-        with contextlib.suppress(Fenced):
+        with contextlib.suppress(Fenced, StoreError):  # if this store is in trouble, the error alone says so
             self._sending.note(status, reason=reason, error=text, short=self._retries.short, long=self._retries.long)
 
     def _carry(self) -> None:
@@ -183,7 +191,8 @@ class _Run:
                 was_there = self._await_messages(receiver)
                 continue
             _at("claimed")
-            self._deliver(self._batch(carrying, claim, number + 1, there), receiver, there)
+            read_at = sending.now()
+            self._deliver(self._batch(carrying, claim, number + 1, there), receiver, there, read_at)
             _at("received")
             done, number, self._idle, was_there = claim.number, number + 1, 0.0, False
             if self._wait(0.0):
@@ -203,11 +212,15 @@ class _Run:
         _at("sending")
         return ChannelBatch(carrying.sender, number, carrying.epoch, mark, gone, vetoed)
 
-    def _deliver(self, batch: ChannelBatch, receiver: Receiver, there: ChannelAttributes) -> Receipt:
-        """The receipt of a batch, which is tried as often as the receiver's definition says (C-5)."""
+    def _deliver(self, batch: ChannelBatch, receiver: Receiver, there: ChannelAttributes, read_at: float) -> Receipt:
+        """The receipt of a batch, which is tried as often as the receiver's definition says (C-5).
+
+        Its messages have aged since they were read, by exits and earlier tries.
+        """
         tries = there.message_retry_count
         for attempt in range(tries + 1):
-            now = batch._replace(attempts=attempt, buries=attempt == tries)
+            messages = aged(batch.messages, self._sending.now() - read_at)
+            now = batch._replace(messages=messages, attempts=attempt, buries=attempt == tries)
             try:
                 receipt = receiver.call(lambda store: store.receive(now))  # noqa: B023 - called at once
             except Undeliverable as error:
@@ -265,6 +278,11 @@ class _Run:
             if self._wait(min(left, LOOK_SECONDS)):
                 raise Stopping
             left -= LOOK_SECONDS
+
+
+def _lasts(error: InorderError) -> bool:
+    """Whether trouble does not pass by itself: a store that is damaged, not ours, of a newer release, or replaced."""
+    return isinstance(error, LASTING) or bool(error.data.get("is_replaced"))
 
 
 def _at(point: str) -> None:

@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any, Literal
 
-from ..channel_attributes import ChannelAttributes, ChannelType, altered, as_text, define, of_text
+from ..channel_attributes import ChannelAttributes, ChannelType, altered, define
 from ..errors import (
     ArgumentError,
     NotFound,
@@ -19,6 +19,7 @@ from ..errors import (
 )
 from ..manager import QueueManager
 from ..options import check_whole
+from ..stores.definitions import as_text, channel_of
 from ..stores.records import Carrying, ChannelNow, Received
 from .sides import Connect, Receiver, Sending, bound, digest, open_receiver
 
@@ -43,7 +44,7 @@ def alter_channel(qm: QueueManager, name: str, **changes: Any) -> ChannelAttribu
     """
     with qm._session:
         row = qm._store.object(KIND, name)
-        there = of_text(row.attributes)
+        there = channel_of(row.attributes)
         made = altered(there, **changes)
         if made.transmission_queue != there.transmission_queue:
             _check_nothing_in_doubt(qm, there)
@@ -54,7 +55,7 @@ def alter_channel(qm: QueueManager, name: str, **changes: Any) -> ChannelAttribu
 def delete_channel(qm: QueueManager, name: str) -> None:
     """Deletes a definition. Raises: UnknownObject 2085; ObjectInUse 2042, it runs or has a batch in doubt."""
     with qm._session:
-        there = of_text(qm._store.object(KIND, name).attributes)
+        there = channel_of(qm._store.object(KIND, name).attributes)
         if there.type == "sender":
             _check_nothing_in_doubt(qm, there)
         qm._store.delete_object(KIND, name)
@@ -70,13 +71,13 @@ def _check_nothing_in_doubt(qm: QueueManager, there: ChannelAttributes) -> None:
 def channel(qm: QueueManager, name: str) -> ChannelAttributes:
     """One channel. Raises: UnknownObject 2085 with the nearest names."""
     with qm._session:
-        return of_text(qm._store.object(KIND, name).attributes)
+        return channel_of(qm._store.object(KIND, name).attributes)
 
 
 def channels(qm: QueueManager) -> list[ChannelAttributes]:
     """All channels, by name."""
     with qm._session:
-        return [of_text(row.attributes) for row in qm._store.objects(KIND)]
+        return [channel_of(row.attributes) for row in qm._store.objects(KIND)]
 
 
 def status(qm: QueueManager) -> list[ChannelNow]:

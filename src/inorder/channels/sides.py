@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TypeVar
 
 from ..across import EXPIRY_SECONDS_MIN
-from ..channel_attributes import ChannelAttributes, of_text
+from ..channel_attributes import ChannelAttributes
 from ..errors import Fenced, SequenceError, StoreError, UnknownObject, is_url
 from ..manager import QueueManager, check_client, connect
 from ..message import NO_ID, Message, UniqueId
@@ -20,6 +20,7 @@ from ..rules.channels import Last
 from ..rules.puts import NO_ACCOUNTING
 from ..stores.bulk_page import BulkPage
 from ..stores.claiming import CHANNEL
+from ..stores.definitions import channel_of
 from ..stores.protocol import Store
 from ..stores.records import Carrying, Claim, Claimer, ClaimRequest, NextBatch, Slice
 
@@ -53,6 +54,10 @@ class Sending:
             store, handle = self.queue.opened_for("input")
             return act(store, handle)
 
+    def now(self) -> float:
+        """By the clock of this side's store, seconds since 1970."""
+        return self.manager._session.services.now()
+
     def take(self, *, operates: bool = False) -> Carrying:
         return self.call(lambda store, handle: store.take_channel(handle, self.definition.name, operates=operates))
 
@@ -82,7 +87,7 @@ class Sending:
 
     def read(self, carrying: Carrying, claim: Claim) -> list[Message]:
         """The messages of a batch; their expiry counts the time since the claim (C-4)."""
-        age = self.manager._session.services.now() - claim.started_at
+        age = self.now() - claim.started_at
         part, messages = Slice(claim.number, 1, claim.messages, claim.delivered), list[Message]()
         while len(messages) < claim.messages:
             messages += messages_of(self._page(carrying, part, len(messages) + 1), age)
@@ -136,6 +141,16 @@ def messages_of(page: BulkPage, age: float) -> list[Message]:
     )
 
 
+def aged(messages: Sequence[Message], seconds: float) -> Sequence[Message]:
+    """The messages so many seconds later, which their expiry counts (C-4)."""
+    if all(one.expiry is None for one in messages):
+        return messages
+    return [
+        one if one.expiry is None else one.with_values(expiry=max(EXPIRY_SECONDS_MIN, one.expiry - seconds))
+        for one in messages
+    ]
+
+
 class Receiver:
     """The receiver's side: a connection to the store that messages go to."""
 
@@ -158,7 +173,7 @@ class Receiver:
             found = self.call(lambda store: store.object("channel", name))
         except UnknownObject:
             return ChannelAttributes(name=name, type="receiver")
-        there = of_text(found.attributes)
+        there = channel_of(found.attributes)
         return there if there.type == "receiver" else ChannelAttributes(name=name, type="receiver")
 
     def close(self) -> None:
@@ -201,4 +216,4 @@ def open_receiver(connection: str) -> Receiver:
     return Receiver(connect(connection, program="channel"))
 
 
-__all__ = ["Connect", "Receiver", "Sending", "messages_of", "open_receiver"]
+__all__ = ["Connect", "Receiver", "Sending", "aged", "messages_of", "open_receiver"]

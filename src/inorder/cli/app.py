@@ -9,6 +9,7 @@ from .browsing import browse
 from .channelling import channel
 from .claims import claim
 from .dead import dead
+from .dead_rules import run_rules
 from .getting import get
 from .moving import copy, move
 from .pipeline import pipeline
@@ -16,10 +17,14 @@ from .putting import put
 from .queues import queue
 from .running import STORE_HELP, Group
 from .scripts import mqsc
+from .serve import serve
 from .showing import demo, scenarios
+from .triggering import trigger_monitor
 from .units import lock, unit
-from .upkeep import backup, check
+from .upkeep import backup, check, upgrade
+from .users import acts, token, user
 from .watching import watch
+from .work import work
 
 HELP = """A message queue manager that keeps its promises about order.
 
@@ -48,12 +53,20 @@ for command in (
     lock,
     claim,
     channel,
+    work,
     dead,
+    trigger_monitor,
+    user,
+    token,
+    acts,
     check,
     backup,
+    upgrade,
     mqsc,
     pipeline,
+    serve,
     demo,
     scenarios,
 ):
     app.add_command(command)
+dead.add_command(run_rules)

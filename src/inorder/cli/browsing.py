@@ -47,7 +47,7 @@ STATES: Sequence[SightState] = get_args(SightState)
 )
 @click.option(
     "--preview", type=click.IntRange(0, PREVIEW_MAX), default=PREVIEW, show_default=True, metavar="BYTES",
-    help="How much of each body.",
+    help="How many bytes of each body are shown.",
 )  # fmt: skip
 @click.option("--follow", "-f", is_flag=True, help="Go on with what arrives, each message once, until Ctrl-C.")
 @takes_store

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import signal
+import contextlib
 import threading
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import asdict
 from typing import Any
 
@@ -14,7 +13,8 @@ import click
 from .. import QueueManager, channels
 from ..channel_attributes import CHANNEL_ATTRIBUTES, ChannelAttributes
 from ..channels import ChannelNow, Received
-from ..errors import ChannelStopped, InorderError, ObjectInUse, QueueCondition
+from ..errors import ChannelStopped, InorderError, ObjectInUse, QueueCondition, StoreError
+from .lasting import ends_by_signal, run_all
 from .output import count, shown, table, when
 from .queues import takes_attributes_of
 from .running import Group, Run, completions, says_yes, takes_store
@@ -31,6 +31,7 @@ STATUS_COLUMNS = {
     "status": "status",
     "queue": "from",
     "waiting": "waiting",
+    "oldest_put_at": "oldest put",
     "number": "last batch",
     "in_doubt": "in doubt",
     "messages": "messages sent",
@@ -84,7 +85,7 @@ def create(run: Run, name: str, kind: Any, changes: dict[str, Any]) -> None:
 @takes_attributes
 @takes_store
 def alter(run: Run, name: str, changes: dict[str, Any]) -> None:
-    """Change attributes; a run that is under way takes them when it begins anew."""
+    """Change attributes; a run that is under way takes them when it starts over."""
     if not changes:
         raise click.UsageError("Nothing to change: name at least one attribute.")
     with run.opened() as qm:
@@ -143,13 +144,14 @@ def status(run: Run, received: bool) -> None:
         if received:
             records, columns = [_received(one) for one in channels.received(qm)], RECEIVED_COLUMNS
         else:
-            records, columns = [_now(one) for one in channels.status(qm)], STATUS_COLUMNS
+            records, columns = [record_of_channel(one) for one in channels.status(qm)], STATUS_COLUMNS
     run.output.listing(records, columns, nothing="no channel has come here" if received else "no channel is defined")
 
 
-def _now(one: ChannelNow) -> dict[str, Any]:
+def record_of_channel(one: ChannelNow) -> dict[str, Any]:
+    """What a channel does, as machines read it."""
     values = one._asdict()
-    times = {name: values[name] and when(values[name]) for name in ("sent_at", "changed_at")}
+    times = {name: values[name] and when(values[name]) for name in ("oldest_put_at", "sent_at", "changed_at")}
     return {"channel": values.pop("name"), **values, **times}
 
 
@@ -181,31 +183,15 @@ def run_channels(context: click.Context, run: Run, names: tuple[str, ...], until
     Any number of processes may run one channel: one at a time carries, the next one takes over when it dies. A channel
     that is stopped is carried again when it is started.
     """
-    with run.opened() as qm, _ends() as ends, ExitStack() as stack:
+    with run.opened() as qm, ends_by_signal() as ends, ExitStack() as stack:
         for name in names:
             channels.channel(qm, name)
         carriers = [_Carrier(run, stack.enter_context(qm.connect()), name, ends, until_empty) for name in names]
-        for one in carriers:
-            one.start()
-        for one in carriers:
-            while one.is_alive():
-                one.join(RESTART_SECONDS)
+        run_all(carriers)
     failed = [one.error for one in carriers if one.error is not None]
     if failed:
         raise failed[0]
     context.exit(0)
-
-
-@contextmanager
-def _ends() -> Iterator[threading.Event]:
-    """Set by the signals that end a program."""
-    ends = threading.Event()
-    before = {number: signal.signal(number, lambda *_: ends.set()) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield ends
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 class _Carrier(threading.Thread):
@@ -226,18 +212,24 @@ class _Carrier(threading.Thread):
                 text = str(waits)
                 if self._until_empty:
                     self.error = waits
-            except QueueCondition as error:  # it has stopped, and may be started again
-                text = str(error)
-                if self._until_empty:
-                    self.error = error
             except InorderError as error:
-                text, self.error = str(error), error
+                text = str(error)
+                if self._until_empty or not self._may_be_started(error):
+                    self.error = error
             if text != told:
                 self._run.output.note(text)
                 told = text
             if self.error is not None or self._until_empty:
                 return
             self._ends.wait(RESTART_SECONDS)
+
+    def _may_be_started(self, error: InorderError) -> bool:
+        """Whether the channel has stopped for an operator to see to it; else this side is in trouble."""
+        if isinstance(error, QueueCondition):
+            return True
+        with contextlib.suppress(StoreError):
+            return any(one.name == self._channel and one.stop for one in channels.status(self._qm))
+        return False
 
 
 # --- what operators do
@@ -247,7 +239,7 @@ class _Carrier(threading.Thread):
 @NAME
 @takes_store
 def start(run: Run, name: str) -> None:
-    """Let a channel that was stopped run again: whoever carries it goes on."""
+    """Let a channel that was stopped run again: its runner goes on."""
     with run.opened() as qm:
         channels.start_channel(qm, name)
     run.output.tell({"channel": name, "done": "started"}, f"{name} may run")

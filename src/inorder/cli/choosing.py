@@ -26,7 +26,7 @@ READ_ORDER = click.option(
 )
 UNIT_SIZE = click.option(
     "--unit-size", type=click.IntRange(1, NUMBER_MAX), default=UNIT_MESSAGES, show_default=True, metavar="N",
-    help="So many messages are one unit of work; fewer if they have 64 MiB.",
+    help="How many messages make a unit of work; fewer if they exceed 64 MiB.",
 )  # fmt: skip
 DMPMQMSG = "dmpmqmsg"
 

@@ -34,8 +34,8 @@ APPLICATION = click.argument("application")
 def claim() -> None:
     """List, finish and release claims of bulk readers.
 
-    Spark is one. An application that reads in claims works on one at a time and confirms it when it asks for the next
-    one, which may have been taken ahead.
+    Spark is such a reader. An application that reads in claims works on one at a time and confirms it when it asks for
+    the next one, which may have been taken ahead.
     """
 
 
@@ -68,13 +68,15 @@ def _record(one: Claims) -> dict[str, Any]:
 @claim.command("finish", example="inorder claim finish ORDERS drain --checkpoint archive/_checkpoint --store orders.db")
 @QUEUE
 @APPLICATION
-@click.option("--checkpoint", metavar="FOLDER", help="Of Spark's query: what its commit log has is confirmed.")
-@click.option("--upto", type=int, metavar="N", help="For notes of its own: the last claim that it has done.")
+@click.option(
+    "--checkpoint", metavar="FOLDER", help="The checkpoint of Spark's query: what its commit log has is confirmed."
+)
+@click.option("--upto", type=int, metavar="N", help="The last claim that the application has done, by its own records.")
 @takes_store
 def finish(run: Run, queue: str, application: str, checkpoint: str | None, upto: int | None) -> None:
     """Confirm the last claim of an application that has stopped for good.
 
-    Its messages go from the queue. A reader that still runs is fenced off.
+    The messages of the claim leave the queue. A reader that still runs is fenced off.
     """
     if (checkpoint is None) == (upto is None):
         raise click.UsageError("Say either --checkpoint FOLDER or --upto N.")
@@ -105,7 +107,7 @@ def release(run: Run, queue: str, application: str, yes: bool) -> None:
         known = (one for one in qm.claims() if (one.queue, one.application) == (local, application))
         held = sum(claim.messages for one in known for claim in one.held if claim.number > one.settled)
         if held:
-            again = "Whoever reads next does again what it has done with them."
+            again = "The next reader does again what it has done with them."
             run.output.confirm(f"Return {count(held, 'message')} of {application} to {queue}? {again}", yes=yes)
         released = qm.release_claims(queue, application)
     run.output.tell(

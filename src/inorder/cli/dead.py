@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
-from .. import Match, Reason
+from .. import Feedback, Match, Reason
 from ..dead import DeadLetter, Stayed
 from ..rules.dead_letters import revived
 from .choosing import any_id
@@ -29,7 +29,12 @@ COLUMNS = {
     "length": "bytes",
     "error": "error",
 }
-REASON_NAMES = {int(one): one.name for one in Reason}
+REASON_NAMES: dict[int, str] = {int(one): one.name for one in (*Feedback, *Reason)}
+
+
+def reason_name(reason: int) -> str:
+    """A reason of a dead letter, in words where it has a name."""
+    return REASON_NAMES.get(reason, str(reason))
 
 
 def reason_of(value: str) -> int:
@@ -52,7 +57,7 @@ def takes_choice(function: F) -> F:
     @click.option("--selector", metavar="TEXT", help='Only messages that it fits, such as "dlh.attempts > 3".')
     @click.option(
         "--dead-letter-queue", shell_complete=queue_names, metavar="NAME",
-        help="Where they lie; default: where the queue manager puts them.",
+        help="The queue that holds them; default: the queue manager's.",
     )  # fmt: skip
     @functools.wraps(function)
     def command(*given: Any, **named: Any) -> Any:
@@ -75,17 +80,26 @@ def dead() -> None:
 def list_letters(run: Run, chosen: dict[str, Any]) -> None:
     """List dead letters: why each was set aside, when, and where it should have gone."""
     with run.opened() as qm:
-        dropped = sum(view.dropped for view in qm.overview())
+        dropped = qm.dropped()
         letters = (_record(run, letter) for letter in qm.dead_letters(**chosen))
         run.output.listing(letters, COLUMNS, nothing="there are no dead letters", wide=("program", "message_id"))
-    if dropped:
-        run.output.note(f"{count(dropped, 'report')} could be put nowhere and went for good")
+    for one in dropped:
+        about = f"messages of {one.queue}" if one.queue else "messages of no queue here"
+        went = f"{count(one.messages, 'report')} about {about} could be put nowhere and went for good"
+        run.output.note(f"{went}: {reason_name(one.reason)}")
 
 
 @dead.command("replay", example="inorder dead replay --queue ORDERS --store orders.db")
 @takes_choice
-@click.option("--to", shell_complete=queue_names, metavar="NAME", help="Put them there; default: where they belong.")
-@click.option("--count", "-n", "most", type=click.IntRange(1), metavar="N", help="At most so many; default: all.")
+@click.option(
+    "--to",
+    shell_complete=queue_names,
+    metavar="NAME",
+    help="Put them on this queue; default: where they should have gone.",
+)
+@click.option(
+    "--count", "-n", "most", type=click.IntRange(1), metavar="N", help="Take at most this many; default: all."
+)
 @takes_store
 def replay(run: Run, chosen: dict[str, Any], to: str | None, most: int | None) -> None:
     """Put dead letters where they belong, each in a unit of work of its own.
@@ -130,7 +144,7 @@ def _record(run: Run, letter: DeadLetter) -> dict[str, Any]:
     record: dict[str, Any] = {
         "time": when(why.time) if why.time else None,
         "reason": why.reason,
-        "reason_name": REASON_NAMES.get(why.reason, str(why.reason)),
+        "reason_name": reason_name(why.reason),
         "queue": why.queue,
         "manager": why.manager,
         "attempts": why.attempts or None,

@@ -28,8 +28,8 @@ Written = Callable[[Sequence[Message], bool], bytes]  # messages as text; whethe
 
 @click.command("get", cls=Command, example="inorder get ORDERS --order logical --wait 10 --store orders.db")
 @click.argument("queue", shell_complete=queue_names)
-@click.option("--count", "-n", "most", type=click.IntRange(1), metavar="N", help="At most so many; default: 1.")
-@click.option("--all", "everything", is_flag=True, help="All there are; with --wait, until none comes in that time.")
+@click.option("--count", "-n", "most", type=click.IntRange(1), metavar="N", help="Get at most this many; default: 1.")
+@click.option("--all", "everything", is_flag=True, help="Get all messages; with --wait, until none comes in that time.")
 @click.option("--group", is_flag=True, help="A whole group, or one message in no group.")
 @ORDER
 @READ_ORDER
@@ -38,7 +38,9 @@ Written = Callable[[Sequence[Message], bool], bytes]  # messages as text; whethe
 @WAIT
 @click.option("--raw", is_flag=True, help="The bytes of the bodies, with nothing between them.")
 @takes_format("A text for MQ's dmpmqmsg, with the descriptors.")
-@click.option("--leave-out-properties", is_flag=True, help="Of --format dmpmqmsg, which has no place for them.")
+@click.option(
+    "--leave-out-properties", is_flag=True, help="Write --format dmpmqmsg without properties: it has no place for them."
+)
 @click.option(
     "--output", type=click.Path(dir_okay=False, path_type=Path), metavar="PATH",
     help="Write into this file. Without a message it stays as it is.",
@@ -168,7 +170,7 @@ def _writer(run: Run, path: Path | None, files: ExitStack, written: Written) -> 
 
 def _bring_to_disk(stream: IO[bytes]) -> None:
     """If a file is written: the commit that follows is on disk, and so must be what it removes from the queue."""
-    with suppress(io.UnsupportedOperation):  # a stream of the caller's, which is no file
+    with suppress(io.UnsupportedOperation):  # a stream of the caller's, which is not a file
         if stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
             os.fsync(stream.fileno())
 

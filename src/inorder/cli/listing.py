@@ -176,7 +176,13 @@ def by_whom(holder: Holder) -> str:
     program = plain(holder.program.name)
     if holder.kind in ("session", "handle"):
         return f"by {program}" + (f" ({holder.process})" if holder.process is not None else "")
-    kind = {"prepared": "prepared unit", "confirm": "confirm id", "lock": "lock id", "claim": "claim"}[holder.kind]
+    kind = {
+        "prepared": "prepared unit",
+        "confirm": "confirm id",
+        "lock": "lock id",
+        "claim": "claim",
+        "lease": "lease",
+    }[holder.kind]
     return f"by {kind} {plain(holder.name)}"
 
 
@@ -207,7 +213,7 @@ def preview_of(message: Message) -> Text:
 
 
 def text_of(message: Message) -> str | None:
-    """The beginning of a body as text, without the last character if the cut has split it; None: it is no text."""
+    """The beginning of a body as text, without the last character if the cut has split it; None: it is not a text."""
     is_whole = message.length <= len(message.body)
     try:
         return codecs.getincrementaldecoder("utf-8")().decode(message.body, final=is_whole)

@@ -24,7 +24,9 @@ from .running import INTERRUPTED, Command, Run, leaving, local_name, queue_names
 
 SOURCE = click.argument("source", shell_complete=queue_names)
 TARGET = click.argument("target", shell_complete=queue_names)
-MOST = click.option("--count", "-n", "most", type=click.IntRange(1), metavar="N", help="At most so many; default: all.")
+MOST = click.option(
+    "--count", "-n", "most", type=click.IntRange(1), metavar="N", help="Take at most this many; default: all."
+)
 TO_STORE = click.option(
     "--to-store", type=PlaceType(), metavar="PATH|URL", help="The store of TARGET; default: the same one."
 )

@@ -28,7 +28,7 @@ from rich.text import Text
 from ..reasons import Reason
 from ..stores.damage import utc
 
-SPANS = frozenset({"age", "lease_left"})  # keys whose values are durations
+SPANS = frozenset({"age", "lease_left", "time_left"})  # keys whose values are durations
 NARROW = 100  # columns: a terminal that has fewer is shown less
 PIPED_WIDTH = 4000  # no line of a table is cut where a program reads it
 SHOWN_AFTER_SECONDS = 1.0
@@ -68,7 +68,7 @@ class Output:
         self.say(text)
 
     def say(self, text: str) -> None:
-        """An answer for people alone: machines have been told in lines."""
+        """An answer for people alone: machines have had it in lines."""
         if not self.as_json:
             self.console.print(Text(plain(text)))
 
@@ -83,7 +83,7 @@ class Output:
 
         Args:
             columns: the headings, by the key that stands below each; one below which nothing stands is left out.
-            nothing: what people are told if there is no answer.
+            nothing: what people see if there is no answer.
             wide: the keys for which a narrow terminal has no room.
         """
         if self.as_json:
@@ -105,7 +105,7 @@ class Output:
         self.console.print(made)
 
     def note(self, text: str) -> None:
-        """Something beside the answer, for people; machines are not told."""
+        """Something beside the answer, for people, not for machines."""
         if not self.as_json:
             self.notes.print(Text(plain(text)))
 
@@ -201,14 +201,14 @@ def json_line(record: Record) -> str:
 
 
 def when(seconds: float | None) -> str | None:
-    """A time as machines are told it: ISO 8601 in UTC, with microseconds."""
+    """A time for machines: ISO 8601 in UTC, with microseconds."""
     if seconds is None:
         return None
     return utc(seconds).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 def span(seconds: float | None) -> str:
-    """A duration as people are told it: 0.4 s, 12 s, 5 min, 3 h, 2 d."""
+    """A duration for people: 0.4 s, 12 s, 5 min, 3 h, 2 d."""
     if seconds is None:
         return ""
     for unit, length in (("d", 86_400), ("h", 3_600), ("min", 60)):
@@ -223,7 +223,7 @@ def count(number: int, noun: str) -> str:
 
 
 def size(length: int) -> str:
-    """A number of bytes as people are told it: 999, 4.2 K, 17 M."""
+    """A number of bytes for people: 999, 4.2 K, 17 M."""
     value = float(length)
     for unit in ("", " K", " M"):
         if value < 999.5:
@@ -233,7 +233,7 @@ def size(length: int) -> str:
 
 
 def shown(value: object) -> Text:
-    """A value as people are told it."""
+    """A value for people."""
     if isinstance(value, bool):
         return Text("yes" if value else "no")
     if isinstance(value, int):

@@ -34,8 +34,10 @@ ORDER = click.option(
     help="Groups together, or every message in its place.",
 )
 JOIN = click.option("--join-segments", is_flag=True, help="The segments of a message become one row.")
-OVERWRITE = click.option("--overwrite", is_flag=True, help="What is in the target folder goes.")
-PARALLEL = click.option("--partitions", default=2, show_default=True, metavar="N", help="Tasks that read side by side.")
+OVERWRITE = click.option("--overwrite", is_flag=True, help="Remove what is in the target folder.")
+PARALLEL = click.option(
+    "--partitions", default=2, show_default=True, metavar="N", help="How many tasks read in parallel."
+)
 ARCHIVE = click.argument("archive")
 QUEUE = click.argument("queue", shell_complete=queue_names)
 
@@ -154,12 +156,20 @@ def on_archive(function: F) -> F:
 @QUEUE
 @ARCHIVE
 @click.option(
-    "--application", default="drain", show_default=True, metavar="NAME", help="Of this reader; one runs at a time."
+    "--application",
+    default="drain",
+    show_default=True,
+    metavar="NAME",
+    help="The name of this reader; one of a name runs at a time.",
 )
 @ORDER
 @JOIN
 @click.option(
-    "--messages-per-batch", default=100_000, show_default=True, metavar="N", help="In one batch of Spark, at most."
+    "--messages-per-batch",
+    default=100_000,
+    show_default=True,
+    metavar="N",
+    help="At most this many in one batch of Spark.",
 )
 @PARALLEL
 @click.option("--checkpoint", metavar="FOLDER", help="Default: _checkpoint in the archive.")
@@ -169,8 +179,8 @@ def on_archive(function: F) -> F:
 def drain(run: Run, spark: Spark, queue: str, archive: str, *, follow: bool, **options: Any) -> Any:
     """Take messages off a queue into an archive, exactly once.
 
-    ARCHIVE is a folder; a later run adds to it. With --follow, and where nobody looks, each batch is a line on standard
-    error.
+    ARCHIVE is a folder; a later run adds to it. With --follow, each batch is a line on standard error if that is
+    not a terminal.
     """
     check_target("ARCHIVE", archive, overwrite=True)
     with run.opened() as qm:
@@ -191,7 +201,13 @@ def drain(run: Run, spark: Spark, queue: str, archive: str, *, follow: bool, **o
     help="Tables, a folder of files, or texts of dmpmqmsg.",
 )
 @click.option("--transaction", metavar="NAME", help="A second load under this name puts nothing.")
-@click.option("--application", default="load", show_default=True, metavar="NAME", help="Whose transaction it is.")
+@click.option(
+    "--application",
+    default="load",
+    show_default=True,
+    metavar="NAME",
+    help="The application that the transaction belongs to.",
+)
 @click.option("--group-by", metavar="COLUMN", help="Of tables: equal values make a group.")
 @click.option("--order-by", metavar="COLUMN", help="Of tables: the order of the puts.")
 @click.option(
@@ -199,7 +215,7 @@ def drain(run: Run, spark: Spark, queue: str, archive: str, *, follow: bool, **o
     default="fail",
     show_default=True,
     metavar="fail|queue:NAME",
-    help="What becomes of rows that are no message.",
+    help="What becomes of rows that are not messages.",
 )
 @click.option(
     "--split",
@@ -207,9 +223,15 @@ def drain(run: Run, spark: Spark, queue: str, archive: str, *, follow: bool, **o
     metavar="RULE",
     help="Of files: delimiter:\\\\n, which is the default, size:65536, regex:PATTERN, whole.",
 )
-@click.option("--pattern", "patterns", multiple=True, metavar="GLOB", help="Of files: which; may be repeated.")
-@click.option("--exclude", multiple=True, metavar="GLOB", help="Of files: which not; may be repeated.")
-@click.option("--read-option", "read_options", multiple=True, metavar="NAME=VALUE", help="Of Spark's reader.")
+@click.option(
+    "--pattern", "patterns", multiple=True, metavar="GLOB", help="Of files: those whose path matches; may be repeated."
+)
+@click.option(
+    "--exclude", multiple=True, metavar="GLOB", help="Of files: not those whose path matches; may be repeated."
+)
+@click.option(
+    "--read-option", "read_options", multiple=True, metavar="NAME=VALUE", help="An option for Spark's reader."
+)
 @on_store
 @runs_a_job
 def load(
@@ -237,7 +259,7 @@ def load(
 @click.argument("target")
 @ORDER
 @JOIN
-@click.option("--incomplete", metavar="FOLDER", help="Where groups go that are not complete.")
+@click.option("--incomplete", metavar="FOLDER", help="Where incomplete groups go.")
 @OVERWRITE
 @on_archive
 @runs_a_job
@@ -266,7 +288,7 @@ def reorder(
     type=click.Choice(("logical", "physical", "none")),
     default="logical",
     show_default=True,
-    help="What was promised.",
+    help="The order that the reader was promised.",
 )
 @OVERWRITE
 @on_archive
@@ -292,8 +314,14 @@ def audit(run: Run, spark: Spark, archive: str, output: str, *, overwrite: bool,
 @ARCHIVE
 @QUEUE
 @click.option("--transaction", required=True, metavar="NAME", help="A second replay under this name puts nothing.")
-@click.option("--application", default="replay", show_default=True, metavar="NAME", help="Whose transaction it is.")
-@click.option("--where", metavar="CONDITION", help="Which messages: a condition in SQL.")
+@click.option(
+    "--application",
+    default="replay",
+    show_default=True,
+    metavar="NAME",
+    help="The application that the transaction belongs to.",
+)
+@click.option("--where", metavar="CONDITION", help="Only messages that meet this condition in SQL.")
 @ORDER
 @on_store
 @runs_a_job
@@ -317,10 +345,12 @@ def replay(run: Run, spark: Spark, archive: str, queue: str, **options: Any) -> 
 @click.option(
     "--existing",
     type=click.Choice(("refuse", "same", "replace")),
-    help="What may be there already; default: the same files, and no texts.",
+    help="What happens to files that exist; default: same, and for texts refuse.",
 )
 @click.option("--order", type=click.Choice(("logical", "physical")), help="Of dmpmqmsg texts; default: logical.")
-@click.option("--leave-out-properties", is_flag=True, help="Of dmpmqmsg texts, which have no place for them.")
+@click.option(
+    "--leave-out-properties", is_flag=True, help="Write dmpmqmsg texts without properties: they have no place for them."
+)
 @on_archive
 @runs_a_job
 def unload(

@@ -1,4 +1,4 @@
-"""Where a store is, as a command is told: the path of a file, or the URL of a PostgreSQL database."""
+"""Where a store is, as a command is given it: the path of a file, or the URL of a PostgreSQL database."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Place(NamedTuple):
         return f"Place({self.shown!r})"
 
     def has_store(self, program: str) -> bool:
-        """Whether a store is there, or for a file at least something. Raises: StoreError, that cannot be told."""
+        """Whether a store is there, or for a file at least something. Raises: StoreError, that cannot be found out."""
         if isinstance(self.given, str):
             from ..stores.postgresql import is_there, parse  # noqa: PLC0415 - it loads a client, as below
 
@@ -64,7 +64,7 @@ class PlaceType(click.Path):
         super().__init__(path_type=Path, readable=False)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """A `Place`. Raises: ArgumentError, it is meant as a URL and is none."""
+        """A `Place`. Raises: ArgumentError, it is meant as a URL and is not one."""
         if isinstance(value, Place):
             return value
         if is_url(value):

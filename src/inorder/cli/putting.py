@@ -27,7 +27,7 @@ FORMS: dict[str, Form] = {"lines": "lines", "from_json": "json"}
 @click.argument("body", required=False)
 @click.option(
     "--file", "files", multiple=True, type=click.Path(exists=True, dir_okay=False, path_type=Path), metavar="PATH",
-    help="A file is a message; may be repeated.",
+    help="The content of this file is a message; may be repeated.",
 )  # fmt: skip
 @click.option("--lines", is_flag=True, help="Each line of the files, or of standard input, is a message.")
 @click.option("--from-json", is_flag=True, help="Each line is a message, as 'get --json' tells it.")
@@ -40,12 +40,14 @@ FORMS: dict[str, Form] = {"lines": "lines", "from_json": "json"}
 @click.option(
     "--persistent/--no-persistent",
     default=None,
-    help="Else it goes when no process has the store open; default: the queue's.",
+    help="Whether it outlives the last process that has the store open; default: the queue's.",
 )
 @click.option("--expiry", type=seconds_or_none, metavar="SECONDS|none", help="Time to live; default: the queue's.")
-@click.option("--delay", type=float, metavar="SECONDS", help="Not to be read before.")
+@click.option("--delay", type=float, metavar="SECONDS", help="How long until it can be read.")
 @click.option("--message-id", type=any_id, metavar="HEX|text:TEXT", help="Default: the queue manager makes one.")
-@click.option("--correlation-id", type=any_id, metavar="HEX|text:TEXT", help="Relates messages.")
+@click.option(
+    "--correlation-id", type=any_id, metavar="HEX|text:TEXT", help="Relates messages, such as a reply to its request."
+)
 @click.option("--manager", metavar="NAME", help="The queue manager that has the queue; default: this one.")
 @click.option("--reply-to-queue", metavar="NAME", help="Where replies should go.")
 @click.option("--reply-to-queue-manager", metavar="NAME", help="And the queue manager that has it; default: this one.")
@@ -54,6 +56,10 @@ FORMS: dict[str, Form] = {"lines": "lines", "from_json": "json"}
     "--property", "properties", type=one_property, multiple=True, metavar="NAME[:TYPE]=VALUE",
     help="A property; the type is text, int, float, bool, bytes (hex) or none. May be repeated.",
 )  # fmt: skip
+@click.option("--deduplicate", metavar="KEY", help="Nothing is put if a message was put under this key before.")
+@click.option(
+    "--for", "deduplicate_for", type=float, metavar="SECONDS", help="So long the queue keeps the key; default: 3600."
+)
 @UNIT_SIZE
 @takes_store
 @click.pass_context
@@ -69,6 +75,7 @@ def put(
     form = _form(given)
     group, keep, size = given.pop("group"), given.pop("keep_context"), given.pop("unit_size")
     _check(body, files, form, group=group, keep=keep)
+    _check_key(given, is_one=form == "whole" and len(files) < 2 and not group)
     for path in files:
         run.refuse_own_file(path, "--file")
     fields = _fields(context, given)
@@ -79,7 +86,7 @@ def put(
 
     with run.opened() as qm, leaving(run, left), run.output.progress("putting", "messages") as advance:
         for results in _put(qm, queue, _sources(body, files, form), fields, group=group, keep=keep, size=size):
-            put_so_far += len(results)
+            put_so_far += sum(one.duplicate_of is None for one in results)
             _tell(run, queue, results)
             advance(put_so_far)
     run.output.say(f"put {count(put_so_far, 'message')} on {queue}")
@@ -102,6 +109,13 @@ def _check(body: str | None, files: Sequence[Path], form: Form, *, group: bool, 
         raise click.UsageError("--keep-context goes with --from-json or --format dmpmqmsg.")
     if group and keep:
         raise click.UsageError("--group goes without --keep-context.")
+
+
+def _check_key(given: Fields, *, is_one: bool) -> None:
+    if given["deduplicate"] is not None and not is_one:
+        raise click.UsageError("--deduplicate KEY is for one message: BODY, one --file, or standard input as a whole.")
+    if given["deduplicate_for"] is not None and given["deduplicate"] is None:
+        raise click.UsageError("--for goes with --deduplicate.")
 
 
 def _fields(context: click.Context, given: Fields) -> Fields:

@@ -211,7 +211,7 @@ def clear(run: Run, name: str, yes: bool) -> None:
 
 @queue.command("delete", example="inorder queue delete ORDERS --purge --store orders.db")
 @click.argument("name", shell_complete=queue_names)
-@click.option("--purge", is_flag=True, help="Also with the messages on it.")
+@click.option("--purge", is_flag=True, help="Even if there are messages on it.")
 @says_yes
 @takes_store
 def delete(run: Run, name: str, purge: bool, yes: bool) -> None:

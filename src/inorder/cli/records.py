@@ -25,7 +25,7 @@ from .output import when
 TEXT_ID = "text:"  # before an id that is given as a text
 IDS = {"message_id": 24, "correlation_id": 24, "group_id": 24, "accounting_token": 32}
 FIELDS = tuple(Descriptor.__annotations__)
-FILLED_IN = ("length", "backout_count", "token", "uid", "place", "warning")  # by the queue manager: told, never taken
+FILLED_IN = ("length", "backout_count", "token", "uid", "place", "warning")  # by the queue manager: shown, never taken
 
 
 def record_of(message: Message) -> dict[str, Any]:
@@ -43,7 +43,7 @@ def record_of(message: Message) -> dict[str, Any]:
 
 
 def body_of(body: bytes) -> dict[str, str]:
-    """The body as text, or in base64 where it is none."""
+    """The body as text, or in base64 where it is not one."""
     try:
         return {"body": body.decode("utf-8")}
     except UnicodeDecodeError:
@@ -62,6 +62,7 @@ def record_of_put(queue: str, put: PutResult) -> dict[str, Any]:
         "flags": int(put.flags),
         "uid": put.uid._asdict(),
         "warning": put.warning and put.warning.name,
+        "duplicate_of": put.duplicate_of and put.duplicate_of._asdict(),
     }
 
 
@@ -71,7 +72,7 @@ def message_of(line: bytes, where: str) -> Message:
     Args:
         where: what the line is, for the error.
 
-    Raises: click.ClickException, it is no message: it names the line and the key.
+    Raises: click.ClickException, it is not a message: it names the line and the key.
     """
     try:
         record = json.loads(line)
@@ -155,14 +156,14 @@ def id_of(value: object, name: str = "id", length: int = len(NO_ID)) -> bytes:
 
 
 def _properties(value: object) -> dict[str, Any]:
-    """What stands in an object; null is none."""
+    """What stands in an object; null is not one."""
     if value is not None and not isinstance(value, dict):
         raise ValueError(f"properties must be an object of names and values, not {written(value)}")
     return {name: _bytes(name, one) if isinstance(one, list) else one for name, one in (value or {}).items()}
 
 
 def _transmission(value: object) -> Transmission | None:
-    """Where it is to go, of an object; null is none."""
+    """Where it is to go, of an object; null is not one."""
     if value is None:
         return None
     if not isinstance(value, dict) or value.keys() != set(Transmission._fields):

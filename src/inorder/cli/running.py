@@ -40,6 +40,7 @@ BUSY = "another program has locked it, or it is being put in order after a crash
 # What errors of calls say of values, and how the command has them.
 WORDS = {
     "None, or inorder.FOREVER": "or forever",
+    "say backup=False": "give --no-backup",
     "math.inf for never, or None for the queue's": "or none for never",
 }
 
@@ -101,13 +102,13 @@ class Run:
 
 @contextmanager
 def _patience(place: Place, output: Output | None, most: float) -> Iterator[None]:
-    """While a store is opened: if another program has it locked, people are told, and in the end it is an error.
+    """While a store is opened: if another program has it locked, a note says so, and in the end it is an error.
 
     Every opening writes, so that a lock for writing stops it, or a stopped process whose turn it is. A signal of the
     clock ends such a wait, as Ctrl-C does; only the main thread gets signals, so elsewhere the wait has no end.
 
     Args:
-        output: who is told after `TOLD_AFTER_SECONDS`; None: nobody.
+        output: where a note goes after `TOLD_AFTER_SECONDS`; None: nowhere.
         most: seconds after which it is a StoreError.
     """
     if threading.current_thread() is not threading.main_thread():
@@ -137,7 +138,7 @@ def _patience(place: Place, output: Output | None, most: float) -> Iterator[None
 
 @contextmanager
 def leaving(run: Run, what: Callable[[], str]) -> Iterator[None]:
-    """If the work inside fails half-way, people are told what it leaves behind; empty: nothing."""
+    """If the work inside fails half-way, a note says what it leaves behind; empty: none does."""
     try:
         yield
     except BaseException:
@@ -277,7 +278,7 @@ def status_of(error: InorderError) -> int:
 
 
 def record_of_error(error: InorderError) -> dict[str, Any]:
-    """An error as machines are told it."""
+    """An error for machines."""
     reason: Reason = error.reason
     return {
         "error": error.args[0],

@@ -14,7 +14,19 @@ from typing import Any
 import click
 from rich.text import Text
 
-from ..mqsc import Answer, Assembler, Source, columns, commands_in, export_manager, export_queues, run_commands
+from .. import channels
+from ..mqsc import (
+    Answer,
+    Assembler,
+    Source,
+    columns,
+    commands_in,
+    export_channel,
+    export_manager,
+    export_process,
+    export_queues,
+    run_commands,
+)
 from .output import plain, standard_input
 from .running import DONE, Command, Run, record_of_error, status_of, takes_store
 
@@ -22,12 +34,13 @@ PROMPT, CONTINUED = "> ", ". "
 STANDARD_INPUT = "-"
 GREETING = "MQSC. HELP lists the commands; END, or Ctrl-D, ends."
 HELP = """\
-DEFINE QLOCAL(NAME) ...    also QALIAS, QMODEL, QREMOTE; LIKE(OTHER), REPLACE
-ALTER QLOCAL(NAME) ...     also QALIAS, QMODEL, QREMOTE; ALTER QMGR ...
-DISPLAY QUEUE(NAME*) ...   also QLOCAL, QALIAS, QMODEL, QREMOTE, QSTATUS; DISPLAY QMGR
+DEFINE QLOCAL(NAME) ...    also QALIAS, QMODEL, QREMOTE, CHANNEL, PROCESS; LIKE(OTHER), REPLACE
+ALTER QLOCAL(NAME) ...     also QALIAS, QMODEL, QREMOTE, CHANNEL, PROCESS; ALTER QMGR ...
+DISPLAY QUEUE(NAME*) ...   also QLOCAL, QALIAS, QMODEL, QREMOTE, QSTATUS, CHANNEL, CHSTATUS, PROCESS; DISPLAY QMGR
                            ALL, keywords, WHERE(CURDEPTH GT 0)
-DELETE QLOCAL(NAME)        also QALIAS, QMODEL, QREMOTE; PURGE takes the messages too
+DELETE QLOCAL(NAME)        also QALIAS, QMODEL, QREMOTE, CHANNEL, PROCESS; PURGE takes the messages too
 CLEAR QLOCAL(NAME)         removes the messages
+START CHANNEL(NAME)        also STOP, PING, RESET, RESOLVE
 A line that ends with + goes on in the next one. Names in small letters stand in quotes: QLOCAL('orders').
 DISPLAY QLOCAL(NAME) shows every attribute as a DEFINE or ALTER writes it."""
 
@@ -72,7 +85,7 @@ def _defines(source: Source) -> bool:
 
 
 def _lines(script: str) -> Iterable[str]:
-    """The lines of a script. Raises: click.UsageError, it cannot be read, or is no text."""
+    """The lines of a script. Raises: click.UsageError, it cannot be read, or is not a text."""
     try:
         content = standard_input().read() if script == STANDARD_INPUT else Path(script).read_bytes()
         return io.StringIO(content.decode("utf-8-sig"), newline=None)
@@ -215,9 +228,15 @@ def _typed(run: Run) -> Iterator[Source]:
 def _export(run: Run) -> int:
     """Writes the definitions."""
     with run.opened() as qm:
-        manager, queues = qm.manager_attributes(), qm.queues()
+        manager, queues, processes, carriers = (
+            qm.manager_attributes(),
+            qm.queues(),
+            qm.processes(),
+            channels.channels(qm),
+        )
     altered = export_manager(manager)
-    for command in [*([] if altered is None else [altered]), *export_queues(queues)]:
+    script = [*([] if altered is None else [altered]), *export_queues(queues)]
+    for command in [*script, *map(export_process, processes), *map(export_channel, carriers)]:
         if run.output.as_json:
             run.output.line({"command": command})
         else:

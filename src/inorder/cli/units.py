@@ -22,6 +22,7 @@ UNIT_COLUMNS = {
     "gets": "gets",
     "locks": "locks",
     "age": "age",
+    "time_left": "time left",
     "queues": "queues",
     "user": "user",
     "program": "program",
@@ -43,6 +44,7 @@ INSTEAD = {
     ("backout", "session"): "only its own connection can back it out; it is also backed out when that process ends",
     ("commit", "confirm"): "its messages are confirmed one by one, by confirm_put and confirm_get",
     ("commit", "staging"): "what was staged is put by the commit of its writer",
+    ("commit", "lease"): "it is committed with its token, or backed out at its deadline",
     ("commit", "lock"): "a lock id has nothing to commit; 'inorder lock release' ends it",
     ("backout", "lock"): "'inorder lock release' ends it",
     ("commit", "claim"): "'inorder claim finish' confirms it",
@@ -73,7 +75,8 @@ def unit() -> None:
 
     A unit is named by its kind, where it lives, and its name: session:12 is the open unit of work of connection 12,
     prepared:NAME one that was prepared, confirm:QUEUE:7 what is held under confirm id 7, lock:QUEUE:3 under lock id 3,
-    claim:QUEUE:APPLICATION/4 by a bulk reader, staging:NAME what a bulk writer has not put yet.
+    claim:QUEUE:APPLICATION/4 by a bulk reader, staging:NAME what a bulk writer has not put yet,
+    lease:NAME what clients of a server do under a token until a deadline.
     """
 
 
@@ -132,7 +135,7 @@ def commit(run: Run, unit: str, yes: bool) -> None:
 @says_yes
 @takes_store
 def backout(run: Run, unit: str, yes: bool) -> None:
-    """Back out a prepared unit, undo a confirm id, or drop what was staged.
+    """Back out a prepared unit or a lease, undo a confirm id, or drop what was staged.
 
     Its puts vanish, its gets return to their places.
     """
@@ -144,6 +147,8 @@ def backout(run: Run, unit: str, yes: bool) -> None:
             qm.settle(found.name, "back_out")
         elif found.kind == "confirm":
             qm.undo(found.queue, int(found.name))
+        elif found.kind == "lease":
+            qm.end_lease(found.name)
         else:
             qm.undo_staging([found.name])
     run.output.tell(_record_of_unit(found) | {"done": "backed out"}, f"backed out {key_of(found)}")
@@ -189,6 +194,8 @@ def _record_of_unit(one: Unit) -> dict[str, Any]:
         "puts": one.puts,
         "gets": one.gets,
         "locks": one.locks,
+        "ends_at": when(one.ends_at),
+        "time_left": None if one.ends_at is None else max(0.0, one.ends_at - time.time()),
     }
 
 

@@ -1,4 +1,4 @@
-"""`inorder check` and `inorder backup`."""
+"""`inorder check`, `inorder backup` and `inorder upgrade`."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from ..errors import StoreDamaged
+from ..upgrading import upgrade as upgrade_store
 from .output import size
 from .running import NO, Command, Run, takes_store
 
@@ -36,7 +37,7 @@ def check(run: Run) -> int:
 
 @click.command("backup", cls=Command, example="inorder backup copy.db --store orders.db")
 @click.argument("path", type=click.Path(path_type=Path))
-@click.option("--replace", is_flag=True, help="A file that is there is replaced.")
+@click.option("--replace", is_flag=True, help="Replace a file that exists.")
 @takes_store
 def backup(run: Run, path: Path, replace: bool) -> None:
     """Copy the store to PATH while others use it.
@@ -48,3 +49,27 @@ def backup(run: Run, path: Path, replace: bool) -> None:
         qm.backup(path, replace=replace, progress=advance)
     length = path.stat().st_size
     run.output.tell({"copy": str(path), "bytes": length}, f"copied to {path}, {size(length)}B")
+
+
+@click.command("upgrade", cls=Command, example="inorder upgrade --store orders.db")
+@click.option("--backup", type=click.Path(path_type=Path), help="Where the copy goes; default: beside the store.")
+@click.option("--no-backup", is_flag=True, help="Make no copy. Needed for a store in PostgreSQL: run pg_dump first.")
+@takes_store
+def upgrade(run: Run, backup: Path | None, no_backup: bool) -> None:
+    """Upgrade a store that an older release made.
+
+    First a copy is made, as orders.db.schema-10 if 10 is the version found; it is never written over a file. Then one
+    transaction changes the tables: a crash or an error leaves the store as it was. Nobody else may have it open. A
+    store in PostgreSQL is upgraded by the role that owns it.
+    """
+    if backup is not None and no_backup:
+        raise click.UsageError("--backup and --no-backup exclude each other.")
+    place = run.store
+    with run.output.progress("copying", "bytes") as advance:
+        done = upgrade_store(place.given, backup=backup or not no_backup, progress=advance)
+    copy = None if done.backup is None else str(done.backup)
+    said = f"{place} is of this release already (schema version {done.version})"
+    if done.found != done.version:
+        said = f"upgraded {place} from schema version {done.found} to {done.version}"
+        said += f"; the store as it was is in {copy}" if copy else ""
+    run.output.tell({"store": str(place), "found": done.found, "version": done.version, "backup": copy}, said)

@@ -15,10 +15,12 @@ from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.text import Text
 
-from .. import QueueManager, channels
+from .. import QueueManager
 from ..channels import ChannelNow
-from ..operating import QueueView, Wait
+from ..operating import Dropped, QueueView, Wait
 from ..rules.ordering import pending_text
+from .channelling import record_of_channel
+from .dead import reason_name
 from .output import plain, span, table, when
 from .running import Command, Run, local_name, queue_names, takes_store
 
@@ -37,6 +39,7 @@ class Look(NamedTuple):
     queues: Sequence[QueueView]
     waits: Sequence[Wait]
     channels: Sequence[ChannelNow] = ()
+    dropped: Sequence[Dropped] = ()
 
 
 class Rates(NamedTuple):
@@ -50,10 +53,10 @@ class Rates(NamedTuple):
 @click.argument("queues", nargs=-1, metavar="[QUEUE]...", shell_complete=queue_names)
 @click.option(
     "--interval", type=click.FloatRange(0.1, 86_400), default=1.0, show_default=True, metavar="SECONDS",
-    help="How long from look to look.",
+    help="How long between two refreshes.",
 )  # fmt: skip
 @click.option(
-    "--count", "-n", "most", type=click.IntRange(1), metavar="N", help="So many looks; default: until Ctrl-C."
+    "--count", "-n", "most", type=click.IntRange(1), metavar="N", help="Refresh this many times; default: until Ctrl-C."
 )
 @takes_store
 def watch(run: Run, queues: Sequence[str], interval: float, most: int | None) -> None:
@@ -66,7 +69,7 @@ def watch(run: Run, queues: Sequence[str], interval: float, most: int | None) ->
     out), less what came back.
     """
     if math.isnan(interval):
-        raise click.BadParameter("nan is no time.", param_hint="--interval")
+        raise click.BadParameter("nan is not a time.", param_hint="--interval")
     with run.opened() as qm, _screen(run) as show:
         names = [_local_name(qm, one) for one in queues]
         before: Look | None = None
@@ -95,8 +98,9 @@ def _look(qm: QueueManager, names: Sequence[str]) -> Look:
 
     found = [one for one in qm.overview() if is_meant(one.name)]
     waits = [one for one in qm.waits() if is_meant(one.queue)]
-    carried = [one for one in channels.status(qm) if is_meant(one.queue)]
-    return Look(time.time(), time.monotonic(), found, waits, carried)
+    carried = [one for view in found for one in view.channels]
+    dropped = [one for one in qm.dropped() if is_meant(one.queue)]
+    return Look(time.time(), time.monotonic(), found, waits, carried, dropped)
 
 
 def rates(before: Look | None, now: Look) -> Iterator[tuple[QueueView, Rates]]:
@@ -138,6 +142,8 @@ def _picture(before: Look | None, now: Look, width: int) -> RenderableType:
         parts.append(_waits(now))
     if now.channels:
         parts.append(_channels(now))
+    if now.dropped:
+        parts.append(_dropped(now))
     return Group(*parts)
 
 
@@ -197,13 +203,27 @@ def _for_what(wait: Wait, now: float) -> Text:
 
 
 def _channels(now: Look) -> RenderableType:
-    made = table(("channel", "sends from", "status", "waiting", "in doubt", "trouble"))
+    made = table(("channel", "sends from", "status", "waiting", "oldest", "in doubt", "trouble"))
     for one in now.channels:
         style = "red" if one.status in ("stopped", "retrying", "paused") else ""
-        counts = _number(one.waiting, ""), _number(one.in_doubt, "yellow")
+        oldest = None if one.oldest_put_at is None else now.at - one.oldest_put_at
         made.add_row(
-            Text(plain(one.name)), Text(plain(one.queue)), Text(one.status, style), *counts, Text(plain(one.error))
+            Text(plain(one.name)),
+            Text(plain(one.queue)),
+            Text(one.status, style),
+            _number(one.waiting, ""),
+            Text(span(oldest)),
+            _number(one.in_doubt, "yellow"),
+            Text(plain(one.error)),
         )
+    return made
+
+
+def _dropped(now: Look) -> RenderableType:
+    made = table(("about messages of", "could be put nowhere", "last", "because"))
+    for one in now.dropped:
+        last = Text(span(now.at - one.last_at))
+        made.add_row(Text(plain(one.queue) or "-"), _number(one.messages, "red"), last, Text(reason_name(one.reason)))
     return made
 
 
@@ -213,7 +233,16 @@ def _channels(now: Look) -> RenderableType:
 def _tell(run: Run, before: Look | None, now: Look) -> None:
     for one, rate in rates(before, now):
         waits = [_record_of_wait(wait) for wait in now.waits if wait.queue == one.name]
-        run.output.line(_record(one, rate, now.at) | {"waits": waits})
+        dropped = next((each for each in now.dropped if each.queue == one.name), None)
+        run.output.line(
+            _record(one, rate, now.at)
+            | {
+                "dropped_reason": dropped and dropped.reason,
+                "dropped_at": dropped and when(dropped.last_at),
+                "waits": waits,
+                "channels": [record_of_channel(each) for each in one.channels],
+            }
+        )
 
 
 def _record(one: QueueView, rate: Rates, at: float) -> dict[str, Any]:

@@ -44,7 +44,7 @@ LAST_WORDS = 12  # lines
 
 
 class DemoFailed(Exception):
-    """A process did not do what it was told; the text says which, and its last words."""
+    """A process did not do as it was asked; the text says which, and its last words."""
 
 
 class Chosen(NamedTuple):
@@ -109,7 +109,7 @@ class Child:
             try:
                 line = self._lines.get(timeout=PATIENCE_SECONDS)
             except queues.Empty:
-                raise DemoFailed(f"{self.name} has told nothing for {PATIENCE_SECONDS:.0f} s") from None
+                raise DemoFailed(f"{self.name} has said nothing for {PATIENCE_SECONDS:.0f} s") from None
             if line is None:
                 return
             yield json.loads(line)

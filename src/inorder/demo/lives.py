@@ -11,7 +11,7 @@ from .worker import names
 
 
 def confirmed_life(screen: Screen, cast: Cast) -> None:
-    """Part 4: what is put, got and locked under an id can be confirmed, or undone, by whoever knows the id."""
+    """Part 4: what is put, got and locked under an id can be confirmed, or undone, by any program that knows the id."""
     screen.title("4. Confirm, lock and undo")
     qm, queue = cast.qm, cast.new_queue("commit")
 
@@ -69,7 +69,7 @@ def waits_and_deaths(screen: Screen, cast: Cast) -> None:
     oldest = cast.qm.order_view(queue).oldest_put
     waits_for = oldest.by if oldest is not None else None
     print("  D puts d1 in a unit of work, then A puts m2    the strict reader waits: d1 stands first")
-    screen.check("it is told for whom it waits", waits_for, "D")
+    screen.check("it learns for whom it waits", waits_for, "D")
     begun = time.monotonic()
     dying.kill()
     given = reader.answer()

@@ -1,7 +1,7 @@
 """The processes of the demonstration, as the one that conducts them sees them.
 
 Nobody waits for ever: a process that has ended, or gives no answer in time, ends the demonstration, and what it had to
-say is told.
+say is shown.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ LAST_WORDS = 8  # lines
 
 
 class ProcessFailed(Exception):
-    """A process of the demonstration did not do what it was told; the text says which, and its last words."""
+    """A process of the demonstration did not do as it was asked; the text says which, and its last words."""
 
 
 class Process:

@@ -38,7 +38,7 @@ DOCUMENTED: Mapping[tuple[OrderRule, AskedOrder], tuple[str, ...]] = {
 
 
 class EagerGetter:
-    """A process that always waits, and what it has told."""
+    """A process that always waits, and what it has said."""
 
     def __init__(self, cast: Cast, process: Process, queue: str, asked: AskedOrder) -> None:
         self._cast, self._process, self._queue = cast, process, queue

@@ -1,7 +1,7 @@
-"""A process of the demonstration: it has a connection of its own to the file, and does what it is told.
+"""A process of the demonstration: it has a connection of its own to the file, and does as it is asked.
 
-It is told by lines of JSON on its input, `[act, arguments]`, and answers each with a line on its output. When its input
-ends it ends, also in the middle of a call that waits: so none is left when the demonstration is killed.
+It is driven by lines of JSON on its input, `[act, arguments]`, and answers each with a line on its output. When its
+input ends it ends, also in the middle of a call that waits: so none is left when the demonstration is killed.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ def tell(answer: object) -> None:
 
 
 def listen(told: queues.SimpleQueue[str | None]) -> None:
-    """Passes on what this process is told; None at the end."""
+    """Passes on what comes to this process; None at the end."""
     for line in sys.stdin:
         told.put(line)
     told.put(None)
@@ -120,7 +120,7 @@ def listen(told: queues.SimpleQueue[str | None]) -> None:
 
 
 def main() -> None:
-    """Does what it is told, until nobody tells it anything."""
+    """Does as it is asked, until its input ends."""
     path, program = sys.argv[1:]
     told: queues.SimpleQueue[str | None] = queues.SimpleQueue()
     threading.Thread(target=listen, args=(told,), daemon=True).start()

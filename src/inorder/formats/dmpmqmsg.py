@@ -179,7 +179,7 @@ ATTRIBUTES: Final[Mapping[str, _Attribute]] = {
     "MSF": _number("flags"),
     "ORL": _number("original_length"),
 }
-OTHERS: Final = ("VER", "PTD", "PTT")  # which are no field by themselves
+OTHERS: Final = ("VER", "PTD", "PTT")  # which are not fields of their own
 # In the order in which the tool writes them, PTD and PTT behind PAN; it writes either the bytes or the characters.
 WRITTEN: Final = tuple(code for code in ATTRIBUTES if code not in ("AID", "AOD"))
 
@@ -190,7 +190,7 @@ WRITTEN: Final = tuple(code for code in ATTRIBUTES if code not in ("AID", "AOD")
 def parse(stream: Readable | IO[bytes]) -> Iterator[Message]:
     """The messages of a file, one after the other; memory holds one.
 
-    A field that has no line is as MQ has it by default. `backout_count` is what the file says; a put begins it anew.
+    A field that has no line is as MQ has it by default. `backout_count` is what the file says; a put begins it again.
     With `context="set_all"` a put keeps who put the message and when, as the tool itself does.
 
     Args:
@@ -348,7 +348,7 @@ def _put_at(values: Mapping[str, tuple[_Line, Any]]) -> float:
     except ValueError:
         seconds = -1
     if hour > 23 or minute > 59 or second > 59 or seconds < 0:
-        line.refuse(f"PTD and PTT: {date} {time} is no time from 1970 on")
+        line.refuse(f"PTD and PTT: {date} {time} is not a time from 1970 on")
     return seconds + hundredths / 100
 
 

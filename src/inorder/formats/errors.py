@@ -4,7 +4,7 @@
 
     InorderError
     └── FormatError              what is read is not in the format, or not what was written
-        ├── ManifestError            the first message of a group is no manifest, or a bad one
+        ├── ManifestError            the first message of a group is not a manifest, or a bad one
         ├── RebuildError             the records do not make the file of the manifest
         ├── UnsafePath               the path would lead out of the folder
         └── FileError                trouble with a file, which it names
@@ -26,7 +26,7 @@ class FormatError(InorderError):
 
 
 class ManifestError(FormatError):
-    """A message is no manifest, or one that contradicts itself."""
+    """A message is not a manifest, or one that contradicts itself."""
 
 
 class RebuildError(FormatError):
@@ -34,7 +34,7 @@ class RebuildError(FormatError):
 
 
 class UnsafePath(FormatError):
-    """A path leads out of the folder, or through something that is no folder; data: path."""
+    """A path leads out of the folder, or through something that is not a folder; data: path."""
 
 
 class FileError(FormatError):
@@ -44,7 +44,7 @@ class FileError(FormatError):
 
 
 class FileChanged(FileError):
-    """A file changed while it was read: what was read of it is no state that it ever had; data: path."""
+    """A file changed while it was read: what was read of it is not a state that it ever had; data: path."""
 
 
 class FileExists(FileError):

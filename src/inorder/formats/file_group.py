@@ -107,7 +107,7 @@ def _record(rule: Rule, number: int, offset: int, body: bytes, *, is_last: bool)
     if not isinstance(rule, Whole):
         return Record(number + 2, body, is_last, 0, _group_flags(is_last=is_last))
     segment = LAST_SEGMENT | SEGMENT if is_last else SEGMENT
-    # All segments of the last logical message are last in group; a single one is no segment.
+    # All segments of the last logical message are last in group; a single one is not a segment.
     return Record(2, body, is_last, offset, _group_flags(is_last=True) | (0 if is_last and not offset else segment))
 
 
@@ -382,7 +382,7 @@ class Rebuilder:
 def rebuild(bodies: Iterable[bytes], target: Root, *, existing: Existing = "refuse", sync: bool = True) -> Path:
     """Writes a file back from the bodies of its group: the manifest, then the logical messages, whole and in order.
 
-    Args and errors: as `Rebuilder`; also ManifestError, the first body is no manifest; RebuildError, there is none.
+    Args and errors: as `Rebuilder`; also ManifestError, the first body is not a manifest; RebuildError, there is none.
     """
     following = iter(bodies)
     first = next(following, None)

@@ -11,7 +11,7 @@ it again, and any number of processes may take tickets at once.
 
 Tickets are made by one process while no other has the ticket queue open, so what it sees there is all there is: files
 that have neither a ticket nor a message on QUEUE.LOADED get one. A file is known by its path; one that was loaded is
-not loaded again if it changes. To begin anew, empty QUEUE.LOADED.
+not loaded again if it changes. To start over, empty QUEUE.LOADED.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class LoadResult:
 
 
 class _Work(NamedTuple):
-    """What a process is told."""
+    """What a process gets."""
 
     store: str
     queue: str
@@ -260,7 +260,7 @@ class _Crew:
         self._progress(event)
 
     def _replace(self, process: BaseProcess, path: str) -> None:
-        """Also where no ticket seems to be left: whoever looks for one brings back what the dead one held."""
+        """Also where no ticket seems to be left: the next look for one brings back what the dead one held."""
         how = f"it ended with {process.exitcode}"
         log.warning("a process that loads files was lost at %r: %s", path, how)
         if not path:

@@ -90,9 +90,9 @@ def parse(body: bytes) -> Manifest:
     try:
         found = json.loads(body.decode("ascii"), object_pairs_hook=_without_repeats)
     except (ValueError, RecursionError) as wrong:
-        raise ManifestError(f"this is no manifest, it is not JSON: {wrong}") from None
+        raise ManifestError(f"this is not a manifest, it is not JSON: {wrong}") from None
     if not isinstance(found, dict):
-        raise ManifestError("this is no manifest: it is JSON, but not an object")
+        raise ManifestError("this is not a manifest: it is JSON, but not an object")
     if "version" in found and found["version"] != VERSION:
         raise ManifestError(f"version must be {VERSION}, not {found['version']!r:.80}: a newer release wrote it")
     for problem, keys in (("missing", KEYS - found.keys()), ("unknown", found.keys() - KEYS)):

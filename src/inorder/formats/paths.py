@@ -113,7 +113,7 @@ def open_file(root: Root, path: str) -> int:
             raise UnsafePath(f"{path!r} is a symbolic link", path=path) from None
         if not stat.S_ISREG(os.fstat(file).st_mode):
             os.close(file)
-            raise FileError(f"{path!r} is no regular file", path=path)
+            raise FileError(f"{path!r} is not a regular file", path=path)
         return file
 
 
@@ -170,7 +170,7 @@ def _listed(
                     raise FileError(f"{path!r} cannot be read: {os.strerror(errno.EACCES)}", path=path)
                 yield path
             elif skipped is not None:
-                skipped(path, "a symbolic link" if entry.is_symlink() else "no regular file")
+                skipped(path, "a symbolic link" if entry.is_symlink() else "not a regular file")
 
 
 def _matcher(argument: str, patterns: Iterable[str]) -> Callable[[str], bool]:

@@ -92,7 +92,7 @@ class Regex:
         pattern: as text; it is matched with the UTF-8 bytes of it, under MULTILINE.
         at: whether a record begins at each match ("start") or ends behind it ("end").
 
-    Raises: ArgumentError, it is no expression for bytes, or matches no bytes.
+    Raises: ArgumentError, it is not an expression for bytes, or matches no bytes.
     """
 
     pattern: str

@@ -40,7 +40,7 @@ class Operation(NamedTuple):
     kind: SpanKind
 
 
-OPERATIONS: Final = {  # other events are no messaging operations: they have no span
+OPERATIONS: Final = {  # other events are not messaging operations: they have no span
     "inorder.put": Operation("put", "send", SpanKind.PRODUCER),
     "inorder.settle_staging": Operation("settle_staging", "send", SpanKind.PRODUCER),
     "inorder.get": Operation("get", "receive", SpanKind.CONSUMER),
@@ -145,7 +145,7 @@ def links_to(messages: Sequence[Message]) -> list[Link]:
 
 
 def operation_of(event: StoreEvent) -> Operation | None:
-    """The operation; named by what was done where one verb does several things. None: the event is none."""
+    """The operation; named by what was done where one verb does several things. None: the event is not one."""
     operation = OPERATIONS.get(event.name)
     if operation is None:
         return None

@@ -1,8 +1,8 @@
 """Events as Prometheus metrics, and queues at each scrape; needs the extra: ``pip install 'inorder[prometheus]'``.
 
-Counters and histograms count what this process does. The gauges are of the store, whoever changes it: a scrape looks at
-all queues on a connection of its own, at one moment. It changes no message and discards none; only if a process has
-died it backs out what that one held, as every look of an operator does.
+Counters and histograms count what this process does. The gauges are of the store, whichever process changes it: a
+scrape looks at all queues on a connection of its own, at one moment. It changes no message and discards none; only if a
+process has died it backs out what that one held, as every look of an operator does.
 """
 
 from __future__ import annotations
@@ -40,6 +40,8 @@ class Exposition(Collector):
         self._bytes = Counter("inorder_bytes", "Bytes of their bodies", ["call", "queue"], registry=None)
         self._waits = Histogram("inorder_wait_seconds", "How long calls waited", ["queue", "found"], registry=None)
         self._expired = Counter("inorder_expired_messages", "Messages expired", ["queue"], registry=None)
+        self._attempts = Counter("inorder_attempts", "Attempts of workers", ["task", "outcome"], registry=None)
+        self._attempt = Histogram("inorder_attempt_seconds", "How long attempts took", ["task"], registry=None)
         self._dead = Counter("inorder_dead_connections", "Connections of dead processes", registry=None)
         self._own: list[Collector] = []  # what the registry has of it
         self._connection = manager.connect(program="prometheus")
@@ -59,6 +61,8 @@ class Exposition(Collector):
             self._waits,
             self._expired,
             self._dead,
+            self._attempts,
+            self._attempt,
             self,
         ):
             self._registry.register(one)
@@ -79,6 +83,9 @@ class Exposition(Collector):
             self._waits.labels(self._label_of(event), str(told["found"]).lower()).observe(event.measurements["seconds"])
         elif name == "expired":
             self._expired.labels(self._label_of(event)).inc(event.measurements["messages"])
+        elif name == "attempt":
+            self._attempts.labels(str(told["task"]), str(told["outcome"])).inc()
+            self._attempt.labels(str(told["task"])).observe(event.measurements["seconds"])
         elif name == "dead_connection":
             self._dead.inc()
         elif "completion" in told:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from .commands import Command
 from .errors import MqscSyntaxError, Unsupported
-from .export import export_manager, export_queue, export_queues
+from .export import export_channel, export_manager, export_process, export_queue, export_queues
 from .lines import Assembler, Source, commands_in
 from .parsing import parse
 from .running import Answer, run_command, run_commands, run_script
@@ -23,7 +23,9 @@ __all__ = [
     "Unsupported",
     "columns",
     "commands_in",
+    "export_channel",
     "export_manager",
+    "export_process",
     "export_queue",
     "export_queues",
     "parse",

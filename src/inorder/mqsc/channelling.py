@@ -5,29 +5,36 @@ DEFINE, ALTER, DELETE, DISPLAY, START, STOP, PING, RESET and RESOLVE CHANNEL, DI
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from .. import channels
+from ..attribute import Attribute
 from ..channel_attributes import CHANNEL_ATTRIBUTES, ChannelAttributes, define
+from ..channels.defining import KIND
 from ..errors import UnknownObject
 from ..manager import QueueManager
 from ..stores.damage import utc
+from ..stores.definitions import channel_of
 from ..stores.records import ChannelNow
-from .commands import ChannelCommand
-from .errors import syntax_error, unknown_word
-from .filters import is_like
+from .commands import ObjectCommand
+from .errors import syntax_error, unsupported
+from .lacking import LACKING_CHANNEL_TYPES, LACKING_IN_CHANNELS
+from .objects import Row, Words, chosen, fits, meets, read_define, read_display, without
 from .parameters import Parameter
 from .tokens import Token
 from .values import allowed_values, mqsc_value, read_value
+from .words import age
 
 OBJECTS: Final = ("CHANNEL", "CHSTATUS")
 VERBS: Final = ("START", "STOP", "PING", "RESET", "RESOLVE")
-KEYWORDS: Final = {one.mqsc: one for one in CHANNEL_ATTRIBUTES.values()}
 STATUS: Final = (
     "CHANNEL XMITQ CONNAME STATUS INDOUBT CURMSGS CURSEQNO LSTSEQNO MSGS BYTSSENT SHORTRTS LONGRTS STOPREQ XQMSGSA "
-    "LSTMSGDA LSTMSGTI REASON"
+    "XQMSGAGE LSTMSGDA LSTMSGTI REASON"
 ).split()
+STATUS_INTEGERS: Final = frozenset(
+    "CURMSGS CURSEQNO LSTSEQNO MSGS BYTSSENT SHORTRTS LONGRTS XQMSGSA XQMSGAGE REASON".split()
+)
 MODES: Final = {"QUIESCE": "quiesce", "FORCE": "force", "TERMINATE": "terminate"}
 ACTIONS: Final = {"COMMIT": "commit", "BACKOUT": "back_out"}
 
@@ -45,39 +52,31 @@ NUMBERS: Final[Mapping[tuple[str, str], str]] = {
     ("DISPLAY", "CHSTATUS"): "AMQ8417I",
 }
 
-Row = Mapping[str, int | str | bool]
+
+def _read(attribute: Attribute, token: Token) -> Any:
+    """The value of an attribute; MQ's other types are refused by name."""
+    if attribute.name == "type" and token.value in LACKING_CHANNEL_TYPES:
+        what, why = f"MQ's channel type {token.value}", LACKING_CHANNEL_TYPES[token.value]
+        raise unsupported(token.at, what, why, allowed_values(attribute))
+    return read_value(attribute, token)
 
 
-def read_channel_command(verb: str, target: str, name: str, parameters: Sequence[Parameter]) -> ChannelCommand:
-    """Raises: MqscSyntaxError."""
+KEYWORDS: Final = {one.mqsc: one for one in CHANNEL_ATTRIBUTES.values()}
+WORDS: Final = Words(
+    who="a channel", keywords=KEYWORDS, shown=("ALTDATE", "ALTTIME"), lacking=LACKING_IN_CHANNELS, read=_read
+)
+STATUS_WORDS: Final = Words(
+    who="a channel's status", keywords={}, shown=STATUS, integers=STATUS_INTEGERS, lacking=LACKING_IN_CHANNELS
+)
+
+
+def read_channel_command(verb: str, target: str, name: str, parameters: Sequence[Parameter]) -> ObjectCommand:
+    """Raises: MqscSyntaxError; Unsupported."""
     if verb == "DISPLAY":
-        known = STATUS if target == "CHSTATUS" else list(KEYWORDS)
-        return ChannelCommand(verb=verb, target=target, name=name, asked=_asked(parameters, known))
+        return read_display(target, name, parameters, STATUS_WORDS if target == "CHSTATUS" else WORDS)
     if verb in ("DEFINE", "ALTER"):
-        rest = [one for one in parameters if not (verb == "DEFINE" and one.topic == "REPLACE")]
-        replace = any(one.keyword == "REPLACE" for one in parameters)
-        return ChannelCommand(verb=verb, target=target, name=name, given=_attributes(rest), replace=replace)
-    return ChannelCommand(verb=verb, target=target, name=name, given=_operands(verb, parameters))
-
-
-def _attributes(parameters: Iterable[Parameter]) -> dict[str, Any]:
-    given: dict[str, Any] = {}
-    for each in parameters:
-        known = KEYWORDS.get(each.keyword)
-        if known is None or known.name == "name":
-            raise unknown_word(each.token.at, each.keyword, "an attribute of a channel", list(KEYWORDS))
-        given[known.name] = read_value(known, each.value(allowed_values(known)))
-    return given
-
-
-def _asked(parameters: Iterable[Parameter], known: Sequence[str]) -> tuple[str, ...]:
-    asked = []
-    for each in parameters:
-        if each.keyword not in (*known, "ALL"):
-            raise unknown_word(each.token.at, each.keyword, "a keyword to display", [*known, "ALL"])
-        each.refuse_value(f"{each.keyword} alone")
-        asked.append(each.keyword)
-    return () if "ALL" in asked else tuple(asked)
+        return read_define(verb, target, name, parameters, WORDS)
+    return ObjectCommand(verb=verb, target=target, name=name, given=_operands(verb, parameters))
 
 
 def _operands(verb: str, parameters: Sequence[Parameter]) -> dict[str, Any]:
@@ -113,22 +112,23 @@ def _number(token: Token) -> int:
 # --- run
 
 
-def run_channel_command(qm: QueueManager, command: ChannelCommand) -> tuple[str, str, tuple[Row, ...]]:
+def run_channel_command(qm: QueueManager, command: ObjectCommand) -> tuple[str, str, tuple[Row, ...]]:
     """The number of the answer, what is done, in words, and what a DISPLAY found.
 
     Raises: as the calls of `inorder.channels`; UnknownObject, a DISPLAY finds none.
     """
     number = NUMBERS[command.verb, command.target]
     if command.verb != "DISPLAY":
-        return number, _done(qm, command), ()
+        return number, _done(qm, command) + without(command), ()
     rows = _statuses(qm, command) if command.target == "CHSTATUS" else _definitions(qm, command)
     if not rows:
-        raise UnknownObject(f"no channel fits {command.name}", kind="channel", object=command.name)
+        condition = " and the condition" if command.where else ""
+        raise UnknownObject(f"no channel fits {command.name}{condition}", kind="channel", object=command.name)
     shown = "Channel Status" if command.target == "CHSTATUS" else "Channel"
     return number, f"Display {shown} details.", tuple(rows)
 
 
-def _done(qm: QueueManager, command: ChannelCommand) -> str:
+def _done(qm: QueueManager, command: ObjectCommand) -> str:
     name, given = command.name, dict(command.given)
     match command.verb:
         case "DEFINE":
@@ -157,9 +157,13 @@ def _done(qm: QueueManager, command: ChannelCommand) -> str:
     return text
 
 
-def _define(qm: QueueManager, command: ChannelCommand) -> str:
+def _define(qm: QueueManager, command: ObjectCommand) -> str:
     name, given = command.name, dict(command.given)
     kind = given.pop("type", "sender")
+    if command.like is not None:
+        like = channels.channel(qm, command.like)
+        kind = command.given.get("type", like.type)
+        given = {**_attributes_of(like, kind), **given}
     try:
         there = channels.channel(qm, name) if command.replace else None
     except UnknownObject:
@@ -167,28 +171,36 @@ def _define(qm: QueueManager, command: ChannelCommand) -> str:
     if there is None or there.type != kind:
         channels.define_channel(qm, name, kind, **given)
         return f"Channel {name} defined."
-    wanted = define(name, kind, **given)
-    changes = {
-        one.name: getattr(wanted, one.name)
-        for one in CHANNEL_ATTRIBUTES.values()
-        if one.changed_by != "create" and getattr(wanted, one.name) != getattr(there, one.name)
-    }
-    channels.alter_channel(qm, name, **changes)
+    wanted = _attributes_of(define(name, kind, **given), kind)
+    channels.alter_channel(qm, name, **{one: wanted[one] for one in wanted if wanted[one] != getattr(there, one)})
     return f"Channel {name} replaced."
 
 
-def _fits(name: str, pattern: str) -> bool:
-    return is_like(name, pattern) if pattern.endswith("*") else name == pattern
+def _attributes_of(one: ChannelAttributes, kind: str) -> dict[str, Any]:
+    """What a channel of this type can take over from another one."""
+    return {
+        each.name: getattr(one, each.name)
+        for each in CHANNEL_ATTRIBUTES.values()
+        if each.changed_by != "create" and {one.type, kind} <= each.applies_to
+    }
 
 
-def _definitions(qm: QueueManager, command: ChannelCommand) -> list[Row]:
+def _definitions(qm: QueueManager, command: ObjectCommand) -> list[Row]:
     if not command.name.endswith("*"):
         channels.channel(qm, command.name)  # which says what is like it
-    found = [one for one in channels.channels(qm) if _fits(one.name, command.name)]
-    return [_chosen(_definition(one), command.asked, ("CHANNEL", "CHLTYPE")) for one in found]
+    with qm._session:
+        found = [each for each in qm._store.objects(KIND) if fits(each.name, command.name)]
+    rows = []
+    for each in found:
+        one, altered = channel_of(each.attributes), utc(each.altered_at)
+        row = channel_row(one) | {"ALTDATE": f"{altered:%Y-%m-%d}", "ALTTIME": f"{altered:%H.%M.%S}"}
+        if meets(command.where, one, row, WORDS):
+            rows.append(chosen(row, command.asked, ("CHANNEL", "CHLTYPE")))
+    return rows
 
 
-def _definition(one: ChannelAttributes) -> Row:
+def channel_row(one: ChannelAttributes) -> dict[str, int | str | bool]:
+    """The attributes of a channel by their keywords, as MQSC writes them."""
     return {
         word: mqsc_value(each, getattr(one, each.name))
         for word, each in KEYWORDS.items()
@@ -196,23 +208,20 @@ def _definition(one: ChannelAttributes) -> Row:
     }
 
 
-def _statuses(qm: QueueManager, command: ChannelCommand) -> list[Row]:
-    places = {one.name: one.connection for one in channels.channels(qm)}
-    found = [one for one in channels.status(qm) if _fits(one.name, command.name)]
-    return [_chosen(_status(one, places.get(one.name, "")), command.asked, ("CHANNEL",)) for one in found]
+def _statuses(qm: QueueManager, command: ObjectCommand) -> list[Row]:
+    places, now = {one.name: one.connection for one in channels.channels(qm)}, qm._session.services.now()
+    found = [one for one in channels.status(qm) if fits(one.name, command.name)]
+    rows = [_status(one, places.get(one.name, ""), now) for one in found]
+    return [chosen(row, command.asked, ("CHANNEL",)) for row in rows if meets(command.where, None, row, STATUS_WORDS)]
 
 
-def _status(one: ChannelNow, place: str) -> Row:
+def _status(one: ChannelNow, place: str, now: float) -> Row:
     sent = None if one.sent_at is None else utc(one.sent_at)
     date, time = (f"{sent:%Y-%m-%d}", f"{sent:%H.%M.%S}") if sent else ("", "")
     values: list[int | str] = [
         one.name, one.queue, place, one.status.upper(), "YES" if one.in_doubt else "NO", one.in_doubt,
         one.number + bool(one.in_doubt), one.number, one.messages, one.size, one.short_retries, one.long_retries,
-        "YES" if one.stop else "NO", one.waiting, date, time,
+        "YES" if one.stop else "NO", one.waiting, age(one.oldest_put_at, now), date, time,
         one.reason,
     ]  # fmt: skip
     return dict(zip(STATUS, values, strict=True))
-
-
-def _chosen(row: Row, asked: Sequence[str], always: Sequence[str]) -> Row:
-    return {word: value for word, value in row.items() if not asked or word in (*always, *asked)}

@@ -102,13 +102,16 @@ class End:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ChannelCommand:
-    """A command about channels.
+class ObjectCommand:
+    """A command about channels or process definitions.
 
     Args:
-        verb: "DEFINE" ... "RESOLVE"; of DISPLAY the object is `target`.
+        verb: "DEFINE" ... "RESOLVE"; target: the object: "CHANNEL", "CHSTATUS", "PROCESS".
+        name: of one object, or in a DISPLAY its beginning followed by "*".
         given: attributes by our names; of other verbs what they take: "mode", "number", "action".
         asked: the keywords that a DISPLAY asks for; none: all.
+        like: the object whose attributes are taken where none are given.
+        without_effect: keywords of MQ's that ask for nothing here.
     """
 
     verb: str
@@ -116,7 +119,10 @@ class ChannelCommand:
     name: str
     given: Mapping[str, Any] = field(default_factory=dict)
     asked: tuple[str, ...] = ()
+    where: Condition | None = None
+    like: str | None = None
     replace: bool = False
+    without_effect: tuple[str, ...] = ()
 
 
-Command = Define | Alter | AlterManager | Delete | Clear | Display | DisplayManager | ChannelCommand | End
+Command = Define | Alter | AlterManager | Delete | Clear | Display | DisplayManager | ObjectCommand | End

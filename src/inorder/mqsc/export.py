@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from ..attribute import Attribute
 from ..attributes import ManagerAttributes, QueueAttributes
+from ..channel_attributes import CHANNEL_ATTRIBUTES, ChannelAttributes
+from ..process_attributes import ProcessAttributes
+from .channelling import channel_row
+from .processes import process_row
 from .values import mqsc_value, written
 from .words import KINDS, MANAGER_KEYWORDS, is_ours, keywords_of
 
@@ -56,7 +60,7 @@ def export_queues(queues: Iterable[QueueAttributes]) -> Iterator[str]:
 
     What a DEFINE takes its defaults from comes last, so that no other one takes them.
 
-    Temporary dynamic queues belong to whoever opened them: a comment names them instead.
+    Temporary dynamic queues belong to the handle that opened them: a comment names them instead.
     """
     defaults = {each.default for each in KINDS.values()}
     for queue in sorted(queues, key=lambda queue: (queue.name in defaults, queue.type == "alias", queue.name)):
@@ -64,3 +68,22 @@ def export_queues(queues: Iterable[QueueAttributes]) -> Iterator[str]:
             yield f"* {queue.name} is a temporary dynamic queue, which ends with its opener"
         else:
             yield export_queue(queue)
+
+
+def export_process(process: ProcessAttributes) -> str:
+    """The command that defines this process; it says REPLACE."""
+    return _define(process_row(process))
+
+
+def export_channel(channel: ChannelAttributes) -> str:
+    """The command that defines this channel; it says REPLACE. READORDER, which is ours, is in it if it is RELAXED."""
+    row = channel_row(channel)
+    if channel.read_order == CHANNEL_ATTRIBUTES["read_order"].default:
+        row.pop("READORDER", None)
+    return _define(row)
+
+
+def _define(row: Mapping[str, int | str | bool]) -> str:
+    """A definition of which the name is the first item."""
+    first, *items = [written(word, value) for word, value in row.items()]
+    return " +\n".join([f"DEFINE {first}", *(INDENT + item for item in items), f"{INDENT}REPLACE"])

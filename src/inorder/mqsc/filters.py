@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -38,6 +38,8 @@ def read_condition(
     values: Sequence[Token],
     keywords: Mapping[str, Attribute | None],
     lacking: Mapping[str, Lacking],
+    integers: Collection[str] = INTEGER_STATUS,
+    read: Callable[[Attribute, Token], Any] = read_value,
 ) -> Condition:
     """The condition that stands in WHERE(...).
 
@@ -45,6 +47,8 @@ def read_condition(
         token: the word WHERE.
         keywords: what may be compared, by any operator; None for what is not an attribute.
         lacking: what MQ could compare and we cannot.
+        integers: what is not an attribute, and a number.
+        read: a value of an attribute.
 
     Raises: MqscSyntaxError; Unsupported.
     """
@@ -59,26 +63,33 @@ def read_condition(
     attribute = keywords[subject.value]
     if comparison.kind != "word" or comparison.value not in OPERATORS:
         raise syntax_error(comparison.at, comparison.found, ", ".join(OPERATORS))
-    read = _pattern(value) if comparison.value in LIKE else _value(subject.value, attribute, value)
-    return Condition(keyword=subject.value, operator=comparison.value, value=read)
+    if comparison.value in LIKE:
+        compared: int | float | str | bool = _pattern(value)
+    elif attribute is None:
+        compared = _status(subject.value, value, integers)
+    else:
+        compared = _value(attribute, value, read)
+    return Condition(keyword=subject.value, operator=comparison.value, value=compared)
 
 
 def _pattern(token: Token) -> str:
     return token.value if token.value.strip(" ") else ""  # blanks alone mean nothing in MQSC
 
 
-def _value(keyword: str, attribute: Attribute | None, token: Token) -> int | float | str | bool:
-    if attribute is None and keyword in INTEGER_STATUS:
-        if INTEGER.fullmatch(token.value) is None:
-            raise syntax_error(token.at, token.found, f"{keyword} and an integer")
-        return int(token.value)
-    if attribute is None:
+def _status(keyword: str, token: Token, integers: Collection[str]) -> int | str:
+    if keyword not in integers:
         return token.value
+    if INTEGER.fullmatch(token.value) is None:
+        raise syntax_error(token.at, token.found, f"{keyword} and an integer")
+    return int(token.value)
+
+
+def _value(attribute: Attribute, token: Token, read: Callable[[Attribute, Token], Any]) -> int | float | str | bool:
     if is_switch(attribute):
         if token.value not in YES:
             raise syntax_error(token.at, token.found, "YES or NO")
         return YES[token.value]
-    return comparable(attribute, read_value(attribute, token))
+    return comparable(attribute, read(attribute, token))
 
 
 def holds(condition: Condition, value: int | float | str | bool) -> bool:

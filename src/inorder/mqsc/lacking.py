@@ -37,13 +37,12 @@ def _lacks(why: str, names: str, *harmless: str | None, any_value: bool = False)
     return {name: Lacking(why=why, harmless=frozenset(harmless), any_value=any_value) for name in names.split()}
 
 
-_TRIGGERS = "there are no triggers"
 _CLUSTERS = "there are no clusters"
 _CHANNELS = "channels need none of it"
 _STATISTICS = "there are no accounting and monitoring records; events of the program are in inorder.events"
 _DEPTH_EVENTS = "there are no event messages; a hook or `inorder watch` sees the depth"
 _ZOS = "it exists only on z/OS"
-_AUTHORITY = "there are no authority records: whoever can open the store may do everything"
+_AUTHORITY = "there are no authority records: a program that can open the store may do everything"
 _PUBLISH = "there is no publish/subscribe"
 
 LACKING_IN_QUEUES: Final[Mapping[str, Lacking]] = MappingProxyType(
@@ -80,13 +79,57 @@ LACKING_IN_QUEUES: Final[Mapping[str, Lacking]] = MappingProxyType(
 
 LACKING_IN_STATUS: Final[Mapping[str, Lacking]] = MappingProxyType(
     {
-        **_lacks("the store keeps no such times; `inorder watch` shows the oldest message", "MSGAGE QTIME MONITOR"),
+        **_lacks("the store keeps no such times", "QTIME MONITOR"),
         **_lacks("the store keeps no such times", "LGETDATE LGETTIME LPUTDATE LPUTTIME"),
         **_lacks("a queue has no file of its own", "CURFSIZE CURMAXFS MEDIALOG"),
         **_lacks(_STATISTICS, "MONQ"),
         **_lacks("`inorder unit list` shows who holds what", "OPENTYPE APPLTAG APPLTYPE ASTATE BROWSE CHANNEL CONNAME"),
         **_lacks("`inorder unit list` shows who holds what", "HSTATE INPUT INQUIRE OUTPUT PID SET TID URID USERID"),
         **_lacks(_ZOS, "CMDSCOPE QSGDISP"),
+    }
+)
+
+LACKING_IN_PROCESSES: Final[Mapping[str, Lacking]] = MappingProxyType(
+    {**_lacks(_ZOS, "CMDSCOPE QSGDISP"), **_lacks(_AUTHORITY, "AUTHREC", any_value=True)}
+)
+
+LACKING_IN_CHANNELS: Final[Mapping[str, Lacking]] = MappingProxyType(
+    {
+        **_lacks(
+            "a channel carries each message once and in order; with FAST, messages that are not persistent may be lost "
+            "and overtake others",
+            "NPMSPEED",
+            "NORMAL",
+        ),
+        **_lacks(
+            "the process that carries a channel has both stores open, so there are no bytes on a line for an exit to "
+            "change; MSGEXIT sees each message, and may encrypt or compress its body",
+            "SENDEXIT SENDDATA RCVEXIT RCVDATA",
+            "",
+        ),
+        **_lacks("a message exit is given the channel's definition", "MSGDATA", ""),
+        **_lacks("who can open both stores may carry a channel", "SCYEXIT SCYDATA MCAUSER USERID PASSWORD", ""),
+        **_lacks("retries of messages are MRRTY and MRTMR alone", "MREXIT MRDATA", ""),
+        **_lacks("how the other store is reached says CONNAME", "TRPTYPE", any_value=True),
+        **_lacks("how the other store is reached says CONNAME", "LOCLADDR MODENAME TPNAME KAINT", "", "AUTO"),
+        **_lacks("encryption is that of the connection to PostgreSQL", "SSLCIPH SSLPEER CERTLABL", ""),
+        **_lacks("encryption is that of the connection to PostgreSQL", "SSLCAUTH", any_value=True),
+        **_lacks("messages are compressed by a message exit", "COMPMSG COMPHDR", "NONE", ""),
+        **_lacks("contents stay as they are", "CONVERT", "NO"),
+        **_lacks("the limits of the queues count", "MAXMSGL", "0", "4194304"),
+        **_lacks("numbers of batches do not wrap", "SEQWRAP", "999999999"),
+        **_lacks("a batch ends with its transaction", "BATCHHB", "0"),
+        **_lacks("messages keep their properties on every way", "PROPCTL", any_value=True),
+        **_lacks("what cannot be put goes to the dead-letter queue, where there is one", "USEDLQ", "YES"),
+        **_lacks(_AUTHORITY, "PUTAUT", "DEF"),
+        **_lacks("`inorder channel run` is the agent", "MCANAME", ""),
+        **_lacks("`inorder channel run` is the agent", "MCATYPE", any_value=True),
+        **_lacks(_STATISTICS, "MONCHL STATCHL", "QMGR", "OFF"),
+        **_lacks(_CLUSTERS, "CLUSTER CLUSNL", ""),
+        **_lacks(_CLUSTERS, "CLWLPRTY CLWLRANK CLWLWGHT NETPRTY", any_value=True),
+        **_lacks("only MQ's clients have it", "AFFINITY CLNTWGHT DEFRECON MAXINST MAXINSTC QMNAME SHARECNV"),
+        **_lacks("nothing is set through it", "CUSTOM", ""),
+        **_lacks(_ZOS, "AUTOSTART CMDSCOPE DEFCDISP QSGDISP"),
     }
 )
 
@@ -118,6 +161,14 @@ LACKING_IN_MANAGER: Final[Mapping[str, Lacking]] = MappingProxyType(
     }
 )
 
+LACKING_CHANNEL_TYPES: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        **dict.fromkeys(("SVR", "RQSTR"), "a receiver does not begin a channel: its sender runs it"),
+        **dict.fromkeys(("SVRCONN", "CLNTCONN", "AMQP"), "programs open stores themselves"),
+        **dict.fromkeys(("CLUSSDR", "CLUSRCVR"), _CLUSTERS),
+    }
+)
+
 LACKING_VERBS: Final[Mapping[str, str]] = MappingProxyType(
     {
         **dict.fromkeys("REFRESH RESUME SUSPEND".split(), "there are no clusters and no security caches"),
@@ -132,7 +183,6 @@ LACKING_OBJECTS: Final[Mapping[str, str]] = MappingProxyType(
         **dict.fromkeys("LISTENER LSTR LSSTATUS LS SERVICE SVSTATUS COMMINFO".split(), _CHANNELS),
         **dict.fromkeys("QCLUSTER QC CLUSQMGR".split(), _CLUSTERS),
         **dict.fromkeys("TOPIC TPSTATUS TPS SUB SBSTATUS SBS PUBSUB TCLUSTER".split(), _PUBLISH),
-        **dict.fromkeys("PROCESS PRO".split(), _TRIGGERS),
         **dict.fromkeys("AUTHINFO AUTHREC AUTHSERV CHLAUTH ENTAUTH POLICY".split(), _AUTHORITY),
         **dict.fromkeys("NAMELIST NL".split(), "there are no lists of names"),
         **dict.fromkeys("CONN".split(), "`inorder unit list` shows who holds what"),

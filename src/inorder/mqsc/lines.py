@@ -1,7 +1,7 @@
 """Lines into commands: comments, continuation, and where each character came from.
 
-A command is a line, or several: one whose last character that is no blank is "+" goes on with the first character of
-the next line that is no blank, one with "-" at the very beginning of the next line, also inside a word or a quoted
+A command is a line, or several: one whose last character that is not a blank is "+" goes on with the first character of
+the next line that is not a blank, one with "-" at the very beginning of the next line, also inside a word or a quoted
 text. A line that begins with "*" is a comment and, like a blank line, may stand anywhere, also between continued
 lines. These are the rules of IBM's runmqsc.
 """

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NoReturn
 
-from .errors import syntax_error
+from .errors import syntax_error, unsupported
+from .lacking import Lacking
 from .tokens import Token
 from .words import QUEUE_KEYWORDS, SYNONYMS, is_switch
 
@@ -98,3 +99,21 @@ class Tokens:
             allowed = f"a blank before {token.value}; before a + at the end of the line too"
             raise syntax_error(token.at, token.found, allowed)
         return Parameter(token, self.take_values(token.value) if self.next.kind == "(" else None)
+
+
+def without_effect(parameter: Parameter, lacking: Mapping[str, Lacking]) -> str:
+    """The keyword, if what it asks for is nothing. Raises: Unsupported, it is something that we have not."""
+    known = lacking[parameter.keyword]
+    value = None if parameter.values is None else " ".join(token.value for token in parameter.values)
+    if not known.is_harmless(value):
+        refuse_lacking(parameter, known)
+    return parameter.keyword
+
+
+def refuse_lacking(parameter: Parameter, known: Lacking) -> NoReturn:
+    """Raises: Unsupported, which says why."""
+    at = parameter.token.at
+    allowed = "a command without it"
+    if harmless := " or ".join(f"{parameter.keyword}({each})" for each in sorted(filter(None, known.harmless))):
+        allowed += f", or {harmless}"
+    raise unsupported(at, f"MQ's attribute {parameter.keyword}", known.why, allowed, keyword=parameter.keyword)

@@ -18,13 +18,13 @@ from typing import Any, Final, NoReturn
 from ..attribute import Attribute, changed_by, check_queue_name
 from ..attributes import QueueType
 from ..errors import ArgumentError, nearest_names
-from . import channelling
+from . import channelling, processes
 from .commands import Alter, AlterManager, Clear, Command, Define, Delete, Display, DisplayManager, End
 from .errors import Unsupported, shown, syntax_error, unknown_word, unsupported
 from .filters import read_condition
 from .lacking import LACKING_IN_MANAGER, LACKING_IN_QUEUES, LACKING_IN_STATUS, LACKING_OBJECTS, LACKING_VERBS, Lacking
 from .lines import Source, together
-from .parameters import Parameter, Tokens
+from .parameters import Parameter, Tokens, refuse_lacking, without_effect
 from .tokens import Token, tokens_of
 from .values import allowed_values, read_value
 from .words import (
@@ -78,6 +78,8 @@ def parse(source: Source, *, skip: list[str] | None = None) -> Command:
 def _command(verb: str, target: str, name: str, parameters: Sequence[Parameter]) -> Command:
     if target in channelling.OBJECTS:
         return channelling.read_channel_command(verb, target, name, parameters)
+    if target == processes.OBJECT:
+        return processes.read_process_command(verb, name, parameters)
     if target == "QMGR":
         return _alter_manager(parameters) if verb == "ALTER" else _display_manager(parameters)
     if verb == "DISPLAY":
@@ -168,7 +170,7 @@ def _delete(kind: QueueType, name: str, parameters: Sequence[Parameter]) -> Dele
             each.refuse_value("PURGE or NOPURGE")
             purge = each.keyword == "PURGE"
         elif each.keyword == "AUTHREC":
-            idle.append(_idle(each, LACKING_IN_QUEUES))
+            idle.append(without_effect(each, LACKING_IN_QUEUES))
         else:
             allowed = "PURGE or NOPURGE" if kind == "local" else "nothing more"
             raise syntax_error(each.token.at, each.token.found, allowed)
@@ -204,7 +206,7 @@ def _attributes(
         elif (found := keywords.get(each.keyword)) is not None and not is_switch(found):
             given[found.name] = read_value(found, each.value(allowed_values(found)))
         elif each.keyword in lacking:
-            idle.append(_idle(each, lacking))
+            idle.append(without_effect(each, lacking))
         else:
             _refuse(each, owner, verb, [*_spelled(keywords), *also])
     return given, tuple(idle)
@@ -224,23 +226,6 @@ def _switched(keywords: Mapping[str, Attribute], parameter: Parameter) -> Attrib
 
 def _spelled(keywords: Mapping[str, Attribute]) -> list[str]:
     return [*keywords, *(f"NO{word}" for word, each in keywords.items() if is_switch(each))]
-
-
-def _idle(parameter: Parameter, lacking: Mapping[str, Lacking]) -> str:
-    """The keyword, if what it asks for is nothing. Raises: MqscSyntaxError, it is something that we have not."""
-    known = lacking[parameter.keyword]
-    value = None if parameter.values is None else " ".join(token.value for token in parameter.values)
-    if not known.is_harmless(value):
-        _refuse_lacking(parameter, known)
-    return parameter.keyword
-
-
-def _refuse_lacking(parameter: Parameter, known: Lacking) -> NoReturn:
-    at = parameter.token.at
-    allowed = "a command without it"
-    if harmless := " or ".join(f"{parameter.keyword}({each})" for each in sorted(filter(None, known.harmless))):
-        allowed += f", or {harmless}"
-    raise unsupported(at, f"MQ's attribute {parameter.keyword}", known.why, allowed, keyword=parameter.keyword)
 
 
 def _refuse(parameter: Parameter, owner: str, verb: str, known: Sequence[str]) -> NoReturn:
@@ -330,5 +315,5 @@ def _asked(
 
 def _refuse_asked(parameter: Parameter, known: Sequence[str], lacking: Mapping[str, Lacking]) -> NoReturn:
     if parameter.keyword in lacking:
-        _refuse_lacking(parameter, Lacking(why=lacking[parameter.keyword].why))
+        refuse_lacking(parameter, Lacking(why=lacking[parameter.keyword].why))
     raise unknown_word(parameter.token.at, parameter.keyword, "a keyword to display", known)

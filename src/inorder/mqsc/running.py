@@ -18,11 +18,13 @@ from ..attributes import (
 from ..errors import InorderError, Reason, StoreError, UnknownQueue, WrongQueueType
 from ..manager import QueueManager
 from .channelling import run_channel_command
-from .commands import Alter, AlterManager, ChannelCommand, Clear, Command, Define, Delete, Display, DisplayManager, End
+from .commands import Alter, AlterManager, Clear, Command, Define, Delete, Display, DisplayManager, End, ObjectCommand
 from .errors import MqscSyntaxError, Unsupported
 from .filters import LIKE, holds, is_like
 from .lines import Source, commands_in
 from .parsing import parse
+from .processes import OBJECT as PROCESS
+from .processes import run_process_command
 from .values import comparable, mqsc_value
 from .words import (
     BY_TYPE,
@@ -30,6 +32,7 @@ from .words import (
     MANAGER_KEYWORDS,
     QUEUE_KEYWORDS,
     STATUS_KEYWORDS,
+    age,
     keywords_of,
     status_values,
 )
@@ -180,6 +183,11 @@ def _do_display_manager(qm: QueueManager, command: DisplayManager) -> Done:
     return MANAGER_SHOWN, "Display Queue Manager details.", (row,)
 
 
+def _do_object(qm: QueueManager, command: ObjectCommand) -> Done:
+    run = run_process_command if command.target == PROCESS else run_channel_command
+    return run(qm, command)
+
+
 _DOES: Final[Mapping[type[Command], Callable[[QueueManager, Any], Done]]] = MappingProxyType(
     {
         Define: _do_define,
@@ -189,7 +197,7 @@ _DOES: Final[Mapping[type[Command], Callable[[QueueManager, Any], Done]]] = Mapp
         Clear: _do_clear,
         Display: _do_display,
         DisplayManager: _do_display_manager,
-        ChannelCommand: run_channel_command,
+        ObjectCommand: _do_object,
     }
 )
 
@@ -258,9 +266,10 @@ def _displayed(qm: QueueManager, command: Display) -> tuple[Row, ...]:
 
 
 def _rows(qm: QueueManager, command: Display) -> Iterator[Row]:
+    ages = _ages(qm) if command.is_status else {}
     for queue in _matching(qm, command):
         try:
-            whole = _status_row(qm, queue) if command.is_status else _queue_row(qm, queue, command)
+            whole = _status_row(qm, queue, ages) if command.is_status else _queue_row(qm, queue, command)
         except UnknownQueue:  # somebody has deleted it meanwhile
             continue
         if _holds(command, queue, whole):
@@ -286,8 +295,15 @@ def _queue_row(qm: QueueManager, queue: QueueAttributes, command: Display) -> Ro
     return row
 
 
-def _status_row(qm: QueueManager, queue: QueueAttributes) -> Row:
-    return {"QUEUE": queue.name, "TYPE": "QUEUE", **_some(status_values(qm.status(queue.name)), STATUS_KEYWORDS)}
+def _ages(qm: QueueManager) -> dict[str, int]:
+    """How old the oldest message of each queue is, in seconds."""
+    now = qm._session.services.now()
+    return {one.name: age(one.oldest_put_at, now) for one in qm.overview()}
+
+
+def _status_row(qm: QueueManager, queue: QueueAttributes, ages: Mapping[str, int]) -> Row:
+    values = status_values(qm.status(queue.name)) | {"MSGAGE": ages.get(queue.name, 0)}
+    return {"QUEUE": queue.name, "TYPE": "QUEUE", **_some(values, STATUS_KEYWORDS)}
 
 
 def _some(values: Mapping[str, int | str], keywords: Iterable[str]) -> dict[str, int | str | bool]:

@@ -40,7 +40,7 @@ def read_value(attribute: Attribute, token: Token) -> Any:
 
 
 class _Unreadable(Exception):
-    """The text is no value of this kind."""
+    """The text is not a value of this kind."""
 
 
 def _value(attribute: Attribute, text: str) -> object:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
-from ..attribute import Attribute
+from ..attribute import COUNT_MAX, Attribute
 from ..attributes import MANAGER_ATTRIBUTES, QUEUE_ATTRIBUTES, QueueStatus, QueueType
 from ..stores.damage import utc
 
@@ -84,10 +84,10 @@ KINDS: Final[Mapping[str, Kind]] = MappingProxyType(
 )
 BY_TYPE: Final[Mapping[str, Kind]] = MappingProxyType({each.type: each for each in KINDS.values()})
 OTHERS: Final[Mapping[str, tuple[str, ...]]] = {  # what only some verbs go with
-    "DEFINE": ("CHANNEL",),
-    "ALTER": ("QMGR", "CHANNEL"),
-    "DISPLAY": ("QUEUE", "QSTATUS", "QMGR", "CHANNEL", "CHSTATUS"),
-    "DELETE": ("CHANNEL",),
+    "DEFINE": ("CHANNEL", "PROCESS"),
+    "ALTER": ("QMGR", "CHANNEL", "PROCESS"),
+    "DISPLAY": ("QUEUE", "QSTATUS", "QMGR", "CHANNEL", "CHSTATUS", "PROCESS"),
+    "DELETE": ("CHANNEL", "PROCESS"),
     **dict.fromkeys(CHANNEL_VERBS, ("CHANNEL",)),
 }
 
@@ -102,6 +102,7 @@ SHORT: Final[Mapping[str, str]] = MappingProxyType(
         **{each.short: each.word for each in KINDS.values()},
         "CHL": "CHANNEL",
         "CHS": "CHSTATUS",
+        "PRO": "PROCESS",
         "STA": "START",
     }
 )
@@ -119,7 +120,7 @@ MANAGER_KEYWORDS: Final[Mapping[str, Attribute]] = MappingProxyType(
 )
 
 # What QSTATUS tells, and what QLOCAL tells besides the attributes.
-STATUS_KEYWORDS: Final = ("CURDEPTH", "IPPROCS", "OPPROCS", "UNCOM")
+STATUS_KEYWORDS: Final = ("CURDEPTH", "IPPROCS", "MSGAGE", "OPPROCS", "UNCOM")
 LOCAL_KEYWORDS: Final = ("CURDEPTH", "IPPROCS", "OPPROCS", "CRDATE", "CRTIME", "ALTDATE", "ALTTIME")
 INTEGER_STATUS: Final = frozenset(STATUS_KEYWORDS)
 
@@ -153,3 +154,8 @@ def status_values(status: QueueStatus) -> dict[str, int | str]:
         "ALTDATE": f"{altered:%Y-%m-%d}",
         "ALTTIME": f"{altered:%H.%M.%S}",
     }
+
+
+def age(oldest_put_at: float | None, now: float) -> int:
+    """How old the oldest message is, in whole seconds; 0: there is none."""
+    return 0 if oldest_put_at is None else min(max(0, int(now - oldest_put_at)), COUNT_MAX)

@@ -39,7 +39,7 @@ def encode(incarnation: int, cursor: Cursor, state: GroupState) -> str:
 
 
 def decode(token: Any) -> Resumed:
-    """What a token holds. Raises: ArgumentError, it is no token."""
+    """What a token holds. Raises: ArgumentError, it is not a token."""
     try:
         held = json.loads(base64.urlsafe_b64decode(token.encode("ascii")))
         if held["version"] != VERSION:

@@ -11,8 +11,8 @@ queue manager's record is compared with it:
     ahead       the claim after the open one, if there is one: taken while the application works on the open claim,
                 before it has asked for it. It is never planned, and it is returned if the application dies
 
-A call for the next claim says that all before it are done. Whoever starts takes a higher *epoch*; calls with an older
-one are refused, so that two can never work on one record.
+A call for the next claim says that all before it are done. A reader that starts takes a higher *epoch*; calls with an
+older one are refused, so that two can never work on one record.
 
 A claim that is over may hold its messages a while longer: where the next one was taken ahead, the call that asks for
 it only notes that the one before is done, and the messages go with the next `settle`. So at most two claims hold
@@ -114,7 +114,7 @@ def takes_ahead(record: Record, start: int, application: str) -> bool:
 def plan(record: Record, after: int, upto: int, application: str) -> bool:
     """Whether there is something to read in the claims behind `after` up to `upto`: nothing, or the open claim.
 
-    Raises: CheckpointTooOld, the claim is over; CheckpointLost, it is none that can be read now.
+    Raises: CheckpointTooOld, the claim is over; CheckpointLost, it is not one that can be read now.
     """
     if upto == after:
         return False

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from ..errors import InorderError, Reason
 from ..message import Message
 from ..properties import Properties
+from .retries import without
 
 PREFIX = "dlh."
 MARK = "dlh.reason"
@@ -49,7 +50,7 @@ def is_dead(message: Message) -> bool:
 def buried(message: Message, why: WhyDead) -> Message | Reason:
     """The message as a dead letter; or why its properties do not let it be one: 2478, 2498."""
     said: dict[str, Any] = why._asdict() | {"error": why.error[:ERROR_CHARACTERS_MAX]}
-    kept = {name: value for name, value in message.properties.items() if not name.startswith(PREFIX)}
+    kept = {name: value for name, value in without(message).items() if not name.startswith(PREFIX)}
     header = {PREFIX + name: value for name, value in said.items() if value or name in ("reason", "queue", "time")}
     try:
         properties = Properties(kept | header)
@@ -59,7 +60,7 @@ def buried(message: Message, why: WhyDead) -> Message | Reason:
 
 
 def why_dead(message: Message) -> WhyDead:
-    """Why a message is a dead letter, as its properties say; of a message that is none, reason 0."""
+    """Why a message is a dead letter, as its properties say; of a message that is not one, reason 0."""
     values = {name: message.properties.get(PREFIX + name) for name in WhyDead._fields}
     found = {name: value for name, value in values.items() if _fits(value, name)}
     return WhyDead(**{"reason": 0, "queue": "", **found})

@@ -1,7 +1,7 @@
 """What is missing of a group, or of a message in segments, seen from what is there.
 
 A group is whole if its logical messages 1 to n are there with all their segments, and n says that it is the last
-(R3.51); a message in segments that is in no group, if its segments are (R3.43). The members are told one after
+(R3.51); a message in segments that is in no group, if its segments are (R3.43). The members are given one after
 another, in logical order: by sequence number, then by offset; of several with the same numbers the first counts, and a
 segment that overlaps the one before does not. So no more is kept than what is found to be missing.
 """

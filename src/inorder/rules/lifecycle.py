@@ -3,7 +3,7 @@
 A message enters by a put and leaves by a get, a delete, an undone put or its expiry. In between it is in one of
 five states (seed 004, lifecycle A-6):
 
-    PUT_UNCONFIRMED          put under a unit that is not settled: nobody but its unit sees it
+    PUT_UNCONFIRMED          put under a unit that is not settled: only its unit sees it
     UNLOCKED                 on the queue, available to everyone
     LOCKED                   browsed and locked: only the holder of the lock reaches it
     GET_UNCONFIRMED          got under a unit that is not settled: still there, hidden

@@ -213,7 +213,7 @@ class Names(NamedTuple):
 
 def wrong_base(alias: QueueAttributes) -> WrongQueueType:
     """The error for an alias of what an alias cannot name."""
-    text = f"{alias.name} cannot be an alias of {alias.base_queue!r}: that is no local queue, and no remote one"
+    text = f"{alias.name} cannot be an alias of {alias.base_queue!r}: that is neither a local queue nor a remote one"
     return WrongQueueType(text, reason=Reason.ALIAS_BASE_Q_TYPE_ERROR, queue=alias.name)
 
 

@@ -23,11 +23,11 @@ uncommitted put, with PREPARE order those of prepared units, with COMMIT order n
 someone holds: got under a unit, locked, delayed, or the head of a group that is not all there (B-6, B-26). So a
 strict reader waits for the outcome of what is before it, and the sequence that it reads does not depend on when
 it looks (B-53). Each priority is a sequence of its own: a level whose first message is pending is passed over,
-and only if no level yields a message is the call told ORDER_PENDING (B-11, B-34).
+and only if no level yields a message does the call get ORDER_PENDING (B-11, B-34).
 
 Three refinements. What the call's own unit got does not block it: both end together (B-21). What its own
-connection holds otherwise would make it wait for itself: it is told so at once (B-30). And readers that wait for
-each other, each holding what the other needs, are told so at once as well (B-31).
+connection holds otherwise would make it wait for itself: it is refused at once (B-30). And readers that wait for
+each other, each holding what the other needs, are refused at once as well (B-31).
 
 The strict browse cursor is a place for each level, so that a message of a level that the cursor has left, or of a
 higher one, is shown when it comes, nothing is shown twice, and nothing is missed (B-38).

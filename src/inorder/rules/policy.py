@@ -1,13 +1,13 @@
 """Policy: what the MQ documents leave open, decided once (mq-semantics section 9).
 
-Each name says what is decided; whoever finds that a real queue manager does otherwise changes it here.
+Each name says what is decided; if a real queue manager turns out to do otherwise changes it here.
 """
 
 from __future__ import annotations
 
 from ..errors import Reason
 
-# 1, 2: which of several inconsistencies is told; the first that applies (R2.15, R3.38, T32).
+# 1, 2: which of several inconsistencies is reported; the first that applies (R2.15, R3.38, T32).
 INCONSISTENCY_ORDER = (
     Reason.INCOMPLETE_MSG,
     Reason.INCOMPLETE_GROUP,

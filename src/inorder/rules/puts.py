@@ -66,7 +66,9 @@ class PutResult(NamedTuple):
 
     Args:
         flags: the flags as the caller gave them; the stored copy may have more (R1.10).
-        warning: 2049, or 2241, 2242 where a group is left open by a put without logical order.
+        warning: 2049, or 2241, 2242 where a group is left open by a put without logical order; 9050, nothing was put.
+        duplicate_of: nothing was put, for this message was put under the same key: its unique id, which `uid` is, too.
+            `message_id` is that message's. The other ids and numbers are those that this put would have had.
     """
 
     message_id: bytes
@@ -77,6 +79,7 @@ class PutResult(NamedTuple):
     flags: int
     uid: UniqueId
     warning: Reason | None
+    duplicate_of: UniqueId | None = None
 
 
 class Planned(NamedTuple):
@@ -84,7 +87,7 @@ class Planned(NamedTuple):
 
     Args:
         arriving: the rows of the messages that arrive.
-        results: what the caller is told of each put.
+        results: what the caller gets for each put.
         state: the handle's new state.
         split: of puts that arrive as several messages: their index, and how many.
     """
@@ -194,7 +197,7 @@ class PutPlan:
                 message_id, uid = prefix + token[8:], _tuple(UniqueId, (name, number))
                 arriving.append((*before_id, message_id, *before_time, now, *behind_time, properties, body,
                                  len(body), 0, token, uid, None, None, None))  # fmt: skip
-                results.append(_tuple(PutResult, (message_id, NO_ID, NO_ID, 1, 0, 0, uid, None)))
+                results.append(_tuple(PutResult, (message_id, NO_ID, NO_ID, 1, 0, 0, uid, None, None)))
                 state = NOTHING_OPEN
                 continue
             if len(rows) > 1:
@@ -222,9 +225,9 @@ class PutPlan:
         new_state = NOTHING_OPEN
         if not is_single:
             new_state = state_after(Message.from_row(row), in_unit=at.in_unit, logical=logical)
-        if row[PRIORITY] > PRIORITY_MAX:  # it is accepted, counts as the maximum, and is told (R1.4)
+        if row[PRIORITY] > PRIORITY_MAX:  # it is accepted, counts as the maximum, and is reported (R1.4)
             warning = warning or Reason.PRIORITY_EXCEEDS_MAXIMUM
-        told = (row[MESSAGE_ID], row[CORRELATION_ID], *numbers, given[FLAGS], row[UID], warning)
+        told = (row[MESSAGE_ID], row[CORRELATION_ID], *numbers, given[FLAGS], row[UID], warning, None)
         return rows, _tuple(PutResult, told), new_state
 
     def _made_plain(self) -> tuple[Row, Row, Row] | None:

@@ -66,7 +66,7 @@ def bytes_of(message: Message, kind: Kind) -> int | None:
 
 
 def fields_of_report(about: Message, left: float) -> dict[str, Any]:
-    """What every report about a message has of it, whoever makes the report.
+    """What every report about a message has of it, wherever the report is made.
 
     Args:
         left: how long the message would still live.

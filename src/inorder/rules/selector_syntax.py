@@ -5,7 +5,7 @@ values are expressions alike, and `selectors.py` says what fits. What is read be
 operators with NOT are written out on the way, as the specification defines them, so the tree has no nodes for them.
 
 Lark reads the text by tables (LALR), so a text of any shape costs no stack; only what is nested deeper than `DEPTH_MAX`
-is refused, for whoever goes through the tree. Lark is loaded, and its tables made, with the first selector.
+is refused, for the code that goes through the tree. Lark is loaded, and its tables made, with the first selector.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ _SIGNS: Final = {"LPAR": "(", "RPAR": ")", "COMMA": ",", "TEXT": "a text in sing
 
 
 class Fault(Exception):
-    """Something in the text that is no selector: where it stands, and what is wrong."""
+    """Something in the text that is not a selector: where it stands, and what is wrong."""
 
     def __init__(self, at: int, what: str) -> None:
         super().__init__(what)
@@ -218,14 +218,14 @@ def _value_of(token: Token) -> int | float:
         digits, base = (hexadecimal, 16) if hexadecimal else (octal, 8) if octal else (decimal, 10)
         value = int(digits, base) if len(digits) <= INTEGER_DIGITS_MAX else INTEGER_LIMIT + 1
         if value > INTEGER_LIMIT:
-            raise Fault(_at(token), "this is no integer of 64 bits")
+            raise Fault(_at(token), "this is not an integer of 64 bits")
         return value
     if found := _FLOAT.fullmatch(token):
         approximate = float(found[1])
         if approximate == math.inf:
             raise Fault(_at(token), "this is larger than any float")
         return approximate
-    raise Fault(_at(token), f"{token[:SHOWN_MAX]} is no number")
+    raise Fault(_at(token), f"{token[:SHOWN_MAX]} is not a number")
 
 
 def _byte_string(token: Token) -> Token:

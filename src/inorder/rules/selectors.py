@@ -8,10 +8,10 @@ and fits it where it is true. Unknown comes from what is not there, and goes thr
     false    false    false   false          false    true  false    unknown        false    true
     unknown  unknown  false   unknown        unknown  true  unknown  unknown        unknown  unknown
 
-A comparison of unlike types is false, also with <>; < and its kin order numbers only; LIKE of what is no text is false.
-Arithmetic with what is no number, and a division by zero, is unknown, and so is what is no boolean where a condition
-is wanted. Integers are exact, without an end, and their division cuts towards zero. An integer and a float are compared
-by their values, not rounded first.
+A comparison of unlike types is false, also with <>; < and its kin order numbers only; LIKE of anything but a text is
+false. Arithmetic with anything but numbers, and a division by zero, is unknown, and so is a value that is not a boolean
+where a condition is wanted. Integers are exact, without an end, and their division cuts towards zero. An integer and a
+float are compared by their values, not rounded first.
 
 What can be seen to be wrong in the text alone is refused when the selector is compiled, with the place of the fault:
 what does not follow the grammar, names that cannot be, `'a' > 3` and `colour > 'red'`. A compiled selector is a closure
@@ -98,7 +98,7 @@ def compile_selector(text: str) -> Selector:
 
     Raises:
         ArgumentError: 2459 SELECTOR_SYNTAX_ERROR, with `line` and `column`, both from 1; 2504 SELECTOR_ALWAYS_FALSE,
-            it names nothing and is not true; 2519 SELECTION_STRING_ERROR, it is no text, is empty, or has more than
+            it names nothing and is not true; 2519 SELECTION_STRING_ERROR, it is not a text, is empty, or has more than
             10,240 characters.
     """
     if not isinstance(text, str) or not is_storable(text):
@@ -312,7 +312,7 @@ def _constant(node: Node, compared_with: SelectorField | None = None) -> Any:
     """The value of a literal, in the form of the field that it is compared with."""
     value = node.value
     if type(value) is int and value > INTEGER_MAX:
-        raise Fault(node.at, "this is no integer of 64 bits")
+        raise Fault(node.at, "this is not an integer of 64 bits")
     if compared_with is None or compared_with.literal is None or KIND_OF[type(value)] != compared_with.kind:
         return value
     try:
@@ -322,7 +322,7 @@ def _constant(node: Node, compared_with: SelectorField | None = None) -> Any:
 
 
 def _truth(run: Run) -> Run:
-    """The same as a condition: what is no boolean is unknown."""
+    """The same as a condition: what is not a boolean is unknown."""
 
     def truth(fields: Fields, values: Values) -> bool | None:
         value = run(fields, values)

@@ -179,7 +179,7 @@ def _times(name: str, values: Sequence[Any], given: Iterable[Any], types: set[ty
 
 
 def _ids(name: str, values: Sequence[Any], given: Iterable[Any]) -> Sequence[Any]:
-    """Ids have their full length; one that is none is None."""
+    """Ids have their full length; one that is not one is None."""
     none = NO_ACCOUNTING if name == "accounting_token" else NO_ID
     lengths = set(map(len, given))
     if max(lengths) > len(none):
@@ -306,7 +306,7 @@ class Batch:
     Attributes:
         numbers: the messages' own; their ids are made from them.
         wholes: for each message which row, of this request, is the first of its logical message.
-        columns: as `STAGED_COLUMNS`; of ids None is none, of expiry unlimited.
+        columns: as `STAGED_COLUMNS`; of ids None is not one, of expiry unlimited.
         given: rows as the caller counts.
         has_keys, has_order, has_numbers: whether any row has a group key, an order key, a group id of its own.
         has_reports: whether any asks the queue manager for reports.

@@ -49,6 +49,12 @@ _TEXTS: Final[Mapping[str, int]] = {
     "user_data": 128,
 }
 
+NAME_LENGTH: Final = 48
+_ARGUMENT_HEAD: Final = b"TMC    2"
+_NO_TYPE: Final = b"    "
+_TEXTS_BEFORE_TYPE: Final = 3
+ARGUMENT_LENGTH: Final = len(_ARGUMENT_HEAD) + sum(_TEXTS.values()) + len(_NO_TYPE) + NAME_LENGTH
+
 
 class Seen(NamedTuple):
     """What a verb has done to a queue, and how the queue is then; of messages of sufficient priority.
@@ -144,6 +150,32 @@ class TriggerMessage:
             raise bad_argument("body", body, allowed) from error
         if (identifier, version) != (_ID, _VERSION):
             raise bad_argument("body", body, allowed)
+        return cls(**said)
+
+    def to_argument(self, manager: str) -> str:
+        """What a program is given that is started for it: MQTMC2, 732 bytes, all of them characters.
+
+        Args:
+            manager: the name of the queue manager.
+        """
+        texts = [_fitted(getattr(self, name), length) for name, length in _TEXTS.items()]
+        before, after = texts[:_TEXTS_BEFORE_TYPE], texts[_TEXTS_BEFORE_TYPE:]
+        return b"".join((_ARGUMENT_HEAD, *before, _NO_TYPE, *after, _fitted(manager, NAME_LENGTH))).decode()
+
+    @classmethod
+    def from_argument(cls, argument: str) -> TriggerMessage:
+        """What a program was given as its argument, but for the application type, which MQTMC2 has not.
+
+        Raises: ArgumentError, it is not MQTMC2.
+        """
+        body = argument.encode(errors="surrogateescape") if isinstance(argument, str) else b""
+        if len(body) != ARGUMENT_LENGTH or not body.startswith(_ARGUMENT_HEAD):
+            raise bad_argument("argument", argument, f"MQTMC2 of version 2, {ARGUMENT_LENGTH} bytes")
+        at, said = len(_ARGUMENT_HEAD), dict[str, Any]()
+        for number, (name, length) in enumerate(_TEXTS.items()):
+            at += len(_NO_TYPE) if number == _TEXTS_BEFORE_TYPE else 0
+            said[name] = body[at : at + length].decode(errors="replace").rstrip(" \0")
+            at += length
         return cls(**said)
 
 

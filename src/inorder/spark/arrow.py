@@ -46,7 +46,7 @@ def batches(
     Args:
         join: put the segments of a logical message together.
 
-    Raises: QueueCondition 2110, a body that is to be a text is no UTF-8; the message is named.
+    Raises: QueueCondition 2110, a body that is to be a text is not UTF-8; the message is named.
     """
     schema = arrow_schema(body)
     for page in joined(pages) if join else pages:
@@ -109,7 +109,7 @@ def _not_a_text(page: BulkPage, queue: str) -> QueueCondition:
             body.decode()
         except UnicodeDecodeError as error:
             return QueueCondition(
-                f"the body of message {message_id.hex()} (number {number:,} on {queue}) is no UTF-8: byte "
+                f"the body of message {message_id.hex()} (number {number:,} on {queue}) is not UTF-8: byte "
                 f"{body[error.start]:#04x} at {error.start:,}. Read with body=binary, and decode it as what it is: "
                 f"its format is {one['format']!r}, its coded_character_set_id {one['coded_character_set_id']}",
                 reason=Reason.FORMAT_ERROR,

@@ -62,7 +62,7 @@ def partitions_of(stretches: Iterable[Stretch], made: int, before: int) -> list[
 
 
 def read_partition(options: SourceOptions, partition: InputPartition, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """What is there of a stretch, in the columns that are asked for."""
+    """What a stretch has, in the columns that are asked for."""
     assert isinstance(partition, StretchPartition)
     if partition.stretch is None:
         return
@@ -254,7 +254,7 @@ class BrowseStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return partitions_of(upto.stretches, made_at(qm, check_queue(qm, self._options.queue).name), before.shown)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """What is there of a stretch."""
+        """What a stretch has."""
         return read_partition(self._options, partition, self._schema)
 
     def commit(self, end: Offset) -> None:

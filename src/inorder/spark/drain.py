@@ -12,8 +12,8 @@ While Spark's tasks read a claim, a thread beside the planner takes the next one
 behind. Spark then gets it at once when it asks: that the one before is done is only noted, and its messages go when
 the tasks read again.
 
-Whoever starts takes a higher epoch, which every slice carries: a second query on the same queue and application ends
-the first, and what is left of a killed driver can do no harm. The rules are in `rules.claims`.
+A reader that starts takes a higher epoch, which every slice carries: a second query on the same queue and application
+ends the first, and what is left of a killed driver can do no harm. The rules are in `rules.claims`.
 """
 
 from __future__ import annotations
@@ -229,7 +229,7 @@ class DrainReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Raises: what the work beside the tasks has raised."""
         if (work := self._beside) is not None:
             wait([work])
-            self._beside = None  # now: whoever stops while this waits has to wait, too
+            self._beside = None  # now: a reader that stops while this waits has to wait, too
             work.result()
 
     # --- the planner's start

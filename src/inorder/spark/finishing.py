@@ -61,7 +61,7 @@ def finish(url: str, queue: str, application: str, checkpoint: str | Checkpoint)
 
     Returns: how many messages went for good; 0: they had gone before.
 
-    Raises: OptionsError, the folder is no checkpoint of a query that drained this queue; CheckpointLost, it knows
+    Raises: OptionsError, the folder is not a checkpoint of a query that drained this queue; CheckpointLost, it knows
     claims that the queue never gave; NotFound, the application never claimed. A query that still runs is fenced.
     """
     options = SourceOptions(url=store_place("url", url), queue=queue, application=application, mode="drain")
@@ -75,7 +75,7 @@ def finish(url: str, queue: str, application: str, checkpoint: str | Checkpoint)
 def release(url: str, queue: str, application: str) -> int:
     """Gives the messages of a query whose checkpoint is lost back to the queue, at their places; how many.
 
-    What the query has done with them before it was lost is done again by whoever reads next. A query that still runs
+    What the query has done with them before it was lost is done again by the next reader. A query that still runs
     is fenced. Raises: NotFound, the application never claimed.
     """
     with open_store(store_place("url", url), application) as qm:
@@ -101,7 +101,7 @@ def committed_claim(checkpoint: Checkpoint, options: SourceOptions, made: int) -
     """
     if checkpoint.names("offsets") is None:
         raise OptionsError(
-            f"{checkpoint} is no checkpoint of a streaming query: it has no folder offsets. Name the query's "
+            f"{checkpoint} is not a checkpoint of a streaming query: it has no folder offsets. Name the query's "
             "checkpointLocation, on this machine; copy it here if it is elsewhere"
         )
     done = [int(name) for name in checkpoint.names("commits") or () if name.isdigit()]

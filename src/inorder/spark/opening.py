@@ -141,12 +141,12 @@ def check_same(qm: QueueManager, queue: str, made: int) -> None:
     Args:
         made: `made_at` of that queue.
 
-    Raises: QueueCondition 2041, the path or URL leads to another store here, or the queue was made anew meanwhile.
+    Raises: QueueCondition 2041, the path or URL leads to another store here, or the queue was made again meanwhile.
     """
     if made_at(qm, check_queue(qm, queue).name) != made:
         raise QueueCondition(
             f"on {platform.node()} the store's path or URL leads to another queue {queue} than the one for which this "
-            "work was planned: it was deleted and made again meanwhile (plan the work anew), or this is another "
+            "work was planned: it was deleted and made again meanwhile (plan the work again), or this is another "
             "machine, with another file or another service of that name. A store in a file is used on one machine, by "
             "all of its processes: run Spark there (master local[*], or a cluster on that machine), or have the store "
             "in PostgreSQL",

@@ -227,7 +227,11 @@ OPTIONS = (
     Option("orderBy", "order_by", name_of(1000), "Column in whose order the messages are put.", WRITES),
     Option("groupBy", "group_by", name_of(1000), "Column whose equal values make a group.", WRITES),
     Option(
-        "badRows", "bad_rows", bad_rows, "fail (default), or queue:NAME, which takes rows that are no message.", WRITES
+        "badRows",
+        "bad_rows",
+        bad_rows,
+        "fail (default), or queue:NAME, which takes rows that are not messages.",
+        WRITES,
     ),
     Option(
         "stagingExpiry",

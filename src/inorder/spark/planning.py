@@ -23,7 +23,7 @@ class Limits(NamedTuple):
 
     @staticmethod
     def default(options: SourceOptions) -> ReadLimit:
-        """What Spark is told; it knows limits of one kind only, the other is kept here."""
+        """What Spark gets; it knows limits of one kind only, the other is kept here."""
         if options.most is not None:
             return ReadMaxRows(options.most)
         return ReadAllAvailable() if options.most_bytes is None else ReadMaxBytes(options.most_bytes)
@@ -84,7 +84,7 @@ class Planner:
         return self._queue
 
     def close(self) -> None:
-        """Ends the connection, if there is one. Claims and stagings are no part of it."""
+        """Ends the connection, if there is one. Claims and stagings are not part of it."""
         qm, self._qm, self._queue = self._qm, None, None
         if qm is not None:
             qm.abandon()

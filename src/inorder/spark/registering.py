@@ -38,7 +38,7 @@ def register(spark: SparkSession) -> None:
 
 
 def _is_known(spark: Any) -> bool:
-    """Whether Spark has found the package `pyspark_inorder`, or has been told before: it warns of a second one."""
+    """Whether Spark has found the package `pyspark_inorder`, or was registered before: it warns of a second one."""
     try:
         return bool(spark._jsparkSession.sessionState().dataSourceManager().dataSourceExists(FORMAT))
     except (PySparkException, Py4JError, AttributeError):  # a session of Spark Connect has no JVM at hand

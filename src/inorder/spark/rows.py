@@ -214,7 +214,7 @@ def _check_column(name: str, kind: DataType, is_key: bool) -> None:
         near = nearest_names(name, COLUMNS)
         hint = f"did you mean {' or '.join(near)}? Else drop" if near else "drop"
         raise OptionsError(
-            f"the column {name!r} is no field of a message; {hint} it, .drop({name!r}), or put it into the body. "
+            f"the column {name!r} is not a field of a message; {hint} it, .drop({name!r}), or put it into the body. "
             f"Fields are {', '.join(COLUMNS)}"
         )
     if not isinstance(kind, known.accepts) or (name == "properties" and not is_map(kind)):
@@ -224,7 +224,7 @@ def _check_column(name: str, kind: DataType, is_key: bool) -> None:
 
 
 def _only_keys(options: SinkOptions) -> frozenset[str]:
-    """Fields that are only a key here: what groupBy makes anew may be made by what it was before."""
+    """Fields that are only a key here: what groupBy makes again may be made by what it was before."""
     if options.group_by is None:
         return frozenset()
     return frozenset(MADE_BY_GROUPS) & {options.group_by, options.order_by}
@@ -240,7 +240,7 @@ def _check_own_groups(names: Sequence[str], options: SinkOptions) -> None:
 
 
 class Fault(NamedTuple):
-    """A row that is no message, and why.
+    """A row that is not a message, and why.
 
     Args:
         row: its place in the batch, from 0.
@@ -256,7 +256,7 @@ class Judged(NamedTuple):
     Args:
         columns: by the names of `STAGED_COLUMNS`, whole batches; properties as texts of a store. Of a row with a
             fault they hold anything.
-        faults: rows that are no messages, each once, in order.
+        faults: rows that are not messages, each once, in order.
         high_priorities: good rows whose priority is above 9, which counts as 9.
     """
 
@@ -267,7 +267,7 @@ class Judged(NamedTuple):
 
 
 def judge(batch: pa.RecordBatch, options: SinkOptions) -> Judged:
-    """Casts a batch and looks for rows that are no messages."""
+    """Casts a batch and looks for rows that are not messages."""
     columns: dict[str, pa.Array] = {}
     why: dict[int, str] = {}
     only_keys = _only_keys(options)

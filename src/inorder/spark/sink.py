@@ -146,7 +146,7 @@ class Task:
         row = self._rows + faults[0].row + 1
         more = f" (and {len(faults) - 1:,} more beside it)" if len(faults) > 1 else ""
         return CallerError(
-            f"row {row:,} of partition {self._partition} is no message: {faults[0].why}{more}. The row is "
+            f"row {row:,} of partition {self._partition} is not a message: {faults[0].why}{more}. The row is "
             f"{_shown(chunk, faults[0].row)}. Mend or filter it, or send such rows elsewhere with badRows=queue:NAME",
             row=row,
             partition=self._partition,
@@ -242,7 +242,7 @@ class Writer:
         if high and not settled.already:
             log.warning("%d messages on %s have a priority above 9, which counts as 9", high, options.queue)
         if bad and not settled.already:
-            log.warning("%d rows were no messages, and went to %s", bad, options.bad_rows)
+            log.warning("%d rows were not messages, and went to %s", bad, options.bad_rows)
         return settled
 
     def _undo(self, messages: Sequence[WriterCommitMessage | None]) -> None:
@@ -254,7 +254,7 @@ class Writer:
 
 
 def reported(messages: Sequence[WriterCommitMessage | None]) -> list[TaskMessage]:
-    """The tasks' messages by partition. Raises: QueueCondition, a task has not told what it staged."""
+    """The tasks' messages by partition. Raises: QueueCondition, a task has not reported what it staged."""
     told = [one for one in messages if isinstance(one, TaskMessage)]
     if len(told) != len(messages):
         raise QueueCondition(
@@ -317,7 +317,7 @@ class RowStreamWriter(Writer, DataSourceStreamWriter):
 
 
 def settle_batch(writer: Writer, messages: Sequence[WriterCommitMessage | None], batch: int) -> None:
-    """Puts a stream's batch under its query's id, which its tasks have told.
+    """Puts a stream's batch under its query's id, which its tasks have reported.
 
     Raises: OptionsError, they could not tell it.
     """

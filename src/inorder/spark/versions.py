@@ -1,6 +1,6 @@
 """What the PySpark that is installed has of the Python Data Source API: it grew from 4.0 to 4.2.
 
-Classes that an older one lacks have a stand-in here, so that everything can be imported; whoever needs the real one
+Classes that an older one lacks have a stand-in here, so that everything can be imported; code that needs the real one
 asks `need` first, which says what to do.
 """
 

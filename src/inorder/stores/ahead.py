@@ -20,6 +20,7 @@ from ..message import Place
 from ..options import GetOptions
 from ..rules.grouping import Wanted
 from ..rules.ordering import Cursor
+from ..rules.retries import PREFIX
 from ..rules.selectors import Selector
 from .queue import LocalQueue
 from .queued import ASKS_MAX, COST_MAX, STEP, Noted, QueuedMessage, Reader, available
@@ -133,7 +134,12 @@ def rest(began: float) -> None:
     sleep(min(max(perf_counter() - began, least), most))
 
 
+def changes_by_others(selector: Selector) -> bool:
+    """Whether what becomes of a message may decide whether the selector fits it."""
+    return bool(selector.fields & CHANGING) or any(name.startswith(PREFIX) for name in selector.names)
+
+
 def lasts(queue: LocalQueue, options: GetOptions, selector: Selector) -> bool:
     """Whether what was passed over stays so while a call waits."""
-    changes = options.unmarked or selector.fields & (CHANGING | RECKONED)
+    changes = options.unmarked or selector.fields & RECKONED or changes_by_others(selector)
     return not changes and queue.attributes.read_order != "unordered"

@@ -26,7 +26,7 @@ from .bulk_page import BulkPage
 from .queued import QueuedMessage, Reader, Seen
 from .records import Stretch
 from .surveying import Cut
-from .tables import StagingRow, UnitRow
+from .tables import ActRow, StagingRow, UnitRow
 from .views import LookRequest, OrderView, Position
 
 T = TypeVar("T")
@@ -219,16 +219,25 @@ class Backend(Protocol):
         Raises: StoreFull, StoreDamaged, StoreError, Passing, where the error is the database's.
         """
 
+    def common_time(self, now: float) -> float:
+        """The time by which all who have the store open judge deadlines: one clock for all; `now`: the caller's."""
+
     # --- small records
 
     def select(self, kind: type[T], /, **where: Any) -> list[T]:
-        """The records with these values, by their keys; `UpTo(x)`: a value is there, and none above x."""
+        """The records with these values, by their keys; `UpTo(x)`: a value is there, and none above x.
+
+        `UpTo(x, most)`: of these so many at most, with the lowest values.
+        """
 
     def save(self, record: Any) -> None:
         """Writes a record: a new one, or instead of the one with its key."""
 
     def remove_records(self, kind: type[Any], /, **where: Any) -> int:
         """Removes records with these values; how many."""
+
+    def newest_acts(self, before: tuple[float, int] | None, most: int, skip: int = 0) -> Sequence[ActRow]:
+        """So many of the log, the newest first, older than this time and number; `skip`: without so many of these."""
 
     def forget_edges(self, queue: int, but: int) -> None:
         """Those who wait on a queue know no more who is in their way; one connection does still."""
@@ -357,6 +366,12 @@ class Backend(Protocol):
 
     def move(self, unit: int, share: Share, after: State, now: float, backouts: int) -> Sequence[int]:
         """All of a share comes to another state; the units of lock ids that may have lost something by it."""
+
+    def delay_gets(self, unit: int, share: Share, due_at: float) -> None:
+        """What the unit has got and holds, of a share, is not to be read before that time once it is back."""
+
+    def describe(self, row: QueuedMessage, message: Message) -> None:
+        """The properties of a message on a queue are these now; nothing else of it has changed."""
 
     def restart_unit(self, unit: int, now: float) -> None:
         """The record of a session's last unit of work is that of its next one, which begins now."""

@@ -37,7 +37,6 @@ from .records import (
 )
 from .settling import tidied
 from .surveying import moved, stretches
-from .tables import StagingRow, UnitRow, UpTo
 from .telemetry import count, event, first
 from .verb import Verb
 
@@ -270,22 +269,6 @@ class BulkVerbs(OpenStore):
         for _, known in found.values():
             staging.drop(verb, known)
         return len(found)
-
-    def _undo_expired_stagings(self) -> None:
-        """Drops stagings whose time is over, a verb for each; contents of large ones go in steps."""
-        for unit in self._stagings_that_are_over():
-            self._drop_staging(unit)
-
-    @in_verb(writes=False)
-    def _stagings_that_are_over(self, verb: Verb) -> list[int]:
-        return [one.unit for one in verb.backend.select(StagingRow, expires_at=UpTo(verb.now))]
-
-    @in_verb()
-    def _drop_staging(self, verb: Verb, unit: int) -> None:
-        names = [one.name for one in verb.backend.select(UnitRow, id=unit)]
-        for _, one in staging.found_all(verb, names).values():
-            if one.expires_at <= verb.now:
-                staging.drop(verb, one)
 
     @event("in_ledger", keys="queue application", about=lambda _, queue, key: [queue, key.application])
     @in_verb(writes=False)

@@ -56,6 +56,7 @@ class Account:
 
     Attributes:
         held: the claims that hold messages, by number: one that is over, the open one, one that was taken ahead.
+        delivers: what is confirmed now has reached its reader; see `Claimer`.
     """
 
     application: str
@@ -65,6 +66,7 @@ class Account:
     delivered: int = 0
     state: GroupState = NOTHING_OPEN
     held: list[HeldClaim] = field(default_factory=list)
+    delivers: bool = True
 
     def claim(self, number: int) -> HeldClaim | None:
         return next((one for one in self.held if one.number == number), None)
@@ -131,7 +133,7 @@ def _keep_claim(verb: Verb, queue: LocalQueue, account: Account, one: HeldClaim)
 
 def _end(verb: Verb, account: Account, claim: HeldClaim, outcome: Outcome) -> int:
     """Confirms or backs out all that a claim holds, and forgets it; how many messages."""
-    settle(verb, claim.unit.id, outcome, was_given=claim is not account.ahead)
+    settle(verb, claim.unit.id, outcome, was_given=claim is not account.ahead, delivers=account.delivers)
     verb.end_unit(claim.unit.id)
     verb.backend.remove_records(ClaimRow, unit=claim.unit.id)
     account.held.remove(claim)
@@ -298,6 +300,7 @@ def live_account(verb: Verb, queue: LocalQueue, claimer: Claimer) -> Account:
             epoch=claimer.epoch,
         )
     rules.check_epoch(account.record, claimer.epoch, claimer.application)
+    account.delivers = claimer.delivers
     return account
 
 

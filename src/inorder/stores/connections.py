@@ -12,9 +12,10 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 from ..errors import InorderError, StoreFull
 from ..options import OpenOptions
+from ..rules.leases import deadline, is_over
 from ..rules.lifecycle import Event, Presented
 from ..rules.puts import Program
-from . import entering, points
+from . import entering, points, putkeys
 from .backend import Alone, Kind, Passing
 from .catalog import Catalog, check_uses
 from .changes import Death
@@ -23,17 +24,19 @@ from .process import OpenConnection, OpenHandle, OpenStore
 from .queue import LocalQueue
 from .queued import NEVER
 from .records import Opened
-from .settling import happen, settle
+from .settling import happen, settle, settle_lease
 from .tables import (
     AccountRow,
     ClaimRow,
     ConnectionRow,
     EnteredRow,
     HandleRow,
+    LeaseRow,
     LedgerRow,
     ManagerRow,
     MarkRow,
     ProcessRow,
+    PutKeyRow,
     SentRow,
     StagingRow,
     TriggeredRow,
@@ -65,7 +68,7 @@ def in_verb(
     Args:
         feeds: it brings more into the store.
         alone, appends, beside, together: see `backend.Kind`.
-        buries: the dead are buried first.
+        buries: the dead are buried first, and leases that are over backed out.
         unless_dead: before such an error says that somebody is in the way, the call sees whether they live.
     """
 
@@ -85,7 +88,7 @@ def in_verb(
                         raise
                     now = kind._replace(in_room=True)
                 except Alone:
-                    now = now._replace(alone=True)
+                    now = now._replace(alone=True, together=False)
                 except Passing:
                     continue
                 except unless_dead:
@@ -168,17 +171,43 @@ def local_queues(verb: Verb) -> list[LocalQueue]:
 
 
 def bury_dead(store: OpenStore) -> bool:
-    """Ends the connections of processes that are dead, whose leftovers are ours then; whether there were any."""
-    dead = _dead(store)
+    """Ends the connections of processes that are dead, and leases that are over, whose leftovers are ours then.
+
+    Returns: whether there were any.
+    """
+    dead, over = _dead(store)
     for process in dead:
         store.changes.report([Death(Program(one.user, one.program)) for one in _bury(store, process)])
-    return bool(dead)
+    for lease in over:
+        end_lease(store, lease)
+    return bool(dead or over)
 
 
 @in_verb(writes=False, though_stopped=True)
-def _dead(store: OpenStore, verb: Verb) -> list[int]:
+def _dead(store: OpenStore, verb: Verb) -> tuple[list[int], list[int]]:
+    """Processes, and leases."""
     others = [one.id for one in verb.backend.select(ProcessRow) if one.id != store.process]
-    return [number for number in others if not store.host.is_alive(number)]
+    return [number for number in others if not store.host.is_alive(number)], leases_over(verb)
+
+
+def leases_over(verb: Verb) -> list[int]:
+    """The leases that are over, or have more left than they were given."""
+    leases = verb.backend.select(LeaseRow)
+    now = verb.backend.common_time(verb.now) if leases else verb.now
+    return [one.unit for one in leases if is_over(one.ends_at, now) or deadline(*one[1:3], now) < one.ends_at]
+
+
+@in_verb(though_stopped=True)
+def end_lease(_: OpenStore, verb: Verb, unit: int) -> None:
+    """A lease that is over is backed out; unless it was settled or extended meanwhile."""
+    now = verb.backend.common_time(verb.now)
+    for one in verb.backend.select(LeaseRow, unit=unit):
+        if is_over(one.ends_at, now):
+            settle_lease(verb, unit, "back_out")
+            if points.reached:
+                points.reached("lease-over")
+        else:
+            verb.backend.save(one._replace(ends_at=deadline(one.ends_at, one.seconds, now)))
 
 
 @in_verb(though_stopped=True)
@@ -209,6 +238,7 @@ def abandon(verb: Verb, owner: int) -> None:
     """A connection ends, of this process or of a dead one: its unit is backed out, its handles are closed."""
     for unit in verb.backend.select(UnitRow, connection=owner, kind="session"):
         settle(verb, unit.id, "back_out")
+        putkeys.settle(verb, unit.id, "back_out")
         verb.end_unit(unit.id)
     for handle in verb.backend.select(HandleRow, connection=owner):
         _end_handle(verb, handle)
@@ -338,7 +368,7 @@ def _end_holds(verb: Verb, handle: HandleRow, queue: LocalQueue) -> None:
 def vanish(verb: Verb, queue: LocalQueue) -> None:
     """A queue goes, with all that is on it."""
     clear(verb, queue)
-    for kind in (ClaimRow, AccountRow, SentRow, LedgerRow, EnteredRow, TriggeredRow):
+    for kind in (ClaimRow, AccountRow, SentRow, LedgerRow, PutKeyRow, EnteredRow, TriggeredRow):
         verb.backend.remove_records(kind, queue=queue.id)
     for unit in verb.backend.select(UnitRow, queue=queue.id):
         for staging in verb.backend.select(StagingRow, unit=unit.id):

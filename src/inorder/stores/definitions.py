@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from ..attribute import Table
 from ..attributes import MANAGER_ATTRIBUTES, QUEUE_ATTRIBUTES, ManagerAttributes, QueueAttributes
+from ..channel_attributes import CHANNEL_ATTRIBUTES, ChannelAttributes
 from ..process_attributes import PROCESS_ATTRIBUTES, ProcessAttributes
 from ..rules.naming import Names
 from .backend import Backend
@@ -16,10 +17,10 @@ from .tables import DefinitionRow, ManagerRow
 
 NO_REVISION = -1
 
-T = TypeVar("T", ManagerAttributes, QueueAttributes, ProcessAttributes)
+T = TypeVar("T", ManagerAttributes, QueueAttributes, ProcessAttributes, ChannelAttributes)
 
 
-def as_text(attributes: ManagerAttributes | QueueAttributes | ProcessAttributes) -> str:
+def as_text(attributes: ManagerAttributes | QueueAttributes | ProcessAttributes | ChannelAttributes) -> str:
     """A definition as it is kept."""
     return json.dumps(asdict(attributes))
 
@@ -96,6 +97,11 @@ def queue_of(text: str) -> QueueAttributes:
 def process_of(text: str) -> ProcessAttributes:
     """A process definition as it is kept. Raises: StoreDamaged."""
     return _read(ProcessAttributes, PROCESS_ATTRIBUTES, text)
+
+
+def channel_of(text: str) -> ChannelAttributes:
+    """A channel's definition as it is kept. Raises: StoreDamaged."""
+    return _read(ChannelAttributes, CHANNEL_ATTRIBUTES, text)
 
 
 def _read(kind: type[T], table: Table, text: str) -> T:

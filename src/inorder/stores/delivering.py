@@ -96,11 +96,11 @@ def send(verb: Verb, message: Message, name: str, manager: str, cause: int = 0, 
         return
     why = WhyDead(int(reason), name, manager, verb.now, verb.manager.name)
     if set_aside(verb, message, why, unit) is not None:
-        count_dropped(verb, cause)
+        count_dropped(verb, cause, reason)
 
 
-def count_dropped(verb: Verb, cause: int) -> None:
-    """Something that the queue manager had made was dropped."""
+def count_dropped(verb: Verb, cause: int, reason: Reason) -> None:
+    """Something that the queue manager had made was dropped: it could not be put for this reason."""
     found = verb.backend.select(DroppedRow, queue=cause)
     before = found[0].messages if found else 0
-    verb.backend.save(DroppedRow(cause, before + 1, verb.now))
+    verb.backend.save(DroppedRow(cause, before + 1, verb.now, int(reason)))

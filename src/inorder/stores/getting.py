@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from time import perf_counter
 
-from ..errors import WaitEnded
+from ..errors import LeaseOver, WaitEnded
 from . import confirming
 from .ahead import NOT_YET, Ahead, rest
 from .bulk import Shortcuts
@@ -19,7 +19,7 @@ from .process import OpenStore
 from .queued import Noted, onlooker
 from .reading import Reading
 from .records import GetOutcome, GetRequest, Locked, LockRequest
-from .settling import tidied
+from .settling import earliest, lease_end, tidied
 from .verb import Verb
 from .waiting import WaitingRoom
 from .waits import begin_wait, end_wait
@@ -60,7 +60,8 @@ class GettingVerbs(OpenStore, ABC):
         one = self.handle(handle)
         queue = tidied(verb, one)
         self.host.looked(one.queue, one.queue_name)
-        return verb.backend.look_again_at(queue, onlooker(verb.now), strict=True)
+        again_at = verb.backend.look_again_at(queue, onlooker(verb.now), strict=True)
+        return earliest(again_at, lease_end(verb))
 
     def _look_far(self, request: GetRequest, waits: bool, search: Search) -> Looked:
         """With a selector: a search that goes far looks ahead first, and so does one for many messages."""
@@ -115,9 +116,11 @@ class GettingVerbs(OpenStore, ABC):
         resolved = get_allowed(verb, handle, queue)
         return Page(verb, handle, queue, request, resolved, verb.manager).outcomes(most)
 
-    @in_verb(alone=False, together=True)
+    @in_verb(alone=False, together=True, unless_dead=(LeaseOver,))
     def _take(self, verb: Verb, request: GetRequest, waits: bool, ahead: Ahead = NOT_YET) -> Looked:
         handle = self.handle(request.handle)
+        if handle.connection.is_leased and (request.syncpoint or request.options.syncpoint_if_persistent):
+            verb.lease_of(handle.connection)
         queue = tidied(verb, handle)
         if handle.connection.waits:
             end_wait(verb, handle.connection)
@@ -131,7 +134,7 @@ class GettingVerbs(OpenStore, ABC):
         if outcome.messages or outcome.is_far or not waits:
             return outcome, None
         begin_wait(verb, handle, outcome, reading.in_its_way)
-        return outcome, reading.look_again_at()
+        return outcome, earliest(reading.look_again_at(), lease_end(verb))
 
     def _only_looks(self, request: GetRequest) -> bool:
         """Whether the call is a browse that changes nothing: it then waits for no writer."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from time import perf_counter
 
@@ -11,18 +11,20 @@ from ..rules.gaps import Gaps, gaps, member_of
 from ..rules.puts import Program
 from .ahead import rest
 from .backend import Share
+from .carriers import channel_now
 from .catalog import Catalog
 from .connections import bury_dead, in_verb
 from .damage import damaged, only
-from .definitions import Definitions
+from .definitions import Definitions, channel_of
 from .looking import group_of, holder_of, logical_key, pending_from_text, sight_of
 from .process import OpenStore
 from .queue import LocalQueue
 from .queued import GOT
-from .tables import ConnectionRow, DroppedRow, HandleRow, StagingRow, UnitRow, WaitRow
+from .records import ChannelNow
+from .tables import ConnectionRow, DroppedRow, HandleRow, LeaseRow, ObjectRow, StagingRow, UnitRow, WaitRow
 from .telemetry import event
 from .verb import Verb
-from .views import LockView, LookRequest, Position, QueueView, Sight, Unit, Wait
+from .views import Dropped, LockView, LookRequest, Position, QueueView, Sight, Unit, Wait
 
 
 class OperatorVerbs(OpenStore, ABC):
@@ -50,7 +52,10 @@ class OperatorVerbs(OpenStore, ABC):
 
     @in_verb(writes=False)
     def _look_on(self, verb: Verb, request: LookRequest) -> tuple[list[Sight], Position | None]:
-        queue = Catalog(verb).local(request.queue)
+        catalog = Catalog(verb)
+        if catalog.is_unused(request.queue):
+            return [], None
+        queue = catalog.local(request.queue)
         unit = None if request.unit is None else _number_of(verb, queue, request.unit)
         listed = verb.backend.listing(queue, request, unit, verb.now)
         owners = _Owners(verb)
@@ -63,7 +68,10 @@ class OperatorVerbs(OpenStore, ABC):
     @event("gaps", keys="queue", about=lambda _, queue, __: [queue])
     @in_verb(writes=False)
     def gaps(self, verb: Verb, queue: str, group_id: bytes) -> Gaps:
-        rows = verb.backend.rows(queue=Catalog(verb).local(queue).id, everything_of=group_id)
+        catalog = Catalog(verb)
+        if catalog.is_unused(queue):
+            return gaps(())
+        rows = verb.backend.rows(queue=catalog.local(queue).id, everything_of=group_id)
         there = [row for row in rows if group_of(row.message) == group_id]
         there = [row for row in there if row.expires_at > verb.now or row.is_kept]
         there.sort(key=lambda row: (*logical_key(row)[:2], not row.placed, row.place, row.number))
@@ -75,8 +83,10 @@ class OperatorVerbs(OpenStore, ABC):
         known = verb.store.definitions.current(verb.backend)
         opens, waits = verb.backend.select(HandleRow), verb.backend.select(WaitRow)
         dropped = {row.queue: row.messages for row in verb.backend.select(DroppedRow)}
+        counts = verb.backend.overview(verb.now)
+        carried = _carried(verb, {one.queue: one.oldest_put_at for one in counts})
         views = []
-        for one in verb.backend.overview(verb.now):
+        for one in counts:
             name = known.queue(one.queue).name
             handles = [handle for handle in opens if handle.queue == one.queue]
             views.append(
@@ -95,9 +105,20 @@ class OperatorVerbs(OpenStore, ABC):
                     open_output_count=sum(handle.output for handle in handles),
                     waiters=sum(wait.queue == one.queue for wait in waits),
                     dropped=dropped.get(one.queue, 0),
+                    channels=tuple(now for now in carried if now.queue == name),
                 )
             )
         return sorted(views, key=lambda view: view.name)
+
+    @event("dropped", "messages", measured=lambda found: [sum(one.messages for one in found)])
+    @in_verb(writes=False)
+    def dropped(self, verb: Verb) -> list[Dropped]:
+        known, found = verb.store.definitions.current(verb.backend).by_number, dict[str, Dropped]()
+        for row in sorted(verb.backend.select(DroppedRow), key=lambda row: row.last_at):
+            name = known[row.queue].name if row.queue in known else ""
+            before = found[name].messages if name in found else 0
+            found[name] = Dropped(name, before + row.messages, row.last_at, row.reason)
+        return [found[name] for name in sorted(found)]
 
     # --- who holds, and who waits
 
@@ -156,12 +177,21 @@ class _Owners:
         return self._known[connection]
 
 
+def _carried(verb: Verb, oldest: Mapping[int, float | None]) -> list[ChannelNow]:
+    """What the channels do that send from here, by name."""
+    defined = [channel_of(one.attributes) for one in verb.backend.select(ObjectRow) if one.type == "channel"]
+    senders = sorted((one.name, one.transmission_queue) for one in defined if one.type == "sender")
+    return [channel_now(verb, name, queue, oldest) for name, queue in senders]
+
+
 def _number_of(verb: Verb, queue: LocalQueue, unit: Unit) -> int:
     """The number of a unit that an operator has seen; 0 if it is over, or lives on another queue."""
     if unit.kind == "session":
         found = verb.backend.select(UnitRow, kind="session", connection=unit.connection)
     elif unit.kind == "prepared":
         found = verb.backend.select(UnitRow, kind="prepared", name=unit.name)
+    elif unit.kind == "lease":
+        found = verb.backend.select(UnitRow, kind="lease", name=unit.name)
     else:
         found = verb.backend.select(UnitRow, queue=queue.id, kind=unit.kind, name=unit.name)
     return found[0].id if found else 0
@@ -184,6 +214,7 @@ def _unit(verb: Verb, unit: UnitRow, owners: _Owners, known: Definitions) -> Uni
         connection=unit.connection,
         process=None if unit.connection is None else owners(unit.connection)[1],
         queues=tuple(sorted(queues)),
+        ends_at=_end_of(verb, unit),
     )
 
 
@@ -198,6 +229,13 @@ def _locked(verb: Verb, unit: UnitRow) -> int:
 
 def _stagings(verb: Verb, unit: UnitRow) -> Sequence[StagingRow]:
     return verb.backend.select(StagingRow, unit=unit.id) if unit.kind == "staging" else ()
+
+
+def _end_of(verb: Verb, unit: UnitRow) -> float | None:
+    """When a unit ends by itself."""
+    if unit.kind == "lease":
+        return only(verb.backend.select(LeaseRow, unit=unit.id), f"lease {unit.name}").ends_at
+    return next((one.expires_at for one in _stagings(verb, unit)), None)
 
 
 def _handle_locks(verb: Verb, known: Definitions) -> Iterator[LockView]:

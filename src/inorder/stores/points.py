@@ -18,9 +18,20 @@ POINTS = {
     "delivered": "a batch of a channel is put, and the record of the channel is as before",
     "settled-staging": "what was staged is put, it is still staged and not in the ledger",
     "reaping": "in the middle of backing out a dead owner",
+    "lease-over": "in the middle of backing out a lease whose time is over",
     "checkpoint": "before the log is copied into the database",
+}
+
+# Of an upgrade, in their order; those of a step have its number behind them.
+UPGRADE_POINTS = {
+    "upgrade-alone": "nobody else has the store open, and nobody can open it",
+    "upgrade-backed-up": "the copy is on disk",
+    "upgrade-begun": "the transaction has begun",
+    "upgrade-step": "a step has been done",
+    "upgrade-checked": "the tables are those of a new store, before COMMIT",
+    "upgrade-committed": "after COMMIT",
 }
 
 
 reached: Callable[[str], object] | None = None
-"""Called, if a test has set it, when a verb has come to a point, one of `POINTS`, with its name."""
+"""Called, if a test has set it, when a verb has come to a point, one of `POINTS` or `UPGRADE_POINTS`, with its name."""

@@ -28,8 +28,10 @@ class OpenConnection:
         unit: the number of its unit of work, if it has one (R5.1); `calls`: puts and gets made in it (R5.8).
         record: the number of the record that stays from one unit of work to the next, once there is one.
         ended: how many units of work it has had before.
+        keyed: that many there had been before the last one that put something under a key.
         waits: a record says that a call of it waits.
         handles: how many it has open.
+        is_leased: its unit of work is a lease, which ends without it.
     """
 
     id: int
@@ -38,8 +40,10 @@ class OpenConnection:
     record: int | None = None
     calls: int = 0
     ended: int = 0
+    keyed: int = -1
     waits: bool = False
     handles: int = 0
+    is_leased: bool = False
 
 
 @dataclass(slots=True, eq=False, kw_only=True)

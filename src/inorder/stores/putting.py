@@ -10,6 +10,7 @@ from ..message import Message
 from ..options import PutOptions
 from ..rules.lifecycle import Answer, Event, step
 from ..rules.puts import Planned, PutCircumstances, PutPlan, PutResult
+from . import putkeys
 from .arriving import arrive
 from .catalog import Catalog
 from .process import OpenHandle
@@ -41,6 +42,10 @@ def put(verb: Verb, handle: OpenHandle, queue: LocalQueue, request: PutRequest) 
         if earlier is not None and not again.replaces(earlier, planned):
             return PutOutcome([_as_stored(earlier, planned.results[0])], state)  # it is where it should be
         again.check_one_piece(planned)
+    if options.deduplicate is not None:
+        told = putkeys.duplicates(verb, connection, queue, request, planned)
+        if told is not None:
+            return PutOutcome(told, state)
     depth = queue.state.depth + queue.added - (earlier is not None)
     if depth + len(planned.arriving) > queue.attributes.max_depth:
         _check_room(queue, depth, planned)
@@ -53,6 +58,8 @@ def put(verb: Verb, handle: OpenHandle, queue: LocalQueue, request: PutRequest) 
         happen(verb, queue, earlier, Event.BACK_OUT)
     if arrive(verb, queue, planned.arriving, unit) and unit is None:
         report_arrivals(verb, queue, planned.arriving)
+    if options.deduplicate is not None:
+        putkeys.take(verb, connection, queue, request, planned, unit)
     return _tuple(PutOutcome, (planned.results, planned.state))
 
 

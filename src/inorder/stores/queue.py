@@ -210,7 +210,9 @@ class LocalQueue:
         """Who holds this reader back at the place of a group that was entered."""
         takers = self.backend.takers(self.id, one.group_id, reader.now)
         found = [
-            pending_under(self.unit(unit), Kind.OUT, entry.place) for unit in takers if not reader.has_got_in(unit)
+            pending_under(self.unit(unit), Kind.OUT, entry.place, reader)
+            for unit in takers
+            if not reader.has_got_in(unit)
         ]
         if one.reader is not None and one.reader != reader.id:
             found.append(Pending(Kind.OUT, entry.place, entry.connection, entry.by, entry.since))

@@ -119,6 +119,7 @@ class Reader(NamedTuple):
             there is `noted`.
         asked_at: to a selector the time left of messages is reckoned from then; None: from now.
         asks: so much the search may ask of the selector; then it is `Far`.
+        lease: the unit of the lease that the connection has entered: what it holds the connection holds.
     """
 
     handle: int
@@ -137,6 +138,7 @@ class Reader(NamedTuple):
     noted: tuple[Noted, ...] = ()
     asked_at: float | None = None
     asks: float = math.inf
+    lease: int | None = None
 
     def has_got_in(self, unit: int) -> bool:
         """Whether gets in this unit are the call's own."""
@@ -216,7 +218,7 @@ def pending_of(
     if row.unit is not None:
         put = row.state is State.PUT_UNCONFIRMED
         own = not put and reader.has_got_in(row.unit)
-        return pending_under(unit_of(row.unit), Kind.IN if put else Kind.OUT, row.place, own=own)
+        return pending_under(unit_of(row.unit), Kind.IN if put else Kind.OUT, row.place, reader, own=own)
     if row.locked_handle is not None:
         connection, program = whose(row.locked_handle)
         return Pending(Kind.LOCKED, row.place, connection, program, row.locked_at or 0.0)
@@ -226,10 +228,11 @@ def pending_of(
     return Pending(Kind.DELAYED, row.place, since=row.visible_at)
 
 
-def pending_under(unit: UnitRow, kind: Kind, place: Place, *, own: bool = False) -> Pending:
+def pending_under(unit: UnitRow, kind: Kind, place: Place, reader: Reader, *, own: bool = False) -> Pending:
     """A message at this place that a unit holds."""
     kind = Kind.IN_DOUBT if unit.kind == "prepared" else kind
-    return Pending(kind, place, unit.connection, unit.name or unit.program, unit.started_at, own)
+    holder = reader.connection if unit.id == reader.lease else unit.connection
+    return Pending(kind, place, holder, unit.name or unit.program, unit.started_at, own)
 
 
 def in_order(*standings: Iterable[Standing[QueuedMessage]]) -> Iterator[Standing[QueuedMessage]]:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from ..attributes import ManagerAttributes, QueueAttributes
 from ..errors import (
     InorderError,
+    LeaseOver,
     NoMessageUnderCursor,
     OrderSelfBlocked,
     QueueCondition,
@@ -24,7 +25,7 @@ from ..rules.lifecycle import Event, Presented, State
 from ..rules.ordering import UNSET, Cursor, Decision, Pending, blocks_itself, read_order
 from ..rules.selectors import selector_of
 from . import entering
-from .ahead import CHANGING, NOT_YET, Ahead, lasts, look_ahead
+from .ahead import NOT_YET, Ahead, changes_by_others, lasts, look_ahead
 from .entries import Entry
 from .process import OpenHandle
 from .queue import LocalQueue
@@ -110,6 +111,7 @@ class Reading:
             noted=self.ahead.noted,
             asked_at=self.ahead.asked_at,
             asks=self.ahead.asks if self._may_look_ahead() else math.inf,
+            lease=self.handle.connection.unit if self.handle.connection.is_leased else None,
         )
 
     def _may_look_ahead(self) -> bool:
@@ -117,7 +119,7 @@ class Reading:
         options, selector = self.request.options, selector_of(self.request.options.match)
         if selector is None:
             return False
-        return not self.strict or not (options.unmarked or selector.fields & CHANGING)
+        return not self.strict or not (options.unmarked or changes_by_others(selector))
 
     def look_ahead(self) -> Ahead:
         """One step; `run` follows when it is over."""
@@ -418,6 +420,8 @@ def read_rest(verb: Verb, handle: OpenHandle, rest: Rest) -> tuple[list[Got], Re
         "state": State.GET_UNCONFIRMED,
     }
     rows = verb.backend.rows(REST_MESSAGES, **where)
+    if not rows:
+        raise LeaseOver("the lease that took this group is over, and what is left of it was not read")
     rows = rows[: page_end((row.message.length for row in rows), REST_MESSAGES, REST_BYTES)]
     messages = [as_got(row, rest.got_at) for row in verb.backend.read(rows)]
     left = rest.messages - len(messages)

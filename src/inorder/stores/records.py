@@ -176,11 +176,13 @@ class Claimer(NamedTuple):
     Args:
         handle: open for input.
         epoch: as `begin_claims` gave it; calls with an older one than the last are refused.
+        delivers: what it confirms has reached its reader, and COD reports it; False: it goes on to another queue.
     """
 
     handle: int
     application: str
     epoch: int
+    delivers: bool = True
 
 
 class ClaimStart(NamedTuple):
@@ -385,6 +387,52 @@ class Settled(NamedTuple):
     messages: int
 
 
+# --- leases
+
+
+class Leased(NamedTuple):
+    """A lease that is not over.
+
+    Args:
+        user: whose it is.
+        ends_at: when it is backed out by itself, seconds since 1970.
+        seconds: with how many it was begun or extended last.
+    """
+
+    name: str
+    user: str
+    ends_at: float
+    seconds: float
+
+
+# --- who came through a door
+
+
+class Act(NamedTuple):
+    """What somebody has done through a door that cannot be taken back.
+
+    Args:
+        id: names it for ever.
+        at: when it began, seconds since 1970.
+        user, address: who, and from where.
+        act: what it was, "clear" say.
+        queue: on which queue; empty: it was about the queue manager.
+        outcome: "done", "failed"; "begun": it goes on, or the server was killed in the middle and nobody knows.
+        messages: how many it was about; None: that is not known.
+        error: why it failed.
+    """
+
+    id: int
+    at: float
+    user: str
+    address: str
+    act: str
+    queue: str
+    outcome: str
+    messages: int | None
+    error: str
+
+
 # --- channels
 
 
@@ -487,6 +535,7 @@ class ChannelNow(NamedTuple):
         stop: how an operator has stopped it: "quiesce", "force", "terminate"; empty: nobody has.
         number: of the last batch that was confirmed; in_doubt: messages of the next one, which is on its way.
         waiting: messages on the transmission queue.
+        oldest_put_at: when the oldest of them was put; None: there is none.
         messages, size: of all batches that were confirmed.
         sent_at: when the last one was; None: never.
         short_retries, long_retries: how often it has tried in vain since it carried something last.
@@ -500,6 +549,7 @@ class ChannelNow(NamedTuple):
     number: int
     in_doubt: int
     waiting: int
+    oldest_put_at: float | None
     messages: int
     size: int
     sent_at: float | None

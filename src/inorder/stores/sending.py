@@ -16,12 +16,11 @@ from ..errors import (
     ObjectInUse,
     QueueCondition,
     Reason,
-    UnknownQueue,
     WrongQueueType,
 )
-from ..rules.puts import Program
 from . import claiming
 from .bulk import BulkVerbs
+from .carriers import RUNS, account_of_channel, channel_now, row_of_channel, runs, sent_of_channel
 from .catalog import Catalog
 from .claiming import CHANNEL, Account
 from .connections import in_verb
@@ -29,30 +28,14 @@ from .damage import only
 from .process import OpenHandle
 from .queue import LocalQueue
 from .records import Carrying, ChannelNow, ClaimRequest, NextBatch, Outcome, Sender
-from .tables import ChannelRow, ConnectionRow, ManagerRow, SentRow
+from .tables import ChannelRow, ManagerRow
 from .telemetry import event, first
 from .verb import Verb
-
-RUNS = ("starting", "running", "retrying", "paused", "stopping")
-
-
-def _row(verb: Verb, channel: str) -> ChannelRow:
-    found = verb.backend.select(ChannelRow, name=channel)
-    return found[0] if found else ChannelRow(channel, "inactive", None, 0, "", 0, 0, 0, "", verb.now)
-
-
-def _sent(verb: Verb, queue: LocalQueue, channel: str) -> SentRow:
-    found = verb.backend.select(SentRow, queue=queue.id, channel=channel)
-    return found[0] if found else SentRow(queue.id, channel, 0, 0, 0, None)
-
-
-def _runs(verb: Verb, row: ChannelRow) -> bool:
-    return row.carrier is not None and bool(verb.backend.select(ConnectionRow, id=row.carrier))
 
 
 def _confirmed(verb: Verb, queue: LocalQueue, channel: str, claim: tuple[int, int]) -> None:
     """One batch more is there: so many messages, and bytes."""
-    row = _sent(verb, queue, channel)
+    row = sent_of_channel(verb, queue, channel)
     messages, size = claim
     verb.backend.save(
         row._replace(number=row.number + 1, messages=row.messages + messages, size=row.size + size, sent_at=verb.now)
@@ -74,7 +57,7 @@ class SendingVerbs(BulkVerbs):
     @in_verb(unless_dead=(ObjectInUse,))
     def take_channel(self, verb: Verb, handle: int, channel: str, *, operates: bool = False) -> Carrying:
         one = self.handle(handle)
-        row, queue = _row(verb, channel), verb.queue_of(one)
+        row, queue = row_of_channel(verb, channel), verb.queue_of(one)
         if queue.attributes.usage != "transmission":
             raise WrongQueueType(
                 f"channel {channel} sends from {queue.attributes.name}, which has not usage='transmission'",
@@ -83,10 +66,10 @@ class SendingVerbs(BulkVerbs):
             )
         if row.stop and not operates:
             raise ChannelStopped(f"channel {channel} was stopped: start it before it runs", channel=channel)
-        if row.carrier != one.connection.id and _runs(verb, row):
+        if row.carrier != one.connection.id and runs(verb, row):
             raise ObjectInUse(f"channel {channel} is carried by another program", channel=channel)
         start = claiming.begin_claims(verb, queue, one.connection.program, CHANNEL + channel)
-        sent, account = _sent(verb, queue, channel), self._account(verb, queue, channel)
+        sent, account = sent_of_channel(verb, queue, channel), account_of_channel(verb, queue, channel)
         verb.backend.save(sent)
         status = row.status if operates else "starting"
         verb.backend.save(
@@ -133,7 +116,7 @@ class SendingVerbs(BulkVerbs):
         return row.stop
 
     def _own_row(self, verb: Verb, one: OpenHandle, channel: str) -> ChannelRow:
-        row = _row(verb, channel)
+        row = row_of_channel(verb, channel)
         if row.carrier != one.connection.id:
             raise Fenced(f"channel {channel} is not carried by this program any more", application=channel)
         return row
@@ -149,7 +132,7 @@ class SendingVerbs(BulkVerbs):
         account = claiming.live_account(verb, queue, request.claimer)
         confirms = request.start > account.settled
         done = _open_of(account) if confirms and account.open is not None else None
-        stop = _row(verb, channel).stop
+        stop = row_of_channel(verb, channel).stop
         if not stop:
             claim = self.take_claim(verb, request)
         elif done is not None:
@@ -176,14 +159,14 @@ class SendingVerbs(BulkVerbs):
     @event("stop_channel", keys="channel mode", about=lambda _, __, channel, mode: [channel, mode])
     @in_verb(buries=True)
     def stop_channel(self, verb: Verb, queue: str, channel: str, mode: str) -> None:
-        row = _row(verb, channel)
-        runs = _runs(verb, row)
-        if mode != "quiesce" and runs:  # whoever carries it is fenced at its next call
+        row = row_of_channel(verb, channel)
+        is_running = runs(verb, row)
+        if mode != "quiesce" and is_running:  # whoever carries it is fenced at its next call
             known = Catalog(verb).local(queue)
-            account = self._account(verb, known, channel)
+            account = account_of_channel(verb, known, channel)
             account.epoch += 1
             claiming.keep(verb, known, account)
-        goes_on = runs and mode != "terminate"
+        goes_on = is_running and mode != "terminate"
         verb.backend.save(
             row._replace(
                 status="stopping" if goes_on else "stopped",
@@ -197,12 +180,12 @@ class SendingVerbs(BulkVerbs):
     @event("start_channel", keys="channel", about=lambda _, channel: [channel])
     @in_verb(buries=True)
     def start_channel(self, verb: Verb, channel: str) -> None:
-        row = _row(verb, channel)
-        runs = _runs(verb, row)
+        row = row_of_channel(verb, channel)
+        is_running = runs(verb, row)
         verb.backend.save(
             row._replace(
-                status="running" if runs else "inactive",
-                carrier=row.carrier if runs else None,
+                status="running" if is_running else "inactive",
+                carrier=row.carrier if is_running else None,
                 stop="",
                 reason=0,
                 error="",
@@ -218,7 +201,7 @@ class SendingVerbs(BulkVerbs):
         one = self.handle(handle)
         self._own_row(verb, one, channel)
         queue = verb.queue_of(one)
-        account = self._account(verb, queue, channel)
+        account = account_of_channel(verb, queue, channel)
         if account.open is None:
             raise NotFound(f"channel {channel} has nothing in doubt", channel=channel)
         if outcome == "back_out":
@@ -234,56 +217,20 @@ class SendingVerbs(BulkVerbs):
         one = self.handle(handle)
         self._own_row(verb, one, channel)
         queue = verb.queue_of(one)
-        if self._account(verb, queue, channel).open is not None:
+        if account_of_channel(verb, queue, channel).open is not None:
             raise QueueCondition(
                 f"channel {channel} has a batch in doubt: resolve it before its number is set",
                 reason=Reason.CHANNEL_IN_DOUBT,
                 channel=channel,
             )
-        verb.backend.save(_sent(verb, queue, channel)._replace(number=number))
+        verb.backend.save(sent_of_channel(verb, queue, channel)._replace(number=number))
         verb.durable = True
 
     @event("channels", "channels", measured=lambda found, _: [len(found)])
     @in_verb(writes=False, buries=True)
     def channels(self, verb: Verb, wanted: Sequence[tuple[str, str]]) -> list[ChannelNow]:
-        return [self._now(verb, channel, queue) for channel, queue in wanted]
-
-    def _now(self, verb: Verb, channel: str, name: str) -> ChannelNow:
-        row = _row(verb, channel)
-        status = row.status
-        if status in RUNS and not _runs(verb, row):
-            status = "stopped" if row.stop else "inactive"
-        sent, in_doubt, waiting = SentRow(0, channel, 0, 0, 0, None), 0, 0
-        try:
-            queue = Catalog(verb).local(name)
-        except (UnknownQueue, WrongQueueType):
-            pass  # it was deleted, and says so when the channel runs
-        else:
-            sent, waiting = _sent(verb, queue, channel), queue.depth
-            known = self._account(verb, queue, channel).open
-            in_doubt = 0 if known is None else known.messages
-        return ChannelNow(
-            name=channel,
-            queue=name,
-            status=status,
-            stop=row.stop,
-            number=sent.number,
-            in_doubt=in_doubt,
-            waiting=waiting,
-            messages=sent.messages,
-            size=sent.size,
-            sent_at=sent.sent_at,
-            short_retries=row.short_retries,
-            long_retries=row.long_retries,
-            reason=row.reason,
-            error=row.error,
-            changed_at=row.changed_at,
-        )
-
-    @staticmethod
-    def _account(verb: Verb, queue: LocalQueue, channel: str) -> Account:
-        known = claiming.account_of(verb, queue, CHANNEL + channel)
-        return known or Account(CHANNEL + channel, Program())
+        oldest = {one.queue: one.oldest_put_at for one in verb.backend.overview(verb.now)} if wanted else {}
+        return [channel_now(verb, channel, queue, oldest) for channel, queue in wanted]
 
 
 def _sender(verb: Verb, queue: LocalQueue, channel: str) -> Sender:

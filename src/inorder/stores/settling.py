@@ -14,16 +14,18 @@ from typing import Any
 from ..errors import InconsistentCall, Reason, UnitExists, UnitNotFound, WrongState
 from ..message import LAST_IN_GROUP, Message, Place, stored_flags
 from ..rules.grouping import GroupState
+from ..rules.leases import deadline
 from ..rules.lifecycle import Answer, Event, Presented, State, adds_backout, becomes_visible, step
 from ..rules.ordering import Moment, draws_number
-from . import entering
+from ..rules.retries import Failure, Later, noted
+from . import entering, putkeys
 from .backend import Share
 from .process import OpenConnection, OpenHandle
 from .queue import LocalQueue
 from .queued import GOT, HELD, LOCKS, QueuedMessage
 from .records import Outcome
 from .reports import report_expired, report_settled, report_step
-from .tables import UnitRow, UpTo
+from .tables import LeaseRow, UnitRow, UpTo
 from .verb import Verb
 
 DISCARD_STEP = 1000  # expired messages discarded at once
@@ -88,7 +90,7 @@ def happen(
 def _changed(verb: Verb, row: QueuedMessage, before: State, after: State, unit: UnitRow | None) -> QueuedMessage:
     """The row in its new state."""
     held = row.unit if after in HELD and unit is None else None if unit is None else unit.id
-    is_away = row.away if unit is None else unit.kind in ("session", "prepared")
+    is_away = row.away if unit is None else unit.kind in ("session", "prepared", "lease")
     shows = becomes_visible(before, after)
     locked = after in LOCKS
     return row._replace(
@@ -185,14 +187,29 @@ def end_leases(verb: Verb, queue: LocalQueue) -> int:
     return len(over)
 
 
+def lease_end(verb: Verb) -> float | None:
+    """When the first lease ends, by the clock of this process: what it holds may be free then."""
+    rows = verb.backend.select(LeaseRow)
+    if not rows:
+        return None
+    now = verb.backend.common_time(verb.now)
+    return verb.now + min(deadline(one.ends_at, one.seconds, now) for one in rows) - now
+
+
+def earliest(one: float | None, other: float | None) -> float | None:
+    """The earlier of two times that may be none."""
+    return min((time for time in (one, other) if time is not None), default=None)
+
+
 # --- whole units
 
 
-def settle(verb: Verb, unit: int, outcome: Outcome, *, was_given: bool = True) -> None:
+def settle(verb: Verb, unit: int, outcome: Outcome, *, was_given: bool = True, delivers: bool = True) -> None:
     """Confirms or backs out everything that a unit holds (R5.2, R5.3).
 
     Args:
         was_given: what the unit got was given to a reader: its return counts as a back out (A-40).
+        delivers: what it got has reached its reader: COD; False: it has gone on to another queue.
     """
     shares = verb.backend.shares(unit)
     if outcome == "commit":
@@ -218,7 +235,7 @@ def settle(verb: Verb, unit: int, outcome: Outcome, *, was_given: bool = True) -
         answer, after = step(share.state, event)
         assert answer is Answer.DONE, (share.state, event, answer)
         assert after is not None, (share.state, event)
-        if outcome == "commit" and queue.state.has_reports:
+        if outcome == "commit" and queue.state.has_reports and (delivers or share.state is PUT):
             report_settled(verb, unit, queue, share.state)
         if becomes_visible(share.state, after):
             _show(verb, unit, queue)
@@ -227,6 +244,47 @@ def settle(verb: Verb, unit: int, outcome: Outcome, *, was_given: bool = True) -
         queue.count(share.away * share.messages - (share.messages if after is State.ABSENT else 0))
         if share.forgotten and after is State.UNLOCKED and not becomes_visible(share.state, after):
             _remove_forgotten(verb, queue)
+
+
+def put_off(verb: Verb, unit: int, later: Later) -> None:
+    """What a unit got is not to be read for a while once it is backed out; why is kept with the first of each queue.
+
+    It is on disk when the call returns: the attempt counts, whatever happens to the machine.
+    """
+    for share in verb.backend.shares(unit):
+        if share.state not in GOT:
+            continue
+        verb.durable |= share.persistent > 0
+        verb.queue(share.queue)
+        if later.delay:
+            verb.backend.delay_gets(unit, share, verb.now + later.delay)
+    if later.error:
+        for row in _first_got(verb, unit):
+            failure = Failure(later.error, verb.now, row.backouts + 1)
+            (whole,) = verb.backend.read([row])
+            verb.backend.describe(row, whole.message.with_values(properties=noted(whole.message, failure)))
+
+
+def _first_got(verb: Verb, unit: int) -> Sequence[QueuedMessage]:
+    """The first message that a unit got on each queue: of a group its first."""
+    first: dict[int, QueuedMessage] = {}
+    for row in verb.backend.rows(unit=unit):
+        if row.state in GOT and (row.queue not in first or _turn(row) < _turn(first[row.queue])):
+            first[row.queue] = row
+    return list(first.values())
+
+
+def _turn(row: QueuedMessage) -> tuple[int, int, Place]:
+    return row.message.sequence_number, row.message.offset, row.place
+
+
+def settle_lease(verb: Verb, unit: int, outcome: Outcome) -> None:
+    """A lease is committed or backed out, and is over then."""
+    settle(verb, unit, outcome)
+    putkeys.settle(verb, unit, outcome)
+    verb.backend.remove_records(LeaseRow, unit=unit)
+    verb.end_unit(unit)
+    verb.durable = True
 
 
 def draw_numbers(verb: Verb, unit: int, shares: Sequence[Share], moment: Moment) -> None:
@@ -267,6 +325,8 @@ def prepare(verb: Verb, connection: OpenConnection, name: str) -> None:
         raise UnitExists(f"a unit named {name!r} is already prepared", unit=name)
     if connection.unit is None:
         raise UnitNotFound("the connection has no unit of work to prepare", unit=name)
+    if connection.is_leased:
+        raise WrongState("a lease cannot be prepared: commit it, or extend it")
     unit = verb.unit(connection.unit)
     shares = verb.backend.shares(unit.id)
     draw_numbers(verb, unit.id, shares, Moment.PREPARE)
@@ -312,6 +372,8 @@ def _put_in_unit(
     verb: Verb, handle: OpenHandle, queue: LocalQueue, state: GroupState, *, first: int
 ) -> Sequence[QueuedMessage]:
     """What the handle's unit has put of the group in `state`, from this sequence number up to that one's."""
+    if handle.connection.is_leased:
+        verb.lease_of(handle.connection)
     if handle.connection.unit is None:
         return ()
     rows = verb.backend.rows(

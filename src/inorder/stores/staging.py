@@ -34,7 +34,7 @@ from .queue import LocalQueue
 from .records import LEDGER_BATCHES_MAX, LedgerKey, Settled, Staged, StageRequest
 from .reports import report_placed
 from .settling import discard
-from .tables import LedgerRow, StagingRow, UnitRow
+from .tables import LedgerRow, StagingRow, UnitRow, UpTo
 from .verb import DRAWN, Verb
 
 LASTS_SECONDS_MAX = 1e9
@@ -93,6 +93,11 @@ def check_key(key: LedgerKey) -> None:
 
 
 # --- staging
+
+
+def that_are_over(verb: Verb) -> list[int]:
+    """The units of stagings whose time is over."""
+    return [one.unit for one in verb.backend.select(StagingRow, expires_at=UpTo(verb.now))]
 
 
 def found(verb: Verb, name: str) -> tuple[UnitRow, StagingRow] | None:

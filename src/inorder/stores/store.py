@@ -19,7 +19,9 @@ from ..errors import (
     CallInProgress,
     ConnectionBroken,
     DuplicateMessage,
+    DuplicatePending,
     InorderError,
+    LeaseOver,
     LockMismatch,
     NoMessageUnderCursor,
     ObjectInUse,
@@ -37,15 +39,19 @@ from ..options import OpenOptions
 from ..rules.grouping import GroupState
 from ..rules.lifecycle import Event
 from ..rules.puts import Program
-from . import confirming, connections, entering, putting, settling, triggering
+from ..rules.retries import Later
+from . import confirming, connections, entering, putkeys, putting, settling, triggering
 from .backend import Backend, Host
 from .bulk import Shortcuts
 from .catalog import Catalog, get_allowed
 from .connections import bury_dead, in_verb
 from .definitions import as_text
+from .expiring import ExpiringVerbs
 from .getting import GettingVerbs, Looked, Search
+from .leasing import LeasingVerbs
 from .objects import ObjectVerbs
 from .operator import OperatorVerbs
+from .people import PeopleVerbs
 from .process import OpenStore
 from .queue import LocalQueue
 from .reading import read_rest, release
@@ -67,7 +73,7 @@ from .settling import tidied
 from .tables import UnitRow, WaitRow, handle_reader
 from .telemetry import Telemetry, count, event, first
 from .verb import Verb
-from .views import OrderView
+from .views import NOTHING_PENDING, OrderView
 from .waiting import WaitingRoom
 from .waits import Looks, end_wait
 
@@ -89,6 +95,13 @@ def _length(messages: Sequence[Message | bytes]) -> int:
     return sum(message.length if isinstance(message, Message) else len(message) for message in messages)
 
 
+def _put(put: PutOutcome | None, request: PutRequest) -> list[int]:
+    """How many messages were put, and how long they are; under a key that was taken already none."""
+    if put is not None and put.results and put.results[0].duplicate_of is not None:
+        return [0, 0]
+    return [len(request.messages), _length(request.messages)]
+
+
 def _unit_of(request: Any, *, in_unit: bool) -> str:
     return "confirm" if request.options.confirm_id else "session" if in_unit else ""
 
@@ -102,7 +115,17 @@ def _name(_: object, name: str, *__: Any, **___: Any) -> Sequence[object]:
     return [name]
 
 
-class QueueStore(GettingVerbs, SendingVerbs, ReceivingVerbs, OperatorVerbs, ObjectVerbs, OpenStore):
+class QueueStore(
+    GettingVerbs,
+    SendingVerbs,
+    ReceivingVerbs,
+    OperatorVerbs,
+    ObjectVerbs,
+    LeasingVerbs,
+    PeopleVerbs,
+    ExpiringVerbs,
+    OpenStore,
+):
     """A store of queues over a backend and a host; `protocol.Store` says what its verbs guarantee.
 
     Attributes:
@@ -299,27 +322,29 @@ class QueueStore(GettingVerbs, SendingVerbs, ReceivingVerbs, OperatorVerbs, Obje
         "messages bytes",
         "unit",
         handle=_of_request,
-        measured=lambda _, request: [len(request.messages), _length(request.messages)],
+        measured=_put,
         about=lambda _, request: [_unit_of(request, in_unit=request.in_unit)],
     )
     @in_verb(
         feeds=True,
-        unless_dead=(QueueFull, DuplicateMessage, WrongState),
+        unless_dead=(QueueFull, DuplicateMessage, DuplicatePending, WrongState, LeaseOver),
         alone=False,
         appends=True,
         together=True,
     )
     def put(self, verb: Verb, request: PutRequest) -> PutOutcome:
         handle = self.handle(request.handle)
+        if handle.connection.is_leased and request.in_unit:
+            verb.lease_of(handle.connection)
         return putting.put(verb, handle, tidied(verb, handle), request)
 
     @event("end_group", handle=first)
-    @in_verb(alone=False)
+    @in_verb(alone=False, unless_dead=(LeaseOver,))
     def end_group(self, verb: Verb, handle: int, state: GroupState) -> GroupState:
         return settling.end_group(verb, self.handle(handle), state)
 
     @event("withdraw", handle=first)
-    @in_verb(alone=False)
+    @in_verb(alone=False, unless_dead=(LeaseOver,))
     def withdraw(self, verb: Verb, handle: int, state: GroupState, *, whole_group: bool) -> None:
         settling.withdraw(verb, self.handle(handle), state, whole_group=whole_group)
 
@@ -461,7 +486,10 @@ class QueueStore(GettingVerbs, SendingVerbs, ReceivingVerbs, OperatorVerbs, Obje
     @event("order_view", keys="queue", about=_name)
     @in_verb(buries=True)
     def order_view(self, verb: Verb, queue: str) -> OrderView:
-        local = Catalog(verb).local(queue)
+        catalog = Catalog(verb)
+        if catalog.is_unused(queue):
+            return NOTHING_PENDING
+        local = catalog.local(queue)
         found = settling.tidy(verb, local) if local.has_work(verb.now) else local
         view = self.backend.order_view(found, verb.now)
         return replace(view, strict_waiters=len(self.backend.select(WaitRow, queue=found.id)))
@@ -471,19 +499,29 @@ class QueueStore(GettingVerbs, SendingVerbs, ReceivingVerbs, OperatorVerbs, Obje
     def has_unit(self, owner: int) -> bool:
         return self.connection(owner).unit is not None
 
-    @event("settle", keys="unit outcome acted", about=lambda acted, _, outcome: ["session", outcome, bool(acted)])
-    def settle(self, owner: int, outcome: Outcome) -> bool:
+    @event("settle", keys="unit outcome acted", about=lambda acted, _, outcome, *__: ["session", outcome, bool(acted)])
+    def settle(self, owner: int, outcome: Outcome, later: Later | None = None) -> bool:
         if not self.has_unit(owner):
             return False
-        self._settle(owner, outcome)
+        self._settle(owner, outcome, later)
         return True
 
-    @in_verb(alone=False)
-    def _settle(self, verb: Verb, owner: int, outcome: Outcome) -> None:
+    @in_verb(alone=False, unless_dead=(LeaseOver,))
+    def _settle(self, verb: Verb, owner: int, outcome: Outcome, later: Later | None) -> None:
         connection = self.connection(owner)
-        assert connection.unit is not None
-        settling.settle(verb, connection.unit, outcome)
-        verb.leave_unit(connection, connection.unit)
+        unit = connection.unit
+        assert unit is not None
+        is_leased = connection.is_leased and verb.lease_of(connection) is not None
+        if later is not None:
+            settling.put_off(verb, unit, later)
+        if is_leased:
+            settling.settle_lease(verb, unit, outcome)
+            verb.leave_unit(connection, connection.record)
+            return
+        settling.settle(verb, unit, outcome)
+        if connection.keyed == connection.ended:
+            putkeys.settle(verb, unit, outcome)
+        verb.leave_unit(connection, unit)
 
     @event("prepare", keys="unit name", about=lambda _, __, name: ["prepared", name])
     @in_verb()
@@ -497,31 +535,9 @@ class QueueStore(GettingVerbs, SendingVerbs, ReceivingVerbs, OperatorVerbs, Obje
         if not found:
             raise UnitNotFound(f"no unit named {name!r} is prepared", unit=name)
         settling.settle(verb, found[0].id, outcome)
+        putkeys.settle(verb, found[0].id, outcome)
         verb.end_unit(found[0].id)
         verb.durable = True
-
-    # --- time
-
-    @event("discard_expired", "messages", measured=count)
-    def discard_expired(self, limit: int) -> int:
-        queues = self._queues_with_work()
-        discarded = self._discard_expired(queues, limit) if queues else 0
-        self._undo_expired_stagings()
-        return discarded
-
-    @in_verb(writes=False)
-    def _queues_with_work(self, verb: Verb) -> list[int]:
-        return [queue.id for queue in connections.local_queues(verb) if queue.has_work(verb.now)]
-
-    @in_verb(alone=False)
-    def _discard_expired(self, verb: Verb, queues: Sequence[int], limit: int) -> int:
-        room = limit
-        for number in queues:
-            if self.backend.state(number) is not None:
-                queue = verb.queue(number)
-                room -= settling.discard(verb, queue, room)
-                settling.end_leases(verb, queue)
-        return limit - room
 
     # --- the end
 

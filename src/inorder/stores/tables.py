@@ -13,7 +13,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 from ..rules.puts import Program
 
-UnitKind = Literal["session", "prepared", "confirm", "lock", "claim", "staging"]
+UnitKind = Literal["session", "prepared", "confirm", "lock", "claim", "staging", "lease"]
 ReaderId = str  # `handle_reader` or `application_reader`
 
 
@@ -56,7 +56,7 @@ class DefinitionRow(NamedTuple):
 
 
 class ObjectRow(NamedTuple):
-    """Whatever is defined and is not a queue: a channel, a process; `attributes` as JSON."""
+    """Whatever is defined and is not a queue: a channel, a process, a user, a token; `attributes` as JSON."""
 
     type: str
     name: str
@@ -218,6 +218,56 @@ class StagingRow(NamedTuple):
     has_reports: int
 
 
+class LeaseRow(NamedTuple):
+    """Until when a unit of kind "lease" is kept (`rules.leases`).
+
+    Args:
+        ends_at: it is backed out then, unless it was settled before.
+        seconds: with how many it was begun or extended last.
+        calls: puts and gets made under it.
+    """
+
+    unit: int
+    ends_at: float
+    seconds: float
+    calls: int
+
+
+class AttemptRow(NamedTuple):
+    """Log-ins that have failed of late (`rules.log_ins`).
+
+    Args:
+        key: of a user, or of an address.
+        level: how many counted then, `at`.
+        empty_at: when none of them will count any more.
+    """
+
+    key: str
+    level: float
+    at: float
+    empty_at: float
+
+
+class ActRow(NamedTuple):
+    """What somebody has done through a door that cannot be taken back.
+
+    Args:
+        outcome: "begun" until it is known: then "done" or "failed".
+        messages: how many it was about; None: that is not known.
+        error: why it failed.
+    """
+
+    id: int
+    at: float
+    user: str
+    address: str
+    act: str
+    queue: str
+    outcome: str
+    messages: int | None
+    error: str
+
+
 class LedgerRow(NamedTuple):
     """What was settled on a queue, so that a batch that comes once more is put once."""
 
@@ -228,6 +278,27 @@ class LedgerRow(NamedTuple):
     batch: str
     messages: int
     committed_at: float
+
+
+class PutKeyRow(NamedTuple):
+    """A key of a caller's under which messages were put, so that what is put once more is not (`rules.duplicates`).
+
+    Args:
+        target: where the messages go from the queue, if it is a transmission queue; else empty.
+        unit: which has put them and is not settled; None: they are put.
+        put_at: when they were put; of a unit that is settled: when it was. `expires_at`: when the key is free again.
+        message_id, uid_origin, uid_number: of the message, the first if there were several.
+    """
+
+    queue: int
+    target: str
+    key: str
+    unit: int | None
+    put_at: float
+    expires_at: float
+    message_id: bytes
+    uid_origin: str
+    uid_number: int
 
 
 class TriggeredRow(NamedTuple):
@@ -302,11 +373,13 @@ class DroppedRow(NamedTuple):
     Args:
         queue: whose messages they were about; 0: of no queue here.
         messages: how many, ever.
+        last_at, reason: of the last one: when, and why it could not be put where it should have gone.
     """
 
     queue: int
     messages: int
     last_at: float
+    reason: int
 
 
 KEY_LENGTHS: Final[Mapping[type[Any], int]] = {
@@ -322,7 +395,11 @@ KEY_LENGTHS: Final[Mapping[type[Any], int]] = {
     AccountRow: 2,
     ClaimRow: 1,
     StagingRow: 1,
+    LeaseRow: 1,
+    AttemptRow: 1,
+    ActRow: 1,
     LedgerRow: 1,
+    PutKeyRow: 3,
     TriggeredRow: 1,
     ObjectRow: 2,
     ChannelRow: 1,
@@ -333,6 +410,11 @@ KEY_LENGTHS: Final[Mapping[type[Any], int]] = {
 
 
 class UpTo(NamedTuple):
-    """In a selection: the field has a value, and none above this one."""
+    """In a selection: the field has a value, and none above this one.
+
+    Args:
+        most: so many records at most, those with the lowest values; None: all.
+    """
 
     value: float
+    most: int | None = None

@@ -45,6 +45,7 @@ EVENTS: Final[dict[str, Fields]] = {
     "wait_ended": Fields(("seconds",), ("queue", "browse", "found"), is_call=False),
     "expired": Fields(("messages",), ("queue",), is_call=False),
     "dead_connection": Fields((), ("program", "user"), is_call=False),
+    "attempt": Fields(("seconds", "delay"), ("task", "queue", "outcome", "attempt", "error"), is_call=False),
 }
 """Every event, by its name without the prefix; `event` adds those of verbs."""
 

@@ -10,6 +10,7 @@ from typing import Any, Final, TypeVar
 from ..attributes import ManagerAttributes
 from ..errors import (
     InorderError,
+    LeaseOver,
     OutcomeUnknown,
     QueueDeleted,
     QueueManagerStopping,
@@ -18,16 +19,17 @@ from ..errors import (
     UnitTooLarge,
 )
 from ..message import Message
+from ..rules.leases import is_over
 from ..rules.puts import Program
 from . import entering
-from .backend import Kind, Passing, Tally
+from .backend import Alone, Kind, Passing, Tally
 from .changes import Change
 from .holders import Holders
 from .process import NO_NUMBERS, OpenConnection, OpenHandle, OpenStore
 from .queue import LocalQueue
 from .queued import QueuedMessage
 from .records import PutOutcome
-from .tables import MarkRow, UnitKind, UnitRow
+from .tables import LeaseRow, MarkRow, UnitKind, UnitRow
 
 S = TypeVar("S", bound=OpenStore)
 T = TypeVar("T")
@@ -320,6 +322,7 @@ class Verb:
 
     def enlist(self, connection: OpenConnection, calls: int, limit: int) -> UnitRow:
         """The connection's unit, begun if need be, with so many more calls counted. Raises: UnitTooLarge (R5.8)."""
+        lease = self.lease_of(connection) if connection.is_leased else None
         number, record, used = connection.unit, connection.record, connection.calls
         if used + calls > limit:
             raise UnitTooLarge(f"a unit of work holds at most {limit:,} messages; commit or back out", limit=limit)
@@ -334,11 +337,36 @@ class Verb:
             user, program = connection.program
             unit = UnitRow(record, "session", "", None, connection.id, user, program, self.now, None)
             self.holders.units[record] = unit
-        self._set_unit(connection, (unit.id, unit.id, used + calls, connection.ended))
+        if lease is not None:
+            self.backend.save(lease._replace(calls=used + calls))
+            self.durable = True  # another process may commit it after a crash
+        self._set_unit(connection, (unit.id, record if lease else unit.id, used + calls, connection.ended))
         return unit
+
+    def lease_of(self, connection: OpenConnection) -> LeaseRow | None:
+        """The lease that is the connection's unit of work, if it is one; nobody else acts under it meanwhile.
+
+        Raises: LeaseOver; Alone, others may act under it now.
+        """
+        if not connection.is_leased or connection.unit is None:
+            return None
+        if not self.kind.alone:
+            raise Alone
+        found = self.backend.select(LeaseRow, unit=connection.unit)
+        if not found or is_over(found[0].ends_at, self.backend.common_time(self.now)):
+            raise LeaseOver("the lease is over: it was committed or backed out, or its time has passed")
+        self._set_unit(connection, (connection.unit, connection.record, found[0].calls, connection.ended))
+        return found[0]
+
+    def enter_lease(self, connection: OpenConnection, lease: LeaseRow) -> None:
+        """The lease is the connection's unit of work from now on, until it leaves it."""
+        self._set_unit(connection, (lease.unit, connection.record, lease.calls, connection.ended))
+        self._set_leased(connection, leased=True)
 
     def leave_unit(self, connection: OpenConnection, record: int | None) -> None:
         """The connection has no unit any more; its record stays, or has become another unit's."""
+        if connection.is_leased:
+            self._set_leased(connection, leased=False)
         self._set_unit(connection, (None, record, 0, connection.ended + 1))
 
     def _set_unit(self, connection: OpenConnection, after: tuple[int | None, int | None, int, int]) -> None:
@@ -346,6 +374,11 @@ class Verb:
         before = connection.unit, connection.record, connection.calls, connection.ended
         self.restore.append(lambda: _restore_unit(connection, before))
         connection.unit, connection.record, connection.calls, connection.ended = after
+
+    def _set_leased(self, connection: OpenConnection, *, leased: bool) -> None:
+        before = connection.is_leased
+        self.restore.append(lambda: setattr(connection, "is_leased", before))
+        connection.is_leased = leased
 
     def confirm_unit(self, program: Program, queue: LocalQueue, confirm_id: int) -> UnitRow:
         """What a confirm id holds on the queue, begun if need be (A-9, A-15)."""

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from ..message import NO_ID, Message, Place
 from ..options import EVERYTHING, Match
 from ..rules.ordering import Pending
 from ..rules.puts import Program
+from .records import ChannelNow
 from .tables import UnitKind
 
 ListingOrder = Literal["physical", "logical"]
 
 SightState = Literal["available", "delayed", "put", "got", "locked", "claimed"]
 
-HolderKind = Literal["session", "prepared", "confirm", "lock", "claim", "handle"]
+HolderKind = Literal["session", "prepared", "confirm", "lock", "claim", "lease", "handle"]
 
 LockKind = Literal["handle", "lock"]
 
@@ -49,10 +50,10 @@ class Unit:
     """A unit that is not settled: what an operator sees of it.
 
     Args:
-        kind: a connection's own unit of work ("session"), "prepared", "confirm" (a confirm id), "lock", "claim" or
-            "staging".
-        name: of a prepared unit or a staging; the id of a confirm or lock unit; the application and number of a claim;
-            empty for a connection's own.
+        kind: a connection's own unit of work ("session"), "prepared", "confirm" (a confirm id), "lock", "claim",
+            "staging" or "lease".
+        name: of a prepared unit, a staging or a lease; the id of a confirm or lock unit; the application and number of
+            a claim; empty for a connection's own.
         queue: of a confirm or lock unit: the queue on which the id lives (A-15); of a claim: what it reads; of a
             staging: what it is for; else empty.
         program: who began it.
@@ -61,6 +62,7 @@ class Unit:
         connection: of a session unit: the number of its connection, which ends it; else None.
         process: of a session unit: the id of the process that has that connection; None if it cannot be told.
         queues: the queues on which it holds something, by name.
+        ends_at: of a lease or a staging: when it ends by itself, seconds since 1970; else None.
     """
 
     kind: UnitKind
@@ -74,6 +76,7 @@ class Unit:
     connection: int | None = None
     process: int | None = None
     queues: tuple[str, ...] = ()
+    ends_at: float | None = None
 
 
 class Holder(NamedTuple):
@@ -216,7 +219,9 @@ class QueueView:
             none.
         open_input_count, open_output_count: handles.
         waiters: calls that wait.
-        dropped: reports about its messages that could be put nowhere, not even with the dead letters.
+        dropped: reports about its messages that could be put nowhere, not even with the dead letters: see `Dropped`.
+        channels: of a transmission queue, the channels that send from it, by name; `depth` and `oldest_put_at` are how
+            far they lag behind.
     """
 
     name: str
@@ -233,6 +238,23 @@ class QueueView:
     open_output_count: int
     waiters: int
     dropped: int
+    channels: tuple[ChannelNow, ...] = ()
+
+
+class Dropped(NamedTuple):
+    """What the queue manager had made and could put nowhere: reports, trigger messages.
+
+    Args:
+        queue: whose messages they were about; empty: of no queue that is here.
+        messages: how many, ever.
+        last_at: when the last one was dropped, seconds since 1970.
+        reason: why that one could not be put where it should have gone; the dead-letter queue did not take it either.
+    """
+
+    queue: str
+    messages: int
+    last_at: float
+    reason: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -253,3 +275,8 @@ class OrderView:
     oldest_out: Pending | None
     withheld: int
     strict_waiters: int
+
+
+NOTHING_PENDING: Final = OrderView(
+    unresolved_puts=0, oldest_put=None, pending_out=0, oldest_out=None, withheld=0, strict_waiters=0
+)

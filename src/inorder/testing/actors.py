@@ -94,7 +94,7 @@ def number(value: str) -> int:
     try:
         return int(value)
     except ValueError:
-        raise ValueError(f"{value!r} is no number") from None
+        raise ValueError(f"{value!r} is not a number") from None
 
 
 def yes(name: str, value: str) -> bool:
@@ -119,11 +119,20 @@ def properties(words: str) -> dict[str, PropertyValue]:
 
 @dataclass(slots=True)
 class Table:
-    """What a scenario has named so far: its first queue, its ids, and what was put under which numbers."""
+    """What a scenario has named so far at a queue manager.
+
+    Attributes:
+        first_queue: the one that steps mean which name none.
+        ids: what $names stand for, at all queue managers.
+        uids: who has put messages on which queue, by their names.
+        read: the last message of a name that was read from a queue.
+        puts: what was put under which numbers, at all queue managers.
+    """
 
     first_queue: str = ""
     ids: dict[str, bytes | int | str] = field(default_factory=dict)
     uids: dict[tuple[str, str], list[tuple[str, UniqueId]]] = field(default_factory=dict)
+    read: dict[tuple[str, str], UniqueId] = field(default_factory=dict)
     puts: dict[tuple[bytes, int, int], list[tuple[str, int]]] = field(default_factory=dict)
 
     def queue(self, name: str | None = None) -> str:
@@ -137,7 +146,7 @@ class Table:
             return text.encode("ascii").ljust(len(NO_ID), b"\0")
         bound = self.bound(text)
         if not isinstance(bound, bytes):
-            raise ValueError(f"{text} is no id of a message or group")
+            raise ValueError(f"{text} is not an id of a message or group")
         return bound
 
     def bound(self, text: str) -> bytes | int | str:
@@ -154,16 +163,21 @@ class Table:
             return number(text)
         bound = self.bound(text)
         if not isinstance(bound, int):
-            raise ValueError(f"{text} is no lock id")
+            raise ValueError(f"{text} is not a lock id")
         return bound
 
     def uid_of(self, actor: str, queue: str, name: str) -> UniqueId:
-        """The unique id of this actor's latest message of that body, else of the only one there is."""
+        """The unique id of this actor's latest message of that body, else of the only one there is.
+
+        Of a body that nobody has put there it is that of the message which was read there last.
+        """
         known = self.uids.get((queue, name), [])
         own = [uid for by, uid in known if by == actor]
         others = {uid for _, uid in known}
         if own:
             return own[-1]
+        if not others and (queue, name) in self.read:
+            return self.read[queue, name]
         if len(others) != 1:
             raise ValueError(f"{'no message' if not others else 'several messages'} {name!r} on {queue}")
         return others.pop()
@@ -240,6 +254,7 @@ class Actor:
     def __init__(self, manager: QueueManager, table: Table) -> None:
         self.manager = manager
         self._table = table
+        self.got: dict[str, Message] = {}  # the last message of each name, for replies
         self._handles: dict[tuple[str, str], Queue] = {}
 
     def act(self, handle: str, step: Step) -> Outcome:
@@ -416,6 +431,39 @@ class Actor:
         }
         return Outcome("message", facts=facts, message=message)
 
+    def name(self, step: Step, message: Message) -> str:
+        """How the table calls a message that a step has read; it is remembered for later steps."""
+        name = self._table.name_of(message)
+        self.got[name] = message
+        if message.uid is not None:
+            self._table.read[self._table.queue(step.keys.get("on")), name] = message.uid
+        return name
+
+    # --- requests and replies
+
+    def _request(self, handle: str, step: Step) -> Outcome:
+        timeout = _seconds(step.keys.get("timeout", "forever"))
+        fields, body = self._fields(step), step.names[0].encode("ascii")
+        return self._message(
+            self.manager.request(self._table.queue(step.keys.get("on")), body, timeout=timeout, **fields)
+        )
+
+    def _reply(self, handle: str, step: Step) -> Outcome:
+        request, body = self._got(step), step.names[1].encode("ascii")
+        self.manager.reply(request, body, syncpoint=True if "syncpoint" in step.flags else None)
+        return Outcome("ok")
+
+    def _report(self, handle: str, step: Step) -> Outcome:
+        about, feedback = self._got(step), step.names[1]
+        said = Feedback[feedback.upper()] if feedback.upper() in Feedback.__members__ else number(feedback)
+        put = self.manager.report(about, said, about.body, syncpoint=True if "syncpoint" in step.flags else None)
+        return Outcome("ignored" if put is None else "ok")
+
+    def _got(self, step: Step) -> Message:
+        if step.names[0] not in self.got:
+            raise ValueError(f"{step.actor.partition('.')[0]} has got no message {step.names[0]!r}")
+        return self.got[step.names[0]]
+
     # --- handles, units, the end
 
     def _open(self, handle: str, step: Step) -> Outcome:
@@ -480,7 +528,7 @@ class Actor:
             most=number(step.keys["most"]) if "most" in step.keys else None,
             lease=float(step.keys["lease"]) if "lease" in step.keys else None,
         )
-        names = tuple(self._table.name_of(message) for message in locked.messages)
+        names = tuple(self.name(step, message) for message in locked.messages)
         return Outcome("list", "", names, facts={"lock": locked.lock_id})
 
     def _unique_ids(self, handle: str, step: Step) -> Outcome:

@@ -9,7 +9,7 @@ An actor is a connection, made at its first step; `A.2` is a second handle of co
 operator. A word is a flag or `key=value`. What each verb takes is the tables ACTOR_VERBS and OPERATOR_VERBS below, what
 an outcome may say is OUTCOMES; a word that is in neither is refused with its line.
 
-The language is told in full in docs/spec/scenarios.md. Beyond that page:
+The language is described in full in docs/spec/scenarios.md. Beyond that page:
 
     A leave-group                       -> ok             the handle is inside no group any more that it gets
 
@@ -54,6 +54,37 @@ for names that lead elsewhere:
     qm set default-transmission=NAME    -> ok             the default one
     put and open manager=NAME              the queue manager that has the queue
     transmission=QUEUE@MANAGER             of a message that was got: where it is to go; transmission=none: nowhere
+
+for several queue managers (`channelling`), each with a store of its own, which the same clock moves:
+
+    qm2 VERB ..., up to qm9                the operator of queue manager QM2; that of `qm` is called TEST
+    A@qm2 VERB ..., A.2@qm2 VERB ...       an actor that is connected to it; A and A@qm2 have nothing in common
+    confirm-get BODY and others            a body that nobody put there means the message of it that was read there last
+    qm define-channel NAME to=qm2          -> ok   a sender channel; its transmission queue is called as that manager.
+                                           Also queue= batch-size= bytes=KILOBYTES read-order= exit=MODULE:FUNCTION, and
+                                           short-retries= long-retries=, with the seconds short-interval=
+                                           long-interval=; of those that a table does not ask for there are none
+    qm2 define-channel NAME receiver       -> ok   what is done there: retries= interval= exit=
+    qm alter-channel NAME ...              the same words
+    qm run-channel NAME [kill=POINT] [hold=POINT]  -> ok sent=N   carries until nothing more can be claimed; while it
+                                           waits the clock moves. sent= counts the messages of all runs. POINT: a name
+                                           in `channels.points`, or `waits`: it pauses; POINT:3 is the third time
+                                           -> killed: it has died there, and nothing was tidied up
+                                           -> held: it stands still there, and other steps go on
+    qm resume-channel NAME                 -> as run-channel: it goes on
+    qm kill-channel NAME                   -> killed: it dies where it stands
+    qm stop-channel NAME MODE, start-channel NAME  -> ok
+    qm reset-channel NAME N                -> ok   on both sides
+    qm resolve-channel NAME [commit|back_out] [force]  -> ok action=commit
+    qm channel-status NAME                 -> ok state= stop= number= in-doubt= waiting= sent= reason=NAME
+    qm2 received                           -> N    the number of the last batch that came, of the one channel that did
+    qm delete NAME                         -> ok   a queue, with its messages
+
+for requests and replies:
+
+    A request BODY timeout=SECONDS [on= reply-to= report= expiry=]  -> REPLY, waits, none
+    B reply BODY REPLY [syncpoint]         -> ok   to the message of this body that B got last
+    B report BODY FEEDBACK [syncpoint]     -> ok, or ignored: the message does not ask for it
 
 And for confirmed calls:
 
@@ -141,7 +172,13 @@ ACTOR_VERBS: Mapping[str, Verb] = {
     "stage": _verb((2, 2), keys="on priority group-key order-key lasts property report reply-to"),
     "settle-staging": _verb((2, 99), keys=""),
     "undo-staging": _verb((1, 1), keys=""),
+    "request": _verb((1, 1), keys="on timeout reply-to report expiry"),
+    "reply": _verb((2, 2), "syncpoint", ""),
+    "report": _verb((2, 2), "syncpoint", ""),
 }
+CHANNEL_KEYS = (
+    "to queue batch-size bytes read-order exit short-retries long-retries short-interval long-interval retries interval"
+)
 OPERATOR_VERBS: Mapping[str, Verb] = {
     "queue": _verb((1, 1), keys=QUEUE_KEYS),
     "alter": _verb((1, 1), keys=QUEUE_KEYS),
@@ -152,10 +189,23 @@ OPERATOR_VERBS: Mapping[str, Verb] = {
     "finish-claims": _verb((2, 2)),
     "release-claims": _verb((1, 1)),
     "leave-claimed-group": _verb((1, 1)),
+    "delete": _verb((1, 1), keys=""),
+    "define-channel": _verb((1, 1), "receiver", CHANNEL_KEYS),
+    "alter-channel": _verb((1, 1), keys=CHANNEL_KEYS),
+    "run-channel": _verb((1, 1), keys="kill hold"),
+    "resume-channel": _verb((1, 1), keys=""),
+    "kill-channel": _verb((1, 1), keys=""),
+    "stop-channel": _verb((2, 2), keys=""),
+    "start-channel": _verb((1, 1), keys=""),
+    "reset-channel": _verb((2, 2), keys=""),
+    "resolve-channel": _verb((1, 2), "force", ""),
+    "channel-status": _verb((1, 1), keys=""),
+    "received": _verb(keys=""),
     "set": _verb(keys="max-uncommitted dead-letter-queue default-transmission"),
 }
 
-OK_FACTS = frozenset("id group seq offset flags warning settled horizon".split())
+CHANNEL_FACTS = frozenset("state stop number in-doubt waiting sent reason action".split())
+OK_FACTS = frozenset("id group seq offset flags warning settled horizon".split()) | CHANNEL_FACTS
 MESSAGE_FACTS = frozenset(
     "group segment seq offset flags backouts priority length warning earlier-pending property feedback id "
     "correlation transmission".split()
@@ -168,7 +218,12 @@ OUTCOMES: Mapping[str, frozenset[str]] = {
     "waits": frozenset(),
     "error": frozenset(),
     "ignored": frozenset(),
+    "held": frozenset(),
+    "killed": frozenset(),
 }
+ACTOR = re.compile(r"(\w+)(\.\d+)?(@qm[2-9])?")
+OPERATOR = re.compile(r"qm[2-9]?")
+HERE = "qm"  # the queue manager of actors that name none
 BODY = re.compile(r"[^\s#+\[\]=$]+")
 
 
@@ -185,7 +240,7 @@ class Expected:
     """What a step must bring.
 
     Args:
-        kind: ok, none, pending, waits, error, ignored, message, list, number or token.
+        kind: ok, none, pending, waits, error, ignored, held, killed, message, list, number or token.
         value: the message's name, the reason or name of the error (empty: any), the number, the token.
         items: of a list.
         facts: what else is asserted.
@@ -200,7 +255,11 @@ class Expected:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """One line of a scenario."""
+    """One line of a scenario.
+
+    Args:
+        manager: the queue manager at which it is done, as the table calls it.
+    """
 
     line: int
     text: str
@@ -210,6 +269,7 @@ class Step:
     flags: frozenset[str]
     keys: Mapping[str, str]
     expected: Expected
+    manager: str = HERE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -264,24 +324,35 @@ def parse_step(line: str, number: int = 0) -> Step:
     call, outcome = found.groups()
     actor, _, rest = call.strip().partition(" ")
     name, *words = [word.replace("`", "") for word in WORD.findall(rest)] or [""]
-    verbs = OPERATOR_VERBS if actor == "qm" else ACTOR_VERBS
+    actor, manager = _actor(actor)
+    verbs = OPERATOR_VERBS if actor == HERE else ACTOR_VERBS
     if name not in verbs:
         raise ValueError(f"unknown verb {name!r} for {actor!r}; it is one of {', '.join(verbs)}")
-    if actor != "qm" and not re.fullmatch(r"\w+(\.\d+)?", actor):
-        raise ValueError(f"{actor!r} is no name of an actor")
     names, flags, keys = _words(name, verbs[name], words)
     if name == "put":
         _check_body(names[0])
     return Step(
         line=number,
         text=line,
-        actor=actor if "." in actor or actor == "qm" else f"{actor}.1",
+        actor=actor,
         verb=name,
         names=names,
         flags=flags,
         keys=keys,
         expected=parse_outcome(outcome.strip()),
+        manager=manager,
     )
+
+
+def _actor(word: str) -> tuple[str, str]:
+    """Whose step it is, `qm` or ACTOR.HANDLE, and at which queue manager."""
+    if OPERATOR.fullmatch(word):
+        return HERE, word
+    found = ACTOR.fullmatch(word)
+    if not found:
+        raise ValueError(f"{word!r} is no name of an actor")
+    name, handle, manager = found.groups()
+    return f"{name}{handle or '.1'}", (manager or f"@{HERE}")[1:]
 
 
 def _words(name: str, verb: Verb, words: list[str]) -> tuple[tuple[str, ...], frozenset[str], dict[str, str]]:
@@ -328,7 +399,7 @@ def parse_outcome(text: str) -> Expected:
 def _error(head: str, words: list[str], text: str) -> Expected:
     name, equals, value = head.partition("=")
     if name != "error" or (equals and not value) or words:
-        raise ValueError(f"{text!r} is no outcome: write error or error=REASON")
+        raise ValueError(f"{text!r} is not an outcome: write error or error=REASON")
     return Expected(kind="error", value=value, facts={}, text=text)
 
 

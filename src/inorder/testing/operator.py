@@ -59,6 +59,8 @@ def _operate(manager: QueueManager, table: Table, step: Step, attributes: dict[s
         table.first_queue = table.first_queue or name
     elif step.verb == "alter":
         manager.alter_queue(step.names[0], **attributes)
+    elif step.verb == "delete":
+        manager.delete_queue(step.names[0], purge=True)
     elif step.verb == "settle":
         name, outcome = step.names
         if outcome not in ("commit", "backout"):

@@ -10,17 +10,15 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from ..errors import InorderError
-from ..manager import QueueManager, connect
 from .actors import Outcome, Table
 from .bulk import BulkActor
-from .clock import ManualClock
-from .language import Expected, Scenario, Step, TableError
+from .channelling import CHANNEL_VERBS, Runs
+from .language import HERE, Expected, Scenario, Step, TableError
 from .operator import operate
-from .stores import RestartableStore, make_store
+from .sites import Site, Sites
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +40,7 @@ class Failure:
 class Call:
     """A call that may wait, on its own thread."""
 
+    site: Site
     owner: int
     step: Step
     outcome: Outcome | None = None
@@ -52,21 +51,20 @@ class Call:
 
 @dataclass(slots=True)
 class Stage:
-    """Everything of one running scenario."""
+    """Everything of one running scenario; actors and calls are by name and queue manager."""
 
-    store: RestartableStore
-    clock: ManualClock
-    operator: QueueManager
-    table: Table = field(default_factory=Table)
-    actors: dict[str, BulkActor] = field(default_factory=dict)
-    calls: dict[str, Call] = field(default_factory=dict)
+    sites: Sites
+    actors: dict[tuple[str, str], BulkActor] = field(default_factory=dict)
+    calls: dict[tuple[str, str], Call] = field(default_factory=dict)
+    runs: Runs = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.runs = Runs(self.sites)
 
 
 def run_scenario(scenario: Scenario, store: str = "memory") -> Failure | None:
-    """Runs one scenario against a fresh store; None if all is as the table says."""
-    clock = ManualClock()
-    fresh = make_store(store, clock)
-    stage = Stage(fresh, clock, connect(fresh, program="operator"))
+    """Runs one scenario against a fresh store, or several; None if all is as the table says."""
+    stage = Stage(Sites(store))
     try:
         for step in scenario.steps:
             got = _step(stage, scenario, step)
@@ -85,107 +83,110 @@ def run_scenario(scenario: Scenario, store: str = "memory") -> Failure | None:
 
 def _step(stage: Stage, scenario: Scenario, step: Step) -> str | None:
     """Runs one step; None if it brought what was expected, else what it brought."""
+    site = stage.sites[step.manager]
     try:
-        outcome = _outcome(stage, step)
+        outcome = _outcome(stage, site, step)
     except ValueError as wrong:
         if isinstance(wrong, InorderError):
             raise
         raise TableError(scenario.file, step.line, str(wrong)) from None
     _settle(stage)
-    return difference(stage.table, step.expected, outcome)
+    return difference(site.table, step.expected, outcome)
 
 
-def _outcome(stage: Stage, step: Step) -> Outcome:
+def _outcome(stage: Stage, site: Site, step: Step) -> Outcome:
     name, _, number = step.actor.partition(".")
-    if name == "qm":
-        return _operator(stage, step)
-    if name in stage.calls and step.verb not in ("resumes", "crash"):
+    if name == HERE:
+        return _operator(stage, site, step)
+    who = name, site.name
+    if who in stage.calls and step.verb not in ("resumes", "crash"):
         raise ValueError(f"{name} waits: it may only resume or crash")
     if step.verb == "resumes":
-        return _resume(stage, name)
+        return _resume(stage, who)
     if step.verb == "crash":
-        return _crash(stage, name)
-    actor = stage.actors.get(name)
+        return _crash(stage, who)
+    actor = stage.actors.get(who)
     if actor is None:
-        actor = stage.actors[name] = BulkActor(stage.operator.connect(program=name), stage.table)
+        actor = stage.actors[who] = BulkActor(site.operator.connect(program=name), site.table)
     if step.verb == "disconnect":
-        del stage.actors[name]
-    return _call(stage, name, Call(actor.manager.owner, step), lambda: actor.act(number, step))
+        del stage.actors[who]
+    return _call(stage, who, Call(site, actor.manager.owner, step), actor, number)
 
 
-def _operator(stage: Stage, step: Step) -> Outcome:
+def _operator(stage: Stage, site: Site, step: Step) -> Outcome:
     if step.verb == "clock":
         if not step.names[0].startswith("+"):
             raise ValueError("the clock only moves forward: qm clock +SECONDS")
-        stage.clock.advance(float(step.names[0]))
+        stage.sites.clock.advance(float(step.names[0]))
         return Outcome("ok")
     if step.verb == "restart":
-        stage.store.restart()
-        for call in stage.calls.values():
-            _join(call)
-        stage.calls.clear()
-        for actor in stage.actors.values():
-            actor.manager.abandon()
-        stage.actors.clear()
-        stage.operator.abandon()
-        stage.operator = connect(stage.store, program="operator")
+        site.store.restart()
+        for who in [who for who in stage.calls if who[1] == site.name]:
+            _join(stage.calls.pop(who))
+        for who in [who for who in stage.actors if who[1] == site.name]:
+            stage.actors.pop(who).manager.abandon()
+        site.connect()
         return Outcome("ok")
-    return operate(stage.operator, stage.table, step)
+    if step.verb in CHANNEL_VERBS:
+        return stage.runs.act(site, step)
+    return operate(site.operator, site.table, step)
 
 
 # --- the calls of actors
 
 
-def _call(stage: Stage, name: str, call: Call, act: Callable[[], Outcome]) -> Outcome:
-    room = stage.store.waiting
+def _call(stage: Stage, who: tuple[str, str], call: Call, actor: BulkActor, handle: str) -> Outcome:
+    room = call.site.store.waiting
 
     def run() -> None:
         try:
-            call.outcome = act()
-        except BaseException as error:  # noqa: BLE001 - raised again by whoever reads the call
+            call.outcome = actor.act(handle, call.step)
+        except BaseException as error:  # noqa: BLE001 - raised again where the call is read
             call.outcome, call.error = Outcome("failed"), error
         room.poke()
 
-    call.thread = threading.Thread(target=run, name=f"{name}: {call.step.text}", daemon=True)
-    stage.calls[name] = call
+    call.thread = threading.Thread(target=run, name=f"{who[0]}: {call.step.text}", daemon=True)
+    stage.calls[who] = call
     call.thread.start()
-    return _read(stage, name, call)
+    return _read(stage, who, call, actor)
 
 
-def _resume(stage: Stage, name: str) -> Outcome:
-    if name not in stage.calls:
-        raise ValueError(f"{name} does not wait")
-    call = stage.calls[name]
+def _resume(stage: Stage, who: tuple[str, str]) -> Outcome:
+    if who not in stage.calls:
+        raise ValueError(f"{who[0]} does not wait")
+    call = stage.calls[who]
     call.read = True
-    return _read(stage, name, call)
+    return _read(stage, who, call, stage.actors[who])
 
 
-def _read(stage: Stage, name: str, call: Call) -> Outcome:
+def _read(stage: Stage, who: tuple[str, str], call: Call, actor: BulkActor) -> Outcome:
     _settle(stage)
     if call.outcome is None:
         return Outcome("waits")
     _join(call)
-    del stage.calls[name]
+    del stage.calls[who]
     if call.error is not None:
         raise call.error
     if call.outcome.message is not None:
-        return replace(call.outcome, value=stage.table.name_of(call.outcome.message))
+        return replace(call.outcome, value=actor.name(call.step, call.outcome.message))
     return call.outcome
 
 
 def _settle(stage: Stage) -> None:
     """Blocks until every call under way has ended or is asleep."""
-    room = stage.store.waiting
-    room.watch_until(
-        lambda: all(call.outcome is not None or room.is_asleep(call.owner) for call in stage.calls.values())
-    )
+    for site in stage.sites.values():
+        room = site.store.waiting
+        calls = [call for call in stage.calls.values() if call.site is site]
+        room.watch_until(
+            lambda: all(call.outcome is not None or room.is_asleep(call.owner) for call in calls)  # noqa: B023
+        )
 
 
-def _crash(stage: Stage, name: str) -> Outcome:
-    actor = stage.actors.pop(name, None)
+def _crash(stage: Stage, who: tuple[str, str]) -> Outcome:
+    actor = stage.actors.pop(who, None)
     if actor is not None:
         actor.manager.abandon()
-    call = stage.calls.pop(name, None)
+    call = stage.calls.pop(who, None)
     if call is not None:
         _join(call)
     return Outcome("ok")
@@ -197,13 +198,16 @@ def _join(call: Call) -> None:
 
 
 def _strike(stage: Stage) -> None:
-    stage.store.stop()
+    stage.runs.kill_all()
+    for site in stage.sites.values():
+        site.store.stop()
     for call in stage.calls.values():
         _join(call)
     for actor in stage.actors.values():
         with contextlib.suppress(InorderError):
             actor.manager.abandon()
-    stage.store.close_store()
+    for site in stage.sites.values():
+        site.store.close_store()
 
 
 # --- what was expected

@@ -7,7 +7,7 @@ import os
 import tempfile
 import uuid
 import weakref
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, Protocol
@@ -31,15 +31,24 @@ class RestartableStore(LocalStore, Protocol):
         ...
 
 
-def _memory(clock: Clock) -> RestartableStore:
-    return MemoryStore(name="TEST", clock=clock)
+class Maker(Protocol):
+    """Makes a fresh store of its kind, of a queue manager of this name."""
+
+    def __call__(self, clock: Clock, name: str = ...) -> RestartableStore: ...
 
 
-def _sqlite(clock: Clock, *, shortcuts: bool = True) -> RestartableStore:
+NAME: Final = "TEST"  # of the queue manager
+
+
+def _memory(clock: Clock, name: str = NAME) -> RestartableStore:
+    return MemoryStore(name=name, clock=clock)
+
+
+def _sqlite(clock: Clock, name: str = NAME, *, shortcuts: bool = True) -> RestartableStore:
     from ..stores.sqlite import SqliteStore  # noqa: PLC0415 - who stays in memory does not load the database
 
     folder = tempfile.TemporaryDirectory(prefix="inorder-")
-    store = SqliteStore(Path(folder.name) / "store.db", name="TEST", clock=clock, shortcuts=shortcuts)
+    store = SqliteStore(Path(folder.name) / "store.db", name=name, clock=clock, shortcuts=shortcuts)
     weakref.finalize(store, folder.cleanup)
     return store
 
@@ -48,11 +57,11 @@ def _sqlite(clock: Clock, *, shortcuts: bool = True) -> RestartableStore:
 POSTGRESQL_URL: Final = "INORDER_POSTGRESQL"
 
 
-def _postgresql(clock: Clock) -> RestartableStore:
+def _postgresql(clock: Clock, name: str = NAME) -> RestartableStore:
     from ..stores.postgresql import PostgresStore  # noqa: PLC0415 - as with the file
 
     url, schema = os.environ[POSTGRESQL_URL], f"inorder_{uuid.uuid4().hex}"
-    store = PostgresStore(f"{url}{'&' if '?' in url else '?'}schema={schema}", name="TEST", clock=clock)
+    store = PostgresStore(f"{url}{'&' if '?' in url else '?'}schema={schema}", name=name, clock=clock)
     weakref.finalize(store, _drop, url, schema)
     return store
 
@@ -65,7 +74,7 @@ def _drop(url: str, schema: str) -> None:
         connection.execute(f"DROP SCHEMA IF EXISTS {schema} CASCADE")
 
 
-KINDS: Final[Mapping[str, Callable[[Clock], RestartableStore]]] = {
+KINDS: Final[Mapping[str, Maker]] = {
     "memory": _memory,
     "sqlite": _sqlite,
     "sqlite-long-way": functools.partial(_sqlite, shortcuts=False),  # plain requests as all others, by the rules
@@ -73,10 +82,10 @@ KINDS: Final[Mapping[str, Callable[[Clock], RestartableStore]]] = {
 }
 
 
-class _Here(Mapping[str, Callable[[Clock], RestartableStore]]):
+class _Here(Mapping[str, Maker]):
     """The kinds that can be made now: "postgresql" is one of them where the environment names a database."""
 
-    def __getitem__(self, name: str) -> Callable[[Clock], RestartableStore]:
+    def __getitem__(self, name: str) -> Maker:
         if name == "postgresql" and not os.environ.get(POSTGRESQL_URL):
             raise KeyError(name)
         return KINDS[name]
@@ -88,15 +97,15 @@ class _Here(Mapping[str, Callable[[Clock], RestartableStore]]):
         return sum(1 for _ in self)
 
 
-STORES: Final[Mapping[str, Callable[[Clock], RestartableStore]]] = _Here()
+STORES: Final[Mapping[str, Maker]] = _Here()
 
 
-def make_store(name: str, clock: Clock) -> RestartableStore:
-    """A fresh store of this kind. Raises: ArgumentError, an unknown kind."""
+def make_store(name: str, clock: Clock, manager: str = NAME) -> RestartableStore:
+    """A fresh store of this kind, of a queue manager of this name. Raises: ArgumentError, an unknown kind."""
     if name not in STORES:
         needs = f" ({POSTGRESQL_URL}, a URL, is not set)" if name in KINDS else ""
         raise bad_argument("store", name, f"one of {', '.join(STORES)}{needs}")
-    return STORES[name](clock)
+    return STORES[name](clock, manager)
 
 
 @contextmanager

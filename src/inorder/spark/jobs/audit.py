@@ -70,7 +70,7 @@ def audit(
 ) -> Audited:
     """Looks for everything that contradicts the order of an archive, and writes findings, a summary and a report.
 
-    The report has pictures if matplotlib is there (`inorder[report]`); if not, `progress` is told so at the beginning.
+    The report has pictures if matplotlib is there (`inorder[report]`); if not, `progress` hears so at the beginning.
 
     Args:
         archive: a folder or a DataFrame.
@@ -82,7 +82,7 @@ def audit(
         delivered_at: a timestamp column that says when a message was delivered, for its age; None: there is none.
         title: of the report.
         overwrite: whether the folder may be there already.
-        progress: is told in words what begins.
+        progress: called with what begins, in words.
 
     Raises:
         ArgumentError: columns are missing; the folder is there already; an unknown order.

@@ -84,7 +84,7 @@ def drain(
         checkpoint: the query's checkpoint; None: the folder `_checkpoint` of the archive.
         follow: go on until the query is stopped, instead of ending when the queue is empty.
         options: further options of the source.
-        progress: is told after each micro-batch.
+        progress: called after each micro-batch.
 
     Raises:
         ArgumentError, OptionsError: as the source's options; nothing was started then.

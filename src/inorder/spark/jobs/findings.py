@@ -54,7 +54,7 @@ FINDING = ("kind", "severity", *IDENTITY, "expected", "found", "text")
 UID = ("queue", "uid_origin", "uid_number")
 
 
-COUNTED = "counted"  # the severity of notes that are no findings
+COUNTED = "counted"  # the severity of notes that are not findings
 GROUP, PUT_EARLIER = "group", "put_earlier"
 
 
@@ -249,7 +249,7 @@ def _note(kind: str, severity: Column, expected: Column, found: Column, text: Co
 
 
 def _overtake_severity(promised: Promised) -> Column:
-    # In physical order a reader gives members as they stand: put out of order, they are no fault of the delivery.
+    # In physical order a reader gives members as they stand: put out of order, they are not a fault of the delivery.
     stood_so = F.struct(*columns(PLACE)) > F.struct(*columns(f"before.{name}" for name in PLACE))
     excused = {"physical": stood_so, "none": F.lit(True), "logical": F.lit(False)}[promised]
     return F.when(excused, "note").otherwise("error")
@@ -318,7 +318,7 @@ def _fault_words() -> dict[str, tuple[Column, Column, Column]]:
 def places(rows: DataFrame, dealt: Lanes, *, parts: int, until: ExitStack) -> DataFrame:
     """Places used twice; and a note for each message that was put before the one that stands before it.
 
-    The second is no fault: a queue whose order is commit or prepare numbers messages then, not at the put.
+    The second is not a fault: a queue whose order is commit or prepare numbers messages then, not at the put.
     """
     same = (F.col("number") == F.col("before.number")) & (F.col("ordinal") == F.col("before.ordinal"))
     put_earlier = F.coalesce(F.col("put_at") < F.col("before.put_at"), F.lit(False))

@@ -167,7 +167,7 @@ def breaks(
     Args:
         rows: any rows with the columns named here and those of the lanes' key.
         dealt: lanes by the columns `along`, with or without some of `apart` before them.
-        apart: rows that differ in these columns are no neighbours.
+        apart: rows that differ in these columns are not neighbours.
         along: the order.
         carry: what is known of the row before: the struct column `before`.
         wrong: judges a row against the one before it.

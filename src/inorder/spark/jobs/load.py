@@ -79,11 +79,11 @@ def load(
             it has none, and run twice it puts twice.
         group_by: of tables: rows with an equal value make a group.
         order_by: of tables: the column in whose order the messages are put, and numbered in their group.
-        bad_rows: "fail", or "queue:NAME", which takes rows that are no message.
+        bad_rows: "fail", or "queue:NAME", which takes rows that are not messages.
         split: of files: how each is split, `inorder.formats.splitting`; default "delimiter:\\n".
         patterns, exclude: of files: which; as `inorder.formats.folder`.
         read_options: of tables: options of Spark's reader, for example header=true.
-        progress: is told once a second, in another thread, what is staged, and at last all of it.
+        progress: called once a second, in another thread, with what is staged, and at last all of it.
 
     Raises: ArgumentError, OptionsError; FormatError with the line or the file; what the sink raises. Nothing is put.
     """

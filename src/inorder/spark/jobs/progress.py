@@ -1,4 +1,4 @@
-"""How far a job is, told while it works."""
+"""How far a job is, while it works."""
 
 from __future__ import annotations
 

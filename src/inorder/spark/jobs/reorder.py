@@ -81,7 +81,7 @@ def reorder(
         incomplete: the folder for groups that are not complete; None: they are counted and left out.
         order: "logical", or "physical": by place alone, without judging groups.
         overwrite: whether the folders may be there already.
-        progress: is told in words what begins.
+        progress: called with what begins, in words.
 
     Raises:
         ArgumentError: columns are missing; a folder is there already; an unknown order.
@@ -244,7 +244,7 @@ def _joined(rows: DataFrame) -> DataFrame:
     flags = F.col("first.flags")
     is_grouped = flags.bitwiseAND(ANY_GROUP) != 0
     made = {name: F.col(f"first.{name}") for name in others}
-    # A whole message is no segment any more; outside a group it then has no group id either.
+    # A whole message is not a segment any more; outside a group it then has no group id either.
     made["flags"] = F.when(F.col("ended"), flags.bitwiseAND(~ANY_SEGMENT)).otherwise(flags)
     made["group_id"] = F.when(is_grouped | ~F.col("ended"), F.col("group_id"))
     joined = whole.select(*[made.get(name, F.col(name)).alias(name) for name in rows.columns])

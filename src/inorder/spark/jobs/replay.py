@@ -55,7 +55,7 @@ def replay(
         transaction: the name of this replay: a second one under the same name and application puts nothing.
         where: which messages: a condition in SQL, or a column; None: all.
         order: "logical": groups stand where their first message stood; "physical": by place.
-        progress: is told once a second, in another thread, what is staged, and at last all of it.
+        progress: called once a second, in another thread, with what is staged, and at last all of it.
 
     Raises: ArgumentError; QueueFull 2053, PutInhibited 2051, InconsistentCall and others of the sink: nothing is put.
     """

@@ -39,7 +39,7 @@ th, td { padding: 7px 12px; border-bottom: 1px solid var(--line); vertical-align
 tr:last-child td { border-bottom: 0; }
 .n { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
 code { font: 12.5px/1.4 ui-monospace, "DejaVu Sans Mono", monospace; overflow-wrap: anywhere; }
-.id { min-width: 130px; max-width: 210px; }
+.id { min-width: 130px; max-width: 210px; } .what { min-width: 150px; }
 .error { color: var(--wrong); font-weight: 600; } .none td { color: var(--faint); }
 details { margin-top: 12px; } summary { color: var(--soft); cursor: pointer; padding: 4px 0; }
 footer { margin-top: 32px; color: var(--soft); font-size: 13px; }
@@ -49,7 +49,10 @@ footer { margin-top: 32px; color: var(--soft); font-size: 13px; }
   .verdict { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
   .table { overflow: visible; border-radius: 0; } .pictures { grid-template-columns: 1fr 1fr; }
 }
-@media (max-width: 560px) { .pictures { grid-template-columns: 1fr; } main { padding: 16px 12px; } }
+@media (max-width: 560px) {
+  .pictures { grid-template-columns: 1fr; } main { padding: 16px 12px; } th, td { padding: 6px 8px; }
+  dl { grid-template-columns: 1fr 1fr; } dl div { padding: 8px 10px; }
+}
 """
 KINDS_HEAD = '<tr><th>Finding</th><th class="n">Errors</th><th class="n">Notes</th><th>Meaning</th></tr>'
 ID = re.compile(r'(\bid="|url\(#|href="#)')
@@ -146,8 +149,8 @@ def _examples(audited: Audited, examples: Sequence[Mapping[str, Any]]) -> str:
     total = audited.error_count + audited.note_count
     shown = f"the first {len(examples):,} of {total:,}" if total > len(examples) else "all of them"
     head = (
-        "<tr><th>Finding</th><th>Queue</th><th class='n'>Delivery</th><th>Group</th>"
-        "<th class='n'>Message</th><th class='n'>Place</th><th>What is wrong</th></tr>"
+        "<tr><th>Finding</th><th>What is wrong</th><th>Queue</th><th class='n'>Delivery</th>"
+        "<th class='n'>Message</th><th class='n'>Place</th><th>Group</th></tr>"
     )
     return f'<h2>Findings: {shown}</h2><div class="table"><table>{head}{"".join(map(_example, examples))}</table></div>'
 
@@ -157,10 +160,10 @@ def _example(row: Mapping[str, Any]) -> str:
     message = f"{row['sequence_number']}" + (f" +{row['offset']:,}" if row["offset"] else "")
     weight = ' class="error"' if row["severity"] == "error" else ""
     return (
-        f"<tr><td{weight}>{row['kind'].replace('_', ' ')}</td><td>{escape(str(row['queue']))}</td>"
-        f'<td class="n">{row["delivery_number"]:,}</td><td class="id"><code>{group}</code></td>'
+        f"<tr><td{weight}>{row['kind'].replace('_', ' ')}</td><td class='what'>{escape(row['text'])}</td>"
+        f'<td>{escape(str(row["queue"]))}</td><td class="n">{row["delivery_number"]:,}</td>'
         f'<td class="n">{message}</td><td class="n">{row["rank"]} / {row["number"]:,}.{row["ordinal"]}</td>'
-        f"<td>{escape(row['text'])}</td></tr>"
+        f'<td class="id"><code>{group}</code></td></tr>'
     )
 
 

@@ -56,13 +56,13 @@ def unload(
 ) -> Unloaded:
     """Writes the files of an archive back, each checked against its manifest; many at a time.
 
-    A file that is wrong or incomplete is not written, and told; the others are.
+    A file that is wrong or incomplete is reported and not written; the others are.
 
     Args:
         archive: a folder or a DataFrame.
         target: a folder that the tasks can write; it is made if it is missing.
         existing: what may be where a file belongs: "refuse" anything, accept the "same" bytes, "replace" it.
-        progress: is told once a second, in another thread, what is in whole files, and at last all of it.
+        progress: called once a second, in another thread, with what is in whole files, and at last all of it.
     """
     if existing not in EXISTING:
         raise bad_argument("existing", existing, f"one of {', '.join(EXISTING)}")
@@ -104,7 +104,7 @@ def dump(
         target: a folder that the tasks can write; it is made if it is missing.
         overwrite: whether texts that are there may go.
         leave_out_properties: the format has no place for the properties of messages: True loses them.
-        progress: is told once a second, in another thread, what is written, and at last all of it.
+        progress: called once a second, in another thread, with what is written, and at last all of it.
 
     Raises: ArgumentError, there are texts already; FormatError, in Spark's exception: a message that cannot be said.
     """

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import operator
 import os
 from bisect import bisect_left, bisect_right, insort
 from collections import defaultdict
@@ -35,7 +36,7 @@ from ..queued import (
     is_marked,
     numbers,
 )
-from ..tables import KEY_LENGTHS, DefinitionRow, EnteredRow, ManagerRow, MarkRow, UnitRow, UpTo, WaitRow
+from ..tables import KEY_LENGTHS, ActRow, DefinitionRow, EnteredRow, ManagerRow, MarkRow, UnitRow, UpTo, WaitRow
 from .bulk import MemoryBulk
 
 T = TypeVar("T")
@@ -163,6 +164,9 @@ class MemoryBackend(MemoryBulk):
                 counted = _Counters(counter, reserved, known.depth + added, known.arrived + arrived)
                 self._put(self._counters, queue, counted)
 
+    def common_time(self, now: float) -> float:
+        return now
+
     # --- small records
 
     def select(self, kind: type[T], /, **where: Any) -> list[T]:
@@ -171,7 +175,12 @@ class MemoryBackend(MemoryBulk):
         if where.keys() == set(keys) and not any(isinstance(value, UpTo) for value in where.values()):
             found = table.get(tuple(where[name] for name in keys))
             return [] if found is None else [found]
-        return [record for _, record in sorted((key, one) for key, one in table.items() if _has(one, where))]
+        found = [record for _, record in sorted((key, one) for key, one in table.items() if _has(one, where))]
+        for name, value in where.items():
+            if isinstance(value, UpTo) and value.most is not None:
+                found.sort(key=operator.attrgetter(name))
+                return sorted(found[: value.most])
+        return found
 
     def save(self, record: Any) -> None:
         kind = type(record)
@@ -188,6 +197,11 @@ class MemoryBackend(MemoryBulk):
             if kind is DefinitionRow and key[0] in self._counters:
                 self._put(self._counters, key[0], _NOTHING)
         return len(gone)
+
+    def newest_acts(self, before: tuple[float, int] | None, most: int, skip: int = 0) -> Sequence[ActRow]:
+        rows = sorted(self._records[ActRow].values(), key=lambda row: (row.at, row.id), reverse=True)
+        found = [row for row in rows if before is None or (row.at, row.id) < before]
+        return found[skip : skip + most]
 
     def forget_edges(self, queue: int, but: int) -> None:
         for one in self.select(WaitRow, queue=queue):
@@ -488,6 +502,16 @@ class MemoryBackend(MemoryBulk):
             )
             self._put(self._messages, row.number, changed)
         return idle
+
+    def delay_gets(self, unit: int, share: Share, due_at: float) -> None:
+        for row in self.rows(unit=unit):
+            if (row.queue, row.state, row.away) == share[:3]:
+                self._put(self._messages, row.number, row._replace(due_at=due_at))
+
+    def describe(self, row: QueuedMessage, message: Message) -> None:
+        now = self._messages[row.number]
+        changed = now.message.with_values(properties=message.properties)
+        self._put(self._messages, row.number, now._replace(message=changed))
 
     def restart_unit(self, unit: int, now: float) -> None:
         (before,) = self.select(UnitRow, id=unit)

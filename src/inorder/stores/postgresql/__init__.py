@@ -10,6 +10,7 @@ from .backend import PostgresBackend
 from .engine import PostgresEngine
 from .host import PostgresHost
 from .opening import are_one, drop, is_there, open_link
+from .upgrading import upgrade_schema
 from .watch import Watch
 
 
@@ -43,6 +44,7 @@ class PostgresStore(QueueStore):
         try:
             engine = PostgresEngine(link)
             backend = PostgresBackend(engine, name, shortcuts=shortcuts)
+            backend.has_own_clock = clock is not None
             host = PostgresHost(link, backend)
             super().__init__(backend, host, str(self.address), name, clock or SystemClock())
             self.shortcuts = backend.shortcuts
@@ -55,4 +57,4 @@ class PostgresStore(QueueStore):
             raise
 
 
-__all__ = ["Address", "PostgresStore", "are_one", "drop", "is_there", "parse"]
+__all__ = ["Address", "PostgresStore", "are_one", "drop", "is_there", "parse", "upgrade_schema"]

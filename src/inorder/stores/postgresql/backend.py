@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from psycopg import errors
@@ -26,8 +27,9 @@ from ...rules.lifecycle import State
 from ..backend import Kind, Passing, QueueState, SearchedQueue, Share, Tally
 from ..definitions import queue_of
 from ..queued import QueuedMessage
-from ..sql.attention import FRONTS, GROUPS, GROUPS_LOOKED_FOR
+from ..sql.attention import FRONTS, GROUPS, HEARD, LOOKED_FOR
 from ..sql.backend import SqlBackend
+from ..sql.codec import GOT_COLUMNS
 from ..sql.selection import Heads, Selection, ordered
 from ..sql.shapes import COUNTED_MAX
 from ..tables import DefinitionRow, ManagerRow, WaitRow
@@ -48,7 +50,9 @@ AHEAD: Final = 100
 DRAWN_MAX: Final = 100_000
 SKIPPED: Final = 1_000_000  # of the numbers that name things, and of places, where a server has lost some
 PERSISTENT: Final = Message.FIELDS["persistent"].index
+GOT_PERSISTENT: Final = GOT_COLUMNS.split(", ").index("m.persistent")
 STOPPED: Final = -1  # the revision of a queue whose queue manager was stopped
+_queue_of_tally = attrgetter("queue")
 
 
 class PostgresBackend(SqlBackend):
@@ -63,6 +67,7 @@ class PostgresBackend(SqlBackend):
     stopped = _appends = _is_whole = _is_kept = False
     _was_refused = False  # a lock that was out of order
     _given: Sequence[int] = ()  # what the queue is taken to be on which something may arrive
+    has_own_clock = False  # the store was given a clock: deadlines are judged by it
     _whole: set[int]  # queues that the statement by which a message arrived has locked and counted
     _gone: Mapping[int, int]  # how many messages the statements that took them away have counted, by queue
 
@@ -90,6 +95,13 @@ class PostgresBackend(SqlBackend):
         if stopped and not self._kind.though_stopped:
             raise QueueManagerStopping(f"queue manager {self.codec.name} has been stopped")
 
+    def common_time(self, now: float) -> float:
+        """The server's, for machines have clocks of their own; of a store with a clock that was given, that one."""
+        if self.has_own_clock:
+            return now
+        time: float = self.value("SELECT extract(epoch FROM clock_timestamp())::double precision")
+        return time
+
     def stop(self, stopped: bool) -> None:
         """Inside a verb: the queue manager was stopped, or is not any more."""
         self.engine.execute(self.sql["stop"], (stopped,))
@@ -108,17 +120,19 @@ class PostgresBackend(SqlBackend):
     # --- transactions
 
     def commit(self, tallies: Sequence[Tally], changed: Collection[int], *, reserves: bool, durable: bool) -> int:
-        quiet = sorted(set(changed) - {tally.queue for tally in tallies})
+        quiet = set(changed)
+        quiet.difference_update(map(_queue_of_tally, tallies))
         if quiet:  # the row of a queue tells those who wait that it has changed, should nobody else (watch.py)
-            self.engine.run(self.sql["touched"], (self.engine.array(quiet),))
+            self.engine.run(self.sql["touched"], (self.engine.array(sorted(quiet)),))
         if reserves:
             tallies = [self._reserved_ahead(tally) for tally in tallies]
         self._count(tallies)
         if self._look is not None:
             self._end_look(*self._look, taken=sum(abs(tally.added) for tally in tallies))
         # Who is in nobody's way waits for the disk in the commit itself, which saves a transaction.
-        at_once = durable and self._is_in_nobodys_way()
-        commits = super().commit((), changed, reserves=reserves or at_once, durable=durable)
+        at_once = durable and (self._session.is_durable or self._is_in_nobodys_way())
+        heard = [queue for queue in changed if self.noted.get(queue, HEARD) & HEARD]
+        commits = super().commit((), heard, reserves=reserves or at_once, durable=durable)
         if self._kind.writes and self._kind.alone:  # it may have changed the catalog
             self._known.forget()
         elif self._writes:
@@ -127,6 +141,7 @@ class PostgresBackend(SqlBackend):
 
     def keep(self, tallies: Sequence[Tally]) -> None:
         self._count(tallies)
+        self._session.block()
         super().keep(())
         self._known.keep()
 
@@ -176,16 +191,30 @@ class PostgresBackend(SqlBackend):
         found: Sequence[tuple[Any, ...]]
         if self._together.queue == queue and self._session.withdraw():
             if count == 1:
-                answer = run(self.sql["take away one together as known"], self._given)
+                found = self._take_one("take away one together as known", synchronously=True)
             else:
                 answer = run(self.sql["take away together as known"], (queue, count, *self._given[1:]))
-            self._known.told(queue, answer)
-            found = answer.fetchall()
+                self._known.told(queue, answer)
+                found = answer.fetchall()
         elif count == 1 and self._together.queue is None:
-            found = run(self.sql["take away one"], (queue,)).fetchall()
+            is_known = self._session.holds_back and self._given[0] == queue and self._given[3]
+            if is_known and not self.noted[queue] & FRONTS and self._session.withdraw():
+                found = self._take_one("take away one as known", synchronously=self._is_in_nobodys_way())
+            else:
+                found = run(self.sql["take away one"], (queue,)).fetchall()
         else:
             found = super().take_away(queue, count)
         self._gone = {**self._gone, queue: self._gone.get(queue, 0) + len(found)}
+        return found
+
+    def _take_one(self, name: str, *, synchronously: bool) -> Sequence[tuple[Any, ...]]:
+        """By the statement that does what was held back, too, and sees to the commit if the message is persistent."""
+        level = self._session.commits_at(synchronously)
+        answer = self._session.run(self.sql[name], (*self._given, level))
+        self._known.told(self._given[0], answer)
+        found = answer.fetchall()
+        if not (found and found[0][GOT_PERSISTENT]):
+            self._session.commits_at(False)
         return found
 
     def change(self, sql: str, values: Any, expected: int = 1) -> None:
@@ -230,21 +259,21 @@ class PostgresBackend(SqlBackend):
 
     def _come(self, queue: int) -> QueueState | None:
         kind = self._kind
-        if kind.writes and queue not in self._locked and self._is_out_of_order(queue):
+        if self._locked and kind.writes and queue not in self._locked and self._is_out_of_order(queue):
             self.engine.run(self.sql["lock queues at once"], (self.engine.array([queue]),))
-        may_share = kind.together and self._together.may_come(queue, feeds=kind.feeds)
-        guess = None
+        may_share = partial(self._may_share, queue)
         if queue not in self._in_vain:
-            guess = self._known.guess(queue, looks=self._is_look_due(), may_share=may_share)
-        if guess is not None:
-            return self._taken(queue, guess)
+            looks = not (self._looks + 1) % LOOKED_FOR  # as the next verb does, in `SqlBackend.state`
+            guess = self._known.guess(queue, looks=looks, may_share=may_share)
+            if guess is not None:
+                return self._taken(queue, guess)
         if not kind.writes:
             found = super().state(queue)
         elif kind.beside:
             if queue in self._in_vain:  # what looks for more sees the state before a wait for the lock
                 self.engine.run(self.sql["lock queue beside"], (queue,))
             found = super().state(queue)
-        elif may_share:
+        elif may_share():
             found = self._come_together(queue)
         else:
             found = self._lock(queue)
@@ -303,15 +332,14 @@ class PostgresBackend(SqlBackend):
             return self.codec.full(columns)
         raise self.codec.damaged(number, "its content is missing")
 
-    def _is_look_due(self) -> bool:
-        """Whether the next verb that comes to a queue where groups may be looks for them (`SqlBackend.state`)."""
-        return not (self._looks + 1) % GROUPS_LOOKED_FOR
+    def _may_share(self, queue: int) -> bool:
+        return self._kind.together and self._together.may_come(queue, feeds=self._kind.feeds)
 
     def _taken(self, queue: int, guess: Guess) -> QueueState:
         """What a queue is taken to be; the server is going to say whether it is so."""
         state, attention, _, is_shared, appends = guess
         self._looks += attention & ~FRONTS != 0
-        given = (queue, state.revision, attention, state.depth)
+        given: Sequence[int] = (queue, state.revision, attention, state.depth)
         self.noted[queue] = attention
         if is_shared:
             self._together.queue = queue
@@ -320,12 +348,11 @@ class PostgresBackend(SqlBackend):
         else:
             self._locked.add(queue)
         name = "here together" if is_shared else "here"
-        if appends or is_shared:
-            self._given = given if appends else given[:3]
-            asked = f"{name} to append" if appends else f"{name} as known"
-            self._session.hold_back(partial(self._ask, queue, asked, self._given))
-        else:
-            self._ask(queue, "here as known", (*given, state.counter, state.reserved))
+        if not appends:
+            given = given[:3] if is_shared else (*given, state.counter, state.reserved)
+        self._given = given
+        asked = f"{name} to append" if appends else f"{name} as known"
+        self._session.hold_back(partial(self._ask, queue, asked, given))
         if attention & GROUPS and not self.engine.has_triggers:
             self.engine.follow_groups()
         return state
@@ -361,7 +388,7 @@ class PostgresBackend(SqlBackend):
             raise Passing("the queue keeps its order now, or is gone")
         if self.noted[queue] & ~GRANTED:
             raise Passing("there is more on the queue than plain puts and gets may meet")
-        if not self.noted[queue] & ~FRONTS:
+        if not self.noted[queue] & ~(FRONTS | HEARD):
             self._known.see(queue, found, self.noted[queue], is_shared=True)
         if feeds:
             ((first, reserved),) = answers

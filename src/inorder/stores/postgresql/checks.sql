@@ -21,10 +21,13 @@ SELECT format('table %s, row %s: what it refers to in %s is missing', r.of, r.id
     UNION ALL SELECT 'claim', unit, 'account' FROM claim c WHERE NOT EXISTS (
         SELECT 1 FROM account a WHERE a.queue = c.queue AND a.application = c.application
     )
+    UNION ALL SELECT 'lease', unit, 'unit' FROM lease WHERE unit NOT IN (SELECT id FROM unit)
     UNION ALL SELECT 'staging', unit, 'unit' FROM staging WHERE unit NOT IN (SELECT id FROM unit)
     UNION ALL SELECT 'staged', id, 'unit' FROM staged WHERE unit NOT IN (SELECT id FROM unit)
     UNION ALL SELECT 'triggered', queue, 'definition' FROM triggered WHERE queue NOT IN (SELECT id FROM definition)
     UNION ALL SELECT 'sent', queue, 'definition' FROM sent WHERE queue NOT IN (SELECT id FROM definition)
+    UNION ALL SELECT 'putkey', queue, 'definition' FROM putkey WHERE queue NOT IN (SELECT id FROM definition)
+    UNION ALL SELECT 'putkey', queue, 'unit' FROM putkey WHERE unit IS NOT NULL AND unit NOT IN (SELECT id FROM unit)
     UNION ALL SELECT 'ledger', id, 'definition' FROM ledger WHERE queue NOT IN (SELECT id FROM definition)
     UNION ALL SELECT 'entered', id, 'unit' FROM entered
         WHERE (entered_in IS NOT NULL AND entered_in NOT IN (SELECT id FROM unit))
@@ -38,9 +41,9 @@ SELECT format('definition %s: %s %s is defined as another', id, type, name) FROM
 WHERE CAST(attributes AS json) ->> 'name' IS DISTINCT FROM name OR CAST(attributes AS json) ->> 'type' IS DISTINCT FROM type;
 
 -- name: objects
--- The same of channels and processes, and there is no other kind.
+-- The same of channels, processes, users and tokens, and there is no other kind.
 SELECT format('%s %s: it is defined as another, or of no kind', type, name) FROM object
-WHERE type NOT IN ('channel', 'process') OR CAST(attributes AS json) ->> 'name' IS DISTINCT FROM name;
+WHERE type NOT IN ('channel', 'process', 'user', 'token') OR CAST(attributes AS json) ->> 'name' IS DISTINCT FROM name;
 
 -- name: messages
 -- What the columns of a message say of each other, and what none of them can be.
@@ -107,7 +110,7 @@ WHERE fronts IS NOT NULL AND (attention & 256 = 0 OR cardinality(fronts) <> 30);
 -- name: attention
 -- Where there is something that every verb has to look for, its queue says so; and it says which definitions are known.
 SELECT format('queue %s: there is something to look for, and it says %s', queue, attention) FROM tally t
-WHERE attention NOT BETWEEN 0 AND 511
+WHERE attention NOT BETWEEN 0 AND 1023
     OR attention & 1 = 0 AND EXISTS (SELECT 1 FROM message WHERE queue = t.queue AND expires_at IS NOT NULL
         AND away = 0 AND claimed IS NULL)
     OR attention & 2 = 0 AND EXISTS (SELECT 1 FROM message WHERE queue = t.queue AND due_at IS NOT NULL)
@@ -117,6 +120,7 @@ WHERE attention NOT BETWEEN 0 AND 511
     OR attention & 32 = 0 AND EXISTS (SELECT 1 FROM entered WHERE queue = t.queue)
     OR attention & 64 = 0 AND EXISTS (SELECT 1 FROM message WHERE queue = t.queue AND group_id IS NOT NULL)
     OR attention & 128 = 0 AND EXISTS (SELECT 1 FROM message WHERE queue = t.queue AND reports IS NOT NULL)
+    OR attention & 512 = 0 AND EXISTS (SELECT 1 FROM listener WHERE queue = t.queue AND until > clock_timestamp())
 UNION ALL
 SELECT format('queue %s: it knows the definitions of revision %s, they have %s', queue, t.revision, m.revision)
 FROM tally t, manager m WHERE t.revision <> m.revision;
@@ -148,7 +152,7 @@ WHERE number IS NULL AND state <> 1;
 SELECT format('message %s: in state %s, held by a %s unit, it is %s the depth', m.id, m.state, u.kind,
     CASE WHEN m.away = 1 THEN 'not in' ELSE 'in' END)
 FROM message m JOIN unit u ON u.id = m.unit
-WHERE (m.away = 1) <> (m.state IN (4, 5) AND u.kind IN ('session', 'prepared'));
+WHERE (m.away = 1) <> (m.state IN (4, 5) AND u.kind IN ('session', 'prepared', 'lease'));
 
 -- name: gathering
 -- Of each group it is noted how much is available, and where it ends.
@@ -235,6 +239,11 @@ SELECT format('content %s: its message is gone', id) FROM content
 WHERE id NOT IN (SELECT id FROM message) AND id NOT IN (SELECT id FROM leftover) AND id NOT IN (SELECT id FROM staged)
 UNION ALL
 SELECT format('message %s: its content is to be removed', id) FROM leftover WHERE id IN (SELECT id FROM message);
+
+-- name: leases
+-- A lease has a deadline, and what has one is a lease (rules.leases).
+SELECT format('unit %s: of kind %s, it has %s deadline', u.id, u.kind, CASE WHEN l.unit IS NULL THEN 'no' ELSE 'a' END)
+FROM unit u LEFT JOIN lease l ON l.unit = u.id WHERE (u.kind = 'lease') <> (l.unit IS NOT NULL);
 
 -- name: stagings
 -- What is staged belongs to a staging, is counted there, has its content, and is no message yet (spark 3).

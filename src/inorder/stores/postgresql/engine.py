@@ -8,7 +8,7 @@ from typing import Any
 
 import psycopg
 
-from ...errors import CallInProgress, ConnectionClosed, InorderError, OutcomeUnknown
+from ...errors import CallInProgress, InorderError, OutcomeUnknown
 from ...locks import Lock
 from ...rules.staging import Key
 from .. import points
@@ -21,8 +21,10 @@ from .pipeline import Answer
 from .statement import array
 from .statements import STATEMENTS, TABLES
 
-WRITING = "BEGIN ISOLATION LEVEL READ COMMITTED"
 READING = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+FOLLOW_FRONTS = "SELECT set_config('inorder.fronts', 'on', true)"
+FOLLOW_GROUPS = "SELECT set_config('inorder.groups', 'on', true)"
+IGNORE_GROUPS = "SELECT set_config('inorder.groups', 'off', true)"
 
 
 class PostgresEngine:
@@ -62,13 +64,19 @@ class PostgresEngine:
 
     def hold_back(self, first: Callable[[], object]) -> None:
         """Before anything else runs in this transaction, or it is committed, this does."""
-        self._run_first()
+        if self._first is not None:
+            self._run_first()
         self._first = first
 
     def commits_at(self, synchronously: bool) -> str:
         """Who asks for it sets `synchronous_commit` of this transaction to this."""
         self._link.is_durable = synchronously
         return self._link.flush_level if synchronously else "off"
+
+    @property
+    def is_durable(self) -> bool:
+        """Whether that was asked for."""
+        return self._link.is_durable
 
     @property
     def holds_back(self) -> bool:
@@ -83,6 +91,10 @@ class PostgresEngine:
         first, self._first = self._first, None
         if first is not None:
             first()
+
+    def block(self) -> None:
+        """The transaction may have savepoints."""
+        self._link.block()
 
     def send(self) -> None:
         """What was executed goes to the server; nobody waits for it."""
@@ -122,11 +134,11 @@ class PostgresEngine:
 
     def follow_fronts(self) -> None:
         """Until the transaction ends what becomes available moves them back (fronts.sql)."""
-        self._link.execute("SET LOCAL inorder.fronts = 'on'")
+        self._link.execute(FOLLOW_FRONTS)
 
     def follow_groups(self) -> None:
         """Until the transaction ends."""
-        self._link.execute("SET LOCAL inorder.groups = 'on'")
+        self._link.execute(FOLLOW_GROUPS)
         self.has_triggers = True
 
     @contextmanager
@@ -134,7 +146,7 @@ class PostgresEngine:
         if not self.has_triggers:
             yield
             return
-        self._link.execute("SET LOCAL inorder.groups = 'off'")
+        self._link.execute(IGNORE_GROUPS)
         yield
         self.follow_groups()
 
@@ -147,13 +159,11 @@ class PostgresEngine:
     def begin(self, kind: Kind) -> None:
         if self._in_use.is_mine:
             raise CallInProgress("a call was made from inside another one, by a finalizer or a signal handler")
-        if self._link.is_closed:
-            self._link.check()
-            raise ConnectionClosed("the store has been closed")
+        self._link.check()
         self._in_use.acquire()
         self._writes, self._commits, self.has_happened = kind.writes, False, False
         self.has_triggers, self._granted, self._is_restricted, self._first = False, None, False, None
-        self._link.begin(WRITING if kind.writes else READING)
+        self._link.begin("" if kind.writes else READING)
         if kind.writes and points.reached:
             points.reached("begun")
 

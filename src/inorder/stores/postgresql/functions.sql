@@ -96,6 +96,27 @@ CREATE FUNCTION change_of(number bigint) RETURNS text LANGUAGE sql STABLE AS $$
     FROM tally t WHERE t.queue = number
 $$;
 
+-- Changes of a queue are notified on a channel for so long; what is another with each. Whoever changes the queue without
+-- a word has it locked, or is together with others on it, and has seen no bit `HEARD` (512, sql/attention.py). So the bit
+-- is set with the queue locked: who did not see it has ended, and what he did is there for the look that follows. Where
+-- it is set already nobody takes it away as long as the row is shared, and finds the listener then.
+CREATE FUNCTION listen(number bigint, called text, seconds double precision) RETURNS text LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO listener (queue, channel, until)
+    VALUES (number, called, clock_timestamp() + seconds * interval '1 second')
+    ON CONFLICT (queue, channel) DO UPDATE SET until = excluded.until;
+    BEGIN
+        PERFORM FROM tally WHERE queue = number AND attention & 512 <> 0 FOR SHARE;
+        IF NOT FOUND THEN
+            RAISE EXCEPTION USING ERRCODE = 'IO001';
+        END IF;
+    EXCEPTION WHEN SQLSTATE 'IO001' THEN -- and what was locked is free again
+        PERFORM lock_queues(ARRAY[number]);
+        UPDATE tally SET attention = attention | 512 WHERE queue = number;
+    END;
+    RETURN change_of(number);
+END $$;
+
 -- ===== guarded changes
 
 -- What was changed is what was read before, or the verb fails.
@@ -108,7 +129,7 @@ BEGIN
 END $$;
 
 -- A queue is not as a session has left it: its transaction begins again, and looks.
-CREATE FUNCTION is_other(queue bigint) RETURNS void LANGUAGE plpgsql AS $$
+CREATE FUNCTION is_other(queue bigint) RETURNS bigint LANGUAGE plpgsql AS $$
 BEGIN
     RAISE EXCEPTION 'queue % was changed by others', queue USING ERRCODE = 'serialization_failure';
 END $$;

@@ -16,6 +16,7 @@ from .. import points
 from .backend import PostgresBackend
 from .checking import PostgresSource, parts
 from .link import Link
+from .opening import refuse_upgraded
 from .watch import QueueBell, Watch
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ class PostgresHost:
 
     def run(self) -> tuple[bool, str, bool]:
         """Inside a verb: a server that has crashed, or was promoted, has emptied the table `run`."""
+        refuse_upgraded(self._link)
         execute, sql = self._link.execute, self._backend.sql
         others = [one for (one,) in execute(sql["processes"])]
         is_start = not any(self.is_alive(one) for one in others)

@@ -14,7 +14,7 @@ taken for granted of that queue.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from ..backend import QueueState, Tally
@@ -27,11 +27,6 @@ OTHERS: Final = 1000  # messages that others may have put since a queue was seen
 
 
 _tuple = tuple.__new__  # makes a named tuple without the call in between: each verb makes some
-
-
-def _counted(state: QueueState, counter: int, reserved: int, depth: int) -> QueueState:
-    """The same with other counters."""
-    return _tuple(QueueState, (counter, reserved, depth, *state[3:]))
 
 
 class Guess(NamedTuple):
@@ -69,25 +64,26 @@ class Known:
         if self._seen or self._told or self._placed:
             self._seen, self._told, self._placed = {}, {}, {}
 
-    def guess(self, queue: int, *, looks: bool, may_share: bool) -> Guess | None:
+    def guess(self, queue: int, *, looks: bool, may_share: Callable[[], bool]) -> Guess | None:
         """What the queue is taken to be. None: look.
 
         Args:
             looks: it is time to see whether what the attention says is there still.
-            may_share: the verb may be together with others on the queue.
+            may_share: whether the verb may be together with others on the queue.
         """
-        if not self._may_guess or queue not in self._left or queue in self._seen:
+        guess = self._left.get(queue)
+        if guess is None or not self._may_guess or queue in self._seen:
             return None
         if pause := self._pauses.get(queue, 0):
             self._pauses[queue] = pause - 1
             return None
-        guess = self._left[queue]
-        if (guess.attention & ~FRONTS and looks) or (guess.is_shared and not may_share):
+        if (guess.attention & ~FRONTS and looks) or (guess.is_shared and not may_share()):
             return None
         if self._may_append:
-            if guess.state.counter + self._block.get(queue, 1) > guess.state.reserved:
+            state = guess.state
+            if state.counter + self._block.get(queue, 1) > state.reserved:
                 return None  # more numbers are to be reserved
-            state = _counted(guess.state, 0, COUNTED_MAX, guess.state.depth + OTHERS)
+            state = _tuple(QueueState, (0, COUNTED_MAX, state.depth + OTHERS, *state[3:]))
             guess = _tuple(Guess, (state, *guess[1:-1], True))
         self._seen[queue] = guess
         self._told[queue] = None
@@ -103,7 +99,8 @@ class Known:
 
     def appends(self, queue: int) -> bool:
         """Whether the numbers of what arrives are counted from 0."""
-        return queue in self._seen and self._seen[queue].appends
+        guess = self._seen.get(queue)
+        return guess is not None and guess.appends
 
     def counters(self, queue: int) -> tuple[int, int]:
         """The counter of a queue, and what is reserved, as the verb has found them; zeros where it is not known."""
@@ -112,7 +109,11 @@ class Known:
 
     def is_alone(self, queues: Collection[int]) -> bool:
         """Whether nobody else seems to be working on these queues."""
-        return all(queue in self._seen and self._seen[queue].is_alone for queue in queues)
+        for queue in queues:
+            guess = self._seen.get(queue)
+            if guess is None or not guess.is_alone:
+                return False
+        return True
 
     def place(self, queue: int, count: int) -> None:
         """So many messages arrive with numbers."""
@@ -131,38 +132,35 @@ class Known:
 
     def commit(self, tallies: Sequence[Tally], attention: Mapping[int, int]) -> None:
         """All has happened; `attention`: of the queues that the verb came to."""
-        after = {queue: self._found(queue, guess) for queue, guess in self._seen.items()}
-        found = {queue: state.counter for queue, state in after.items()}
-        for queue, counter, reserved, added, _ in tallies:
-            if queue in after:
-                before = after[queue]
-                is_whole = not self._seen[queue].appends
-                after[queue] = _counted(
-                    before,
-                    counter if is_whole else before.counter + counter,
-                    reserved if is_whole else before.reserved,
-                    before.depth + added,
-                )
-        for queue, state in after.items():
+        counted = {tally[0]: tally for tally in tallies}
+        for queue, guess in self._seen.items():
             noted = attention.get(queue, 0)
-            if noted in QUIET and noted == self._seen[queue].attention:
+            if noted in QUIET and noted == guess.attention:
                 left = self._left.get(queue) if queue in self._told else None
-                is_alone = left is not None and left.state.counter == found[queue]
-                self._left[queue] = Guess(state, noted, is_alone, self._seen[queue].is_shared)
+                counter, reserved, depth = found = self._found(queue, guess)
+                if queue in counted:
+                    _, counter, reserved, added, _ = counted[queue]
+                    depth += added
+                    if guess.appends:
+                        counter, reserved = found[0] + counter, found[1]
+                is_alone = left is not None and left.state.counter == found[0]
+                state = _tuple(QueueState, (counter, reserved, depth, *guess.state[3:]))
+                self._left[queue] = _tuple(Guess, (state, noted, is_alone, guess.is_shared, False))
             else:
                 self._left.pop(queue, None)
-        for queue in self._told:
-            if self._misses.get(queue):
-                self._misses[queue] -= 1
+        if self._misses:
+            for queue in self._told:
+                if self._misses.get(queue):
+                    self._misses[queue] -= 1
 
-    def _found(self, queue: int, guess: Guess) -> QueueState:
-        """The queue as it was when this verb came to it."""
+    def _found(self, queue: int, guess: Guess) -> tuple[int, int, int]:
+        """The counters of a queue as it was when this verb came to it, and its depth."""
         if not guess.appends:
-            return guess.state
+            return guess.state[:3]
         answer = self._told[queue]
         assert answer is not None, queue
         ((counter, reserved, depth, *_),) = answer.fetchall()
-        return _counted(guess.state, counter, reserved, depth)
+        return counter, reserved, depth
 
     def abort(self) -> bool:
         """Nothing has happened. Returns: whether the verb has seen a queue that was not known to be so."""

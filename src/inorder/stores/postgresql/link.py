@@ -105,6 +105,13 @@ def _keepalives(address: Address) -> dict[str, str]:
     return {name: value for name, value in KEEPALIVES.items() if name not in known}
 
 
+# The end of a transaction, once it was sent: whether it is synchronous, the answer to COMMIT if it has begun with
+# BEGIN, and its Sync.
+End = tuple[bool, Answer | None, int]
+NO_END: Final[End] = False, None, 0
+SYNCHRONOUSLY: Final = "SELECT set_config('synchronous_commit', ?, true)"
+
+
 class Link:
     """See the module.
 
@@ -118,7 +125,7 @@ class Link:
     def __init__(self, address: Address, program: str) -> None:
         self.address, self.commits, self.flushed, self._scans = address, 0, 0, 0
         self._is_inside = self.is_durable = False
-        self._ends: tuple[bool, Answer | None] = False, None  # is the commit synchronous, and its answer
+        self._ends = NO_END
         self._last: Answer | None = None
         # The last flush: the Sync behind it, how many commits it brings to disk, and whether it does.
         self._flush: tuple[int, int, Answer | None] = 0, 0, None
@@ -148,8 +155,7 @@ class Link:
         """Runs a statement of the shared kind: inside a transaction when somebody asks for what it brings."""
         self._last = answer = self.pipeline.execute(text, values)
         if not self._is_inside:
-            answer.fetchall()
-            self.pipeline.wait_for_sync(self.pipeline.syncs)
+            self.pipeline.wait_for_sync(self.pipeline.sync())
         return answer
 
     def changes(self) -> int:
@@ -163,6 +169,7 @@ class Link:
 
     def scan(self, text: str, values: Mapping[str, Any] | Sequence[Any] = ()) -> Iterator[tuple[Any, ...]]:
         """Runs a statement whose rows may be many: they are read as they are asked for, inside the transaction."""
+        self.block()
         name, transaction = f"scan{self._scans}", self.commits
         self._scans += 1
         self.execute(f"DECLARE {name} NO SCROLL CURSOR FOR {text}", values)
@@ -190,15 +197,29 @@ class Link:
         """Whether a transaction is open, as far as it can be told."""
         return self._is_inside and not self.is_closed
 
-    def begin(self, text: str) -> None:
-        """What is executed from now on is one transaction. Raises: ConnectionBroken, the connection was lost."""
-        self.check()
-        self.pipeline.listen()
-        self.check(known=False)
+    def begin(self, block: str = "") -> None:
+        """What is executed from now on is one transaction.
+
+        Args:
+            block: the statement that begins it; without one its Sync ends it.
+        Raises: ConnectionBroken, the connection was lost; `check` says whether that is known.
+        """
+        if self.pipeline.listen():
+            self.check(known=False)
         if self._is_inside:  # its end met more exceptions from outside than it could withstand
             self.roll_back()
-        self._is_inside, self._scans, self._ends, self.is_durable = True, 0, (False, None), False
-        self.pipeline.execute(text)
+        elif self.pipeline.is_unasked:  # by a call into which one came: it would be part of this transaction
+            self.pipeline.give_up()
+            self.pipeline.sync()
+        self._is_inside, self._scans, self._ends, self.is_durable = True, 0, NO_END, False
+        if block:
+            self.block(block)
+
+    def block(self, text: str = "BEGIN") -> None:
+        """The transaction, as far as it has come, becomes one that COMMIT ends: for savepoints and cursors."""
+        if not self.pipeline.in_block:
+            self.pipeline.in_block = True
+            self.pipeline.execute(text)
 
     def commit(self, *, durably: bool = False, flushes: bool = False, wakes: Collection[int] = ()) -> None:
         """The end of the transaction.
@@ -209,35 +230,35 @@ class Link:
             wakes: those who wait on these queues are notified once it has happened.
         Raises: psycopg.Error, also where the server has rolled back.
         """
-        execute, flushes = self.pipeline.execute, flushes and not durably
+        pipeline, flushes = self.pipeline, flushes and not durably
         if durably and not self.is_durable:
-            execute(f"SET LOCAL synchronous_commit = '{self.flush_level}'")
-        self._ends = durably, execute("COMMIT")
+            pipeline.execute(SYNCHRONOUSLY, (self.flush_level,))
+        answer = pipeline.execute("COMMIT") if pipeline.in_block else None
+        self._ends = durably, answer, pipeline.sync()
         behind: Answer | None = None
-        if wakes:
+        if wakes:  # while the server is at work on the commit
             given = (array(list(wakes)),)
-            behind = (
-                execute(STATEMENTS["wake and flush"], (*given, self.flush_level))
-                if flushes
-                else execute(STATEMENTS["wake"], given)
-            )
+            if flushes:
+                behind = pipeline.execute(STATEMENTS["wake and flush"], (*given, self.flush_level))
+            else:
+                behind = pipeline.execute(STATEMENTS["wake"], given)
             behind.heeds = self._logged
         elif flushes:
-            behind = execute(STATEMENTS["flush"], (self.flush_level,))
+            behind = pipeline.execute(STATEMENTS["flush"], (self.flush_level,))
         self._is_unheard = False
-        sync = self.pipeline.sync(self._logged if wakes else None)
-        if flushes:
-            self._flush = sync, self.commits + 1, behind
+        if behind is not None:
+            sync = pipeline.sync(self._logged if wakes else None)
+            if flushes:
+                self._flush = sync, self.commits + 1, behind
         self._have_committed()
 
     def _have_committed(self) -> None:
-        durably, answer = self._ends
-        assert answer is not None
-        answer.fetchall()
-        if answer.said != b"COMMIT":
+        durably, answer, sync = self._ends
+        self.pipeline.wait_for_sync(sync)
+        if answer is not None and answer.said != b"COMMIT":
             raise psycopg.errors.InFailedSqlTransaction(f"the commit was answered with {answer.said.decode()}")
         self.commits += 1
-        self._is_inside = False
+        self._is_inside = self.pipeline.in_block = False
         if durably:
             self._check_replicated()
             self.flushed = self.commits
@@ -260,7 +281,9 @@ class Link:
         comes through this connection.
         """
         try:
-            if self._is_inside and self._ends[1] is not None and self.pipeline.is_in_step:
+            if self._is_inside and self._ends is not NO_END and self.pipeline.is_in_step:
+                if self.pipeline.is_unasked:  # what comes behind the commit is a transaction of its own
+                    self.pipeline.sync()
                 self._have_committed()
         except psycopg.Error:
             self.close()
@@ -275,7 +298,7 @@ class Link:
         """The end of a transaction that has changed nothing: nobody waits for it."""
         self.pipeline.execute("COMMIT")
         self.pipeline.sync()
-        self._is_inside = False
+        self._is_inside = self.pipeline.in_block = False
 
     def roll_back(self, *, is_in_step: bool = False) -> None:
         """Ends a transaction, if one is open; nothing of it has happened.
@@ -283,15 +306,20 @@ class Link:
         Args:
             is_in_step: no exception came from outside, and the connection was not lost: then nobody has to wait.
         """
-        if not (is_in_step and self.pipeline.is_in_step):
-            self.pipeline.recover(cancels=self._is_inside)
+        pipeline = self.pipeline
+        if not (is_in_step and pipeline.is_in_step):
+            pipeline.recover(cancels=self._is_inside)
         elif self._is_inside:
-            self.pipeline.give_up()
-            self.pipeline.sync()  # behind an error all is skipped up to here
-            self.pipeline.execute("ROLLBACK")
-            self.pipeline.sync()
+            if pipeline.in_block:
+                pipeline.sync()  # behind an error all is skipped up to here
+                pipeline.execute("ROLLBACK")
+            elif self._ends is NO_END:  # behind an error these are skipped, which has rolled back
+                pipeline.execute("BEGIN")
+                pipeline.execute("ROLLBACK")
+            pipeline.give_up()
+            pipeline.sync()
         self.commits += self._is_inside  # scans of that transaction are over
-        self._is_inside = False
+        self._is_inside = pipeline.in_block = False
 
     def flush(self, upto: int) -> None:
         """Returns when so many commits are on disk."""

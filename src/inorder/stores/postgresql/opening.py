@@ -12,11 +12,12 @@ from typing import Final
 
 from psycopg import sql
 
-from ...errors import StoreError, StoreForeign, StoreNewer
+from ...errors import StoreError, StoreForeign, StoreNewer, StoreOlder
+from ..migrations import Ladder
 from .address import Address
 from .faults import told_as_ours
 from .link import Link
-from .statements import SCHEMA, VERSION
+from .statements import LADDER, SCHEMA
 
 OLDEST_SERVER: Final = 150000
 MADE_BY: Final = "inorder"
@@ -47,7 +48,7 @@ def open_link(address: Address, manager: str, program: str) -> Link:
         manager: the attributes of the queue manager of a new store, as they are kept.
     Raises: StoreError, StoreForeign, StoreNewer: nothing was made then.
     """
-    link = _linked(address, program)
+    link = linked(address, program)
     try:
         with told_as_ours(address):
             if not _is_ours(link):
@@ -60,7 +61,7 @@ def open_link(address: Address, manager: str, program: str) -> Link:
 
 def is_there(address: Address, program: str) -> bool:
     """Whether there is a store. Raises: as `open_link`."""
-    with closing(_linked(address, program)) as link, told_as_ours(address):
+    with closing(linked(address, program)) as link, told_as_ours(address):
         return _is_ours(link)
 
 
@@ -69,7 +70,7 @@ def are_one(first: Address, second: Address) -> bool:
     if first.schema != second.schema:
         return False
     key = secrets.randbits(62)
-    with closing(_linked(first, "compare")) as one, closing(_linked(second, "compare")) as other:
+    with closing(linked(first, "compare")) as one, closing(linked(second, "compare")) as other:
         with told_as_ours(first):
             one.execute("SELECT pg_advisory_lock(?)", (key,))
         with told_as_ours(second):
@@ -79,12 +80,13 @@ def are_one(first: Address, second: Address) -> bool:
 
 def drop(address: Address) -> None:
     """Removes a store, whoever uses it. Raises: StoreError, StoreForeign: it is not one."""
-    with closing(_linked(address, "drop")) as link, told_as_ours(address):
-        if _is_ours(link):
+    with closing(linked(address, "drop")) as link, told_as_ours(address):
+        if version_in(link, LADDER) is not None:
             link.script(sql.SQL("DROP SCHEMA {} CASCADE").format(sql.Identifier(address.schema)))
 
 
-def _linked(address: Address, program: str) -> Link:
+def linked(address: Address, program: str) -> Link:
+    """A connection to a server that can hold a store. Raises: StoreError, it cannot."""
     link = Link(address, program)
     try:
         with told_as_ours(address):
@@ -121,11 +123,19 @@ def _refuse_server(link: Link) -> None:
 
 
 def _is_ours(link: Link) -> bool:
-    """Whether the store is there. Raises: StoreForeign, StoreNewer, StoreError."""
+    """Whether the store is there. Raises: StoreForeign, StoreNewer, StoreOlder, StoreError."""
+    found = version_in(link, LADDER)
+    if found is not None and found != LADDER.newest:
+        raise older(link.address, found, LADDER)
+    return found is not None
+
+
+def version_in(link: Link, ladder: Ladder) -> int | None:
+    """The version of the tables; None: the store is missing. Raises: StoreForeign, StoreNewer, StoreError."""
     at = link.address
     ((has_schema, may_use, has_content, is_marked),) = link.execute(FOUND, (at.schema,))
     if not has_schema:
-        return False
+        return None
     if not may_use:
         raise StoreError(
             f"this user lacks a privilege for {at} (USAGE on the schema {at.schema}). The page on PostgreSQL has the "
@@ -133,7 +143,7 @@ def _is_ours(link: Link) -> bool:
             path=str(at),
         )
     if not has_content:
-        return False
+        return None
     marks = link.execute("SELECT made_by, version FROM store").fetchall() if is_marked else []
     if [made_by for made_by, _ in marks] != [MADE_BY]:
         raise StoreForeign(
@@ -141,14 +151,45 @@ def _is_ours(link: Link) -> bool:
             path=str(at),
         )
     ((_, version),) = marks
-    if version > VERSION:
-        raise StoreNewer(
-            f"{at} was written by a newer release of inorder (version {version} of its tables; this release knows "
-            f"up to {VERSION}). It was left as it was: use that release, or another schema.",
-            path=str(at),
-            version=version,
-        )
-    return True
+    assert isinstance(version, int), version
+    if version > ladder.newest:
+        raise newer(at, version, ladder)
+    return version
+
+
+def newer(at: Address, version: int, ladder: Ladder) -> StoreNewer:
+    """The error for a store whose version is above ours."""
+    return StoreNewer(
+        f"{at} was written by a newer release of inorder (version {version} of its tables; this release knows up to "
+        f"{ladder.newest}). It was left as it was: use that release, or another schema.",
+        path=str(at),
+        version=version,
+    )
+
+
+def older(at: Address, version: int, ladder: Ladder) -> StoreOlder:
+    """The error for a store whose version is below ours, with the remedy."""
+    can_upgrade = ladder.can_upgrade(version)
+    remedy = (
+        "Its owner upgrades it with inorder upgrade --no-backup, after pg_dump"
+        if can_upgrade
+        else f"It is too old to be upgraded: the oldest version that can be is {ladder.oldest}. Take its messages off "
+        "with the release that made it"
+    )
+    return StoreOlder(
+        f"{at} was written by an older release of inorder (version {version} of its tables; this release needs "
+        f"{ladder.newest}). {remedy}.",
+        path=str(at),
+        version=version,
+        upgradable=can_upgrade,
+    )
+
+
+def refuse_upgraded(link: Link) -> None:
+    """Inside the transaction that makes a process known: raise StoreNewer if the store was upgraded meanwhile."""
+    ((version,),) = link.execute("SELECT version FROM store")
+    if version != LADDER.newest:
+        raise newer(link.address, version, LADDER)
 
 
 def _make(link: Link, manager: str) -> None:
@@ -162,5 +203,6 @@ def _make(link: Link, manager: str) -> None:
         if not has_schema:  # whoever may not make one may have been given one
             link.script(sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(at.schema)))
         link.script(sql.SQL(SCHEMA))
+        link.execute("INSERT INTO store (version, made_by) VALUES (?, ?)", (LADDER.newest, MADE_BY))
         link.execute("INSERT INTO manager (id, attributes) VALUES (1, ?)", (manager,))
     link.commit()

@@ -1,8 +1,9 @@
 """Statements on their way to the server and back, by libpq's pipeline: what is sent is not waited for.
 
-A statement goes into libpq's buffer when it is executed, and to the server when somebody asks for an answer, with a
-`Sync` behind it. Answers come in the order of the statements. An error of one makes the server skip those behind it
-up to the next Sync; it is raised where its answer is met, at the latest where the end of the transaction is waited for.
+A statement goes into libpq's buffer when it is executed, and to the server when somebody asks for an answer. Answers
+come in the order of the statements. What stands between two `Sync` is one transaction, which the second one commits:
+no BEGIN and no COMMIT is sent for it (link.py). An error of a statement makes the server roll back and skip those
+behind it up to the next Sync; it is raised where its answer is met, at the latest where that Sync is waited for.
 
 Each text is prepared once for the types of its values. An exception from outside may come anywhere; then the pipeline
 is out of step with the server, and `recover` reads all that is still to come: libpq knows how much that is.
@@ -23,7 +24,7 @@ from psycopg.errors import error_from_result
 from psycopg.generators import fetch, send
 
 from .faults import is_lost
-from .statement import NULL, Kinds, oids, packed, statement
+from .statement import NULL, Kinds, Packer, oids, packers, statement
 
 T = TypeVar("T")
 
@@ -31,6 +32,7 @@ KEPT_STATEMENTS: Final = 1000
 KEPT_KINDS: Final = 4000
 ON_THEIR_WAY: Final = 500  # statements, at most: the answers have to be somewhere
 WAKE_SECONDS: Final = 0.1  # between two looks whether a signal has come
+WAKE_MS: Final = int(1000 * WAKE_SECONDS)
 CANCEL_SECONDS: Final = 5.0
 
 Binary = pq.Format.BINARY
@@ -59,14 +61,13 @@ class Answer(Iterator[tuple[Any, ...]]):
         heeds: what is done about an error of the server, in place of raising it.
     """
 
-    __slots__ = ("_next", "_pipeline", "_prepared", "_rows", "changed", "heeds", "said")
+    _rows: list[tuple[Any, ...]] | None = None
+    _next = changed = 0
+    said = b""
+    heeds: Callable[[psycopg.Error], object] | None = None
 
     def __init__(self, pipeline: Pipeline, prepared: Prepared) -> None:
         self._pipeline, self._prepared = pipeline, prepared
-        self._rows: list[tuple[Any, ...]] | None = None
-        self._next = 0
-        self.changed, self.said = 0, b""
-        self.heeds: Callable[[psycopg.Error], object] | None = None
 
     def fetchall(self) -> list[tuple[Any, ...]]:
         rows = self._rows
@@ -139,7 +140,12 @@ class Sync:
 
 
 class Pipeline:
-    """See the module. It serves one thread at a time."""
+    """See the module. It serves one thread at a time.
+
+    Attributes:
+        in_block: the transaction has begun with BEGIN: it is not ended by a Sync.
+        is_unasked: the server was sent something, or will be, and not asked for its answers.
+    """
 
     def __init__(self, connection: psycopg.Connection[tuple[Any, ...]]) -> None:
         self.connection, self._pg = connection, connection.pgconn
@@ -149,8 +155,10 @@ class Pipeline:
         self._poll = poll.poll
         self._pending: deque[Answer | Prepared | Sync] = deque()  # `Prepared`: it is being prepared
         self._is_out_of_step = False
+        self.in_block = False
+        self.is_unasked = False
         self._names = 0
-        self._by_kinds: dict[tuple[str, Kinds], Prepared] = {}
+        self._by_kinds: dict[tuple[str, Kinds], tuple[Prepared, Sequence[Packer]]] = {}
         self._variants: dict[str, list[Prepared]] = {}
         self.syncs = self.synced = 0  # how many were sent, and are behind us
         self._pg.enter_pipeline_mode()
@@ -166,24 +174,24 @@ class Pipeline:
         """Sends a statement of the shared kind."""
         if self._is_out_of_step:
             self.recover()
-        if values:
-            given = statement(text).values(values)
-            kinds = tuple(map(type, given))
-            prepared = self._by_kinds.get((text, kinds)) or self._find(text, kinds)
-            values = packed(given, kinds)
-        else:
-            prepared = self._by_kinds.get((text, ())) or self._find(text, ())
+        if isinstance(values, dict):
+            values = statement(text).values(values)
+        kinds = tuple(map(type, values))
+        prepared, each = self._by_kinds.get((text, kinds)) or self._find(text, kinds)
+        given = [packs(value) for packs, value in zip(each, values)]  # noqa: B905 - as many as kinds
         answer = Answer(self, prepared)
         self._is_out_of_step = True
-        self._pg.send_query_prepared(prepared.name, values, prepared.formats, Binary)  # type: ignore[arg-type]
+        self._pg.send_query_prepared(prepared.name, given, prepared.formats, Binary)
         self._pending.append(answer)
-        self._is_out_of_step = False
+        self._is_out_of_step, self.is_unasked = False, True
         if len(self._pending) > ON_THEIR_WAY:
             answer.fetchall()
         return answer
 
     def sync(self, heeds: Callable[[psycopg.Error], object] | None = None) -> int:
-        """All that was executed goes to the server, which answers it. Returns: a number for `wait_for_sync`.
+        """All that was executed goes to the server, which answers it, and commits it unless BEGIN has come before.
+
+        Returns: a number for `wait_for_sync`.
 
         Args:
             heeds: see `Sync`.
@@ -196,8 +204,18 @@ class Pipeline:
         self.syncs += 1
         if self._pg.flush():
             waiting.wait(send(self._pg), self._socket, WAKE_SECONDS)
-        self._is_out_of_step = False
+        self._is_out_of_step = self.is_unasked = False
         return self.syncs
+
+    def ask(self) -> None:
+        """All that was executed goes to the server, which answers it, and does not end the transaction."""
+        if self._is_out_of_step:
+            self.recover()
+        self._is_out_of_step = True
+        self._pg.send_flush_request()
+        if self._pg.flush():
+            waiting.wait(send(self._pg), self._socket, WAKE_SECONDS)
+        self._is_out_of_step = self.is_unasked = False
 
     def send(self) -> None:
         """What was executed goes to the server, as much as it takes now; it answers at the next Sync."""
@@ -206,15 +224,21 @@ class Pipeline:
             self._pg.flush()
             self._is_out_of_step = False
 
-    def listen(self) -> None:
-        """Reads what has come since the last answer: if it is the connection's end, nothing is sent any more."""
+    def listen(self) -> bool:
+        """Reads what has come since the last answer: if it is the connection's end, nothing is sent any more.
+
+        Returns: whether something has come.
+        """
+        if not self._poll(0):
+            return False
         with contextlib.suppress(psycopg.OperationalError):
             while self._poll(0):
                 self._pg.consume_input()
+        return True
 
-    def _find(self, text: str, kinds: Kinds) -> Prepared:
+    def _find(self, text: str, kinds: Kinds) -> tuple[Prepared, Sequence[Packer]]:
         """The statement for values of these types: NULL is of every type."""
-        variants = self._variants.setdefault(text, [])
+        variants, given = self._variants.setdefault(text, []), kinds
         for one in variants:
             if all(kind is NULL or kind is known for kind, known in zip(kinds, one.kinds, strict=True)):
                 break
@@ -226,8 +250,8 @@ class Pipeline:
             one = self._prepare(text, kinds)
         if len(self._by_kinds) >= KEPT_KINDS:
             self._by_kinds.clear()
-        self._by_kinds[text, kinds] = one
-        return one
+        found = self._by_kinds[text, given] = one, packers(given)
+        return found
 
     def _prepare(self, text: str, kinds: Kinds) -> Prepared:
         if len(self._variants) > KEPT_STATEMENTS:
@@ -255,14 +279,14 @@ class Pipeline:
         variants = self._variants.get(prepared.text, [])
         if prepared in variants:
             variants.remove(prepared)
-        self._by_kinds = {key: one for key, one in self._by_kinds.items() if one is not prepared}
+        self._by_kinds = {key: one for key, one in self._by_kinds.items() if one[0] is not prepared}
 
     # --- what comes back
 
     def wait_for(self, answer: Answer) -> list[tuple[Any, ...]]:
         """The rows of an answer, after those before it. Raises: psycopg.Error."""
-        if self._pending and not isinstance(self._pending[-1], Sync):
-            self.sync()
+        if self.is_unasked:
+            self.ask()
         rows: list[tuple[Any, ...]] | None = None
         while rows is None:
             if not self._pending:
@@ -276,8 +300,10 @@ class Pipeline:
             self._read()
 
     def wait_for_all(self) -> None:
-        """Nothing is on its way any more. Raises: psycopg.Error."""
-        self.wait_for_sync(self.sync())
+        """Nothing is on its way any more; the transaction goes on. Raises: psycopg.Error."""
+        self.ask()
+        while self._pending:
+            self._read()
 
     def _read(self, wanted: Answer | None = None) -> list[tuple[Any, ...]] | None:
         """Reads the next result. Returns: its rows, if that one is wanted.
@@ -288,8 +314,8 @@ class Pipeline:
             self.recover()
             raise psycopg.OperationalError("the answer to a statement was lost")
         pg, pending = self._pg, self._pending
-        if pg.is_busy():  # an exception that comes while it waits leaves all as it is
-            waiting.wait(_arrival(pg), self._socket, WAKE_SECONDS)
+        if pg.is_busy():
+            self._await()
         self._is_out_of_step = True
         result = pg.get_result()
         status = _FAILED if result is None else result.status
@@ -304,8 +330,7 @@ class Pipeline:
                     raise error_from_result(result)
                 awaited.heeds(error_from_result(result))
                 while result is None or result.status != _SYNC:
-                    if pg.is_busy():
-                        waiting.wait(_arrival(pg), self._socket, WAKE_SECONDS)
+                    self._await()
                     result = pg.get_result()
             self.synced += 1
             self._is_out_of_step = False
@@ -322,6 +347,13 @@ class Pipeline:
                 raise error_from_result(result)
         return None
 
+    def _await(self) -> None:
+        """Until a result can be read. An exception that comes meanwhile leaves all as it is."""
+        pg = self._pg
+        while pg.is_busy():
+            if self._poll(WAKE_MS):
+                pg.consume_input()
+
     def give_up(self) -> None:
         """The answers that are on their way are of no interest, nor are their errors."""
         for one in self._pending:
@@ -337,6 +369,9 @@ class Pipeline:
         self.give_up()
         if cancels:
             self.connection.cancel_safe(timeout=CANCEL_SECONDS)
+        if not self.in_block:  # the Sync would commit what has come so far
+            pg.send_query_params(b"BEGIN", None)
+            pg.send_query_params(b"ROLLBACK", None)
         pg.pipeline_sync()
         while pg.status == pq.ConnStatus.OK:
             if pg.flush():
@@ -347,7 +382,7 @@ class Pipeline:
             except psycopg.OperationalError:  # not yet
                 waiting.wait(fetch(pg), self._socket, WAKE_SECONDS)
         self._pending.clear()
-        self.synced = self.syncs
+        self.synced, self.in_block, self.is_unasked = self.syncs, False, False
         if pg.transaction_status != pq.TransactionStatus.IDLE:
             pg_result = waiting.wait(_simply(pg, b"ROLLBACK"), self._socket, WAKE_SECONDS)
             assert pg_result is None
@@ -356,7 +391,7 @@ class Pipeline:
 
     def outside(self, act: Callable[[], T]) -> T:
         """Does something for which the connection must be in no pipeline."""
-        self.wait_for_all()
+        self.wait_for_sync(self.sync())
         self._is_out_of_step = True
         self._pg.exit_pipeline_mode()
         try:
@@ -364,13 +399,6 @@ class Pipeline:
         finally:
             self._pg.enter_pipeline_mode()
             self._is_out_of_step = False
-
-
-def _arrival(pg: pq.abc.PGconn) -> Any:
-    """Until a result can be read."""
-    while pg.is_busy():
-        yield waiting.Wait.R
-        pg.consume_input()
 
 
 def _simply(pg: pq.abc.PGconn, command: bytes) -> Any:

@@ -19,7 +19,8 @@ SELECT
     CAST(EXISTS (SELECT 1 FROM mark) AS integer),
     CAST(EXISTS (SELECT 1 FROM entered WHERE queue = ?1) AS integer),
     CAST(EXISTS (SELECT 1 FROM message WHERE queue = ?1 AND reports IS NOT NULL) AS integer),
-    CAST(EXISTS (SELECT 1 FROM message WHERE queue = ?1 AND group_id IS NOT NULL) AS integer)
+    CAST(EXISTS (SELECT 1 FROM message WHERE queue = ?1 AND group_id IS NOT NULL) AS integer),
+    CAST(EXISTS (SELECT 1 FROM listener WHERE queue = ?1 AND until > clock_timestamp()) AS integer)
 FROM counted WHERE queue = ?1 ORDER BY serial DESC LIMIT 1;
 
 -- name: draw

@@ -193,4 +193,4 @@ next AS MATERIALIZED (
 ),
 {removed one},
 {one left together}
-SELECT {taken} FROM next, counted;
+SELECT {taken} FROM next, counted WHERE next.persistent = 0 OR set_config('synchronous_commit', ?4, true) <> '';

@@ -26,6 +26,36 @@ WITH next AS MATERIALIZED (
 {one left}
 SELECT {taken} FROM next, counted;
 
+-- name: take away one as known
+-- The same, `here as known` and `counted` in one, where something seems to be on the queue. A statement sees what was
+-- there when it began: so nobody may have changed the row of the queue since, nor that of the message. If nothing is
+-- available, whatever makes up the depth, the verb begins again, too.
+WITH here AS MATERIALIZED (
+    UPDATE tally SET depth = depth - 1, serial = greatest(serial, (2 * arrived - depth + 1) / 64)
+    FROM (SELECT ctid AS at, xmin AS made_by FROM tally WHERE queue = ?1 ORDER BY serial DESC LIMIT 1) AS seen
+    WHERE ctid = seen.at AND xmin = seen.made_by
+        AND revision = ?2 AND attention = ?3 AND depth = ?4 AND counter = ?5 AND reserved = ?6 AND unordered = 0
+        AND NOT EXISTS (SELECT FROM run WHERE id = 1 AND stopped = 1)
+    RETURNING 1
+),
+next AS MATERIALIZED (
+    SELECT first.* FROM here CROSS JOIN LATERAL (
+        SELECT {got}, m.message_at, m.made_by, c.ctid AS content_at FROM (
+            SELECT *, ctid AS message_at, xmin AS made_by FROM message WHERE queue = ?1 AND head = 2 AND available
+            ORDER BY rank, number, ordinal LIMIT 1
+        ) AS m JOIN content c ON c.id = m.id
+    ) AS first
+),
+m AS (
+    DELETE FROM message
+    WHERE ctid = (SELECT message_at FROM next) AND xmin = (SELECT made_by FROM next) RETURNING 1
+),
+c AS (DELETE FROM content WHERE ctid = (SELECT content_at FROM next) RETURNING 1)
+SELECT {taken} FROM (SELECT 1) AS always LEFT JOIN (
+    SELECT next.* FROM next, m, c WHERE next.persistent = 0 OR set_config('synchronous_commit', ?7, true) <> ''
+) AS taken ON true
+WHERE taken.id IS NOT NULL OR is_other(?1) = 0;
+
 -- name: take single together
 -- As `take single`, of what nobody else takes at the moment; until it ends nobody takes these. They are limited where they
 -- are locked: what is locked is in no order for PostgreSQL, and all of it would be, to be sorted.
@@ -84,4 +114,4 @@ next AS MATERIALIZED (
 ),
 {removed one},
 {one left together}
-SELECT {taken} FROM next, counted;
+SELECT {taken} FROM next, counted WHERE next.persistent = 0 OR set_config('synchronous_commit', ?4, true) <> '';

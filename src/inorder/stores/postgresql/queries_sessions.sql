@@ -216,17 +216,11 @@ WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 1
 
 -- name: listen
 -- Before a call looks that may wait, and now and then while it waits: the changes of these queues are notified on the
--- channel for some seconds. How they are now; in their order, for other connections of the process say the same.
-WITH found AS (
-    SELECT id, name FROM definition WHERE name = ANY (CAST(:names AS text[])) AND type = 'local'
-),
-added AS (
-    INSERT INTO listener (queue, channel, until)
-    SELECT id, :channel, clock_timestamp() + CAST(:seconds AS double precision) * interval '1 second'
-    FROM found ORDER BY id
-    ON CONFLICT (queue, channel) DO UPDATE SET until = excluded.until
+-- channel for some seconds. How they are now; in their order, as everybody locks them.
+WITH found AS MATERIALIZED (
+    SELECT id, name FROM definition WHERE name = ANY (CAST(:names AS text[])) AND type = 'local' ORDER BY id
 )
-SELECT name, id, change_of(id), store_number() FROM found;
+SELECT name, id, listen(id, :channel, CAST(:seconds AS double precision)), store_number() FROM found;
 
 -- name: is anybody dead
 -- While calls wait, now and then; by the way go the listeners that have not said for a minute that they listen.

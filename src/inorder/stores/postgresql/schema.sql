@@ -1,4 +1,4 @@
--- The tables of a store, version 2. They are those of sqlite/schema.sql, by name and column, and say there what they are
+-- The tables of a store, version 3. They are those of sqlite/schema.sql, by name and column, and say there what they are
 -- for; here stands what is PostgreSQL's. Everything is in one schema, which the session's search_path names, and no text
 -- does: so there may be several stores in one database.
 --
@@ -95,7 +95,7 @@ CREATE INDEX handle_name ON handle (name);
 -- With room for the unit of work of a connection, which begins again and again in one row.
 CREATE TABLE unit (
     id bigint PRIMARY KEY,
-    kind text COLLATE "C" NOT NULL CHECK (kind IN ('session', 'prepared', 'confirm', 'lock', 'claim', 'staging')),
+    kind text COLLATE "C" NOT NULL CHECK (kind IN ('session', 'prepared', 'confirm', 'lock', 'claim', 'staging', 'lease')),
     name text COLLATE "C" NOT NULL,
     queue bigint CHECK ((queue IS NOT NULL) = (kind IN ('confirm', 'lock', 'claim', 'staging'))),
     connection bigint CHECK ((connection IS NOT NULL) = (kind = 'session')),
@@ -108,6 +108,7 @@ CREATE TABLE unit (
 
 CREATE INDEX unit_lease ON unit (queue, lease_ends_at) WHERE lease_ends_at IS NOT NULL;
 CREATE UNIQUE INDEX unit_session ON unit (connection) WHERE kind = 'session';
+CREATE UNIQUE INDEX unit_leased ON unit (name) WHERE kind = 'lease';
 CREATE UNIQUE INDEX unit_prepared ON unit (name) WHERE kind = 'prepared';
 CREATE UNIQUE INDEX unit_named ON unit (queue, kind, name) WHERE queue IS NOT NULL;
 CREATE UNIQUE INDEX unit_staging ON unit (name) WHERE kind = 'staging';
@@ -269,6 +270,36 @@ CREATE TABLE staged (
     PRIMARY KEY (unit, "row")
 );
 
+CREATE TABLE lease (
+    unit bigint PRIMARY KEY,
+    ends_at double precision NOT NULL,
+    seconds double precision NOT NULL CHECK (seconds > 0),
+    calls bigint NOT NULL CHECK (calls >= 0)
+);
+
+CREATE TABLE attempt (
+    key text COLLATE "C" PRIMARY KEY CHECK (key <> ''),
+    level double precision NOT NULL CHECK (level >= 0),
+    at double precision NOT NULL,
+    empty_at double precision NOT NULL
+);
+
+CREATE INDEX attempt_empty ON attempt (empty_at);
+
+CREATE TABLE act (
+    id bigint PRIMARY KEY,
+    at double precision NOT NULL,
+    "user" text COLLATE "C" NOT NULL,
+    address text COLLATE "C" NOT NULL,
+    act text COLLATE "C" NOT NULL CHECK (act <> ''),
+    queue text COLLATE "C" NOT NULL,
+    outcome text COLLATE "C" NOT NULL CHECK (outcome IN ('begun', 'done', 'failed')),
+    messages bigint CHECK (messages >= 0),
+    error text COLLATE "C" NOT NULL
+);
+
+CREATE INDEX act_at ON act (at, id);
+
 CREATE TABLE ledger (
     id bigint PRIMARY KEY,
     queue bigint NOT NULL,
@@ -282,6 +313,22 @@ CREATE TABLE ledger (
 CREATE UNIQUE INDEX ledger_key ON ledger (queue, application, query, batch);
 CREATE INDEX ledger_age ON ledger (queue, application, query, id);
 
+CREATE TABLE putkey (
+    queue bigint NOT NULL,
+    target text COLLATE "C" NOT NULL,
+    key text COLLATE "C" NOT NULL CHECK (key <> ''),
+    unit bigint,
+    put_at double precision NOT NULL,
+    expires_at double precision NOT NULL,
+    message_id bytea NOT NULL CHECK (length(message_id) = 24),
+    uid_origin text COLLATE "C" NOT NULL,
+    uid_number bigint NOT NULL,
+    PRIMARY KEY (queue, target, key)
+);
+
+CREATE INDEX putkey_unit ON putkey (unit) WHERE unit IS NOT NULL;
+CREATE INDEX putkey_expiry ON putkey (expires_at) WHERE unit IS NULL;
+
 CREATE TABLE triggered (
     queue bigint PRIMARY KEY,
     at double precision NOT NULL
@@ -290,7 +337,8 @@ CREATE TABLE triggered (
 CREATE TABLE dropped (
     queue bigint PRIMARY KEY,
     messages bigint NOT NULL CHECK (messages > 0),
-    last_at double precision NOT NULL
+    last_at double precision NOT NULL,
+    reason bigint NOT NULL
 );
 
 CREATE TABLE mark (
@@ -350,5 +398,3 @@ CREATE UNLOGGED TABLE run (
     id smallint PRIMARY KEY DEFAULT 1 CHECK (id = 1),
     stopped smallint NOT NULL DEFAULT 0 CHECK (stopped IN (0, 1))
 );
-
-INSERT INTO store VALUES (1, 'inorder');

@@ -7,7 +7,7 @@ from __future__ import annotations
 import functools
 import re
 import struct
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 _PARTS = re.compile(r"""('(?:[^']|'')*'|"[^"]*"|::)|\?(\d*)|(?<![\w:]):([a-z_]+)""")
@@ -22,9 +22,9 @@ class Statement(NamedTuple):
     text: str
     names: tuple[str, ...]
 
-    def values(self, given: Mapping[str, Any] | Sequence[Any]) -> Sequence[Any]:
+    def values(self, given: Mapping[str, Any]) -> Sequence[Any]:
         """The values of its parameters in their order."""
-        return [given[name] for name in self.names] if isinstance(given, Mapping) else given
+        return [given[name] for name in self.names]
 
 
 @functools.lru_cache(maxsize=2048)
@@ -76,16 +76,18 @@ _OIDS: Final[Mapping[type, int]] = {
 }  # fmt: skip
 
 
-class _Packers(dict[type, Callable[[Any], bytes | None]]):
+Packer = Callable[[Any], bytes | None]
+
+
+class _Packers(dict[type, Packer]):
     """How values of each type are packed; those of a type derived from one as of that."""
 
-    def __missing__(self, kind: type) -> Callable[[Any], bytes | None]:
+    def __missing__(self, kind: type) -> Packer:
         self[kind] = found = self[_base(kind)]
         return found
 
 
-def _nothing(_: None) -> None:
-    return None
+_nothing: Packer = {None: None}.__getitem__  # written in C: some values of each message are NULL
 
 
 def _packed(array: bytes) -> bytes:
@@ -109,9 +111,9 @@ def _base(kind: type) -> type:
     raise TypeError(f"a statement takes no {kind.__name__}")
 
 
-def packed(values: Iterable[Any], kinds: Kinds) -> list[bytes | None]:
-    """Values as the server takes them."""
-    return [_PACKERS[kind](value) for kind, value in zip(kinds, values, strict=True)]
+def packers(kinds: Kinds) -> Sequence[Packer]:
+    """What makes values of these types such as the server takes."""
+    return [_PACKERS[kind] for kind in kinds]
 
 
 def oids(kinds: Kinds) -> list[int]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from ..migrations import POSTGRESQL, Ladder
 from ..sql.shapes import BLOB, INTEGER, REAL, TEXT, Types
 from ..sql.statements import fragments, made, named, read, statements, tables, together
 
@@ -17,7 +18,8 @@ BOOLEAN: Types = frozenset({bool})
 LIST: Types = frozenset({list})
 FILES: Final = ("schema.sql", "schema_objects.sql", "functions.sql", "groups.sql", "fronts.sql")
 SCHEMA = "\n".join(read("postgresql", file) for file in FILES)
-VERSION = 2
+VERSION = 3
+LADDER = Ladder(VERSION, POSTGRESQL)
 TABLES = tables(
     SCHEMA,
     {

@@ -22,14 +22,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from ..sql.attention import DUE, EXPIRES, FRONTS
+from ..sql.attention import DUE, EXPIRES, FRONTS, HEARD
 from ..sql.records import saving, selecting
 from ..sql.selection import EVERYTHING, WHOLE, ordered
 from ..tables import DefinitionRow, ManagerRow, UnitRow
 from .making import ARRIVALS, PUTS_TOGETHER, counted, in_arrays
 from .statements import STATEMENTS
 
-GRANTED: Final = EXPIRES | DUE | FRONTS  # what may be on a queue: `look` says when there is something to do
+GRANTED: Final = EXPIRES | DUE | FRONTS | HEARD  # what may be on a queue: `look` says when there is something to do
 TAKEN_AS_KNOWN: Final = ("take away together as known", "take away one together as known")
 LOCKS_FIRST: Final = 16  # verbs that lock a queue after one that should have
 

@@ -1,9 +1,10 @@
-"""Noticing what other processes do: a call that waits is woken when its queue has changed, by whomever.
+"""Noticing what other processes do: a call that waits is woken when its queue has changed.
 
-Who is going to wait first says so in the table `listener`, commits, and looks then. Who has changed a queue asks that
-table afterwards, in a transaction of its own, and notifies those it names: so either the look sees the change, or the
-one who made it sees the listener. All connections of a process share one that listens; when it is lost another one is
-made, and then all look, so that a wait is woken at once whatever was not heard.
+A call that is going to wait first writes a row of the table `listener` and marks the row of the queue, commits, and
+looks then. A change of a queue sees from the mark whether there are listeners; if so it reads that table afterwards, in
+a transaction of its own, and notifies those it names. So either the look sees the change, or the change sees the
+listener. All connections of a process share one that listens; when it is lost another one is made, and then all look,
+so that a wait is woken at once whatever was not heard.
 
 Once a second one of the calls that wait on a store looks, for all of them and in two statements, whether their queues
 have changed without a word, as by one who was killed before he could notify; whether the rows that say who listens are

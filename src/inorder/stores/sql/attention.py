@@ -4,22 +4,25 @@ Each queue has a word of bits beside its counters. A bit says that rows of a kin
 that are due later, leases, those in the way of someone who waits, marks, readers inside groups, groups, messages that
 ask for reports. Whoever writes such a row sets the bit in the same transaction, so that no process can see the row
 without it, whoever dies when.
-While no bit is set a verb asks for the counters alone; that of groups alone costs a look now and then, for nobody has
-to know at his beginning what groups there are. A bit stays when the last such row has gone: so many looks of one
-process in vain later a verb that writes takes it away. `FRONTS` says how to search there, and is looked
-for by nobody (postgresql/fronts.py).
+While no bit is set a verb asks for the counters alone; those of groups, and of programs that listen for changes, cost
+a look now and then, for nobody has to know at his beginning which there are. A bit stays when the last such row has
+gone: so many looks of one process in vain later a verb that writes takes it away. Two are PostgreSQL's alone: `FRONTS`
+says how to search there, and is looked for by nobody (postgresql/fronts.py); while `HEARD` is not set nobody has to be
+notified (postgresql/watch.py).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
 from typing import Any, Final
 
-EXPIRES, DUE, LEASES, EDGES, MARKS, ENTERED, GROUPS, REPORTS, FRONTS = (1 << bit for bit in range(9))
+EXPIRES, DUE, LEASES, EDGES, MARKS, ENTERED, GROUPS, REPORTS, FRONTS, HEARD = (1 << bit for bit in range(10))
 IN_VAIN_MAX: Final = 16
-QUIET: Final = frozenset({0, GROUPS, FRONTS, GROUPS | FRONTS})
-GROUPS_LOOKED_FOR: Final = 16  # one verb of so many looks whether there are groups still
-_BITS: Final = (EXPIRES, DUE, LEASES, EDGES, MARKS, ENTERED, REPORTS, GROUPS)  # as `look` has them
+SELDOM: Final = GROUPS | HEARD
+QUIET: Final = frozenset(map(sum, product((0, GROUPS), (0, FRONTS), (0, HEARD))))
+LOOKED_FOR: Final = 16  # one verb of so many looks whether there is still something of `SELDOM`
+_BITS: Final = (EXPIRES, DUE, LEASES, EDGES, MARKS, ENTERED, REPORTS, GROUPS, HEARD)  # as `look` has them
 
 
 def found(looked_at: Sequence[Any]) -> int:

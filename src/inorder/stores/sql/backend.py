@@ -7,28 +7,30 @@ from collections.abc import Collection, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from ...message import Row
+from ...message import Message, Row
 from ...rules.lifecycle import State, becomes_visible
 from ..backend import Expired, Kind, QueueState, SearchedQueue, Share, Tally
 from ..damage import damaged
 from ..queued import HELD, LOCKS, NEVER, NO_PLACE, QueuedMessage
 from ..tables import DefinitionRow, EnteredRow, ManagerRow, MarkRow, ProcessRow, UnitRow, WaitRow
 from .attention import (
+    DUE,
     EDGES,
     ENTERED,
     EXPIRES,
     FRONTS,
     GROUPS,
-    GROUPS_LOOKED_FOR,
     IN_VAIN_MAX,
     LEASES,
+    LOOKED_FOR,
     MARKS,
     QUIET,
     REPORTS,
+    SELDOM,
 )
 from .attention import found as attention_of
 from .bulk import SqlBulk
-from .codec import STATES, Codec
+from .codec import STATES, Codec, descriptor_of
 from .engine import MANY, Engine
 from .leftovers import STEP_CONTENTS, fits_one_step
 from .listing import SqlListings
@@ -39,7 +41,9 @@ from .staged import SqlStagings
 
 _HERE = [(name, INTEGER) for name in ("counter", "reserved", "depth", "attention", "revision")]
 _TIMES = [(name, REAL | NULL) for name in ("next_expiry", "next_due", "next_lease_end")]
-_THERE = [(name, INTEGER) for name in ("has_edges", "has_marks", "has_entered", "has_reports", "has_groups")]
+_THERE = [
+    (name, INTEGER) for name in ("has_edges", "has_marks", "has_entered", "has_reports", "has_groups", "is_heard")
+]
 _STATES = Shapes([*_HERE, *_TIMES, *_THERE])
 _QUIET = Shapes(_HERE)
 _COUNTED = {int}
@@ -74,6 +78,9 @@ class SqlBackend(SqlBulk, SqlListings, SqlStagings):
         self._removed = self._removed_bytes = 0  # contents, one by one
 
     # --- transactions
+
+    def common_time(self, now: float) -> float:
+        return now
 
     @property
     def is_inside(self) -> bool:
@@ -132,7 +139,7 @@ class SqlBackend(SqlBulk, SqlListings, SqlStagings):
         (row,) = rows
         if is_quiet and row[3] & ~FRONTS:
             self._looks += 1
-            if row[3] & ~FRONTS != GROUPS or not self._looks % GROUPS_LOOKED_FOR:
+            if row[3] & ~(FRONTS | SELDOM) or not self._looks % LOOKED_FOR:
                 (row,), is_quiet = run(self.sql["look"], (queue,)).fetchall(), False
         shapes = _QUIET if is_quiet else _STATES
         if tuple(map(type, row)) not in shapes.known and (wrong := shapes.wrong(row)):
@@ -146,7 +153,7 @@ class SqlBackend(SqlBulk, SqlListings, SqlStagings):
         if is_quiet:
             return _tuple(QueueState, (counter, reserved, depth, None, None, None, 0, 0, 0, 0, revision))
         self._heed(queue, attention & ~FRONTS, attention_of(found))
-        return _tuple(QueueState, (counter, reserved, depth, *found[:-1], revision))
+        return _tuple(QueueState, (counter, reserved, depth, *found[:-2], revision))
 
     def _heed(self, queue: int, attention: int, there: int) -> None:
         """What was looked for on a queue is there or not."""
@@ -287,6 +294,14 @@ class SqlBackend(SqlBulk, SqlListings, SqlStagings):
                 self.attend(share.queue, EXPIRES)
             self.change(self.sql["return gets"], (*held, after, backouts), share.messages)
         return idle
+
+    def delay_gets(self, unit: int, share: Share, due_at: float) -> None:
+        assert share.queue in self.noted, share
+        self.attend(share.queue, DUE)
+        self.change(self.sql["delay gets"], (unit, share.queue, share.state, due_at), share.messages)
+
+    def describe(self, row: QueuedMessage, message: Message) -> None:
+        self.change(self.sql["describe"], (row.number, descriptor_of(message)))
 
     def restart_unit(self, unit: int, now: float) -> None:
         self.engine.run(self.sql["restart unit"], (now, unit))

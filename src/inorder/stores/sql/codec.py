@@ -523,6 +523,13 @@ _USUAL = (NO_ID, 1, 0, 0, -1, 0.0)
 _REPORT = DESCRIBED.index("report")
 _described = operator.itemgetter(*(INDEX[name] for name in DESCRIBED))
 _EMPTY = Message().row
+
+
+def descriptor_of(message: Message) -> str:
+    """The text that is kept of a message's descriptor and properties."""
+    return with_properties(_described(message.row), message.properties)
+
+
 _tuple = tuple.__new__  # makes a named tuple without the call in between: each message that is got has two
 # In bulk: what is under another name, or narrower, than in the tables.
 _BULK = {"number": INTEGER, "delivery": INTEGER, "backout_count": INTEGER}

@@ -11,7 +11,7 @@ SELECT counter, reserved, depth, attention, revision FROM tally WHERE queue = ?1
 
 -- name: look
 -- The same where something may be on the queue, with what there is: anything to do first (expired messages, messages
--- whose delivery time has come, leases that are over) or to heed (edges, marks, groups entered, messages that ask for reports, groups at all).
+-- whose delivery time has come, leases that are over) or to heed (edges, marks, groups entered, messages that ask for reports, groups at all). Who listens is not in the file.
 SELECT
     counter, reserved, depth, attention, revision,
     (SELECT min(expires_at) FROM message WHERE queue = ?1 AND expires_at IS NOT NULL AND away = 0 AND claimed IS NULL),
@@ -21,7 +21,8 @@ SELECT
     EXISTS (SELECT 1 FROM mark),
     EXISTS (SELECT 1 FROM entered WHERE queue = ?1),
     EXISTS (SELECT 1 FROM message INDEXED BY message_reports WHERE queue = ?1 AND reports IS NOT NULL),
-    EXISTS (SELECT 1 FROM message INDEXED BY message_member WHERE queue = ?1 AND group_id IS NOT NULL)
+    EXISTS (SELECT 1 FROM message INDEXED BY message_member WHERE queue = ?1 AND group_id IS NOT NULL),
+    0
 FROM tally WHERE queue = ?1;
 
 -- name: draw
@@ -404,6 +405,14 @@ WHERE unit = ?1 AND queue = ?2 AND state = 1;
 UPDATE message SET state = ?4, unit = NULL, away = 0, claimed = NULL, backouts = backouts + ?5
 WHERE unit = ?1 AND queue = ?2 AND state = ?3;
 
+-- name: delay gets
+-- What a unit got, and is about to give back, is not to be read before a time.
+UPDATE message SET due_at = ?4 WHERE unit = ?1 AND queue = ?2 AND state = ?3;
+
+-- name: describe
+-- What is kept with a message of an attempt that failed.
+UPDATE content SET descriptor = ?2 WHERE id = ?1;
+
 -- name: remove contents of unit
 -- Of a small unit at once, with the rows.
 DELETE FROM content WHERE id IN (
@@ -488,6 +497,11 @@ DELETE FROM message WHERE id IN (
 
 -- ===== what an operator sees
 
+-- name: newest acts
+-- The log, the newest first.
+SELECT id, at, "user", address, act, queue, outcome, messages, error FROM act INDEXED BY act_at
+WHERE (at, id) < (?1, ?2) ORDER BY at DESC, id DESC LIMIT ?3 OFFSET ?4;
+
 -- name: first member
 -- Where a group stands in logical order: at the first of its members that is there.
 SELECT m.sequence_number, m."offset", m.rank, m.number, m.ordinal FROM message m INDEXED BY message_member
@@ -499,6 +513,7 @@ ORDER BY m.sequence_number, m."offset", m.rank, m.number, m.ordinal LIMIT 1;
 -- Those of which messages may have no place yet: without the prepared ones where a prepare draws the number.
 SELECT id FROM unit INDEXED BY unit_session WHERE kind = 'session'
 UNION ALL SELECT id FROM unit INDEXED BY unit_prepared WHERE kind = 'prepared' AND ?2 = 1
+UNION ALL SELECT id FROM unit INDEXED BY unit_leased WHERE kind = 'lease'
 UNION ALL SELECT id FROM unit INDEXED BY unit_named WHERE queue = ?1 AND kind = 'confirm';
 
 -- name: put at

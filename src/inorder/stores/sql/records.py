@@ -8,12 +8,13 @@ from typing import Any, TypeVar
 
 from ...errors import StoreDamaged
 from ..damage import damaged
-from ..tables import KEY_LENGTHS, UpTo
+from ..tables import KEY_LENGTHS, ActRow, UpTo
 from .engine import Engine
 from .shapes import Shapes, Table
 
 T = TypeVar("T")
 INSERTED_MAX = 64  # rows by one statement
+NO_TIME = 1e300  # behind all others
 
 
 def table_of(kind: type[Any]) -> str:
@@ -84,7 +85,7 @@ class SqlRecords:
         row: Any = kind
         before, after = selecting(row)
         if "<=" in condition:  # by the index of that field; to have them by their keys the database would read all
-            return sorted(self._made(row, self.engine.execute(before + condition, values)))
+            return sorted(self._made(row, self.engine.execute(before + condition + _limit(where), values)))
         return self._made(row, self.engine.execute(before + condition + after, values))
 
     def _made(self, kind: Any, found: Iterable[tuple[Any, ...]]) -> list[Any]:
@@ -112,6 +113,11 @@ class SqlRecords:
         condition, values = _where(where)
         self.engine.run(f"DELETE FROM {table_of(kind)} WHERE {condition}", values)
         return self.engine.changes()
+
+    def newest_acts(self, before: tuple[float, int] | None, most: int, skip: int = 0) -> Sequence[ActRow]:
+        at, number = before or (NO_TIME, 0)
+        found: list[ActRow] = self._made(ActRow, self.engine.execute(self.sql["newest acts"], (at, number, most, skip)))
+        return found
 
     def insert(self, name: str, values: Sequence[Any]) -> None:
         """Many new rows by a statement for one of them; `values`: of all rows, one after another.
@@ -152,6 +158,14 @@ class SqlRecords:
             self.engine.run(self.sql[name], (numbers[0],))
         elif numbers:
             self.engine.run(self.sql[f"{name} many"], (self.engine.array(numbers),))
+
+
+def _limit(where: dict[str, Any]) -> str:
+    """The end of a selection that wants the lowest few."""
+    for name, value in where.items():
+        if isinstance(value, UpTo) and value.most is not None:
+            return f" ORDER BY {name} LIMIT {value.most:d}"
+    return ""
 
 
 def _where(where: dict[str, Any]) -> tuple[str, list[Any]]:

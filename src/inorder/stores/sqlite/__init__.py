@@ -13,7 +13,8 @@ from .database import Database
 from .engine import SqliteEngine
 from .host import SqliteHost
 from .opening import SIDECAR, is_of_any_store, is_of_open_store, is_of_store, resolved
-from .statements import SCHEMA, VERSION
+from .statements import LADDER, SCHEMA
+from .upgrading import upgrade_file
 from .watch import WaitedQueues, Watch
 
 
@@ -27,7 +28,7 @@ class SqliteStore(QueueStore):
         keeps_log: the log is never copied into the file; for tests of what a loss of power leaves.
         shortcuts: plain requests go the short way; the other way gives the same answers.
 
-    Raises: what `Database` raises: StoreForeign, StoreNewer, StoreError.
+    Raises: what `Database` raises: StoreForeign, StoreNewer, StoreOlder, StoreError.
     """
 
     def __init__(
@@ -41,7 +42,7 @@ class SqliteStore(QueueStore):
     ) -> None:
         manager = new_manager(name).replace("'", "''")
         schema = f"{SCHEMA}\nINSERT INTO manager (id, attributes) VALUES (1, '{manager}');\n"
-        self.database = Database(path, schema=schema, version=VERSION)
+        self.database = Database(path, schema=schema, version=LADDER)
         try:
             seen = WaitedQueues()
             backend = SqlBackend(SqliteEngine(self.database, seen), name, shortcuts=shortcuts)
@@ -61,7 +62,7 @@ def problems_in_file(path: str | os.PathLike[str]) -> list[str]:
 
     Raises: what `Database` raises: StoreDamaged, it cannot even be read.
     """
-    database = Database(path, schema=SCHEMA, version=VERSION)
+    database = Database(path, schema=SCHEMA, version=LADDER)
     try:
         return problems(database)
     finally:
@@ -76,4 +77,5 @@ __all__ = [
     "is_of_store",
     "problems_in_file",
     "resolved",
+    "upgrade_file",
 ]

@@ -23,7 +23,7 @@ from typing import Final
 
 import apsw
 
-from ...errors import StoreError, bad_argument
+from ...errors import ArgumentError, StoreError, bad_argument
 from .coordination import opening_error
 from .database import Database
 from .faults import told_as_ours
@@ -32,7 +32,7 @@ from .opening import is_beside_any_store, is_of_store, resolved
 
 STEP_PAGES: Final = 1_024  # 4 MiB between two calls of `progress`
 
-TAKEN = "the path of a file that is not there yet, unless replace is said"
+NEW: Final = "the path of a file that is not there yet"
 
 
 def back_up(
@@ -49,30 +49,44 @@ def back_up(
     Raises: ArgumentError, a file is there and is not to be replaced; StoreError, StoreFull.
     """
     target = resolved(path)
-    _refuse_unfit(target, store.path, replace=replace)
+    refuse_target(target, store.path, replace=replace)
+    with contextlib.closing(store.again()) as source, source.reading():
+        copy_to(target, source.connection, store.path, replace=replace, progress=progress)
+
+
+def copy_to(
+    target: Path,
+    source: apsw.Connection,
+    store: Path,
+    *,
+    replace: bool = False,
+    argument: str = "path",
+    progress: Callable[[int, int], object] | None = None,
+) -> None:
+    """Copy what a connection to a store sees, for which `refuse_target` has let the path pass. As `back_up`."""
     try:
         descriptor, name = tempfile.mkstemp(prefix=f"{target.name}.", suffix=".part", dir=target.parent)
     except OSError as error:
         raise opening_error(target, error) from error
     os.close(descriptor)
     try:
-        with contextlib.closing(store.again()) as source, source.reading():
-            _copy(source.connection, name, target, progress)
-        _publish(Path(name), target, store.path, replace=replace)
+        _copy(source, name, target, progress)
+        _publish(Path(name), target, store, replace=replace, argument=argument)
     finally:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(name)  # noqa: PTH108 - as mkstemp named it
 
 
-def _refuse_unfit(target: Path, store: Path, *, replace: bool) -> None:
+def refuse_target(target: Path, store: Path, *, replace: bool = False, argument: str = "path") -> None:
+    """Raise if no copy of a store can be written to this path, which was given as that argument. As `back_up`."""
     if not target.parent.is_dir():
         raise StoreError(f"{target} cannot be written: there is no folder {target.parent}", path=str(target))
     if target.is_dir() or (target.exists() and not replace):
-        raise bad_argument("path", str(target), TAKEN)
+        raise _taken(target, argument)
     if target.exists() and not target.is_file():
-        raise bad_argument("path", str(target), "a file: a pipe or a device is not replaced")
+        raise bad_argument(argument, str(target), "a file: a pipe or a device is not replaced")
     if is_of_store(target, store) or is_beside_any_store(target):
-        raise bad_argument("path", str(target), "another file than the store itself and those beside it, or another")
+        raise bad_argument(argument, str(target), "another file than the store itself and those beside it, or another")
     for log in (f"{target}-wal", f"{target}-journal"):
         if os.path.lexists(log):
             raise StoreError(
@@ -80,6 +94,11 @@ def _refuse_unfit(target: Path, store: Path, *, replace: bool) -> None:
                 "Close it, or open it once and close it; or choose another path.",
                 path=str(target),
             )
+
+
+def _taken(target: Path, argument: str) -> ArgumentError:
+    # Only a backup of its own can replace a file.
+    return bad_argument(argument, str(target), f"{NEW}, unless replace is said" if argument == "path" else NEW)
 
 
 def _copy(source: apsw.Connection, name: str, target: Path, progress: Callable[[int, int], object] | None) -> None:
@@ -102,7 +121,7 @@ def _tell(steps: apsw.Backup, source: apsw.Connection, progress: Callable[[int, 
         progress((steps.page_count - steps.remaining) * page, steps.page_count * page)
 
 
-def _publish(part: Path, target: Path, store: Path, *, replace: bool) -> None:
+def _publish(part: Path, target: Path, store: Path, *, replace: bool, argument: str) -> None:
     """Sync the copy, and give it its name."""
     try:
         descriptor = os.open(part, os.O_RDWR | os.O_CLOEXEC)
@@ -110,12 +129,12 @@ def _publish(part: Path, target: Path, store: Path, *, replace: bool) -> None:
             sync_data(descriptor)
         finally:
             os.close(descriptor)
-        _refuse_unfit(target, store, replace=replace)
+        refuse_target(target, store, replace=replace, argument=argument)
         if not replace:  # of two who chose one name, one is refused
             os.close(os.open(target, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
         part.replace(target)
         sync_folder(target.parent)
     except FileExistsError:
-        raise bad_argument("path", str(target), TAKEN) from None
+        raise _taken(target, argument) from None
     except OSError as error:
         raise opening_error(target, error) from error

@@ -8,9 +8,9 @@ WHERE json_valid(attributes)
     AND (attributes ->> '$.name' IS NOT name OR attributes ->> '$.type' IS NOT type);
 
 -- name: objects
--- The same of channels and processes, and there is no other kind.
+-- The same of channels, processes, users and tokens, and there is no other kind.
 SELECT format('%s %s: it is defined as another, or of no kind', type, name) FROM object
-WHERE type NOT IN ('channel', 'process') OR (json_valid(attributes) AND attributes ->> '$.name' IS NOT name);
+WHERE type NOT IN ('channel', 'process', 'user', 'token') OR (json_valid(attributes) AND attributes ->> '$.name' IS NOT name);
 
 -- name: depth
 -- The depth counts every message but those that units of work got (R4.6).
@@ -76,7 +76,7 @@ WHERE number IS NULL AND state <> 1;
 SELECT format('message %d: in state %d, held by a %s unit, it is %s the depth', m.id, m.state, u.kind,
     CASE WHEN m.away THEN 'not in' ELSE 'in' END)
 FROM message m JOIN unit u ON u.id = m.unit
-WHERE m.away <> (m.state IN (4, 5) AND u.kind IN ('session', 'prepared'));
+WHERE m.away <> (m.state IN (4, 5) AND u.kind IN ('session', 'prepared', 'lease'));
 
 -- name: gathering
 -- Of each group it is noted how much is available, and where it ends.
@@ -161,6 +161,11 @@ SELECT format('content %d: its message is gone', id) FROM content
 WHERE id NOT IN (SELECT id FROM message) AND id NOT IN (SELECT id FROM leftover) AND id NOT IN (SELECT id FROM staged)
 UNION ALL
 SELECT format('message %d: its content is to be removed', id) FROM leftover WHERE id IN (SELECT id FROM message);
+
+-- name: leases
+-- A lease has a deadline, and what has one is a lease (rules.leases).
+SELECT format('unit %d: of kind %s, it has %s deadline', u.id, u.kind, CASE WHEN l.unit IS NULL THEN 'no' ELSE 'a' END)
+FROM unit u LEFT JOIN lease l ON l.unit = u.id WHERE (u.kind = 'lease') <> (l.unit IS NOT NULL);
 
 -- name: stagings
 -- What is staged belongs to a staging, is counted there, has its content, and is no message yet (spark 3).

@@ -151,6 +151,7 @@ class Coordination:
             f"{self.path} was deleted or replaced while the store was open, and other processes cannot see who is "
             "alive here. Close the store in all processes and open it again.",
             path=str(self.path),
+            is_replaced=True,
         )
 
     # ---- the reserve, in the turn

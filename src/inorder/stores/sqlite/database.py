@@ -36,6 +36,7 @@ from ...errors import (
 )
 from ...locks import Lock
 from .. import points
+from ..migrations import Ladder
 from .bell import SharedBell
 from .coordination import STOPPED, TURN, UNANNOUNCED, attach, detach, identity_of
 from .faults import PASSING, is_full, store_error, told_as_ours
@@ -69,20 +70,20 @@ class Database:
     Args:
         path: the file; links are resolved.
         schema: the statements that make the tables of a new store.
-        version: of that schema, from 1.
+        version: of that schema, from 1; or the ladder that leads to it.
     Attributes:
         execute: runs a statement on a cursor that is kept, which saves 0.4 us: all its rows are to be read before the
             next one is run. As `connection`, another one after a fork.
         log: its write-ahead log.
-    Raises: StoreError, if no store can be opened here; StoreForeign, if the file is something else; StoreNewer, if it
-        was written by a newer release; StoreFull, if the disk is full. Nothing has been written then, except that a new
-        store may have been begun when the disk was full.
+    Raises: StoreError, if no store can be opened here; StoreForeign, if the file is something else; StoreNewer and
+        StoreOlder, if it was written by another release; StoreFull, if the disk is full. Nothing has been written then,
+        except that a new store may have been begun when the disk was full.
     """
 
-    def __init__(self, path: str | os.PathLike[str], *, schema: str, version: int) -> None:
+    def __init__(self, path: str | os.PathLike[str], *, schema: str, version: int | Ladder) -> None:
         self.path = resolved(path)
         self._name = str(self.path)
-        self._schema, self._version = schema, version
+        self._schema, self._ladder = schema, Ladder(version) if isinstance(version, int) else version
         self._owners: set[int] = set()
         self._refusal: type[InorderError] | None = None
         self._in_use = Lock()
@@ -96,7 +97,9 @@ class Database:
         with opening:
             if self.path in inherited:
                 raise ForkedConnection(f"{self.path}: this process was forked inside a call on it and cannot open it")
-            refuse_unfit(self.path, version)
+            found = refuse_unfit(self.path)
+            if found is not None:
+                refuse_other_version(self.path, found, self._ladder)
             try:
                 self._coordination = attach(self._sidecar, made(self.path), self._user)
                 self._turn = self._coordination.lock_of(TURN)
@@ -139,7 +142,7 @@ class Database:
         connection = self._connect_anew()
         if self._pragma("application_id") != APPLICATION_ID:
             self._create(connection)
-        refuse_other_version(self.path, self._pragma("user_version"), self._version)
+        refuse_other_version(self.path, self._pragma("user_version"), self._ladder)
         refuse_other_schema(self.path, _patiently(connection, OBJECTS), self._schema)
         self._use_log()
 
@@ -182,7 +185,7 @@ class Database:
             if connection.execute("SELECT 1 FROM sqlite_schema").fetchone():
                 raise StoreForeign(f"{self.path} is an SQLite file of another program", path=str(self.path))
             connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-            connection.execute(f"PRAGMA user_version = {self._version}")
+            connection.execute(f"PRAGMA user_version = {self._ladder.newest}")
             connection.execute(self._schema).fetchall()  # to the end, also past a statement that gives rows
             _patiently(connection, "COMMIT")
         except BaseException:
@@ -379,6 +382,7 @@ class Database:
                 f"{self.path} was deleted or replaced while it was open. What is at this path now was not touched; "
                 "close the store and open it again.",
                 path=str(self.path),
+                is_replaced=True,
             )
         self._coordination.refuse_removed()
         self.log.connected = self.log.next_number()
@@ -516,7 +520,7 @@ class Database:
         """The same file, opened once more: for a long reading transaction beside those of this one."""
         if self._refusal is not None:
             self._refuse_unusable()
-        return Database(self.path, schema=self._schema, version=self._version)
+        return Database(self.path, schema=self._schema, version=self._ladder)
 
     def close(self) -> None:
         """Close the files and let this object's owners die; a second call does nothing."""

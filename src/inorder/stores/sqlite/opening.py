@@ -12,13 +12,14 @@ import functools
 import os
 import re
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 import apsw
 
-from ...errors import StoreError, StoreForeign, StoreNewer
+from ...errors import StoreError, StoreForeign, StoreNewer, StoreOlder
+from ..migrations import Ladder
 from .coordination import attached, identity_of, opening_error
 from .faults import told_as_ours
 
@@ -66,14 +67,14 @@ def resolved(path: str | os.PathLike[str]) -> Path:
     return found
 
 
-def refuse_unfit(path: Path, version: int) -> None:
+def refuse_unfit(path: Path) -> int | None:
     """Raise if no store can be, or be made, at this path; nothing is written.
 
     Args:
         path: the store's file, with all links resolved.
-        version: of the schema that this release knows.
-    Raises: StoreError, for a path that cannot hold a store; StoreForeign, for a file that is something else;
-    StoreNewer, for one of a newer release.
+    Returns: the version of its schema; None where that cannot be known yet: there is nothing, or a transaction in a
+        rollback journal was cut off, and the header may be of what has not happened.
+    Raises: StoreError, for a path that cannot hold a store; StoreForeign, for a file that is something else.
     """
     folder = path.parent
     if not folder.is_dir():
@@ -91,8 +92,7 @@ def refuse_unfit(path: Path, version: int) -> None:
             path=str(path),
         )
     _refuse_strange_beside(path)
-    if path.exists():
-        _refuse_unfit_file(path, version)
+    return _version_in(path) if path.exists() else None
 
 
 def is_of_store(path: Path, store: Path) -> bool:
@@ -159,7 +159,7 @@ def _refuse_strange_beside(path: Path) -> None:
             )
 
 
-def _refuse_unfit_file(path: Path, version: int) -> None:
+def _version_in(path: Path) -> int | None:
     status = path.stat()
     if stat.S_ISDIR(status.st_mode):
         raise StoreError(f"{path} cannot be opened: it is a directory. Name a file in it.", path=str(path))
@@ -171,11 +171,10 @@ def _refuse_unfit_file(path: Path, version: int) -> None:
             "writes, for it must say what it took.",
             path=str(path),
         )
-    if status.st_size:
-        _refuse_foreign(path, status.st_size, version)
+    return _version_of_ours(path, status.st_size) if status.st_size else None
 
 
-def _refuse_foreign(path: Path, length: int, version: int) -> None:
+def _version_of_ours(path: Path, length: int) -> int | None:
     found = _header(path) if length >= HEADER_LENGTH else b""
     if not found.startswith(MAGIC):
         raise StoreForeign(
@@ -190,26 +189,45 @@ def _refuse_foreign(path: Path, length: int, version: int) -> None:
             path=str(path),
             application_id=application_id,
         )
-    refuse_other_version(path, int.from_bytes(found[60:64], "big"), version)
+    return None if Path(f"{path}-journal").exists() else int.from_bytes(found[60:64], "big")
 
 
-def refuse_other_version(path: Path, found: object, version: int) -> None:
-    """Raise StoreNewer if the file's version is above ours, StoreError if it is below."""
+def refuse_other_version(path: Path, found: object, ladder: Ladder) -> None:
+    """Raise StoreNewer if the file's version is above ours, StoreOlder if it is below."""
+    refuse_newer(path, found, ladder)
+    if found != ladder.newest:
+        raise older(path, found, ladder)
+
+
+def refuse_newer(path: Path, found: object, ladder: Ladder) -> None:
+    """Raise StoreNewer if the file's version is above ours."""
     assert isinstance(found, int), found
-    if found > version:
+    if found > ladder.newest:
         raise StoreNewer(
             f"{path} was written by a newer release of inorder (schema version {found}; this release knows up to "
-            f"{version}). It was left as it was: use that release, or another file.",
+            f"{ladder.newest}). It was left as it was: use that release, or another file.",
             path=str(path),
             version=found,
         )
-    if found < version:
-        raise StoreError(
-            f"{path} was written by an older release of inorder (schema version {found}; this release needs "
-            f"{version}), and there is no way yet to bring it up to date.",
-            path=str(path),
-            version=found,
-        )
+
+
+def older(path: Path, found: object, ladder: Ladder) -> StoreOlder:
+    """The error for a file whose version is below ours, with the remedy."""
+    assert isinstance(found, int), found
+    can_upgrade = ladder.can_upgrade(found)
+    remedy = (
+        f"Upgrade it: inorder upgrade --store {path}. A backup is made first"
+        if can_upgrade
+        else f"It is too old to be upgraded: the oldest version that can be is {ladder.oldest}. Take its messages off "
+        "with the release that made it"
+    )
+    return StoreOlder(
+        f"{path} was written by an older release of inorder (schema version {found}; this release needs "
+        f"{ladder.newest}). {remedy}.",
+        path=str(path),
+        version=found,
+        upgradable=can_upgrade,
+    )
 
 
 def refuse_other_schema(path: Path, objects: Iterable[tuple[Any, ...]], schema: str) -> None:
@@ -260,7 +278,9 @@ def _as_told(objects: Iterable[tuple[Any, ...]]) -> frozenset[tuple[str, str, st
 
 @functools.lru_cache(maxsize=256)
 def _plain(text: str) -> str:
-    return " ".join(re.sub(r"--[^\n]*", "", text).split())
+    """As ALTER TABLE leaves it: SQLite puts a new column behind the last one, and a new name in quotes."""
+    words = " ".join(re.sub(r"--[^\n]*", "", text).split())
+    return re.sub(r" ?([(),]) ?", r"\1", re.sub(r'"(\w+)"', r"\1", words))
 
 
 def _header(path: Path) -> bytes:
@@ -297,15 +317,18 @@ def file_system(path: Path, mounts: str) -> str:
         path: absolute, with all links resolved.
         mounts: the text of ``/proc/mounts``; of two mounts on one folder the later one counts.
     """
-    nearest, kind = -1, ""
-    for line in mounts.splitlines():
-        fields = line.split(" ")
-        if len(fields) < 3:
-            continue
-        mounted = Path(_unescaped(fields[1]))
-        if path.is_relative_to(mounted) and len(mounted.parts) >= nearest:
-            nearest, kind = len(mounted.parts), fields[2]
+    within, nearest, kind = f"{path}/", 0, ""
+    for folder, its_kind in _mounted(mounts):
+        if len(folder) >= nearest and within.startswith(folder):
+            nearest, kind = len(folder), its_kind
     return kind
+
+
+@functools.lru_cache(maxsize=1)
+def _mounted(mounts: str) -> Sequence[tuple[str, str]]:
+    """The folders, each with a slash at its end, and what is mounted there: the same at most openings."""
+    lines = [line.split(" ") for line in mounts.splitlines()]
+    return [(f"{_unescaped(fields[1]).rstrip('/')}/", fields[2]) for fields in lines if len(fields) > 2]
 
 
 def _unescaped(field: str) -> str:

@@ -1,4 +1,4 @@
--- The tables of a store, version 9. Each invariant that the rules promise is a CHECK or a unique index here too.
+-- The tables of a store, version 10. Each invariant that the rules promise is a CHECK or a unique index here too.
 --
 -- Numbers that name things (messages, units, connections, handles, lock ids) come from one counter, `tally` row 0,
 -- and never return. Times are seconds since 1970. References are not enforced at each statement; `inorder` checks
@@ -71,7 +71,7 @@ CREATE INDEX handle_name ON handle (name);
 -- Whatever will later be confirmed or undone. A session unit goes with its connection, the others outlive it.
 CREATE TABLE unit (
     id INTEGER PRIMARY KEY,
-    kind TEXT NOT NULL CHECK (kind IN ('session', 'prepared', 'confirm', 'lock', 'claim', 'staging')),
+    kind TEXT NOT NULL CHECK (kind IN ('session', 'prepared', 'confirm', 'lock', 'claim', 'staging', 'lease')),
     name TEXT NOT NULL,
     queue INTEGER CHECK ((queue IS NOT NULL) = (kind IN ('confirm', 'lock', 'claim', 'staging'))),
     connection INTEGER REFERENCES connection CHECK ((connection IS NOT NULL) = (kind = 'session')),
@@ -83,6 +83,7 @@ CREATE TABLE unit (
 
 CREATE INDEX unit_lease ON unit (queue, lease_ends_at) WHERE lease_ends_at IS NOT NULL;
 CREATE UNIQUE INDEX unit_session ON unit (connection) WHERE kind = 'session';                -- one each (R5.1)
+CREATE UNIQUE INDEX unit_leased ON unit (name) WHERE kind = 'lease';
 CREATE UNIQUE INDEX unit_prepared ON unit (name) WHERE kind = 'prepared';
 CREATE UNIQUE INDEX unit_named ON unit (queue, kind, name) WHERE queue IS NOT NULL;          -- per queue (A-15)
 CREATE UNIQUE INDEX unit_staging ON unit (name) WHERE kind = 'staging';                      -- in the store (spark 3)
@@ -211,7 +212,7 @@ CREATE TABLE claim (
     FOREIGN KEY (queue, application) REFERENCES account
 ) STRICT;
 
--- Whatever is defined and is not a queue: channels, processes.
+-- Whatever is defined and is not a queue: channels, processes, users, tokens.
 CREATE TABLE object (
     type TEXT NOT NULL CHECK (type <> ''),
     name TEXT NOT NULL CHECK (name <> ''),
@@ -304,6 +305,39 @@ CREATE TABLE staged (
     PRIMARY KEY (unit, row)
 ) STRICT, WITHOUT ROWID;
 
+-- A unit of kind 'lease': until when it may be acted under; then it is backed out (rules.leases).
+CREATE TABLE lease (
+    unit INTEGER PRIMARY KEY REFERENCES unit,
+    ends_at REAL NOT NULL,
+    seconds REAL NOT NULL CHECK (seconds > 0),
+    calls INTEGER NOT NULL CHECK (calls >= 0)                     -- puts and gets under it (R5.8)
+) STRICT;
+
+-- Log-ins that have failed of late, of a user or from an address (rules.log_ins).
+CREATE TABLE attempt (
+    key TEXT PRIMARY KEY CHECK (key <> ''),
+    level REAL NOT NULL CHECK (level >= 0),
+    at REAL NOT NULL,
+    empty_at REAL NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX attempt_empty ON attempt (empty_at);
+
+-- What was done through a door and cannot be taken back: the newest, as many as `acts_kept` says.
+CREATE TABLE act (
+    id INTEGER PRIMARY KEY,
+    at REAL NOT NULL,
+    user TEXT NOT NULL,
+    address TEXT NOT NULL,
+    act TEXT NOT NULL CHECK (act <> ''),
+    queue TEXT NOT NULL,
+    outcome TEXT NOT NULL CHECK (outcome IN ('begun', 'done', 'failed')),
+    messages INTEGER CHECK (messages >= 0),             -- NULL: not known
+    error TEXT NOT NULL
+) STRICT;
+
+CREATE INDEX act_at ON act (at, id);
+
 -- What has been settled on each queue, so that a batch that comes once more is put once.
 CREATE TABLE ledger (
     id INTEGER PRIMARY KEY,
@@ -318,6 +352,23 @@ CREATE TABLE ledger (
 CREATE UNIQUE INDEX ledger_key ON ledger (queue, application, query, batch);
 CREATE INDEX ledger_age ON ledger (queue, application, query, id);
 
+-- Keys of callers under which messages were put, so that what is put once more is not.
+CREATE TABLE putkey (
+    queue INTEGER NOT NULL REFERENCES definition,
+    target TEXT NOT NULL,                 -- of a transmission queue: where the messages go from there; else empty
+    key TEXT NOT NULL CHECK (key <> ''),
+    unit INTEGER REFERENCES unit,         -- which has put them and is not settled
+    put_at REAL NOT NULL,
+    expires_at REAL NOT NULL,             -- the key is free again
+    message_id BLOB NOT NULL CHECK (length(message_id) = 24), -- of the message, the first if there were several
+    uid_origin TEXT NOT NULL,
+    uid_number INTEGER NOT NULL,
+    PRIMARY KEY (queue, target, key)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX putkey_unit ON putkey (unit) WHERE unit IS NOT NULL;
+CREATE INDEX putkey_expiry ON putkey (expires_at) WHERE unit IS NULL;
+
 -- When a trigger message was last put for a queue (R4.9).
 CREATE TABLE triggered (
     queue INTEGER PRIMARY KEY REFERENCES definition,
@@ -328,7 +379,8 @@ CREATE TABLE triggered (
 CREATE TABLE dropped (
     queue INTEGER PRIMARY KEY,            -- no reference: the queue may have been deleted since
     messages INTEGER NOT NULL CHECK (messages > 0),
-    last_at REAL NOT NULL
+    last_at REAL NOT NULL,
+    reason INTEGER NOT NULL               -- why the last one could not be put where it should have gone
 ) STRICT;
 
 -- Browse marks of handles (3.11).

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from ..migrations import SQLITE, Ladder
 from ..sql.shapes import BLOB, INTEGER, REAL, TEXT
 from ..sql.statements import fragments, made, named, read, statements, tables
 
 SCHEMA = read("sqlite", "schema.sql")
-VERSION = 9
+VERSION = 10
+LADDER = Ladder(VERSION, SQLITE)
 TABLES = tables(
     SCHEMA,
     {"INTEGER": INTEGER, "REAL": REAL, "TEXT": TEXT, "BLOB": BLOB, "ANY": INTEGER | REAL | TEXT | BLOB},

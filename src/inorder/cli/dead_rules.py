@@ -1,0 +1,124 @@
+"""`inorder dead run`: a table of rules, as MQ's runmqdlq has it, is applied to dead letters."""
+
+from __future__ import annotations
+
+import io
+import threading
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from .. import QueueManager
+from ..dead_letter_handler import DeadEvent, Handled, handle_dead_letters
+from ..errors import InorderError
+from ..rules.dead_rules import DeadRules
+from ..rules.dead_rules_syntax import read_rules
+from .dead import reason_name
+from .lasting import ends_by_signal, run_all
+from .output import count, standard_input
+from .records import told_id
+from .running import Command, Run, queue_names, record_of_error, takes_store
+
+STANDARD_INPUT = "-"
+WOULD = {"discarded": "would be discarded", "retried": "would be put", "forwarded": "would be put", "ignored": "stays"}
+DONE = {"discarded": "discarded", "retried": "put", "forwarded": "put", "failed": "not put", "ignored": "stays"}
+
+
+@click.command("run", cls=Command, example="inorder dead run rules.txt --dry-run --store orders.db")
+@click.argument("rules", type=click.Path(allow_dash=True))
+@click.option("--dry-run", is_flag=True, help="Say what the first rule of each letter would do, and change nothing.")
+@click.option(
+    "--dead-letter-queue", "queue", shell_complete=queue_names, metavar="NAME",
+    help="Where they lie; default: as INPUTQ says, or else the queue manager.",
+)  # fmt: skip
+@takes_store
+def run_rules(run: Run, rules: str, dry_run: bool, queue: str | None) -> None:
+    """Apply a table of rules to dead letters: discard, retry, forward or leave each.
+
+    RULES is a file in the syntax of MQ's runmqdlq, or - for standard input. WAIT in it says whether the command waits
+    for more: WAIT(YES), the default, until Ctrl-C; WAIT(NO) it ends when nothing is left to do.
+    """
+    table = read_rules(_lines(rules))
+    with run.opened() as qm, ends_by_signal() as ends:
+        work = _Work(run, qm, table, queue, ends, dry_run=dry_run)
+        run_all([work])
+    if work.error is not None:
+        raise work.error
+    told = {"dry_run": dry_run, **work.handled._asdict()}
+    run.output.tell(told, _summary(work.handled, dry_run=dry_run))
+
+
+def _lines(path: str) -> Iterable[str]:
+    """The lines of a table. Raises: click.UsageError, it cannot be read, or is not a text."""
+    try:
+        content = standard_input().read() if path == STANDARD_INPUT else Path(path).read_bytes()
+        return io.StringIO(content.decode("utf-8-sig"), newline=None)
+    except OSError as error:
+        raise click.UsageError(f"{path} cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise click.UsageError(f"{path} is not in UTF-8: byte {content[error.start]:#04x}") from error
+
+
+class _Work(threading.Thread):
+    """The work, in a thread, so that a signal finds the main one free."""
+
+    def __init__(
+        self, run: Run, qm: QueueManager, rules: DeadRules, queue: str | None, ends: threading.Event, *, dry_run: bool
+    ) -> None:
+        super().__init__(name="dead-letter handler")
+        self._run, self._qm, self._rules, self._queue = run, qm, rules, queue
+        self._ends, self._dry_run = ends, dry_run
+        self.handled = Handled()
+        self.error: InorderError | None = None
+
+    def run(self) -> None:
+        try:
+            self.handled = handle_dead_letters(
+                self._qm,
+                self._rules,
+                queue=self._queue,
+                dry_run=self._dry_run,
+                wait=self._ends.wait,
+                report=self._tell,
+            )
+        except InorderError as error:
+            self.error = error
+
+    def _tell(self, event: DeadEvent) -> None:
+        if self._run.output.as_json:
+            self._run.output.line(_record(event))
+        else:
+            self._run.output.note(_text(event, WOULD if self._dry_run else DONE))
+
+
+def _record(event: DeadEvent) -> dict[str, Any]:
+    why, message = event.letter.why, event.letter.message
+    return {
+        "event": event.event,
+        "line": event.line or None,
+        "message_id": told_id(message.message_id),
+        "letter_reason": why.reason,
+        "letter_reason_name": reason_name(why.reason),
+        "letter_queue": why.queue,
+        "queue": event.queue,
+        "manager": event.manager,
+        "error": None if event.error is None else record_of_error(event.error),
+    }
+
+
+def _text(event: DeadEvent, words: dict[str, str]) -> str:
+    """An event in one line."""
+    by = f" by line {event.line}" if event.line else ""
+    at = f" on {event.queue}" + (f" of {event.manager}" if event.manager else "") if event.queue else ""
+    why = f": {event.error}" if event.error is not None else "" if event.line else ": no rule is left for it"
+    return f"message {told_id(event.letter.message.message_id)} {words[event.event]}{at}{by}{why}"
+
+
+def _summary(handled: Handled, *, dry_run: bool) -> str:
+    would = "would have " if dry_run else ""
+    put = handled.retried + handled.forwarded
+    return f"{would}put {count(put, 'dead letter')} and discarded {handled.discarded:,}; {handled.ignored:,} stay" + (
+        f"; {handled.failed:,} {'try' if handled.failed == 1 else 'tries'} failed" if handled.failed else ""
+    )

@@ -1,0 +1,286 @@
+"""`inorder user`, `inorder token` and `inorder acts`: who may come through a door, and what was done there."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any, Final, TypeVar
+
+import click
+
+from .. import QueueManager, passwords
+from ..errors import ObjectExists, UnknownObject
+from ..rules.authorities import GRANTABLE, ROLES
+from ..stores.records import Act
+from ..users import TOKEN_SECONDS, Token, User
+from .output import when
+from .running import Command, Group, Run, completions, queue_names, says_yes, takes_store
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+DAY_SECONDS: Final = 86_400.0
+USER_COLUMNS = {
+    "user": "user",
+    "roles": "roles",
+    "enabled": "enabled",
+    "password": "password",
+    "grants": "queues",
+    "subjects": "certificates",
+    "description": "description",
+}
+TOKEN_COLUMNS = {
+    "token": "token",
+    "user": "user",
+    "label": "label",
+    "created_at": "created",
+    "expires_at": "expires",
+}
+ACT_COLUMNS = {
+    "at": "when",
+    "user": "user",
+    "address": "from",
+    "act": "act",
+    "queue": "queue",
+    "messages": "messages",
+    "outcome": "outcome",
+    "error": "trouble",
+}
+
+
+def user_names(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    """The users of the store, for completion."""
+    del parameter
+    return completions(context, lambda qm: [one.name for one in qm.users()], incomplete)
+
+
+NAME = click.argument("name", shell_complete=user_names)
+
+
+def takes_profile(function: F) -> F:
+    """Gives a command the options that say what a user is, and its function those that were given as `given`."""
+
+    @click.option(
+        "--role", "roles", type=click.Choice(ROLES), multiple=True, help="What the user may do everywhere; repeatable."
+    )
+    @click.option(
+        "--may", "queues", metavar="AUTHORITY,...=QUEUE", multiple=True,
+        help=f"For the role application: {', '.join(GRANTABLE)} on a queue, or on all whose names begin so: NAME*; "
+        "repeatable.",
+    )  # fmt: skip
+    @click.option(
+        "--certificate", "subjects", metavar="SUBJECT", multiple=True, help="Of a client certificate; repeatable."
+    )
+    @click.option("--description", help="What the user is for, in words.")
+    @functools.wraps(function)
+    def command(*args: Any, **named: Any) -> Any:
+        given = {name: named.pop(name) for name in ("roles", "queues", "subjects", "description")}
+        given["queues"] = _granted(given["queues"])
+        chosen = {name: value for name, value in given.items() if value or (name == "description" and value == "")}
+        return function(*args, given=chosen, **named)
+
+    return command  # type: ignore[return-value]
+
+
+takes_stdin = click.option("--password-stdin", is_flag=True, help="Read the password from standard input, one line.")
+
+
+@click.group("user", cls=Group, epilog="Example: inorder user list --store orders.db")
+def user() -> None:
+    """Define who may come in through a server, and what they may do there.
+
+    Users bind at a server alone. A program that opens the store itself may do everything: protect it with the
+    permissions of its file or database.
+    """
+
+
+@user.command("add", example="inorder user add shop --role application --may put,inquire=ORDERS.* --store orders.db")
+@click.argument("name")
+@takes_profile
+@click.option("--password", "asks", is_flag=True, help="Ask for a password, without showing it.")
+@takes_stdin
+@takes_store
+def add(run: Run, name: str, given: dict[str, Any], asks: bool, password_stdin: bool) -> None:
+    """Define a user: without --role one that may read. Passwords are optional; tokens are better for programs."""
+    with run.opened() as qm:
+        _refuse_known(qm, name)
+        kept = passwords.hashed(_password(from_stdin=password_stdin)) if asks or password_stdin else None
+        found = qm.create_user(name, **given, password_hash=kept)
+    run.output.tell(_record(found) | {"done": "created"}, f"created user {name}: {', '.join(found.roles)}")
+
+
+@user.command("list", example="inorder user list --store orders.db")
+@takes_store
+def list_users(run: Run) -> None:
+    """List the users, and what they may do."""
+    with run.opened() as qm:
+        records = [_record(one) for one in qm.users()]
+    run.output.listing(records, USER_COLUMNS, nothing="no user is defined")
+
+
+@user.command("alter", example="inorder user alter shop --may put=ORDERS.* --may get=REPLIES --store orders.db")
+@NAME
+@takes_profile
+@click.option("--enable/--disable", "enabled", default=None, help="Whether the user may come in.")
+@takes_store
+def alter(run: Run, name: str, given: dict[str, Any], enabled: bool | None) -> None:
+    """Change what is given; roles, grants and certificates replace those that were there."""
+    if not given and enabled is None:
+        raise click.UsageError("Nothing to change: name at least one option.")
+    if "application" not in given.get("roles", ["application"]):
+        given.setdefault("queues", {})
+    with run.opened() as qm:
+        found = qm.alter_user(name, **given, enabled=enabled)
+    run.output.tell(_record(found) | {"done": "altered"}, f"altered user {name}")
+
+
+@user.command("delete", example="inorder user delete shop --yes --store orders.db")
+@NAME
+@says_yes
+@takes_store
+def delete(run: Run, name: str, yes: bool) -> None:
+    """Delete a user, with its tokens."""
+    with run.opened() as qm:
+        qm.user(name)
+        run.output.confirm(f"Delete user {name} and its tokens?", yes=yes)
+        qm.delete_user(name)
+    run.output.tell({"user": name, "done": "deleted"}, f"deleted user {name}")
+
+
+@user.command("password", example="inorder user password alice --store orders.db")
+@NAME
+@takes_stdin
+@click.option("--remove", is_flag=True, help="Take the password away: the user comes in by tokens and certificates.")
+@takes_store
+def password(run: Run, name: str, password_stdin: bool, remove: bool) -> None:
+    """Set a user's password: it is asked for, or read from standard input, and never part of the command."""
+    if remove and password_stdin:
+        raise click.UsageError("Give --remove or --password-stdin, not both.")
+    with run.opened() as qm:
+        qm.user(name)
+        qm.alter_user(name, password_hash="" if remove else passwords.hashed(_password(from_stdin=password_stdin)))
+    done = "removed" if remove else "set"
+    run.output.tell({"user": name, "done": f"password {done}"}, f"{done} the password of {name}")
+
+
+def _refuse_known(qm: QueueManager, name: str) -> None:
+    """Before a password is asked for. Raises: ObjectExists."""
+    if name in [one.name for one in qm.users()]:
+        raise ObjectExists(f"there is a user {name!r} already", kind="user", object=name)
+
+
+def _password(*, from_stdin: bool) -> str:
+    if from_stdin:
+        return sys.stdin.readline().rstrip("\r\n")
+    found: str = click.prompt("Password", hide_input=True, confirmation_prompt=True, err=True)
+    return found
+
+
+def _granted(grants: Sequence[str]) -> dict[str, list[str]]:
+    """What `--may` says, by queue. Raises: UsageError."""
+    found: dict[str, list[str]] = {}
+    for one in grants:
+        verbs, equals, queue = one.partition("=")
+        if not equals or not queue:
+            raise click.UsageError(f"--may {one}: say what, and where, such as put,get=ORDERS.*")
+        found.setdefault(queue, []).extend(verb.strip() for verb in verbs.split(","))
+    return found
+
+
+def _record(one: User) -> dict[str, Any]:
+    return {
+        "user": one.name,
+        "roles": list(one.roles),
+        "enabled": one.enabled,
+        "password": one.has_password,
+        "grants": [f"{','.join(verbs)}={queue}" for queue, verbs in one.queues.items()],
+        "subjects": list(one.subjects),
+        "description": one.description,
+    }
+
+
+# --- tokens
+
+
+@click.group("token", cls=Group, epilog="Example: inorder token list --store orders.db")
+def token() -> None:
+    """Make, list and revoke tokens, by which programs come in through a server."""
+
+
+@token.command("create", example="inorder token create shop nightly --days 30 --store orders.db")
+@NAME
+@click.argument("label")
+@click.option("--days", type=float, default=TOKEN_SECONDS / DAY_SECONDS, show_default=True, help="Until it expires.")
+@takes_store
+def create(run: Run, name: str, label: str, days: float) -> None:
+    """Make a token for a user and show it, this once: the store keeps a hash. LABEL says what it is for."""
+    with run.opened() as qm:
+        made = qm.create_token(name, label, seconds=days * DAY_SECONDS)
+        found = next(one for one in qm.tokens(name) if made.startswith(f"{one.name}."))
+    run.output.tell(_token_record(found) | {"secret": made}, made)
+
+
+@token.command("list", example="inorder token list --user shop --store orders.db")
+@click.option("--user", "name", shell_complete=user_names, metavar="NAME", help="Only this user's.")
+@takes_store
+def list_tokens(run: Run, name: str | None) -> None:
+    """List tokens: their ids, never their secrets."""
+    with run.opened() as qm:
+        records = [_token_record(one) for one in qm.tokens(name)]
+    run.output.listing(records, TOKEN_COLUMNS, nothing="there is no token")
+
+
+@token.command("revoke", example="inorder token revoke 5f0c1d2e3a4b5c6d --store orders.db")
+@click.argument("token")
+@takes_store
+def revoke(run: Run, token: str) -> None:
+    """End a token at once, by its id."""
+    name = token.partition(".")[0]
+    with run.opened() as qm:
+        try:
+            qm.revoke_token(name)
+        except UnknownObject:
+            raise UnknownObject(f"there is no token {name!r}", kind="token", object=name) from None
+    run.output.tell({"token": name, "done": "revoked"}, f"revoked token {name}")
+
+
+def _token_record(one: Token) -> dict[str, Any]:
+    return {
+        "token": one.name,
+        "user": one.user,
+        "label": one.label,
+        "created_at": when(one.created_at),
+        "expires_at": when(one.expires_at),
+    }
+
+
+# --- acts
+
+
+@click.command("acts", cls=Command, example="inorder acts --user alice --store orders.db")
+@click.option("--user", "name", metavar="NAME", help="Only what this user has done.")
+@click.option("--queue", shell_complete=queue_names, metavar="NAME", help="Only what was done on this queue.")
+@click.option("--limit", type=click.IntRange(min=1), default=100, show_default=True, help="The newest so many.")
+@takes_store
+def acts(run: Run, name: str | None, queue: str | None, limit: int) -> None:
+    """Show what was done through servers and cannot be taken back: who, when, from where, what.
+
+    The newest comes first. One that says begun goes on still, or its server was killed in the middle. What programs do
+    that open the store themselves is not in it.
+    """
+    with run.opened() as qm:
+        records = [_act_record(one) for one in qm.acts(user=name, queue=queue, most=limit)]
+    run.output.listing(records, ACT_COLUMNS, nothing="nothing is in the log")
+
+
+def _act_record(one: Act) -> dict[str, Any]:
+    return {
+        "at": when(one.at),
+        "user": one.user,
+        "address": one.address,
+        "act": one.act,
+        "queue": one.queue,
+        "messages": one.messages,
+        "outcome": one.outcome,
+        "error": one.error,
+    }

@@ -1,0 +1,114 @@
+"""Commands as objects, as IBM's administration interface has them in JSON (`runCommandJSON`).
+
+A command is made into a `Source`, and is then read, checked and run like any other: there is one grammar, and one
+table of attributes. What a DISPLAY finds goes the other way.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from ..errors import bad_argument
+from .channelling import KEYWORDS as CHANNEL_KEYWORDS
+from .lines import Source
+from .parameters import SWITCHES
+from .running import Row
+from .tokens import WORD as BARE
+from .values import quoted
+from .words import MANAGER_KEYWORDS, QUEUE_KEYWORDS, is_switch
+
+WORD: Final = re.compile(r"[A-Za-z]{1,20}")
+ATTRIBUTES: Final = frozenset(word for word, each in QUEUE_KEYWORDS.items() if is_switch(each))
+FLAGS: Final = frozenset({"ALL", *SWITCHES, *(f"NO{word}" for word in SWITCHES)})
+# Keywords whose values are texts or names, in which small letters are others than capital ones.
+TEXTS: Final = frozenset(
+    {"LIKE"}
+    | {
+        word
+        for table in (QUEUE_KEYWORDS, MANAGER_KEYWORDS, CHANNEL_KEYWORDS)
+        for word, each in table.items()
+        if each.kind in ("text", "name")
+    }
+)
+WORDS: Final = "a word of letters, as in 'display'"
+VALUES: Final = "a text, an integer, or a list of texts"
+
+
+def source_of(
+    command: object,
+    qualifier: object,
+    name: object = None,
+    parameters: object = None,
+    asked: object = None,
+) -> Source:
+    """The command that an object stands for.
+
+    Args:
+        command, qualifier: as in "define" and "qlocal".
+        name: of the object; None or empty: there is none, as with "qmgr".
+        parameters: values by keywords. What has no value in MQSC has "yes" here: {"replace": "yes"}; attributes of
+            queues that are a switch have "no", too.
+        asked: the keywords that a DISPLAY is to show.
+
+    Raises: ArgumentError, which names the member.
+    """
+    begin = f"{_word('command', command)} {_word('qualifier', qualifier)}"
+    if not isinstance(name, str | None):
+        raise bad_argument("name", name, "a text")
+    pieces = [f"{begin}({quoted(name)})" if name else begin]
+    if not isinstance(parameters, Mapping | None):
+        raise bad_argument("parameters", parameters, "an object of values by keywords")
+    pieces += [_parameter(key, value) for key, value in (parameters or {}).items()]
+    if asked is not None and (isinstance(asked, str) or not isinstance(asked, Sequence)):
+        raise bad_argument("responseParameters", asked, "a list of keywords")
+    pieces += [_word("responseParameters", each) for each in asked or ()]
+    last = len(pieces) - 1
+    return Source(tuple((n + 1, piece if n == last else f"{piece} +") for n, piece in enumerate(pieces)))
+
+
+def _word(member: str, value: object) -> str:
+    if not isinstance(value, str) or WORD.fullmatch(value) is None:
+        raise bad_argument(member, value, WORDS)
+    return value.upper()
+
+
+def _parameter(key: object, value: Any) -> str:
+    keyword = _word("parameters", key)
+    member = f"parameters.{key}"
+    if keyword in FLAGS:
+        said = value.lower() if isinstance(value, str) else value
+        if said is True or said == "yes":
+            return keyword
+        if keyword in ATTRIBUTES and (said is False or said == "no"):
+            return f"NO{keyword}"
+        raise bad_argument(member, value, f"'yes'; for the contrary give {_contrary(keyword)}")
+    if keyword == "WHERE" and isinstance(value, str):
+        return _condition(member, value)
+    values = value if isinstance(value, list) else [value]
+    if not values or not all(isinstance(one, str | int) and not isinstance(one, bool) for one in values):
+        raise bad_argument(member, value, VALUES)
+    return f"{keyword}({','.join(_written(keyword, str(one)) for one in values)})"
+
+
+def _written(keyword: str, value: str) -> str:
+    """A value in a command: of what has words to choose from, small letters are as good as capital ones."""
+    return quoted(value) if keyword in TEXTS or not BARE.fullmatch(value) else value.upper()
+
+
+def _contrary(keyword: str) -> str:
+    return f"{keyword.removeprefix('NO').lower()!r}" if keyword.startswith("NO") else f"{'no' + keyword.lower()!r}"
+
+
+def _condition(member: str, value: str) -> str:
+    words = value.split(None, 2)
+    if len(words) != 3:
+        raise bad_argument(member, value, "a condition, as in 'CURDEPTH GT 0'")
+    subject, operator, compared = words
+    return f"WHERE({_word(member, subject)} {_word(member, operator)} {quoted(compared)})"
+
+
+def object_of(row: Row) -> dict[str, int | str]:
+    """What a DISPLAY found: keywords in small letters; what is a switch in MQSC is YES or NO."""
+    return {word.lower(): ("NO", "YES")[value] if isinstance(value, bool) else value for word, value in row.items()}

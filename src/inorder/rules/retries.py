@@ -1,0 +1,117 @@
+"""Work that fails is tried again later: what is kept of a failure with the message, and how long it waits.
+
+A message whose unit of work is backed out returns to its place with one more in its backout count. The back out may
+say how long it is not to be read, and why the work failed. The time is that of a delivery delay: a relaxed reader
+passes the message over, a strict one waits behind it (B-26). Why is kept among its properties, so that it is with the
+message wherever it goes, and everybody sees it who sees the message:
+
+    retry.error     what went wrong, in words; cut where it is long
+    retry.time      when, seconds since 1970
+    retry.attempt   which attempt that was: the backout count since then
+
+The next failure replaces them, and a dead letter has them as its own (`rules.dead_letters`). If the backout count is
+above `retry.attempt`, the attempts since then ended without a word: their program was killed, or backed out plainly.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from ..errors import ArgumentError, bad_argument
+from ..message import Message
+from ..properties import Properties
+
+PREFIX: Final = "retry."
+ERROR_CHARACTERS_MAX: Final = 1_000
+FACTOR_MAX: Final = 1_000.0
+SECONDS_MAX: Final = 99_999_999.9  # of a delivery delay
+
+
+class Later(NamedTuple):
+    """How a unit is backed out whose work has failed.
+
+    Args:
+        delay: seconds before what the unit got may be read again; 0: at once.
+        error: what went wrong, in words; empty: nothing is kept of it.
+    """
+
+    delay: float = 0.0
+    error: str = ""
+
+
+class Failure(NamedTuple):
+    """What is kept with a message of the last attempt that failed."""
+
+    error: str
+    time: float
+    attempt: int
+
+
+def noted(message: Message, failure: Failure) -> Properties:
+    """The message's properties with this failure among them; as they were, where it finds no room (2478, 2498)."""
+    said = failure._asdict() | {"error": failure.error[:ERROR_CHARACTERS_MAX]}
+    try:
+        return Properties(dict(without(message)) | {PREFIX + name: value for name, value in said.items()})
+    except ArgumentError:
+        return message.properties
+
+
+def without(message: Message) -> Properties:
+    """The message's properties as its putter gave them."""
+    text = message.properties.text
+    if text is None or PREFIX not in text:
+        return message.properties
+    return Properties({name: value for name, value in message.properties.items() if not name.startswith(PREFIX)})
+
+
+def failure_of(message: Message) -> Failure | None:
+    """What is kept of the last failure; None: there was none, or it left nothing."""
+    text = message.properties.text
+    if text is None or PREFIX not in text:
+        return None
+    error, time, attempt = (message.properties.get(PREFIX + name) for name in Failure._fields)
+    if not isinstance(error, str) or not isinstance(time, float) or not isinstance(attempt, int):
+        return None  # anybody may write such properties
+    return Failure(error, time, attempt)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backoff:
+    """How long a message waits between attempts: longer after each, up to a limit.
+
+    Args:
+        first: seconds after the first attempt, from 0.
+        factor: by how much each wait is longer than the one before, 1 to 1,000.
+        most: seconds that no wait is longer than, but for the jitter; from `first`, at most 99,999,999.
+        jitter: how much a wait may be longer or shorter at random, as a part of it, 0 to 1: what failed together does
+            not come back together.
+
+    Raises: ArgumentError, a value is out of its range.
+    """
+
+    first: float = 1.0
+    factor: float = 2.0
+    most: float = 600.0
+    jitter: float = 0.1
+
+    def __post_init__(self) -> None:
+        _check("first", self.first, 0, SECONDS_MAX)
+        _check("factor", self.factor, 1, FACTOR_MAX)
+        _check("most", self.most, self.first, SECONDS_MAX)
+        _check("jitter", self.jitter, 0, 1)
+
+    def after(self, attempt: int, luck: float) -> float:
+        """Seconds to wait after this attempt, from 1; `luck`: a random number from 0 up to 1."""
+        try:
+            wait = min(self.most, self.first * self.factor ** (attempt - 1))
+        except OverflowError:
+            wait = self.most
+        return min(SECONDS_MAX, wait * (1 + self.jitter * (2 * luck - 1)))
+
+
+def _check(name: str, value: object, least: float, most: float) -> None:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not is_number or not math.isfinite(value) or not least <= value <= most:  # type: ignore[arg-type, operator]
+        raise bad_argument(name, value, f"a number from {least:,} to {most:,}")

@@ -1,0 +1,23 @@
+"""The server: one queue manager for programs that speak HTTP, in other languages and on other machines.
+
+`inorder serve` begins it; it needs the extra ``inorder[server]``. Each of its processes is a queue manager like any
+other program (`inorder.aio`), and nothing of a client is kept in one: a request may go to any of them.
+
+* **`interface.py`** has the addresses of IBM MQ's REST interfaces, and what is behind each: **`messaging.py`**
+  messages, **`admin.py`** commands and the queue manager, **`queues.py`** queues as resources, **`login.py`** sessions.
+* **`calls.py`** is one request, read within the limits of **`settings.py`**; **`descriptors.py`** and
+  **`user_properties.py`** are messages as headers, **`queue_objects.py`** queues as JSON, **`problems.py`** errors.
+* **`identity.py`** is the seam for users: who asks, and what they may do. **`entrance.py`** asks it, **`sessions.py`**
+  has cookies that every worker can verify.
+* **`guard.py`** is what each request passes; **`watching.py`** what machines ask; **`logs.py`** the log.
+* **`app.py`** puts a worker together, **`protocol.py`** is a connection, **`running.py`** the processes,
+  **`certificates.py`** makes a certificate.
+"""
+
+from __future__ import annotations
+
+from .app import application
+from .identity import Authenticator, Authority, Identity, LaunchToken
+from .settings import Limits, Settings
+
+__all__ = ["Authenticator", "Authority", "Identity", "LaunchToken", "Limits", "Settings", "application"]

@@ -1,0 +1,159 @@
+"""IBM's administration interface: commands in MQSC, the queue manager, the installation."""
+
+from __future__ import annotations
+
+import platform
+from typing import Any
+
+from starlette.responses import JSONResponse, Response
+
+from .. import __version__
+from ..errors import ArgumentError, StoreError
+from ..mqsc import Answer, MqscSyntaxError, Source, columns, commands_in, parse, run_command
+from ..mqsc.commands import Display, DisplayManager, ObjectCommand
+from ..mqsc.json_commands import object_of, source_of
+from .calls import Call
+from .problems import of_admin_error, problem
+
+FAILED, COMMAND_FAILED = 2, 3008  # MQCC_FAILED, MQRCCF_COMMAND_FAILED
+INSTALLATION = "inorder"
+COMMAND = {"type", "parameters"}
+JSON_COMMAND = {"type", "command", "qualifier", "name", "parameters", "responseParameters"}
+
+
+async def mqsc(call: Call) -> Response:
+    """POST mqsc: runs one command, given as text or as an object."""
+    call.check_manager()
+    call.query()
+    given = await call.object()
+    kind = given.get("type")
+    if kind == "runCommand":
+        return await _run(call, _source_in(given), _as_text)
+    if kind == "runCommandJSON":
+        return await _run(call, _source_of(given), _as_object)
+    raise problem("INWB0004E", "type is runCommand or runCommandJSON")
+
+
+def _source_in(given: dict[str, Any]) -> Source:
+    """The command of a runCommand."""
+    parameters = given.get("parameters")
+    command = parameters.get("command") if isinstance(parameters, dict) else None
+    if given.keys() - COMMAND or not isinstance(command, str) or len(parameters or ()) != 1:
+        raise problem("INWB0004E", 'it is {"type": "runCommand", "parameters": {"command": TEXT}}')
+    sources = list(commands_in(command.splitlines()))
+    if len(sources) != 1:
+        raise problem("INWB0004E", f"it has {len(sources)} commands instead of one")
+    return sources[0]
+
+
+def _source_of(given: dict[str, Any]) -> Source:
+    """The command of a runCommandJSON."""
+    if unknown := sorted(given.keys() - JSON_COMMAND):
+        raise problem("INWB0004E", f"it has {', '.join(unknown)}; members are {', '.join(sorted(JSON_COMMAND))}")
+    try:
+        return source_of(
+            given.get("command"),
+            given.get("qualifier"),
+            given.get("name"),
+            given.get("parameters"),
+            given.get("responseParameters"),
+        )
+    except ArgumentError as error:
+        raise problem("MQWB0120E", error.args[0]) from None
+
+
+async def _run(call: Call, source: Source, shown: Any) -> Response:
+    call.demand("display" if _only_looks(source) else "administer")
+    answer = await call.context.qm.run(lambda qm: run_command(source, qm))
+    if isinstance(answer.error, StoreError):
+        raise of_admin_error(answer.error, "")
+    items = shown(answer)
+    codes = (FAILED, COMMAND_FAILED) if answer.failed else (0, 0)
+    return JSONResponse(
+        {"commandResponse": items, "overallCompletionCode": codes[0], "overallReasonCode": codes[1]},
+    )
+
+
+def _only_looks(source: Source) -> bool:
+    """Whether a command changes nothing; one that cannot be read does not, either."""
+    try:
+        command = parse(source)
+    except MqscSyntaxError:
+        return True
+    return isinstance(command, Display | DisplayManager) or (
+        isinstance(command, ObjectCommand) and command.verb == "DISPLAY"
+    )
+
+
+def _codes(answer: Answer) -> dict[str, int]:
+    if not answer.failed:
+        return {"completionCode": 0, "reasonCode": 0}
+    refused = answer.error if answer.outcome == "refused" else None
+    return {"completionCode": FAILED, "reasonCode": refused.reason.value if refused else COMMAND_FAILED}
+
+
+def _headed(answer: Answer) -> str:
+    return f"{answer.number}: {answer.text}" if answer.number else answer.text
+
+
+def _as_text(answer: Answer) -> list[dict[str, Any]]:
+    """The answer in the layout of runmqsc: an item for each object that a DISPLAY found."""
+    codes = _codes(answer)
+    if answer.rows:
+        return [{**codes, "text": ["".join((_headed(answer), *columns(row)))]} for row in answer.rows]
+    return [{**codes, "text": [_headed(answer)] if answer.text else []}]
+
+
+def _as_object(answer: Answer) -> list[dict[str, Any]]:
+    if answer.outcome == "not valid":
+        raise problem("MQWB0120E", answer.text)
+    codes = _codes(answer)
+    if answer.rows:
+        return [{**codes, "parameters": object_of(row)} for row in answer.rows]
+    return [{**codes, **({"message": [_headed(answer)]} if answer.text else {})}]
+
+
+# --- the queue manager, and what serves it
+
+
+async def managers(call: Call) -> Response:
+    """GET qmgr, and qmgr/NAME: the one queue manager."""
+    if "qmgr" in call.names:
+        call.check_manager()
+    call.demand("display")
+    given = call.query("attributes", "status", "state")
+    one: dict[str, Any] = {"name": call.context.name, "state": "running"}
+    if given.get("state", "running") != "running":
+        return JSONResponse({"qmgr": []})
+    _add(one, "extended", given.get("attributes"), "attributes", {"installationName": INSTALLATION})
+    _add(one, "status", given.get("status"), "status", {})
+    return JSONResponse({"qmgr": [one]})
+
+
+async def installation(call: Call) -> Response:
+    """GET installation: what serves."""
+    if call.names.get("installation", INSTALLATION) != INSTALLATION:
+        raise problem("INWB0001E", call.request.url.path)
+    call.demand("display")
+    given = call.query("attributes")
+    one: dict[str, Any] = {"name": INSTALLATION, "platform": "unix", "version": __version__}
+    system = f"{platform.system()} {platform.release()}"
+    _add(one, "extended", given.get("attributes"), "attributes", {"operatingSystem": system, "level": __version__})
+    return JSONResponse({"installation": [one]})
+
+
+def _add(to: dict[str, Any], group: str, asked: str | None, parameter: str, values: dict[str, Any]) -> None:
+    """Adds what the query asks for of a group. Raises: Problem 400, it asks for what is not there."""
+    if asked is None:
+        return
+    chosen: dict[str, Any] = {}
+    for word in asked.split(","):
+        if word in ("*", group):
+            chosen |= values
+        elif word.startswith(f"{group}.") and word.partition(".")[2] in values:
+            name = word.partition(".")[2]
+            chosen[name] = values[name]
+        else:
+            allowed = ", ".join(["*", group, *(f"{group}.{name}" for name in values)])
+            raise problem("INWB0003E", parameter, f"it is out of {allowed}")
+    to[group] = chosen

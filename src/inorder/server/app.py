@@ -1,0 +1,174 @@
+"""The application of one worker: it connects when it starts, and answers."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import time
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Any, Final
+from urllib.parse import parse_qs
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, RedirectResponse, Response
+from starlette.routing import Mount, Route
+from starlette.types import ASGIApp
+
+from .. import aio
+from ..errors import InorderError
+from .calls import Context
+from .entrance import identity_of
+from .guard import Guard
+from .identity import Authenticator, LaunchToken
+from .interface import BASE, Interface
+from .login import set_session
+from .problems import Problem, of_admin_error, problem
+from .sessions import Sessions
+from .settings import Settings
+from .watching import PROGRAM, Metrics, health, ready
+
+CLIENT_LEFT = 499  # not a status of HTTP: for the log
+PARENT_SECONDS = 1.0  # between two looks whether the parent lives
+
+
+def application(settings: Settings, authenticator: Authenticator | None = None) -> ASGIApp:
+    """The ASGI application that serves a store.
+
+    Args:
+        authenticator: says who somebody is; None: who has the launch token.
+    """
+    held: dict[str, Any] = {}
+
+    def context() -> Context:
+        found: Context = held["context"]
+        return found
+
+    @contextlib.asynccontextmanager
+    async def lifespan(app: Starlette) -> AsyncIterator[dict[str, Any]]:
+        del app
+        async with aio.connect(settings.store, program=PROGRAM, connections=settings.connections) as qm:
+            name = (await qm.manager_attributes()).name
+            metrics = await asyncio.to_thread(lambda: Metrics(settings.store, workers=settings.workers))
+            held["context"] = Context(
+                settings=settings,
+                qm=qm,
+                name=name,
+                authenticator=authenticator or LaunchToken(settings.token),
+                sessions=Sessions(settings.key, settings.limits.session_seconds, time.time),
+                stopping=asyncio.Event(),
+            )
+            held["metrics"] = metrics
+            guardian = asyncio.create_task(_end_with_parent(settings.parent))
+            try:
+                yield {"stopping": held["context"].stopping}
+            finally:
+                guardian.cancel()
+                await asyncio.to_thread(metrics.close)
+
+    async def measured(request: Request) -> Response:
+        metrics: Metrics = held["metrics"]
+        return await metrics.answer(context(), request)
+
+    async def greeted(request: Request) -> Response:
+        return await welcome(context(), request)
+
+    async def asked(request: Request) -> Response:
+        del request
+        return await ready(context())
+
+    routes = [
+        Route("/", greeted, methods=["GET"]),
+        Route("/health", health, methods=["GET"]),
+        Route("/ready", asked, methods=["GET"]),
+        Route("/metrics", measured, methods=["GET"]),
+        Mount(f"/{'/'.join(BASE)}", Interface(context)),
+    ]
+    app = Starlette(routes=routes, lifespan=lifespan, exception_handlers=HANDLERS)
+    app.router.redirect_slashes = False
+    return Guard(app, settings)
+
+
+async def welcome(context: Context, request: Request) -> Response:
+    """GET /: what this is. With the token in the query, as the printed link has it, it begins a session."""
+    query = parse_qs(request.scope["query_string"].decode("latin-1"), keep_blank_values=True, max_num_fields=32)
+    if "token" in query:
+        identity = await context.authenticator.by_token(query["token"][-1])
+        if identity is None:
+            raise problem("MQWB0104E", "/")
+        response: Response = RedirectResponse("/", 303)
+        set_session(context, response, identity)
+        return response
+    identity = await identity_of(context, request)
+    return JSONResponse(
+        {
+            "queue_manager": context.name,
+            "user": identity.name,
+            "interfaces": [f"/{'/'.join(BASE)}/v{version}" for version in (1, 2, 3)],
+        }
+    )
+
+
+async def _refused(request: Request, error: Exception) -> Response:
+    """What Starlette refuses, in the one form of errors."""
+    assert isinstance(error, HTTPException)
+    if error.status_code == 405:
+        allowed = (error.headers or {}).get("Allow", "")
+        return problem("INWB0002E", request.method, allowed, Allow=allowed).response()
+    return problem("INWB0001E", request.url.path).response()
+
+
+async def _known(request: Request, error: Exception) -> Response:
+    del request
+    assert isinstance(error, Problem)
+    return error.response()
+
+
+async def _of_store(request: Request, error: Exception) -> Response:
+    """What the store refuses outside of a call that has words of its own for it."""
+    del request
+    assert isinstance(error, InorderError)
+    return of_admin_error(error, "").response()
+
+
+async def _left(request: Request, error: Exception) -> Response:
+    """Nobody reads this answer; the log has its status."""
+    del request, error
+    return Response(status_code=CLIENT_LEFT)
+
+
+async def _unexpected(request: Request, error: Exception) -> Response:
+    """The exception goes on to the guard, which logs it."""
+    del request, error
+    return problem("MQWB0000E").response()
+
+
+HANDLERS: Final[dict[Any, Any]] = {
+    HTTPException: _refused,
+    Problem: _known,
+    InorderError: _of_store,
+    ClientDisconnect: _left,
+    Exception: _unexpected,
+}
+
+
+async def _end_with_parent(parent: int) -> None:
+    """Stops this worker when the process that started it is gone, and could not say so."""
+    while parent and os.getppid() == parent:
+        await asyncio.sleep(PARENT_SECONDS)
+    if parent:
+        os.kill(os.getpid(), signal.SIGTERM)
+
+
+@dataclass(frozen=True, slots=True)
+class Factory:
+    """Makes the application in each worker: what uvicorn hands to the processes that it begins."""
+
+    settings: Settings
+
+    def __call__(self) -> ASGIApp:
+        return application(self.settings)

@@ -1,0 +1,205 @@
+"""One request: its address, query, headers and body, read within the limits; and what all of them share."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import parse_qsl
+
+from starlette.requests import Request
+
+from .. import aio
+from ..errors import Reason
+from .identity import Authenticator, Authority, Identity
+from .problems import NOT_AUTHORIZED, problem
+from .sessions import Sessions
+from .settings import Settings
+
+QUERY_FIELDS_MAX = 32
+DONE_TO = {
+    "put": "put to",
+    "get": "get from",
+    "browse": "browse from",
+    "inquire": "inquire status for",
+    "display": "display",
+    "administer": "alter",
+}
+
+
+class Room:
+    """So much of something at once, and no more."""
+
+    def __init__(self, what: str, most: int) -> None:
+        self._what, self._most, self.used = what, most, 0
+
+    @contextmanager
+    def taken(self, amount: int = 1) -> Iterator[None]:
+        """Some of it. Raises: Problem 503, there is not as much left."""
+        if self.used + amount > self._most:
+            raise problem("INWB0008E", self._what, f"{self._most:,}", Retry_After="1")
+        self.used += amount
+        try:
+            yield
+        finally:
+            self.used -= amount
+
+
+@dataclass(slots=True)
+class Context:
+    """What all requests to one worker share.
+
+    Args:
+        name: of the queue manager.
+        stopping: is set when the server stops.
+    """
+
+    settings: Settings
+    qm: aio.QueueManager
+    name: str
+    authenticator: Authenticator
+    sessions: Sessions
+    stopping: asyncio.Event
+    waits: Room = field(init=False)
+    bodies: Room = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.waits = Room("waiting gets", self.settings.limits.waits)
+        self.bodies = Room("bytes of bodies", self.settings.limits.bodies)
+
+
+@dataclass(slots=True, kw_only=True)
+class Call:
+    """A request to IBM's interface, with its place in it.
+
+    Args:
+        version: 1 to 3.
+        names: what stands in the address, by the names of its pattern.
+    """
+
+    context: Context
+    request: Request
+    version: int
+    names: Mapping[str, str]
+    identity: Identity
+
+    # --- who, and what
+
+    def demand(self, authority: Authority, queue: str = "") -> None:
+        """Raises: Problem 403, who asks may not do this."""
+        if not self.identity.may(authority, queue):
+            what = queue or self.context.name
+            raise problem("MQWB0103E", DONE_TO[authority], what, reason=NOT_AUTHORIZED)
+
+    @property
+    def queue(self) -> str:
+        return self.names["queue"]
+
+    def check_manager(self) -> None:
+        """Raises: Problem 404, the address names another queue manager."""
+        if self.names["qmgr"] != self.context.name:
+            raise problem("MQWB0009E", self.names["qmgr"], reason=Reason.Q_MGR_NAME_ERROR.value)
+
+    # --- the query
+
+    def query(self, *known: str) -> dict[str, str]:
+        """The parameters of the query. Raises: Problem 400, one is unknown, comes twice, or cannot be read."""
+        text = self.request.scope["query_string"]
+        try:
+            pairs = parse_qsl(
+                text.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=QUERY_FIELDS_MAX
+            )
+        except ValueError as error:  # UnicodeDecodeError is one
+            raise problem("INWB0003E", "?", error) from None
+        found: dict[str, str] = {}
+        for name, value in pairs:
+            if name not in known:
+                raise problem("INWB0003E", name, f"allowed are {', '.join(known) or 'none'}")
+            if name in found:
+                raise problem("INWB0003E", name, "it is there twice")
+            found[name] = value
+        return found
+
+    # --- headers
+
+    def header(self, name: str) -> str | None:
+        """A header that may come once. Raises: Problem 400, it comes twice."""
+        values = self.headers(name)
+        if len(values) > 1:
+            raise problem("MQWB0302E", name, ", ".join(values), "it is there twice")
+        return values[0] if values else None
+
+    def headers(self, name: str) -> Sequence[str]:
+        """All values of a header, as UTF-8 where they are that, else as Latin-1."""
+        wanted = name.lower().encode()
+        return [_text(value) for key, value in self.request.scope["headers"] if key == wanted]
+
+    def header_names(self) -> set[str]:
+        return {key.decode("latin-1") for key, _ in self.request.scope["headers"]}
+
+    # --- the body
+
+    async def body(self, most: int) -> bytes:
+        """The whole body. Raises: Problem 413 too long, 408 too slow, 503 too many at once."""
+        length = _length(self.request)
+        if length is not None and length > most:
+            raise problem("INWB0005E", f"{most:,}", Connection="close")
+        seconds = self.context.settings.limits.body_seconds
+        pieces: list[bytes] = []
+        with ExitStack() as taken:
+            try:
+                await asyncio.wait_for(self._receive(pieces, most, taken), seconds)
+            except asyncio.TimeoutError:
+                raise problem("INWB0007E", f"{seconds:g}", Connection="close") from None
+            return b"".join(pieces)
+
+    async def _receive(self, pieces: list[bytes], most: int, taken: ExitStack) -> None:
+        size = 0
+        async for piece in self.request.stream():
+            size += len(piece)
+            if size > most:
+                raise problem("INWB0005E", f"{most:,}", Connection="close")
+            taken.enter_context(self.context.bodies.taken(len(piece)))
+            pieces.append(piece)
+
+    async def object(self) -> dict[str, Any]:
+        """The body, which is a JSON object. Raises: Problem 400, 415."""
+        check_media_type(self, ("application/json",))
+        body = await self.body(self.context.settings.limits.json)
+        try:
+            given = json.loads(body.decode(), parse_constant=_no_constant)
+        except (ValueError, RecursionError) as error:
+            raise problem("INWB0004E", f"it is not JSON in UTF-8: {error}") from None
+        if not isinstance(given, dict):
+            raise problem("INWB0004E", "it is not a JSON object")
+        return given
+
+
+def check_media_type(call: Call, allowed: Sequence[str]) -> None:
+    """Raises: Problem 415, the body is of another type, or in another character set than UTF-8."""
+    kind, *parameters = (part.strip() for part in (call.header("content-type") or "").split(";"))
+    if kind.lower() not in allowed:
+        raise problem("MQWB0306E", ", ".join(allowed))
+    for parameter in parameters:
+        name, _, value = parameter.partition("=")
+        if name.strip().lower() == "charset" and value.strip().strip('"').lower() not in ("utf-8", "utf8"):
+            raise problem("MQWB0305E", value)
+
+
+def _no_constant(text: str) -> float:
+    raise ValueError(f"{text} is not JSON")
+
+
+def _length(request: Request) -> int | None:
+    given = request.headers.get("content-length")
+    return int(given) if given is not None and given.isdecimal() and len(given) < 20 else None
+
+
+def _text(value: bytes) -> str:
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return value.decode("latin-1")

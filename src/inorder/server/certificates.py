@@ -1,0 +1,72 @@
+"""A certificate that nobody has signed but itself, for a server that is to speak TLS at once; made by openssl."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import ssl
+import subprocess
+from pathlib import Path
+from typing import NamedTuple
+
+from ..errors import CallerError
+
+DAYS = 30
+BEGIN, END = "-----BEGIN CERTIFICATE-----", "-----END CERTIFICATE-----"
+
+
+class Certificate(NamedTuple):
+    """Files in PEM, and the SHA-256 of the certificate, by which a person can compare it."""
+
+    certificate: Path
+    key: Path
+    fingerprint: str
+
+
+def make(folder: Path, hosts: list[str]) -> Certificate:
+    """Makes a key and a certificate for these hosts in a folder that only its owner can read.
+
+    Raises: CallerError, there is no openssl, or it fails.
+    """
+    program = shutil.which("openssl")
+    if program is None:
+        raise CallerError("--self-signed needs the program openssl: install it, or give --certificate and --key")
+    certificate, key = folder / "certificate.pem", folder / "key.pem"
+    names = ",".join(f"{'IP' if _is_address(host) else 'DNS'}:{host}" for host in hosts)
+    made = subprocess.run(
+        [
+            *(program, "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"),
+            *("-days", str(DAYS), "-subj", "/CN=inorder", "-addext", f"subjectAltName={names}"),
+            *("-keyout", str(key), "-out", str(certificate)),
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if made.returncode:
+        raise CallerError(f"openssl makes no certificate: {made.stderr.strip() or made.returncode}")
+    key.chmod(0o600)
+    return Certificate(certificate, key, fingerprint(certificate))
+
+
+def check(certificate: Path, key: Path) -> None:
+    """Raises: CallerError, they are not a certificate and its key in PEM."""
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key, password="")
+    except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
+        text = (
+            f"--certificate {certificate} and --key {key} are not a certificate and its key in PEM, without a password"
+        )
+        raise CallerError(f"{text}: {error}") from None
+
+
+def fingerprint(certificate: Path) -> str:
+    """The SHA-256 of the first certificate in a file, in pairs of digits."""
+    pem = certificate.read_text(encoding="ascii", errors="replace")
+    first = pem[pem.index(BEGIN) : pem.index(END) + len(END)]
+    digest = hashlib.sha256(ssl.PEM_cert_to_DER_cert(first)).hexdigest().upper()
+    return ":".join(digest[n : n + 2] for n in range(0, len(digest), 2))
+
+
+def _is_address(host: str) -> bool:
+    return ":" in host or host.replace(".", "").isdecimal()

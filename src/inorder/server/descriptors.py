@@ -1,0 +1,206 @@
+"""A message and the headers that describe it: `ibm-mq-md-...` and `ibm-mq-usr`, in the three versions."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+from urllib.parse import quote
+
+from ..attribute import is_name
+from ..errors import ArgumentError
+from ..message import NO_ID, Got, Message
+from ..options import Match
+from . import user_properties
+from .calls import Call
+from .problems import problem
+
+TEXT: Final = "MQSTR"
+UTF_8: Final = 1208
+EXPIRY_MS_MAX: Final = 99_999_999_900
+PRIORITY_OF_JMS: Final = 4  # that messages of versions 1 and 2 have, which cannot say one
+PREFIX: Final = "ID:"
+HEX_ID: Final = re.compile(r"[0-9a-fA-F]{48}")
+HEADER_MAX: Final = 65_536  # bytes of one header of an answer
+REVERSED: Final = 2  # of MQENC: integers with their low byte first
+
+# Character sets of texts that others have put, by MQ's numbers.
+CODECS: Final[Mapping[int, str]] = {
+    1208: "utf-8", 819: "latin-1", 923: "iso8859-15", 912: "iso8859-2", 1250: "cp1250", 1251: "cp1251", 1252: "cp1252",
+    437: "cp437", 850: "cp850", 858: "cp858", 37: "cp037", 500: "cp500", 1140: "cp1140", 367: "ascii",
+}  # fmt: skip
+UTF_16: Final = frozenset({1200, 13488, 17584})
+
+MessageHeaders = Mapping[str, str]
+
+
+# ---- what a put is given
+
+
+def message_of(call: Call, body: bytes) -> Message:
+    """The message that a request is to put. Raises: Problem 400."""
+    fields: dict[str, Any] = {"format": TEXT, "coded_character_set_id": UTF_8, "persistent": False}
+    if call.version < 3:
+        fields["priority"] = PRIORITY_OF_JMS
+    known = {**OF_ALL, **(OF_3 if call.version >= 3 else {})}
+    for name in sorted(call.header_names()):
+        if not name.startswith(("ibm-mq-md-", "ibm-mq-usr")):
+            continue
+        if name not in known:
+            allowed = f"headers of version {call.version} are {', '.join(known)}"
+            raise problem("MQWB0302E", name, ", ".join(call.headers(name)), allowed)
+        given = ",".join(call.headers(name)) if name == USER else call.header(name) or ""
+        try:
+            fields |= known[name](call, given.strip())
+        except ValueError as error:  # ArgumentError is one
+            why = error.args[0] if isinstance(error, ArgumentError) else error
+            raise problem("MQWB0302E", name, given, why) from None
+    try:
+        return Message(body, **fields)
+    except ArgumentError as error:
+        raise problem("MQWB0302E", USER if "properties" in fields else "ibm-mq-md", "", error.args[0]) from None
+
+
+def _correlation(call: Call, value: str) -> dict[str, Any]:
+    return {"correlation_id": correlation_id_of(call, value)}
+
+
+def _expiry(call: Call, value: str) -> dict[str, Any]:
+    del call
+    if value == "unlimited":
+        return {"expiry": math.inf}
+    if re.fullmatch(r"[0-9]{1,11}", value) is None or int(value) > EXPIRY_MS_MAX:
+        raise ValueError(f"it is milliseconds from 0 to {EXPIRY_MS_MAX}, or unlimited")
+    return {"expiry": max(int(value) / 1000, 0.1) if int(value) else math.inf}
+
+
+def _persistence(call: Call, value: str) -> dict[str, Any]:
+    del call
+    if value not in ("persistent", "nonPersistent"):
+        raise ValueError("it is persistent or nonPersistent")
+    return {"persistent": value == "persistent"}
+
+
+def _reply_to(call: Call, value: str) -> dict[str, Any]:
+    del call
+    queue, separator, manager = value.partition("@")
+    if not is_name(queue) or (separator and not is_name(manager)):
+        raise ValueError("it is myReplyQueue, or myReplyQueue@myReplyQMgr")
+    return {"reply_to_queue": queue, "reply_to_queue_manager": manager}
+
+
+def _priority(call: Call, value: str) -> dict[str, Any]:
+    del call
+    if value == "asDestination":
+        return {"priority": None}
+    if re.fullmatch(r"[0-9]", value) is None:
+        raise ValueError("it is an integer from 0 to 9, or asDestination")
+    return {"priority": int(value)}
+
+
+def _properties(call: Call, value: str) -> dict[str, Any]:
+    del value
+    return {"properties": user_properties.read(call.headers(USER))}
+
+
+USER: Final = "ibm-mq-usr"
+Reader = Callable[[Call, str], dict[str, Any]]
+OF_ALL: Final[Mapping[str, Reader]] = {
+    "ibm-mq-md-correlationid": _correlation,
+    "ibm-mq-md-expiry": _expiry,
+    "ibm-mq-md-persistence": _persistence,
+    "ibm-mq-md-replyto": _reply_to,
+}
+OF_3: Final[Mapping[str, Reader]] = {"ibm-mq-md-priority": _priority, USER: _properties}
+
+
+# ---- ids
+
+
+def correlation_id_of(call: Call, value: str) -> bytes:
+    """A correlation id that a client gave. Raises: ValueError."""
+    if call.version < 3 or value.startswith(PREFIX):
+        return _hex_id(call, value)
+    data = value.encode("utf-8", "surrogatepass")
+    if not 1 <= len(data) <= len(NO_ID):
+        raise ValueError(f"it is {PREFIX} and 48 hexadecimal digits, or a text of 1 to {len(NO_ID)} bytes")
+    return data
+
+
+def _hex_id(call: Call, value: str) -> bytes:
+    prefix = PREFIX if call.version >= 3 else ""
+    digits = value.removeprefix(prefix)
+    if not value.startswith(prefix) or HEX_ID.fullmatch(digits) is None:
+        raise ValueError(f"it is {'ID: and ' if prefix else ''}48 hexadecimal digits")
+    return bytes.fromhex(digits)
+
+
+def match_of(call: Call, given: Mapping[str, str]) -> Match:
+    """Which message the query asks for. Raises: Problem 400."""
+    readers = {"messageId": ("message_id", _hex_id), "correlationId": ("correlation_id", correlation_id_of)}
+    chosen: dict[str, Any] = {}
+    for name, (field, reader) in readers.items():
+        if name in given:
+            try:
+                chosen[field] = reader(call, given[name])
+            except ValueError as error:
+                raise problem("INWB0003E", name, error) from None
+    return Match(**chosen)
+
+
+def shown_id(call: Call, value: bytes) -> str:
+    """A message id as an answer has it."""
+    return f"{PREFIX if call.version >= 3 else ''}{value.hex()}"
+
+
+def shown_correlation(call: Call, value: bytes) -> str:
+    """A correlation id as an answer has it: in version 3 what looks like an application's text is one."""
+    text = value.rstrip(b"\0")
+    if call.version >= 3 and text and not text.startswith(b"ID:") and all(0x21 <= one <= 0x7E for one in text):
+        return text.decode("ascii")
+    return shown_id(call, value)
+
+
+# ---- what a get and a browse answer
+
+
+def text_of(message: Got) -> str:
+    """The text that a message is. Raises: Problem 501, it is not one."""
+    number = message.coded_character_set_id
+    codec = CODECS.get(number)
+    if number in UTF_16:
+        codec = "utf-16-le" if message.encoding & 0xF == REVERSED else "utf-16-be"
+    if message.format.strip() == TEXT and codec is not None:
+        try:
+            return message.body.decode(codec)
+        except UnicodeDecodeError:
+            pass
+    raise problem("MQWB0309E", message.format.strip(), number)
+
+
+def headers_of(call: Call, message: Got) -> dict[str, str]:
+    """The headers that describe a message. Raises: Problem 501, one would be too long."""
+    headers = {"ibm-mq-md-messageId": shown_id(call, message.message_id)}
+    if message.correlation_id != NO_ID:
+        headers["ibm-mq-md-correlationId"] = shown_correlation(call, message.correlation_id)
+    ms = message.expiry * 1000
+    headers["ibm-mq-md-expiry"] = "unlimited" if ms == math.inf else str(int(ms))
+    headers["ibm-mq-md-persistence"] = "persistent" if message.persistent else "nonPersistent"
+    if message.reply_to_queue:
+        manager = message.reply_to_queue_manager
+        headers["ibm-mq-md-replyTo"] = _plain(
+            f"{message.reply_to_queue}@{manager}" if manager else message.reply_to_queue
+        )
+    if call.version >= 3:
+        headers["ibm-mq-md-priority"] = str(message.priority)
+        if message.properties:
+            headers[USER] = user_properties.written(message.properties)
+    for name, value in headers.items():
+        if len(value) > HEADER_MAX:
+            raise problem("MQWB0304E", name)
+    return headers
+
+
+def _plain(text: str) -> str:
+    return quote(text, safe="/@%!#$&'()*+,;=:?[]~ ")

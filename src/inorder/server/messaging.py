@@ -1,0 +1,203 @@
+"""IBM's messaging interface: put, get, browse, list.
+
+**What a get promises.** It is at most once, as IBM's is. The message is taken in a unit of work and looked at, and the
+unit is committed just before the answer is sent. While it waits nothing is taken. A client that goes away before the
+commit, and a message that is not a text, leave it in its place, with one more in its backout count. After the commit
+nothing can bring it back: if the answer does not arrive then, the message is gone.
+
+A get that waits is a task, not a thread (`inorder.aio`). It ends when the message comes, when its time is over, when
+the client goes, and when the server stops.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+from starlette.requests import ClientDisconnect
+from starlette.responses import JSONResponse, Response
+
+from ..errors import GetInhibited, InorderError, NoMessageAvailable, OrderPending, Reason
+from ..manager import QueueManager
+from ..message import NO_ID, Got
+from .calls import Call, check_media_type
+from .descriptors import headers_of, match_of, message_of, shown_correlation, shown_id, text_of
+from .problems import of_error, problem
+
+T = TypeVar("T")
+TYPES = ("text/plain", "text/html", "text/xml", "application/json", "application/xml")
+TEXT_TYPE = "text/plain; charset=utf-8"
+LISTED = 10  # messages that a list shows if it does not say how many
+NOTHING = (NoMessageAvailable, OrderPending)
+TURNS = 3  # of the loop, after which a task knows of a client that the loop knows to be gone
+
+
+async def put(call: Call) -> Response:
+    """POST message. Puts one message; it is on disk, if it is persistent, before the answer is sent."""
+    call.check_manager()
+    call.demand("put", call.queue)
+    call.query()
+    check_media_type(call, TYPES)
+    body = await call.body(call.context.settings.limits.body)
+    try:
+        body.decode()
+    except UnicodeDecodeError as error:
+        raise problem("INWB0004E", f"it is not text in UTF-8: byte {error.start}") from None
+    message = message_of(call, body)
+    done = await _asked(call, call.context.qm.put(call.queue, message, syncpoint=False))
+    shown = {"ibm-mq-md-messageId": shown_id(call, done.message_id), "Content-Language": "en-US"}
+    return Response(status_code=201, headers=shown, media_type=TEXT_TYPE)
+
+
+async def get(call: Call) -> Response:
+    """DELETE message. Takes one message; 204 if there is none, and none comes in time."""
+    call.check_manager()
+    call.demand("get", call.queue)
+    given = call.query("messageId", "correlationId", "wait")
+    match, seconds = match_of(call, given), _wait(call, given)
+
+    async def take(is_wanted: Callable[[], bool]) -> Response:
+        qm = call.context.qm
+        async with qm.unit_of_work():
+            try:
+                message = await qm.get(call.queue, wait=seconds, match=match)
+            except NOTHING:
+                return _nothing()
+            answer = _answer(call, message)
+            for _ in range(TURNS):
+                await asyncio.sleep(0)
+            if not is_wanted():
+                raise ClientDisconnect
+        return answer
+
+    if not seconds:
+        return await _asked(call, _while_wanted(call, take))
+    with call.context.waits.taken():
+        return await _asked(call, _while_wanted(call, take))
+
+
+async def browse(call: Call) -> Response:
+    """GET message. Copies the first message that fits; 204 if there is none."""
+    call.check_manager()
+    call.demand("browse", call.queue)
+    match = match_of(call, call.query("messageId", "correlationId"))
+
+    def look(qm: QueueManager) -> Got | None:
+        with contextlib.closing(qm.browse(call.queue, match=match)) as messages:
+            return next(messages, None)
+
+    message = await _asked(call, call.context.qm.run(look))
+    return _nothing() if message is None else _answer(call, message)
+
+
+async def listed(call: Call) -> Response:
+    """GET messagelist. Says which messages there are, without their bodies."""
+    call.check_manager()
+    call.demand("browse", call.queue)
+    given = call.query("messageId", "correlationId", "limit")
+    match, most = match_of(call, given), _limit(call, given)
+
+    def look(qm: QueueManager) -> list[Got]:
+        try:
+            with contextlib.closing(qm.browse(call.queue, match=match, buffer=0, accept_truncated=True)) as messages:
+                return list(itertools.islice(messages, most))
+        except GetInhibited:  # IBM's answer is an empty list, too
+            return []
+
+    found = await _asked(call, call.context.qm.run(look))
+    return JSONResponse({"messages": [_listed(call, message) for message in found]})
+
+
+async def publish(call: Call) -> Response:
+    """POST to a topic: there are none."""
+    call.check_manager()
+    raise problem("MQWB0300E", call.names["topic"], call.context.name, reason=Reason.UNKNOWN_OBJECT_NAME.value)
+
+
+def _listed(call: Call, message: Got) -> dict[str, str]:
+    entry = {"messageId": shown_id(call, message.message_id), "format": message.format.strip()}
+    if message.correlation_id != NO_ID:
+        entry["correlationId"] = shown_correlation(call, message.correlation_id)
+    return entry
+
+
+def _answer(call: Call, message: Got) -> Response:
+    """Raises: Problem 501, it cannot be one."""
+    return Response(text_of(message).encode(), headers=headers_of(call, message), media_type=TEXT_TYPE)
+
+
+def _nothing() -> Response:
+    return Response(status_code=204)
+
+
+async def _asked(call: Call, answer: Awaitable[T]) -> T:
+    """What the queue manager answers; its errors as problems."""
+    try:
+        return await answer
+    except InorderError as error:
+        raise of_error(error, call.queue, call.context.name) from error
+
+
+# --- parameters
+
+
+def _wait(call: Call, given: dict[str, str]) -> float:
+    """Seconds to wait."""
+    most = int(call.context.settings.limits.wait_seconds * 1000)
+    return _whole(given, "wait", 0, most, f"it is milliseconds from 0 to {most:,}") / 1000
+
+
+def _limit(call: Call, given: dict[str, str]) -> int:
+    most = call.context.settings.limits.listed
+    return _whole(given, "limit", LISTED, most, f"it is an integer from 1 to {most:,}", least=1)
+
+
+def _whole(given: dict[str, str], name: str, default: int, most: int, allowed: str, least: int = 0) -> int:
+    text = given.get(name)
+    if text is None:
+        return default
+    if not (text.isascii() and text.isdecimal() and len(text) < 12 and least <= int(text) <= most):
+        raise problem("INWB0003E", name, allowed)
+    return int(text)
+
+
+# --- a client that goes, a server that stops
+
+
+async def _while_wanted(call: Call, take: Callable[[Callable[[], bool]], Awaitable[Response]]) -> Response:
+    """What `take` answers, unless the client goes or the server stops before.
+
+    Raises: ClientDisconnect; Problem 503, the server stops.
+    """
+    await call.body(0)  # a get has none; what comes next is that the client has gone
+    gone = asyncio.ensure_future(_gone(call))
+    stops = asyncio.ensure_future(call.context.stopping.wait())
+    taking: asyncio.Future[Response] = asyncio.ensure_future(take(lambda: not gone.done()))
+    try:
+        tasks: set[asyncio.Future[Any]] = {gone, stops, taking}
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        if not taking.done():
+            taking.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                return await taking  # it was being committed, so it counts
+            raise ClientDisconnect if gone.done() else problem("INWB0009E", Retry_After="1")
+        return await taking
+    finally:
+        for one in (gone, stops, taking):
+            await _ended(one)
+
+
+async def _gone(call: Call) -> None:
+    while (await call.request.receive())["type"] != "http.disconnect":
+        pass
+
+
+async def _ended(task: asyncio.Future[Any]) -> None:
+    """Ends a task that is not needed any more."""
+    task.cancel()
+    await asyncio.wait({task})
+    if not task.cancelled():
+        task.exception()  # it was raised where somebody waited for it, or the client has gone

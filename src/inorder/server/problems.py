@@ -1,0 +1,277 @@
+"""What goes wrong, in IBM's form: a status of HTTP, and JSON with a number, a text and MQ's codes.
+
+Numbers that begin with MQWB are IBM's, for what IBM's pages give them to. Where those pages have none that could be
+found, the number begins with INWB and is ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, Final
+
+from starlette.responses import JSONResponse
+
+from ..errors import (
+    ArgumentError,
+    CallerError,
+    Completion,
+    InorderError,
+    QueueManagerStopping,
+    Reason,
+    StoreError,
+    UnknownObject,
+)
+
+NOT_AUTHORIZED: Final = 2035
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind:
+    """What stands behind a number.
+
+    Args:
+        status: of HTTP.
+        text: with a place for each insert.
+        why: what has happened.
+        remedy: what to do.
+    """
+
+    status: int
+    text: str
+    why: str
+    remedy: str
+
+
+def _kind(status: int, text: str, why: str, remedy: str) -> Kind:
+    return Kind(status=status, text=text, why=why, remedy=remedy)
+
+
+KINDS: Final[Mapping[str, Kind]] = MappingProxyType(
+    {
+        "MQWB0000E": _kind(
+            500, "An unexpected error occurred.", "The server's log has it.", "Report it, with what the log says."
+        ),
+        "MQWB0009E": _kind(
+            404,
+            "Could not query the queue manager '{}'.",
+            "This server has another queue manager; names are case-sensitive.",
+            "GET admin/qmgr for its name.",
+        ),
+        "MQWB0037E": _kind(
+            404,
+            "Could not find the queue '{}'.",
+            "There is no queue of this name.",
+            "Give the name of a queue, or none to list all.",
+        ),
+        "MQWB0100E": _kind(
+            401,
+            "The CSRF header '{}' was omitted from the request.",
+            "A request that is not a GET needs this header, so that no other site can send one.",
+            "Send the header; its value may be anything, or empty.",
+        ),
+        "MQWB0103E": _kind(
+            403, "Not authorized to {} '{}'.", "The authenticated user may not do this.", "Ask for the authority."
+        ),
+        "MQWB0104E": _kind(
+            401,
+            "The REST API request to '{}' is not authenticated.",
+            "It has no credentials, or wrong ones.",
+            "Send the token as a bearer token or as the password of basic authentication, or log in.",
+        ),
+        "MQWB0112E": _kind(
+            401,
+            "The '{}' authentication token cookie failed verification.",
+            "The session is over, or was begun with a server that was restarted since.",
+            "Log in again.",
+        ),
+        "MQWB0120E": _kind(
+            400,
+            "The command in JSON is not valid: {}",
+            "It could not be read as a command in MQSC.",
+            "Correct it; nothing was changed.",
+        ),
+        "MQWB0300E": _kind(
+            404,
+            "Cannot create messaging connection to {} on {}.",
+            "There is no such destination.",
+            "Name a queue that exists; there are no topics.",
+        ),
+        "MQWB0302E": _kind(
+            400,
+            "The '{}' request header cannot be set as '{}' is not a valid request header value: {}",
+            "A header of the request is not valid, or not one of this version of the interface.",
+            "Correct the header; nothing was put.",
+        ),
+        "MQWB0303E": _kind(
+            500,
+            "The message was not sent, received or browsed: {}",
+            "The queue manager refused it; the reason code says why.",
+            "See to the reason, and repeat the request.",
+        ),
+        "MQWB0304E": _kind(
+            501,
+            "The '{}' response header cannot be set in the HTTP response.",
+            "The message has properties that are too long for a header. It stays on the queue.",
+            "Get it with a program of inorder.",
+        ),
+        "MQWB0305E": _kind(
+            415,
+            "The character set '{}' is not acceptable for the request.",
+            "Bodies are texts in UTF-8.",
+            "Send charset=utf-8.",
+        ),
+        "MQWB0306E": _kind(
+            415,
+            "The media type is unsupported for this type of request.",
+            "The Content-Type is missing, or none of those that are allowed: {}.",
+            "Send one of them.",
+        ),
+        "MQWB0309E": _kind(
+            501,
+            "The message is not a text: its format is '{}', its character set {}.",
+            "Only messages of format MQSTR whose characters can be read are returned. It stays on the queue.",
+            "Get it with another program, or have it put with format MQSTR.",
+        ),
+        "INWB0001E": _kind(
+            404, "There is no resource '{}'.", "The address is not one of this interface.", "Correct the address."
+        ),
+        "INWB0002E": _kind(
+            405,
+            "The method {} is not allowed for this resource.",
+            "The resource takes {}.",
+            "Use one of these methods.",
+        ),
+        "INWB0003E": _kind(
+            400, "The query parameter '{}' is not valid: {}", "It is unknown, or its value is.", "Correct the query."
+        ),
+        "INWB0004E": _kind(
+            400, "The body of the request is not valid: {}", "It could not be read.", "Correct the body."
+        ),
+        "INWB0005E": _kind(
+            413,
+            "The body of the request has more than {} bytes.",
+            "The server takes no longer ones here.",
+            "Send less.",
+        ),
+        "INWB0006E": _kind(
+            431,
+            "The address and headers of the request have more than {} bytes.",
+            "The server takes no longer ones.",
+            "Send less.",
+        ),
+        "INWB0007E": _kind(
+            408, "The body of the request did not arrive in {} seconds.", "The client is too slow.", "Repeat it."
+        ),
+        "INWB0008E": _kind(
+            503, "Too many {} at once: the server takes {}.", "It is busy.", "Repeat the request later."
+        ),
+        "INWB0009E": _kind(
+            503, "The server is stopping.", "It ends what waits; nothing was got.", "Repeat the request later."
+        ),
+        "INWB0010E": _kind(
+            421,
+            "This server is not called '{}'.",
+            "The Host header names another one, as a page of another site would (DNS rebinding).",
+            "Use an address that the server was started for.",
+        ),
+        "INWB0011E": _kind(
+            403,
+            "Requests from the origin '{}' are refused.",
+            "Another site has sent it.",
+            "Use the server's own pages.",
+        ),
+        "INWB0012E": _kind(
+            503,
+            "The store cannot be used: {}",
+            "The file or database of the queue manager is in trouble; the reason code says which.",
+            "See to it, and repeat the request.",
+        ),
+        "INWB0013E": _kind(
+            501,
+            "There are no metrics: the library prometheus-client is not installed.",
+            "The server was installed without it.",
+            "pip install 'inorder[prometheus]'.",
+        ),
+    }
+)
+
+
+@dataclass(slots=True, eq=False)
+class Problem(Exception):
+    """A request that is not answered as it wished.
+
+    Args:
+        number: one of `KINDS`.
+        inserts: for its texts.
+        completion, reason: MQ's codes, where there are some.
+        headers: of the response.
+        status: of HTTP, where it is not the number's.
+    """
+
+    number: str
+    inserts: tuple[object, ...] = ()
+    completion: int = 0
+    reason: int = 0
+    headers: Mapping[str, str] = field(default_factory=dict)
+    status: int = 0
+
+    @property
+    def code(self) -> int:
+        """The status of HTTP."""
+        return self.status or KINDS[self.number].status
+
+    def record(self) -> dict[str, Any]:
+        """As JSON. IBM's pages call the number messageId, its server msgId: both are there."""
+        kind = KINDS[self.number]
+        shown = [printable(str(one)) for one in self.inserts]
+        places = kind.text.count("{}")
+        return {
+            "type": "rest",
+            "msgId": self.number,
+            "messageId": self.number,
+            "message": f"{self.number}: {kind.text.format(*shown[:places])}",
+            "explanation": kind.why.format(*shown[places:]),
+            "action": kind.remedy,
+            "completionCode": self.completion,
+            "reasonCode": self.reason,
+        }
+
+    def response(self) -> JSONResponse:
+        """What the client gets."""
+        return JSONResponse({"error": [self.record()]}, self.code, headers=dict(self.headers))
+
+
+def problem(number: str, *inserts: object, reason: int = 0, status: int = 0, **headers: str) -> Problem:
+    """A problem; with a reason of MQ's it is a failed call."""
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    completion = Completion.FAILED.value if reason else 0
+    return Problem(number, inserts, completion=completion, reason=reason, headers=named, status=status)
+
+
+def printable(text: str) -> str:
+    """A text of the client's as an answer shows it: in one line, and short."""
+    shown = "".join(one if one.isprintable() else "?" for one in text)
+    return shown if len(shown) <= 500 else f"{shown[:497]}..."
+
+
+def of_error(error: InorderError, queue: str, manager: str) -> Problem:
+    """What an error of the queue manager is to a client of the messaging interface."""
+    reason = error.reason.value
+    if isinstance(error, StoreError | QueueManagerStopping):
+        return problem("INWB0012E", error, reason=reason)
+    if isinstance(error, UnknownObject):
+        return problem("MQWB0300E", queue, manager, reason=Reason.UNKNOWN_OBJECT_NAME.value)
+    status = 400 if isinstance(error, ArgumentError) else 0
+    return problem("MQWB0303E", error, reason=reason, status=status)
+
+
+def of_admin_error(error: InorderError, queue: str) -> Problem:
+    """The same to a client of the administration interface."""
+    reason = error.reason.value
+    if isinstance(error, StoreError | QueueManagerStopping):
+        return problem("INWB0012E", error, reason=reason)
+    if isinstance(error, UnknownObject):
+        return problem("MQWB0037E", queue, reason=reason)
+    return problem("INWB0004E", error, reason=reason, status=400 if isinstance(error, CallerError) else 409)

@@ -1,0 +1,114 @@
+"""HTTP/1.1 by uvicorn and h11, with what they lack: a time for the head of a request, and an end of dead peers.
+
+A connection whose head does not arrive in time is closed: it would be there for ever, and a few thousand of them are
+all that a server has. A peer that has gone without a word is noticed by the kernel (keep-alive probes, and a time for
+what was sent to be acknowledged), so a get that waits for it ends, and what it would take stays in its place.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import sys
+from typing import Any, Final, cast
+
+import h11
+from uvicorn.protocols.http.h11_impl import STATUS_PHRASES, H11Protocol
+
+from .app import Factory
+from .problems import problem
+from .settings import Limits
+
+PROBE_AFTER_SECONDS, PROBE_EVERY_SECONDS, PROBES = 30, 10, 3
+UNACKNOWLEDGED_MS: Final = 60_000
+TOO_LARGE: Final = 431
+
+
+class Protocol(H11Protocol):
+    """One connection."""
+
+    _timer: asyncio.TimerHandle | None = None
+
+    @property
+    def limits(self) -> Limits:
+        factory = self.config.app
+        assert isinstance(factory, Factory), "uvicorn was configured by running.py"
+        return factory.settings.limits
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        _watch_peer(cast("socket.socket", transport.get_extra_info("socket")))
+        if len(self.connections) > self.limits.connections:
+            found = problem(
+                "INWB0008E", "connections", f"{self.limits.connections:,}", Connection="close", Retry_After="1"
+            )
+            self.app = cast("Any", found.response())
+        self._begin_timer()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if self.conn.their_state is h11.IDLE and self.conn.trailing_data[0]:
+            self._begin_timer()
+        elif self.conn.their_state is not h11.IDLE:
+            self._end_timer()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._end_timer()
+        super().connection_lost(exc)
+
+    def shutdown(self) -> None:
+        """The server stops: what waits for messages ends, so that the rest can."""
+        self.app_state["stopping"].set()
+        super().shutdown()
+
+    def send_400_response(self, msg: str) -> None:
+        """What h11 cannot read; its error says whether it was too long."""
+        error = sys.exc_info()[1]
+        is_large = getattr(error, "error_status_hint", 400) == TOO_LARGE
+        found = problem("INWB0006E", f"{self.limits.head:,}") if is_large else problem("INWB0004E", msg)
+        if self.conn.our_state not in (h11.IDLE, h11.SEND_RESPONSE):  # an answer is under way
+            self.transport.close()
+            return
+        body = json.dumps({"error": [found.record()]}).encode()
+        headers = [
+            (b"content-type", b"application/json"),
+            (b"content-length", b"%d" % len(body)),
+            (b"connection", b"close"),
+        ]
+        status = found.code if is_large else 400
+        events: list[Any] = [
+            h11.Response(status_code=status, headers=headers, reason=STATUS_PHRASES[status]),
+            h11.Data(data=body),
+            h11.EndOfMessage(),
+        ]
+        for event in events:
+            self.transport.write(self.conn.send(event) or b"")
+        self.transport.close()
+
+    def _begin_timer(self) -> None:
+        if self._timer is None:
+            self._timer = self.loop.call_later(self.limits.head_seconds, self.transport.close)
+
+    def _end_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+
+def _watch_peer(one: socket.socket) -> None:
+    """Has the kernel look after a peer that says nothing, and send what is short at once.
+
+    asyncio asks for the latter itself, but only of sockets that were made with the number of the protocol. An answer is
+    two writes, and the second would wait some 40 ms for the first to be acknowledged.
+    """
+    one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    one.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in (
+        ("TCP_KEEPIDLE", PROBE_AFTER_SECONDS),
+        ("TCP_KEEPINTVL", PROBE_EVERY_SECONDS),
+        ("TCP_KEEPCNT", PROBES),
+        ("TCP_USER_TIMEOUT", UNACKNOWLEDGED_MS),
+    ):
+        if hasattr(socket, name):  # not everywhere
+            one.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)

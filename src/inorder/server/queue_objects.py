@@ -1,0 +1,137 @@
+"""A queue as version 1 of IBM's administration has it: nested objects, by names that are not MQSC's.
+
+The table says where each attribute of ours stands; values and their checks are those of `inorder.attributes`. The names
+are those of IBM's own answers. Attributes of ours without a name there are in `runCommandJSON`, which has all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from ..attributes import QUEUE_ATTRIBUTES, QueueAttributes, QueueStatus
+from ..stores.damage import utc
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where an attribute stands.
+
+    Args:
+        group, name: as in storage.maximumDepth.
+        words: IBM's value for each of ours; empty: they are the same.
+    """
+
+    group: str
+    name: str
+    words: Mapping[object, object]
+
+
+def _place(path: str) -> Place:
+    group, _, name = path.partition(".")
+    return Place(group=group, name=name, words={})
+
+
+CONTRARY: Final[Mapping[object, object]] = {True: False, False: True}
+PERSISTENCE: Final[Mapping[object, object]] = {True: "persistent", False: "nonPersistent"}
+
+PLACES: Final[Mapping[str, Place]] = {
+    "description": _place("general.description"),
+    "put_allowed": Place(group="general", name="inhibitPut", words=CONTRARY),
+    "get_allowed": Place(group="general", name="inhibitGet", words=CONTRARY),
+    "usage": Place(group="general", name="isTransmissionQueue", words={"normal": False, "transmission": True}),
+    "max_depth": _place("storage.maximumDepth"),
+    "max_length": _place("storage.maximumMessageLength"),
+    "delivery": _place("storage.messageDeliverySequence"),
+    "nonpersistent_class": _place("storage.nonPersistentMessageClass"),
+    "trigger_control": _place("trigger.enabled"),
+    "trigger_type": _place("trigger.type"),
+    "trigger_depth": _place("trigger.depth"),
+    "trigger_priority": _place("trigger.messagePriority"),
+    "trigger_data": _place("trigger.data"),
+    "initiation_queue": _place("trigger.initiationQueueName"),
+    "process": _place("trigger.processName"),
+    "default_priority": _place("applicationDefaults.messagePriority"),
+    "default_persistence": Place(group="applicationDefaults", name="messagePersistence", words=PERSISTENCE),
+    "default_input": Place(group="applicationDefaults", name="sharedInput", words={"shared": True, "exclusive": False}),
+    "shareable": _place("extended.allowSharedInput"),
+    "backout_threshold": _place("extended.backoutThreshold"),
+    "backout_requeue_queue": _place("extended.backoutRequeueQueueName"),
+    "base_queue": _place("alias.targetName"),
+    "remote_queue": _place("remote.queueName"),
+    "remote_manager": _place("remote.qmgrName"),
+    "transmission_queue": _place("remote.transmissionQueueName"),
+}
+ALWAYS: Final = ("alias", "remote")  # groups that an answer has unasked, of queues that have them
+TIMESTAMPS: Final = ("created", "altered")
+STATUS: Final[Mapping[str, Callable[[QueueStatus], int]]] = {
+    "currentDepth": lambda status: status.current_depth,
+    "openInputCount": lambda status: status.open_input_count,
+    "openOutputCount": lambda status: status.open_output_count,
+    "uncommittedMessages": lambda status: status.uncommitted,
+}
+GROUPS: Final = tuple(dict.fromkeys([*(place.group for place in PLACES.values()), "timestamps"]))
+PATHS: Final = frozenset(
+    {*(f"{place.group}.{place.name}" for place in PLACES.values()), *(f"timestamps.{name}" for name in TIMESTAMPS)}
+)
+
+
+def wanted(asked: str | None, groups: tuple[str, ...], paths: frozenset[str]) -> frozenset[str]:
+    """The paths that a query asks for. Raises: ValueError, it asks for what is not there."""
+    found: set[str] = set()
+    for word in asked.split(",") if asked is not None else ():
+        if word == "*":
+            found |= paths
+        elif word in groups:
+            found |= {path for path in paths if path.startswith(f"{word}.")}
+        elif word in paths:
+            found.add(word)
+        else:
+            raise ValueError(f"{word!r} is not out of *, {', '.join((*groups, *sorted(paths)))}")
+    return frozenset(found)
+
+
+def object_of(queue: QueueAttributes, paths: frozenset[str], status: QueueStatus | None) -> dict[str, Any]:
+    """A queue, with what was asked for."""
+    found: dict[str, Any] = {"name": queue.name, "type": queue.type}
+    for attribute, place in PLACES.items():
+        if queue.type not in QUEUE_ATTRIBUTES[attribute].applies_to:
+            continue
+        if f"{place.group}.{place.name}" in paths or place.group in ALWAYS:
+            value = getattr(queue, attribute)
+            found.setdefault(place.group, {})[place.name] = place.words.get(value, value) if place.words else value
+    if status is not None:
+        for name, at in zip(TIMESTAMPS, (status.created_at, status.altered_at), strict=True):
+            if f"timestamps.{name}" in paths:
+                found.setdefault("timestamps", {})[name] = f"{utc(at):%Y-%m-%dT%H:%M:%S.000Z}"
+    return found
+
+
+def status_of(status: QueueStatus, paths: frozenset[str]) -> dict[str, int]:
+    """What a queue is at the moment, as far as it was asked for."""
+    return {name: value(status) for name, value in STATUS.items() if f"status.{name}" in paths}
+
+
+def attributes_in(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The attributes, by our names, that an object gives. Raises: ValueError."""
+    by_path = {(place.group, place.name): (attribute, place) for attribute, place in PLACES.items()}
+    found: dict[str, Any] = {}
+    for group, members in given.items():
+        if not isinstance(members, dict):
+            raise ValueError(f"{group} is out of {', '.join(GROUPS)}, and an object")
+        for name, value in members.items():
+            if (group, name) not in by_path:
+                raise ValueError(f"{group}.{name} is not out of {', '.join(sorted(PATHS))}")
+            attribute, place = by_path[group, name]
+            found[attribute] = _ours(f"{group}.{name}", place, value)
+    return found
+
+
+def _ours(path: str, place: Place, value: Any) -> Any:
+    if not place.words:
+        return value
+    for ours, theirs in place.words.items():
+        if value == theirs and type(value) is type(theirs):
+            return ours
+    raise ValueError(f"{path} is {' or '.join(map(repr, place.words.values()))}")

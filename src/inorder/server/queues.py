@@ -1,0 +1,137 @@
+"""Queues as resources, which version 1 of IBM's administration has: list, show, create, alter, delete."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+from urllib.parse import quote
+
+from starlette.responses import JSONResponse, Response
+
+from ..attributes import QueueAttributes, QueueStatus
+from ..errors import InorderError, UnknownQueue, WrongQueueType
+from ..manager import QueueManager
+from ..mqsc.filters import is_like
+from ..mqsc.words import BY_TYPE
+from .calls import Call
+from .problems import of_admin_error, problem
+from .queue_objects import GROUPS, PATHS, STATUS, attributes_in, object_of, status_of, wanted
+
+TYPES: Final = ("all", *BY_TYPE)
+STATUS_PATHS: Final = frozenset(f"status.{name}" for name in STATUS)
+OF_STATUS: Final = "timestamps."  # what a queue's status knows of its attributes
+
+
+async def listed(call: Call) -> Response:
+    """GET queue: those that fit the query."""
+    return await _show(call, None)
+
+
+async def shown(call: Call) -> Response:
+    """GET queue/NAME."""
+    return await _show(call, call.queue)
+
+
+async def _show(call: Call, name: str | None) -> Response:
+    call.check_manager()
+    call.demand("inquire", name or "")
+    given = call.query("type", "attributes", "status", *(() if name else ("name",)))
+    pattern, kind = name or given.get("name", "*"), given.get("type", "all")
+    if kind not in TYPES:
+        raise problem("INWB0003E", "type", f"it is out of {', '.join(TYPES)}")
+    paths = _wanted(given, "attributes", GROUPS, PATHS)
+    of_status = _wanted(given, "status", ("status",), STATUS_PATHS)
+
+    def look(qm: QueueManager) -> list[dict[str, Any]]:
+        found = [qm.attributes(name)] if name else qm.queues()
+        fitting = [one for one in found if _fits(one, pattern, kind, is_named=name is not None)]
+        return [object_ for one in fitting if (object_ := _object(qm, one, paths, of_status)) is not None]
+
+    return JSONResponse({"queue": await _asked(call, look, pattern)})
+
+
+def _wanted(given: dict[str, str], parameter: str, groups: tuple[str, ...], paths: frozenset[str]) -> frozenset[str]:
+    try:
+        return wanted(given.get(parameter), groups, paths)
+    except ValueError as error:
+        raise problem("INWB0003E", parameter, error) from None
+
+
+def _fits(queue: QueueAttributes, pattern: str, kind: str, *, is_named: bool) -> bool:
+    """Whether a queue is meant: an asterisk at the end stands for any text."""
+    if kind not in ("all", queue.type):
+        return False
+    return is_named or is_like(queue.name, pattern)
+
+
+def _object(
+    qm: QueueManager, queue: QueueAttributes, paths: frozenset[str], of_status: frozenset[str]
+) -> dict[str, Any] | None:
+    """A queue as JSON has it; None: it was deleted meanwhile."""
+    needs_status = bool(of_status) or any(path.startswith(OF_STATUS) for path in paths)
+    status: QueueStatus | None = None
+    if needs_status and queue.type == "local":
+        try:
+            status = qm.status(queue.name)
+        except UnknownQueue:
+            return None
+    found = object_of(queue, paths, status)
+    if status is not None and of_status:
+        found["status"] = status_of(status, of_status)
+    return found
+
+
+async def create(call: Call) -> Response:
+    """POST queue: makes one; what has its name is not replaced, but refused."""
+    call.check_manager()
+    call.demand("administer")
+    call.query("noReplace")
+    given = await call.object()
+    name, kind = given.pop("name", None), given.pop("type", "local")
+    if not isinstance(name, str) or kind not in BY_TYPE:
+        raise problem("INWB0004E", f"name is a text, and type is out of {', '.join(BY_TYPE)}")
+    attributes = _attributes(given)
+    await _asked(call, lambda qm: getattr(qm, BY_TYPE[kind].create)(name, **attributes), name)
+    place = f"{call.request.url.path.rstrip('/')}/{quote(name, safe='')}"
+    return Response(status_code=201, headers={"Location": place})
+
+
+async def alter(call: Call) -> Response:
+    """PATCH queue/NAME: changes what is given."""
+    call.check_manager()
+    call.demand("administer")
+    call.query()
+    given = await call.object()
+    kind = given.pop("type", None)
+    changes = _attributes(given)
+
+    def change(qm: QueueManager) -> None:
+        there = qm.attributes(call.queue).type
+        if kind not in (None, there):
+            raise WrongQueueType(f"{call.queue} is a queue of type {there!r}, not {kind!r}", queue=call.queue)
+        qm.alter_queue(call.queue, **changes)
+
+    await _asked(call, change, call.queue)
+    return Response(status_code=204)
+
+
+async def delete(call: Call) -> Response:
+    """DELETE queue/NAME; with ?purge with its messages."""
+    call.check_manager()
+    call.demand("administer")
+    purge = "purge" in call.query("purge")
+    await _asked(call, lambda qm: qm.delete_queue(call.queue, purge=purge), call.queue)
+    return Response(status_code=204)
+
+
+def _attributes(given: dict[str, Any]) -> dict[str, Any]:
+    try:
+        return attributes_in(given)
+    except ValueError as error:
+        raise problem("INWB0004E", error) from None
+
+
+async def _asked(call: Call, work: Any, queue: str) -> Any:
+    try:
+        return await call.context.qm.run(work)
+    except InorderError as error:
+        raise of_admin_error(error, queue) from error

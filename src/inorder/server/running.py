@@ -1,0 +1,101 @@
+"""The processes that serve: one, or several that share a socket."""
+
+from __future__ import annotations
+
+import contextlib
+import ipaddress
+import os
+import signal
+import socket
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from types import FrameType
+from typing import Final
+
+from uvicorn import Config, Server
+from uvicorn.supervisors import Multiprocess
+
+from ..errors import bad_argument
+from .app import Factory
+from .logs import CONFIGURATION
+from .protocol import Protocol
+from .settings import Settings
+
+BACKLOG: Final = 1_024
+KEEP_ALIVE_SECONDS: Final = 30
+STARTED_SECONDS: Final = 60  # for a worker to answer its supervisor: a busy machine may take long
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches an address."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def listening(host: str, port: int) -> socket.socket:
+    """A socket that listens. Raises: ArgumentError, it cannot."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family, backlog=BACKLOG)
+    except OSError as error:
+        allowed = f"an address and a port that are free here ({error.strerror})"
+        raise bad_argument("host, port", f"{host}:{port}", allowed) from None
+
+
+def serve(
+    settings: Settings, listener: socket.socket, *, certificate: Path | None = None, key: Path | None = None
+) -> None:
+    """Serves until a signal says stop; then requests that are under way have some seconds to end.
+
+    Args:
+        listener: of `listening`; all workers share it.
+        certificate, key: in PEM; None: no TLS.
+    """
+    several = settings.workers > 1
+    shared = replace(settings, parent=os.getpid() if several else 0)
+    limits = shared.limits
+    config = Config(
+        Factory(shared),
+        factory=True,
+        loop="asyncio",
+        http=Protocol,
+        ws="none",
+        lifespan="on",
+        interface="asgi3",
+        workers=settings.workers,
+        access_log=False,
+        log_config=CONFIGURATION,
+        proxy_headers=False,
+        server_header=False,
+        h11_max_incomplete_event_size=2 * limits.head,
+        timeout_keep_alive=KEEP_ALIVE_SECONDS,
+        timeout_graceful_shutdown=limits.stop_seconds,
+        timeout_worker_healthcheck=STARTED_SECONDS,
+        ssl_certfile=certificate,
+        ssl_keyfile=key,
+    )
+    with _quietly():
+        if several:
+            Multiprocess(config, sockets=[listener]).run()
+        else:
+            Server(config).run(sockets=[listener])
+
+
+@contextlib.contextmanager
+def _quietly() -> Iterator[None]:
+    """SIGTERM and Ctrl-C stop the server, and are then done with: the process ends as it should."""
+
+    def done(number: int, frame: FrameType | None) -> None:
+        del number, frame
+
+    before = {number: signal.signal(number, done) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

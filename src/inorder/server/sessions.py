@@ -1,0 +1,60 @@
+"""Sessions: cookies that any worker can verify, and none needs to remember.
+
+A cookie is a name and the time of its end, signed with HMAC-SHA256 by a key that was made when the server started and
+that its workers inherit. So all workers are equal, a restart ends all sessions, and a cookie of another server is not
+valid. There is no list of them: a logout takes the cookie from the client, as IBM's does; until its end a copy that
+somebody kept is still valid.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import hmac
+import json
+from collections.abc import Callable
+
+PURPOSE = b"inorder session 1\n"  # what else the key may sign some day is not taken for a session
+
+
+class Sessions:
+    """Makes and reads cookies.
+
+    Args:
+        key: at least 32 bytes.
+        seconds: that a session lasts.
+        now: seconds since 1970.
+    """
+
+    def __init__(self, key: bytes, seconds: float, now: Callable[[], float]) -> None:
+        assert len(key) >= 32, "a short key can be guessed"
+        self._key, self._seconds, self._now = key, seconds, now
+
+    def begin(self, name: str) -> str:
+        """The value of a new cookie."""
+        text = json.dumps([name, self._now() + self._seconds], separators=(",", ":")).encode()
+        return f"{_encoded(text)}.{_encoded(self._signature(text))}"
+
+    def name_in(self, cookie: str) -> str | None:
+        """Whose cookie it is; None: it was not signed with this key, or it is over."""
+        text, _, signature = cookie.partition(".")
+        try:
+            said, signed = _decoded(text), _decoded(signature)
+        except (ValueError, binascii.Error):
+            return None
+        if not hmac.compare_digest(signed, self._signature(said)):
+            return None
+        name, end = json.loads(said)  # ours, since it is signed
+        return str(name) if self._now() < end else None
+
+    def _signature(self, text: bytes) -> bytes:
+        return hmac.new(self._key, PURPOSE + text, hashlib.sha256).digest()
+
+
+def _encoded(data: bytes) -> str:
+    return base64.urlsafe_b64encode(data).decode().rstrip("=")
+
+
+def _decoded(text: str) -> bytes:
+    return base64.b64decode(text.encode("ascii") + b"=" * (-len(text) % 4), altchars=b"-_", validate=True)

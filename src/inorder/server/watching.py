@@ -1,0 +1,96 @@
+"""What operators and machines ask of the server itself: is it alive, is it ready, how much is there."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Final
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from ..errors import InorderError
+from ..manager import connect
+from .calls import Context
+from .entrance import identity_of
+from .logs import LOGGER
+from .problems import NOT_AUTHORIZED, problem
+
+if TYPE_CHECKING:
+    from ..integrations.prometheus import Exposition
+
+log = logging.getLogger(LOGGER)
+READY_SECONDS: Final = 5.0
+PROGRAM: Final = "inorder serve"
+
+
+async def health(request: Request) -> Response:
+    """GET /health: this process answers. It asks nothing of the store."""
+    del request
+    return JSONResponse({"status": "ok"})
+
+
+async def ready(context: Context) -> Response:
+    """GET /ready: the store can be used, and the server takes requests."""
+    if context.stopping.is_set():
+        raise problem("INWB0009E", Retry_After="1")
+    try:
+        await asyncio.wait_for(context.qm.manager_attributes(), READY_SECONDS)
+    except InorderError as error:
+        log.warning("the store cannot be used: %s", error)  # to whom it says too much who needs no token
+        raise problem("INWB0012E", "the server's log says why", reason=error.reason.value) from error
+    except asyncio.TimeoutError:
+        raise problem("INWB0012E", f"it did not answer in {READY_SECONDS:g} seconds") from None
+    return JSONResponse({"status": "ready"})
+
+
+class Metrics:
+    """The metrics of `inorder.integrations.prometheus`, where prometheus-client is installed.
+
+    Counters count what one process does. A server of several workers answers each scrape by another one, so there the
+    counters are left out, and the gauges, which are the store's, are alike.
+    """
+
+    def __init__(self, store: str, *, workers: int) -> None:
+        self._page: Callable[[], tuple[bytes, str]] | None = None
+        self._end: Callable[[], None] | None = None
+        if find_spec("prometheus_client"):
+            self._page, self._end = _pages(store, gauges_only=workers > 1)
+
+    async def answer(self, context: Context, request: Request) -> Response:
+        """GET /metrics."""
+        identity = await identity_of(context, request)
+        if not identity.may("display", ""):
+            raise problem("MQWB0103E", "display", context.name, reason=NOT_AUTHORIZED)
+        if self._page is None:
+            raise problem("INWB0013E")
+        text, kind = await asyncio.to_thread(self._page)
+        return Response(text, media_type=kind)
+
+    def close(self) -> None:
+        """Ends its connection to the store."""
+        if self._end is not None:
+            self._end()
+
+
+def _pages(store: str, *, gauges_only: bool) -> tuple[Callable[[], tuple[bytes, str]], Callable[[], None]]:
+    from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest  # noqa: PLC0415 - an extra
+
+    from ..integrations.prometheus import GAUGES, expose  # noqa: PLC0415 - it loads that library
+
+    registry = CollectorRegistry()
+    qm = connect(store, program=PROGRAM)
+    exposition: Exposition = expose(qm, registry)
+    names = ["inorder_up", *(f"inorder_{name}" for name in GAUGES)]
+
+    def page() -> tuple[bytes, str]:
+        shown = registry.restricted_registry(names) if gauges_only else registry
+        return generate_latest(shown), CONTENT_TYPE_LATEST
+
+    def end() -> None:
+        exposition.cancel()
+        qm.close()
+
+    return page, end

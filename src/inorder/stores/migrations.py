@@ -1,0 +1,75 @@
+"""How the tables of an older release become those of this one: numbered steps, all in this file.
+
+A store carries the version of its tables. A release that changes them adds one `Step` for each kind of store here, and
+changes `schema.sql` to what the step arrives at. Versions that a step leads to follow one another and end at the
+release's own; the oldest that can be upgraded is the one before the first step. An upgrade runs the missing steps in
+one transaction, and commits only if the tables are then those of a new store.
+
+How to write a step: `CONTRIBUTING.md`, "Change the schema".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """What brings the tables from the version before to this one.
+
+    Args:
+        version: of the tables afterwards.
+        why: one line for those who wait for it.
+        statements: SQL, of the store's own dialect, separated by semicolons. They run inside a transaction.
+    """
+
+    version: int
+    why: str
+    statements: str
+
+
+class Ladder:
+    """The steps of one kind of store.
+
+    Args:
+        newest: the version of the tables that this release makes.
+        steps: in their order, the last one leading to `newest`.
+    """
+
+    def __init__(self, newest: int, steps: Sequence[Step] = ()) -> None:
+        self.newest, self._steps = newest, tuple(steps)
+        self.oldest = newest - len(self._steps)
+        versions = [step.version for step in self._steps]
+        assert versions == list(range(self.oldest + 1, newest + 1)), f"the steps lead to {versions}, not to {newest}"
+
+    def can_upgrade(self, version: int) -> bool:
+        """Whether a store of this version is older, and not too old."""
+        return self.oldest <= version < self.newest
+
+    def from_version(self, version: int) -> Sequence[Step]:
+        """The steps that such a store lacks."""
+        assert self.oldest <= version <= self.newest, version
+        return self._steps[version - self.oldest :]
+
+
+# 0.1.0 is the first release: its tables are where the steps begin.
+SQLITE: Final[Sequence[Step]] = ()
+POSTGRESQL: Final[Sequence[Step]] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Upgraded:
+    """What an upgrade of a store has done.
+
+    Attributes:
+        found: the version of its tables before.
+        version: their version now; equal to `found` if there was nothing to do.
+        backup: the copy that was made first; None: none was asked for, or there was nothing to do.
+    """
+
+    found: int
+    version: int
+    backup: Path | None = None

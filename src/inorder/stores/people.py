@@ -1,0 +1,91 @@
+"""The verbs about those who come through a door: log-ins that fail, and what was done that cannot be taken back.
+
+Users and tokens are objects (`objects.py`). Log-ins that fail are counted in buckets (`rules.log_ins`), which all
+servers share. An act is noted before it is done, and its outcome behind it: where a process was killed in between the
+note says "begun". The log keeps the newest acts, as many as the queue manager's attribute `acts_kept` says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from ..rules.log_ins import BUCKETS_MAX, Bucket, counted, empty_at, forgiven, limit_of, shared_key, wait
+from .catalog import Catalog
+from .connections import in_verb
+from .process import OpenStore
+from .records import Act
+from .tables import ActRow, AttemptRow, UpTo
+from .telemetry import event
+from .verb import Verb
+
+ActOutcome = Literal["done", "failed"]
+ACTS_REMOVED_MAX = 1000  # at once, where fewer are to be kept than before
+
+
+class PeopleVerbs(OpenStore):
+    """The part of a store for users' log-ins and acts; `protocol.Store` says what the verbs guarantee."""
+
+    # --- log-ins
+
+    @event("try_log_in")
+    @in_verb(feeds=True)
+    def try_log_in(self, verb: Verb, keys: Sequence[str]) -> float:
+        now = verb.backend.common_time(verb.now)
+        verb.backend.remove_records(AttemptRow, empty_at=UpTo(now))
+        buckets = {key: _bucket(verb, key) for key in dict.fromkeys(_kept(verb, key) for key in keys)}
+        seconds = max((wait(one, limit_of(key), now) for key, one in buckets.items()), default=0.0)
+        if not seconds:
+            for key, one in buckets.items():
+                _save(verb, key, counted(one, limit_of(key), now))
+        return seconds
+
+    @event("forgive_log_in")
+    @in_verb()
+    def forgive_log_in(self, verb: Verb, keys: Sequence[str]) -> None:
+        now = verb.backend.common_time(verb.now)
+        for key in dict.fromkeys(_kept(verb, key) for key in keys):
+            _save(verb, key, forgiven(_bucket(verb, key), limit_of(key), now))
+
+    # --- acts
+
+    @event("begin_act", keys="act queue", about=lambda _, __, ___, *given: given)
+    @in_verb(feeds=True)
+    def begin_act(self, verb: Verb, user: str, address: str, act: str, queue: str) -> int:
+        number, now = verb.number(), verb.backend.common_time(verb.now)
+        verb.backend.save(ActRow(number, now, user, address, act, queue, "begun", None, ""))
+        for old in verb.backend.newest_acts(None, ACTS_REMOVED_MAX, skip=Catalog(verb).manager.acts_kept):
+            verb.backend.remove_records(ActRow, id=old.id)
+        verb.durable = True
+        return number
+
+    @event("end_act", keys="outcome", about=lambda _, __, outcome, *___: [outcome])
+    @in_verb()
+    def end_act(self, verb: Verb, number: int, outcome: ActOutcome, messages: int | None, error: str) -> None:
+        for row in verb.backend.select(ActRow, id=number):  # more recent ones may have taken its place
+            verb.backend.save(row._replace(outcome=outcome, messages=messages, error=error))
+            verb.durable = True
+
+    @event("acts", "acts", measured=lambda found, *_: [len(found)])
+    @in_verb(writes=False)
+    def acts(self, verb: Verb, before: Act | None, most: int) -> list[Act]:
+        behind = None if before is None else (before.at, before.id)
+        return [Act(*row) for row in verb.backend.newest_acts(behind, most)]
+
+
+def _kept(verb: Verb, key: str) -> str:
+    """The bucket of a user or an address: its own, or the one that it shares where there are too many."""
+    has_room = verb.backend.select(AttemptRow, key=key) or len(verb.backend.select(AttemptRow)) < BUCKETS_MAX
+    return key if has_room else shared_key(key)
+
+
+def _bucket(verb: Verb, key: str) -> Bucket:
+    found = verb.backend.select(AttemptRow, key=key)
+    return Bucket(found[0].level, found[0].at) if found else Bucket()
+
+
+def _save(verb: Verb, key: str, bucket: Bucket) -> None:
+    if bucket.level:
+        verb.backend.save(AttemptRow(key, *bucket, empty_at(bucket, limit_of(key))))
+    else:
+        verb.backend.remove_records(AttemptRow, key=key)

@@ -1,0 +1,96 @@
+"""A store in PostgreSQL whose tables are of an older release becomes one of this release, in one transaction.
+
+It locks the table that carries the version. A process that opens the store reads that version in the transaction in
+which it makes itself known (`host.run`): either it is known, and the upgrade is refused, or it waits for the lock and
+finds the new version.
+"""
+
+from __future__ import annotations
+
+from contextlib import closing
+
+import psycopg
+from psycopg import sql
+
+from ...errors import StoreError
+from .. import points
+from ..migrations import Ladder, Upgraded
+from .address import Address
+from .faults import told_as_ours
+from .link import Link
+from .opening import linked, older, version_in
+from .statements import LADDER, STATEMENTS
+
+IS_OWNER = "SELECT pg_has_role(c.relowner, 'USAGE') FROM pg_class c WHERE c.oid = 'store'::regclass"
+LOCK = "LOCK TABLE store, process IN ACCESS EXCLUSIVE MODE NOWAIT"
+
+
+def upgrade_schema(address: Address, *, program: str, ladder: Ladder = LADDER) -> Upgraded:
+    """Bring the tables of a store to the version of this release.
+
+    Raises: StoreError, there is no store, others have it open, or this role does not own it; StoreOlder, it is too old;
+    StoreNewer, StoreForeign, StoreFull.
+    """
+    with closing(linked(address, program)) as link, told_as_ours(address):
+        found = _version(link, ladder)
+        if found == ladder.newest:
+            return Upgraded(found=found, version=found)
+        link.begin("BEGIN")
+        _be_alone(link)
+        found = _version(link, ladder)  # another upgrade may have come first
+        _climb(link, found, ladder)
+        return Upgraded(found=found, version=ladder.newest)
+
+
+def _version(link: Link, ladder: Ladder) -> int:
+    found = version_in(link, ladder)
+    if found is None:
+        raise StoreError(f"there is no store at {link.address}", path=str(link.address))
+    if found != ladder.newest and not ladder.can_upgrade(found):
+        raise older(link.address, found, ladder)
+    return found
+
+
+def _be_alone(link: Link) -> None:
+    at = link.address
+    ((is_owner,),) = link.execute(IS_OWNER)
+    if not is_owner:
+        raise StoreError(
+            f"{at} can be upgraded by the role that owns it alone. Connect as that role. Nothing was changed.",
+            path=str(at),
+        )
+    try:
+        link.script(sql.SQL(LOCK))
+    except psycopg.errors.LockNotAvailable as error:
+        raise _in_use(at) from error
+    for (process,) in link.execute(STATEMENTS["processes"]).fetchall():
+        ((is_free,),) = link.execute(STATEMENTS["is dead"], (process,))
+        if not is_free:
+            raise _in_use(at)
+    _reach("upgrade-alone")
+
+
+def _climb(link: Link, found: int, ladder: Ladder) -> None:
+    link.execute("SELECT set_config('synchronous_commit', ?, true)", (link.flush_level,))
+    _reach("upgrade-begun")
+    for step in ladder.from_version(found):
+        link.script(sql.SQL(step.statements))
+        link.execute("UPDATE store SET version = ?", (step.version,))
+        link.execute("SELECT 1").fetchall()  # the step has been done, and not only sent
+        _reach(f"upgrade-step {step.version}")
+    _reach("upgrade-checked")
+    link.commit()
+    _reach("upgrade-committed")
+
+
+def _reach(point: str) -> None:
+    if points.reached:
+        points.reached(point)
+
+
+def _in_use(at: Address) -> StoreError:
+    return StoreError(
+        f"{at} cannot be upgraded while others have it open, or read its tables as pg_dump does. Close it in all "
+        "programs, and try again. Nothing was changed.",
+        path=str(at),
+    )

@@ -1,0 +1,207 @@
+"""A store in a file whose tables are of an older release becomes one of this release, as a whole or not at all.
+
+Nobody else has it open meanwhile: this process is alone on the sidecar, and holds the turn. Whoever opens the store
+waits for the turn before it looks at the tables, so that a process of either release finds the version as it then is.
+
+The steps run in a rollback journal, as the making of a store does, and not in the log: so the version in the header of
+the file is the one that counts, and a new log begins with the new tables. A crash, a full disk or a step that fails
+leaves the store as it was; SQLite rolls back what was cut off when the file is opened next.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+import apsw
+
+from ...errors import ForkedConnection, StoreError
+from .. import points
+from ..migrations import Ladder, Upgraded
+from .backup import copy_to, refuse_target
+from .coordination import TURN, Coordination, attach, attached, detach
+from .faults import PASSING, store_error
+from .forks import inherited, opening
+from .opening import (
+    APPLICATION_ID,
+    OBJECTS,
+    SIDECAR,
+    made,
+    older,
+    refuse_newer,
+    refuse_other_schema,
+    refuse_unfit,
+    resolved,
+)
+from .statements import LADDER, SCHEMA
+
+PATIENCE_MS: Final = 1_000  # with another program that reads the file as an SQLite database
+SETTINGS: Final = """
+PRAGMA synchronous = EXTRA;
+PRAGMA fullfsync = ON;
+PRAGMA mmap_size = 0;
+PRAGMA foreign_keys = OFF;
+"""
+
+Progress = Callable[[int, int], object]
+
+
+def upgrade_file(
+    path: str | os.PathLike[str],
+    *,
+    backup: str | os.PathLike[str] | bool = True,
+    progress: Progress | None = None,
+    ladder: Ladder = LADDER,
+    schema: str = SCHEMA,
+) -> Upgraded:
+    """Bring the tables of a store in a file to the version of this release.
+
+    Args:
+        backup: where the copy goes that is made first; True: beside the store, named after its version; False: none.
+        progress: called with the bytes copied and the bytes in all; what it raises ends the upgrade.
+        ladder: the steps, which end with the tables of `schema`.
+
+    Raises: StoreError, there is no store, or others have it open; ArgumentError, there is a file where the copy is to
+    be; StoreOlder, it is too old; StoreNewer, StoreForeign, StoreFull, StoreDamaged.
+    """
+    file = resolved(path)
+    if not file.exists():
+        raise StoreError(f"there is no store at {file}", path=str(file))
+    found = refuse_unfit(file)
+    if found is not None:
+        _refuse_out_of_reach(file, found, ladder)
+    with _alone(file), _connected(file) as connection:
+        _reach("upgrade-alone")
+        found = _version(file, connection, ladder)
+        if found == ladder.newest:
+            return Upgraded(found=found, version=found)
+        copy = _backed_up(file, connection, found, backup, progress)
+        _climb(file, connection, found, ladder, schema)
+        return Upgraded(found=found, version=ladder.newest, backup=copy)
+
+
+def _refuse_out_of_reach(file: Path, found: int, ladder: Ladder) -> None:
+    refuse_newer(file, found, ladder)
+    if found != ladder.newest and not ladder.can_upgrade(found):
+        raise older(file, found, ladder)
+
+
+def _version(file: Path, connection: apsw.Connection, ladder: Ladder) -> int:
+    """As it is once SQLite has rolled back what was cut off."""
+    if connection.pragma("application_id") != APPLICATION_ID:
+        raise StoreError(f"there is no store in {file} yet: the file is empty", path=str(file))
+    found = connection.pragma("user_version")
+    assert isinstance(found, int), found
+    _refuse_out_of_reach(file, found, ladder)
+    return found
+
+
+def _backed_up(
+    file: Path,
+    connection: apsw.Connection,
+    found: int,
+    backup: str | os.PathLike[str] | bool,
+    progress: Progress | None,
+) -> Path | None:
+    if backup is False:
+        return None
+    target = resolved(f"{file}.schema-{found}" if backup is True else backup)
+    refuse_target(target, file, argument="backup")
+    copy_to(target, connection, file, argument="backup", progress=progress)
+    _reach("upgrade-backed-up")
+    return target
+
+
+def _climb(file: Path, connection: apsw.Connection, found: int, ladder: Ladder, schema: str) -> None:
+    if connection.pragma("journal_mode", "delete") != "delete":
+        raise _in_use(file)
+    connection.execute("BEGIN EXCLUSIVE")
+    _reach("upgrade-begun")
+    for step in ladder.from_version(found):
+        connection.execute(step.statements).fetchall()
+        assert connection.in_transaction, f"the step to version {step.version} has ended the transaction"
+        connection.pragma("user_version", step.version)
+        _reach(f"upgrade-step {step.version}")
+    # The next start passes over the numbers that were reserved: the sidecar may be one that this upgrade has made.
+    connection.execute("UPDATE manager SET boot = ''")
+    refuse_other_schema(file, connection.execute(OBJECTS), schema)
+    _reach("upgrade-checked")
+    connection.execute("COMMIT")
+    _reach("upgrade-committed")
+
+
+def _reach(point: str) -> None:
+    if points.reached:
+        points.reached(point)
+
+
+def _in_use(file: Path) -> StoreError:
+    return StoreError(
+        f"{file} cannot be upgraded while others have it open. Close it in all programs, and try again. Nothing was "
+        "changed.",
+        path=str(file),
+    )
+
+
+@contextmanager
+def _alone(file: Path) -> Iterator[None]:
+    """Inside, this process alone has the store open, once, and nobody can open it. Raises: StoreError, it is not."""
+    sidecar, user = Path(f"{file}{SIDECAR}"), object()
+    with opening:
+        if file in inherited:
+            raise ForkedConnection(f"{file}: this process was forked inside a call on it and cannot open it")
+        if sidecar in attached():
+            raise _in_use(file)
+        try:
+            with _in_turn(file, attach(sidecar, made(file), user)):
+                yield
+        finally:
+            try:
+                detach(sidecar, user)
+            finally:
+                detach(sidecar, user)
+
+
+@contextmanager
+def _in_turn(file: Path, shared: Coordination) -> Iterator[None]:
+    # Asked twice: before, since one who has the turn may keep it for long, and in it, since one may have come since.
+    if not shared.is_alone:
+        raise _in_use(file)
+    try:
+        shared.take(TURN)
+        if not shared.is_alone:
+            raise _in_use(file)
+        yield
+    finally:
+        try:
+            shared.give(TURN)
+        finally:
+            shared.give(TURN)
+
+
+@contextmanager
+def _connected(file: Path) -> Iterator[apsw.Connection]:
+    """A connection that is closed at the end, which rolls back what is open. Its errors are ours."""
+    connection: apsw.Connection | None = None
+    try:
+        connection = apsw.Connection(str(file), flags=apsw.SQLITE_OPEN_READWRITE)
+        connection.set_busy_timeout(PATIENCE_MS)
+        connection.config(apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0)
+        connection.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
+        connection.execute(SETTINGS).fetchall()
+        yield connection
+    except PASSING as error:
+        raise _in_use(file) from error
+    except Exception as error:
+        ours = store_error(file, error, connection)
+        if ours is None:
+            raise
+        raise ours from error
+    finally:
+        if connection is not None:
+            with contextlib.suppress(apsw.Error):  # the error on its way says more
+                connection.close()

@@ -1,0 +1,35 @@
+"""Workers: functions that are called with the messages of queues, each in a unit of work.
+
+    from inorder.work import Tasks
+
+    tasks = Tasks()
+
+    @tasks.task("ORDERS")
+    def pack(message, qm):
+        qm.put("PARCELS", message.body)
+
+`inorder work shop.tasks` runs them in processes and threads, `qm.worker(tasks)` in threads of a program.
+"""
+
+from __future__ import annotations
+
+from ..rules.retries import Backoff, Failure, failure_of
+from .attempts import Ended, Outcome
+from .tasks import Dead, Discard, Retry, Task, Tasks
+from .telling import Told
+from .worker import Worker
+
+__all__ = [
+    "Backoff",
+    "Dead",
+    "Discard",
+    "Ended",
+    "Failure",
+    "Outcome",
+    "Retry",
+    "Task",
+    "Tasks",
+    "Told",
+    "Worker",
+    "failure_of",
+]

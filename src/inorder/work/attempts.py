@@ -1,0 +1,216 @@
+"""One attempt: a message or a group is taken, the function called, and what it took committed or backed out.
+
+    got, was tried often enough      set aside, without a call
+    returned                         committed: the get, and what the function put
+    Retry                            backed out, not to be read for a while
+    Discard                          backed out, then removed
+    Dead, one of `dead_on`           backed out, then set aside
+    any other exception              backed out, not to be read for a while; after the last attempt set aside
+    past its time                    backed out from outside, the connection ended: see `Lane.overdue`
+
+Attempts are counted by the queue manager: they are the message's backout count, so a program that was killed in the
+middle of one has used it up. What is to be set aside is backed out first, which undoes what the function put, and got
+again in a unit of its own: with its put on the dead-letter queue. Whoever is killed in between leaves a message that
+was tried often enough, and the next get sets it aside.
+
+Where the read order is required nothing passes what cannot be worked on: the task stops (B-24).
+"""
+
+from __future__ import annotations
+
+import enum
+import random
+import traceback
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager
+from itertools import chain
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+from ..attributes import QueueAttributes
+from ..errors import Reason, Undeliverable
+from ..message import IN_GROUP, LAST_IN_GROUP, Got
+from ..options import GetOptions, Match
+from ..rules.retries import failure_of
+from .tasks import ATTEMPTS, Dead, Discard, Retry, Task
+
+
+class Connection(Protocol):
+    """What a worker needs of a `QueueManager`."""
+
+    def get(self, queue: str, options: GetOptions | None = None, **keywords: Any) -> Got: ...
+    def get_group(self, queue: str, **keywords: Any) -> Iterator[Got]: ...
+    def attributes(self, name: str) -> QueueAttributes: ...
+    def bury(self, message: Got, *, queue: str, reason: int, error: str = "", attempts: int = 0) -> object: ...
+    def unit_of_work(self) -> AbstractContextManager[Any]: ...
+    def end_waits(self) -> bool: ...
+    def give_up(self, *, delay: float = 0, error: str = "") -> None: ...
+    def abandon(self) -> None: ...
+
+
+class Outcome(enum.Enum):
+    """How an attempt ended."""
+
+    DONE = "done"
+    RETRIED = "retried"
+    DISCARDED = "discarded"
+    DEAD = "dead"
+    STOPPED = "stopped"
+    OVERDUE = "overdue"
+    RETURNED = "returned"
+
+
+class Ended(NamedTuple):
+    """An attempt that has ended.
+
+    Args:
+        message_id: of the message, of a group its first.
+        attempt: which one it was, from 1; of what was set aside without a call, the last one there was.
+        delay: seconds before the next one.
+        error: what went wrong; empty: nothing.
+        trace: where, for a log.
+    """
+
+    outcome: Outcome
+    message_id: bytes
+    group_id: bytes
+    attempt: int
+    delay: float = 0.0
+    error: str = ""
+    trace: str = ""
+
+
+class Taken(NamedTuple):
+    """What was got for one call."""
+
+    first: Got
+    given: Any
+    rest: Iterator[Got]
+
+
+class Verdict(NamedTuple):
+    """What is to become of a message.
+
+    Args:
+        reason: of a dead letter.
+        trace: where the function failed, for a log.
+        is_failure: a call has failed, or did not end: what the unit did is undone.
+    """
+
+    outcome: Outcome
+    error: str
+    delay: float = 0.0
+    reason: int = Reason.BACKOUT_THRESHOLD_REACHED
+    trace: str = ""
+    is_failure: bool = True
+
+
+WELL_DONE = Verdict(Outcome.DONE, "", is_failure=False)
+
+
+class OrderStops(Exception):
+    """The task cannot go on: the message can neither be worked on nor set aside."""
+
+
+def take(qm: Connection, task: Task) -> Taken:
+    """Gets what the next call is given, in the unit of work that is open. Raises: as a get."""
+    options = task.options
+    if task.group is None:
+        message = qm.get(task.queue, options)
+        return Taken(message, message, iter(()))
+    group = qm.get_group(task.queue, wait=options.wait, match=options.match, read_order=options.read_order)
+    first = next(group)
+    whole = chain((first,), group)
+    return Taken(first, list(whole) if task.group == "list" else whole, group)
+
+
+def call(qm: Connection, task: Task, taken: Taken) -> None:
+    """Calls the function; what it leaves of a group that comes as an iterator is read, too."""
+    if task.takes_connection:
+        task.function(taken.given, qm)
+    else:
+        task.function(taken.given)
+    for _ in taken.rest:
+        pass
+
+
+def attempts_of(qm: Connection, task: Task) -> int:
+    """After how many attempts a message is set aside."""
+    return task.attempts or local(qm, task.queue).backout_threshold or ATTEMPTS
+
+
+def local(qm: Connection, queue: str) -> QueueAttributes:
+    """The attributes of a queue, or of the one that an alias stands for."""
+    found = qm.attributes(queue)
+    return qm.attributes(found.base_queue) if found.type == "alias" else found
+
+
+def judge(
+    task: Task, error: BaseException, attempt: int, most: int, luck: Callable[[], float] = random.random
+) -> Verdict:
+    """What an exception of the function means for its message.
+
+    Args:
+        attempt: which one it was, from 1.
+        most: how many there are.
+        luck: a random number from 0 up to 1.
+    """
+    text, trace = said(error), "".join(traceback.format_exception(error))
+    if isinstance(error, Discard):
+        return Verdict(Outcome.DISCARDED, text)
+    if isinstance(error, Dead):
+        return Verdict(Outcome.DEAD, text, reason=error.reason)
+    if isinstance(error, task.dead_on):
+        return Verdict(Outcome.DEAD, text, trace=trace)
+    if attempt >= most:
+        return Verdict(Outcome.DEAD, text, trace=trace)
+    asked = error.after if isinstance(error, Retry) else None
+    delay = task.backoff.after(attempt, luck()) if asked is None else asked
+    return Verdict(Outcome.RETRIED, text, delay, trace="" if isinstance(error, Retry) else trace)
+
+
+def said(error: BaseException) -> str:
+    """An exception in one line, with the line of the program that raised it; a text that a store can keep."""
+    name = type(error).__name__
+    text = f"{name}: {error}" if str(error) else name
+    if isinstance(error, Retry | Discard | Dead):
+        text = str(error) or name
+    else:
+        frames = traceback.extract_tb(error.__traceback__)
+        if frames:
+            text += f" ({Path(frames[-1].filename).name}:{frames[-1].lineno} in {frames[-1].name})"
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+def why_exhausted(message: Got) -> str:
+    """Why a message was tried often enough that nobody calls the function for."""
+    last = failure_of(message)
+    if last is not None and last.attempt >= message.backout_count:
+        return last.error
+    lost = message.backout_count - (0 if last is None else last.attempt)
+    text = f"the program ended in the middle of {'an attempt' if lost == 1 else f'{lost} attempts'}"
+    return text if last is None else f"{text}; before: {last.error}"
+
+
+def why_stopped(task: Task, first: Got, attempt: int, error: str) -> str:
+    """Why a task stops on a queue whose order is required."""
+    return (
+        f"{task.queue} requires the order, so that nothing may pass message {first.message_id.hex()}, which failed "
+        f"{attempt} times: {error}. See to it, then start the worker again: it tries once more"
+    )
+
+
+def set_aside(qm: Connection, task: Task, messages: Iterable[Got], why: Verdict) -> None:
+    """In the unit of work that got them: the messages become dead letters. Raises: OrderStops, they cannot."""
+    try:
+        for message in messages:
+            qm.bury(message, queue=task.queue, reason=why.reason, error=why.error, attempts=message.backout_count)
+    except Undeliverable as error:
+        raise OrderStops(str(error)) from error
+
+
+def taken_again(qm: Connection, task: Task, first: Got) -> list[Got]:
+    """What was just backed out, got once more in the unit that is open. Raises: as a get: another reader has it."""
+    if task.group is not None and first.flags & (IN_GROUP | LAST_IN_GROUP):
+        return list(qm.get_group(task.queue, match=Match(group_id=first.group_id)))
+    return [qm.get(task.queue, match=Match(uid=first.uid), read_order=None, wait=0)]

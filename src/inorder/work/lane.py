@@ -1,0 +1,249 @@
+"""One thread that works on one task: it takes, calls, settles, and begins again."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import threading
+import time
+from collections.abc import Iterable
+from typing import Any, Final, Protocol
+
+from ..errors import (
+    CallerError,
+    ConnectionBroken,
+    ConnectionClosed,
+    GetInhibited,
+    InorderError,
+    NoMessageAvailable,
+    OrderDeadlock,
+    OrderPending,
+    OutcomeUnknown,
+    QueueCondition,
+    QueueManagerStopping,
+    StoreError,
+    WaitEnded,
+)
+from ..message import Got
+from ..rules.retries import Backoff, Failure, failure_of
+from . import attempts
+from .attempts import Connection, Ended, OrderStops, Outcome, Taken, Verdict
+from .tasks import Task
+from .telling import Told
+
+log = logging.getLogger("inorder.work")
+
+PAUSE_SECONDS: Final = 1.0  # before a queue that inhibits gets is tried again
+TROUBLE: Final = Backoff(first=0.5, most=30.0, jitter=0.5)  # before a store that is in trouble is tried again
+NOTHING = (NoMessageAvailable, OrderPending, WaitEnded)
+
+
+class Owner(Protocol):
+    """What a lane needs of its worker."""
+
+    qm: Any
+    ends: threading.Event
+    is_worn: bool
+    stopped: dict[str, str]
+
+    def tell(self, told: Told) -> None: ...
+    def may_try_again(self, task: Task, failure: Failure | None) -> bool: ...
+    def stop_task(self, task: Task, why: str) -> None: ...
+    def lane_ends(self) -> None: ...
+
+
+class Lane:
+    """A thread and its connection.
+
+    While the function is called, the lane or the keeper may decide how the attempt ends: whoever comes first, under
+    `_lock`. If it is the keeper the lane is *lost*: its connection has ended, and what it does has no effect any more.
+    """
+
+    def __init__(self, worker: Owner, task: Task) -> None:
+        self.task, self._worker = task, worker
+        self._thread = threading.Thread(target=self._run, name=f"inorder work {task.name}", daemon=True)
+        self._lock = threading.Lock()
+        self._qm: Connection | None = None
+        self._called: Taken | None = None  # what the function is at work on
+        self._began = 0.0
+        self._is_lost = self._told_inhibited = False
+
+    def start(self) -> None:
+        self._thread.start()
+
+    @property
+    def is_at_work(self) -> bool:
+        """Whether it works, or waits for work."""
+        return self._thread.is_alive() and not self._is_lost
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether it takes another message."""
+        worker = self._worker
+        return not (self._is_lost or worker.ends.is_set() or worker.is_worn or self.task.name in worker.stopped)
+
+    # --- for the keeper
+
+    def end_wait(self) -> None:
+        """If it waits for a message it is to look whether it goes on."""
+        qm = self._qm
+        if qm is not None and self._called is None and not self.goes_on:
+            with contextlib.suppress(InorderError):
+                qm.end_waits()
+
+    def end_overdue(self) -> bool:
+        """Ends a call that is past its time; whether it was."""
+        limit, attempt = self.task.timeout, 0
+        with self._lock:
+            taken = self._called
+            if limit is None or taken is None or self._is_lost or time.monotonic() < self._began + limit:
+                return False
+            self._is_lost = True
+            attempt = taken.first.backout_count + 1
+        delay = self.task.backoff.after(attempt, 0.5)
+        self._give_up(taken, Verdict(Outcome.OVERDUE, f"the call took longer than {limit:g} s", delay))
+        return True
+
+    def give_back(self, why: str) -> bool:
+        """Ends a call that has not ended by itself; whether there was one."""
+        with self._lock:
+            taken = self._called
+            if taken is None or self._is_lost:
+                return False
+            self._is_lost = True
+        self._give_up(taken, Verdict(Outcome.RETURNED, why))
+        return True
+
+    def _give_up(self, taken: Taken, verdict: Verdict) -> None:
+        assert self._qm is not None
+        try:
+            self._qm.give_up(delay=verdict.delay, error=verdict.error)
+        except InorderError:
+            log.exception("a connection could not be ended; what it held is backed out later")
+        self._tell(taken.first, verdict)
+
+    # --- the thread
+
+    def _run(self) -> None:
+        troubles = 0
+        try:
+            while self.goes_on:
+                try:
+                    if self._qm is None:
+                        self._qm = self._worker.qm.connect()
+                    self._work(self._qm)
+                    troubles = 0
+                except InorderError as error:
+                    if self._is_lost:
+                        return
+                    troubles += 1
+                    self._heed(error, troubles)
+                except OrderStops as error:
+                    self._worker.stop_task(self.task, str(error))
+                except Exception as error:
+                    log.exception("a thread of %s has failed", self.task.name)
+                    self._worker.stop_task(self.task, f"its thread has failed: {error!r}")
+        finally:
+            self._close()
+            self._worker.lane_ends()
+
+    def _heed(self, error: InorderError, troubles: int) -> None:
+        """A call of the lane's own has failed."""
+        if isinstance(error, GetInhibited):
+            self._pause(error, PAUSE_SECONDS, once=True)
+        elif isinstance(error, OrderDeadlock):
+            self._pause(error, TROUBLE.after(troubles, 0.5))
+        elif isinstance(error, StoreError | ConnectionBroken | ConnectionClosed | OutcomeUnknown):
+            self._close()
+            self._pause(error, TROUBLE.after(troubles, 0.5))
+        elif isinstance(error, QueueManagerStopping | CallerError | QueueCondition):
+            self._worker.stop_task(self.task, str(error))
+        else:
+            raise error
+
+    def _pause(self, error: InorderError, seconds: float, *, once: bool = False) -> None:
+        if not (once and self._told_inhibited):
+            self._worker.tell(Told("trouble", self.task.name, self.task.queue, str(error)))
+        self._told_inhibited = once
+        self._worker.ends.wait(seconds)
+
+    def _close(self) -> None:
+        qm, self._qm = self._qm, None
+        if qm is not None:
+            with contextlib.suppress(InorderError):
+                qm.abandon()
+
+    # --- one message, or group
+
+    def _work(self, qm: Connection) -> None:
+        """Takes one and sees to it. Raises: OrderStops; and as a get, a commit."""
+        try:
+            with qm.unit_of_work() as unit:
+                taken = attempts.take(qm, self.task)
+                self._began, self._told_inhibited = time.monotonic(), False
+                verdict = self._exhausted(qm, taken) or self._call(qm, taken)
+                if verdict is None:
+                    return  # the keeper has ended the attempt
+                if verdict.is_failure and unit.status == "open":
+                    unit.back_out(delay=verdict.delay, error=verdict.error)
+        except NOTHING:
+            return
+        if verdict.is_failure and verdict.outcome is not Outcome.RETRIED:
+            self._finish(qm, taken.first, verdict)
+        self._tell(taken.first, verdict)
+
+    def _exhausted(self, qm: Connection, taken: Taken) -> Verdict | None:
+        """What was tried often enough is set aside, in the unit that is open."""
+        first = taken.first
+        if not first.backout_count or first.backout_count < attempts.attempts_of(qm, self.task):
+            return None
+        is_required = attempts.local(qm, self.task.queue).read_order == "required"
+        if is_required and self._worker.may_try_again(self.task, failure_of(first)):
+            return None
+        why = Verdict(Outcome.DEAD, attempts.why_exhausted(first), is_failure=False)
+        messages: Iterable[Got] = (first,) if self.task.group is None else taken.given
+        self._set_aside(qm, messages, first, why)
+        return why
+
+    def _call(self, qm: Connection, taken: Taken) -> Verdict | None:
+        """Calls the function; None: the keeper has decided."""
+        failure: BaseException | None = None
+        with self._lock:
+            self._called = taken
+        try:
+            attempts.call(qm, self.task, taken)
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever it is, it is what became of the attempt
+            failure = error
+        with self._lock:
+            self._called = None
+            if self._is_lost:
+                return None
+        if failure is None:
+            return attempts.WELL_DONE
+        return attempts.judge(self.task, failure, taken.first.backout_count + 1, attempts.attempts_of(qm, self.task))
+
+    def _finish(self, qm: Connection, first: Got, verdict: Verdict) -> None:
+        """What was backed out is got again, without a call: as a dead letter, or for good."""
+        is_required = attempts.local(qm, self.task.queue).read_order == "required"
+        if is_required and verdict.outcome is Outcome.DEAD:
+            raise OrderStops(attempts.why_stopped(self.task, first, first.backout_count + 1, verdict.error))
+        try:
+            with qm.unit_of_work():
+                again = attempts.taken_again(qm, self.task, first)
+                if verdict.outcome is Outcome.DEAD:
+                    self._set_aside(qm, again, first, verdict)
+        except NOTHING:
+            log.info("another reader has message %s, and sees to it", first.message_id.hex())
+
+    def _set_aside(self, qm: Connection, messages: Iterable[Got], first: Got, why: Verdict) -> None:
+        if attempts.local(qm, self.task.queue).read_order == "required":
+            raise OrderStops(attempts.why_stopped(self.task, first, first.backout_count, why.error))
+        attempts.set_aside(qm, self.task, messages, why)
+
+    def _tell(self, first: Got, verdict: Verdict) -> None:
+        attempt = first.backout_count + (verdict.is_failure or verdict.outcome is Outcome.DONE)
+        ended = Ended(
+            verdict.outcome, first.message_id, first.group_id, attempt, verdict.delay, verdict.error, verdict.trace
+        )
+        seconds = time.monotonic() - self._began
+        self._worker.tell(Told("attempt", self.task.name, self.task.queue, verdict.error, ended, seconds))

@@ -1,0 +1,337 @@
+"""Periodic puts: messages that are put when a cron expression says so, each once, whoever tries.
+
+    NIGHTLY = Schedule(name="nightly", cron="30 2 * * *", zone="Europe/Berlin", queue="REPORTS", body=b"nightly")
+
+    Periodic(qm.connect(), [NIGHTLY]).run(stop)
+
+Every process may run the same schedules. There is no leader: the message is put together with a line in the ledger of
+its queue, under the schedule's name and the instant at which it is due. The line says what the last one was, and only
+one put can follow it. The others find the line and go on to the next instant. So a killed process loses nothing either:
+what has no line is put by the next process that looks, as a missed run.
+
+The last line is also how a start knows which runs were missed. A schedule that is new to its queue begins when it is
+seen first; what was due before is not made up for. `missed` says what becomes of the others:
+
+    "one"   the default: the last of them is put, with the instant at which it was due
+    "all"   each is put, the first one first
+    "none"  a run that is late by more than `ON_TIME_SECONDS` is left out
+
+When the clocks of its zone change: `due.py`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import threading
+import uuid
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from types import ModuleType
+from typing import Any, Final, NamedTuple, Protocol
+
+from ..bulk import BulkCalls, LedgerKey, Stager, check_name
+from ..clock import Clock
+from ..errors import (
+    ConnectionBroken,
+    ConnectionClosed,
+    Fenced,
+    ForkedConnection,
+    InorderError,
+    QueueManagerStopping,
+    StoreError,
+    bad_argument,
+)
+from ..message import NO_ID, Message
+from ..options import check_instance
+from ..rules.staged_columns import KEYS, STAGED_COLUMNS
+from ..stores.damage import damaged
+from ..stores.records import Settled, Staged
+from .due import MISSED, Cron, Missed, check_cron, to_put, zone_of
+
+APPLICATION: Final = "inorder periodic"  # in the ledger; its queries are the names of schedules
+ON_TIME_SECONDS: Final = 60.0  # a run that is put within this is not a missed one
+LOOK_SECONDS_MAX: Final = 10.0  # a clock may be set, a machine may sleep: `run` looks at least as often as this
+RETRY_SECONDS: Final = 1.0  # until a run that could not be put is tried again
+PUTS_MAX: Final = 1000  # of one schedule in one call of `put_due`
+STAGING_SECONDS: Final = 600.0
+COLUMNS: Final = tuple(name for name in STAGED_COLUMNS if name not in KEYS and name != "body")
+
+# With these the connection, or the store, is of no use to the next try either.
+ENDS: Final = (ConnectionBroken, ConnectionClosed, ForkedConnection, QueueManagerStopping, StoreError)
+
+log = logging.getLogger(__name__)
+Body = bytes | Message | Callable[[datetime], bytes | Message]
+
+
+class Connection(Protocol):
+    """What schedules need of a `QueueManager`."""
+
+    @property
+    def clock(self) -> Clock: ...
+    def open(self, name: str, *, output: bool) -> Any: ...
+    def last_settled(self, queue: str, application: str, query: str) -> str: ...
+    def settle_staging(self, key: LedgerKey, stagings: Sequence[Staged], *, after: str | None = None) -> Settled: ...
+    def undo_staging(self, names: Sequence[str]) -> int: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Schedule:
+    """What is to be put, where, and when.
+
+    Args:
+        name: 1 to 200 characters; with the queue it names the schedule to all processes.
+        cron: minute, hour, day of the month, month, day of the week; or six fields, the first for seconds.
+        queue: where the messages are put: a queue of this queue manager, or an alias of one.
+        body: the body, the message, or what makes it: called with the instant at which it is due, in the time zone.
+        zone: the name of the time zone whose clock `cron` goes by.
+        missed: what becomes of runs that nobody put when they were due: "one", the last of them is put; "all", each;
+            "none", a run that is late by more than a minute is left out.
+
+    Raises:
+        ArgumentError: a value that is not allowed.
+        CallerError: the library for cron expressions is not installed (`inorder[work]`).
+    """
+
+    name: str
+    cron: str
+    queue: str
+    body: Body = b""
+    zone: str = "UTC"
+    missed: Missed = "one"
+
+    def __post_init__(self) -> None:
+        check_name("name", self.name)
+        check_cron(self.cron)
+        if not isinstance(self.zone, str):
+            raise bad_argument("zone", self.zone, "the name of a time zone, such as 'UTC' or 'Europe/Berlin'")
+        zone_of(self.zone)
+        check_instance("queue", self.queue, str, "the name of a queue")
+        if not (isinstance(self.body, bytes | Message) or callable(self.body)):
+            raise bad_argument("body", self.body, "bytes, a Message, or what makes one of the instant")
+        if self.missed not in MISSED:
+            raise bad_argument("missed", self.missed, f"one of {', '.join(MISSED)}")
+
+    @property
+    def times(self) -> Cron:
+        """When it is due."""
+        return Cron(self.cron, self.zone)
+
+    def message(self, due: float) -> Message:
+        """What is put for one instant, seconds since 1970. Raises: ArgumentError, `body` made something else."""
+        made = self.body
+        if callable(made):
+            made = made(datetime.fromtimestamp(due, zone_of(self.zone)))
+        if not isinstance(made, bytes | Message):
+            raise bad_argument("body", made, "something that makes bytes, or a Message")
+        return made if isinstance(made, Message) else Message(made)
+
+
+class Run(NamedTuple):
+    """A message that was put for a schedule.
+
+    Args:
+        due: the instant at which it was due, `put_at` when it was put; seconds since 1970.
+    """
+
+    schedule: Schedule
+    due: float
+    put_at: float
+
+
+class Standing(NamedTuple):
+    """Where a schedule stands; instants are seconds since 1970.
+
+    Args:
+        last: the instant of the last run that was put or left out, or when it was seen first; None: nobody has run it.
+        next: the next instant; None: there is none in 50 years.
+        overdue: the next instant is over, and nobody has put the message so far.
+    """
+
+    schedule: Schedule
+    last: float | None
+    next: float | None
+    overdue: bool
+
+
+def schedules_of(module: ModuleType) -> list[Schedule]:
+    """The schedules that a module has at its top level, alone or in lists and tuples, in the order of their names.
+
+    Raises: ArgumentError, two of one queue have the same name.
+    """
+    found: dict[int, Schedule] = {}
+    for value in vars(module).values():
+        for one in value if isinstance(value, list | tuple) else (value,):
+            if isinstance(one, Schedule):
+                found[id(one)] = one
+    return checked(found.values())
+
+
+def checked(schedules: Iterable[Schedule]) -> list[Schedule]:
+    """Schedules that can run side by side. Raises: ArgumentError, two of one queue have the same name."""
+    named: dict[tuple[str, str], Schedule] = {}
+    for one in schedules:
+        check_instance("schedules", one, Schedule, "schedules")
+        if named.setdefault((one.queue, one.name), one) is not one:
+            raise bad_argument("schedules", one.name, f"names that differ for schedules of {one.queue}")
+    return [named[key] for key in sorted(named)]
+
+
+def standings(qm: Connection, schedules: Iterable[Schedule]) -> list[Standing]:
+    """Where schedules stand; nothing changes. Raises: UnknownQueue 2085, a queue is not there."""
+    now = qm.clock.now()
+    found = []
+    for one in checked(schedules):
+        last = _instant(qm.last_settled(one.queue, APPLICATION, one.name))
+        due = one.times.next(now if last is None else last)
+        found.append(Standing(one, last, due, due is not None and last is not None and due <= now))
+    return found
+
+
+class Periodic:
+    """Puts what schedules say, in this process; any number of processes may do the same.
+
+    Args:
+        qm: a connection of its own (`qm.connect()`), with no unit of work open.
+        schedules: what to put.
+        on_put: called with each `Run` that this process has put, once it is on disk.
+
+    Raises: ArgumentError, two schedules of one queue have the same name.
+    """
+
+    def __init__(
+        self, qm: Connection, schedules: Iterable[Schedule], *, on_put: Callable[[Run], object] | None = None
+    ) -> None:
+        check_instance("qm", qm, BulkCalls, "a QueueManager")
+        self._qm, self._on_put = qm, on_put
+        self.schedules: Sequence[Schedule] = checked(schedules)
+        self._last: dict[Schedule, float] = {}  # as it was seen last: behind it others may have put more
+
+    # --- one look
+
+    def put_due(self) -> list[Run]:
+        """Puts all that is due now, and returns what this process has put.
+
+        Each message is on disk, and its line in the ledger, before the next one is tried. A put that fails leaves its
+        run due.
+
+        Raises: as a put, and UnknownQueue 2085: the other schedules have been tried by then.
+        """
+        runs: list[Run] = []
+        failure: Exception | None = None
+        for one in self.schedules:
+            try:
+                self._put_due_of(one, runs)
+            except ENDS:
+                raise
+            except Exception as error:  # noqa: BLE001 - raised when the others have had their turn
+                failure = failure or error
+        if failure is not None:
+            raise failure
+        return runs
+
+    def next_due(self) -> float | None:
+        """When something is due next as far as this process knows, seconds since 1970; None: never."""
+        dues = [one.times.next(self._last.get(one, self._qm.clock.now())) for one in self.schedules]
+        return min((due for due in dues if due is not None), default=None)
+
+    def _put_due_of(self, schedule: Schedule, runs: list[Run]) -> None:
+        for _ in range(PUTS_MAX):
+            now = self._qm.clock.now()
+            if schedule in self._last and (schedule.times.next(self._last[schedule]) or now + 1) > now:
+                return
+            noted = self._qm.last_settled(schedule.queue, APPLICATION, schedule.name)
+            last = _instant(noted)
+            if last is None:
+                self._note(schedule, noted, float(int(now)), [])
+                continue
+            self._last[schedule] = last
+            due = next(to_put(schedule.times, schedule.missed, last, now, ON_TIME_SECONDS), None)
+            if due is not None:
+                if self._note(schedule, noted, due, [schedule.message(due)]):
+                    self._tell(Run(schedule, due, now), runs)
+            elif (left_out := schedule.times.latest(last, now)) is not None:
+                self._note(schedule, noted, left_out, [])
+            else:
+                return
+
+    def _note(self, schedule: Schedule, after: str, due: float, messages: Sequence[Message]) -> bool:
+        """Puts messages with the line in the ledger that follows `after`; whether this process has done it."""
+        qm = self._qm
+        with qm.open(schedule.queue, output=True) as queue:
+            stager = Stager(queue, f"periodic {uuid.uuid4()}", lasts=STAGING_SECONDS)
+            try:
+                stager.stage(len(messages), _columns(messages))
+                key = LedgerKey(APPLICATION, schedule.name, _text(due))
+                settled = qm.settle_staging(key, [stager.staged], after=after)
+            except Fenced:  # somebody has put it meanwhile, or a later one
+                qm.undo_staging([stager.name])
+                return False
+            except BaseException:
+                with contextlib.suppress(InorderError):  # else it expires
+                    qm.undo_staging([stager.name])
+                raise
+        self._last[schedule] = due
+        return not settled.already
+
+    def _tell(self, run: Run, runs: list[Run]) -> None:
+        runs.append(run)
+        if self._on_put is not None:
+            self._on_put(run)
+
+    # --- until it is stopped
+
+    def run(self, stop: threading.Event) -> None:
+        """Puts what is due until `stop` is set; a worker runs it in a thread of its own.
+
+        What fails, because a queue is full, inhibited or missing, or in `body`, is logged and tried again each second:
+        that run stays due.
+
+        Raises: ConnectionBroken 2009, QueueManagerStopping 2162, and trouble with the store.
+        """
+        while not stop.is_set():
+            stop.wait(self.look())
+
+    def look(self) -> float:
+        """One turn of `run`: puts what is due; how many seconds until it is to look again."""
+        try:
+            self.put_due()
+        except ENDS:
+            raise
+        except Exception as error:
+            log.warning("a periodic put failed, and is tried again: %s", error, exc_info=_program_error(error))
+            return RETRY_SECONDS
+        due = self.next_due()
+        return LOOK_SECONDS_MAX if due is None else min(max(0.0, due - self._qm.clock.now()), LOOK_SECONDS_MAX)
+
+
+def _program_error(error: Exception) -> Exception | None:
+    """Whether where it was raised is worth to be shown."""
+    return None if isinstance(error, InorderError) else error
+
+
+def _columns(messages: Sequence[Message]) -> dict[str, list[object]]:
+    """What is said of messages, as columns to stage; what is not said is the queue's default."""
+    columns: dict[str, list[object]] = {"body": [one.body for one in messages]}
+    for name in COLUMNS:
+        values = [getattr(one, name) for one in messages]
+        usual = Message.FIELDS[name].default
+        if any(value not in (usual, NO_ID) for value in values):
+            columns[name] = values
+    return columns
+
+
+def _text(instant: float) -> str:
+    """An instant as the ledger has it."""
+    return datetime.fromtimestamp(instant, timezone.utc).isoformat()
+
+
+def _instant(text: str) -> float | None:
+    """The instant of a line of the ledger; None: there is no line. Raises: StoreDamaged, it is not an instant."""
+    if not text:
+        return None
+    try:
+        return datetime.fromisoformat(text).timestamp()
+    except ValueError:
+        raise damaged("the ledger", f"a periodic put was due at {text!r:.60}") from None

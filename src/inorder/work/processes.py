@@ -1,0 +1,219 @@
+"""Processes that work, and the one that sees to them: it starts them, replaces those that died, and ends them.
+
+What a process was at work on when it died is backed out by the next program that looks at the queue, with one more in
+its backout count. A process that dies soon after its start is replaced later each time, so that a program that cannot
+run does not keep the machine busy; one that has run for a while is replaced at once.
+
+    SIGTERM, SIGINT     each process ends its work, or gives it back, within the grace time
+    a second one        the processes are killed; others back out what they held
+    its own death       the processes see that nobody holds the other end of their standard input, and end by themselves
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from queue import Empty, SimpleQueue
+from types import FrameType
+from typing import Final, Literal, NamedTuple
+
+from ..rules.retries import Backoff
+from .worker import GRACE_SECONDS, Worker
+
+CANNOT_GO_ON: Final = 4  # the status of a process all of whose tasks have stopped: it is not replaced
+WORN_OUT: Final = 75  # of one that ended because a call in it did not: it is replaced at once
+STEADY_SECONDS: Final = 30.0  # a process that has lived so long does not die at its start
+RESTARTS: Final = Backoff(first=0.5, most=30.0)
+SLACK_SECONDS: Final = 5.0  # beyond the grace time, before a process is killed
+PROCESSES_MAX: Final = 1_000
+POLL_SECONDS: Final = 0.1  # between looks whether all tasks have ended by themselves
+
+
+class Happened(NamedTuple):
+    """What became of a process; `delay`: seconds until another takes its place."""
+
+    event: Literal["started", "died", "killed"]
+    process: int
+    pid: int
+    status: int | None = None
+    delay: float = 0.0
+
+
+class Child:
+    """One of the processes, and those that came before it in its place."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.process: subprocess.Popen[bytes] | None = None
+        self.began = 0.0
+        self.deaths = 0  # soon after the start, one after another
+        self.starts_at: float | None = 0.0  # None: it runs, or is not to run again
+
+
+class Supervisor:
+    """Keeps so many processes at work.
+
+    Args:
+        command: the arguments of a process, by its number from 1, and whether it takes the place of one that died.
+        environment: what it has besides this process's.
+        count: how many.
+        grace: seconds that they have to end.
+        log: called with what became of them.
+    """
+
+    def __init__(
+        self,
+        command: Callable[[int, bool], Sequence[str]],
+        *,
+        environment: Mapping[str, str],
+        count: int,
+        grace: float = GRACE_SECONDS,
+        log: Callable[[Happened], object],
+    ) -> None:
+        self._command, self._environment, self._grace, self._log = command, environment, grace, log
+        self._children = [Child(number) for number in range(1, count + 1)]
+        self._heard: SimpleQueue[Child | int] = SimpleQueue()  # who has died, or a signal
+        self._ends_at: float | None = None
+        self._could_not_go_on = False
+
+    def run(self) -> bool:
+        """Until all have ended; whether none of them had to stop by itself. In the main thread, which has signals."""
+        with self._signals():
+            while True:
+                self._start_due()
+                if not any(child.process or child.starts_at is not None for child in self._children):
+                    return not self._could_not_go_on
+                try:
+                    heard = self._heard.get(timeout=self._time_left())
+                except Empty:
+                    self._kill_late()
+                    continue
+                if isinstance(heard, Child):
+                    self._buried(heard)
+                else:
+                    self._end()
+
+    @contextmanager
+    def _signals(self) -> Iterator[None]:
+        def heard(number: int, frame: FrameType | None) -> None:
+            del frame
+            self._heard.put(number)
+
+        before = {number: signal.signal(number, heard) for number in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield
+        finally:
+            self._kill()
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    # --- beginnings
+
+    def _start_due(self) -> None:
+        for child in self._children:
+            if child.starts_at is not None and child.starts_at <= time.monotonic():
+                self._start(child)
+
+    def _start(self, child: Child) -> None:
+        child.starts_at, child.began = None, time.monotonic()
+        process = child.process = subprocess.Popen(
+            self._command(child.number, child.deaths > 0),
+            stdin=subprocess.PIPE,  # its end tells of the death of this process
+            env={**os.environ, **self._environment},
+            start_new_session=True,  # the terminal's signals come to this process alone
+        )
+        self._log(Happened("started", child.number, process.pid))
+        threading.Thread(target=self._await, args=(child, process), daemon=True).start()
+
+    def _await(self, child: Child, process: subprocess.Popen[bytes]) -> None:
+        process.wait()
+        self._heard.put(child)
+
+    # --- ends
+
+    def _buried(self, child: Child) -> None:
+        """A process has ended: another takes its place, unless it is not to."""
+        process, child.process = child.process, None
+        assert process is not None
+        assert process.stdin is not None
+        process.stdin.close()
+        status = process.returncode
+        if status == CANNOT_GO_ON:
+            self._could_not_go_on = True
+        if self._ends_at is not None or status in (0, CANNOT_GO_ON):
+            return
+        lived = time.monotonic() - child.began
+        child.deaths = 1 if lived >= STEADY_SECONDS else child.deaths + 1
+        delay = 0.0 if status == WORN_OUT or lived >= STEADY_SECONDS else RESTARTS.after(child.deaths, 0.5)
+        child.starts_at = time.monotonic() + delay
+        self._log(Happened("died", child.number, process.pid, status, delay))
+
+    def _end(self) -> None:
+        """A signal: the first one asks, the second one kills."""
+        if self._ends_at is not None:
+            self._kill()
+            return
+        self._ends_at = time.monotonic() + self._grace + SLACK_SECONDS
+        for child in self._children:
+            child.starts_at = None
+            if child.process is not None:
+                child.process.send_signal(signal.SIGTERM)
+
+    def _kill_late(self) -> None:
+        if self._ends_at is not None and time.monotonic() >= self._ends_at:
+            self._kill()
+
+    def _kill(self) -> None:
+        for child in self._children:
+            if child.process is not None and child.process.poll() is None:
+                child.process.kill()
+                self._log(Happened("killed", child.number, child.process.pid))
+
+    def _time_left(self) -> float | None:
+        times = [child.starts_at for child in self._children if child.starts_at is not None]
+        if self._ends_at is not None:
+            times.append(self._ends_at)
+        return max(0.0, min(times) - time.monotonic()) if times else None
+
+
+def serve(worker: Worker, grace: float) -> int:
+    """One of the processes: works until a signal comes, or the one that sees to it has died; its exit status.
+
+    A call that has not ended by then is given back, and the process ends in the middle of it: by `leave`.
+    """
+    asked = threading.Event()
+    before = {number: signal.signal(number, lambda *_: asked.set()) for number in (signal.SIGINT, signal.SIGTERM)}
+    threading.Thread(target=_until_alone, args=(asked,), daemon=True).start()
+    worker.start()
+    try:
+        while not asked.is_set() and not worker.wait(0):
+            asked.wait(POLL_SECONDS)
+    finally:
+        worker.stop(grace)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    if worker.is_worn and not asked.is_set():
+        return WORN_OUT
+    return CANNOT_GO_ON if worker.stopped and not asked.is_set() else 0
+
+
+def _until_alone(asked: threading.Event) -> None:
+    """Standard input is a pipe from the process that sees to this one: it ends with that."""
+    if sys.stdin is not None:
+        while sys.stdin.buffer.read(1):
+            pass
+    asked.set()
+
+
+def leave(status: int) -> None:
+    """Ends this process, also where a function runs on that nobody waits for."""
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None:
+            stream.flush()
+    os._exit(status)

@@ -1,0 +1,210 @@
+"""Which function works on which queue, and what becomes of its failures: a registry that a module fills.
+
+    tasks = Tasks()
+
+    @tasks.task("ORDERS", attempts=5, backoff=Backoff(first=2))
+    def pack(message, qm):
+        qm.put("PARCELS", message.body)
+
+`inorder work shop.tasks` and `QueueManager.worker` run what is registered. A function may say with an exception what
+is to become of its message: `Retry`, `Discard`, `Dead`. Any other exception is a failure, and is tried again.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final, Literal, TypeVar
+
+from ..attribute import check_queue_name
+from ..errors import ArgumentError, bad_argument
+from ..options import EVERYTHING, GetOptions, Match, check_instance, check_switch, check_whole
+from ..rules.ordering import ReadOrder
+from ..rules.retries import SECONDS_MAX, Backoff
+
+F = TypeVar("F", bound=Callable[..., object])
+ATTEMPTS: Final = 5  # where neither the task nor its queue says
+IDLE_SECONDS: Final = 60.0  # of one wait; then its thread looks whether it is to end
+ATTEMPTS_MAX: Final = 999_999_999  # as of the attribute of queues
+THREADS_MAX: Final = 1_000
+FIRST_OF_PROGRAMS: Final = 65_536  # reasons from here are a program's own
+Grouping = Literal["list", "iterator"]
+
+
+class Retry(Exception):
+    """The work is to be tried again: raised by a function, after the back-off, or after so many seconds.
+
+    It is an attempt like any other: after the last one the message is set aside.
+
+    Args:
+        error: why; kept with the message.
+        after: seconds, 0 to 99,999,999.9; None: as the task's back-off says.
+
+    Raises: ArgumentError, `after` is out of its range.
+    """
+
+    def __init__(self, error: str = "", *, after: float | None = None) -> None:
+        super().__init__(error)
+        if after is not None:
+            _check_seconds("after", after, least=0)
+        self.after = after
+
+
+class Discard(Exception):
+    """The message is to be removed, and nothing kept of it; what the function put is undone."""
+
+
+class Dead(Exception):
+    """The message is to become a dead letter at once; what the function put is undone.
+
+    Args:
+        error: why; it is kept with the dead letter.
+        reason: a number of the program's own, from 65,536.
+
+    Raises: ArgumentError, `reason` is out of its range.
+    """
+
+    def __init__(self, error: str = "", *, reason: int = FIRST_OF_PROGRAMS) -> None:
+        super().__init__(error)
+        if isinstance(reason, bool) or not isinstance(reason, int) or not FIRST_OF_PROGRAMS <= reason < 2**31:
+            raise bad_argument("reason", reason, f"a number of the program's own, {FIRST_OF_PROGRAMS:,} to 2**31 - 1")
+        self.reason = reason
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """A function, the queue that it works on, and how; made by `Tasks.task`, where the fields are explained."""
+
+    name: str
+    queue: str
+    function: Callable[..., object]
+    takes_connection: bool
+    group: Grouping | None
+    options: GetOptions
+    attempts: int | None
+    backoff: Backoff
+    timeout: float | None
+    threads: int | None
+    dead_on: tuple[type[Exception], ...]
+
+
+class Tasks:
+    """Functions registered for queues. One object may be used by any number of workers."""
+
+    def __init__(self) -> None:
+        self._tasks: dict[str, Task] = {}
+
+    def task(
+        self,
+        queue: str,
+        *,
+        name: str | None = None,
+        group: Grouping | None = None,
+        logical: bool = False,
+        read_order: ReadOrder | None = None,
+        match: Match = EVERYTHING,
+        attempts: int | None = None,
+        backoff: Backoff | None = None,
+        timeout: float | None = None,
+        threads: int | None = None,
+        dead_on: type[Exception] | tuple[type[Exception], ...] = (),
+    ) -> Callable[[F], F]:
+        """Registers the function below it for a queue. The function stays as it is, and may be called as before.
+
+        It is given the message, and the connection if it has a second parameter. Get, call and commit are one unit of
+        work: what the function puts and gets through that connection is committed with the get, or undone with it.
+
+        Args:
+            queue: a local queue, or an alias of one.
+            name: what the task is called in logs and metrics; None: module and name of the function.
+            group: the function is given a complete group, or one message in no group, as a "list" or as an
+                "iterator", which holds a page of a large group in memory. None: it is given one message.
+            logical: messages come in logical order, each in a unit of its own. A group is in this order anyway.
+            read_order: "strict" or "relaxed"; None: as the queue says.
+            match: which messages; none others are touched.
+            attempts: after so many the message is set aside, from 1. None: the queue's `backout_threshold`, or 5 where
+                that is 0.
+            backoff: how long a message waits between attempts; None: 1 s, 2 s, 4 s ... 600 s, each 10 % more or less.
+            timeout: seconds that a call may take, more than 0; None: as long as it likes. See `Worker`.
+            threads: how many work on it in each process, from 1; None: as many as the worker says.
+            dead_on: exceptions that no further attempt would mend: the message becomes a dead letter at once.
+
+        Raises: ArgumentError, a value is out of its range, the name is taken, or the function has another number of
+            parameters, or is one of asyncio.
+        """
+        check_queue_name(queue, argument="queue")
+        _check_choices(name, group, attempts, threads)
+        check_switch("logical", logical)
+        check_instance("match", match, Match, "a Match")
+        if backoff is not None:
+            check_instance("backoff", backoff, Backoff, "a Backoff")
+        if timeout is not None:
+            _check_seconds("timeout", timeout, least=0.001)
+        kinds = dead_on if isinstance(dead_on, tuple) else (dead_on,)
+        if not all(isinstance(one, type) and issubclass(one, Exception) for one in kinds):
+            raise bad_argument("dead_on", dead_on, "an exception, or a tuple of some")
+        options = GetOptions(logical=logical, read_order=read_order, match=match, wait=IDLE_SECONDS, syncpoint=True)
+
+        def registered(function: F) -> F:
+            called = name or f"{getattr(function, '__module__', '')}.{getattr(function, '__qualname__', function)}"
+            if called in self._tasks:
+                raise bad_argument("name", called, "one that is not taken yet")
+            self._tasks[called] = Task(
+                name=called,
+                queue=queue,
+                function=function,
+                takes_connection=_takes_connection(function),
+                group=group,
+                options=options,
+                attempts=attempts,
+                backoff=backoff or Backoff(),
+                timeout=timeout,
+                threads=threads,
+                dead_on=kinds,
+            )
+            return function
+
+        return registered
+
+    def __iter__(self) -> Iterator[Task]:
+        return iter(list(self._tasks.values()))
+
+    def __len__(self) -> int:
+        return len(self._tasks)
+
+    def __repr__(self) -> str:
+        return f"<tasks: {', '.join(self._tasks) or 'none'}>"
+
+
+def _check_choices(name: object, group: object, attempts: int | None, threads: int | None) -> None:
+    if name is not None and (not isinstance(name, str) or not name):
+        raise bad_argument("name", name, "a text, not empty, or None")
+    if group is not None and group not in ("list", "iterator"):
+        raise bad_argument("group", group, "'list', 'iterator' or None")
+    if attempts is not None:
+        check_whole("attempts", attempts, 1, ATTEMPTS_MAX)
+    if threads is not None:
+        check_whole("threads", threads, 1, THREADS_MAX)
+
+
+def _check_seconds(name: str, value: object, *, least: float) -> None:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not is_number or not least <= value <= SECONDS_MAX:  # type: ignore[operator]
+        raise bad_argument(name, value, f"seconds from {least:g} to {SECONDS_MAX:,}")
+
+
+def _takes_connection(function: Callable[..., Any]) -> bool:
+    """Whether the function has a second parameter. Raises: ArgumentError, it cannot be called so."""
+    if not callable(function) or inspect.iscoroutinefunction(function):
+        raise bad_argument("function", function, "a function, not one of asyncio: for those there is inorder.aio")
+    signature = inspect.signature(function)
+    for given in ((None, None), (None,)):
+        try:
+            signature.bind(*given)
+        except TypeError:
+            continue
+        return len(given) > 1
+    raise ArgumentError(
+        f"{function!r:.100} takes neither a message, nor a message and a connection", argument="function"
+    )

@@ -1,0 +1,218 @@
+"""Threads that take messages and call functions, each with a connection of its own; their end; their time limits.
+
+Each task has its own threads, *lanes*: a lane waits for one queue. One more thread, the *keeper*, is there for what a
+lane cannot do itself: to end a call that takes too long, and lanes that do not end in time.
+
+A thread cannot be killed. A call that is past its time loses its connection instead: its unit of work is backed out,
+the message goes back with the error and a back-off, and nothing that the function does through the connection
+afterwards has an effect. The function itself may run on. Where processes can be replaced (`inorder work`), `is_worn`
+then says that this one is to be: it finishes what else it does, and ends. Elsewhere another thread takes the place of
+the lost one.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Mapping
+from types import TracebackType
+from typing import Any, Final, Protocol
+
+from ..clock import Clock
+from ..errors import CallerError, bad_argument
+from ..options import check_instance, check_whole
+from ..rules.retries import Failure
+from .lane import Lane
+from .tasks import THREADS_MAX, Task, Tasks
+from .telling import Told, to_log
+
+log = logging.getLogger("inorder.work")
+
+TICK_SECONDS: Final = 0.02  # between looks of the keeper, while it has something to look at
+GRACE_SECONDS: Final = 30.0
+
+
+class Root(Protocol):
+    """The connection that a worker is made with."""
+
+    def connect(self, *, program: str | None = None) -> Any: ...
+    def tell(self, event: str, measurements: Mapping[str, float], metadata: Mapping[str, object]) -> None: ...
+    @property
+    def is_observed(self) -> bool: ...
+    @property
+    def clock(self) -> Clock: ...
+
+
+class Worker:
+    """Runs functions for the messages of queues; made by `QueueManager.worker`.
+
+    A call that is past its task's `timeout` loses its connection: the message goes back, and the function, which cannot
+    be killed, runs on without effect on any queue. Another thread takes its place; `inorder work` replaces the process.
+
+    Attributes:
+        stopped: the tasks that could not go on, by their names, and why.
+        is_worn: a call was past its time, and its thread may be running still.
+    """
+
+    def __init__(
+        self,
+        qm: Root,
+        tasks: Tasks,
+        *,
+        threads: int = 1,
+        log: Callable[[Told], object] | None = None,
+        replaces_threads: bool = True,
+        tries_again: bool = True,
+    ) -> None:
+        check_instance("tasks", tasks, Tasks, "Tasks")
+        check_whole("threads", threads, 1, THREADS_MAX)
+        if not len(tasks):
+            raise bad_argument("tasks", tasks, "Tasks with at least one function")
+        if log is not None and not callable(log):
+            raise bad_argument("log", log, "something that can be called with what is told")
+        self.qm, self.stopped, self.is_worn = qm, dict[str, str](), False
+        self._log, self._replaces_threads = log or to_log, replaces_threads
+        self._again = {task.name for task in tasks} if tries_again else set[str]()
+        self._began_at = qm.clock.now()
+        self._telling = threading.Lock()
+        self.ends = threading.Event()
+        self._changed = threading.Condition()
+        self._is_over = False
+        self._keeper = threading.Thread(target=self._keep, name="inorder work", daemon=True)
+        self._lanes = [Lane(self, task) for task in tasks for _ in range(task.threads or threads)]
+        self._watches = any(task.timeout for task in tasks)
+
+    # --- from outside
+
+    def start(self) -> None:
+        """Starts the threads. Raises: CallerError, it was started before."""
+        if self._keeper.ident is not None:
+            raise CallerError("the worker was started before: make another")
+        self._keeper.start()
+        for lane in list(self._lanes):
+            lane.start()
+
+    def stop(self, grace: float = GRACE_SECONDS) -> int:
+        """Ends the work: no message is taken any more, and calls that are under way may end within a time.
+
+        What has not ended then is given back: backed out, with an attempt counted, its connection ended.
+
+        Args:
+            grace: seconds, from 0.
+
+        Returns: how many calls were given back; their functions may run on, without effect on any queue.
+        """
+        self.ends.set()
+        until = time.monotonic() + grace
+        self._nudge()
+        with self._changed:
+            while self.is_busy and (left := until - time.monotonic()) > 0:
+                self._changed.wait(left)
+        why = f"the worker was stopped, and this call had not ended {grace:g} s later"
+        given_back = sum(lane.give_back(why) for lane in list(self._lanes))
+        with self._changed:
+            self._is_over = True
+            self._changed.notify_all()
+        return given_back
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Waits until every task has ended; whether they have within so many seconds."""
+        with self._changed:
+            return self._changed.wait_for(lambda: not self.is_busy, timeout)
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a thread works, or waits for work."""
+        return any(lane.is_at_work for lane in self._lanes)
+
+    def __enter__(self) -> Worker:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def __repr__(self) -> str:
+        return f"<worker of {len(self._lanes)} threads{', stopping' if self.ends.is_set() else ''}>"
+
+    # --- for lanes
+
+    def tell(self, told: Told) -> None:
+        """Says what has happened, to the log and to observers of the store."""
+        ended = told.ended
+        if ended is not None and self.qm.is_observed:
+            self.qm.tell(
+                "attempt",
+                {"seconds": told.seconds, "delay": ended.delay},
+                {"task": told.task, "queue": told.queue, "outcome": ended.outcome.value, "attempt": ended.attempt,
+                 "error": ended.error},
+            )  # fmt: skip
+        with self._telling:
+            try:
+                self._log(told)
+            except Exception:
+                log.exception("what was told could not be logged")
+
+    def may_try_again(self, task: Task, failure: Failure | None) -> bool:
+        """Whether a message that stays where it is, and was tried often enough, has one attempt more.
+
+        So it is once, if the last attempt was before this worker began: who starts a worker wants it tried.
+        """
+        if failure is not None and failure.time >= self._began_at:
+            return False
+        with self._telling:
+            is_first = task.name in self._again
+            self._again.discard(task.name)
+            return is_first
+
+    def stop_task(self, task: Task, why: str) -> None:
+        """A task cannot go on: all of its lanes end."""
+        with self._telling:
+            is_first = self.stopped.setdefault(task.name, why) is why
+        if is_first:
+            self.tell(Told("stopped", task.name, task.queue, why))
+        self._nudge()
+
+    def lane_ends(self) -> None:
+        with self._changed:
+            self._changed.notify_all()
+
+    # --- the keeper
+
+    def _keep(self) -> None:
+        while True:
+            with self._changed:
+                if self._is_over:
+                    return
+                self._changed.wait(TICK_SECONDS if self._has_to_look else None)
+            for lane in list(self._lanes):
+                if lane.end_overdue():
+                    self._replace(lane)
+            self._end_waits()
+
+    @property
+    def _has_to_look(self) -> bool:
+        return self._watches or any(lane.is_at_work and not lane.goes_on for lane in self._lanes)
+
+    def _replace(self, lane: Lane) -> None:
+        if not self._replaces_threads:
+            self.is_worn = True
+            self.lane_ends()
+        elif not self.ends.is_set():
+            fresh = Lane(self, lane.task)
+            self._lanes[self._lanes.index(lane)] = fresh
+            fresh.start()
+
+    def _nudge(self) -> None:
+        """Lanes that only wait look whether they are to end."""
+        self._end_waits()
+        with self._changed:
+            self._changed.notify_all()
+
+    def _end_waits(self) -> None:
+        for lane in list(self._lanes):
+            if not lane.goes_on:
+                lane.end_wait()

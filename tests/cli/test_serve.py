@@ -1,0 +1,129 @@
+"""`inorder serve`: what it refuses. How it serves is in tests/server."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.cli.conftest import Command
+from tests.cli.test_json import keys_below
+
+from inorder.cli import serve
+from inorder.server import Settings, running
+
+
+@pytest.fixture
+def served(monkeypatch: pytest.MonkeyPatch) -> list[Settings]:
+    """What would be served: the command goes as far as the processes."""
+    found: list[Settings] = []
+    monkeypatch.setattr(running, "serve", lambda settings, *given, **named: found.append(settings))
+    return found
+
+
+@pytest.fixture
+def taken() -> Iterator[int]:
+    """A port that is not free."""
+    with socket.create_server(("127.0.0.1", 0)) as one:
+        yield one.getsockname()[1]
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "db.example"])
+def test_an_address_that_others_reach_needs_tls_and_users(
+    run: Command, queue: str, served: list[Settings], host: str
+) -> None:
+    ended = run("serve", "--host", host, "--self-signed")
+    assert ended.status == 2
+    assert "needs TLS and users" in ended.err
+    assert "ssh -L" in ended.err
+    assert not served
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("orders.db", "--store", "orders.db"), "Name the store once"),
+        (("none.db",), "there is no store"),
+        (("--certificate", "orders.db"), "--certificate and --key go together"),
+        (("--key", "orders.db"), "--certificate and --key go together"),
+        (("--self-signed", "--certificate", "orders.db", "--key", "orders.db"), "leave --certificate and --key out"),
+        (("--token-file", "orders.db"), "is the store itself"),
+        (("--port", "65536"), "65536"),
+        (("--workers", "0"), "0"),
+    ],
+)
+def test_wrong_calls_serve_nothing(
+    run: Command, queue: str, served: list[Settings], arguments: tuple[str, ...], words: str
+) -> None:
+    ended = run("serve", *arguments)
+    assert ended.status in (2, 3)
+    assert words in ended.err
+    assert not served
+
+
+def test_a_port_that_is_not_free_is_said(run: Command, queue: str, taken: int) -> None:
+    ended = run("serve", "--port", str(taken))
+    assert ended.status == 2
+    assert f"127.0.0.1:{taken}" in ended.err
+
+
+@pytest.mark.parametrize(
+    ("content", "mode", "words"),
+    [
+        (b"x" * 43, 0o644, "chmod 600"),
+        (b"short", 0o600, "one line of 16 to 512"),
+        (b"\xff" * 40, 0o600, "one line"),
+        (b"two words of a token", 0o600, "one line"),
+        (b"x" * 513, 0o600, "one line"),
+    ],
+)
+def test_a_token_file_that_cannot_be_one_is_refused(
+    run: Command, queue: str, served: list[Settings], tmp_path: Path, content: bytes, mode: int, words: str
+) -> None:
+    file = tmp_path / "token"
+    file.write_bytes(content)
+    file.chmod(mode)
+    ended = run("serve", "--port", "0", "--token-file", str(file))
+    assert ended.status == 2
+    assert words in ended.err
+    assert not served
+
+
+def test_without_its_libraries_it_says_what_to_install(
+    run: Command, queue: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(serve, "find_spec", lambda name: None)
+    ended = run("serve")
+    assert ended.status == 2
+    assert "pip install 'inorder[server]'" in ended.err
+
+
+def test_the_link_has_the_token_unless_a_file_has_it(
+    run: Command, queue: str, served: list[Settings], tmp_path: Path
+) -> None:
+    first = run("serve", "--port", "0")
+    assert first.status == 0, first.err
+    assert f"http://127.0.0.1:{served[0].port}/?token={served[0].token}" in first.out.replace("\n", "")
+    file = tmp_path / "token"
+    for _ in range(2):
+        ended = run("serve", "orders.db", "--port", "0", "--host", "localhost", "--token-file", str(file), "--json")
+        (record,) = ended.records
+        assert record.keys() == keys_below("A server")
+        assert record["url"] == f"http://localhost:{served[-1].port}/"
+        assert served[-1].token == file.read_text().strip()
+        assert served[-1].token not in ended.out + ended.err
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert served[1].token == served[2].token != served[0].token
+    assert len({one.key for one in served}) == 3
+    assert served[0].token not in repr(served[0])
+
+
+def test_a_certificate_that_is_none_is_refused(
+    run: Command, queue: str, served: list[Settings], tmp_path: Path
+) -> None:
+    (tmp_path / "c.pem").write_text("nonsense")
+    ended = run("serve", "--certificate", "c.pem", "--key", "c.pem", "--port", "0")
+    assert ended.status in (2, 3)
+    assert "c.pem" in ended.err
+    assert not served

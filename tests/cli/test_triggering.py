@@ -1,0 +1,84 @@
+"""`inorder trigger-monitor`: programs are started, and each start and end is told."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.cli.conftest import Command
+from tests.cli.test_json import PAGE
+
+import inorder
+
+GETS = "import os, inorder, sys; qm = inorder.connect(os.environ['INORDER_STORE']); print(qm.get(sys.argv[1]).body)"
+
+
+@pytest.fixture
+def shop(run: Command, store: Path) -> Path:
+    """Two initiation queues; the queues of each have a program, one ends well, one badly."""
+    program = shlex.join([sys.executable, "-c", GETS])
+    script = f"""
+DEFINE QLOCAL(START.A)
+DEFINE QLOCAL(START.B)
+DEFINE PROCESS(GETS) APPLICID('{program.replace("'", "''")} A #')
+DEFINE PROCESS(FAILS) APPLICID('exit 3') ENVRDATA('&')
+DEFINE QLOCAL(A) TRIGGER TRIGTYPE(EVERY) INITQ(START.A) PROCESS(GETS)
+DEFINE QLOCAL(B) TRIGGER TRIGTYPE(FIRST) INITQ(START.B) PROCESS(FAILS)
+"""
+    assert run("mqsc", given=script.encode()).status == 0
+    with inorder.connect(store) as qm:
+        qm.put("A", b"work")
+        qm.put("B", b"work")
+    return store
+
+
+@pytest.mark.usefixtures("shop")
+def test_each_start_and_end_is_a_line_and_has_the_keys_of_the_page(run: Command, store: Path) -> None:
+    told = run("trigger-monitor", "START.A", "START.B", "--until-empty", "--json")
+    assert told.status == 0
+    by_queue = {
+        queue: [(one["event"], one["status"]) for one in told.records if one["initiation_queue"] == queue]
+        for queue in ("START.A", "START.B")
+    }
+    assert by_queue == {"START.A": [("started", None), ("ended", 0)], "START.B": [("started", None), ("ended", 3)]}
+    section = PAGE.read_text(encoding="utf-8").partition("## A trigger monitor's event\n")[2].partition("\n## ")[0]
+    keys = re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE)
+    assert set(keys) == {*told.records[0], *told.records[0]["trigger"]}
+    with inorder.connect(store) as qm:
+        assert (qm.depth("A"), qm.depth("B"), qm.depth("START.A"), qm.depth("START.B")) == (0, 1, 0, 0)
+
+
+@pytest.mark.usefixtures("shop")
+def test_people_read_it_on_standard_error(run: Command) -> None:
+    told = run("trigger-monitor", "START.B", "--until-empty")
+    assert told.out == ""
+    assert re.search(
+        r"START.B: exit 3 for B \(\d+\) started\n.*START.B: exit 3 for B \(\d+\) ended with status 3", told.err
+    )
+
+
+def test_what_cannot_go_on_ends_all_of_it_with_its_status(run: Command, shop: Path) -> None:
+    with inorder.connect(shop) as qm:
+        qm.put("START.A", b"nonsense")  # there is no dead-letter queue
+    told = run("trigger-monitor", "START.A", "NONE")
+    assert told.status in (1, 2)
+    assert "dead-letter queue" in told.err or "NONE" in told.err
+
+
+def test_a_signal_ends_it(shop: Path) -> None:
+    command = [sys.executable, "-m", "inorder", "trigger-monitor", "START.A", "START.B", "--json", "--store", str(shop)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as monitor:
+        assert monitor.stdout is not None
+        events = []
+        for line in monitor.stdout:
+            events.append(json.loads(line)["event"])
+            if events.count("ended") == 2:
+                monitor.send_signal(signal.SIGTERM)
+        assert monitor.wait(60) == 0
+    assert sorted(events) == ["ended", "ended", "started", "started"]

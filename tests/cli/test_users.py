@@ -1,0 +1,189 @@
+"""`inorder user`, `token` and `acts`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner
+from tests.cli.conftest import Command, Ended
+
+import inorder
+from inorder import passwords
+from inorder.cli.app import app
+from inorder.cli.users import user_names
+
+PASSWORD = "correct horse"
+
+
+@pytest.fixture
+def qm(queue: str, store: Path) -> Iterator[inorder.QueueManager]:
+    del queue
+    with inorder.connect(store) as one:
+        yield one
+
+
+@pytest.fixture
+def run(run: Command) -> Command:
+    """As `run`, of commands that end with this status."""
+
+    def command(*arguments: str, given: bytes = b"", status: int = 0) -> Ended:
+        ended: Ended = run(*arguments, given=given)
+        assert ended.status == status, ended.err
+        return ended
+
+    return command
+
+
+def test_users_are_defined_and_listed(run: Command, qm: inorder.QueueManager) -> None:
+    given = ["--role", "application", "--may", "put,inquire=ORDERS.*", "--may", "get=REPLIES", "--certificate", "CN=x"]
+    [record] = run("user", "add", "shop", *given, "--description", "the shop", "--json").records
+    assert record == {
+        "user": "shop",
+        "roles": ["application"],
+        "enabled": True,
+        "password": False,
+        "grants": ["put,inquire=ORDERS.*", "get=REPLIES"],
+        "subjects": ["CN=x"],
+        "description": "the shop",
+        "done": "created",
+    }
+    assert qm.user("shop").may("put", "ORDERS.EU")
+    assert run("user", "add", "reader").out == "created user reader: reader\n"
+    assert [one["user"] for one in run("user", "list", "--json").records] == ["reader", "shop"]
+    assert "put,inquire=ORDERS.*" in run("user", "list").out
+
+
+def test_what_is_given_is_altered_and_the_rest_stays(run: Command, qm: inorder.QueueManager) -> None:
+    run("user", "add", "shop", "--role", "application", "--may", "put=A")
+    run("user", "alter", "shop", "--may", "get=B", "--disable")
+    found = qm.user("shop")
+    assert (dict(found.queues), found.enabled, found.roles) == ({"B": ("get",)}, False, ("application",))
+    run("user", "alter", "shop", "--enable", "--role", "reader")
+    found = qm.user("shop")
+    assert (dict(found.queues), found.enabled, found.roles) == ({}, True, ("reader",))
+    assert "Nothing to change" in run("user", "alter", "shop", status=2).err
+
+
+def test_a_password_is_read_from_standard_input(run: Command, qm: inorder.QueueManager) -> None:
+    run("user", "add", "alice", "--password-stdin", given=f"{PASSWORD}\n".encode())
+    assert qm.identify(name="alice", verify=passwords.verifier(PASSWORD)).name == "alice"
+    run("user", "password", "alice", "--password-stdin", given=b"another horse\r\n")
+    assert qm.identify(name="alice", verify=passwords.verifier("another horse")).name == "alice"
+    assert run("user", "password", "alice", "--remove").out == "removed the password of alice\n"
+    assert not qm.user("alice").has_password
+    assert "not both" in run("user", "password", "alice", "--remove", "--password-stdin", status=2).err
+
+
+def test_a_password_is_asked_for_twice_and_not_shown(qm: inorder.QueueManager, store: Path) -> None:
+    arguments = ["user", "add", "alice", "--password", "--store", str(store)]
+    result = CliRunner().invoke(app, arguments, input=f"{PASSWORD}\n{PASSWORD}\n")
+    assert (result.exit_code, PASSWORD in result.output) == (0, False)
+    assert qm.identify(name="alice", verify=passwords.verifier(PASSWORD)).name == "alice"
+
+
+def test_no_command_takes_a_password_as_an_argument() -> None:
+    """Other users of the machine read the arguments of processes."""
+
+    def leaves(group: click.Group) -> Iterator[click.Command]:
+        for command in group.commands.values():
+            yield from leaves(command) if isinstance(command, click.Group) else [command]
+
+    for command in leaves(app):
+        for one in command.params:
+            if isinstance(one, click.Option) and "password" in " ".join(one.opts):
+                assert one.is_flag, (command.name, one.opts)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "told"),
+    [
+        (["user", "add", "a b"], 2, "without blanks"),
+        (["user", "add", "shop", "--may", "put"], 2, "say what, and where"),
+        (["user", "add", "shop", "--may", "put=Q"], 2, "'application'"),
+        (["user", "add", "shop", "--role", "application", "--may", "administer=Q"], 2, "one or more of put, get"),
+        (["user", "add", "shop", "--role", "root"], 2, "'root' is not one of"),
+        (["user", "add", "shop", "--password-stdin"], 2, "8 to 1,024 characters"),
+        (["user", "alter", "nobody", "--disable"], 2, "there is no user 'nobody'"),
+        (["user", "delete", "nobody", "--yes"], 2, "there is no user 'nobody'"),
+        (["token", "create", "nobody", "ci"], 2, "there is no user 'nobody'"),
+        (["token", "revoke", "abc.secret"], 2, "there is no token 'abc'"),
+    ],
+    ids=lambda one: " ".join(one) if isinstance(one, list) else None,
+)
+def test_bad_calls_are_refused(
+    run: Command, qm: inorder.QueueManager, arguments: list[str], status: int, told: str
+) -> None:
+    said = run(*arguments, status=status, given=b"short\n").err
+    assert told in said
+    assert "secret" not in said
+    assert qm.users() == []
+
+
+def test_who_is_there_is_not_defined_again_and_no_password_asked_for(run: Command, qm: inorder.QueueManager) -> None:
+    run("user", "add", "alice")
+    assert "already" in run("user", "add", "alice", "--password", status=1).err
+    assert not qm.user("alice").has_password
+
+
+def test_a_user_is_deleted_with_its_tokens(run: Command, qm: inorder.QueueManager) -> None:
+    run("user", "add", "alice")
+    run("token", "create", "alice", "ci")
+    run("user", "delete", "alice", "--yes")
+    assert (qm.users(), qm.tokens()) == ([], [])
+
+
+def test_a_token_is_shown_once(run: Command, qm: inorder.QueueManager) -> None:
+    run("user", "add", "shop")
+    shown = run("token", "create", "shop", "nightly run", "--days", "30").out.strip()
+    assert qm.identify(token=shown).name == "shop"
+    [record] = run("token", "list", "--user", "shop", "--json").records
+    assert (record["token"], record["label"], record["user"]) == (shown.partition(".")[0], "nightly run", "shop")
+    assert shown.partition(".")[2] not in json.dumps(record)
+    [made] = run("token", "create", "shop", "more", "--json").records
+    assert made["secret"].startswith(f"{made['token']}.")
+    run("token", "revoke", record["token"])
+    assert [one.label for one in qm.tokens()] == ["more"]
+
+
+def test_acts_are_shown_the_newest_first(run: Command, qm: inorder.QueueManager) -> None:
+    for user, queue in (("alice", "A"), ("bob", "B"), ("alice", "B")):
+        with qm.acting("clear", queue, user=user, address="10.0.0.1") as act:
+            act.messages = 3
+    records = run("acts", "--json").records
+    assert [(one["user"], one["queue"], one["messages"], one["outcome"]) for one in records] == [
+        ("alice", "B", 3, "done"),
+        ("bob", "B", 3, "done"),
+        ("alice", "A", 3, "done"),
+    ]
+    assert len(run("acts", "--user", "alice", "--queue", "B", "--json").records) == 1
+    assert len(run("acts", "--limit", "2", "--json").records) == 2
+    assert "10.0.0.1" in run("acts").out
+
+
+def test_a_lease_is_listed_with_the_time_left_and_backed_out(
+    run: Command, qm: inorder.QueueManager, queue: str
+) -> None:
+    lease = qm.lease(seconds=600)
+    with lease:
+        qm.put(queue, b"1")
+    [record] = run("unit", "list", "--json").records
+    assert (record["kind"], record["unit"], record["puts"]) == ("lease", f"lease:{lease.name}", 1)
+    assert 590 < record["time_left"] <= 600
+    assert record["ends_at"]
+    assert "time left" in run("unit", "list").out
+    assert "committed with its token" in run("unit", "commit", f"lease:{lease.name}", "--yes", status=1).err
+    run("unit", "backout", f"lease:{lease.name}", "--yes")
+    assert (qm.units(), qm.depth(queue)) == ([], 0)
+
+
+def test_users_are_completed(run: Command, qm: inorder.QueueManager, store: Path) -> None:
+    del run
+    qm.create_user("alice")
+    qm.create_user("bob")
+    context = click.Context(click.Command("x"))
+    context.params["store"] = str(store)
+    assert user_names(context, click.Argument(["name"]), "a") == ["alice"]

@@ -1,0 +1,53 @@
+"""What becomes of a put under a key, cell by cell (decisions 330, 331)."""
+
+from __future__ import annotations
+
+import pytest
+
+from inorder.errors import InconsistentCall
+from inorder.message import IN_GROUP, LAST_IN_GROUP, SEGMENT
+from inorder.rules.duplicates import Kept, Verdict, check_whole, judge, settled
+from inorder.rules.grouping import NOTHING_OPEN
+
+MINE, THEIRS = 7, 8
+
+
+@pytest.mark.parametrize(
+    ("kept", "unit", "verdict"),
+    [
+        (None, None, Verdict.PUT),
+        (None, MINE, Verdict.PUT),
+        # It was put, outside of a unit of work or in one that is committed; now is 100.
+        (Kept(None, 100.5), None, Verdict.DUPLICATE),
+        (Kept(None, 100.5), MINE, Verdict.DUPLICATE),
+        (Kept(None, 100.0), None, Verdict.PUT),
+        (Kept(None, 99.0), MINE, Verdict.PUT),
+        # A unit of work has put it, however long ago.
+        (Kept(MINE, 100.5), MINE, Verdict.DUPLICATE),
+        (Kept(MINE, 99.0), MINE, Verdict.DUPLICATE),
+        (Kept(THEIRS, 100.5), MINE, Verdict.REFUSED),
+        (Kept(THEIRS, 99.0), MINE, Verdict.REFUSED),
+        (Kept(THEIRS, 100.5), None, Verdict.REFUSED),
+        (Kept(THEIRS, 99.0), None, Verdict.REFUSED),
+    ],
+)
+def test_what_becomes_of_a_put(kept: Kept | None, unit: int | None, verdict: Verdict) -> None:
+    assert judge(kept, unit, 100.0) is verdict
+
+
+def test_a_key_lasts_as_long_from_the_commit_as_it_was_to_last_from_the_put() -> None:
+    assert settled(10.0, 70.0, 500.0) == (500.0, 560.0)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "is_whole"),
+    [(0, 0, True), (IN_GROUP, 0, False), (0, IN_GROUP, False), (SEGMENT, 0, False), (0, SEGMENT, False),
+     (LAST_IN_GROUP, LAST_IN_GROUP, True)],
+)  # fmt: skip
+def test_in_logical_order_groups_are_whole(before: int, after: int, is_whole: bool) -> None:
+    states = [NOTHING_OPEN._replace(flags=flags) for flags in (before, after)]
+    if is_whole:
+        check_whole(*states)
+    else:
+        with pytest.raises(InconsistentCall):
+            check_whole(*states)

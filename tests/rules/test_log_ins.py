@@ -1,0 +1,61 @@
+"""How many log-ins may fail, as histories of one bucket: at which second one is tried, and how long it has to wait."""
+
+from __future__ import annotations
+
+import pytest
+
+from inorder.rules.log_ins import (
+    LIMITS,
+    Bucket,
+    Limit,
+    counted,
+    empty_at,
+    forgiven,
+    key_of,
+    level,
+    limit_of,
+    shared_key,
+    wait,
+)
+
+LIMIT = Limit(3, 10.0)
+
+
+@pytest.mark.parametrize(
+    "tries",
+    [
+        [(0, 0), (0, 0), (0, 0), (0, 10), (9, 1), (10, 0), (10, 10)],  # three at once, then one each ten seconds
+        [(0, 0), (5, 0), (10, 0), (15, 0), (20, 0), (25, 5)],  # half of them drain meanwhile
+        [(0, 0), (0, 0), (0, 0), (1000, 0), (1000, 0), (1000, 0), (1000, 10)],  # all is drained, and no more than all
+        [(100, 0), (100, 0), (100, 0), (0, 10), (50, 10), (110, 0)],  # a clock that is set back takes nothing off
+    ],
+)
+def test_how_long_a_log_in_has_to_wait(tries: list[tuple[int, int]]) -> None:
+    bucket = Bucket()
+    for now, seconds in tries:
+        assert wait(bucket, LIMIT, now) == pytest.approx(seconds), (now, bucket)
+        if not seconds:
+            bucket = counted(bucket, LIMIT, now)
+
+
+def test_what_succeeds_is_forgiven_and_nothing_else() -> None:
+    bucket = Bucket()
+    for _ in range(100):
+        assert wait(bucket, LIMIT, 0.0) == 0.0
+        bucket = forgiven(counted(bucket, LIMIT, 0.0), LIMIT, 0.0)
+    assert bucket.level == 0.0
+    failed = counted(bucket, LIMIT, 0.0)
+    assert forgiven(counted(failed, LIMIT, 0.0), LIMIT, 0.0).level == 1.0
+    assert forgiven(Bucket(), LIMIT, 0.0).level == 0.0
+
+
+def test_when_a_bucket_is_empty() -> None:
+    bucket = counted(counted(Bucket(), LIMIT, 100.0), LIMIT, 100.0)
+    assert empty_at(bucket, LIMIT) == 120.0
+    assert level(bucket, LIMIT, 119.0) > 0.0 == level(bucket, LIMIT, 120.0)
+
+
+def test_what_has_no_room_shares_a_bucket_of_its_kind() -> None:
+    assert shared_key(key_of("user", "a:b")) == "user:"
+    assert shared_key(key_of("address", "::1")) == "address:"
+    assert limit_of("user:") == limit_of(key_of("user", "x")) == LIMITS["user"] != LIMITS["address"]

@@ -1,0 +1,59 @@
+"""What is kept of a failure, and how long the next attempt waits: rules without a store."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from inorder import Message
+from inorder.errors import ArgumentError
+from inorder.rules.retries import ERROR_CHARACTERS_MAX, Backoff, Failure, failure_of, noted, without
+
+
+def test_properties_without_the_failure_are_the_putters() -> None:
+    message = Message(b"", properties={"a": 1})
+    failed = message.with_values(properties=noted(message, Failure("no", 1.0, 1)))
+    assert dict(failed.properties) == {"a": 1, "retry.error": "no", "retry.time": 1.0, "retry.attempt": 1}
+    assert without(failed) == message.properties
+    assert failure_of(message) is None
+    assert failure_of(Message(b"", properties={"retry.error": 3})) is None
+
+
+def test_an_error_is_cut_and_the_next_one_takes_its_place() -> None:
+    message = Message(b"", properties={"a": 1})
+    for error in ("x" * 2_000, "no"):
+        message = message.with_values(properties=noted(message, Failure(error, 2.0, 7)))
+        assert message.properties["retry.error"] == error[:ERROR_CHARACTERS_MAX]
+    assert failure_of(message) == Failure("no", 2.0, 7)
+
+
+@pytest.mark.parametrize("own", [{"retry": 1}, {f"a{n}": "x" * 914 for n in range(71)}])
+def test_a_failure_gives_way_to_the_properties_that_are_there(own: dict[str, Any]) -> None:
+    message = Message(b"", properties=own)
+    assert noted(message, Failure("no", 1.0, 1)) is message.properties
+
+
+# --- how long
+
+
+@pytest.mark.parametrize(
+    ("attempt", "luck", "seconds"),
+    [(1, 0.5, 1), (2, 0.5, 2), (3, 0.5, 4), (11, 0.5, 600), (5_000, 0.5, 600), (1, 0.0, 0.9), (2, 1.0, 2.2)],
+)
+def test_each_wait_is_longer_up_to_a_limit(attempt: int, luck: float, seconds: float) -> None:
+    assert Backoff().after(attempt, luck) == pytest.approx(seconds)
+
+
+def test_the_first_wait_may_be_none() -> None:
+    assert Backoff(first=0).after(7, 0.9) == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("first", -1), ("factor", 0.5), ("most", 0.5), ("jitter", 2), ("first", float("nan")), ("factor", "2"),
+     ("most", 1e9), ("jitter", True)],
+)  # fmt: skip
+def test_a_back_off_out_of_its_range_is_refused(name: str, value: Any) -> None:
+    with pytest.raises(ArgumentError, match=name):
+        Backoff(**{name: value})

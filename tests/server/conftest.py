@@ -1,0 +1,140 @@
+"""A server as tests call it: the application in this process, or `inorder serve` in one of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import httpx
+import pytest
+from starlette.types import ASGIApp
+from tests.cutting import ended
+
+import inorder
+from inorder.server import Authenticator, Settings, application
+
+TOKEN = "the-token-of-the-tests-0123456789"
+KEY = bytes(range(32))
+PORT = 9443
+CSRF = {"ibm-mq-rest-csrf-token": ""}
+TEXT = {"Content-Type": "text/plain;charset=utf-8"}
+AS_ANYBODY = httpx.BasicAuth("mqadmin", TOKEN)
+AS_NOBODY = httpx.Auth()  # which adds nothing
+
+Work = Callable[[httpx.AsyncClient], Awaitable[None]]
+
+
+class Served(NamedTuple):
+    """A store, and how to work with the application that serves it."""
+
+    store: Path
+    settings: Settings
+
+    def run(self, work: Work, authenticator: Authenticator | None = None, **changes: Any) -> None:
+        """Has the work done with a client that has the token, between start and end of the application."""
+
+        async def inside() -> None:
+            async with alive(self.app(authenticator, **changes)) as app, client_of(app) as client:
+                await work(client)
+
+        ended(inside())
+
+    def app(self, authenticator: Authenticator | None = None, **changes: Any) -> ASGIApp:
+        return application(replace(self.settings, **changes), authenticator)
+
+
+def client_of(app: ASGIApp, **given: Any) -> httpx.AsyncClient:
+    """A client with the token, which sends the CSRF header."""
+    named: dict[str, Any] = {"auth": AS_ANYBODY, "headers": CSRF} | given
+    return httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url=f"http://localhost:{PORT}", **named)
+
+
+@contextlib.asynccontextmanager
+async def alive(app: ASGIApp) -> AsyncIterator[ASGIApp]:
+    """Between the start and the end of a worker."""
+    said: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+    told: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+    state: dict[str, Any] = {}
+    life = asyncio.ensure_future(app({"type": "lifespan", "state": state}, told.get, said.put))  # type: ignore[arg-type]
+    await told.put({"type": "lifespan.startup"})
+    answer = await said.get()
+    assert answer["type"] == "lifespan.startup.complete", answer
+    try:
+        yield app
+    finally:
+        await told.put({"type": "lifespan.shutdown"})
+        assert (await said.get())["type"] == "lifespan.shutdown.complete"
+        await life
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> Served:
+    """A queue manager QM1 with a queue Q1."""
+    store = tmp_path / "orders.db"
+    with inorder.connect(store, name="QM1") as qm:
+        qm.create_queue("Q1")
+    return Served(store, Settings(store=str(store), key=KEY, token=TOKEN, port=PORT))
+
+
+class Running:
+    """`inorder serve` in a process of its own."""
+
+    def __init__(self, store: Path, *arguments: str, positional: bool = True) -> None:
+        self.store = store
+        self.token_file = store.with_suffix(".token")
+        self.log = store.with_suffix(".log")
+        named = [str(store)] if positional else []
+        words = ["serve", *named, "--port", "0", "--json", "--token-file", str(self.token_file), *arguments]
+        with self.log.open("wb") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "inorder", *words], stdout=subprocess.PIPE, stderr=log, start_new_session=True
+            )
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        assert line, self.log.read_text()
+        self.record: dict[str, Any] = json.loads(line)
+        self.token = self.token_file.read_text().strip()
+
+    def client(self, **given: Any) -> httpx.Client:
+        """A client with the token."""
+        named: dict[str, Any] = {"auth": ("anybody", self.token), "headers": CSRF, "timeout": 60, "verify": False}
+        return httpx.Client(base_url=self.record["url"], **(named | given))
+
+    def stop(self, number: int = signal.SIGTERM) -> int:
+        """Sends a signal, and waits for the end; the exit status."""
+        self.process.send_signal(number)
+        return self.process.wait(60)
+
+    def kill(self) -> None:
+        """Ends the server and its workers at once."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait(60)
+        assert self.process.stdout is not None
+        self.process.stdout.close()
+
+
+Start = Callable[..., Running]
+
+
+@pytest.fixture
+def start(served: Served) -> Iterator[Start]:
+    """Starts servers of the store; those that still run at the end are killed."""
+    begun: list[Running] = []
+
+    def one(*arguments: str) -> Running:
+        begun.append(Running(served.store, *arguments))
+        return begun[-1]
+
+    yield one
+    for each in begun:
+        each.kill()

@@ -1,0 +1,331 @@
+"""IBM's administration interface: commands, the queue manager, the installation, queues as resources."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import httpx
+import pytest
+from tests.server.conftest import Served
+from tests.server.test_messaging import number_of
+
+import inorder
+from inorder import __version__
+from inorder.attributes import QUEUE_ATTRIBUTES
+from inorder.mqsc.words import keywords_of
+from inorder.server import Identity
+from inorder.server.queue_objects import PLACES
+
+V1, V2, V3 = (f"/ibmmq/rest/v{version}" for version in (1, 2, 3))
+MQSC = "/admin/action/qmgr/QM1/mqsc"
+DONE = {"overallCompletionCode": 0, "overallReasonCode": 0}
+REFUSED = {"overallCompletionCode": 2, "overallReasonCode": 3008}
+
+
+def text(command: str) -> dict[str, Any]:
+    return {"type": "runCommand", "parameters": {"command": command}}
+
+
+def as_object(command: str, qualifier: str, name: str | None = None, **more: Any) -> dict[str, Any]:
+    return {
+        "type": "runCommandJSON",
+        "command": command,
+        "qualifier": qualifier,
+        **({"name": name} if name else {}),
+        **more,
+    }
+
+
+def ok(**more: Any) -> dict[str, Any]:
+    return {"completionCode": 0, "reasonCode": 0, **more}
+
+
+# A command, and what it is answered.
+ANSWERED: list[tuple[dict[str, Any], dict[str, Any]]] = [
+    (text("DEFINE QLOCAL(NEW)"), {"commandResponse": [ok(text=["AMQ8006I: Queue NEW defined."])], **DONE}),
+    (text("ALTER QLOCAL(Q1) MAXDEPTH(5)"), {"commandResponse": [ok(text=["AMQ8008I: Queue Q1 altered."])], **DONE}),
+    (
+        text("DISPLAY QLOCAL(Q1) CURDEPTH"),
+        {"commandResponse": [ok(text=[
+            "AMQ8409I: Display Queue details.   QUEUE(Q1)                               TYPE(QLOCAL)   CURDEPTH(0)"
+        ])], **DONE},
+    ),
+    (text("CLEAR QLOCAL(Q1)"), {"commandResponse": [ok(text=["AMQ8022I: Queue Q1 cleared: 0 messages removed."])],
+                                **DONE}),
+    (as_object("define", "qlocal", "new.one", parameters={"maxdepth": 7, "descr": "it's", "replace": "yes"}),
+     {"commandResponse": [ok(message=["AMQ8006I: Queue new.one defined."])], **DONE}),
+    (as_object("display", "qlocal", "Q1", responseParameters=["curdepth", "get"]),
+     {"commandResponse": [ok(parameters={"queue": "Q1", "type": "QLOCAL", "curdepth": 0, "get": "ENABLED"})], **DONE}),
+    (as_object("DISPLAY", "QSTATUS", "Q*", responseParameters=["CURDEPTH"], parameters={"where": "CURDEPTH EQ 0"}),
+     {"commandResponse": [ok(parameters={"queue": "Q1", "type": "QUEUE", "curdepth": 0})], **DONE}),
+    (as_object("display", "qmgr", responseParameters=["ccsid"]),
+     {"commandResponse": [ok(parameters={"qmname": "QM1", "ccsid": 1208})], **DONE}),
+    (as_object("display", "qlocal", "Q1", responseParameters=["share", "trigger"]),
+     {"commandResponse": [ok(parameters={"queue": "Q1", "type": "QLOCAL", "share": "YES", "trigger": "NO"})], **DONE}),
+    (as_object("alter", "qlocal", "Q1", parameters={"share": "no", "trigger": "yes", "initq": "I"}),
+     {"commandResponse": [ok(message=["AMQ8008I: Queue Q1 altered."])], **DONE}),
+    (as_object("delete", "qlocal", "Q1", parameters={"purge": "yes"}),
+     {"commandResponse": [ok(message=["AMQ8007I: Queue Q1 deleted."])], **DONE}),
+    (as_object("define", "channel", "TO.B", parameters={"chltype": "sdr", "xmitq": "X", "conname": "b.db"}),
+     {"commandResponse": [ok(message=["AMQ8014I: Channel TO.B defined."])], **DONE}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("version", [V2, V3])
+@pytest.mark.parametrize(("command", "answer"), ANSWERED, ids=lambda one: str(one)[:60])
+def test_commands_are_run(served: Served, version: str, command: dict[str, Any], answer: dict[str, Any]) -> None:
+    async def work(client: httpx.AsyncClient) -> None:
+        response = await client.post(version + MQSC, json=command)
+        assert response.status_code == 200, response.text
+        assert response.json() == answer
+
+    served.run(work)
+
+
+@pytest.mark.parametrize(
+    ("command", "member"),
+    [(text("DISPLAY QLOCAL(NONE)"), "text"), (as_object("display", "qlocal", "NONE"), "message")],
+)
+def test_what_the_queue_manager_refuses_comes_inside_of_an_answer(
+    served: Served, command: dict[str, Any], member: str
+) -> None:
+    async def work(client: httpx.AsyncClient) -> None:
+        answer = (await client.post(V2 + MQSC, json=command)).json()
+        (item,) = answer.pop("commandResponse")
+        assert answer == REFUSED
+        assert (item["completionCode"], item["reasonCode"]) == (2, 2085)
+        assert item[member][0].startswith("AMQ8147E: ")
+
+    served.run(work)
+
+
+def test_text_that_is_not_mqsc_is_answered_as_runmqsc_does(served: Served) -> None:
+    async def work(client: httpx.AsyncClient) -> None:
+        answer = (await client.post(V2 + MQSC, json=text("DEFIN QLOCAL(X)"))).json()
+        (item,) = answer.pop("commandResponse")
+        assert answer == REFUSED
+        assert item["text"][0].startswith("AMQ8405I: ")
+
+    served.run(work)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        as_object("display", "qlocal", "Q1", responseParameters=["maxmsglen"]),
+        as_object("define", "qlocal", "X", parameters={"replace": "no"}),
+        as_object("define", "qlocal", "X", parameters={"maxdepth": "many"}),
+        as_object("define", "qlocal", "X", parameters={"maxdepth": None}),
+        as_object("define", "qlocal", "X", parameters={"max depth": 1}),
+        as_object("define", "qlocal", "X", parameters={"descr": ["a", "b"]}),
+        as_object("define", "qlocal", "X) PURGE", parameters={}),
+        as_object("define ", "qlocal", "X"),
+        as_object("define", "topic", "X"),
+        as_object("display", "qlocal", "Q1", parameters={"where": "CURDEPTH"}),
+        as_object("end", "", "X"),
+        {"type": "runCommandJSON"},
+    ],
+)
+def test_objects_that_are_not_commands_are_refused(served: Served, command: dict[str, Any]) -> None:
+    async def work(client: httpx.AsyncClient) -> None:
+        assert number_of(await client.post(V2 + MQSC, json=command)) == (400, "MQWB0120E", 0)
+
+    served.run(work)
+    with inorder.connect(served.store) as qm:
+        assert [one.name for one in qm.queues()] == ["Q1"]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"", b"[]", b"{", b'{"type": "run"}', b'{"type": "runCommand"}',
+     b'{"type": "runCommand", "parameters": {"command": 1}}',
+     b'{"type": "runCommand", "parameters": {"command": ""}}', b'{"a": NaN}', b"\xff", b"[" * 100_000,
+     b'{"type": "runCommand", "parameters": {"command": "DISPLAY QMGR\\nDISPLAY QMGR"}}',
+     b'{"type": "runCommandJSON", "command": "display", "qualifier": "qmgr", "more": 1}'],
+    ids=range(12),
+)  # fmt: skip
+def test_bodies_that_are_not_commands_are_refused(served: Served, body: bytes) -> None:
+    async def work(client: httpx.AsyncClient) -> None:
+        response = await client.post(V2 + MQSC, content=body, headers={"Content-Type": "application/json"})
+        assert number_of(response) == (400, "INWB0004E", 0)
+        assert number_of(await client.post(V2 + MQSC, content=b"{}")) == (415, "MQWB0306E", 0)
+
+    served.run(work)
+
+
+def test_every_attribute_that_display_has_is_a_member(served: Served) -> None:
+    """There is one table of attributes: JSON has its keywords in small letters, and takes them back."""
+
+    async def work(client: httpx.AsyncClient) -> None:
+        shown = (await client.post(V2 + MQSC, json=as_object("display", "qlocal", "Q1"))).json()
+        (item,) = shown["commandResponse"]
+        keywords = {word.lower() for word in keywords_of("local")}
+        assert keywords <= item["parameters"].keys()
+        given = {
+            name: value
+            for name, value in item["parameters"].items()
+            if name in keywords and name not in ("queue", "type", "deftype")
+        }
+        answer = (await client.post(V2 + MQSC, json=as_object("define", "qlocal", "COPY", parameters=given))).json()
+        assert answer["overallCompletionCode"] == 0, answer
+        copy = (await client.post(V2 + MQSC, json=as_object("display", "qlocal", "COPY"))).json()
+        assert given.items() <= copy["commandResponse"][0]["parameters"].items()
+
+    served.run(work)
+
+
+def test_the_queue_manager_and_the_installation(served: Served) -> None:
+    async def work(client: httpx.AsyncClient) -> None:
+        one = {"name": "QM1", "state": "running"}
+        for version in (V1, V2, V3):
+            for path in ("/admin/qmgr", "/admin/qmgr/", "/admin/qmgr/QM1"):
+                assert (await client.get(version + path)).json() == {"qmgr": [one]}
+            found = (await client.get(f"{version}/admin/installation")).json()
+            assert found == {"installation": [{"name": "inorder", "platform": "unix", "version": __version__}]}
+        assert (await client.get(f"{V1}/admin/qmgr?state=ended")).json() == {"qmgr": []}
+        more = (await client.get(f"{V1}/admin/qmgr?attributes=*&status=*")).json()
+        assert more == {"qmgr": [{**one, "extended": {"installationName": "inorder"}, "status": {}}]}
+        assert number_of(await client.get(f"{V1}/admin/qmgr?status=status.started")) == (400, "INWB0003E", 0)
+        assert number_of(await client.get(f"{V1}/admin/qmgr/QM2")) == (404, "MQWB0009E", 2058)
+        assert number_of(await client.get(f"{V1}/admin/installation/other")) == (404, "INWB0001E", 0)
+        level = (await client.get(f"{V3}/admin/installation/inorder?attributes=extended.level")).json()
+        assert level["installation"][0]["extended"] == {"level": __version__}
+
+    served.run(work)
+
+
+# --- queues as resources
+
+
+def test_queues_are_listed_with_what_is_asked_for(served: Served) -> None:
+    with inorder.connect(served.store) as qm:
+        qm.create_alias("ALIAS", base_queue="Q1")
+        qm.create_remote_queue("FAR", remote_queue="THERE", remote_manager="QM2", transmission_queue="X")
+        qm.put("Q1", b"1")
+
+    async def work(client: httpx.AsyncClient) -> None:
+        base = f"{V1}/admin/qmgr/QM1/queue"
+        local: dict[str, Any] = {"name": "Q1", "type": "local"}
+        alias = {"name": "ALIAS", "type": "alias", "alias": {"targetName": "Q1"}}
+        remote = {"qmgrName": "QM2", "queueName": "THERE", "transmissionQueueName": "X"}
+        far = {"name": "FAR", "type": "remote", "remote": remote}
+        for query, expected in (
+            ("", [alias, far, local]),
+            ("?name=*&type=all", [alias, far, local]),
+            ("?name=Q*", [local]),
+            ("?name=Q1", [local]),
+            ("?name=q*", []),
+            ("?type=alias", [alias]),
+            ("?name=*&status=status.currentDepth&type=local", [{**local, "status": {"currentDepth": 1}}]),
+            ("/Q1", [local]),
+            ("/Q1?status=status.currentDepth,status.openInputCount",
+             [{**local, "status": {"currentDepth": 1, "openInputCount": 0}}]),
+            ("/Q1?attributes=storage.maximumMessageLength,general.inhibitGet",
+             [{**local, "storage": {"maximumMessageLength": 4194304}, "general": {"inhibitGet": False}}]),
+        ):  # fmt: skip
+            found = (await client.get(base + query)).json()
+            assert sorted(found["queue"], key=lambda one: one["name"]) == expected, query
+        whole = (await client.get(f"{base}/Q1?attributes=*&status=*")).json()["queue"][0]
+        assert whole["applicationDefaults"]["messagePersistence"] == "persistent"
+        assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.000Z", whole["timestamps"]["created"])
+        assert number_of(await client.get(f"{base}/NONE")) == (404, "MQWB0037E", 2085)
+        for query in ("?attributes=maxDepth", "?status=depth", "?type=cluster", "?filter=x", "/Q1?name=Q1"):
+            assert number_of(await client.get(base + query)) == (400, "INWB0003E", 0)
+        for version in (V2, V3):
+            assert number_of(await client.get(f"{version}/admin/qmgr/QM1/queue")) == (404, "INWB0001E", 0)
+
+    served.run(work)
+
+
+def test_a_queue_is_made_altered_and_deleted(served: Served) -> None:
+    async def work(client: httpx.AsyncClient) -> None:
+        base = f"{V1}/admin/qmgr/QM1/queue"
+        made = await client.post(
+            base, json={"name": "A/B", "storage": {"maximumDepth": 5}, "general": {"inhibitPut": True}}
+        )
+        assert (made.status_code, made.headers["location"]) == (201, f"{base}/A%2FB")
+        shown = await client.get(f"{made.headers['location']}?attributes=storage.maximumDepth,general.inhibitPut")
+        assert shown.json()["queue"][0]["storage"] == {"maximumDepth": 5}
+        assert shown.json()["queue"][0]["general"] == {"inhibitPut": True}
+        assert number_of(await client.post(base, json={"name": "A/B"})) == (409, "INWB0004E", 2100)
+        changed = await client.patch(made.headers["location"], json={"storage": {"maximumDepth": 6}})
+        assert changed.status_code == 204
+        for wrong in ({"storage": {"depth": 1}}, {"storage": 1}, {"storage": {"maximumDepth": "1"}},
+                      {"general": {"inhibitPut": "yes"}},
+                      {"applicationDefaults": {"messagePersistence": True}}):  # fmt: skip
+            assert (await client.patch(made.headers["location"], json=wrong)).status_code == 400, wrong
+        alias = await client.post(base, json={"name": "ALIAS", "type": "alias", "alias": {"targetName": "A/B"}})
+        assert alias.status_code == 201
+        assert (await client.patch(f"{base}/ALIAS", json={"type": "local"})).status_code == 400
+        for path in ("A%2FB", "ALIAS"):
+            assert (await client.delete(f"{base}/{path}")).status_code == 204
+        assert number_of(await client.delete(f"{base}/ALIAS")) == (404, "MQWB0037E", 2085)
+
+    with inorder.connect(served.store) as qm:
+        served.run(work)
+        assert [one.name for one in qm.queues()] == ["Q1"]
+        qm.put("Q1", b"1")
+        qm.close_queue("Q1")
+
+        async def more(client: httpx.AsyncClient) -> None:
+            path = f"{V1}/admin/qmgr/QM1/queue/Q1"
+            assert number_of(await client.delete(path)) == (409, "INWB0004E", 2055)
+            assert (await client.delete(f"{path}?purge")).status_code == 204
+
+        served.run(more)
+
+
+def test_the_table_of_places_names_attributes_that_exist() -> None:
+    assert PLACES.keys() <= QUEUE_ATTRIBUTES.keys()
+    paths = [(place.group, place.name) for place in PLACES.values()]
+    assert len(set(paths)) == len(paths)
+    for attribute, place in PLACES.items():
+        words = QUEUE_ATTRIBUTES[attribute].choices or (True, False)
+        assert not place.words or set(place.words) == set(words), attribute
+
+
+# --- who may
+
+
+class Readers:
+    """Everybody is somebody who may only look."""
+
+    async def by_password(self, name: str, password: str) -> Identity | None:
+        return Identity(name=name, roles=frozenset({"reader"})) if password == "x" else None
+
+    async def by_token(self, token: str) -> Identity | None:
+        return None
+
+    async def by_session(self, name: str) -> Identity | None:
+        return Identity(name=name, roles=frozenset({"reader"}))
+
+
+def test_a_reader_may_look_and_do_nothing_else(served: Served) -> None:
+    message = "/messaging/qmgr/QM1/queue/Q1/message"
+
+    async def work(client: httpx.AsyncClient) -> None:
+        client.auth = httpx.BasicAuth("eve", "x")
+        headers = {"Content-Type": "text/plain"}
+        for method, path, given in (
+            ("POST", message, {"content": "x", "headers": headers}),
+            ("DELETE", message, {}),
+            ("POST", MQSC, {"json": text("DEFINE QLOCAL(X)")}),
+            ("POST", "/admin/qmgr/QM1/queue", {"json": {"name": "X"}}),
+            ("PATCH", "/admin/qmgr/QM1/queue/Q1", {"json": {}}),
+            ("DELETE", "/admin/qmgr/QM1/queue/Q1", {}),
+        ):
+            answer = await client.request(method, V1 + path, **given)
+            assert number_of(answer) == (403, "MQWB0103E", 2035), path
+        for method, path, given in (
+            ("GET", message, {}),
+            ("GET", f"{message}list", {}),
+            ("POST", MQSC, {"json": text("DISPLAY QLOCAL(*)")}),
+            ("POST", MQSC, {"json": as_object("display", "chstatus", "*")}),
+            ("GET", "/admin/qmgr/QM1/queue", {}),
+        ):
+            assert (await client.request(method, V1 + path, **given)).status_code in (200, 204), path
+        shown = (await client.get(f"{V1}/login")).json()
+        assert shown == {"user": [{"name": "eve", "role": ["MQWebAdminRO"]}]}
+
+    served.run(work, Readers())

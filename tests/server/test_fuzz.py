@@ -1,0 +1,178 @@
+"""Whatever a client sends, the answer is one of the interface's: never a traceback, never an error of ours."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+from urllib.parse import quote_from_bytes
+
+import httpx
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tests.server.conftest import AS_NOBODY, TOKEN, Served
+from tests.server.test_messaging import V1, V2, V3
+
+METHODS = st.sampled_from(["GET", "POST", "DELETE", "PATCH", "PUT", "HEAD", "OPTIONS"])
+PIECES = st.one_of(
+    st.sampled_from(
+        [
+            "ibmmq",
+            "rest",
+            "v1",
+            "v2",
+            "v3",
+            "login",
+            "messaging",
+            "admin",
+            "action",
+            "qmgr",
+            "QM1",
+            "queue",
+            "Q1",
+            "message",
+            "messagelist",
+            "topic",
+            "mqsc",
+            "installation",
+            "health",
+            "ready",
+            "metrics",
+            "",
+            ".",
+            "..",
+            "%2e%2e",
+            "%2F",
+            "%00",
+        ]
+    ),
+    st.binary(max_size=8).map(quote_from_bytes),
+)
+PATHS = st.one_of(
+    st.lists(PIECES, max_size=9).map(lambda pieces: "/" + "/".join(pieces)),
+    st.sampled_from([f"{base}/{leaf}" for base in (V1, V2, V3) for leaf in ("message", "messagelist")]),
+    st.sampled_from([f"/ibmmq/rest/v1/{leaf}" for leaf in ("login", "admin/qmgr/QM1/queue", "admin/qmgr/QM1/queue/Q1",
+                                                          "admin/action/qmgr/QM1/mqsc", "admin/qmgr")]),
+)  # fmt: skip
+QUERIES = st.one_of(
+    st.binary(max_size=30).map(lambda one: quote_from_bytes(one, safe="=&%+")),
+    st.dictionaries(
+        st.sampled_from(["messageId", "correlationId", "limit", "name", "status", "attributes", "type", "purge"]),
+        st.one_of(st.sampled_from(["0", "*", "ID:" + "0" * 48, "0" * 48, "status.currentDepth"]), st.text(max_size=10)),
+        max_size=3,
+    ).map(lambda fields: "&".join(f"{name}={quote_from_bytes(value.encode())}" for name, value in fields.items())),
+)
+HEADER_NAMES = st.sampled_from(
+    ["content-type", "content-length", "authorization", "cookie", "origin", "ibm-mq-md-correlationId",
+     "ibm-mq-md-expiry",
+     "ibm-mq-md-persistence", "ibm-mq-md-replyTo", "ibm-mq-md-priority", "ibm-mq-usr", "ibm-mq-md-messageId", "accept"]
+)  # fmt: skip
+HEADER_VALUES = st.one_of(
+    st.sampled_from(
+        [
+            "text/plain;charset=utf-8",
+            "application/json",
+            "a;1;i1",
+            'a;"x";string',
+            "persistent",
+            "unlimited",
+            "5",
+            "Q@QM2",
+            "Basic " + "A" * 7,
+            "Bearer x",
+            "LtpaToken2_9443=a.b",
+            "ID:" + "0f" * 24,
+            "charset",
+            "; ; ;",
+            "100",
+        ]
+    ),
+    st.text(st.characters(min_codepoint=32, max_codepoint=255, exclude_characters="\x7f"), max_size=30),
+)
+HEADERS = st.lists(st.tuples(HEADER_NAMES, HEADER_VALUES), max_size=4)
+JSON = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=10)),
+    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(st.text(max_size=8), inner, max_size=3)),
+    max_leaves=8,
+)
+COMMANDS = st.fixed_dictionaries(
+    {"type": st.sampled_from(["runCommand", "runCommandJSON", "x"])},
+    optional={
+        "command": st.one_of(st.sampled_from(["display", "define", "alter", "delete", "clear"]), JSON),
+        "qualifier": st.one_of(st.sampled_from(["qlocal", "qmgr", "qalias", "channel", "qstatus"]), JSON),
+        "name": st.one_of(st.sampled_from(["Q1", "*", "X"]), JSON),
+        "parameters": st.one_of(
+            JSON,
+            st.dictionaries(
+                st.sampled_from(["maxdepth", "descr", "replace", "share", "where", "like", "command", "initq"]),
+                st.one_of(JSON, st.sampled_from(["yes", "no", "DISPLAY QLOCAL(*)", "CURDEPTH GT 0", "'", ")"])),
+                max_size=3,
+            ),
+        ),
+        "responseParameters": st.one_of(JSON, st.lists(st.sampled_from(["all", "curdepth", "x"]), max_size=3)),
+    },
+)
+DEFINITIONS = st.fixed_dictionaries(
+    {},
+    optional={
+        "name": st.one_of(st.sampled_from(["X", "Y/Z"]), JSON),
+        "type": st.one_of(st.sampled_from(["local", "alias", "remote"]), JSON),
+        "storage": st.one_of(JSON, st.dictionaries(st.sampled_from(["maximumDepth", "messageDeliverySequence"]), JSON)),
+        "general": st.one_of(JSON, st.dictionaries(st.sampled_from(["description", "inhibitPut"]), JSON)),
+    },
+)
+BODIES = st.one_of(
+    st.binary(max_size=60), st.one_of(JSON, COMMANDS, DEFINITIONS).map(lambda one: json.dumps(one).encode())
+)
+
+
+@st.composite
+def requests(draw: st.DrawFn) -> dict[str, Any]:
+    query = draw(QUERIES)
+    headers = [(name.encode(), value.strip().encode("latin-1")) for name, value in draw(HEADERS)]
+    if draw(st.booleans()):
+        headers.append((b"ibm-mq-rest-csrf-token", b""))
+    if draw(st.integers(0, 9)) and not any(name == b"authorization" for name, _ in headers):
+        headers.append((b"authorization", f"Bearer {TOKEN}".encode()))
+    body = draw(BODIES)
+    if draw(st.booleans()) and not any(name == b"content-type" for name, _ in headers):
+        headers.append((b"content-type", b"application/json"))
+    return {
+        "method": draw(METHODS),
+        "url": draw(PATHS) + (f"?{query}" if query else ""),
+        "headers": headers,
+        "content": body,
+    }
+
+
+def check(answer: httpx.Response, request: dict[str, Any]) -> None:
+    """The answer is whole, and what is wrong is said in the one form."""
+    assert answer.status_code < 600, request
+    if answer.status_code >= 400 and request["method"] != "HEAD":
+        (error,) = answer.json()["error"]
+        assert error["messageId"] != "MQWB0000E", request
+        assert answer.status_code != 500 or error["reasonCode"], request
+        assert "Traceback" not in answer.text
+
+
+# One server for all examples: what one leaves is what the next finds, as with a real one.
+def test_any_request_is_answered(served: Served) -> None:
+    sent: list[dict[str, Any]] = []
+
+    @settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large], deadline=None)
+    @given(st.lists(requests(), min_size=1, max_size=10))
+    def run(examples: list[dict[str, Any]]) -> None:
+        sent.extend(examples)
+
+        async def work(client: httpx.AsyncClient) -> None:
+            client.auth, client.headers = AS_NOBODY, httpx.Headers()
+            for request in examples:
+                try:
+                    prepared = client.build_request(**request)
+                except httpx.InvalidURL:
+                    continue
+                check(await client.send(prepared), request)
+
+        served.run(work)
+
+    run()
+    assert sent

@@ -1,0 +1,473 @@
+"""IBM's messaging interface: requests and what they are answered, as its pages have them."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from typing import Any
+
+import httpx
+import pytest
+from tests.cutting import ended
+from tests.server.conftest import TEXT, Served, alive, client_of
+from tests.support import bodies
+
+import inorder
+from inorder import Message
+from inorder.server import Limits, messaging
+
+V1, V2, V3 = (f"/ibmmq/rest/v{version}/messaging/qmgr/QM1/queue/Q1" for version in (1, 2, 3))
+ALL = pytest.mark.parametrize("base", [V1, V2, V3], ids=["v1", "v2", "v3"])
+CORRELATION = "414d5120514d4144455620202020202067d8bf5923582e02"
+
+
+def number_of(response: httpx.Response) -> tuple[int, str, int]:
+    """Status, number, and reason code of a problem."""
+    (error,) = response.json()["error"]
+    assert error["msgId"] == error["messageId"]
+    assert error["message"].startswith(error["messageId"])
+    assert error["type"] == "rest"
+    assert (error["completionCode"] == 2) == (error["reasonCode"] != 0)
+    return response.status_code, error["messageId"], error["reasonCode"]
+
+
+@ALL
+def test_what_was_put_is_browsed_and_got(served: Served, base: str) -> None:
+    async def work(client: httpx.AsyncClient) -> None:
+        put = await client.post(f"{base}/message", content="Hello Wörld", headers=TEXT)
+        assert (put.status_code, put.content) == (201, b"")
+        assert put.headers["content-type"] == "text/plain; charset=utf-8"
+        message_id = put.headers["ibm-mq-md-messageId"]
+        assert message_id.startswith("ID:") == base.startswith(V3)
+        assert len(bytes.fromhex(message_id.removeprefix("ID:"))) == 24
+        for method in ("GET", "GET", "DELETE"):
+            answer = await client.request(method, f"{base}/message")
+            assert (answer.status_code, answer.text) == (200, "Hello Wörld")
+            assert answer.headers["ibm-mq-md-messageId"] == message_id
+            assert answer.headers["ibm-mq-md-persistence"] == "nonPersistent"
+            assert answer.headers["ibm-mq-md-expiry"] == "unlimited"
+            assert "ibm-mq-md-correlationId" not in answer.headers
+            assert ("ibm-mq-md-priority" in answer.headers) == base.startswith(V3)
+        for method in ("GET", "DELETE"):
+            assert (await client.request(method, f"{base}/message")).status_code == 204
+
+    served.run(work)
+
+
+# A header, its value, and what the message has then.
+SAID: list[tuple[str, str, str, dict[str, Any]]] = [
+    (V1, "ibm-mq-md-correlationId", CORRELATION, {"correlation_id": bytes.fromhex(CORRELATION)}),
+    (V2, "ibm-mq-md-correlationId", CORRELATION.upper(), {"correlation_id": bytes.fromhex(CORRELATION)}),
+    (V3, "ibm-mq-md-correlationId", f"ID:{CORRELATION}", {"correlation_id": bytes.fromhex(CORRELATION)}),
+    (V3, "ibm-mq-md-correlationId", "order-7", {"correlation_id": b"order-7".ljust(24, b"\0")}),
+    (V1, "ibm-mq-md-persistence", "persistent", {"persistent": True}),
+    (V1, "ibm-mq-md-persistence", "nonPersistent", {"persistent": False}),
+    (V1, "ibm-mq-md-replyTo", "ANSWERS", {"reply_to_queue": "ANSWERS", "reply_to_queue_manager": "QM1"}),
+    (V2, "ibm-mq-md-replyTo", "ANSWERS@QM7", {"reply_to_queue": "ANSWERS", "reply_to_queue_manager": "QM7"}),
+    (V1, "ibm-mq-md-expiry", "unlimited", {"expiry": math.inf}),
+    (V1, "ibm-mq-md-expiry", "0", {"expiry": math.inf}),
+    (V3, "ibm-mq-md-priority", "9", {"priority": 9}),
+    (V3, "ibm-mq-md-priority", "asDestination", {"priority": 0}),
+    (V3, "ibm-mq-usr", 'color;"red";string, size;5;i1', {"properties": {"color": "red", "size": 5}}),
+    (V1, "x-unknown", "1", {"priority": 4, "format": "MQSTR", "coded_character_set_id": 1208, "persistent": False}),
+]
+
+
+@pytest.mark.parametrize(("base", "name", "value", "fields"), SAID, ids=[f"{one[1]}={one[2][:12]}" for one in SAID])
+def test_headers_say_what_the_message_has(
+    served: Served, base: str, name: str, value: str, fields: dict[str, Any]
+) -> None:
+    async def work(client: httpx.AsyncClient) -> None:
+        put = await client.post(f"{base}/message", content="x", headers=TEXT | {name: value})
+        assert put.status_code == 201, put.text
+        answer = await client.get(f"{base}/message")
+        if name.startswith("ibm") and value not in ("asDestination", "0", "ANSWERS"):
+            assert answer.headers[name].lower() == value.lower()
+
+    with inorder.connect(served.store) as qm:  # while it is open, messages that are not persistent stay
+        served.run(work)
+        message = qm.get("Q1")
+        assert {field: getattr(message, field) for field in fields} == fields
+
+
+def test_an_expiry_is_milliseconds(served: Served) -> None:
+    async def work(client: httpx.AsyncClient) -> None:
+        for given in ("99999999900", "60000"):
+            await client.post(f"{V1}/message", content=given, headers=TEXT | {"ibm-mq-md-expiry": given})
+            left = int((await client.delete(f"{V1}/message")).headers["ibm-mq-md-expiry"])
+            assert int(given) - 60_000 <= left <= int(given)
+
+    served.run(work)
+
+
+# What is refused: version, headers, and the number.
+REFUSED: list[tuple[str, dict[str, str], tuple[int, str, int]]] = [
+    (V1, {"Content-Type": "application/octet-stream"}, (415, "MQWB0306E", 0)),
+    (V1, {"Content-Type": ""}, (415, "MQWB0306E", 0)),
+    (V1, {"Content-Type": "text/plain;charset=latin-1"}, (415, "MQWB0305E", 0)),
+    *((V1, TEXT | {name: value}, (400, "MQWB0302E", 0)) for name, value in [
+        ("ibm-mq-md-correlationId", "order-7"), ("ibm-mq-md-correlationId", CORRELATION[:-1]),
+        ("ibm-mq-md-correlationId", f"ID:{CORRELATION}"), ("ibm-mq-md-expiry", "-1"),
+        ("ibm-mq-md-expiry", "99999999901"),
+        ("ibm-mq-md-expiry", "soon"), ("ibm-mq-md-persistence", "yes"), ("ibm-mq-md-replyTo", "@QM1"),
+        ("ibm-mq-md-replyTo", "a queue"), ("ibm-mq-md-priority", "5"), ("ibm-mq-usr", "a;1;i1"),
+        ("ibm-mq-md-format", "X"),
+    ]),
+    *((V3, TEXT | {name: value}, (400, "MQWB0302E", 0)) for name, value in [
+        ("ibm-mq-md-priority", "10"), ("ibm-mq-md-priority", "high"), ("ibm-mq-md-correlationId", "x" * 25),
+        ("ibm-mq-md-correlationId", "ID:7"), ("ibm-mq-usr", "a;128;i1"), ("ibm-mq-usr", "a;1"),
+        ("ibm-mq-usr", "NULL;1;i1"),
+        ("ibm-mq-usr", "a;1;i1, a;2;i1"),
+    ]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("base", "headers", "expected"), REFUSED)
+def test_a_wrong_header_puts_nothing(
+    served: Served, base: str, headers: dict[str, str], expected: tuple[int, str, int]
+) -> None:
+    async def work(client: httpx.AsyncClient) -> None:
+        assert number_of(await client.post(f"{base}/message", content="x", headers=headers)) == expected
+
+    served.run(work)
+    with inorder.connect(served.store) as qm:
+        assert qm.depth("Q1") == 0
+
+
+def test_a_body_that_is_not_utf_8_is_refused(served: Served) -> None:
+    async def work(client: httpx.AsyncClient) -> None:
+        answer = await client.post(f"{V1}/message", content=b"\xff", headers=TEXT)
+        assert number_of(answer) == (400, "INWB0004E", 0)
+
+    served.run(work)
+
+
+@ALL
+def test_messages_are_chosen_by_their_ids(served: Served, base: str) -> None:
+    prefix = "ID:" if base.startswith(V3) else ""
+    with inorder.connect(served.store) as qm:
+        ids = [qm.put("Q1", b"%d" % n, format="MQSTR", correlation_id=b"%d" % n).message_id for n in range(3)]
+
+    async def work(client: httpx.AsyncClient) -> None:
+        second, third = f"{prefix}{ids[1].hex()}", f"{prefix}{b'2'.ljust(24, bytes(1)).hex()}"
+        for method in ("GET", "DELETE"):
+            answer = await client.request(method, f"{base}/message", params={"messageId": second})
+            assert answer.text == "1"
+            answer = await client.request(method, f"{base}/message", params={"correlationId": third})
+            assert answer.text == "2"
+            answer = await client.request(
+                method, f"{base}/message", params={"messageId": second, "correlationId": third}
+            )
+            assert answer.status_code == 204
+
+    served.run(work)
+    with inorder.connect(served.store) as qm:
+        assert bodies(qm, "Q1") == [b"0"]
+
+
+def test_version_3_chooses_by_an_application_s_text(served: Served) -> None:
+    async def work(client: httpx.AsyncClient) -> None:
+        await client.post(f"{V3}/message", content="x", headers=TEXT | {"ibm-mq-md-correlationId": "order-7"})
+        answer = await client.get(f"{V3}/message", params={"correlationId": "order-7"})
+        assert answer.headers["ibm-mq-md-correlationId"] == "order-7"
+        hex_digits = b"order-7".ljust(24, bytes(1)).hex()
+        assert (await client.get(f"{V3}/message", params={"correlationId": f"ID:{hex_digits}"})).text == "x"
+        assert (await client.get(f"{V1}/message")).headers["ibm-mq-md-correlationId"] == hex_digits
+
+    served.run(work)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "parameter"),
+    [
+        ("GET", "message", {"messageId": "7"}),
+        ("GET", "message", {"wait": "1"}),
+        ("GET", "message", {"messageId": "ID:" + CORRELATION}),
+        ("DELETE", "message", {"wait": "-1"}),
+        ("DELETE", "message", {"wait": "1.5"}),
+        ("DELETE", "message", {"wait": "3600001"}),
+        ("GET", "messagelist", {"limit": "0"}),
+        ("GET", "messagelist", {"limit": "2001"}),
+        ("POST", "message", {"wait": "1"}),
+    ],
+)
+def test_a_wrong_query_is_refused(served: Served, method: str, path: str, parameter: dict[str, str]) -> None:
+    async def work(client: httpx.AsyncClient) -> None:
+        answer = await client.request(method, f"{V1}/{path}", params=parameter, headers=TEXT)
+        assert number_of(answer) == (400, "INWB0003E", 0)
+        assert f"'{next(iter(parameter))}'" in answer.json()["error"][0]["message"]
+        twice = await client.request("DELETE", f"{V1}/message?wait=1&wait=2")
+        assert number_of(twice) == (400, "INWB0003E", 0)
+
+    served.run(work)
+
+
+def test_a_list_has_ids_and_formats_and_no_bodies(served: Served) -> None:
+    with inorder.connect(served.store) as qm:
+        first = qm.put("Q1", b"1", format="MQSTR", correlation_id=bytes.fromhex(CORRELATION)).message_id
+        second = qm.put("Q1", b"\xff").message_id
+        for _ in range(20):
+            qm.put("Q1", b"more")
+
+    async def work(client: httpx.AsyncClient) -> None:
+        answer = await client.get(f"{V1}/messagelist", params={"limit": 2})
+        assert answer.json() == {
+            "messages": [
+                {"messageId": first.hex(), "correlationId": CORRELATION, "format": "MQSTR"},
+                {"messageId": second.hex(), "format": ""},
+            ]
+        }
+        chosen = await client.get(f"{V3}/messagelist", params={"correlationId": f"ID:{CORRELATION}"})
+        entry = {"messageId": f"ID:{first.hex()}", "correlationId": f"ID:{CORRELATION}", "format": "MQSTR"}
+        assert chosen.json() == {"messages": [entry]}
+        assert len((await client.get(f"{V1}/messagelist")).json()["messages"]) == 10
+
+    served.run(work)
+
+
+def test_a_list_of_a_queue_that_is_inhibited_is_empty(served: Served) -> None:
+    with inorder.connect(served.store) as qm:
+        qm.put("Q1", b"1")
+        qm.alter_queue("Q1", get_allowed=False)
+
+    async def work(client: httpx.AsyncClient) -> None:
+        assert (await client.get(f"{V1}/messagelist")).json() == {"messages": []}
+        assert number_of(await client.get(f"{V1}/message")) == (500, "MQWB0303E", 2016)
+
+    served.run(work)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        Message(b"text", format=""),
+        Message(b"\xff", format="MQSTR", coded_character_set_id=1208),
+        Message(b"text", format="MQSTR", coded_character_set_id=1047),
+        Message(b"text", format="MQHRF2"),
+    ],
+    ids=["no format", "no text", "character set", "header"],
+)
+def test_what_is_not_a_text_stays_on_the_queue(served: Served, message: Message) -> None:
+    with inorder.connect(served.store) as qm:
+        qm.put("Q1", message)
+
+    async def work(client: httpx.AsyncClient) -> None:
+        for method in ("GET", "DELETE"):
+            assert number_of(await client.request(method, f"{V1}/message")) == (501, "MQWB0309E", 0)
+
+    served.run(work)
+    with inorder.connect(served.store) as qm:
+        assert bodies(qm, "Q1") == [message.body]
+
+
+@pytest.mark.parametrize(
+    ("body", "number", "encoding"),
+    [(b"caf\xe9", 819, 546), ("café".encode("cp500"), 500, 546), ("café".encode("utf-16-le"), 1200, 546),
+     ("café".encode("utf-16-be"), 1200, 273)],
+)  # fmt: skip
+def test_texts_in_other_character_sets_come_in_utf_8(served: Served, body: bytes, number: int, encoding: int) -> None:
+    with inorder.connect(served.store) as qm:
+        qm.put("Q1", body, format="MQSTR", coded_character_set_id=number, encoding=encoding)
+
+    async def work(client: httpx.AsyncClient) -> None:
+        assert (await client.delete(f"{V1}/message")).text == "café"
+
+    served.run(work)
+
+
+def test_what_the_queue_manager_refuses_has_its_reason(served: Served) -> None:
+    with inorder.connect(served.store) as qm:
+        qm.create_queue("FULL", max_depth=0)
+        qm.create_queue("SHORT", max_length=3)
+        qm.create_queue("SHUT", put_allowed=False)
+
+    async def work(client: httpx.AsyncClient) -> None:
+        base = "/ibmmq/rest/v2/messaging/qmgr/QM1/queue"
+        for queue, expected in (
+            ("FULL", (500, "MQWB0303E", 2053)),
+            ("SHORT", (500, "MQWB0303E", 2030)),
+            ("SHUT", (500, "MQWB0303E", 2051)),
+            ("NONE", (404, "MQWB0300E", 2085)),
+            ("not a name", (404, "MQWB0300E", 2085)),
+        ):
+            answer = await client.post(f"{base}/{queue}/message", content="long", headers=TEXT)
+            assert number_of(answer) == expected, queue
+
+    served.run(work)
+
+
+def test_there_are_no_topics(served: Served) -> None:
+    async def work(client: httpx.AsyncClient) -> None:
+        for topic in ("sport", "sport/football", "sport%2Ffootball"):
+            path = f"/ibmmq/rest/v2/messaging/qmgr/QM1/topic/{topic}/message"
+            assert number_of(await client.post(path, content="x", headers=TEXT)) == (404, "MQWB0300E", 2085)
+
+    served.run(work)
+
+
+def test_names_in_addresses_are_percent_encoded(served: Served) -> None:
+    with inorder.connect(served.store) as qm:
+        qm.create_queue("a/b%c.D")
+
+    async def work(client: httpx.AsyncClient) -> None:
+        path = "/ibmmq/rest/v1/messaging/qmgr/QM1/queue/a%2Fb%25c%2ED/message"
+        assert (await client.post(path, content="x", headers=TEXT)).status_code == 201
+        assert (await client.delete(path)).text == "x"
+        assert number_of(await client.get(path.replace("QM1", "qm1"))) == (404, "MQWB0009E", 2058)
+
+    served.run(work)
+
+
+def test_a_waiting_get_is_given_what_comes(served: Served) -> None:
+    async def work(client: httpx.AsyncClient) -> None:
+        waiting = [asyncio.ensure_future(client.delete(f"{V1}/message", params={"wait": 60_000})) for _ in range(20)]
+        for number in range(20):
+            await client.post(f"{V1}/message", content=str(number), headers=TEXT)
+        answers = await asyncio.gather(*waiting)
+        assert sorted(int(one.text) for one in answers) == list(range(20))
+        assert (await client.delete(f"{V1}/message", params={"wait": 1})).status_code == 204
+
+    served.run(work)
+
+
+def test_more_waits_than_the_server_takes_are_refused(served: Served) -> None:
+    async def work(client: httpx.AsyncClient) -> None:
+        context = context_of(client._transport.app)  # type: ignore[attr-defined]
+        waiting = asyncio.ensure_future(client.delete(f"{V1}/message", params={"wait": 60_000}))
+        while not context.waits.used:
+            await asyncio.sleep(0)
+        answer = await client.delete(f"{V1}/message", params={"wait": 1})
+        assert number_of(answer) == (503, "INWB0008E", 0)
+        assert answer.headers["retry-after"] == "1"
+        await client.post(f"{V1}/message", content="x", headers=TEXT)
+        assert (await waiting).text == "x"
+
+    served.run(work, limits=Limits(waits=1))
+
+
+def test_bodies_are_bounded(served: Served) -> None:
+    async def work(client: httpx.AsyncClient) -> None:
+        assert (await client.post(f"{V1}/message", content="x" * 100, headers=TEXT)).status_code == 201
+
+        async def pieces() -> Any:
+            for _ in range(11):
+                yield b"x" * 10
+
+        for content in ("x" * 101, pieces()):
+            answer = await client.post(f"{V1}/message", content=content, headers=TEXT)
+            assert number_of(answer) == (413, "INWB0005E", 0)
+        assert number_of(await client.request("DELETE", f"{V1}/message", content="x")) == (413, "INWB0005E", 0)
+
+    served.run(work, limits=Limits(body=100))
+
+
+def test_bodies_of_all_requests_are_bounded(served: Served) -> None:
+    async def work(client: httpx.AsyncClient) -> None:
+        answer = await client.post(f"{V1}/message", content="x" * 101, headers=TEXT)
+        assert number_of(answer) == (503, "INWB0008E", 0)
+        assert (await client.post(f"{V1}/message", content="x" * 100, headers=TEXT)).status_code == 201
+
+    served.run(work, limits=Limits(bodies=100))
+
+
+def test_a_body_that_does_not_come_is_not_waited_for(served: Served) -> None:
+    async def work(client: httpx.AsyncClient) -> None:
+        async def never() -> Any:
+            yield b"x"
+            await asyncio.Event().wait()
+
+        answer = await client.post(f"{V1}/message", content=never(), headers=TEXT)
+        assert number_of(answer) == (408, "INWB0007E", 0)
+
+    served.run(work, limits=Limits(body_seconds=0.05))
+
+
+class Client:
+    """A client as a server sees it, which goes away at a chosen moment."""
+
+    def __init__(self) -> None:
+        self.sent: list[Any] = []
+        self._leaves = asyncio.Event()
+        self._is_new = True
+
+    def leave(self) -> None:
+        self._leaves.set()
+
+    async def receive(self) -> Any:
+        if self._is_new:
+            self._is_new = False
+            return {"type": "http.request", "body": b"", "more_body": False}
+        await self._leaves.wait()
+        return {"type": "http.disconnect"}
+
+    async def send(self, message: Any) -> None:
+        self.sent.append(message)
+
+
+def scope_of(method: str, path: str, query: bytes) -> dict[str, Any]:
+    headers = [(b"host", b"localhost"), (b"authorization", b"Bearer the-token-of-the-tests-0123456789")]
+    headers.append((b"ibm-mq-rest-csrf-token", b""))
+    return {"type": "http", "method": method, "path": path, "raw_path": path.encode(), "query_string": query,
+            "headers": headers, "scheme": "http", "root_path": "", "http_version": "1.1"}  # fmt: skip
+
+
+def test_a_client_that_goes_takes_nothing(served: Served) -> None:
+    async def work(client: httpx.AsyncClient) -> None:
+        app: Any = client._transport.app  # type: ignore[attr-defined]
+        goes = Client()
+        scope = scope_of("DELETE", f"{V1}/message", b"wait=60000")
+        waiting = asyncio.ensure_future(app(scope, goes.receive, goes.send))
+        await asyncio.sleep(0)
+        goes.leave()
+        await waiting
+        await client.post(f"{V1}/message", content="x", headers=TEXT)
+        assert (await client.delete(f"{V1}/message")).text == "x"
+
+    served.run(work)
+
+
+def test_a_client_that_goes_when_its_message_was_taken_leaves_it_in_its_place(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The client goes between the take and the commit: while the answer is made."""
+    with inorder.connect(served.store) as qm:
+        for number in range(3):
+            qm.put("Q1", b"%d" % number, format="MQSTR")
+    goes = Client()
+    answer_of = messaging._answer
+
+    def leave(call: Any, message: Any) -> Any:
+        goes.leave()
+        return answer_of(call, message)
+
+    async def inside() -> None:
+        async with alive(served.app()) as app, client_of(app):
+            scope = scope_of("DELETE", f"{V1}/message", b"")
+            monkeypatch.setattr(messaging, "_answer", leave)
+            await app(scope, goes.receive, goes.send)
+
+    ended(inside())
+    assert [one.get("status") for one in goes.sent][:1] == [499]
+    with inorder.connect(served.store) as qm:
+        messages = list(qm.browse("Q1"))
+        assert [(one.body, one.backout_count) for one in messages] == [(b"0", 1), (b"1", 0), (b"2", 0)]
+
+
+def test_a_stop_ends_what_waits(served: Served) -> None:
+    async def inside() -> None:
+        app = served.app()
+        async with alive(app), client_of(app) as client:
+            waiting = asyncio.ensure_future(client.delete(f"{V1}/message", params={"wait": 60_000}))
+            await client.get("/ready")
+            context_of(app).stopping.set()
+            assert number_of(await waiting) == (503, "INWB0009E", 0)
+            assert number_of(await client.get("/ready")) == (503, "INWB0009E", 0)
+            assert (await client.get("/health")).status_code == 200
+
+    ended(inside())
+
+
+def context_of(app: Any) -> Any:
+    """What the workers' requests share."""
+    mounted = next(route for route in app._app.routes if route.path == "/ibmmq/rest")
+    return mounted.app._context()

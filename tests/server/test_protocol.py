@@ -1,0 +1,122 @@
+"""One connection: heads that do not come, and more connections than the server takes."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import replace
+
+import pytest
+from tests.cutting import ended
+from tests.server.conftest import Served
+from uvicorn import Config
+from uvicorn.server import ServerState
+
+from inorder.server import Limits
+from inorder.server.app import Factory
+from inorder.server.protocol import Protocol
+
+Address = tuple[str, int]
+HEALTH = b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"
+
+
+@contextlib.asynccontextmanager
+async def listening(served: Served, limits: Limits) -> AsyncIterator[tuple[Address, asyncio.Event]]:
+    """Connections as a worker has them; and what is set when it stops."""
+    factory = Factory(replace(served.settings, limits=limits))
+    config = Config(factory, factory=True, http=Protocol, ws="none", lifespan="off", log_config=None)
+    config.load()
+    state, stopping = ServerState(), asyncio.Event()
+    server = await asyncio.get_running_loop().create_server(
+        lambda: Protocol(config=config, server_state=state, app_state={"stopping": stopping}), "127.0.0.1", 0
+    )
+    try:
+        yield server.sockets[0].getsockname(), stopping
+    finally:
+        server.close()
+        for one in list(state.connections):
+            one.shutdown()
+        await server.wait_closed()
+
+
+def run(served: Served, limits: Limits, work: Callable[[Address, asyncio.Event], Awaitable[None]]) -> None:
+    async def inside() -> None:
+        async with listening(served, limits) as (address, stopping):
+            await work(address, stopping)
+
+    ended(inside())
+
+
+async def answer_of(reader: asyncio.StreamReader) -> tuple[int, bytes]:
+    """Status and body of the next answer."""
+    head = await reader.readuntil(b"\r\n\r\n")
+    length = int(next(line for line in head.lower().split(b"\r\n") if line.startswith(b"content-length"))[15:])
+    return int(head.split()[1]), await reader.readexactly(length)
+
+
+@pytest.mark.parametrize("before", [b"", HEALTH], ids=["first", "second"])
+@pytest.mark.parametrize("begun", [b"", b"GET /health HTTP/1.1\r\nHost: local"], ids=["nothing", "a part"])
+def test_a_head_that_does_not_come_ends_the_connection(served: Served, before: bytes, begun: bytes) -> None:
+    async def work(address: Address, stopping: asyncio.Event) -> None:
+        reader, writer = await asyncio.open_connection(*address)
+        if before:
+            writer.write(before)
+            assert (await answer_of(reader))[0] == 200
+            if not begun:  # which is what a connection that is kept alive is like
+                writer.close()
+                return
+        writer.write(begun)
+        assert await reader.read() == b""
+        writer.close()
+
+    run(served, Limits(head_seconds=0.2), work)
+
+
+def test_a_slow_body_is_no_slow_head(served: Served) -> None:
+    async def work(address: Address, stopping: asyncio.Event) -> None:
+        reader, writer = await asyncio.open_connection(*address)
+        writer.write(b"POST /health HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\n\r\n")
+        assert (await answer_of(reader))[0] == 405
+        await asyncio.sleep(0)
+        writer.write(b"x")
+        writer.write(HEALTH)
+        assert (await answer_of(reader))[0] == 200
+        writer.close()
+
+    run(served, Limits(head_seconds=60), work)
+
+
+def test_more_connections_than_the_server_takes_are_refused(served: Served) -> None:
+    async def work(address: Address, stopping: asyncio.Event) -> None:
+        first, holding = await asyncio.open_connection(*address)
+        holding.write(HEALTH)
+        assert (await answer_of(first))[0] == 200
+        second, surplus = await asyncio.open_connection(*address)
+        surplus.write(HEALTH)
+        status, body = await answer_of(second)
+        assert (status, json.loads(body)["error"][0]["messageId"]) == (503, "INWB0008E")
+        assert await second.read() == b""
+        surplus.close()
+        holding.write(HEALTH)
+        assert (await answer_of(first))[0] == 200
+        holding.close()
+
+    run(served, Limits(connections=1), work)
+
+
+def test_a_stop_is_said_to_what_waits(served: Served) -> None:
+    heard: list[bool] = []
+
+    async def inside() -> None:
+        async with listening(served, Limits()) as (address, stopping):
+            reader, writer = await asyncio.open_connection(*address)
+            writer.write(HEALTH)
+            await answer_of(reader)
+        heard.append(stopping.is_set())
+        assert await reader.read() == b""
+        writer.close()
+
+    ended(inside())
+    assert heard == [True]

@@ -1,0 +1,194 @@
+"""The life of a message across two queue managers: MQ Everyplace's states and events, cell by cell (A.3, A-21 to A-31).
+
+FAR is an asynchronous remote queue at queue manager TEST: its transmission queue is QM2, and channel TO.QM2 brings what
+is there to Q at QM2. A message is in one of these states:
+
+    PU     here, under confirm id 7           L      there, locked for browse under confirm id 8
+    U      here, confirmed                    GU     there, got under confirm id 9
+    SENT   claimed by a run that then died    BGU    there, locked and then got
+    CONF   received there, and the run died   TAKEN  received there and got, while it was in CONF here
+    V      there, visible                     0      nowhere
+
+Each cell is a scenario: it brings a message into the state, does what the row says, and looks who sees what.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import pytest
+
+from inorder.testing import STORES, Scenario, run_scenario
+from inorder.testing.language import parse
+
+# `-` the call does not see the message, `E` refused, `i` ignored, `=` done and no change; else the state that follows.
+TABLE = """
+event              PU    U     SENT  CONF  V     L     GU    BGU   0
+put again          E     E     E     E     PUV   PUL   PUGU  PUBGU PU
+put resent         PU    U     SENT  CONF  PUV   PUL   PUGU  PUBGU PU
+confirm put        U     i     i     i     i     i     i     i     i
+undo put           0     -     -     -     -     -     -     -     -
+get here           E     E     E     E     E     E     E     E     E
+browse here        E     E     E     E     E     E     E     E     E
+look here          -     =     -     -     -     -     -     -     -
+delete here        E     E     E     E     E     E     E     E     E
+get                -     -     -     TAKEN 0     -     -     -     -
+get, lock          -     -     -     -     -     0     -     -     -
+get, held          -     -     -     CGU   GU    -     -     -     -
+get, held, lock    -     -     -     -     -     BGU   -     -     -
+confirm get        .     .     .     .     E     E     0     0     i
+browse             -     -     -     =     =     -     -     -     -
+browse and lock    -     -     -     CL    L     -     -     -     -
+unlock             .     .     .     .     E     V     E     E     E
+unlock, wrong      .     .     .     .     E     E     E     E     E
+delete             .     .     .     .     0     E     E     E     E
+delete, lock       .     .     .     .     E     0     E     E     E
+delete, wrong      .     .     .     .     E     E     E     E     E
+undo get           -     -     -     -     -     -     V     L     -
+undo lock          -     -     -     -     -     V     -     -     -
+transmit           =     V     V     V     =     =     =     =     =
+restart here       =     =     =     =     =     =     =     =     =
+restart there      =     =     =     =     =     =     =     =     =
+time is over       0     0     X     X0    0     0     0     0     =
+"""
+BEGIN = """scenario: {title}
+qm queue QM2 usage=transmission order=commit           -> ok
+qm queue FAR remote=Q@QM2                              -> ok
+qm define-channel TO.QM2 to=qm2                        -> ok
+qm2 queue Q order=commit                               -> ok
+"""
+PU = "A put m1 on=FAR confirm=7 expiry=100 -> ok"
+U = f"{PU}\nA confirm-put m1 on=FAR -> ok"
+V = f"{U}\nqm run-channel TO.QM2 -> ok sent=1\nX@qm2 browse first -> m1"
+L = f"{V}\nX@qm2 browse-lock confirm=8 -> [m1] lock=$K"
+STATES = {
+    "PU": PU,
+    "U": U,
+    "SENT": f"{U}\nqm run-channel TO.QM2 kill=sending -> killed",
+    "CONF": f"{U}\nqm run-channel TO.QM2 kill=received -> killed",
+    "V": V,
+    "L": L,
+    "GU": f"{V}\nX@qm2 get confirm=9 -> m1",
+    "BGU": f"{L}\nX@qm2 get confirm=9 lock=$K -> m1",
+    "0": f"{V}\nX@qm2 get -> m1",
+}
+# What is done, and what it answers: where the message is not seen, and where it is.
+LOCKS = {"lock": "lock=$K", "wrong": "lock=12345"}
+EVENTS = {
+    "put again": ("A put m1 on=FAR confirm=7 again", "error", "ok"),
+    "put resent": ("A put m1 on=FAR confirm=7 resend", "error", "ok"),
+    "confirm put": ("A confirm-put m1 on=FAR", "error", "ok"),
+    "undo put": ("A undo 7 on=QM2", "error=NOT_FOUND", "ok"),
+    "get here": ("B get on=FAR", "error=2045", "m1"),
+    "browse here": ("B browse first on=FAR", "error=2045", "m1"),
+    "look here": ("B browse first on=QM2", "none", "m1"),
+    "delete here": ("A delete m1 on=FAR", "error=2045", "ok"),
+    "get": ("C@qm2 get", "none", "m1"),
+    "get, lock": ("X@qm2 get {lock}", "none", "m1"),
+    "get, held": ("X@qm2 get confirm=9", "none", "m1"),
+    "get, held, lock": ("X@qm2 get confirm=9 {lock}", "none", "m1"),
+    "confirm get": ("X@qm2 confirm-get m1", "error", "ok"),
+    "browse": ("C@qm2 browse first", "none", "m1"),
+    "browse and lock": ("X@qm2 browse-lock confirm=8", "[]", "[m1] lock=$K"),
+    "unlock": ("X@qm2 unlock m1 {lock}", "error", "ok"),
+    "unlock, wrong": ("X@qm2 unlock m1 lock=12345", "error", "ok"),
+    "delete": ("X@qm2 delete m1", "error", "ok"),
+    "delete, lock": ("X@qm2 delete m1 {lock}", "error", "ok"),
+    "delete, wrong": ("X@qm2 delete m1 lock=12345", "error", "ok"),
+    "undo get": ("X@qm2 undo 9", "error=NOT_FOUND", "ok"),
+    "undo lock": ("X@qm2 undo 8", "error=NOT_FOUND", "ok"),
+    "transmit": ("qm run-channel TO.QM2", "ok", "ok"),
+    "restart here": ("qm restart", "ok", "ok"),
+    "restart there": ("qm2 restart", "ok", "ok"),
+    "time is over": ("qm clock +100", "ok", "ok"),
+}
+# Who sees what: the first look, at both; then what only this state answers so.
+SEES = """B browse first on=QM2 -> {here}
+qm depth QM2 -> {depth}
+qm channel-status TO.QM2 -> ok in-doubt={doubt}
+C@qm2 browse first -> {there}
+"""
+
+
+class Look(NamedTuple):
+    """What the two queue managers say of a state, and what proves it."""
+
+    here: str = "none"
+    depth: int = 0
+    doubt: int = 0
+    there: str = "none"
+    proof: str = ""
+
+
+NOTHING_COMES = "qm run-channel TO.QM2 -> ok in-doubt=0 waiting=0\nC@qm2 get -> none"
+IS_HELD = "X@qm2 undo 9 -> ok\nC@qm2 get -> m1"
+IS_LOCKED = "X@qm2 unlock m1 lock=$K -> ok\nC@qm2 get -> m1"
+IS_BOTH = f"X@qm2 undo 9 -> ok\nC@qm2 get -> none\n{IS_LOCKED}"
+HELD_HERE = "A confirm-put m1 on=FAR -> ok\nqm run-channel TO.QM2 -> ok\n"
+LOOKS = {
+    "PU": Look(depth=1, proof=f"{HELD_HERE}C@qm2 get-all -> [m1]"),
+    "U": Look("m1", 1, proof="qm run-channel TO.QM2 -> ok sent=1\nC@qm2 get-all -> [m1]"),
+    "SENT": Look(depth=1, doubt=1, proof="qm run-channel TO.QM2 -> ok sent=1\nC@qm2 get-all -> [m1]"),
+    "CONF": Look(depth=1, doubt=1, there="m1", proof="qm run-channel TO.QM2 -> ok sent=1\nC@qm2 get-all -> [m1]"),
+    "TAKEN": Look(depth=1, doubt=1, proof=NOTHING_COMES),
+    "CGU": Look(depth=1, doubt=1, proof=f"qm run-channel TO.QM2 -> ok sent=1\n{IS_HELD}\n{NOTHING_COMES}"),
+    "CL": Look(depth=1, doubt=1, proof=f"qm run-channel TO.QM2 -> ok sent=1\n{IS_LOCKED}\n{NOTHING_COMES}"),
+    "V": Look(there="m1", proof=f"C@qm2 get -> m1\n{NOTHING_COMES}"),
+    "L": Look(proof=f"{IS_LOCKED}\n{NOTHING_COMES}"),
+    "GU": Look(proof=f"{IS_HELD}\n{NOTHING_COMES}"),
+    "BGU": Look(proof=f"{IS_BOTH}\n{NOTHING_COMES}"),
+    "0": Look(proof=NOTHING_COMES),
+    # A second message under the same unique id: who puts it has forgotten that the first one was confirmed (A-24).
+    "PUV": Look(depth=1, there="m1", proof=f"{HELD_HERE}C@qm2 get-all -> [m1 m1]"),
+    "PUL": Look(depth=1, proof=f"{IS_LOCKED}\n{HELD_HERE}C@qm2 get -> m1"),
+    "PUGU": Look(depth=1, proof=f"{IS_HELD}\n{HELD_HERE}C@qm2 get -> m1"),
+    "PUBGU": Look(depth=1, proof=f"{IS_BOTH}\n{HELD_HERE}C@qm2 get -> m1"),
+    # What was claimed in time arrives with what is left of its life, and what is left is nothing.
+    "X": Look(depth=1, doubt=1, proof=f"qm run-channel TO.QM2 -> ok\nqm clock +1 -> ok\n{NOTHING_COMES}"),
+    "X0": Look(depth=1, doubt=1, proof=f"qm run-channel TO.QM2 -> ok\n{NOTHING_COMES}"),
+}
+UNSEEN = {"-", "E"}
+
+
+def cells() -> Iterator[tuple[str, str, str]]:
+    """Event, state, and what the table says."""
+    first, *rows = TABLE.strip().splitlines()
+    states = first.split()[1:]
+    for row in rows:
+        words = row.split()
+        event, said = " ".join(words[: -len(states)]), words[-len(states) :]
+        yield from ((event, state, cell) for state, cell in zip(states, said, strict=True) if cell != ".")
+
+
+def scenario_of(event: str, state: str, cell: str) -> Scenario:
+    call, unseen, seen = EVENTS[event]
+    answer = unseen if cell in UNSEEN else "ignored" if cell == "i" else seen
+    if cell == "i" and state in ("U", "SENT", "CONF"):
+        answer = "ok"  # a confirm of what is confirmed, and still here, is done
+    call = call.format(lock="lock=$K" if state in ("L", "BGU") else "lock=12345")
+    after = state if cell in {"-", "E", "i", "="} else cell
+    look = LOOKS[after]
+    steps = [STATES[state], f"{call} -> {answer}", SEES.format(**look._asdict()), look.proof]
+    [scenario] = parse(BEGIN.format(title=f"{event} in {state}") + "\n".join(steps), f"{event} in {state}")
+    return scenario
+
+
+def cases() -> Iterator[tuple[str, str, str, str]]:
+    """Every cell in memory; on the other stores, where each takes longer, those that change something."""
+    for cell in cells():
+        for store in STORES.keys() - {"sqlite-long-way"}:
+            if store == "memory" or cell[2] not in UNSEEN | {"i", "="}:
+                yield (*cell, store)
+
+
+@pytest.mark.parametrize(("event", "state", "cell", "store"), sorted(cases()))
+def test_the_state_follows_and_each_side_sees_what_it_should(event: str, state: str, cell: str, store: str) -> None:
+    failure = run_scenario(scenario_of(event, state, cell), store)
+    assert failure is None, str(failure)
+
+
+def test_the_table_has_every_event_and_state() -> None:
+    found = list(cells())
+    assert {event for event, _, _ in found} == set(EVENTS)
+    assert {state for _, state, _ in found} == set(STATES)

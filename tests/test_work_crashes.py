@@ -1,0 +1,74 @@
+"""Workers killed with SIGKILL at random moments: no attempt is lost, no dead letter has no reason.
+
+`make crash` does this hundreds of times.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import uuid
+from pathlib import Path
+
+import pytest
+from tools.proof import working
+from tools.proof.working import ALWAYS, ATTEMPTS, Report, Round, judge, prepare
+
+import inorder
+from inorder.stores.postgresql import drop, parse
+
+SEED = int(os.environ.get("INORDER_CRASH_SEED", random.SystemRandom().getrandbits(32)))
+
+
+@pytest.mark.slow
+def test_killed_workers_break_no_promise(tmp_path: Path) -> None:
+    report = working.run(kills=20, seed=SEED, seconds=120, parent=tmp_path)
+    assert not report.findings, f"INORDER_CRASH_SEED={SEED} tries the same plan\n{report}"
+    assert report.kills >= 12
+    assert report.calls > 40
+
+
+@pytest.mark.slow
+@pytest.mark.postgresql
+def test_killed_workers_break_no_promise_on_a_server(tmp_path: Path, postgresql: str) -> None:
+    url = f"{postgresql}?schema=inorder_{uuid.uuid4().hex}"
+    report = working.run(kills=12, seed=SEED, seconds=120, parent=tmp_path, place=lambda _: url)
+    drop(parse(url))
+    assert not report.findings, f"INORDER_CRASH_SEED={SEED} tries the same plan\n{report}"
+    assert report.kills >= 12
+
+
+@pytest.fixture
+def one(tmp_path: Path) -> Round:
+    """A round in which nobody works: what is wrong is made by hand."""
+    made = Round(str(tmp_path / "store.db"), tmp_path / "calls.txt", True, (0, ALWAYS, 0))
+    prepare(made)
+    return made
+
+
+def test_what_is_as_promised_is_no_finding(one: Round) -> None:
+    bury(one, b"1", attempts=ATTEMPTS, error="ValueError: message 1 fails")
+    done(one, b"0", b"2")
+    one.log.write_text("0 0\n1 0\n1 1\n2 0\n")
+    assert judge(Report(0), one) == []
+
+
+def test_each_broken_promise_is_a_finding(one: Round) -> None:
+    bury(one, b"0", attempts=1, error="")
+    done(one, b"2", b"1", b"2")
+    one.log.write_text("1 0\n1 0\n")
+    found = "\n".join(judge(Report(0), one))
+    for what in ("called twice with backout count 0", "message 2 has 2 ends", "dead letter of message 0 says",
+                 "dead for another reason", "fails always, and is done", "strict order is broken"):  # fmt: skip
+        assert what in found, what
+
+
+def done(one: Round, *given: bytes) -> None:
+    with inorder.connect(one.place) as qm:
+        qm.put_many("NEXT", list(given))
+
+
+def bury(one: Round, body: bytes, *, attempts: int, error: str) -> None:
+    with inorder.connect(one.place) as qm, qm.unit_of_work():
+        message = next(message for message in qm.get_many("Q", 3) if message.body == body)
+        qm.bury(message, queue="Q", attempts=attempts, error=error)

@@ -1,0 +1,240 @@
+"""`inorder work` as it runs: processes are killed, replaced, stopped; nothing is lost, and every attempt counts."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import uuid
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.cli.test_json import keys_below
+
+import inorder
+from inorder import QueueManager
+from inorder.stores.postgresql import drop, parse
+
+from .support import LIMIT_SECONDS
+from .working import dead_letter_queue
+
+ROOT = Path(__file__).parents[1]
+TASKS = """
+import os, signal, time
+from inorder.work import Backoff, Tasks
+
+tasks = Tasks()
+
+@tasks.task("Q", attempts=3, backoff=Backoff(first=0, most=0))
+def work(message, qm):
+    qm.put("NEXT", message.body)
+    if message.body == b"kill":
+        os.kill(os.getpid(), signal.SIGKILL)
+    if message.body == b"fail":
+        raise KeyError("price")
+    if message.body.startswith(b"once") and not message.backout_count:
+        os.kill(os.getpid(), signal.SIGKILL)
+    if message.body == b"slow":
+        open("began", "w").close()
+        while not os.path.exists("goes on"):
+            time.sleep(0.01)
+
+limited = Tasks()
+
+@limited.task("Q", attempts=2, timeout=0.1, backoff=Backoff(first=0, most=0))
+def endless(message):
+    if message.body == b"endless":
+        while True:
+            time.sleep(1)
+"""
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.postgresql)])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """Where the store is."""
+    if request.param == "sqlite":
+        yield str(tmp_path / "shop.db")
+    else:
+        url = f"{request.getfixturevalue('postgresql')}?schema=inorder_{uuid.uuid4().hex}"
+        yield url
+        drop(parse(url))
+
+
+@pytest.fixture
+def qm(place: str) -> Iterator[QueueManager]:
+    with inorder.connect(place, name="QM1") as made:
+        made.create_queue("Q")
+        made.create_queue("NEXT")
+        dead_letter_queue(made)
+        yield made
+
+
+class Work:
+    """`inorder work` as a program, and what it has said so far."""
+
+    def __init__(self, folder: Path, place: str, *arguments: str) -> None:
+        (folder / "shop_tasks.py").write_text(TASKS)
+        self.folder, self.told, self._changed = folder, list[dict[str, Any]](), threading.Condition()
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "inorder", "work", *arguments, "--json"],
+            cwd=folder,
+            env={**os.environ, "INORDER_STORE": place, "PYTHONPATH": os.pathsep.join(map(str, [ROOT / "src", ROOT]))},
+            stdout=subprocess.PIPE,
+            stdin=subprocess.DEVNULL,
+        )
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        with self.process.stdout as lines:
+            for line in lines:
+                with self._changed:
+                    self.told.append(json.loads(line))
+                    self._changed.notify_all()
+
+    def until(self, so: Callable[[list[dict[str, Any]]], bool]) -> None:
+        """Waits until what was said is so."""
+        with self._changed:
+            is_so = self._changed.wait_for(lambda: so(self.told), 3 * LIMIT_SECONDS)
+        assert is_so, f"inorder work has said: {self.told}"
+
+    def outcomes(self) -> Counter[str]:
+        return Counter(one["outcome"] for one in self.told if one["event"] == "attempt")
+
+    def has_ended(self, count: int) -> None:
+        """Waits until so many messages are done, dead or discarded."""
+        self.until(lambda _: sum(self.outcomes()[name] for name in ("done", "dead", "discarded")) >= count)
+
+    def end(self, *signals: signal.Signals) -> int:
+        """Sends these, and waits for the end; the exit status."""
+        for one in signals:
+            self.process.send_signal(one)
+        status = self.process.wait(3 * LIMIT_SECONDS)
+        self._reader.join(LIMIT_SECONDS)
+        return status
+
+    def __enter__(self) -> Work:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+
+
+@pytest.mark.slow
+def test_whatever_is_killed_no_attempt_is_lost_and_every_dead_letter_has_its_reason(
+    qm: QueueManager, place: str, tmp_path: Path
+) -> None:
+    good = [f"{number}".encode() for number in range(30)]
+    qm.put_many("Q", [*good[:10], b"kill", b"once 1", *good[10:20], b"fail", b"once 2", *good[20:]])
+    with Work(tmp_path, place, "shop_tasks", "--processes", "2") as work:
+        work.has_ended(34)
+        assert work.end(signal.SIGTERM) == 0
+    assert sorted(one.body for one in qm.browse("NEXT")) == sorted([*good, b"once 1", b"once 2"])
+    letters = {one.message.body: one.why for one in qm.dead_letters()}
+    assert {body: why.attempts for body, why in letters.items()} == {b"kill": 3, b"fail": 3}
+    assert letters[b"kill"].error == "the program ended in the middle of 3 attempts"
+    assert letters[b"fail"].error.startswith("KeyError: 'price' (shop_tasks.py:")
+    assert all(why.reason == inorder.Reason.BACKOUT_THRESHOLD_REACHED and why.time and why.queue == "Q"
+               for why in letters.values())  # fmt: skip
+    assert (qm.depth("Q"), qm.units()) == (0, [])
+    assert {key for one in work.told for key in one} == keys_below("Work")
+    deaths = [one for one in work.told if one["event"] == "died"]
+    assert [one["status"] for one in deaths] == [-signal.SIGKILL] * 5  # three of "kill", one of each "once"
+
+
+@pytest.mark.slow
+def test_strict_order_holds_though_processes_are_killed(qm: QueueManager, place: str, tmp_path: Path) -> None:
+    qm.alter_queue("Q", read_order="strict")
+    given = [f"{'once ' if number % 4 == 1 else ''}{number}".encode() for number in range(12)]
+    qm.put_many("Q", given)
+    with Work(tmp_path, place, "shop_tasks", "--processes", "2") as work:
+        work.has_ended(len(given))
+        assert work.end(signal.SIGTERM) == 0
+    assert [one.body for one in qm.browse("NEXT")] == given
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("place", ["sqlite"], indirect=True)
+def test_a_stop_lets_calls_end_and_a_second_signal_does_not(qm: QueueManager, place: str, tmp_path: Path) -> None:
+    began, goes_on = tmp_path / "began", tmp_path / "goes on"
+    qm.put_many("Q", [b"slow", b"behind"])
+    with Work(tmp_path, place, "shop_tasks") as work:
+        await_file(began)
+        assert work.end(signal.SIGTERM, signal.SIGINT) == 0
+    assert work.told[-1]["event"] == "killed"
+    qm.overview()  # it backs out what dead processes held
+    assert [(one.body, one.backout_count) for one in qm.browse("Q")] == [(b"slow", 1), (b"behind", 0)]
+    began.unlink()
+    with Work(tmp_path, place, "shop_tasks") as work:
+        await_file(began)
+        work.process.send_signal(signal.SIGINT)
+        goes_on.touch()
+        assert work.end() == 0
+    assert (work.outcomes(), [one.body for one in qm.browse("Q")]) == (Counter(done=1), [b"behind"])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("place", ["sqlite"], indirect=True)
+def test_what_does_not_end_in_time_is_given_back(qm: QueueManager, place: str, tmp_path: Path) -> None:
+    qm.put("Q", b"slow")
+    with Work(tmp_path, place, "shop_tasks", "--grace", "0") as work:
+        await_file(tmp_path / "began")
+        assert work.end(signal.SIGTERM) == 0
+    assert work.outcomes() == Counter(returned=1)
+    (message,) = qm.browse("Q")
+    assert "was stopped" in str(message.properties["retry.error"])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("place", ["sqlite"], indirect=True)
+def test_processes_end_when_the_one_that_sees_to_them_is_killed(qm: QueueManager, place: str, tmp_path: Path) -> None:
+    qm.put("Q", b"1")
+    with Work(tmp_path, place, "shop_tasks", "--processes", "2") as work:
+        work.has_ended(1)
+        work.process.kill()
+        work.process.wait()
+        work._reader.join(LIMIT_SECONDS)  # it ends when the last process has closed the pipe
+        assert not work._reader.is_alive(), "a process goes on though the one that sees to it has died"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("place", ["sqlite"], indirect=True)
+def test_a_call_without_an_end_costs_its_process_and_nothing_else(qm: QueueManager, place: str, tmp_path: Path) -> None:
+    qm.put_many("Q", [b"endless", b"1", b"2"])
+    with Work(tmp_path, place, "shop_tasks:limited") as work:
+        work.has_ended(3)
+        assert work.end(signal.SIGTERM) == 0
+    assert work.outcomes() == Counter(overdue=2, done=2, dead=1)
+    (letter,) = qm.dead_letters()
+    assert (letter.why.attempts, letter.why.error) == (2, "the call took longer than 0.1 s")
+    assert [one["status"] for one in work.told if one["event"] == "died"] == [75, 75]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("place", ["sqlite"], indirect=True)
+def test_a_required_order_ends_the_command_with_status_1(qm: QueueManager, place: str, tmp_path: Path) -> None:
+    qm.alter_queue("Q", read_order="required")
+    qm.put_many("Q", [b"1", b"fail", b"2"])
+    with Work(tmp_path, place, "shop_tasks", "--processes", "2") as work:
+        assert work.end() == 1
+    assert {one["event"] for one in work.told} == {"started", "attempt", "stopped"}
+    assert [(one.body, one.backout_count >= 3) for one in qm.browse("Q")] == [(b"fail", True), (b"2", False)]
+
+
+def await_file(path: Path) -> None:
+    """Returns when it is there; a program makes it."""
+    found = threading.Event()
+    for _ in range(int(LIMIT_SECONDS * 300)):
+        if path.exists():
+            return
+        found.wait(0.01)
+    pytest.fail(f"{path} did not come into being")

@@ -1,0 +1,186 @@
+"""When cron expressions are due, by hand, and by an oracle that knows the clock on the wall (decision 333)."""
+
+from __future__ import annotations
+
+from datetime import date, datetime, timedelta, timezone
+from itertools import islice
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from inorder.errors import ArgumentError, CallerError
+from inorder.work import due as due_module
+from inorder.work.due import Cron, Missed, check_cron, to_put, zone_of
+
+pytest.importorskip("cronsim", reason="without inorder[work] there are no schedules")
+UTC = timezone.utc
+BERLIN, NEW_YORK, KATHMANDU, LORD_HOWE = "Europe/Berlin", "America/New_York", "Asia/Kathmandu", "Australia/Lord_Howe"
+
+
+def at(text: str) -> float:
+    """An instant, in UTC."""
+    return datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp()
+
+
+def told(instants: list[float]) -> list[str]:
+    return [datetime.fromtimestamp(one, UTC).strftime("%m-%d %H:%M") for one in instants]
+
+
+# ---- by hand: in Berlin 2026 the hour from 2 to 3 is missing on 29 March, and comes twice on 25 October
+
+
+@pytest.mark.parametrize(
+    ("cron", "after", "expected"),
+    [
+        # An hour that is skipped: at the end of the gap, 3:00 in Berlin is 1:00 in UTC.
+        ("30 2 * * *", "2026-03-28", ["03-28 01:30", "03-29 01:00", "03-30 00:30"]),
+        ("0 3 * * *", "2026-03-28", ["03-28 02:00", "03-29 01:00", "03-30 01:00"]),
+        ("0,30 2 * * *", "2026-03-28 01:10", ["03-28 01:30", "03-29 01:00", "03-30 00:00", "03-30 00:30"]),
+        ("0 2,3 * * *", "2026-03-28 02:00", ["03-29 01:00", "03-30 00:00", "03-30 01:00"]),
+        # An hour that comes twice: the first time.
+        ("30 2 * * *", "2026-10-24", ["10-24 00:30", "10-25 00:30", "10-26 01:30"]),
+        ("30 2 * * *", "2026-10-25 00:45", ["10-26 01:30"]),
+        # By the time that passes: each half hour, once.
+        ("*/30 * * * *", "2026-03-29 00:00", ["03-29 00:30", "03-29 01:00", "03-29 01:30"]),
+        ("*/30 * * * *", "2026-10-25 00:00", ["10-25 00:30", "10-25 01:00", "10-25 01:30", "10-25 02:00"]),
+        ("15 * * * *", "2026-10-24 23:30", ["10-25 00:15", "10-25 01:15", "10-25 02:15"]),
+        ("0 12 * * MON", "2026-10-20", ["10-26 11:00", "11-02 11:00"]),
+        ("0 0 29 2 *", "2026-01-01", ["02-28 23:00"]),
+        ("0 0 L * *", "2026-01-01", ["01-30 23:00", "02-27 23:00"]),
+        ("*/20 * * * * *", "2026-01-01 00:00:30", ["01-01 00:00", "01-01 00:01", "01-01 00:01"]),
+    ],
+)
+def test_in_berlin(cron: str, after: str, expected: list[str]) -> None:
+    assert told(list(islice(Cron(cron, BERLIN).behind(at(after)), len(expected)))) == expected
+
+
+def test_utc_has_no_gaps() -> None:
+    assert told(list(islice(Cron("30 2 * * *").behind(at("2026-03-28")), 3))) == [
+        "03-28 02:30",
+        "03-29 02:30",
+        "03-30 02:30",
+    ]
+
+
+# ---- by an oracle: it knows no cron, only which minutes of the wall clock are wanted
+
+ZONES = (BERLIN, NEW_YORK, KATHMANDU, LORD_HOWE, "UTC")
+MINUTES = st.lists(st.integers(0, 59), min_size=1, max_size=3, unique=True)
+HOURS = st.lists(st.integers(0, 5), min_size=1, max_size=3, unique=True)
+CHANGES = {
+    BERLIN: (date(2026, 3, 29), date(2026, 10, 25)),
+    NEW_YORK: (date(2026, 3, 8), date(2026, 11, 1)),
+    LORD_HOWE: (date(2026, 4, 5), date(2026, 10, 4)),  # by half an hour
+    KATHMANDU: (date(2026, 3, 29), date(2026, 10, 25)),
+    "UTC": (date(2026, 3, 29), date(2026, 10, 25)),
+}
+
+
+def named_times(zone: str, days: list[date], hours: list[int], minutes: list[int]) -> list[float]:
+    """Each named time of each day, the first if it comes twice, the end of the gap if it is missing."""
+    found = set()
+    for day in days:
+        for hour in hours:
+            for minute in minutes:
+                wall = datetime(day.year, day.month, day.day, hour, minute)
+                while (
+                    wall.replace(tzinfo=ZoneInfo(zone)).astimezone(UTC).astimezone(ZoneInfo(zone)).replace(tzinfo=None)
+                    != wall
+                ):
+                    wall += timedelta(minutes=1)
+                found.add(wall.replace(tzinfo=ZoneInfo(zone), fold=0).timestamp())
+    return sorted(found)
+
+
+def passing_times(zone: str, first: float, last: float, minutes: list[int]) -> list[float]:
+    """Each minute that passes at which the wall clock shows one of these minutes."""
+    instants = range(int(first) - int(first) % 60, int(last) + 1, 60)
+    return [float(one) for one in instants if datetime.fromtimestamp(one, ZoneInfo(zone)).minute in minutes]
+
+
+def around(zone: str, nth: int) -> list[date]:
+    return [CHANGES[zone][nth] + timedelta(days=n) for n in (-1, 0, 1)]
+
+
+@given(st.sampled_from(ZONES), st.integers(0, 1), HOURS, MINUTES, st.integers(0, 3 * 24 * 60))
+def test_named_times_are_the_oracles_from_whichever_minute_one_begins(
+    zone: str, nth: int, hours: list[int], minutes: list[int], begin: int
+) -> None:
+    days = around(zone, nth)
+    first = datetime(days[0].year, days[0].month, days[0].day, tzinfo=ZoneInfo(zone)).timestamp() + 60 * begin
+    last = datetime(days[-1].year, days[-1].month, days[-1].day, 12, tzinfo=ZoneInfo(zone)).timestamp()
+    expected = [one for one in named_times(zone, days, hours, minutes) if first < one <= last]
+    cron = Cron(f"{','.join(map(str, minutes))} {','.join(map(str, hours))} * * *", zone)
+    assert list(cron.between(first, last)) == expected
+    assert cron.latest(first, last) == (expected[-1] if expected else None)
+
+
+@given(st.sampled_from(ZONES), st.integers(0, 1), MINUTES, st.integers(0, 24 * 60 * 60))
+def test_passing_times_are_the_oracles_from_whichever_second_one_begins(
+    zone: str, nth: int, minutes: list[int], begin: int
+) -> None:
+    days = around(zone, nth)
+    first = datetime(days[0].year, days[0].month, days[0].day, tzinfo=ZoneInfo(zone)).timestamp() + begin
+    last = first + 36 * 3600
+    expected = [one for one in passing_times(zone, first, last, minutes) if first < one <= last]
+    assert list(Cron(f"{','.join(map(str, minutes))} * * * *", zone).between(first, last)) == expected
+
+
+# ---- missed runs
+
+DAILY = Cron("0 3 * * *")
+
+
+@pytest.mark.parametrize(
+    ("missed", "now", "expected"),
+    [
+        ("one", "2026-01-01 02:59:59", []),
+        ("one", "2026-01-01 03:00", ["01-01 03:00"]),
+        ("one", "2026-01-04 12:00", ["01-04 03:00"]),
+        ("all", "2026-01-04 12:00", ["01-01 03:00", "01-02 03:00", "01-03 03:00", "01-04 03:00"]),
+        ("none", "2026-01-01 03:00", ["01-01 03:00"]),
+        ("none", "2026-01-01 03:01", ["01-01 03:00"]),
+        ("none", "2026-01-01 03:01:01", []),
+        ("none", "2026-01-04 03:00:30", ["01-04 03:00"]),
+        ("none", "2026-01-04 12:00", []),
+    ],
+)
+def test_what_is_put_of_what_was_missed(missed: Missed, now: str, expected: list[str]) -> None:
+    assert told(list(to_put(DAILY, missed, at("2026-01-01"), at(now), 60.0))) == expected
+
+
+@pytest.mark.parametrize("years", [0.001, 0.1, 1.0, 20.0])
+def test_the_latest_is_found_however_long_nobody_looked(years: float) -> None:
+    now = at("2046-01-01 12:00:30")
+    for cron, latest in (("* * * * *", "2046-01-01 12:00"), ("0 0 1 1 *", "2046-01-01")):
+        after = now - years * 366 * 86400
+        expected = at(latest)
+        assert Cron(cron).latest(after, now) == (expected if expected > after else None)
+
+
+# ---- what is not an expression, or not a zone
+
+
+@pytest.mark.parametrize(
+    "wrong", ["", "* * * *", "60 * * * *", "* * * * * * *", "@daily", "x * * * *", "0 0 31 2 *", "*/0 * * * *", 5, None]
+)
+def test_bad_expressions(wrong: object) -> None:
+    with pytest.raises(ArgumentError, match="cron"):
+        check_cron(wrong)
+
+
+@pytest.mark.parametrize("wrong", ["", "Europe/Berlim", "../../etc/passwd", "Europe", "a\0b", "/etc/localtime"])
+def test_bad_zones(wrong: str) -> None:
+    with pytest.raises(ArgumentError, match="zone"):
+        zone_of(wrong)
+
+
+def test_without_the_library_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(_: str) -> object:
+        raise ModuleNotFoundError("no", name="cronsim")
+
+    monkeypatch.setattr(due_module, "import_module", missing)
+    with pytest.raises(CallerError, match=r"inorder\[work\]"):
+        check_cron("* * * * *")

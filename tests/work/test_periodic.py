@@ -1,0 +1,332 @@
+"""Messages that are put when they are due, each once, whoever tries (decisions 332 to 335)."""
+
+from __future__ import annotations
+
+import threading
+import types
+from collections import Counter
+from datetime import datetime, timezone
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.support import Stores, examples
+
+from inorder import Message, QueueManager, connect
+from inorder.bulk import LedgerKey, Stager
+from inorder.errors import ArgumentError, QueueManagerStopping, StoreDamaged, UnknownQueue
+from inorder.testing import ManualClock
+from inorder.testing.stores import RestartableStore
+from inorder.work.due import Missed
+from inorder.work.periodic import (
+    APPLICATION,
+    LOOK_SECONDS_MAX,
+    RETRY_SECONDS,
+    Periodic,
+    Run,
+    Schedule,
+    checked,
+    schedules_of,
+    standings,
+)
+
+pytest.importorskip("cronsim", reason="without inorder[work] there are no schedules")
+HOUR = 3600.0
+HOURLY = Schedule(name="hourly", cron="0 * * * *", queue="Q", body=lambda due: due.strftime("%d %H:%M").encode())
+BEGIN = datetime(2026, 3, 1, 0, 30, tzinfo=timezone.utc).timestamp()
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock(BEGIN)
+
+
+def instant(due: datetime) -> bytes:
+    return due.isoformat().encode()
+
+
+def bodies(qm: QueueManager) -> list[bytes]:
+    return [message.body for message in qm.browse("Q")]
+
+
+# ---- one process
+
+
+def test_a_run_is_put_when_it_is_due_and_once(qm: QueueManager, clock: ManualClock) -> None:
+    runs: list[Run] = []
+    periodic = Periodic(qm, [HOURLY], on_put=runs.append)
+    assert periodic.put_due() == []  # it is seen first: what was due before is not made up for
+    assert periodic.next_due() == BEGIN + HOUR / 2
+    clock.advance(HOUR / 2 - 1)
+    assert periodic.put_due() == []
+    clock.advance(1.0)
+    assert [(run.schedule, run.due, run.put_at) for run in periodic.put_due()] == [(HOURLY, clock.now(), clock.now())]
+    assert periodic.put_due() == []
+    assert periodic.next_due() == clock.now() + HOUR
+    assert [run.due for run in runs] == [clock.now()]
+    assert bodies(qm) == [b"01 01:00"]
+
+
+@pytest.mark.parametrize(
+    ("missed", "expected"),
+    [("one", [b"01 05:00"]), ("all", [b"01 0%d:00" % n for n in range(1, 6)]), ("none", [])],
+)
+def test_what_was_missed_is_made_up_for_as_the_schedule_says(
+    qm: QueueManager, clock: ManualClock, missed: Missed, expected: list[bytes]
+) -> None:
+    schedule = Schedule(name="s", cron="0 * * * *", queue="Q", body=HOURLY.body, missed=missed)
+    Periodic(qm, [schedule]).put_due()
+    clock.advance(5 * HOUR)  # half past five
+    later = Periodic(qm, [schedule])
+    later.put_due()
+    later.put_due()
+    assert bodies(qm) == expected
+    clock.advance(HOUR / 2)
+    later.put_due()
+    assert bodies(qm) == [*expected, b"01 06:00"]
+
+
+def test_the_message_has_what_the_schedule_says_and_else_the_defaults_of_the_queue(
+    qm: QueueManager, clock: ManualClock
+) -> None:
+    qm.alter_queue("Q", default_priority=3, expiry=HOUR)
+    said = Message(b"said", priority=7, correlation_id=b"c", format="MQSTR", persistent=False, properties={"n": 1})
+    for name, body in (("plain", b"plain"), ("said", said)):
+        periodic = Periodic(qm, [Schedule(name=name, cron="* * * * *", queue="Q", body=body)])
+        periodic.put_due()
+        clock.advance(60.0)
+        periodic.put_due()
+    qm.put("Q", b"put")
+    found = {message.body: message for message in qm.browse("Q")}
+    assert [found[b"plain"].priority, found[b"plain"].persistent] == [3, True]
+    same = ("priority", "persistent", "put_application_name", "user_identifier", "format", "report", "message_type")
+    assert [getattr(found[b"plain"], name) for name in same] == [getattr(found[b"put"], name) for name in same]
+    of_said = found[b"said"]
+    assert (of_said.priority, of_said.persistent, of_said.format, of_said.properties["n"]) == (7, False, "MQSTR", 1)
+    assert of_said.correlation_id == b"c".ljust(24, b"\0")
+
+
+def test_an_alias_stands_for_its_queue(qm: QueueManager, clock: ManualClock) -> None:
+    qm.create_alias("A", base_queue="Q")
+    periodic = [Periodic(qm, [Schedule(name="s", cron="* * * * *", queue=name, body=b"x")]) for name in ("A", "Q")]
+    for _ in range(3):
+        for one in periodic:
+            one.put_due()
+        clock.advance(60.0)
+    assert bodies(qm) == [b"x"] * 2
+
+
+def test_a_schedule_that_is_altered_goes_on_behind_its_last_run(qm: QueueManager, clock: ManualClock) -> None:
+    Periodic(qm, [HOURLY]).put_due()
+    clock.advance(HOUR)  # half past one
+    Periodic(qm, [HOURLY]).put_due()
+    quarterly = Schedule(name="hourly", cron="*/15 * * * *", queue="Q", body=HOURLY.body, missed="all")
+    Periodic(qm, [quarterly]).put_due()
+    assert bodies(qm) == [b"01 01:00", b"01 01:15", b"01 01:30"]
+
+
+def test_a_clock_that_is_set_back_puts_nothing_twice(store: RestartableStore, qm: QueueManager) -> None:
+    Periodic(qm, [HOURLY]).put_due()
+    clock = store.clock
+    assert isinstance(clock, ManualClock)
+    clock.advance(2 * HOUR)
+    Periodic(qm, [HOURLY]).put_due()
+    clock._time -= 2 * HOUR  # as an operator sets it
+    for _ in range(5):
+        Periodic(qm, [HOURLY]).put_due()
+        clock.advance(HOUR / 2)
+    assert bodies(qm) == [b"01 02:00"]
+
+
+# ---- what fails stays due
+
+
+def test_a_run_that_cannot_be_put_stays_due_and_the_other_schedules_go_on(qm: QueueManager, clock: ManualClock) -> None:
+    qm.create_queue("OTHER")
+    other = Schedule(name="hourly", cron="0 * * * *", queue="OTHER")
+    periodic = Periodic(qm, [HOURLY, other])
+    periodic.put_due()
+    qm.alter_queue("Q", put_allowed=False)
+    clock.advance(HOUR)
+    assert periodic.look() == RETRY_SECONDS
+    assert (qm.depth("OTHER"), qm.depth("Q")) == (1, 0)
+    assert [one.overdue for one in standings(qm, [other, HOURLY])] == [False, True]
+    qm.alter_queue("Q", put_allowed=True)
+    assert periodic.look() == LOOK_SECONDS_MAX
+    assert (qm.depth("OTHER"), bodies(qm)) == (1, [b"01 01:00"])
+
+
+def test_a_body_that_fails_is_logged_and_the_run_stays_due(
+    qm: QueueManager, clock: ManualClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    made: list[bytes | Exception] = [RuntimeError("no body today"), b"made"]
+
+    def body(_: datetime) -> bytes:
+        if isinstance(one := made.pop(0), Exception):
+            raise one
+        return one
+
+    periodic = Periodic(qm, [Schedule(name="s", cron="0 * * * *", queue="Q", body=body)])
+    periodic.look()
+    clock.advance(HOUR)
+    periodic.look()
+    assert "no body today" in caplog.text
+    periodic.look()
+    assert bodies(qm) == [b"made"]
+    wrong = Periodic(qm, [Schedule(name="wrong", cron="* * * * *", queue="Q", body=lambda _: "text")])  # type: ignore[arg-type,return-value]
+    wrong.put_due()
+    clock.advance(60.0)
+    with pytest.raises(ArgumentError, match="makes bytes"):
+        wrong.put_due()
+
+
+def test_nothing_is_left_staged(qm: QueueManager, clock: ManualClock) -> None:
+    first, second = (Periodic(qm, [HOURLY]) for _ in range(2))
+    for _ in range(3):
+        first.put_due()
+        second.put_due()
+        clock.advance(HOUR)
+    assert qm.units() == []
+    with pytest.raises(UnknownQueue):
+        Periodic(qm, [Schedule(name="s", cron="* * * * *", queue="NONE")]).put_due()
+
+
+def test_trouble_with_the_queue_manager_ends_the_loop(qm: QueueManager, store: RestartableStore) -> None:
+    with connect(store, program="operator") as operator:
+        operator.stop()
+    with pytest.raises(QueueManagerStopping):
+        Periodic(qm, [HOURLY]).look()
+
+
+def test_a_line_of_the_ledger_that_is_not_an_instant_is_damage(qm: QueueManager) -> None:
+    with qm.open("Q", output=True) as queue:
+        stager = Stager(queue, "s", lasts=60.0)
+        stager.stage(0, {"body": []})
+        qm.settle_staging(LedgerKey(APPLICATION, "hourly", "yesterday"), [stager.staged])
+    with pytest.raises(StoreDamaged, match="yesterday"):
+        standings(qm, [HOURLY])
+
+
+def test_run_ends_when_it_is_told_to(qm: QueueManager, clock: ManualClock) -> None:
+    stop = threading.Event()
+    Periodic(qm, [HOURLY]).put_due()
+    clock.advance(HOUR)
+    Periodic(qm, [HOURLY], on_put=lambda _: stop.set()).run(stop)
+    assert bodies(qm) == [b"01 01:00"]
+
+
+# ---- what is said
+
+
+def test_standings(qm: QueueManager, clock: ManualClock) -> None:
+    assert [(one.last, one.next, one.overdue) for one in standings(qm, [HOURLY])] == [(None, BEGIN + HOUR / 2, False)]
+    Periodic(qm, [HOURLY]).put_due()
+    assert [(one.last, one.overdue) for one in standings(qm, [HOURLY])] == [(BEGIN, False)]
+    clock.advance(HOUR)
+    assert [(one.next, one.overdue) for one in standings(qm, [HOURLY])] == [(BEGIN + HOUR / 2, True)]
+    Periodic(qm, [HOURLY]).put_due()
+    assert [(one.last, one.overdue) for one in standings(qm, [HOURLY])] == [(BEGIN + HOUR / 2, False)]
+
+
+def test_the_schedules_of_a_module() -> None:
+    module = types.ModuleType("shop")
+    other = Schedule(name="other", cron="* * * * *", queue="Q")
+    module.NIGHTLY, module.SCHEDULES, module.ELSE = HOURLY, [other, HOURLY], 5  # type: ignore[attr-defined]
+    assert schedules_of(module) == [HOURLY, other]
+    module.TWICE = Schedule(name="other", cron="0 0 * * *", queue="Q")  # type: ignore[attr-defined]
+    with pytest.raises(ArgumentError, match="names that differ for schedules of Q"):
+        schedules_of(module)
+    with pytest.raises(ArgumentError, match="schedules"):
+        checked(["nightly"])  # type: ignore[list-item]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"name": ""}, "name"),
+        ({"name": "n" * 201}, "name"),
+        ({"cron": "60 * * * *"}, "bad minute"),
+        ({"zone": "Mars/Olympus"}, "zone"),
+        ({"zone": None}, "zone"),
+        ({"queue": 5}, "queue"),
+        ({"body": "text"}, "body"),
+        ({"missed": "some"}, "one, all, none"),
+    ],
+)
+def test_bad_schedules(wrong: dict[str, object], words: str) -> None:
+    good = {"name": "n", "cron": "* * * * *", "queue": "Q"}
+    with pytest.raises(ArgumentError, match=words):
+        Schedule(**{**good, **wrong})  # type: ignore[arg-type]
+
+
+# ---- several processes: whoever looks when, each instant is put once
+
+
+def test_any_number_of_processes_put_each_instant_once(kind: str) -> None:
+    """Through a change of the clocks, with processes that come, look at any time, and go."""
+
+    @examples(kind)
+    @given(
+        st.sampled_from(["30 2 * * *", "*/30 * * * *", "0 1,2,3 * * *"]),
+        st.sampled_from([datetime(2026, *day, 20, tzinfo=timezone.utc) for day in ((3, 28), (10, 24))]),
+        st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2 * 3600)), min_size=1, max_size=20),
+    )
+    def judge(cron: str, begin: datetime, looks: list[tuple[int, int]]) -> None:
+        schedule = Schedule(
+            name="s",
+            cron=cron,
+            zone="Europe/Berlin",
+            queue="Q",
+            missed="all",
+            body=instant,
+        )
+        clock = ManualClock(begin.timestamp())
+        with Stores(kind) as stores:
+            store = stores.make(clock)
+            managers = [connect(store, program=f"p{n}") for n in range(4)]
+            managers[0].create_queue("Q")
+            periodics = [Periodic(qm, [schedule]) for qm in managers]
+            periodics[0].put_due()
+            for who, seconds in looks:
+                clock.advance(seconds)
+                periodics[who].put_due()
+            expected = list(schedule.times.between(begin.timestamp(), clock.now()))
+            found = [datetime.fromisoformat(body.decode()).timestamp() for body in bodies(managers[0])]
+            assert found == expected
+            for qm in managers:
+                qm.close()
+
+    judge()
+
+
+def test_threads_that_try_at_once_put_each_instant_once(store: RestartableStore, clock: ManualClock) -> None:
+    schedule = Schedule(name="s", cron="* * * * *", queue="Q", missed="all", body=instant)
+    with connect(store, program="first") as qm:
+        qm.create_queue("Q")
+        Periodic(qm, [schedule]).put_due()
+        begins = threading.Barrier(4)
+        failures: list[BaseException] = []
+
+        def work() -> None:
+            try:
+                with connect(store, program="thread") as mine:
+                    periodic = Periodic(mine, [schedule])
+                    for _ in range(5):
+                        begins.wait(20.0)
+                        periodic.put_due()
+                        if begins.wait(20.0) == 0:
+                            clock.advance(180.0)
+            except BaseException as error:  # noqa: BLE001 - told below
+                failures.append(error)
+                begins.abort()
+
+        threads = [threading.Thread(target=work) for _ in range(4)]
+        clock.advance(180.0)
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(60.0)
+        assert failures == []
+        found = Counter(bodies(qm))
+        assert (len(found), set(found.values())) == (15, {1})
+        assert qm.units() == []

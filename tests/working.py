@@ -1,0 +1,57 @@
+"""What tests of workers need: what a worker says, awaited with a time limit."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterator
+
+from inorder import QueueManager
+from inorder.work import Outcome, Tasks, Told, Worker
+
+from .support import LIMIT_SECONDS
+
+
+class Heard:
+    """What a worker has said so far."""
+
+    def __init__(self) -> None:
+        self.told: list[Told] = []
+        self._changed = threading.Condition()
+
+    def __call__(self, told: Told) -> None:
+        with self._changed:
+            self.told.append(told)
+            self._changed.notify_all()
+
+    @property
+    def outcomes(self) -> list[Outcome]:
+        return [one.ended.outcome for one in self.told if one.ended is not None]
+
+    @property
+    def events(self) -> list[str]:
+        return [one.event for one in self.told if one.event != "attempt"]
+
+    def until(self, so: Callable[[Heard], bool]) -> None:
+        """Waits until it is so."""
+        with self._changed:
+            assert self._changed.wait_for(lambda: so(self), LIMIT_SECONDS), f"the worker has said: {self.told}"
+
+    def attempts(self, count: int) -> None:
+        """Waits for so many attempts."""
+        self.until(lambda heard: len(heard.outcomes) >= count)
+
+
+@contextlib.contextmanager
+def at_work(qm: QueueManager, tasks: Tasks, *, threads: int = 1) -> Iterator[tuple[Worker, Heard]]:
+    """A worker inside the block, and what it says."""
+    heard = Heard()
+    worker = qm.worker(tasks, threads=threads, log=heard)
+    with worker:
+        yield worker, heard
+    assert not worker.is_busy
+
+
+def dead_letter_queue(qm: QueueManager) -> None:
+    qm.create_queue("DEAD")
+    qm.alter_manager(dead_letter_queue="DEAD")

@@ -1,0 +1,251 @@
+"""A round of kills between two queue managers: the plan of its lives, and the judgement of their histories.
+
+What must hold, whoever was killed when, and is judged by histories alone:
+
+* what was put outside of units, or committed, arrives once; what was backed out never does; of a unit whose end is not
+  known all or nothing arrives;
+* of each priority it stands at its target in the order in which it was put, as far as histories know that order;
+* a message that expires is read or reported, not both, and not neither; COA comes once for each arrival, COD once for
+  each get that was committed;
+* each arrival made one trigger message;
+* no message is a dead letter, nothing is left on its way or in doubt, both sides agree on the number of batches.
+"""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from inorder.channels.points import POINTS as CHANNEL_POINTS
+
+from .acts import Finding
+from .carried import DRAIN, FEEDBACKS, HERE, ROLES, THERE, URLS, create, place
+from .history import Call, read_folder
+from .lives import LIFE_SECONDS_MAX, NTH, RANDOM, Life, Parent, live
+
+STORE_POINTS = ("begun", "written", "committed", "before-sync", "synced", "settled")
+ENDS: Mapping[str, tuple[str, ...]] = {
+    "putter": (RANDOM, *STORE_POINTS),
+    "reader": (RANDOM, *STORE_POINTS),
+    "carrier": (RANDOM, *STORE_POINTS, *CHANNEL_POINTS, "delivered"),
+}
+DRAIN_SECONDS_MAX = 120
+
+
+def lives_of(chance: random.Random, round_name: str, workers: int, lives: int) -> Iterator[list[Life]]:
+    """The plan of a round: the lives of each worker."""
+    for number in range(workers):
+        role = ROLES[number % len(ROLES)]
+        yield [
+            Life(
+                name=f"r{round_name}-{role}{number}-l{life}",
+                seed=chance.getrandbits(32),
+                end=chance.choice(ENDS[role]),
+                nth=chance.choice(NTH),
+                seconds=chance.uniform(0, LIFE_SECONDS_MAX),
+                role=role,
+            )
+            for life in range(lives)
+        ]
+
+
+def run_round(
+    folder: Path, chance: random.Random, parents: list[Parent], lives: int, url: str | None = None
+) -> tuple[Counter[str], list[Call], list[Finding]]:
+    """One round in a folder that is empty: what ended its lives, all calls, and what is wrong.
+
+    Args:
+        url: of the server on which the stores lie, instead of in files.
+    """
+    if url is not None:
+        for name in (HERE, THERE):
+            schema = f"{folder.parent.name}_{folder.name}_{name}".replace("-", "_").lower()
+            (folder / f"{name}{URLS}").write_text(f"{url}?schema={schema}")
+    create(folder)
+    plan = list(lives_of(chance, folder.name, len(parents), lives))
+    kills, findings = Counter[str](), list[Finding]()
+    with ThreadPoolExecutor(max_workers=len(parents)) as slots:
+        for ends in slots.map(
+            lambda one, planned: [live(one, folder, folder, life) for life in planned], parents, plan
+        ):
+            for end, found in ends:
+                kills[end] += 1
+                findings += found
+    findings += run_drain(folder)
+    calls = read_folder(folder)
+    return kills, calls, findings or list(check(calls))
+
+
+def run_drain(folder: Path) -> list[Finding]:
+    """Has a process of its own end it all; a finding if it fails."""
+    command = [sys.executable, "-m", "tools.proof.carried", str(folder)]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=DRAIN_SECONDS_MAX)
+    except subprocess.TimeoutExpired:
+        return [Finding("unusable", f"the rest cannot be carried in {DRAIN_SECONDS_MAX} s: somebody waits")]
+    return [Finding("unusable", f"the rest cannot be carried: {done.stderr[-2000:]}")] if done.returncode else []
+
+
+def remove(folder: Path) -> None:
+    """The stores of a round that lie on a server; those in files go with the folder."""
+    for name in (HERE, THERE):
+        if (folder / f"{name}{URLS}").exists():
+            from inorder.stores.postgresql import drop, parse  # noqa: PLC0415 - a proof of files does without
+
+            drop(parse(place(folder, name)))
+
+
+# ---- the judgement
+
+
+@dataclass
+class Sent:
+    """One message: how it was put, and what histories tell of it afterwards.
+
+    Attributes:
+        fate: whether it was put for good; None: nobody knows.
+        places: where it stood at its target, by each who has read it.
+        reads: gets of it that were committed; maybe: whose commit nobody knows; drained: at the end.
+        reports: how many of each kind.
+    """
+
+    put: Call
+    fate: bool | None
+    places: set[tuple[int, ...]] = field(default_factory=set)
+    reads: int = 0
+    maybe: int = 0
+    drained: int = 0
+    reports: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def arrived(self) -> bool:
+        return bool(self.reads or self.maybe or self.drained or self.reports["coa"])
+
+
+Unit = tuple[str, int]
+
+
+def check(calls: list[Call]) -> Iterator[Finding]:
+    """What is wrong in a round that was drained."""
+    ends = {_unit_of(call): call for call in calls if call.what in ("commit", "back_out")}
+    sent = {call.intent["label"]: Sent(call, _fate(call, ends)) for call in calls if call.what == "put"}
+    yield from _read(calls, ends, sent)
+    for label, one in sent.items():
+        yield from (Finding("between", f"{label} {what}") for what in _wrong(one))
+    yield from _torn(sent)
+    yield from _disorder(sent)
+    yield from _rest(calls, sum(one.arrived for one in sent.values()))
+
+
+def _unit_of(call: Call) -> Unit:
+    return call.process, call.intent["unit"]
+
+
+def _fate(call: Call, ends: Mapping[Unit, Call]) -> bool | None:
+    """Whether what a call did in its unit stays."""
+    if call.outcome == "refused":
+        return False
+    if not call.intent["unit"]:
+        return True if call.outcome == "promised" else None
+    end = ends.get(_unit_of(call))
+    if end is None or end.what == "back_out":
+        return False
+    return {"promised": True, "unknown": None, "refused": False}[end.outcome]
+
+
+def _read(calls: Iterable[Call], ends: Mapping[Unit, Call], sent: Mapping[str, Sent]) -> Iterator[Finding]:
+    """Notes what was read and reported; a finding for what nobody has put."""
+    for call in calls:
+        if call.what not in ("get", "drained") or call.outcome != "promised":
+            continue
+        for label, place_there, _, feedback in call.told["messages"]:
+            if label not in sent:
+                yield Finding("between", f"{call} has got {label!r}, which nobody has put")
+            elif call.intent.get("queue") == "R":
+                sent[label].reports[FEEDBACKS.get(feedback, str(feedback))] += 1
+            else:
+                _note(sent[label], call, ends)
+                sent[label].places.add(tuple(place_there))
+
+
+def _note(one: Sent, call: Call, ends: Mapping[Unit, Call]) -> None:
+    if call.what == "drained":
+        one.drained += 1
+    else:
+        fate = _fate(call, ends)
+        one.reads += fate is True
+        one.maybe += fate is None
+
+
+def _wrong(one: Sent) -> Iterator[str]:
+    """What is wrong with one message by itself."""
+    reported, asked = one.reports, one.put.intent["reports"]
+    expired = reported["expiration"]
+    gone = one.reads + one.drained
+    if one.fate is False and (one.places or reported):
+        yield "was backed out, and is there"
+    if gone > 1 or (gone and expired) or len(one.places) > 1:
+        yield f"was there more than once: {gone} reads, {expired} expired, at {sorted(one.places)}"
+    if one.fate and not (gone or expired or one.maybe):
+        yield "was put for good, and is lost"
+    if (expired and not one.put.intent["expires"]) or set(reported) - set(FEEDBACKS.values()):
+        yield f"was reported as nothing that has happened: {dict(reported)}"
+    if any(count > 1 for count in reported.values()) or (reported and not asked):
+        yield f"has reports that it did not ask for, or twice: {dict(reported)}"
+    if asked and gone and not (reported["coa"] and reported["cod"]):
+        yield f"was read, and its reports are {dict(reported)}"
+    if asked and one.maybe and not gone and not expired and not reported["cod"]:
+        yield "is gone by a get whose end nobody knows, and COD is missing"
+    if reported["cod"] and not (gone or one.maybe):
+        yield "was reported as delivered, and nobody has got it"
+
+
+def _torn(sent: Mapping[str, Sent]) -> Iterator[Finding]:
+    """Units whose end nobody knows: of messages that do not expire all are there, or none."""
+    units: dict[Unit, set[bool]] = defaultdict(set)
+    for one in sent.values():
+        if one.fate is None and one.put.outcome == "promised" and not one.put.intent["expires"]:
+            units[_unit_of(one.put)].add(one.arrived)
+    yield from (Finding("between", f"unit {unit} is torn apart") for unit, there in units.items() if len(there) > 1)
+
+
+def _disorder(sent: Mapping[str, Sent]) -> Iterator[Finding]:
+    """Of two of one priority, of which the first was put before the second was begun, the first has the lower place."""
+    levels: dict[int, list[Sent]] = defaultdict(list)
+    for one in sent.values():
+        if one.places and one.put.outcome == "promised":
+            levels[one.put.intent["priority"]].append(one)
+    for found in levels.values():
+        ended = sorted(found, key=lambda one: one.put.ended_at)
+        begun = sorted(found, key=lambda one: one.put.begun_at)
+        highest: tuple[int, ...] = ()
+        before: Sent | None = None
+        done = iter(ended)
+        following = next(done, None)
+        for one in begun:
+            while following is not None and following.put.ended_at < one.put.begun_at:
+                if max(following.places) > highest:
+                    highest, before = max(following.places), following
+                following = next(done, None)
+            if highest > min(one.places) and before is not None:
+                yield Finding("between", f"{one.put} stands before {before.put}, which was earlier")
+
+
+def _rest(calls: Iterable[Call], arrived: int) -> Iterator[Finding]:
+    """What is left at both sides when all was read."""
+    told = {call.intent["store"]: call.told for call in calls if call.what == "left" and call.process == DRAIN}
+    here, there = told[HERE], told[THERE]
+    for name, left in told.items():
+        depths = {queue: depth for queue, depth in left["depths"].items() if depth and queue != "INIT"}
+        if depths or left["units"] or left["in_doubt"] or left["check"]:
+            yield Finding("between", f"{name} has left {depths}, {left}")
+    if (here["sent"], there["sent"]) != (there["came"], here["came"]):
+        yield Finding("between", f"{here['sent']}, {there['sent']} batches sent, {there['came']}, {here['came']} came")
+    if there["depths"]["INIT"] != arrived:
+        yield Finding("between", f"{arrived} messages arrived and made {there['depths']['INIT']} trigger messages")

@@ -1,0 +1,212 @@
+"""Kills workers with SIGKILL while they call functions, over and over, and checks what workers promise.
+
+    python -m tools.proof.working --kills 300 --seconds 300
+
+A round has a store, a queue that is read strictly or not, and messages of which some fail, a few times or always.
+Programs with a worker each are killed at random moments and begun again; a last one works until nothing is left. Each
+call of the function first notes, in a file, its message and the backout count that it saw. Then
+
+    each message is done once, or a dead letter once; what never fails is no dead letter unless it was killed too often
+    no attempt is lost from the count: no two calls of one message saw the same backout count
+    a dead letter says its reason, its error and its queue, and as many attempts as it may have
+    what was done on a queue that is read strictly was done in the order in which it was put
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple, NoReturn
+
+import inorder
+from inorder.work import Backoff, Tasks
+
+ATTEMPTS, MESSAGES, LIVES = 5, 40, 6
+LIFE_SECONDS_MAX = 0.5
+LAST_SECONDS = 120.0
+ALWAYS = 99  # how often a message fails that is never done
+
+
+class Round(NamedTuple):
+    """A round: where it is, how its queue is read, and how often each message fails."""
+
+    place: str
+    log: Path
+    strict: bool
+    fails: tuple[int, ...]
+
+
+@dataclass
+class Report:
+    """What a run did and found."""
+
+    seed: int
+    kills: int = 0
+    calls: int = 0
+    letters: int = 0
+    findings: list[str] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        found = "\n".join(self.findings) or "nothing found"
+        return f"seed {self.seed}: {self.kills:,} kills, {self.calls:,} calls, {self.letters:,} dead letters\n{found}"
+
+
+def plan(place: str, log: Path, chance: random.Random) -> Round:
+    """A round that follows from the seed."""
+    fails = tuple(chance.choice((0, 0, 0, 0, 1, 2, ALWAYS)) for _ in range(MESSAGES))
+    return Round(place, log, chance.random() < 0.5, fails)
+
+
+def prepare(one: Round) -> None:
+    with inorder.connect(one.place) as qm:
+        qm.create_queue("Q", read_order="strict" if one.strict else "relaxed")
+        qm.create_queue("NEXT")
+        qm.create_queue("DEAD")
+        qm.alter_manager(dead_letter_queue="DEAD")
+        qm.put_many("Q", [str(number).encode() for number in range(len(one.fails))])
+
+
+def tasks_of(one: Round) -> Tasks:
+    """A function that notes its call, and fails as the round says."""
+    tasks = Tasks()
+    log = os.open(one.log, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+
+    @tasks.task("Q", attempts=ATTEMPTS, backoff=Backoff(first=0.001, most=0.01))
+    def work(message: inorder.Got, qm: inorder.QueueManager) -> None:
+        number = int(message.body)
+        os.write(log, f"{number} {message.backout_count}\n".encode())
+        qm.put("NEXT", message.body)
+        if message.backout_count < one.fails[number]:
+            raise ValueError(f"message {number} fails")
+
+    return tasks
+
+
+def forked(act: Callable[[], None]) -> int:
+    """A process that does it and ends; its number."""
+    pid = os.fork()
+    if not pid:
+        _as_child(act)
+    return pid
+
+
+def _as_child(act: Callable[[], None]) -> NoReturn:
+    status = 1
+    try:
+        act()
+        status = 0
+    except BaseException as error:  # noqa: BLE001 - a child of a fork never returns into its parent's program
+        sys.stderr.write(f"a worker ended by itself: {error!r}\n")
+    finally:
+        os._exit(status)
+
+
+def live(one: Round) -> None:
+    """Works until it is killed."""
+    with inorder.connect(one.place) as qm, qm.worker(tasks_of(one), threads=2, log=lambda told: None):
+        signal.pause()
+
+
+def finish(one: Round) -> None:
+    """Works until nothing is left."""
+    ends = time.monotonic() + LAST_SECONDS
+    with inorder.connect(one.place) as qm, qm.worker(tasks_of(one), threads=2, log=lambda told: None):
+        while qm.depth("Q") or qm.units():
+            if time.monotonic() > ends:
+                raise TimeoutError(f"after {LAST_SECONDS:g} s {qm.depth('Q')} messages are left")
+            time.sleep(0.01)
+
+
+def run_round(report: Report, one: Round, chance: random.Random) -> None:
+    """Kills some workers, lets the last one end, and judges."""
+    prepare(one)
+    for _ in range(LIVES):
+        pids = [forked(lambda: live(one)) for _ in range(2)]
+        time.sleep(chance.uniform(0, LIFE_SECONDS_MAX))
+        for pid in pids:
+            os.kill(pid, signal.SIGKILL)
+            _, status = os.waitpid(pid, 0)
+            if os.WIFSIGNALED(status):
+                report.kills += 1
+            else:
+                report.findings.append("a worker ended before it was killed")
+    _, status = os.waitpid(forked(lambda: finish(one)), 0)
+    if status:
+        report.findings.append("the last worker did not come to an end")
+    report.findings += judge(report, one)
+
+
+def judge(report: Report, one: Round) -> list[str]:
+    """What is not as it was promised."""
+    calls = [tuple(map(int, line.split())) for line in one.log.read_text().splitlines()] if one.log.exists() else []
+    with inorder.connect(one.place) as qm:
+        done = [int(message.body) for message in qm.browse("NEXT")]
+        letters = {int(letter.message.body): letter.why for letter in qm.dead_letters()}
+        count = qm.depth("DEAD")
+    report.calls += len(calls)
+    report.letters += count
+    found = [f"message {n} was called twice with backout count {seen}" for (n, seen), times in Counter(calls).items()
+             if times > 1]  # fmt: skip
+    ends = Counter([*done, *letters])
+    found += [f"message {n} has {ends[n]} ends" for n in range(len(one.fails)) if ends[n] != 1]
+    if count != len(letters):
+        found.append(f"{count} dead letters of {len(letters)} messages")
+    for number, why in letters.items():
+        if why.attempts < ATTEMPTS or not why.error or (why.reason, why.queue) != (2362, "Q"):
+            found.append(f"the dead letter of message {number} says {why}")
+        was_killed = "ended in the middle" in why.error or one.fails[number] == ALWAYS
+        if not was_killed and f"message {number} fails" not in why.error:
+            found.append(f"message {number} is dead for another reason: {why.error}")
+    found += [f"message {n} fails always, and is done" for n in done if one.fails[n] == ALWAYS]
+    if one.strict and done != sorted(done):
+        found.append(f"the strict order is broken: {done}")
+    return found
+
+
+def run(*, kills: int, seed: int, seconds: float = float("inf"), parent: Path | None = None,
+        place: Callable[[Path], str] = lambda folder: str(folder / "store.db"),
+        tell: Callable[[str], object] = lambda _: None) -> Report:  # fmt: skip
+    """Rounds until there were enough kills, the time is over, or a promise was broken.
+
+    Args:
+        place: where the store of a round is, by its folder.
+        tell: is told after each round how far it is.
+    """
+    chance, report, ends = random.Random(seed), Report(seed), time.monotonic() + seconds
+    while not report.findings and report.kills < kills and time.monotonic() < ends:
+        folder = Path(tempfile.mkdtemp(prefix="working-", dir=parent))
+        one = plan(place(folder), folder / "calls.txt", chance)
+        run_round(report, one, chance)
+        tell(f"{report.kills:,} of {kills:,} kills of workers, {report.calls:,} calls")
+        if report.findings:
+            (folder / "round.json").write_text(json.dumps({"seed": seed, "strict": one.strict, "fails": one.fails}))
+            report.findings.append(f"the store and its calls are in {folder}")
+        else:
+            shutil.rmtree(folder)
+    return report
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tools.proof.working", description=__doc__.partition("\n")[0])
+    parser.add_argument("--kills", type=int, default=300)
+    parser.add_argument("--seconds", type=float, default=300.0)
+    parser.add_argument("--seed", type=int, default=random.SystemRandom().getrandbits(32))
+    given = parser.parse_args()
+    report = run(kills=given.kills, seed=given.seed, seconds=given.seconds, tell=print)
+    print(report)
+    return 1 if report.findings else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
