@@ -13,15 +13,18 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+import uuid
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 from tests.postgresql.server import missing, shared_url
-from tests.support import Stores
+from tests.support import Make, Stores
 
 from inorder import QueueManager, connect
+from inorder.stores.postgresql import drop, parse
 from inorder.testing import STORES, ManualClock
 from inorder.testing.stores import POSTGRESQL_URL, RestartableStore
 
@@ -103,6 +106,21 @@ def kind(request: pytest.FixtureRequest) -> str:
     """The name of a kind of store."""
     name: str = request.param
     return name
+
+
+@pytest.fixture
+def make(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Make]:
+    """Makes a place for a store of a kind; it is gone at the end."""
+    with ExitStack() as stack:
+
+        def place(kind: str) -> str:
+            if kind == "sqlite":
+                return str(tmp_path / f"{uuid.uuid4().hex}.db")
+            url = f"{request.getfixturevalue('postgresql')}?schema=inorder_{uuid.uuid4().hex}"
+            stack.callback(drop, parse(url))
+            return url
+
+        yield place
 
 
 @pytest.fixture

@@ -35,6 +35,9 @@ def close_store(store: LocalStore) -> None:
     store.close_store()
 
 
+Make = Callable[[str], str]  # a place for a store of a kind: a path or a URL
+
+
 class Stores:
     """Makes stores of one kind, and closes them when it is left."""
 

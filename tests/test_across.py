@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import time
-import uuid
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
-from pathlib import Path
+from collections.abc import Iterator
 from types import SimpleNamespace
 
 import pytest
 from tests import carried, forked
 from tests.carried import CARRY, fill, seen
+from tests.support import Make
 
 from inorder import (
     Feedback,
@@ -32,26 +30,9 @@ from inorder import (
 )
 from inorder.attributes import OrderRule
 from inorder.bulk import ClaimReader, Staged, Stager
-from inorder.stores.postgresql import drop, parse
 from inorder.stores.records import Settled
 
 KINDS = ("sqlite", "postgresql")
-Make = Callable[[str], str]
-
-
-@pytest.fixture
-def make(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Make]:
-    """Makes a place for a store of a kind; it is gone at the end."""
-    with ExitStack() as stack:
-
-        def place(kind: str) -> str:
-            if kind == "sqlite":
-                return str(tmp_path / f"{uuid.uuid4().hex}.db")
-            url = f"{request.getfixturevalue('postgresql')}?schema=inorder_{uuid.uuid4().hex}"
-            stack.callback(drop, parse(url))
-            return url
-
-        yield place
 
 
 class World(SimpleNamespace):

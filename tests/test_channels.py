@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
@@ -14,6 +13,7 @@ import pytest
 from tests import forked
 from tests.carried import ITS_OWN, SAME, fill
 from tests.channelled import bodies, carry, link, manager, numbers, put_back
+from tests.support import Make
 
 from inorder import (
     CallerError,
@@ -30,25 +30,8 @@ from inorder import (
 )
 from inorder.attributes import OrderRule
 from inorder.errors import ArgumentError, InorderError, QueueCondition, Reason, StoreError
-from inorder.stores.postgresql import drop, parse
 
 KINDS = ("sqlite", "postgresql")
-Make = Callable[[str], str]
-
-
-@pytest.fixture
-def make(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Make]:
-    """Makes a place for a store of a kind; it is gone at the end."""
-    with ExitStack() as stack:
-
-        def place(kind: str) -> str:
-            if kind == "sqlite":
-                return str(tmp_path / f"{uuid.uuid4().hex}.db")
-            url = f"{request.getfixturevalue('postgresql')}?schema=inorder_{uuid.uuid4().hex}"
-            stack.callback(drop, parse(url))
-            return url
-
-        yield place
 
 
 class World(SimpleNamespace):

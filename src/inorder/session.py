@@ -2,9 +2,6 @@
 
 Its number in the store, its one unit of work (R5.1) and who opened it, its handles' retained group states, and the
 rule that only one call is in progress at a time.
-
-A connection that the program has forgotten is ended too, but not by the collector itself: that may come in the
-middle of any line, also of a verb. It only notes the owner; the next call of any connection to the store ends it.
 """
 
 from __future__ import annotations
@@ -14,7 +11,7 @@ import logging
 import weakref
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol
 
 from . import life
 from .callers import Caller
@@ -48,8 +45,6 @@ if TYPE_CHECKING:
 log = logging.getLogger("inorder.session")
 
 NOT_OPEN = 0  # instead of a handle's number in the store
-
-T = TypeVar("T")
 
 
 class Retained:

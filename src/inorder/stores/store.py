@@ -1,7 +1,7 @@
 """THE verbs of a store, once for all backends: connections, queues, puts, gets, confirmed calls, units of work.
 
 What each guarantees stands in `protocol.Store`; what each means, in the files that it calls. The verbs in bulk are in
-`bulk.py`, those of operators in `operator.py`.
+`bulk.py`, those of operators in `operator.py`, what time alone ends in `expiring.py`.
 """
 
 from __future__ import annotations

@@ -13,8 +13,8 @@ import psycopg
 from psycopg import sql
 
 from ...errors import StoreError
-from .. import points
 from ..migrations import Ladder, Upgraded
+from ..points import reach
 from .address import Address
 from .faults import told_as_ours
 from .link import Link
@@ -67,25 +67,20 @@ def _be_alone(link: Link) -> None:
         ((is_free,),) = link.execute(STATEMENTS["is dead"], (process,))
         if not is_free:
             raise _in_use(at)
-    _reach("upgrade-alone")
+    reach("upgrade-alone")
 
 
 def _climb(link: Link, found: int, ladder: Ladder) -> None:
     link.execute("SELECT set_config('synchronous_commit', ?, true)", (link.flush_level,))
-    _reach("upgrade-begun")
+    reach("upgrade-begun")
     for step in ladder.from_version(found):
         link.script(sql.SQL(step.statements))
         link.execute("UPDATE store SET version = ?", (step.version,))
         link.execute("SELECT 1").fetchall()  # the step has been done, and not only sent
-        _reach(f"upgrade-step {step.version}")
-    _reach("upgrade-checked")
+        reach(f"upgrade-step {step.version}")
+    reach("upgrade-checked")
     link.commit()
-    _reach("upgrade-committed")
-
-
-def _reach(point: str) -> None:
-    if points.reached:
-        points.reached(point)
+    reach("upgrade-committed")
 
 
 def _in_use(at: Address) -> StoreError:

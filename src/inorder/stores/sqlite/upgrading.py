@@ -20,8 +20,8 @@ from typing import Final
 import apsw
 
 from ...errors import ForkedConnection, StoreError
-from .. import points
 from ..migrations import Ladder, Upgraded
+from ..points import reach
 from .backup import copy_to, refuse_target
 from .coordination import TURN, Coordination, attach, attached, detach
 from .faults import PASSING, store_error
@@ -73,9 +73,9 @@ def upgrade_file(
         raise StoreError(f"there is no store at {file}", path=str(file))
     found = refuse_unfit(file)
     if found is not None:
-        _refuse_out_of_reach(file, found, ladder)
+        _refuse_out_ofreach(file, found, ladder)
     with _alone(file), _connected(file) as connection:
-        _reach("upgrade-alone")
+        reach("upgrade-alone")
         found = _version(file, connection, ladder)
         if found == ladder.newest:
             return Upgraded(found=found, version=found)
@@ -84,7 +84,7 @@ def upgrade_file(
         return Upgraded(found=found, version=ladder.newest, backup=copy)
 
 
-def _refuse_out_of_reach(file: Path, found: int, ladder: Ladder) -> None:
+def _refuse_out_ofreach(file: Path, found: int, ladder: Ladder) -> None:
     refuse_newer(file, found, ladder)
     if found != ladder.newest and not ladder.can_upgrade(found):
         raise older(file, found, ladder)
@@ -96,7 +96,7 @@ def _version(file: Path, connection: apsw.Connection, ladder: Ladder) -> int:
         raise StoreError(f"there is no store in {file} yet: the file is empty", path=str(file))
     found = connection.pragma("user_version")
     assert isinstance(found, int), found
-    _refuse_out_of_reach(file, found, ladder)
+    _refuse_out_ofreach(file, found, ladder)
     return found
 
 
@@ -112,7 +112,7 @@ def _backed_up(
     target = resolved(f"{file}.schema-{found}" if backup is True else backup)
     refuse_target(target, file, argument="backup")
     copy_to(target, connection, file, argument="backup", progress=progress)
-    _reach("upgrade-backed-up")
+    reach("upgrade-backed-up")
     return target
 
 
@@ -120,23 +120,18 @@ def _climb(file: Path, connection: apsw.Connection, found: int, ladder: Ladder, 
     if connection.pragma("journal_mode", "delete") != "delete":
         raise _in_use(file)
     connection.execute("BEGIN EXCLUSIVE")
-    _reach("upgrade-begun")
+    reach("upgrade-begun")
     for step in ladder.from_version(found):
         connection.execute(step.statements).fetchall()
         assert connection.in_transaction, f"the step to version {step.version} has ended the transaction"
         connection.pragma("user_version", step.version)
-        _reach(f"upgrade-step {step.version}")
+        reach(f"upgrade-step {step.version}")
     # The next start passes over the numbers that were reserved: the sidecar may be one that this upgrade has made.
     connection.execute("UPDATE manager SET boot = ''")
     refuse_other_schema(file, connection.execute(OBJECTS), schema)
-    _reach("upgrade-checked")
+    reach("upgrade-checked")
     connection.execute("COMMIT")
-    _reach("upgrade-committed")
-
-
-def _reach(point: str) -> None:
-    if points.reached:
-        points.reached(point)
+    reach("upgrade-committed")
 
 
 def _in_use(file: Path) -> StoreError:
