@@ -373,7 +373,7 @@ class Leases(History):
     def begin_lease(self, number: int, seconds: float) -> None:
         number = self.free(number)
         self.begun += 1
-        with mock.patch("inorder.leases.secrets.token_urlsafe", return_value=f"token {self.begun}"):
+        with mock.patch("inorder.secret.secrets.token_urlsafe", return_value=f"token {self.begun}"):
             self.both(lambda side: side.connections[number].lease(seconds=seconds).name)
 
     @rule(number=choices.connections, back=st.integers(0, 2))
