@@ -12,14 +12,14 @@ MADE_IN := $(shell sed -n 2p $(STAMP) 2>/dev/null)
 PYTHON ?= $(or $(MADE_WITH),python3)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo order test gate long check docs reference format mutants crash soak bench dist clean
+.PHONY: help setup demo order console screenshots test gate long check docs reference format mutants crash fuzz soak bench dist clean
 
 ifneq ($(MADE_WITH) $(MADE_IN),$(PYTHON) $(CURDIR))
 .PHONY: $(STAMP)
 endif
 
 help:     ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' Makefile
 
 setup: $(STAMP)  ## make .venv with all that development needs (PYTHON=python3.12 chooses the interpreter)
 
@@ -31,6 +31,13 @@ demo: setup      ## the main job: files through a queue and Spark, with kills; a
 
 order: setup     ## order on a queue, shown by a dozen processes; some seconds, without Spark
 	@$(RUN) -m inorder demo order
+
+PORT := 0
+console: setup   ## the console on sample data, until Ctrl-C: it prints a link (PORT=9443)
+	@$(RUN) -m tools.console --port $(PORT)
+
+screenshots: setup  ## take the pictures of the console in the docs; needs chromium and chromium-driver
+	@$(RUN) -m tools.console --screenshots docs/pictures/console
 
 test: setup      ## the quick gate: all tests but the slow ones, most of Spark's among them; less than five minutes
 	@$(RUN) -m pytest -q -n 2 --dist loadgroup -m "not slow" --hypothesis-profile=quick --durations=10
@@ -74,6 +81,11 @@ SECONDS := 3600
 crash: setup     ## kill processes KILLS=3000 times, for SECONDS=3600 at most, and check what they had been promised (STORE=postgresql)
 	@$(RUN) -m tools.proof.crash --kills $(KILLS) --seconds $(SECONDS) --store $(STORE)
 	@$(RUN) -m tools.proof.working
+	@$(RUN) -m tools.proof.serving
+
+fuzz: setup      ## schemathesis against a running server, as an administrator and as a user with few rights; 20 minutes (ARGS="--examples 20")
+	@$(RUN) -m pip install --quiet --disable-pip-version-check --editable '.[dev,fuzz]'
+	@$(RUN) -m tools.fuzz $(ARGS)
 
 soak: setup      ## long runs: 100,000 opens, 100,000 waits, 100,000 wake-ups, an hour of mixed work, shares among many; about two hours (ARGS="fair --json")
 	@$(RUN) -m tools.soak $(ARGS)

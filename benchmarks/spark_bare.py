@@ -17,7 +17,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
-from inorder.spark.schema import CONTENT, DESCRIPTOR
+from inorder.arrow.schema import CONTENT, DESCRIPTOR
 from inorder.stores.sql.codec import NARROW
 from inorder.stores.sql.descriptors import FIELDS as DESCRIBED
 from inorder.stores.sql.descriptors import values_of

@@ -471,6 +471,17 @@ def test_to_be_carried_is_not_to_be_delivered(world: World, command: str) -> Non
     assert (there.report, there.reply_to_queue) == (Report.COA | Report.COD, "REPORTS")
 
 
+@pytest.mark.parametrize("command", list(CARRY))
+def test_what_an_operator_carries_does_not_arrive_once_more(world: World, command: str) -> None:
+    name = world.b.manager_attributes().name
+    world.b.create_queue("REPORTS")
+    world.a.put("Q", b"1", report=Report.COA | Report.COD, reply_to_queue="REPORTS", reply_to_queue_manager=name)
+    assert carried.work(command, world.source, world.target) == 1
+    assert (world.b.depth("REPORTS"), world.b.dropped()) == (0, [])
+    world.b.get("Q")
+    assert world.b.get("REPORTS").feedback == Feedback.COD
+
+
 def test_what_a_move_carried_reports_its_delivery_where_it_is_got(world: World) -> None:
     name = world.b.manager_attributes().name
     world.b.create_queue("REPORTS")

@@ -17,7 +17,7 @@ from inorder import QueueManager, aio
 def test_signatures_are_those_of_the_calls_that_do_not_wait() -> None:
     for ours, theirs in ((aio.QueueManager, QueueManager), (aio.Queue, inorder.Queue)):
         for name, call in inspect.getmembers(ours, inspect.iscoroutinefunction):
-            if not name.startswith("_") and name not in ("put_stream", "look", "begin", "run"):
+            if not name.startswith("_") and name not in ("put_stream", "look", "begin", "run", "awaited"):
                 original = inspect.signature(getattr(theirs, name))
                 assert inspect.signature(call).parameters == original.parameters, name
 
@@ -28,7 +28,7 @@ NOT_FOR_TASKS = {
         "serve",  # it calls a function that cannot await: a task gets and replies in a unit of work
         *("watch", "end_waits"),  # a task is cancelled
         *("dead_letters", "replay", "discard_dead"),  # an operator's, who looks through a queue
-        *("worker", "bury", "give_up", "tell"),  # a worker calls functions in threads of its own; these are for it
+        *("worker", "give_up", "tell"),  # a worker calls functions in threads of its own; these are for it
         "open_growing",
         "acting",  # a block around calls of one connection
     },
@@ -62,6 +62,28 @@ def test_tasks_act_under_a_lease_whichever_connection_they_have() -> None:
             for act in (lease.commit(), lease.back_out(), lease.run(lambda one: one.depth("Q")), lease.extend(5)):
                 with pytest.raises(inorder.errors.LeaseOver):
                     await act
+
+    asyncio.run(main())
+
+
+def test_a_task_buries_what_it_got_in_its_unit_of_work() -> None:
+    async def main() -> None:
+        async with aio.connect(connections=2) as qm:
+            await qm.create_queue("Q")
+            await qm.create_queue("DEAD")
+            await qm.alter_manager(dead_letter_queue="DEAD")
+            await qm.put("Q", b"1")
+            async with qm.unit_of_work() as unit:
+                await qm.bury(await qm.get("Q"), queue="Q")
+                await unit.back_out()
+            assert [await qm.depth(queue) for queue in ("Q", "DEAD")] == [1, 0]
+            async with qm.unit_of_work():
+                await qm.bury(await qm.get("Q"), queue="Q", reason=70_000, error="no answer", attempts=3)
+            (letter,) = await qm.run(lambda one: list(one.dead_letters()))
+            assert (letter.message.body, letter.why.reason, letter.why.error, letter.why.attempts) == (
+                b"1", 70_000, "no answer", 3,
+            )  # fmt: skip
+            assert await qm.depth("Q") == 0
 
     asyncio.run(main())
 

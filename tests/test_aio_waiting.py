@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
 import pytest
@@ -326,5 +326,95 @@ def test_a_queue_that_is_deleted_ends_its_waits(store: LocalStore, qm: QueueMana
         maker.close()
         with pytest.raises((QueueDeleted, UnknownQueue)):
             await task
+
+    run(store, work)
+
+
+# ---- looks that are made of several calls
+
+
+def taking(one: aio.QueueManager, *queues: str) -> Callable[[], Awaitable[list[bytes]]]:
+    """A look that gets a message from each of some queues, or none from any."""
+
+    async def look() -> list[bytes]:
+        async with one.unit_of_work():
+            return await one.run(lambda each: [each.get(queue).body for queue in queues])
+
+    return look
+
+
+def test_a_look_is_repeated_until_it_finds_something(store: LocalStore, qm: QueueManager) -> None:
+    qm.create_queue("R")
+
+    async def work(one: aio.QueueManager) -> None:
+        task = asyncio.create_task(one.awaited("R", taking(one, "Q", "R"), wait=FOREVER))
+        await watched(one, "R")
+        assert one.connections_in_use == 0  # it waits without a connection
+        qm.put("R", b"r")  # what it found at first is in its place again
+        await watched(one, "R")
+        qm.put("Q", b"q")
+        qm.put("R", b"s")
+        assert await task == [b"q", b"r"]
+        with pytest.raises(NoMessageAvailable):
+            await one.awaited("Q", taking(one, "Q"))
+        with pytest.raises(NoMessageAvailable):
+            await one.awaited("Q", taking(one, "Q"), wait=0.05)
+
+    run(store, work)
+    assert bodies(qm, "R") == [b"s"]
+
+
+def test_looks_with_one_key_are_made_one_at_a_time(store: LocalStore, qm: QueueManager) -> None:
+    looked: list[int] = []
+
+    async def work(one: aio.QueueManager) -> None:
+        def look(number: int) -> Callable[[], Awaitable[list[bytes]]]:
+            take = taking(one, "Q")
+
+            async def counted() -> list[bytes]:
+                looked.append(number)
+                return await take()
+
+            return counted
+
+        tasks = [asyncio.create_task(one.awaited("Q", look(n), wait=FOREVER, key="same")) for n in range(20)]
+        await watched(one, waiters=20)
+        before = len(looked)
+        qm.put("Q", b"1", message_id=b"other")
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        await watched(one, waiters=19)
+        assert len(done) == 1
+        assert len(looked) - before <= 3, "the rest did not look, for the one who did found what there was"
+        qm.put_many("Q", [b"%d" % number for number in range(19)])
+        await asyncio.gather(*tasks)
+
+    run(store, work)
+
+
+def test_a_cancelled_look_has_taken_nothing(store: LocalStore, qm: QueueManager) -> None:
+    async def work(one: aio.QueueManager) -> None:
+        task = asyncio.create_task(one.awaited("Q", taking(one, "Q"), wait=FOREVER))
+        await watched(one)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        qm.put("Q", b"1")
+
+    run(store, work)
+    assert bodies(qm, "Q") == [b"1"]
+
+
+def test_looks_at_a_queue_for_one_reader_come_one_after_another(store: LocalStore, qm: QueueManager) -> None:
+    qm.create_queue("ALONE", default_input="exclusive")
+    qm.put_many("ALONE", [b"1", b"2", b"3"])
+
+    async def work(one: aio.QueueManager) -> None:
+        async with one.unit_of_work():
+            await one.put("Q", b"x")
+            assert await asyncio.create_task(one.awaited("ALONE", taking(one, "ALONE"))) == [b"1"]  # on one connection
+        async with one.unit_of_work():
+            await one.put("Q", b"y")
+            assert await asyncio.create_task(one.awaited("ALONE", taking(one, "ALONE"))) == [b"2"]
+        assert await one.awaited("ALONE", taking(one, "ALONE")) == [b"3"]
 
     run(store, work)

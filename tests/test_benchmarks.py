@@ -216,6 +216,14 @@ def test_processes_wait_for_each_other(name: str, tmp_path: Path) -> None:
         assert len(entry.values("p50 ms")) == 1, entry.cannot
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["http", "http_arrow"])
+def test_servers_answer_over_http(name: str, tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow", reason="needs the extra inorder[arrow]")
+    for entry in run(QUESTIONS[name], Site(folder=tmp_path), rounds=1, seconds=0.001).entries:
+        assert len(entry.values("put")) == len(entry.values("get")) == 1, entry.cannot
+
+
 @pytest.mark.parametrize("system", [Ours, Limit])
 def test_every_verb_works(system: type[Ours] | type[Limit], tmp_path: Path) -> None:
     own = system(tmp_path, 0)

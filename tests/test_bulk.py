@@ -121,7 +121,9 @@ def test_what_is_staged_is_put_by_the_settle_once(qm: QueueManager) -> None:
     assert first.group_id == second.group_id
     assert [first.sequence_number, second.sequence_number] == [1, 2]
     assert second.flags & Flags.LAST_IN_GROUP
-    assert qm.in_ledger("Q", TO_SETTLE) is not None
+    noted = qm.in_ledger("Q", TO_SETTLE)
+    assert noted is not None
+    assert noted.messages == qm.depth("Q")
     assert qm.in_ledger("Q", TO_SETTLE._replace(batch="tuesday")) is None
 
 

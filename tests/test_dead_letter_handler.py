@@ -15,6 +15,7 @@ from inorder.dead_letter_handler import DeadEvent, Handled, handle_dead_letters
 from inorder.rules.dead_letters import WhyDead, buried
 from inorder.rules.dead_rules import DeadRules
 from inorder.rules.dead_rules_syntax import read_rules
+from inorder.rules.retries import failure_of
 from inorder.testing import ManualClock
 
 HANDLE: Any = handle_dead_letters  # as callers may call it
@@ -99,6 +100,69 @@ def test_what_fails_is_tried_again_at_its_interval_and_then_by_the_next_rule(des
     assert all(one.error is not None and one.error.reason == 2051 for one in desk.events[:3])
     assert sum(desk.naps) == pytest.approx(60)  # twice the interval; the next rule is tried at once
     assert desk.bodies("REPAIR") == [b"1"]
+
+
+THRICE = ("ACTION(RETRY) RETRY(3)", "DESTQ(ORD*) ACTION(FWD) FWDQ(REPAIR)")
+
+
+def ends_after(naps: int, desk: Desk) -> Callable[[float], bool]:
+    """A wait that ends the run at its nap of this number."""
+    left = iter(range(naps, 0, -1))
+
+    def nap(seconds: float) -> bool:
+        desk.nap(seconds)
+        return next(left) == 1
+
+    return nap
+
+
+def test_the_next_run_goes_on_with_the_tries_where_the_last_one_stopped(desk: Desk) -> None:
+    desk.qm.alter_queue("ORDERS", put_allowed=False)
+    desk.die(b"1", properties={"mine": 1})
+    control = "WAIT(NO) RETRYINT(30)"
+    assert desk.run(*THRICE, control=control, wait=ends_after(1, desk)) == Handled(failed=1)
+    assert sum(desk.naps) == 1
+    assert desk.run(*THRICE, control=control, wait=ends_after(31, desk)) == Handled(failed=1)
+    assert desk.run(*THRICE, control=control) == Handled(failed=1, forwarded=1)
+    assert sum(desk.naps) == pytest.approx(2 * 30, abs=2)  # the interval is kept to as well
+    (repaired,) = desk.qm.browse("REPAIR")
+    assert (repaired.properties["mine"], "dlh.reason" in repaired.properties) == (1, True)
+    assert not any(name.startswith("retry.") for name in repaired.properties)
+
+
+def test_a_letter_whose_tries_are_used_up_stays_in_the_next_run_too(desk: Desk) -> None:
+    desk.qm.alter_queue("ORDERS", put_allowed=False)
+    desk.die(b"1")
+    assert desk.run(THRICE[0]) == Handled(failed=3, ignored=1)
+    assert desk.run(THRICE[0]) == Handled(ignored=1)
+    (letter,) = desk.qm.browse("DEAD")
+    assert failure_of(letter) is not None
+    assert (failure_of(letter).tries, letter.backout_count) == (3, 3)  # type: ignore[union-attr]
+
+
+def test_a_rule_that_was_changed_begins_with_its_tries_from_the_front(desk: Desk) -> None:
+    desk.qm.alter_queue("ORDERS", put_allowed=False)
+    desk.die(b"1")
+    assert desk.run("ACTION(RETRY) RETRY(2)") == Handled(failed=2, ignored=1)
+    assert desk.run("ACTION(RETRY) RETRY(3)") == Handled(failed=1, ignored=1)  # one more of the same
+    assert desk.run("REASON(2053) ACTION(RETRY) RETRY(2)") == Handled(failed=2, ignored=1)
+
+
+def test_what_was_tried_in_vain_arrives_as_it_was_put(desk: Desk) -> None:
+    desk.qm.alter_queue("ORDERS", put_allowed=False)
+    desk.die(b"1", properties={"mine": 1})
+    desk.run("ACTION(RETRY)")
+    desk.qm.alter_queue("ORDERS", put_allowed=True)
+    assert desk.run("ACTION(RETRY) RETRY(2)", control="WAIT(NO) RETRYINT(1)") == Handled(retried=1)
+    (order,) = desk.qm.browse("ORDERS")
+    assert dict(order.properties) == {"mine": 1}
+
+
+def test_a_dry_run_says_what_is_next_of_what_was_tried(desk: Desk) -> None:
+    desk.qm.alter_queue("ORDERS", put_allowed=False)
+    desk.die(b"1")
+    assert desk.run(THRICE[0]) == Handled(failed=3, ignored=1)
+    assert desk.run(*THRICE, dry_run=True) == Handled(forwarded=1)
 
 
 def test_what_fails_until_there_is_room_arrives(desk: Desk) -> None:
@@ -234,6 +298,17 @@ def test_a_letter_that_asked_for_reports_asks_where_it_is_delivered(desk: Desk) 
     assert desk.qm.depth("REPAIR") == 1
 
 
+def test_a_run_that_is_killed_between_tries_has_used_them_up(tmp_path: Path) -> None:
+    path, table = str(tmp_path / "shop.db"), ["WAIT(NO) RETRYINT(1)", "ACTION(RETRY) RETRY(3)"]
+    with connect(path) as qm:
+        desk = Desk(qm)
+        qm.alter_queue("ORDERS", put_allowed=False)
+        desk.die(b"1")
+        assert forked.run(KILLED, path, "2", "\n".join(table)) == -signal.SIGKILL
+        handled = handle_dead_letters(qm, read_rules(table))
+        assert (handled.failed, handled.ignored, desk.bodies("DEAD")) == (1, 1, [b"1"])
+
+
 KILLED = """
 import os
 from inorder import connect
@@ -249,7 +324,8 @@ with connect(arguments[0]) as qm:
         if not left:
             os.kill(os.getpid(), 9)
 
-    handle_dead_letters(qm, read_rules(["WAIT(NO)", "ACTION(RETRY)"]), report=told)
+    table = arguments[2] if len(arguments) > 2 else "WAIT(NO)\\nACTION(RETRY)"
+    handle_dead_letters(qm, read_rules(table.splitlines()), report=told)
 """
 
 

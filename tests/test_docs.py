@@ -26,7 +26,8 @@ import inorder
 from inorder import InorderError, errors
 
 FIRST = ROOT / "README.md"
-ELSEWHERE = {page for page in PAGES if page != FIRST and needs_spark(page)} | {ROOT / "examples/README.md"}
+OF_A_SERVER = ROOT / "docs/tutorial/another-machine.md"  # tests/server/test_tutorial.py
+ELSEWHERE = {page for page in PAGES if page != FIRST and needs_spark(page)} | {ROOT / "examples/README.md", OF_A_SERVER}
 WITH_EXAMPLES = [page for page in PAGES if runs(page) and page not in ELSEWHERE]
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
 ANCHORED = re.compile(r"\]\(([^)#\s]*)#([^)]+)\)")

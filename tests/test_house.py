@@ -26,7 +26,9 @@ print(*set(sys.modules) - before)
 
 
 def files_of(folder: str) -> list[Path]:
-    return [path for path in (ROOT / folder).rglob("*") if path.is_file() and "__pycache__" not in path.parts]
+    """What people write there: not what Python compiles, nor the stores of releases, which a tool keeps."""
+    files = (path for path in (ROOT / folder).rglob("*") if path.is_file())
+    return [path for path in files if not {"__pycache__", "releases"} & set(path.parts)]
 
 
 def lines_in(path: Path) -> int:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.test_layers import LAYERS
+from tools.console.shots import SHOTS
 from tools.pictures import FOLDER, PICTURES
 from tools.pictures.lifecycle import routes
 from tools.pictures.svg import WIDTH
@@ -26,7 +27,15 @@ def test_a_picture_is_what_the_tool_draws(path: Path) -> None:
 
 
 def test_there_is_no_other_picture() -> None:
-    assert sorted(FOLDER.iterdir()) == sorted(PICTURES)
+    assert sorted(path for path in FOLDER.iterdir() if path.is_file()) == sorted(PICTURES)
+
+
+def test_the_pictures_of_the_console_are_those_that_are_taken_and_shown() -> None:
+    taken = {f"{shot.name}.png" for shot in SHOTS}
+    assert {path.name for path in (FOLDER / "console").iterdir()} == taken, "make screenshots"
+    shown = (FOLDER.parent / "how-to" / "console.md").read_text(encoding="utf-8")
+    assert {name for name in taken if f"(../pictures/console/{name})" not in shown} == set()
+    assert max(path.stat().st_size for path in (FOLDER / "console").iterdir()) < 100_000
 
 
 @pytest.mark.parametrize("path", PICTURES, ids=lambda path: path.name)

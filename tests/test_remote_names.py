@@ -22,8 +22,8 @@ from inorder import (
     connect,
 )
 from inorder.bulk import BULK_COLUMNS, BulkBrowser, ClaimReader
-from inorder.cli.records import message_of, record_of
 from inorder.formats import FormatError, dmpmqmsg
+from inorder.formats.json_lines import message_in, record_of
 from inorder.mqsc import export_queues, run_script
 
 TARGET, OTHER = Transmission("THERE", "QM2"), Transmission("THERE", "QM3")
@@ -103,7 +103,7 @@ def test_it_is_json_and_comes_back(sites: QueueManager) -> None:
         record = record_of(message)
         assert record["transmission"] == {"queue": "THERE", "manager": message.transmission.manager}  # type: ignore[union-attr]
 
-    assert message_of(json.dumps(record).encode(), "line 1").transmission == TARGET
+    assert message_in(json.loads(json.dumps(record))).transmission == TARGET
     assert record_of(Message(b""))["transmission"] is None
 
 

@@ -397,6 +397,30 @@ LIMITS = {
 }
 
 
+def names_of_tests() -> set[str]:
+    """The names of all tests, and the paths of their files below tests/."""
+    found: set[str] = set()
+    for file in (ROOT / "tests").rglob("test_*.py"):
+        found.add(file.relative_to(ROOT / "tests").as_posix())
+        tree = ast.parse(file.read_text(encoding="utf-8"))
+        found |= {each.name for each in ast.walk(tree) if isinstance(each, ast.FunctionDef)}
+    return found
+
+
+def test_the_tests_that_are_named_exist() -> None:
+    """A promise whose test was renamed or deleted has none: name the one that stands behind it now."""
+    named = re.findall(r"`(?:tests/)?((?:\w+/)*test_\w+(?:\.py)?)`", SECURITY)
+    assert len(named) > 30
+    assert set(named) - names_of_tests() == set()
+
+
+def test_each_promise_of_a_table_has_a_test() -> None:
+    tables = re.findall(r"^\| promise \| test \|\n\|---\|---\|\n((?:\|.*\n)+)", SECURITY, re.MULTILINE)
+    assert len(tables) >= 2
+    for row in "".join(tables).splitlines():
+        assert "test_" in row.rpartition(" | ")[2], f"name the test behind this promise: {row}"
+
+
 def test_the_table_of_limits_is_that_of_the_code() -> None:
     section = SECURITY.partition("## Limits on input")[2]
     rows = dict(re.findall(r"^\| ([^|]+) \| ([\d,]+)[^|]* \|$", section, re.MULTILINE))

@@ -27,7 +27,7 @@ from inorder import (
 )
 from inorder.housekeeping import tidy
 from inorder.options import OpenOptions
-from inorder.stores.records import LedgerKey, Settled, Staged, StageRequest
+from inorder.stores.records import LedgerKey, Noted, Settled, Staged, StageRequest
 from inorder.testing import ManualClock
 from inorder.testing.stores import RestartableStore
 
@@ -270,12 +270,12 @@ def test_an_undo_may_come_twice(writer: Writer) -> None:
 
 def test_a_second_settle_under_a_key_drops_what_is_staged(writer: Writer, clock: ManualClock) -> None:
     writer.put(letters("ab"))
-    at = writer.store.in_ledger("Q", KEY)
-    assert at == clock.now()
+    noted = writer.store.in_ledger("Q", KEY)
+    assert noted == Noted(clock.now(), messages=2)
     clock.advance(1.0)
     writer.stage("again", letters("ab"))
     assert writer.settle("again") == Settled(already=True, messages=0)
-    assert (joined(writer), writer.qm.units(), writer.store.in_ledger("Q", KEY)) == ("ab", [], at)
+    assert (joined(writer), writer.qm.units(), writer.store.in_ledger("Q", KEY)) == ("ab", [], noted)
 
 
 def test_what_is_in_the_ledger_needs_no_room_and_no_stagings_that_are_gone(writer: Writer) -> None:

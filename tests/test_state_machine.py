@@ -16,6 +16,8 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis.internal.conjecture import engine
 from hypothesis.internal.conjecture.engine import ConjectureRunner
 from hypothesis.stateful import run_state_machine_as_test
+from tests.machine.between import Between
+from tests.machine.between import directed as directed_between
 from tests.machine.branches import Branches, report
 from tests.machine.directed import PARTS
 from tests.machine.everything import Everything, InBulk
@@ -84,10 +86,12 @@ def test_two_stores_agree_on_every_history(right: str) -> None:
     directed, random = Branches(), Branches()
     with directed.watched():
         directed_histories(RIGHT[right], directed)
+        directed_between(machine(RIGHT[right], directed, Between)())
     with random.watched():
         examples = EXAMPLES_IN_FILE if right in STORES else EXAMPLES
         random_histories(RIGHT[right], random, examples=examples)
         random_histories(RIGHT[right], random, examples=settings().max_examples // 2, kind=InBulk)
+        random_histories(RIGHT[right], random, examples=settings().max_examples // 2, kind=Between)
     table = report(WANTED, directed=directed, random=random)
     print(f"memory and {right}: how often each branch was reached\n{table}")
     missing = set(directed.missing(WANTED)) & set(random.missing(WANTED))

@@ -70,7 +70,7 @@ def test_every_verb_of_the_store_has_an_event_of_its_name_or_a_reason_for_none()
     assert {"put", "claim", "stage", "look", "backup"} <= verbs_of_store()
     assert not CALLS.keys() & SILENT.keys()
     assert CALLS.keys() | SILENT.keys() == verbs_of_store()
-    assert OTHERS.keys() == {"wait_began", "wait_ended", "expired", "dead_connection", "attempt"}
+    assert OTHERS.keys() == {"wait_began", "wait_ended", "expired", "dead_connection", "attempt", "worker"}
 
 
 def test_no_two_verbs_report_under_one_name() -> None:

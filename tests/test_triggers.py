@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from inorder import ArgumentError, Flags, Message, ObjectExists, QueueManager, UnknownObject
+from inorder import ArgumentError, Flags, GetOptions, Message, ObjectExists, QueueManager, UnknownObject
 from inorder.attributes import TriggerType
+from inorder.bulk import ClaimReader
 from inorder.rules.triggers import TriggerMessage
 from inorder.testing import ManualClock
 
@@ -104,6 +105,124 @@ def test_the_end_of_a_readers_connection_is_its_close(qm: QueueManager, trigger:
     assert triggered(qm) == 1
     other.get("Q", syncpoint=True)
     other.abandon()
+    assert triggered(qm) == 1
+
+
+def test_a_back_out_behind_the_readers_close_triggers(qm: QueueManager, trigger: Trigger) -> None:
+    trigger("first")
+    qm.put("Q", b"1")
+    assert triggered(qm) == 1
+    with qm.open("Q", input="shared") as queue:
+        queue.get(syncpoint=True)
+    assert triggered(qm) == 0  # the queue is empty to everybody else
+    qm.back_out()
+    assert triggered(qm) == 1
+
+
+def test_what_comes_back_triggers_nothing_while_somebody_reads(qm: QueueManager, trigger: Trigger) -> None:
+    trigger("first")
+    qm.put("Q", b"1")
+    with qm.open("Q", input="shared") as queue:
+        queue.get(syncpoint=True)
+        with qm.connect().open("Q", input="shared"):
+            queue.close()
+            qm.back_out()
+            assert triggered(qm) == 1  # that of the put
+    assert triggered(qm) == 1  # that of the last close
+
+
+def test_what_comes_back_to_others_is_not_the_first(qm: QueueManager, trigger: Trigger) -> None:
+    trigger("first")
+    qm.put_many("Q", [b"1", b"2"])
+    with qm.open("Q", input="shared") as queue:
+        queue.get(syncpoint=True)
+    assert triggered(qm) == 2  # the put, and the close behind which one is left
+    qm.back_out()
+    assert triggered(qm) == 0
+
+
+@pytest.mark.parametrize("trigger_type", ["every", "group"])
+def test_what_comes_back_does_not_come_once_more(qm: QueueManager, trigger: Trigger, trigger_type: TriggerType) -> None:
+    trigger(trigger_type)
+    qm.put("Q", b"1")
+    with qm.open("Q", input="shared") as queue:
+        queue.get(syncpoint=True)
+    qm.back_out()
+    assert triggered(qm) == 1
+
+
+def test_what_comes_back_later_triggers_nothing_at_once(qm: QueueManager, trigger: Trigger) -> None:
+    trigger("first")
+    qm.put("Q", b"1")
+    with qm.open("Q", input="shared") as queue:
+        queue.get(syncpoint=True)
+    qm.back_out(delay=60.0)
+    assert triggered(qm) == 1
+
+
+def test_what_comes_back_counts_by_its_priority(qm: QueueManager, trigger: Trigger) -> None:
+    trigger("first", trigger_priority=5)
+    qm.put("Q", b"1", priority=4)
+    with qm.open("Q", input="shared") as queue:
+        queue.get(syncpoint=True)
+    qm.back_out()
+    assert triggered(qm) == 0
+
+
+def test_depth_that_a_back_out_restores_triggers(qm: QueueManager, trigger: Trigger) -> None:
+    qm.put_many("Q", [b"1", b"2"])
+    with qm.open("Q", input="shared") as queue:
+        queue.get(syncpoint=True)
+    trigger("depth", trigger_depth=2)
+    assert triggered(qm) == 0
+    qm.back_out()
+    assert (triggered(qm), qm.attributes("Q").trigger_control) == (1, False)
+
+
+def test_an_undone_get_and_a_lock_that_is_released_trigger(qm: QueueManager, trigger: Trigger) -> None:
+    trigger("first")
+    qm.put("Q", b"1")
+    with qm.open("Q", input="shared") as queue:
+        queue.get(confirm_id=7)
+    assert triggered(qm) == 1
+    qm.undo("Q", confirm_id=7)
+    assert triggered(qm) == 1
+    with qm.open("Q", input="shared") as queue:
+        lock_id = queue.browse_and_lock().lock_id
+    assert triggered(qm) == 0
+    qm.release_lock("Q", lock_id)
+    assert triggered(qm) == 1
+
+
+def test_what_a_browse_has_locked_for_its_handle_triggers_nothing(qm: QueueManager, trigger: Trigger) -> None:
+    trigger("first")
+    qm.put_many("Q", [b"1", b"2"])
+    with qm.open("Q", browse=True) as queue:
+        queue.browse_first(lock=True)
+        queue.browse_next(lock=True)
+    assert triggered(qm) == 1
+
+
+def test_a_claim_that_is_released_triggers(qm: QueueManager, trigger: Trigger) -> None:
+    trigger("first")
+    qm.put("Q", b"1")
+    with qm.open("Q", input="shared") as queue:
+        reader = ClaimReader(queue, "APP")
+        reader.begin()
+        reader.claim(0, GetOptions(), most=1)
+    assert triggered(qm) == 1
+    qm.release_claims("Q", "APP")
+    assert triggered(qm) == 1
+
+
+def test_what_a_unit_of_a_name_returns_triggers(qm: QueueManager, trigger: Trigger) -> None:
+    trigger("first")
+    qm.put("Q", b"1")
+    with qm.open("Q", input="shared") as queue, qm.unit_of_work() as unit:
+        queue.get()
+        unit.prepare("U")
+    assert triggered(qm) == 1
+    qm.settle("U", "back_out")
     assert triggered(qm) == 1
 
 

@@ -7,16 +7,18 @@ from __future__ import annotations
 
 import os
 import random
+import time
 import uuid
 from pathlib import Path
 
 import pytest
 from tools.proof import working
-from tools.proof.working import ALWAYS, ATTEMPTS, Report, Round, judge, prepare
+from tools.proof.working import ALWAYS, ATTEMPTS, RUNS, Report, Round, judge, prepare, put_keys, schedule, seen_first
 
 import inorder
 from inorder.stores.postgresql import drop, parse
 
+pytest.importorskip("cronsim", reason="without inorder[work] there are no schedules")
 SEED = int(os.environ.get("INORDER_CRASH_SEED", random.SystemRandom().getrandbits(32)))
 
 
@@ -26,6 +28,7 @@ def test_killed_workers_break_no_promise(tmp_path: Path) -> None:
     assert not report.findings, f"INORDER_CRASH_SEED={SEED} tries the same plan\n{report}"
     assert report.kills >= 12
     assert report.calls > 40
+    assert report.runs >= RUNS
 
 
 @pytest.mark.slow
@@ -41,8 +44,12 @@ def test_killed_workers_break_no_promise_on_a_server(tmp_path: Path, postgresql:
 @pytest.fixture
 def one(tmp_path: Path) -> Round:
     """A round in which nobody works: what is wrong is made by hand."""
-    made = Round(str(tmp_path / "store.db"), tmp_path / "calls.txt", True, (0, ALWAYS, 0))
+    now = time.time()
+    made = Round(str(tmp_path / "store.db"), tmp_path / "calls.txt", True, (0, ALWAYS, 0), now - 7200.0)
     prepare(made)
+    seen_first(made.place, schedule(), now - 3600.0)  # an hour's runs, put by one that was not killed
+    with inorder.connect(made.place) as qm:
+        put_keys(qm)
     return made
 
 
@@ -57,9 +64,24 @@ def test_each_broken_promise_is_a_finding(one: Round) -> None:
     bury(one, b"0", attempts=1, error="")
     done(one, b"2", b"1", b"2")
     one.log.write_text("1 0\n1 0\n")
+    with inorder.connect(one.place) as qm:
+        qm.put("CLOCK", qm.get("CLOCK").body)  # out of its turn
+        qm.put("CLOCK", next(iter(qm.browse("CLOCK"))).body)
+        qm.get("KEYED")
+        qm.put("KEYED", b"17")
     found = "\n".join(judge(Report(0), one))
-    for what in ("called twice with backout count 0", "message 2 has 2 ends", "dead letter of message 0 says",
-                 "dead for another reason", "fails always, and is done", "strict order is broken"):  # fmt: skip
+    promises = (
+        "called twice with backout count 0",
+        "message 2 has 2 ends",
+        "dead letter of message 0 says",
+        "dead for another reason",
+        "fails always, and is done",
+        "strict order is broken",
+        "periodic puts: lost [], doubled [1",
+        "key 0 has 0 messages",
+        "key 17 has 2 messages",
+    )
+    for what in promises:
         assert what in found, what
 
 

@@ -5,21 +5,27 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
+import time
+import urllib.request
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.cli.test_json import keys_below
+from tools.proof.working import seen_first
 
 import inorder
 from inorder import QueueManager
 from inorder.stores.postgresql import drop, parse
+from inorder.work import Schedule
 
 from .support import LIMIT_SECONDS
 from .working import dead_letter_queue
@@ -55,6 +61,25 @@ def endless(message):
 """
 
 
+CLOCK = """
+import os, signal
+from inorder.work import Tasks
+
+tasks = Tasks()
+
+@tasks.periodic("* * * * *", queue="NEXT", name="minutely", missed="all")
+def minutely(due):
+    if due.minute % 25 == 0:
+        try:
+            os.close(os.open(f"killed {due:%H %M}", os.O_CREAT | os.O_EXCL))
+        except FileExistsError:
+            pass
+        else:
+            os.kill(os.getpid(), signal.SIGKILL)
+    return due.isoformat().encode()
+"""
+
+
 @pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.postgresql)])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     """Where the store is."""
@@ -80,11 +105,16 @@ class Work:
 
     def __init__(self, folder: Path, place: str, *arguments: str) -> None:
         (folder / "shop_tasks.py").write_text(TASKS)
+        (folder / "shop_clock.py").write_text(CLOCK)
         self.folder, self.told, self._changed = folder, list[dict[str, Any]](), threading.Condition()
         self.process = subprocess.Popen(
             [sys.executable, "-m", "inorder", "work", *arguments, "--json"],
             cwd=folder,
-            env={**os.environ, "INORDER_STORE": place, "PYTHONPATH": os.pathsep.join(map(str, [ROOT / "src", ROOT]))},
+            env={
+                **os.environ,
+                "INORDER_STORE": place,
+                "PYTHONPATH": os.pathsep.join(map(str, [ROOT / "src", ROOT, *sys.path])),
+            },
             stdout=subprocess.PIPE,
             stdin=subprocess.DEVNULL,
         )
@@ -228,6 +258,60 @@ def test_a_required_order_ends_the_command_with_status_1(qm: QueueManager, place
         assert work.end() == 1
     assert {one["event"] for one in work.told} == {"started", "attempt", "stopped"}
     assert [(one.body, one.backout_count >= 3) for one in qm.browse("Q")] == [(b"fail", True), (b"2", False)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("place", ["sqlite"], indirect=True)
+def test_metrics_of_all_processes_are_at_one_address(qm: QueueManager, place: str, tmp_path: Path) -> None:
+    pytest.importorskip("prometheus_client", reason="without inorder[prometheus] there are no metrics")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    qm.put_many("Q", [b"1", b"once 2", b"fail", *[f"{number}".encode() for number in range(3, 20)]])
+
+    def scrape() -> str:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=LIMIT_SECONDS) as page:
+            return str(page.read(), "utf-8")
+
+    def value(name: str, page: str) -> float:
+        return sum(float(line.rpartition(" ")[2]) for line in page.splitlines() if line.startswith(name))
+
+    with Work(tmp_path, place, "shop_tasks", "--processes", "2", "--metrics", str(port)) as work:
+        work.has_ended(20)
+        page = scrape()
+        outcomes = work.outcomes()
+        assert value('inorder_attempts_total{outcome="done"', page) == outcomes["done"] == 19
+        assert value('inorder_attempts_total{outcome="dead"', page) == 1  # those of the killed process too
+        assert value('inorder_queue_depth{queue="NEXT"}', page) == 19
+        assert value("inorder_up", page) == 1
+        assert work.end(signal.SIGTERM) == 0
+    with pytest.raises(OSError, match="refused"):
+        scrape()
+
+
+@pytest.mark.slow
+def test_several_processes_put_each_run_once_though_they_are_killed(
+    qm: QueueManager, place: str, tmp_path: Path
+) -> None:
+    """Two hours were missed, so that all processes try at once."""
+    pytest.importorskip("cronsim", reason="without inorder[work] there are no schedules")
+    begin = time.time() - 7200.0
+    seen_first(place, Schedule(name="minutely", cron="* * * * *", queue="NEXT", missed="all"), begin)
+    with Work(tmp_path, place, "shop_clock", "--processes", "3") as work:
+        work.until(lambda told: len([one for one in told if one["event"] == "put"]) >= 120)
+        assert work.end(signal.SIGTERM) == 0
+    puts = [one for one in work.told if one["event"] == "put"]
+    found = [one.body.decode() for one in qm.browse("NEXT")]
+    assert found == sorted(set(found)), "a run was put twice, or out of turn"
+    assert [datetime.fromisoformat(body).timestamp() for body in found] == [
+        60.0 * minute for minute in range(int(begin // 60) + 1, int(begin // 60) + 1 + len(found))
+    ], "a run was lost"
+    assert len(found) >= 120
+    assert sorted(one["due"][:19] for one in puts) == [body[:19] for body in found]
+    assert {key for one in puts for key in one} == keys_below("Work by the clock")
+    deaths = [one["status"] for one in work.told if one["event"] == "died"]
+    assert len(deaths) >= 4, "no process was killed in the middle of a run"
+    assert set(deaths) == {-signal.SIGKILL}
 
 
 def await_file(path: Path) -> None:

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Iterator
 
 from inorder import QueueManager
-from inorder.work import Outcome, Tasks, Told, Worker
+from inorder.work import Outcome, Tasks, Worker, WorkerEvent
 
 from .support import LIMIT_SECONDS
 
@@ -16,12 +16,12 @@ class Heard:
     """What a worker has said so far."""
 
     def __init__(self) -> None:
-        self.told: list[Told] = []
+        self.told: list[WorkerEvent] = []
         self._changed = threading.Condition()
 
-    def __call__(self, told: Told) -> None:
+    def __call__(self, event: WorkerEvent) -> None:
         with self._changed:
-            self.told.append(told)
+            self.told.append(event)
             self._changed.notify_all()
 
     @property
@@ -30,7 +30,7 @@ class Heard:
 
     @property
     def events(self) -> list[str]:
-        return [one.event for one in self.told if one.event != "attempt"]
+        return [one.kind for one in self.told if one.kind != "attempt"]
 
     def until(self, so: Callable[[Heard], bool]) -> None:
         """Waits until it is so."""

@@ -17,12 +17,13 @@ from pathlib import Path
 from typing import Final
 
 import inorder
-from inorder import Flags, NoMessageAvailable, QueueManager
+from inorder import Flags, NoMessageAvailable, QueueManager, Transmission, channels
 from inorder.stores.postgresql.statements import SCHEMA, VERSION
 
 ROOT: Final = Path(__file__).parents[1]
 RELEASES: Final = ROOT / "tests/releases"
 FILE, TABLES = "orders.db", "postgresql.sql"
+ROLES: Final = {"anna": ["operator"], "shop": ["application"]}
 
 
 def filled(qm: QueueManager) -> None:
@@ -30,6 +31,13 @@ def filled(qm: QueueManager) -> None:
     qm.create_queue("ORDERS", order="commit", read_order="strict", description="what came in")
     qm.create_queue("OTHERS", max_depth=10)
     qm.create_alias("ALIAS", base_queue="ORDERS")
+    qm.create_queue("TO.THERE", usage="transmission")
+    qm.create_remote_queue("FAR", remote_queue="NEAR", remote_manager="THERE", transmission_queue="TO.THERE")
+    qm.create_process("WORK", application_id="echo")
+    channels.define_channel(qm, "HERE.THERE", transmission_queue="TO.THERE", connection="there.db")
+    qm.create_user("anna", roles=["operator"], description="looks after it")
+    qm.create_user("shop", roles=["application"], queues={"ORDERS": ["put"]})
+    qm.put("FAR", b"on its way")
     for priority in (1, 7, 4):
         qm.put("ORDERS", f"priority {priority}".encode(), priority=priority, properties={"colour": "red"})
     with qm.unit_of_work(), qm.group("ORDERS") as group:
@@ -52,7 +60,13 @@ def missing(qm: QueueManager) -> list[str]:
 
     found.extend(qm.check())
     names = sorted(queue.name for queue in qm.queues() if not queue.name.startswith("SYSTEM."))
-    compare("queues", names, ["ALIAS", "ORDERS", "OTHERS"])
+    compare("queues", names, ["ALIAS", "FAR", "ORDERS", "OTHERS", "TO.THERE"])
+    compare("a remote queue", qm.attributes("FAR").remote_manager, "THERE")
+    compare("a process definition", qm.process("WORK").application_id, "echo")
+    compare("a channel", channels.channel(qm, "HERE.THERE").transmission_queue, "TO.THERE")
+    compare("roles", {user.name: sorted(user.roles) for user in qm.users()}, ROLES)
+    compare("a grant", qm.user("shop").may("put", "ORDERS"), True)
+    compare("what is on its way", qm.get("TO.THERE").transmission, Transmission("NEAR", "THERE"))
     compare("description", qm.attributes("ORDERS").description, "what came in")
     compare("maximal depth", qm.attributes("OTHERS").max_depth, 10)
     bodies = [message.body for message in qm.browse("ALIAS")]

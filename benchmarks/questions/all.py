@@ -19,6 +19,7 @@ from benchmarks.questions import (
     long_stream,
     memory,
     on_postgresql,
+    over_http,
     own_unit,
     put_many,
     put_one,
@@ -56,6 +57,12 @@ QUESTIONS = {
     )
 } | {
     question.name: question
-    for question in (*tasks.QUESTIONS, *on_postgresql.QUESTIONS, channel.BETWEEN_SCHEMAS, behind_idle.QUESTION)
+    for question in (
+        *tasks.QUESTIONS,
+        *over_http.QUESTIONS,
+        *on_postgresql.QUESTIONS,
+        channel.BETWEEN_SCHEMAS,
+        behind_idle.QUESTION,
+    )
 }
 BESIDE_THE_LIMIT = ("put_one", "put_many", "get_one", "get_many_outside", "get_commit", "get_many_in_unit")

@@ -49,7 +49,7 @@ def in_a_worker(qm: inorder.QueueManager, count: int) -> float:
             done.set()
 
     qm.put_many(QUEUE, [BODY] * (count + 1))
-    with qm.worker(tasks, log=lambda told: None):
+    with qm.worker(tasks, log=lambda event: None):
         done.wait()
     return times[-1] - times[0]
 

@@ -41,6 +41,7 @@ from .options import EVERYTHING, AskedOrder, GetOptions, Match, check_whole
 from .properties import Properties
 from .rules.staged_columns import STAGED_COLUMNS
 from .rules.staging import check_room
+from .unit_of_work import UnitOfWork
 
 UNIT_MESSAGES, UNIT_BYTES = 1_000, 64 * 2**20
 STAGING_SECONDS = 3_600.0
@@ -70,7 +71,7 @@ def move(
     what is delayed. A run that is stopped may leave its last batch in a claim; the next run goes on with that.
 
     Args:
-        application: the name of the work, 1 to 200 characters. Who begins under it fences who has begun before.
+        application: the name of the work, 1 to 200 characters. A run that begins under it fences earlier ones.
         most: messages of this run at most, a batch that an earlier run left counted, though it is moved whole.
         unit, unit_bytes: messages, and bytes of bodies, of a batch. Memory holds some 8 MiB of it, or one message.
 
@@ -98,7 +99,7 @@ def move(
             claim = reader.claim(done, options, most=min(unit, rest, room or onto.full()), most_bytes=unit_bytes)
             if claim is None:
                 return
-            batch = f"{claim.number} {claim.started_at!r}"  # a store that was put back gives the number once more
+            batch = f"{claim.number} {claim.started_at!r}"  # a store that was put back gives the number again
             if batch != onto.last:
                 age = reading.session.services.now() - claim.started_at
                 pages = reader.read(Slice(claim.number, 1, claim.messages, claim.delivered))
@@ -148,6 +149,14 @@ def copy(
                 yield len(part)
 
 
+def moving(manager: QueueManager) -> UnitOfWork:
+    """A unit of work, as a block, in which an operator moves messages to another queue of the store, or copies them.
+
+    What it gets is not delivered, and what it puts does not arrive: no COD, no COA. The report options travel along.
+    """
+    return UnitOfWork(manager._session, moves=True)
+
+
 class _Target:
     """The queue that messages go to, and the line in its ledger that says how far the work is.
 
@@ -181,7 +190,11 @@ class _Target:
             may_be_there: another run may have put this very batch meanwhile: then it is done.
         """
         stager = Stager(
-            self._queue, f"{self._application} {uuid.uuid4()}"[-200:], lasts=STAGING_SECONDS, checks_numbers=False
+            self._queue,
+            f"{self._application} {uuid.uuid4()}"[-200:],
+            lasts=STAGING_SECONDS,
+            checks_numbers=False,
+            arrives=False,
         )
         try:
             for columns in parts:
@@ -308,4 +321,4 @@ def _of_messages(messages: Sequence[Message]) -> Columns:
     return columns
 
 
-__all__ = ["copy", "move"]
+__all__ = ["copy", "move", "moving"]

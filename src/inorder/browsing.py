@@ -1,8 +1,8 @@
 """A browse of all messages as a loop that says where it stands, how it ended, and goes on from a token.
 
-Where each call is a trip to a server the loop fetches pages ahead. A page is what calls one behind the other would have
-shown at one moment (`stores/paging.py`); the handle's cursor moves with each message that the loop gives, and the page
-is dropped, not shown, when the connection has done anything else, when the cursor was moved, or after a second. So the
+Where each call is a trip to a server the loop fetches pages ahead. A page is what consecutive calls would have shown at
+one moment (`stores/paging.py`); the handle's cursor moves with each message that the loop gives, and the page is
+dropped, not shown, when the connection has done anything else, when the cursor was moved, or after a second. So the
 loop goes on from the cursor, as without pages: it misses nothing, repeats nothing, sees what its program has done
 itself, and shows nothing that has been gone for more than that second.
 """

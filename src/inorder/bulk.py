@@ -34,6 +34,7 @@ from .stores.records import (
     Claims,
     ClaimStart,
     LedgerKey,
+    Noted,
     Settled,
     Slice,
     Staged,
@@ -227,14 +228,19 @@ class Stager:
         lasts: seconds until what was staged and never settled is undone.
         checks_numbers: whether the sequence numbers of groups whose ids the rows bring must follow each other when the
             rows are settled; False for messages that are carried over as they were found.
+        arrives: False: they were on another queue before, so that COA is not reported.
     """
 
-    def __init__(self, queue: Queue, name: str, *, lasts: float, checks_numbers: bool = True) -> None:
+    def __init__(
+        self, queue: Queue, name: str, *, lasts: float, checks_numbers: bool = True, arrives: bool = True
+    ) -> None:
         self._queue = queue
         self.name = check_name("name", name)
         self._lasts = lasts
         check_instance("checks_numbers", checks_numbers, bool, "True or False")
         self._checks_numbers = checks_numbers
+        check_instance("arrives", arrives, bool, "True or False")
+        self._arrives = arrives
         self.count = 0
 
     def stage(self, count: int, columns: Mapping[str, Sequence[Any]]) -> None:
@@ -248,7 +254,9 @@ class Stager:
         check_instance("columns", columns, Mapping, "columns by their names")
         with self._queue.session:
             store, handle = self._queue.opened_for("output")
-            store.stage(StageRequest(handle, self.name, count, columns, self._lasts, self._checks_numbers))
+            store.stage(
+                StageRequest(handle, self.name, count, columns, self._lasts, self._checks_numbers, self._arrives)
+            )
         self.count += count
 
     @property
@@ -325,8 +333,8 @@ class BulkCalls:
         with self._session:
             return self._store.undo_staging(names)
 
-    def in_ledger(self, queue: str, key: LedgerKey) -> float | None:
-        """When staged rows were settled under this key on a queue, seconds since 1970; None: never."""
+    def in_ledger(self, queue: str, key: LedgerKey) -> Noted | None:
+        """When staged rows were settled under this key on a queue, and how many messages that put; None: never."""
         check_instance("key", key, LedgerKey, "a LedgerKey")
         with self._session:
             return self._store.in_ledger(queue, key)
@@ -361,6 +369,7 @@ __all__ = [
     "ClaimStart",
     "Claims",
     "LedgerKey",
+    "Noted",
     "Settled",
     "Slice",
     "Staged",

@@ -25,7 +25,7 @@ from weakref import ref
 
 def _current_task() -> Any:
     """The asyncio task that runs in this thread, or None."""
-    current_task = getattr(sys.modules.get("asyncio"), "current_task", None)  # None also amid the import of asyncio
+    current_task = getattr(sys.modules.get("asyncio"), "current_task", None)  # None also during the import of asyncio
     if current_task is None:
         return None
     try:

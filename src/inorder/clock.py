@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from typing import Protocol
 
-SLEEP_SECONDS_MAX = 60.0  # the machine's clock may be set: who sleeps until a time looks at it as often as this
+SLEEP_SECONDS_MAX = 60.0  # the machine's clock may be set: a sleep until a time looks at the clock as often as this
 
 
 class Clock(Protocol):
@@ -42,4 +42,4 @@ class SystemClock:
         return None if seconds == math.inf else min(max(0.0, seconds), SLEEP_SECONDS_MAX)
 
     def watch(self, moved: Callable[[], None]) -> None:
-        """Who sleeps looks again by itself."""
+        """Does nothing: a sleeper looks at the clock again by itself."""

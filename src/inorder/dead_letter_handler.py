@@ -2,14 +2,16 @@
 
 `rules.dead_rules` says which rule is next. What a rule does is done in one unit of work: the letter is got, and put
 where the rule says, or it stays. So a handler that is killed has handled some letters and lost none, and several may
-run at once. What they have tried, and which letters they ignore, handlers only remember while they run.
+run at once. A try that failed is kept with the letter, by its back out (`rules.retries`): which rule it was, when, and
+how often it has failed in a row. So the next run goes on where the last one stopped. Which letters they ignore handlers
+only remember while they run.
 """
 
 from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Literal, NamedTuple, cast
 
 from .dead import DeadLetter
@@ -18,8 +20,9 @@ from .manager import QueueManager
 from .message import Got, UniqueId
 from .options import Match, check_instance, check_switch
 from .rules.dead_letters import is_dead, revived, why_dead
-from .rules.dead_rules import DeadRule, DeadRules, Try, facts, first_try, next_try, target
+from .rules.dead_rules import DeadRule, DeadRules, Try, Value, facts, first_try, next_try, sign, target, try_after
 from .rules.dead_rules_syntax import DeadRulesError, read_rules
+from .rules.retries import Later, failure_of, without
 
 LOOK_SECONDS = 1.0  # how soon a handler that waits sees that something has come
 
@@ -184,7 +187,11 @@ class _Handler:
             self._stays(uid, DeadEvent("ignored", letter, error=error))
             return
         rules, given = self._rules.rules, facts(letter.message, letter.why, self._manager)
-        at = first_try(rules, given) if known is None else known.next
+        known = self._remembered(letter, given) if known is None else known
+        if known.next is not None and known.due_at > self._now() and not self._dry_run:
+            self._known[uid] = known
+            return
+        at = known.next
         while at is not None:
             rule = rules[at.rule]
             queue, manager = target(rule, letter.message, letter.why) if rule.action in ("retry", "fwd") else ("", "")
@@ -211,14 +218,23 @@ class _Handler:
                 return
         self._stays(uid, DeadEvent("ignored", letter))
 
+    def _remembered(self, letter: DeadLetter, given: Mapping[str, Value]) -> _Known:
+        """What is next for a letter that this run has not handled yet, by what is kept with it of earlier tries."""
+        rules, last = self._rules.rules, failure_of(letter.message)
+        if last is None:
+            return _Known(first_try(rules, given), -math.inf)
+        following = try_after(rules, given, last.work, last.tries)
+        is_again = following is not None and following.failed > 0
+        return _Known(following, min(last.time, self._now()) + self._rules.retry_seconds if is_again else -math.inf)
+
     def _act(self, rule: DeadRule, letter: DeadLetter, queue: str, manager: str) -> DeadEvent | None:
         """Does what a rule says; None: somebody else has the letter."""
         if rule.action == "discard":
             return DeadEvent("discarded", letter, rule.line) if self._dry_run or self._discard(letter) else None
-        self._check(queue, manager)
         done: HandledAs = "retried" if rule.action == "retry" else "forwarded"
-        keeps_header = rule.action == "fwd" and rule.header
-        if not self._dry_run and not self._put(letter, queue, manager, keeps_header=keeps_header):
+        if self._dry_run:
+            self._check(queue, manager)
+        elif not self._put(letter, rule, queue, manager):
             return None
         return DeadEvent(done, letter, rule.line, queue, manager)
 
@@ -229,14 +245,23 @@ class _Handler:
             return False
         return True
 
-    def _put(self, letter: DeadLetter, queue: str, manager: str, *, keeps_header: bool) -> bool:
-        with self._own.unit_of_work():
+    def _put(self, letter: DeadLetter, rule: DeadRule, queue: str, manager: str) -> bool:
+        """Whether the letter was there. Raises: what says why it could not be put; that is kept with it then."""
+        with self._own.unit_of_work() as unit:
             try:
                 message: Got = self._own.get(self._queue, match=Match(uid=letter.message.uid), read_order="relaxed")
             except NoMessageAvailable:
                 return False
-            going = message if keeps_header else revived(message)
-            self._own.put(queue, going, manager=manager, context="set_all")
+            keeps_header = rule.action == "fwd" and rule.header
+            going = message.with_values(properties=without(message)) if keeps_header else revived(message)
+            try:
+                self._check(queue, manager)
+                self._own.put(queue, going, manager=manager, context="set_all")
+            except StoreError:
+                raise
+            except InorderError as error:
+                unit._put_off(Later(error=str(error), work=sign(rule)))
+                raise
         return True
 
     def _check(self, queue: str, manager: str) -> None:

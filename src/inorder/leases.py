@@ -140,7 +140,7 @@ class LeaseCalls:
         return begin_lease(self._session, user, self._program.user, seconds)
 
     def resume_lease(self, token: str, *, user: str | None = None) -> Lease:
-        """The lease with this token, be it of another process.
+        """The lease with this token, even one of another process.
 
         Args:
             user: the lease must be this user's; None: whose it is does not matter.

@@ -22,8 +22,8 @@ from .unit_of_work import later_of
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
+    from .work.reporting import WorkerEvent
     from .work.tasks import Tasks
-    from .work.telling import Told
     from .work.worker import Worker
 
 
@@ -76,10 +76,11 @@ class Lending(ABC):
         handles = [one for one in self._session.handles() if isinstance(one, Queue) and id(one) not in replies]
         return [one for one in handles if one.number and not (id(one) in by_name and one.is_idle)]
 
-    def worker(self, tasks: Tasks, *, threads: int = 1, log: Callable[[Told], object] | None = None) -> Worker:
+    def worker(self, tasks: Tasks, *, threads: int = 1, log: Callable[[WorkerEvent], object] | None = None) -> Worker:
         """Runs functions for the messages of queues, in threads of this process; see `inorder.work.Worker`.
 
-        Each thread has a connection of its own; this one is free for other calls, and must stay open.
+        Schedules among the tasks are run by one thread more. Each thread has a connection of its own; this one is free
+        for other calls, and must stay open.
 
         Args:
             tasks: what is to be run.

@@ -137,9 +137,9 @@ class OperatorCalls:
             return self._store.overview()
 
     def dropped(self) -> list[Dropped]:
-        """Reports and trigger messages that could be put nowhere, and why, by the queue that they were about.
+        """Reports and trigger messages that had to be dropped, and why, by the queue that they were about.
 
-        They could not be put where they should have gone, and not with the dead letters. It writes nothing.
+        Neither their target nor the dead-letter queue took them. The call writes nothing.
         """
         with self._session:
             return self._store.dropped()

@@ -35,7 +35,9 @@ def user_name() -> str:
 
 @functools.lru_cache(maxsize=4)
 def _user_name(_: int, *__: str | None) -> str:
-    """It may be asked of a list that is far away, so once only while the user and what names him are the same."""
+    """The answer may come from a remote directory, so it is asked for only once while the user and its sources are the
+    same.
+    """
     try:
         return _kept(getpass.getuser().encode(errors="replace").decode(), USER_LENGTH)
     except (OSError, KeyError, ImportError):  # no such user in the system's list

@@ -1,7 +1,7 @@
 """Selectors: what an attribute of a queue is called where it is inquired or set: by our name, MQ's name or MQ's number.
 
-The names and numbers of MQ are those of the tables in `attributes`. Who asks in MQ's words is answered in MQ's values,
-and sets those, so that a program goes on to compare with MQ's constants: InhibitGet (9) is 1 where `get_allowed` is
+The names and numbers of MQ are those of the tables in `attributes`. An inquiry in MQ's words gets MQ's values, and a
+set takes them, so that a program goes on to compare with MQ's constants: InhibitGet (9) is 1 where `get_allowed` is
 False.
 """
 

@@ -46,7 +46,7 @@ class Services:
 
     Args:
         file: what stands for the store that was opened by name: the end of the last connection closes it.
-        opens: opens the store once more for another connection, where each has a store object of its own.
+        opens: opens the store again for another connection, where each has a store object of its own.
     """
 
     def __init__(

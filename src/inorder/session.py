@@ -331,11 +331,11 @@ class Session(Lock):
         gone = {id(one) for one in kinds}
         self._retained = [one for one in self._retained if id(one) not in gone]
 
-    def settle(self, outcome: Outcome, later: Later | None = None) -> None:
+    def settle(self, outcome: Outcome, later: Later | None = None, *, moves: bool = False) -> None:
         with self:
             self._refuse_given_up()
             try:
-                self.store.settle(self.owner, outcome, later)
+                self.store.settle(self.owner, outcome, later, moves=moves)
                 self._settled(outcome)
             except BaseException as error:
                 if isinstance(error, OutcomeUnknown) or not isinstance(error, InorderError):

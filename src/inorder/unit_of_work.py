@@ -27,14 +27,14 @@ Status = Literal["new", "open", "committed", "backed out", "prepared"]
 
 
 class UnitOfWork:
-    """A unit of work; made by `QueueManager.unit_of_work`.
+    """A unit of work; made by `QueueManager.unit_of_work`, or by `across.moving`.
 
     Attributes:
         status: "new", "open", "committed", "backed out" or "prepared".
     """
 
-    def __init__(self, session: Session) -> None:
-        self._session = session
+    def __init__(self, session: Session, *, moves: bool = False) -> None:
+        self._session, self._moves = session, moves
         self.status: Status = "new"
 
     def __enter__(self) -> UnitOfWork:
@@ -80,12 +80,15 @@ class UnitOfWork:
     def commit(self) -> None:
         """Makes its puts visible and its gets final."""
         self._check_open()
-        self._session.settle("commit")
+        self._session.settle("commit", moves=self._moves)
         self.status = "committed"
 
     def back_out(self, *, delay: float = 0, error: str = "") -> None:
         """Undoes its puts; what it got returns to its place, with one more back out; see `QueueManager.back_out`."""
-        later = later_of(delay, error)
+        self._put_off(later_of(delay, error))
+
+    def _put_off(self, later: Later | None) -> None:
+        """The same, as a program of ours says it that counts several works apart."""
         self._check_open()
         self._session.settle("back_out", later)
         self.status = "backed out"

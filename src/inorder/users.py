@@ -33,6 +33,8 @@ from .stores.protocol import Store
 
 USER, TOKEN = "user", "token"  # kinds of objects
 NAME_LENGTH_MAX: Final = 64
+LAUNCH_TOKEN: Final = "launch-token"
+"""What logs and acts call the holder of a server's launch token; no user has this name."""
 SUBJECT_LENGTH_MAX: Final = 1024
 DESCRIPTION_LENGTH_MAX: Final = 256
 SUBJECTS_MAX, GRANTS_MAX, TOKENS_MAX = 16, 1000, 100
@@ -41,7 +43,7 @@ DAY_SECONDS: Final = 86_400.0
 TOKEN_SECONDS, TOKEN_SECONDS_MAX = 90 * DAY_SECONDS, 3650 * DAY_SECONDS
 
 Verify = Callable[[str | None], bool]
-"""Whether a password is the one with this hash; asked with None of a user that has none, or is none."""
+"""Whether a password is the one with this hash; called with None for a user that has no password, or does not exist."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,7 +125,7 @@ class UserCalls(ABC):
         """Defines a user, for doors such as a server; a program that opens the store is not bound by it.
 
         Args:
-            name: 1 to 64 characters, without blanks and colons.
+            name: 1 to 64 characters, without blanks and colons; not "launch-token".
             roles: "admin", "operator", "reader", "application"; each gives what `rules.authorities.TABLE` says.
             queues: with the role application: by the name of a queue, or its beginning and a `*`, out of "put", "get",
                 "browse", "inquire", "set", "display", "alter", "clear".
@@ -323,6 +325,8 @@ class UserCalls(ABC):
 
     def _find(self, name: str) -> User | None:
         """A user that may come in."""
+        if not is_storable(name):
+            return None
         try:
             user = self.user(name)
         except UnknownObject:
@@ -363,6 +367,8 @@ def _blank(name: object) -> User:
     assert isinstance(name, str)
     if any(one.isspace() or one == ":" for one in name) or not name.isprintable():
         raise bad_argument("name", name, "without blanks, colons and control characters")
+    if name == LAUNCH_TOKEN:
+        raise bad_argument("name", name, "another one: it stands for the launch token of a server")
     return User(
         name=name, roles=(), queues=MappingProxyType({}), subjects=(), description="", enabled=True,
         identifier=secret.new_name(ID_BYTES), password_hash=None,

@@ -1,4 +1,4 @@
-"""Where the command `inorder` begins: from here on Ctrl-C ends it without a traceback, also amid its imports.
+"""Where the command `inorder` begins: from here on Ctrl-C ends it without a traceback, also during its imports.
 
 They take most of a short command's time, and those of `inorder` itself come before anything in that package is run: so
 this is a package of its own, and imports nothing that the interpreter does not have already, but `signal`.

@@ -15,8 +15,9 @@ from tests.cli.conftest import Command
 import inorder
 from inorder import Flags, Match, Message, QueueManager, operating
 from inorder.cli import browsing
-from inorder.cli.listing import COLOURS, Rows, colour_of, in_words, name_of, preview_of
+from inorder.cli.listing import COLOURS, Rows, colour_of, preview_of
 from inorder.cli.output import NARROW
+from inorder.labels import in_words, name_of
 from inorder.operating import Sight
 from inorder.rules.gaps import Gaps
 

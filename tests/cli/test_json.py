@@ -13,7 +13,7 @@ import inorder
 from inorder import Match
 from inorder.attributes import QUEUE_ATTRIBUTES
 from inorder.bulk import ClaimReader
-from inorder.cli.records import FIELDS, FILLED_IN
+from inorder.formats.json_lines import FIELDS, FILLED_IN
 
 PAGE = Path(__file__).parents[2] / "docs/reference/json.md"
 BODY = {"body", "body_base64"}

@@ -15,7 +15,7 @@ from tests.cli.conftest import Command
 
 import inorder
 from inorder import Flags
-from inorder.cli.records import FIELDS, FILLED_IN
+from inorder.formats.json_lines import FIELDS, FILLED_IN
 
 BINARY = b"\x1b[31m\xff\x00"
 
@@ -310,6 +310,22 @@ def test_what_is_moved_keeps_its_descriptor_and_its_order(run: Command, queue: s
     for one, other in zip(before, after, strict=True):
         assert {name for name in same if getattr(one, name) != getattr(other, name)} == set()
     assert [message.expiry is not None and message.expiry <= 900 for message in after] == [False, True, True]
+
+
+@pytest.mark.parametrize("command", ["move", "copy"])
+def test_what_an_operator_moves_neither_arrives_nor_is_delivered(
+    run: Command, queue: str, store: Path, command: str
+) -> None:
+    run("queue", "create", "B")
+    run("queue", "create", "REPORTS")
+    with inorder.connect(store) as qm:
+        asked = inorder.Report.COA | inorder.Report.COD
+        qm.put(queue, b"1", report=asked, reply_to_queue="REPORTS")
+        assert qm.get("REPORTS").feedback == inorder.Feedback.COA
+    assert run(command, queue, "B").status == 0
+    with inorder.connect(store) as qm:
+        assert qm.depth("REPORTS") == 0
+        assert (qm.get("B").report, qm.get("REPORTS").feedback) == (asked, inorder.Feedback.COD)
 
 
 def test_a_unit_that_does_not_fit_is_moved_not_at_all(run: Command, queue: str, store: Path) -> None:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import socket
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.cli.conftest import Command
 from tests.cli.test_json import keys_below
 
+import inorder
 from inorder.cli import serve
-from inorder.server import Settings, running
+from inorder.server import Settings, certificates, running
 
 
 @pytest.fixture
@@ -29,14 +31,86 @@ def taken() -> Iterator[int]:
         yield one.getsockname()[1]
 
 
-@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "db.example"])
-def test_an_address_that_others_reach_needs_tls_and_users(
-    run: Command, queue: str, served: list[Settings], host: str
-) -> None:
-    ended = run("serve", "--host", host, "--self-signed")
+def define(*, password: bool = False, subjects: tuple[str, ...] = (), token: float = 0, enabled: bool = True) -> None:
+    """A user of the store."""
+    with inorder.connect("orders.db") as qm:
+        qm.create_user("anna", roles=["admin"], subjects=subjects, password_hash="$kept" if password else None)
+        if token:
+            qm.create_token("anna", "a program", seconds=token)
+        qm.alter_user("anna", enabled=enabled)
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "db.example", ""])
+def test_an_address_that_others_reach_needs_tls(run: Command, queue: str, served: list[Settings], host: str) -> None:
+    define(password=True)
+    ended = run("serve", "--host", host, "--name", "db.example")
     assert ended.status == 2
-    assert "needs TLS and users" in ended.err
+    assert "needs TLS: give --certificate and --key, or --self-signed" in ended.err
     assert "ssh -L" in ended.err
+    assert not served
+
+
+@pytest.mark.parametrize(
+    "user",
+    [None, {}, {"password": True, "enabled": False}, {"subjects": ("CN=anna",)}, {"token": 1e-9}],
+    ids=["nobody", "no way in", "disabled", "certificates are not asked for", "an expired token"],
+)
+def test_an_address_that_others_reach_needs_a_user_who_may_come_in(
+    run: Command, queue: str, served: list[Settings], user: dict[str, Any] | None
+) -> None:
+    if user is not None:
+        define(**user)
+    ended = run("serve", "--host", "192.0.2.1", "--self-signed")
+    assert ended.status == 2
+    assert "needs a user who may come in: inorder user add NAME" in ended.err
+    assert not served
+
+
+@pytest.mark.parametrize("user", [{"password": True}, {"token": 60.0}, {"subjects": ("CN=anna",)}])
+def test_with_both_it_serves_without_a_launch_token(
+    run: Command, queue: str, served: list[Settings], tmp_path: Path, user: dict[str, Any]
+) -> None:
+    define(**user)
+    made = certificates.make(tmp_path, ["db.example"])
+    asked = ("--client-ca", str(made.certificate)) if "subjects" in user else ()
+    ended = run("serve", "--host", "0.0.0.0", "--port", "0", "--name", "DB.example", "--self-signed", "--json", *asked)
+    assert ended.status == 0, ended.err
+    (settings,) = served
+    assert settings.token is None
+    assert settings.hosts == {"localhost", "127.0.0.1", "[::1]", "db.example"}
+    assert ended.records[0]["url"] == f"https://DB.example:{settings.port}/"
+
+
+def test_every_address_needs_a_name(run: Command, queue: str, served: list[Settings]) -> None:
+    define(password=True)
+    ended = run("serve", "--host", "0.0.0.0", "--self-signed")
+    assert ended.status == 2
+    assert "say with --name" in ended.err
+    assert not served
+
+
+@pytest.mark.parametrize(
+    ("name", "host"),
+    [
+        ("queues.example", "queues.example"),
+        ("192.0.2.7", "192.0.2.7"),
+        ("2001:db8::1", "[2001:db8::1]"),
+        ("A-b", "a-b"),
+    ],
+)
+def test_names_by_which_clients_reach_it(
+    run: Command, queue: str, served: list[Settings], name: str, host: str
+) -> None:
+    assert run("serve", "--port", "0", "--name", name).status == 0
+    assert host in served[0].hosts
+    assert served[0].token is not None
+
+
+@pytest.mark.parametrize("name", ["", "a b", "queues.example:9443", "https://queues.example", "[::1]", "-x", "a..b"])
+def test_a_name_that_is_no_host_is_refused(run: Command, queue: str, served: list[Settings], name: str) -> None:
+    ended = run("serve", "--port", "0", f"--name={name}")
+    assert ended.status == 2
+    assert "is not a host" in ended.err
     assert not served
 
 
@@ -48,6 +122,11 @@ def test_an_address_that_others_reach_needs_tls_and_users(
         (("--certificate", "orders.db"), "--certificate and --key go together"),
         (("--key", "orders.db"), "--certificate and --key go together"),
         (("--self-signed", "--certificate", "orders.db", "--key", "orders.db"), "leave --certificate and --key out"),
+        (("--client-ca", "orders.db"), "--client-ca needs TLS"),
+        (("--client-ca", "none.pem", "--self-signed"), "No such file"),
+        (("--certificate", "none.pem", "--key", "none.pem"), "No such file"),
+        (("--client-ca", "orders.db", "--self-signed"), "has no certificates in PEM"),
+        (("--host", "192.0.2.1", "--self-signed", "--token-file", "t"), "users alone come in: leave it out"),
         (("--token-file", "orders.db"), "is the store itself"),
         (("--port", "65536"), "65536"),
         (("--workers", "0"), "0"),
@@ -111,12 +190,16 @@ def test_the_link_has_the_token_unless_a_file_has_it(
         (record,) = ended.records
         assert record.keys() == keys_below("A server")
         assert record["url"] == f"http://localhost:{served[-1].port}/"
-        assert served[-1].token == file.read_text().strip()
-        assert served[-1].token not in ended.out + ended.err
+        token = served[-1].token
+        assert token
+        assert token == file.read_text().strip()
+        assert token not in ended.out + ended.err
     assert file.stat().st_mode & 0o777 == 0o600
     assert served[1].token == served[2].token != served[0].token
     assert len({one.key for one in served}) == 3
-    assert served[0].token not in repr(served[0])
+    secret = served[0].token
+    assert secret is not None
+    assert secret not in repr(served[0])
 
 
 def test_a_certificate_that_is_none_is_refused(

@@ -14,8 +14,9 @@ from tests.cli.conftest import Command
 import inorder
 from inorder import Match
 from inorder.bulk import ClaimReader, Stager
+from inorder.by_hand import INSTEAD
 from inorder.cli import main
-from inorder.cli.units import INSTEAD, unit_names
+from inorder.cli.units import unit_names
 
 
 @pytest.fixture
@@ -111,7 +112,7 @@ def test_what_is_settled_otherwise_is_refused_and_says_how(
     other.put(queue, b"4", syncpoint=True)
     keys = {one["kind"]: one["unit"] for one in run("unit", "list", "--json").records}
     for (verb, kind), how in INSTEAD.items():
-        ended = run("unit", verb, keys[kind], "--yes", "--json")
+        ended = run("unit", verb.replace("_", ""), keys[kind], "--yes", "--json")
         assert ended.status == 1
         assert how in json.loads(ended.err)["error"]
     assert len(other.units()) == len(keys) == 6

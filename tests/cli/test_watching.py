@@ -12,9 +12,10 @@ from tests.cli.conftest import Command
 from tests.support import waiting
 
 import inorder
-from inorder import QueueManager
+from inorder import QueueManager, Reason, Report
 from inorder.cli import watching
 from inorder.cli.watching import Look, Rates, rates
+from inorder.formats.json_lines import when
 from inorder.operating import QueueView
 
 
@@ -93,6 +94,22 @@ def test_machines_are_told_each_queue_at_each_look(
     assert records[3]["puts_per_second"] > 0
     assert records[3]["gets_per_second"] == 0
     assert records[0]["at"].endswith("Z")
+
+
+def test_what_was_dropped_about_messages_of_no_queue_is_there_for_machines_too(run: Command, qm: QueueManager) -> None:
+    qm.create_queue("GONE")
+    qm.put("GONE", b"1", report=Report.COA, reply_to_queue="NOWHERE")
+    qm.delete_queue("GONE", purge=True)
+    *_, told = run("watch", "--count", "1", "--json").records
+    (dropped,) = qm.dropped()
+    assert told.pop("at").endswith("Z")
+    assert told == {
+        "queue": None,
+        "dropped": 1,
+        "dropped_reason": Reason.UNKNOWN_OBJECT_NAME,
+        "dropped_at": when(dropped.last_at),
+    }
+    assert all(one["queue"] for one in run("watch", "ORDERS", "--count", "1", "--json").records)
 
 
 def test_strict_readers_are_shown_with_what_they_wait_for(run: Command, store: Path, qm: QueueManager) -> None:

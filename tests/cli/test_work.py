@@ -19,6 +19,16 @@ def pack(messages):
     """Packs."""
 '''
 
+SCHEDULES = """
+from inorder.work import Tasks
+
+tasks = Tasks()
+
+@tasks.periodic("30 2 * * *", queue="ORDERS", name="nightly", zone="Europe/Berlin", missed="all")
+def nightly(due):
+    return due.isoformat().encode()
+"""
+
 
 @pytest.fixture
 def module(store: Path, monkeypatch: pytest.MonkeyPatch) -> str:
@@ -53,6 +63,43 @@ def test_the_list_shows_what_is_registered_and_what_its_queue_adds(run: Command,
     assert run("work", module, "--list", "--json").records[0]["dead_letters"] == "ASIDE"
     run("queue", "alter", "ORDERS", "--read-order", "required")
     assert run("work", module, "--list", "--json").records[0]["dead_letters"] == "none: it stops"
+
+
+def test_the_list_shows_schedules_and_where_they_stand(
+    run: Command, queue: str, store: Path, module: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("cronsim", reason="without inorder[work] there are no schedules")
+    (store.parent / "timing.py").write_text(SCHEDULES)
+    monkeypatch.delitem(sys.modules, "timing", raising=False)
+    told = run("work", "timing", "--list", "--json")
+    assert told.status == 0, told.err
+    (record,) = told.records
+    assert record.keys() == keys_below("A registered schedule")
+    assert record["next"].endswith(":30:00.000000Z")
+    del record["next"]
+    assert record == {
+        "schedule": "nightly",
+        "queue": "ORDERS",
+        "cron": "30 2 * * *",
+        "zone": "Europe/Berlin",
+        "missed": "all",
+        "last": None,
+        "overdue": False,
+    }
+    assert "30 2 * * *" in run("work", "timing", "--list").out
+    run("queue", "delete", "ORDERS", "--yes")
+    told = run("work", "timing")
+    assert told.status == 2
+    assert "ORDERS" in told.err
+
+
+@pytest.mark.parametrize("address", ["nine", "127.0.0.1:0", "127.0.0.1:70000", "192.0.2.1:9464"])
+def test_an_address_for_metrics_that_cannot_be_is_refused(run: Command, queue: str, module: str, address: str) -> None:
+    pytest.importorskip("prometheus_client")
+    told = run("work", module, "--metrics", address)
+    assert told.status == 2
+    assert "metrics" in told.err
+    assert address.rpartition(":")[2] in told.err
 
 
 @pytest.mark.parametrize(

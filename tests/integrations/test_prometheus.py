@@ -70,6 +70,19 @@ def test_a_scrape_asks_for_all_queues_and_discards_nothing(
     assert registry.get_sample_value("inorder_expired_messages_total", {"queue": "Q"}) == 2
 
 
+@pytest.mark.usefixtures("exposition")
+def test_periodic_puts_and_failed_tries_are_counted(qm: QueueManager, registry: CollectorRegistry) -> None:
+    about = {"task": "", "schedule": "nightly", "queue": "Q", "error": ""}
+    for kind in ("trouble", "put", "put", "stopped"):
+        qm.tell("worker", {"seconds": 2.0}, {**about, "kind": kind})
+    qm.tell("worker", {"seconds": 0.0}, {**about, "task": "pack", "schedule": "", "kind": "trouble"})
+    labels = {"schedule": "nightly", "queue": "Q"}
+    assert registry.get_sample_value("inorder_periodic_puts_total", labels) == 2
+    assert registry.get_sample_value("inorder_periodic_failures_total", labels) == 1
+    assert registry.get_sample_value("inorder_periodic_failures_total", {"schedule": "", "queue": "Q"}) is None
+    assert registry.get_sample_value("inorder_periodic_late_seconds_sum", {"schedule": "nightly"}) == 4.0
+
+
 def test_a_scrape_leaves_the_store_as_it_is(path: Path, file_manager: QueueManager) -> None:
     registry = CollectorRegistry()
     exposition = expose(file_manager, registry)

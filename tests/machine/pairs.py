@@ -193,6 +193,10 @@ class Pairs:
         if len(left) != len(right):
             raise Differs(f"{where}: {left!r} or {right!r}")
 
+    def _error(self, left: InorderError, right: InorderError, where: str) -> None:
+        """One that an answer holds."""
+        self.check(failed(left), failed(right), where)
+
     def _nothing(self, left: Any, right: Any, where: str) -> None:
         """Objects of the library that have no value of their own."""
 
@@ -203,6 +207,7 @@ _ANY_ORDER: Mapping[type[Any], Any] = {Unit: Pairs._unit_key, LockView: Pairs._l
 # The first line that fits both sides compares them.
 _COMPARISONS: Mapping[Any, Any] = {
     Message: Pairs._message,
+    InorderError: Pairs._error,
     set: Pairs._handles,
     UniqueId: Pairs._unique_id,
     Locked: Pairs._locked,

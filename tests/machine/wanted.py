@@ -166,6 +166,8 @@ OTHERS = {
     "survey": ("relaxed, messages", "relaxed, groups", "strictly, messages", "strictly, groups", "nothing"),
     "staging": ("with group_key", "with order_key", "with group_id", "settled", "settled already", "undone"),
     "lease": ("entered", "commit", "back_out", "extended", "ended", "over"),
+    "report": ("COA", "COD", "EXPIRATION"),
+    "way": ("message", "report", "dead letter"),
     "wait": ("asleep", "given something", "ended without"),
 }
 

@@ -128,3 +128,18 @@ def test_a_queue_goes_behind_what_is_being_staged_and_takes_it_along(url: str, m
         closes.result()
         assert two.units() == []
         assert two.check() == []
+
+
+def test_the_last_batch_is_the_one_that_was_settled_last_whoever_has_drawn_its_number(url: str) -> None:
+    """Programs draw thousands of numbers at once: those of the one that came first are smaller for a long time."""
+    with inorder.connect(url) as first, inorder.connect(url) as second:
+        last = ""
+        for turn in range(40):
+            qm = (first, second)[turn % 2]
+            with qm.open("Q", output=True) as queue:
+                stager = Stager(queue, f"{turn}", lasts=600)
+                stager.stage(1, {"body": [b""]})
+            settled = qm.settle_staging(LedgerKey("test", "query", f"{turn}"), [stager.staged], after=last)
+            assert not settled.already
+            last = f"{turn}"
+            assert {one.last_settled("Q", "test", "query") for one in (first, second)} == {last}

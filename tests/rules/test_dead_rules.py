@@ -8,7 +8,7 @@ import pytest
 
 from inorder import Message, MessageType, Reason
 from inorder.rules.dead_letters import WhyDead
-from inorder.rules.dead_rules import DeadRule, DeadRules, Try, facts, first_try, fits, next_try, target
+from inorder.rules.dead_rules import DeadRule, DeadRules, Try, facts, first_try, fits, next_try, sign, target, try_after
 from inorder.rules.dead_rules_syntax import DeadRulesError, read_rules
 
 # Of the kind that MQ's documents show.
@@ -183,6 +183,27 @@ def test_the_rules_are_judged_in_their_order_each_as_often_as_it_says() -> None:
         now = next_try(table, letter, now)
     assert tries == [Try(1, 0), Try(1, 1), Try(3, 0)]
     assert first_try(table, facts(LETTER, WHY._replace(reason=2085, queue="X"), "LONDON")) is None
+    # what is next after so many failures of a rule, be it in another run
+    found = [try_after(table, letter, sign(table[1]), failed) for failed in (0, 1, 2, 9)]
+    assert found == [Try(1, 0), Try(1, 1), Try(3, 0), Try(3, 0)]
+    assert try_after(table, letter, sign(table[3]), 1) is None
+    assert try_after(table, letter, "rule of another table", 5) == Try(1, 0)
+
+
+def test_a_rule_is_the_same_wherever_it_stands_and_however_often_it_is_tried() -> None:
+    rules = read_rules(
+        [
+            "REASON(2053) ACTION(RETRY)",
+            "REASON(2053) ACTION(RETRY) RETRY(5)",
+            "REASON(2051) ACTION(RETRY)",
+            "REASON(2053) ACTION(FWD) FWDQ(A)",
+            "REASON(2053) ACTION(FWD) FWDQ(B)",
+            "REASON(2053) ACTION(FWD) FWDQ(B) HEADER(NO)",
+        ]
+    ).rules
+    signs = [sign(rule) for rule in rules]
+    assert signs[0] == signs[1]
+    assert len(set(signs)) == len(rules) - 1
 
 
 @pytest.mark.parametrize(

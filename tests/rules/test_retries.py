@@ -8,14 +8,14 @@ import pytest
 
 from inorder import Message
 from inorder.errors import ArgumentError
-from inorder.rules.retries import ERROR_CHARACTERS_MAX, Backoff, Failure, failure_of, noted, without
+from inorder.rules.retries import ERROR_CHARACTERS_MAX, Backoff, Failure, Later, failed, failure_of, noted, without
 
 
 def test_properties_without_the_failure_are_the_putters() -> None:
     message = Message(b"", properties={"a": 1})
-    failed = message.with_values(properties=noted(message, Failure("no", 1.0, 1)))
-    assert dict(failed.properties) == {"a": 1, "retry.error": "no", "retry.time": 1.0, "retry.attempt": 1}
-    assert without(failed) == message.properties
+    kept = message.with_values(properties=noted(message, Failure("no", 1.0, 1)))
+    assert dict(kept.properties) == {"a": 1, "retry.error": "no", "retry.time": 1.0, "retry.attempt": 1}
+    assert without(kept) == message.properties
     assert failure_of(message) is None
     assert failure_of(Message(b"", properties={"retry.error": 3})) is None
 
@@ -26,6 +26,23 @@ def test_an_error_is_cut_and_the_next_one_takes_its_place() -> None:
         message = message.with_values(properties=noted(message, Failure(error, 2.0, 7)))
         assert message.properties["retry.error"] == error[:ERROR_CHARACTERS_MAX]
     assert failure_of(message) == Failure("no", 2.0, 7)
+
+
+def test_tries_are_counted_by_the_work_that_failed_and_only_in_a_row() -> None:
+    message, found = Message(b"", properties={"a": 1}), []
+    for work in ("one", "one", "two", "one", "", "one"):
+        failure = failed(message, Later(error="no", work=work), 0.0, 1)
+        message = message.with_values(properties=noted(message, failure))
+        assert failure_of(message) == failure
+        found.append(failure.tries)
+    assert found == [1, 2, 1, 1, 0, 1]
+    assert dict(without(message)) == {"a": 1}
+
+
+@pytest.mark.parametrize("own", [{"retry.work": 3}, {"retry.tries": "many"}, {"retry.attempt": "1"}])
+def test_what_anybody_wrote_is_not_taken_for_a_failure(own: dict[str, Any]) -> None:
+    said: dict[str, Any] = {"retry.error": "no", "retry.time": 1.0, "retry.attempt": 1}
+    assert failure_of(Message(b"", properties=said | own)) is None
 
 
 @pytest.mark.parametrize("own", [{"retry": 1}, {f"a{n}": "x" * 914 for n in range(71)}])

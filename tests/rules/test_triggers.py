@@ -11,7 +11,7 @@ from inorder.errors import ArgumentError
 from inorder.rules.triggers import Seen, TriggerMessage, due, needed
 
 INTERVAL = 60.0
-NOTHING = Seen(came=0, groups=0, there=0, has_reader=False, quiet=1.0, was_released=False)
+NOTHING = Seen(came=0, back=0, groups=0, there=0, has_reader=False, quiet=1.0, was_released=False)
 
 # type, what a verb did and left, how many trigger messages are due
 TABLE: list[tuple[str, dict[str, Any], int]] = [
@@ -28,18 +28,27 @@ TABLE: list[tuple[str, dict[str, Any], int]] = [
     ("first", {"was_released": True, "there": 0}, 0),
     ("first", {"was_released": True, "there": 1, "has_reader": True}, 0),
     ("first", {"there": 1, "quiet": 1e9}, 0),  # time alone brings none
+    ("first", {"back": 1, "there": 1}, 1),  # got by a reader that has gone, and backed out
+    ("first", {"back": 1, "there": 2}, 0),
+    ("first", {"back": 1, "there": 2, "quiet": 60.0}, 1),
+    ("first", {"came": 1, "back": 1, "there": 2}, 1),
+    ("first", {"back": 1, "there": 1, "has_reader": True}, 0),
     ("every", {"came": 1, "there": 1}, 1),
     ("every", {"came": 3, "there": 9, "has_reader": True}, 3),
     ("every", {"was_released": True, "there": 9}, 0),
+    ("every", {"back": 2, "there": 9}, 0),
     ("depth", {"came": 1, "there": 4}, 0),
     ("depth", {"came": 1, "there": 5}, 1),
     ("depth", {"came": 3, "there": 7}, 1),
     ("depth", {"came": 1, "there": 5, "has_reader": True}, 0),
     ("depth", {"was_released": True, "there": 5}, 1),
     ("depth", {"there": 5}, 0),
+    ("depth", {"back": 1, "there": 5}, 1),
+    ("depth", {"back": 1, "there": 4}, 0),
     ("group", {"came": 4, "groups": 0}, 0),
     ("group", {"came": 4, "groups": 2, "has_reader": True}, 2),
     ("group", {"was_released": True, "there": 4}, 0),
+    ("group", {"back": 4, "there": 4}, 0),
 ]
 
 

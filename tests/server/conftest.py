@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import json
 import os
 import signal
@@ -20,7 +21,9 @@ from starlette.types import ASGIApp
 from tests.cutting import ended
 
 import inorder
+from inorder import passwords
 from inorder.server import Authenticator, Settings, application
+from inorder.server.identity import Authority, Identity
 
 TOKEN = "the-token-of-the-tests-0123456789"
 KEY = bytes(range(32))
@@ -28,9 +31,47 @@ PORT = 9443
 CSRF = {"ibm-mq-rest-csrf-token": ""}
 TEXT = {"Content-Type": "text/plain;charset=utf-8"}
 AS_ANYBODY = httpx.BasicAuth("mqadmin", TOKEN)
+PASSWORD = "the password of the tests, \u00e4 and \u20ac"
 AS_NOBODY = httpx.Auth()  # which adds nothing
 
 Work = Callable[[httpx.AsyncClient], Awaitable[None]]
+
+
+class Everybody:
+    """An authenticator to whom everybody is the same one."""
+
+    def __init__(self, identity: Identity) -> None:
+        self.identity = identity
+
+    async def by_password(self, name: str, password: str, *, address: str) -> Identity | None:
+        del name, password, address
+        return self.identity
+
+    async def by_token(self, token: str, *, address: str) -> Identity | None:
+        del token, address
+        return self.identity
+
+    async def by_link(self, token: str, *, address: str) -> Identity | None:
+        del token, address
+        return self.identity
+
+    async def by_subject(self, subject: str, *, address: str) -> Identity | None:
+        del subject, address
+        return self.identity
+
+    async def by_session(self, name: str, session: str) -> Identity | None:
+        del name, session
+        return self.identity
+
+
+def with_role(role: str) -> Everybody:
+    """Everybody is mqadmin, with this role alone."""
+    return Everybody(Identity(name="mqadmin", roles=frozenset({role})))
+
+
+def somebody(name: str, *authorities: Authority) -> Everybody:
+    """Everybody is somebody who has some authorities on Q1 alone."""
+    return Everybody(Identity(name=name, roles=frozenset({"application"}), queues={"Q1": authorities}))
 
 
 class Served(NamedTuple):
@@ -50,6 +91,18 @@ class Served(NamedTuple):
 
     def app(self, authenticator: Authenticator | None = None, **changes: Any) -> ASGIApp:
         return application(replace(self.settings, **changes), authenticator)
+
+
+@functools.cache
+def hash_of(password: str) -> str:
+    """Made once, for it is meant to be slow."""
+    return passwords.hashed(password)
+
+
+def add(served: Served, name: str, *, password: str | None = PASSWORD, **given: Any) -> None:
+    """Defines a user."""
+    with inorder.connect(served.store) as qm:
+        qm.create_user(name, password_hash=None if password is None else hash_of(password), **given)
 
 
 def client_of(app: ASGIApp, **given: Any) -> httpx.AsyncClient:
@@ -91,9 +144,11 @@ class Running:
     def __init__(self, store: Path, *arguments: str, positional: bool = True) -> None:
         self.store = store
         self.token_file = store.with_suffix(".token")
+        has_token = not {"0.0.0.0", "192.0.2.1"} & set(arguments)  # there is none where others reach the server
         self.log = store.with_suffix(".log")
         named = [str(store)] if positional else []
-        words = ["serve", *named, "--port", "0", "--json", "--token-file", str(self.token_file), *arguments]
+        file = ["--token-file", str(self.token_file)] if has_token else []
+        words = ["serve", *named, "--port", "0", "--json", *file, *arguments]
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "inorder", *words], stdout=subprocess.PIPE, stderr=log, start_new_session=True
@@ -102,7 +157,7 @@ class Running:
         line = self.process.stdout.readline()
         assert line, self.log.read_text()
         self.record: dict[str, Any] = json.loads(line)
-        self.token = self.token_file.read_text().strip()
+        self.token = self.token_file.read_text().strip() if has_token else ""
 
     def client(self, **given: Any) -> httpx.Client:
         """A client with the token."""

@@ -7,14 +7,13 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.server.conftest import Served
+from tests.server.conftest import PASSWORD, Served, add
 from tests.server.test_messaging import number_of
 
 import inorder
 from inorder import __version__
 from inorder.attributes import QUEUE_ATTRIBUTES
 from inorder.mqsc.words import keywords_of
-from inorder.server import Identity
 from inorder.server.queue_objects import PLACES
 
 V1, V2, V3 = (f"/ibmmq/rest/v{version}" for version in (1, 2, 3))
@@ -255,6 +254,11 @@ def test_a_queue_is_made_altered_and_deleted(served: Served) -> None:
                       {"general": {"inhibitPut": "yes"}},
                       {"applicationDefaults": {"messagePersistence": True}}):  # fmt: skip
             assert (await client.patch(made.headers["location"], json=wrong)).status_code == 400, wrong
+        for kind in ("cluster", {}, [], 1, None):
+            refused = await client.post(base, json={"name": "B", "type": kind})
+            assert number_of(refused) == (400, "INWB0004E", 0), kind
+            changed = await client.patch(made.headers["location"], json={"type": kind})
+            assert changed.status_code == (204 if kind is None else 400), kind
         alias = await client.post(base, json={"name": "ALIAS", "type": "alias", "alias": {"targetName": "A/B"}})
         assert alias.status_code == 201
         assert (await client.patch(f"{base}/ALIAS", json={"type": "local"})).status_code == 400
@@ -288,24 +292,11 @@ def test_the_table_of_places_names_attributes_that_exist() -> None:
 # --- who may
 
 
-class Readers:
-    """Everybody is somebody who may only look."""
-
-    async def by_password(self, name: str, password: str) -> Identity | None:
-        return Identity(name=name, roles=frozenset({"reader"})) if password == "x" else None
-
-    async def by_token(self, token: str) -> Identity | None:
-        return None
-
-    async def by_session(self, name: str) -> Identity | None:
-        return Identity(name=name, roles=frozenset({"reader"}))
-
-
 def test_a_reader_may_look_and_do_nothing_else(served: Served) -> None:
     message = "/messaging/qmgr/QM1/queue/Q1/message"
 
     async def work(client: httpx.AsyncClient) -> None:
-        client.auth = httpx.BasicAuth("eve", "x")
+        client.auth = httpx.BasicAuth("eve", PASSWORD)
         headers = {"Content-Type": "text/plain"}
         for method, path, given in (
             ("POST", message, {"content": "x", "headers": headers}),
@@ -328,4 +319,5 @@ def test_a_reader_may_look_and_do_nothing_else(served: Served) -> None:
         shown = (await client.get(f"{V1}/login")).json()
         assert shown == {"user": [{"name": "eve", "role": ["MQWebAdminRO"]}]}
 
-    served.run(work, Readers())
+    add(served, "eve", roles=["reader"])
+    served.run(work)

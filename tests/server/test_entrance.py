@@ -110,25 +110,25 @@ def test_a_session_is_valid_at_every_worker_and_at_no_other_server(served: Serve
 def test_a_session_ends() -> None:
     now = [1000.0]
     sessions = Sessions(KEY, 60.0, lambda: now[0])
-    cookie = sessions.begin("me")
+    cookie = sessions.begin("me", "this one")
     now[0] = 1059.0
-    assert sessions.name_in(cookie) == "me"
+    assert sessions.read(cookie) == ("me", "this one")
     now[0] = 1060.0
-    assert sessions.name_in(cookie) is None
+    assert sessions.read(cookie) is None
 
 
 def test_a_cookie_that_was_changed_is_not_valid() -> None:
     sessions = Sessions(KEY, 60.0, lambda: 0.0)
-    cookie = sessions.begin("me")
-    assert sessions.name_in(cookie) == "me"
+    cookie = sessions.begin("me", "this one")
+    assert sessions.read(cookie) == ("me", "this one")
     for place in range(len(cookie)):
         other = "A" if cookie[place] != "A" else "B"
         changed = cookie[:place] + other + cookie[place + 1 :]
-        assert sessions.name_in(changed) in (None, "me")
-        if sessions.name_in(changed) == "me":  # base64 has bits that do not count, at the end of each part
+        assert sessions.read(changed) in (None, ("me", "this one"))
+        if sessions.read(changed):  # base64 has bits that do not count, at the end of each part
             assert cookie[place + 1 : place + 2] in ("", ".")
     for nonsense in ("", ".", "a", "a.b", "é.é", cookie.split(".")[0], "." + cookie.split(".")[1]):
-        assert sessions.name_in(nonsense) is None
+        assert sessions.read(nonsense) is None
 
 
 def test_the_printed_link_begins_a_session(served: Served) -> None:
@@ -137,7 +137,7 @@ def test_the_printed_link_begins_a_session(served: Served) -> None:
         assert number_of(await client.get("/")) == (401, "MQWB0104E", 0)
         assert number_of(await client.get("/?token=wrong")) == (401, "MQWB0104E", 0)
         moved = await client.get(f"/?token={TOKEN}")
-        assert (moved.status_code, moved.headers["location"]) == (303, "/")
+        assert (moved.status_code, moved.headers["location"]) == (303, "/console/")
         assert (await client.get("/")).json()["queue_manager"] == "QM1"
 
     served.run(work)

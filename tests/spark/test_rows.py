@@ -10,10 +10,10 @@ import pytest
 from pyspark.sql.types import StructType, _parse_datatype_string
 
 from inorder import OptionsError
+from inorder.arrow.columns import COLUMNS, chunks, kept
 from inorder.rules.staged_columns import STAGED_COLUMNS
 from inorder.spark.options import SinkOptions
-from inorder.spark.rows import COLUMNS, check_columns, judge
-from inorder.spark.sink import chunks, kept
+from inorder.spark.rows import check_columns, judge
 
 
 def sink(**more: Any) -> SinkOptions:
@@ -215,8 +215,8 @@ def test_good_rows_are_kept_and_columns_that_say_nothing_left_out() -> None:
 
 def test_chunks_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     given = batch(priority=pa.array(range(10)))
-    monkeypatch.setattr("inorder.spark.sink.CHUNK_ROWS", 4)
+    monkeypatch.setattr("inorder.arrow.columns.CHUNK_ROWS", 4)
     assert [chunk.num_rows for chunk in chunks(given)] == [4, 4, 2]
-    monkeypatch.setattr("inorder.spark.sink.CHUNK_BYTES", 1)
+    monkeypatch.setattr("inorder.arrow.columns.CHUNK_BYTES", 1)
     assert [chunk.num_rows for chunk in chunks(given)] == [1] * 10
     assert not list(chunks(given.slice(0, 0)))

@@ -542,7 +542,7 @@ def test_a_sidecar_that_was_removed_is_noticed(database: Database, path: Path) -
 
 def test_a_sidecar_that_cannot_be_opened_is_told(path: Path) -> None:
     Path(f"{path}-lock").mkdir()
-    with pytest.raises(StoreError, match="-lock belongs to it, and is a link or no ordinary file"):
+    with pytest.raises(StoreError, match="-lock belongs to it, and is a link or not an ordinary file"):
         Database(path, schema=SCHEMA, version=VERSION)
 
 

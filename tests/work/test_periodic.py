@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import types
 from collections import Counter
 from datetime import datetime, timezone
 
@@ -26,7 +25,6 @@ from inorder.work.periodic import (
     Run,
     Schedule,
     checked,
-    schedules_of,
     standings,
 )
 
@@ -228,14 +226,11 @@ def test_standings(qm: QueueManager, clock: ManualClock) -> None:
     assert [(one.last, one.overdue) for one in standings(qm, [HOURLY])] == [(BEGIN + HOUR / 2, False)]
 
 
-def test_the_schedules_of_a_module() -> None:
-    module = types.ModuleType("shop")
+def test_two_schedules_of_a_queue_have_different_names() -> None:
     other = Schedule(name="other", cron="* * * * *", queue="Q")
-    module.NIGHTLY, module.SCHEDULES, module.ELSE = HOURLY, [other, HOURLY], 5  # type: ignore[attr-defined]
-    assert schedules_of(module) == [HOURLY, other]
-    module.TWICE = Schedule(name="other", cron="0 0 * * *", queue="Q")  # type: ignore[attr-defined]
+    assert checked([other, HOURLY]) == [HOURLY, other]
     with pytest.raises(ArgumentError, match="names that differ for schedules of Q"):
-        schedules_of(module)
+        checked([other, HOURLY, Schedule(name="other", cron="0 0 * * *", queue="Q")])
     with pytest.raises(ArgumentError, match="schedules"):
         checked(["nightly"])  # type: ignore[list-item]
 

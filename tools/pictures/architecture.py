@@ -9,7 +9,7 @@ LAYERS: tuple[tuple[str, str, str], ...] = (
     ("doors", "cli, server, aio, testing, demo", "three"),
     ("Spark", "spark", "three"),
     ("formats", "channels, channel_attributes, formats, mqsc, integrations", "three"),
-    ("", "across, trigger_monitor, dead_letter_handler, passwords", "three"),
+    ("", "across, trigger_monitor, dead_letter_handler, labels, passwords", "three"),
     ("facade", "manager, signatures, upgrading", "one"),
     ("", "work, lending", "one"),
     ("", "requesting, dead", "one"),
@@ -65,6 +65,6 @@ def draw_processes() -> str:
     picture.rectangle(MARGIN, 190, WIDTH - 2 * MARGIN, 94, "box")
     picture.text(WIDTH / 2, 213, "orders.db: one SQLite file", "mid bold")
     picture.text(WIDTH / 2, 234, "queues, messages, units of work, locks, claims", "mid")
-    picture.text(WIDTH / 2, 254, "and who has it open: whoever notices a dead", "mid faint")
-    picture.text(WIDTH / 2, 271, "process backs out what it held", "mid faint")
+    picture.text(WIDTH / 2, 254, "and its processes: one that notices a dead", "mid faint")
+    picture.text(WIDTH / 2, 271, "process backs out what that held", "mid faint")
     return picture.svg()

@@ -2,19 +2,24 @@
 
     python -m tools.proof.working --kills 300 --seconds 300
 
-A round has a store, a queue that is read strictly or not, and messages of which some fail, a few times or always.
-Programs with a worker each are killed at random moments and begun again; a last one works until nothing is left. Each
-call of the function first notes, in a file, its message and the backout count that it saw. Then
+A round has a store, a queue that is read strictly or not, and messages of which some fail, a few times or always; a
+schedule that nobody has run for hours; and messages that are put under keys. Programs with a worker each, which puts
+what the schedule says too, are killed at random moments and begun again; each puts all keys meanwhile, alone or in
+units. A last one works until nothing is left. Each call of the function first notes, in a file, its message and the
+backout count that it saw. Then
 
     each message is done once, or a dead letter once; what never fails is no dead letter unless it was killed too often
     no attempt is lost from the count: no two calls of one message saw the same backout count
     a dead letter says its reason, its error and its queue, and as many attempts as it may have
     what was done on a queue that is read strictly was done in the order in which it was put
+    each run of the schedule was put once, in its turn
+    what was put under a key is there once
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import os
 import random
@@ -24,27 +29,35 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple, NoReturn
 
 import inorder
-from inorder.work import Backoff, Tasks
+from inorder.stores.postgresql import PostgresStore
+from inorder.stores.sqlite import SqliteStore
+from inorder.testing import ManualClock
+from inorder.work import Backoff, Schedule, Tasks
+from inorder.work.periodic import Periodic, standings
 
 ATTEMPTS, MESSAGES, LIVES = 5, 40, 6
 LIFE_SECONDS_MAX = 0.5
 LAST_SECONDS = 120.0
+RUNS, EVERY_SECONDS = 600, 60  # of the schedule
+KEYS = 400
 ALWAYS = 99  # how often a message fails that is never done
 
 
 class Round(NamedTuple):
-    """A round: where it is, how its queue is read, and how often each message fails."""
+    """A round: where it is, how its queue is read, how often each message fails, when the schedule was seen first."""
 
     place: str
     log: Path
     strict: bool
     fails: tuple[int, ...]
+    since: float
 
 
 @dataclass
@@ -55,31 +68,57 @@ class Report:
     kills: int = 0
     calls: int = 0
     letters: int = 0
+    runs: int = 0
     findings: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:
         found = "\n".join(self.findings) or "nothing found"
-        return f"seed {self.seed}: {self.kills:,} kills, {self.calls:,} calls, {self.letters:,} dead letters\n{found}"
+        what = f"{self.calls:,} calls, {self.letters:,} dead letters, {self.runs:,} periodic puts"
+        return f"seed {self.seed}: {self.kills:,} kills, {what}\n{found}"
+
+
+@functools.cache
+def schedule() -> Schedule:
+    """Each of its runs is to be put."""
+    return Schedule(
+        name="minutely", cron="* * * * *", queue="CLOCK", missed="all", body=lambda due: due.isoformat().encode()
+    )
 
 
 def plan(place: str, log: Path, chance: random.Random) -> Round:
     """A round that follows from the seed."""
     fails = tuple(chance.choice((0, 0, 0, 0, 1, 2, ALWAYS)) for _ in range(MESSAGES))
-    return Round(place, log, chance.random() < 0.5, fails)
+    return Round(place, log, chance.random() < 0.5, fails, float(int(time.time()) - RUNS * EVERY_SECONDS))
+
+
+def seen_first(place: str, one: Schedule, at: float) -> None:
+    """The schedule was seen at this time, and has not run since."""
+    clock = ManualClock(at)
+    is_url = place.startswith("postgresql:")
+    store = PostgresStore(place, "INORDER", clock=clock) if is_url else SqliteStore(place, clock=clock)
+    try:
+        with inorder.connect(store) as qm:
+            Periodic(qm, [one]).put_due()
+    finally:
+        store.close_store()
 
 
 def prepare(one: Round) -> None:
+    """Makes the queues, and what is on them in the beginning."""
     with inorder.connect(one.place) as qm:
         qm.create_queue("Q", read_order="strict" if one.strict else "relaxed")
         qm.create_queue("NEXT")
-        qm.create_queue("DEAD")
+        for queue in ("DEAD", "CLOCK", "KEYED"):
+            qm.create_queue(queue)
         qm.alter_manager(dead_letter_queue="DEAD")
         qm.put_many("Q", [str(number).encode() for number in range(len(one.fails))])
+    seen_first(one.place, schedule(), one.since)
 
 
 def tasks_of(one: Round) -> Tasks:
-    """A function that notes its call, and fails as the round says."""
+    """A function that notes its call, and fails as the round says; and the schedule."""
     tasks = Tasks()
+    tasks.add(schedule())
     log = os.open(one.log, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
 
     @tasks.task("Q", attempts=ATTEMPTS, backoff=Backoff(first=0.001, most=0.01))
@@ -112,20 +151,50 @@ def _as_child(act: Callable[[], None]) -> NoReturn:
         os._exit(status)
 
 
+def put_keys(qm: inorder.QueueManager) -> None:
+    """Puts a message under each key that has none, every fourth alone, the others in units of work of three."""
+    for first in range(0, KEYS, 4):
+        for keys in (range(first, first + 1), range(first + 1, first + 4)):
+            while not _is_put(qm, keys):
+                time.sleep(0.001)
+
+
+def _is_put(qm: inorder.QueueManager, keys: Iterable[int]) -> bool:
+    """Whether all of them are put, by this unit of work or before; not, where a unit of another program has a key."""
+    try:
+        with qm.unit_of_work():
+            for key in keys:
+                qm.put("KEYED", str(key).encode(), deduplicate=str(key))
+    except inorder.DuplicatePending:
+        return False
+    return True
+
+
 def live(one: Round) -> None:
     """Works until it is killed."""
-    with inorder.connect(one.place) as qm, qm.worker(tasks_of(one), threads=2, log=lambda told: None):
+    with inorder.connect(one.place) as qm, qm.worker(tasks_of(one), threads=2, log=lambda event: None):
+        put_keys(qm)
         signal.pause()
 
 
 def finish(one: Round) -> None:
     """Works until nothing is left."""
     ends = time.monotonic() + LAST_SECONDS
-    with inorder.connect(one.place) as qm, qm.worker(tasks_of(one), threads=2, log=lambda told: None):
-        while qm.depth("Q") or qm.units():
+    with inorder.connect(one.place) as qm, qm.worker(tasks_of(one), threads=2, log=lambda event: None):
+        put_keys(qm)
+        while (
+            qm.depth("Q")
+            or any(unit.kind == "session" for unit in qm.units())
+            or standings(qm, [schedule()])[0].overdue
+        ):
             if time.monotonic() > ends:
-                raise TimeoutError(f"after {LAST_SECONDS:g} s {qm.depth('Q')} messages are left")
+                raise TimeoutError(f"after {LAST_SECONDS:g} s {qm.depth('Q')} messages are left, or runs are due")
             time.sleep(0.01)
+
+
+def _is_at_work(qm: inorder.QueueManager) -> bool:
+    """Whether a unit of work is open; what killed programs have staged stays until its time is over."""
+    return any(unit.kind == "session" for unit in qm.units())
 
 
 def run_round(report: Report, one: Round, chance: random.Random) -> None:
@@ -151,12 +220,13 @@ def judge(report: Report, one: Round) -> list[str]:
     """What is not as it was promised."""
     calls = [tuple(map(int, line.split())) for line in one.log.read_text().splitlines()] if one.log.exists() else []
     with inorder.connect(one.place) as qm:
+        found = by_the_clock(report, qm, one) + under_keys(qm)
         done = [int(message.body) for message in qm.browse("NEXT")]
         letters = {int(letter.message.body): letter.why for letter in qm.dead_letters()}
         count = qm.depth("DEAD")
     report.calls += len(calls)
     report.letters += count
-    found = [f"message {n} was called twice with backout count {seen}" for (n, seen), times in Counter(calls).items()
+    found += [f"message {n} was called twice with backout count {seen}" for (n, seen), times in Counter(calls).items()
              if times > 1]  # fmt: skip
     ends = Counter([*done, *letters])
     found += [f"message {n} has {ends[n]} ends" for n in range(len(one.fails)) if ends[n] != 1]
@@ -172,6 +242,25 @@ def judge(report: Report, one: Round) -> list[str]:
     if one.strict and done != sorted(done):
         found.append(f"the strict order is broken: {done}")
     return found
+
+
+def by_the_clock(report: Report, qm: inorder.QueueManager, one: Round) -> list[str]:
+    """What is wrong with the puts of the schedule."""
+    puts = [datetime.fromisoformat(message.body.decode()).timestamp() for message in qm.browse("CLOCK")]
+    report.runs += len(puts)
+    due = list(schedule().times.between(one.since, standings(qm, [schedule()])[0].last or one.since))
+    if puts == due:
+        return []
+    times, runs = Counter(puts), set(due)
+    lost, doubled = sorted(runs - times.keys()), sorted(run for run in times if times[run] > 1)
+    invented = sorted(times.keys() - runs)
+    return [f"periodic puts: lost {lost}, doubled {doubled}, invented {invented}, or not in their turn"]
+
+
+def under_keys(qm: inorder.QueueManager) -> list[str]:
+    """What is wrong with what was put under keys."""
+    times = Counter(int(message.body) for message in qm.browse("KEYED"))
+    return [f"key {key} has {times[key]} messages" for key in range(KEYS) if times[key] != 1]
 
 
 def run(*, kills: int, seed: int, seconds: float = float("inf"), parent: Path | None = None,

@@ -1,4 +1,4 @@
-"""src/inorder/aio/calls.py: the calls of connections, queues and groups, awaitable, with the same signatures."""
+"""src/inorder/aio/calls.py and queue_calls.py: calls of connections, queues and groups, awaitable."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import inspect
 import subprocess
 import sys
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from types import FunctionType
 from typing import Final, NamedTuple
 
 from inorder import GroupWriter, Queue, QueueManager
 
 HEAD: Final = '''\
-"""The calls of `inorder.QueueManager`, `Queue` and `GroupWriter`, awaitable; `python -m tools.reference` writes it.
+"""The calls of {of}, awaitable; `python -m tools.reference` writes it.
 
 Each has the signature of its namesake, where all about it is said, and passes it on: `_call`, or `_get` if it may wait.
 """
@@ -58,7 +58,7 @@ KINDS: Final = (
         "delete_queue clear_queue queues attributes status depth inquire manager_attributes alter_manager gaps "
         "overview dropped order_view settle units waits locks check discard_expired backup claims finish_claims "
         "release_claims leave_claimed_group settle_staging undo_staging in_ledger last_settled end_lease create_user "
-        "alter_user delete_user user users create_token tokens revoke_token identify",
+        "alter_user delete_user user users create_token tokens revoke_token identify bury",
         {"get": "DEFAULT_GET", "get_many": "DEFAULT_GET"},
         "look acts",
         "self, method: Callable[..., T], options: GetOptions, queue: str, /, *given: object",
@@ -83,18 +83,27 @@ KINDS: Final = (
 )
 
 
-def page() -> str:
-    """The whole file."""
+def manager_page() -> str:
+    """The file of the calls of connections."""
+    return _page("`inorder.QueueManager`", KINDS[:1])
+
+
+def queue_page() -> str:
+    """The file of the calls of open queues and groups."""
+    return _page("`inorder.Queue` and `GroupWriter`", KINDS[1:])
+
+
+def _page(of: str, kinds: Sequence[Kind]) -> str:
     names: dict[str, set[str]] = {"..options": {"GetOptions", "DEFAULT_GET"}, "..keywords": set()}
     names["..keywords"] |= {"BROWSE_FIRST", "BROWSE_NEXT", "get_options"}
     names[".lanes"] = {"listed"}
-    bodies = [_class(kind, names) for kind in KINDS]
+    bodies = [_class(kind, names) for kind in kinds]
     checked = names.pop("typing_extensions", set())
     plain = names.pop("", set())
     imports = [f"import {', '.join(sorted(plain))}"] if plain else []
     imports += [f"from {origin} import {', '.join(sorted(found))}" for origin, found in names.items()]
     text = (
-        HEAD
+        HEAD.replace("{of}", of)
         + MAKES
         + "\n".join(imports)
         + f"\n\nif TYPE_CHECKING:\n    from typing_extensions import {', '.join(sorted(checked))}\n\n"

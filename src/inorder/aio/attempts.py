@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 class Attempt(Generic[T]):
-    """A call in a unit of work of its own, which is open when it has returned; not if it has failed."""
+    """A call in a unit of work of its own, which is still open when the call returns, but not if it fails."""
 
     def __init__(self, call: Callable[[Connection], T]) -> None:
         self._call = call
@@ -39,5 +39,5 @@ class Attempt(Generic[T]):
         self.unit.__exit__(None, None, None)
 
     def back_out(self, _: Connection) -> None:
-        """If that fails, it is done by the connection's next call."""
+        """If that fails, the connection's next call does it."""
         self.unit.__exit__(asyncio.CancelledError, asyncio.CancelledError(), None)

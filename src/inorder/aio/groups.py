@@ -10,9 +10,9 @@ from .. import groups
 from ..errors import CallerError, Reason
 from ..message import NO_ID
 from ..rules.puts import PutResult
-from .calls import GroupCalls
 from .jobs import finished
 from .lanes import Connection, Lane
+from .queue_calls import GroupCalls
 from .sharing import Sharing
 from .streams import guarded
 

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 from .. import handle
 from ..browsing import Browsing as SyncBrowsing
 from ..options import BrowseKeywords, GetOptions, OpenOptions
-from .calls import QueueCalls
 from .lanes import Connection, Lane, joins
 from .loops import Browsing
+from .queue_calls import QueueCalls
 from .sharing import Sharing
 
 if TYPE_CHECKING:

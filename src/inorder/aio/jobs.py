@@ -3,11 +3,11 @@
 A thread cannot be stopped in the middle of a call. So a cancel finds a call in one of three states:
 
     it has not begun    it is revoked, and never begins; the task is cancelled at once
-    it is under way     it is finished first; what then becomes of it is for the caller of `ended` to say
+    it is under way     it is finished first; the caller of `ended` then decides what becomes of it
     it is over          the same: the task had not taken the answer yet
 
 `finished` lets such a call stand: the task has its answer, and the cancel comes when the task awaits something next.
-So a call that is cancelled has not happened, and one that has happened says so.
+So a call that is cancelled has not happened, and one that has happened returns its answer.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Job(Generic[T]):
     ) -> None:
         self._call, self._then, self._loop, self._is_revocable = call, then, loop, is_revocable
         self._context = contextvars.copy_context()
-        self._begun = threading.Lock()  # whoever gets it first begins the call, or revokes it
+        self._begun = threading.Lock()  # taken by the thread to begin the call, or by the task to revoke it
         self._waiter: asyncio.Future[None] | None = None
         self._result: T | None = None
         self._error: BaseException | None = None
@@ -69,7 +69,7 @@ class Job(Generic[T]):
         if self._begun.acquire(blocking=False):
             try:
                 self._result = self._context.run(self._call)
-            except BaseException as error:  # noqa: BLE001 - raised again by whoever asks for the answer
+            except BaseException as error:  # noqa: BLE001 - raised again where the answer is asked for
                 self._error = error
 
     def tell(self) -> None:
@@ -158,7 +158,7 @@ async def finished(job: Job[T], hurry: Callable[[], object] | None = None) -> T:
 def cancel_later(cancel: asyncio.CancelledError) -> None:
     """The task goes on as if it had not been cancelled; the cancel comes when it awaits something next.
 
-    Unless whoever asked for it has dealt with that by then, as `asyncio.timeout` does at the end of its block.
+    Unless the code that asked for it has dealt with that by then, as `asyncio.timeout` does at the end of its block.
     """
     task = asyncio.current_task()
     if task is not None:

@@ -1,4 +1,4 @@
-"""Lanes: connections with a thread each, which make the calls of tasks, one after another; and who has which."""
+"""Lanes: connections with a thread each, which make the calls of tasks, one after another; and which task has which."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ class Lane:
         return leave() if self._is_over else await finished(self.submit(lambda _: leave(), is_revocable=False))
 
     def post(self, call: Callable[[Connection], object]) -> None:
-        """As `submit`, of what nobody awaits; from any thread, as a finalizer may come in any."""
+        """As `submit`, for a job that nobody awaits; from any thread, as finalizers may run in any."""
         with contextlib.suppress(RuntimeError):  # the loop is closed
             self._loop.call_soon_threadsafe(lambda: self._is_over or self.submit(call, is_revocable=False))
 
@@ -230,7 +230,7 @@ def listed(call: Callable[P, Iterator[T]]) -> Callable[P, list[T]]:
 
 
 class Lanes:
-    """Some lanes, made when they are needed, for whoever asks first.
+    """Some lanes, made when they are needed, and given in the order of requests.
 
     Args:
         most: so many at most.

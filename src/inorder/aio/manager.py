@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Hashable
 from dataclasses import replace
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
@@ -20,6 +20,7 @@ from ..requesting import Data
 from ..rules.ordering import ReadOrder
 from ..rules.puts import PutResult
 from ..stores.protocol import LocalStore
+from ..stores.waiting import rank_of
 from .calls import ManagerCalls
 from .entered import Entered
 from .groups import GroupWriter
@@ -94,7 +95,7 @@ class QueueManager(ManagerCalls):
 
     async def _call(self, method: Callable[Concatenate[Connection, P], T], /, *given: P.args, **named: P.kwargs) -> T:
         shared, name = self._shared, method.__name__
-        seat = shared.seat_around if name in SETTLING else None  # by whomever
+        seat = shared.seat_around if name in SETTLING else None  # whichever task began it
         seat = seat or shared.seat(joins(name, given, named))
         try:
             return await shared.run(seat, lambda one: method(one, *given, **named))
@@ -112,7 +113,7 @@ class QueueManager(ManagerCalls):
 
         try:
             return await self._shared.take(seat, queue, options, call)
-        except ObjectInUse:  # by another of our connections, if it is for one alone
+        except ObjectInUse:  # by another of our connections, if the open is exclusive
             if not await self._shared.let_go(queue):
                 raise
         return await self._shared.take(seat, queue, options, call)
@@ -126,6 +127,44 @@ class QueueManager(ManagerCalls):
             names = await qm.run(lambda connection: [one.name for one in connection.queues()])
         """
         return await self._shared.run(self._shared.seat("run"), work)
+
+    async def awaited(
+        self,
+        queue: str,
+        look: Callable[[], Awaitable[T]],
+        *,
+        wait: float = 0,
+        match: Match = EVERYTHING,
+        key: Hashable = None,
+    ) -> T:
+        """What a look at a queue finds, now or within some seconds: for gets that are made of several calls.
+
+        A look that raises NoMessageAvailable or OrderPending has found nothing. It is repeated when something has
+        changed on the queue, and once more at the end; meanwhile it has no connection and no thread. It must leave
+        nothing open, and must not wait itself.
+
+        Args:
+            look: makes the calls, with `run` or in a unit of work of its own.
+            wait: seconds from now.
+            match: what is looked for: who names a message looks before others (R3.27).
+            key: of looks with the same key only one looks at a time, for what it does not find none of them finds;
+                None: there is no other like this one.
+
+        Raises: what the last look raises.
+        """
+        key, rank = object() if key is None else key, rank_of(GetOptions(match=match))
+
+        async def once(found: Callable[[], object]) -> T:
+            try:
+                answer = await look()
+            except ObjectInUse:  # by another of our connections, if it is for one alone
+                if not await self._shared.let_go(queue):
+                    raise
+                answer = await look()
+            found()
+            return answer
+
+        return await self._shared.awaited(queue, key, rank, wait, once) if wait else await once(lambda: None)
 
     # --- blocks, loops, and what else takes a connection for a while
 

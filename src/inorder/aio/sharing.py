@@ -1,7 +1,7 @@
-"""What the tasks of one loop share of a queue manager: a few connections, who has which, and who waits for what.
+"""What the tasks of one loop share of a queue manager: connections, which task has which, and what tasks wait for.
 
-A task is as if it had a connection of its own. It has one while that holds something of it (`Seat`), and else for the
-time of a call.
+A task behaves as if it had a connection of its own. It has one as long as something of it is open there (`Seat`), and
+otherwise for the time of a call.
 """
 
 from __future__ import annotations
@@ -140,12 +140,12 @@ class Sharing:
             return await finished(lane.submit(call))
 
     def seat_of(self, lane: Lane, joins: str) -> Seat:
-        """That of the task that has a lane, be it another one."""
+        """That of the task that has a lane, even if it is another one."""
         self._check()
         own = self.seat_around
         if joins and own is not None and own.lane is not lane and own.has_unit and own.caller.admits_caller():
             raise CallerError(
-                "this was opened outside of the task's unit of work: open it in the unit, whose part it is to be",
+                "this was opened outside of the task's unit of work: open it inside the unit that it is to be part of",
                 reason=Reason.UOW_NOT_AVAILABLE,
             )
         seat = lane.seat or Seat(Caller.now(), lane, is_known=True)
@@ -310,7 +310,7 @@ class Sharing:
 
 
 class Adopting(Protocol):
-    """Who keeps a unit of work that a get has begun."""
+    """The call that keeps a unit of work that a get has begun."""
 
     def adopt(self, lane: Lane, unit: UnitOfWork, connection: Connection | None) -> None: ...
 

@@ -2,9 +2,9 @@
 
 A task that was given nothing joins the `Watch` of its queue. The thread of that, with a connection of its own, calls
 whenever a get may find something now (`LocalStore.watch`), and the loop lets the tasks look again: one look at a time,
-in the order of R3.27, who names a message first, in rounds, so that nobody is passed over twice while another has not
-looked once. Of tasks that ask for the very same only the first looks: what it does not find nobody finds. When it has
-found something the next one looks.
+in the order of R3.27, gets that name a message first. They look in rounds: none looks twice before each has looked
+once. Of tasks that ask for the very same only the first looks: what it does not find nobody finds. When it has found
+something the next one looks.
 
 No wake-up is lost. A task joins first and looks then, and whatever changes after the thread has said that it watches
 calls again, however many changes one call stands for. While nobody waits it rests, and a put wakes nobody.
@@ -22,8 +22,8 @@ from ..clock import Clock
 from ..errors import InorderError, WaitEnded
 from .lanes import Connection
 
-KEPT_SECONDS = 5.0  # a thread rests so long before it ends
-LOOK_SECONDS = 60.0  # so often one that rests sees whether its loop is still there
+KEPT_SECONDS = 5.0  # how long a thread rests before it ends
+LOOK_SECONDS = 60.0  # how often one that rests checks whether its loop is still there
 
 
 class _Rests(Exception):
@@ -34,7 +34,7 @@ class Waiter:
     """A task that waits.
 
     Attributes:
-        key: who has the same asks for the very same.
+        key: waiters with the same key ask for the very same.
         rank: who is served first; smaller is earlier.
         deadline: by `Clock.monotonic`.
         has_news: it has a reason to look.
@@ -54,10 +54,10 @@ class Watch:
     """The tasks that wait for one queue, and the thread that says when they should look.
 
     Attributes:
-        error: why nobody watches any more.
+        error: why the thread has stopped watching.
 
     Args:
-        ended: called when nobody watches any more.
+        ended: called when the thread has stopped watching.
     """
 
     def __init__(

@@ -8,10 +8,10 @@
     receive                                  one transaction there, which advances its record by one
     ... and so on; what was received last is confirmed with the next claim
 
-Wherever a run dies, the next one finds the open claim and what the receiver knows, and sends the batch again: if it was
-there, it is answered so. Trouble with a store is tried again, for a short time often and then for long; what an
-operator must see to (a sequence error, a message that cannot be put, an exit that raises, a store that is damaged,
-replaced while it is open, or not ours) stops the channel.
+Wherever a run dies, the next one finds the open claim and what the receiver knows, and sends the batch again: if the
+receiver already has it, it says so. After trouble with a store the run tries again, first at short intervals and then
+at long ones; what an operator must see to (a sequence error, a message that cannot be put, an exit that raises, a store
+that is damaged, replaced while it is open, or not ours) stops the channel.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from .defining import channel, status
 from .exits import load, passed
 from .sides import Connect, Receiver, Sending, aged, bound, digest, open_receiver
 
-LOOK_SECONDS = 1.0  # how soon a run that does nothing sees that it was stopped
+LOOK_SECONDS = 1.0  # how soon an idle run sees that it was stopped
 BUSY_SECONDS = 0.1  # between two looks where there is something that cannot be claimed now
 LASTING = (StoreDamaged, StoreForeign, StoreNewer)
 TROUBLE = (StoreError, ConnectionBroken, OutcomeUnknown, QueueManagerStopping, GetInhibited)  # it may pass by itself
@@ -103,7 +103,7 @@ def run_channel(
     """
     definition = channel(qm, name)
     if definition.type != "sender":
-        raise bad_argument("name", name, "a sender channel: a receiver runs where it is sent from")
+        raise bad_argument("name", name, "a sender channel: a receiver is run from its sender's side")
     with qm.connect() as own:
         _Run(own, definition, wait or _never_ends, connects, until_empty=until_empty).run()
     return next(one for one in status(qm) if one.name == name)
@@ -139,7 +139,7 @@ class _Run:
         except Stopping as stopping:
             self._ends("stopped" if stopping.mode else "inactive")
         except Fenced:
-            if not self._stop():  # another one carries it
+            if not self._stop():  # another program carries it
                 raise
             self._ends("stopped")
         except (ChannelStopped, ObjectInUse):
@@ -154,9 +154,9 @@ class _Run:
         return next((one.stop for one in status(self._sending.manager) if one.name == name), "")
 
     def _ends(self, status: str, error: InorderError | None = None) -> None:
-        """The run is over; if another one has fenced it, that says what the channel does."""
+        """The run is over; if another one has fenced it, that one records what the channel does."""
         reason, text = (0, "") if error is None else (int(error.reason), str(error.args[0]))
-        with contextlib.suppress(Fenced, StoreError):  # if this store is in trouble, the error alone says so
+        with contextlib.suppress(Fenced, StoreError):  # if this store is in trouble, only the error says so
             self._sending.note(status, reason=reason, error=text, short=self._retries.short, long=self._retries.long)
 
     def _carry(self) -> None:
@@ -204,7 +204,7 @@ class _Run:
             raise Stopping(stop)
 
     def _batch(self, carrying: Carrying, claim: Claim, number: int, there: ChannelAttributes) -> ChannelBatch:
-        """A claim as it goes: past the exits of both sides, which this process calls."""
+        """A claim as it is sent: past the exits of both sides, which this process calls."""
         messages = self._sending.read(carrying, claim)
         mark = digest(messages)
         gone, vetoed = passed(messages, frozenset(), load(self._definition.message_exit), self._definition)
@@ -263,7 +263,7 @@ class _Run:
         if following is None:
             raise error
         self._retries, seconds = following
-        with contextlib.suppress(*TROUBLE):  # if it is this side that cannot be reached, nobody can see it
+        with contextlib.suppress(*TROUBLE):  # if this side cannot be reached, the status cannot be kept
             self._sending.note(
                 "retrying",
                 reason=int(error.reason),
@@ -281,7 +281,7 @@ class _Run:
 
 
 def _lasts(error: InorderError) -> bool:
-    """Whether trouble does not pass by itself: a store that is damaged, not ours, of a newer release, or replaced."""
+    """Whether trouble will not pass by itself: a store that is damaged, not ours, of a newer release, or replaced."""
     return isinstance(error, LASTING) or bool(error.data.get("is_replaced"))
 
 

@@ -38,7 +38,7 @@ def define_channel(qm: QueueManager, name: str, type: ChannelType = "sender", **
 
 
 def alter_channel(qm: QueueManager, name: str, **changes: Any) -> ChannelAttributes:
-    """Changes attributes; a run that is under way takes them when it begins anew.
+    """Changes attributes; a channel that runs uses them from its next run on.
 
     Raises: UnknownObject 2085; ArgumentError; ObjectInUse 2042, another transmission queue while a batch is in doubt.
     """
@@ -94,18 +94,18 @@ def received(qm: QueueManager) -> list[Received]:
 
 
 def start_channel(qm: QueueManager, name: str) -> None:
-    """A channel that was stopped may run again: whoever waits to carry it does. Raises: UnknownObject 2085."""
+    """Lets a stopped channel run again: a program that waits to carry it then does. Raises: UnknownObject 2085."""
     _sender(qm, name)
     with qm._session:
         qm._store.start_channel(name)
 
 
 def stop_channel(qm: QueueManager, name: str, mode: StopMode = "quiesce") -> None:
-    """The run of a channel ends, and none begins until it is started.
+    """Ends the run of a channel; none begins until the channel is started.
 
     Args:
         mode: "quiesce": behind the batch that is under way. "force": at the next call, a batch may stay in doubt.
-            "terminate": the same, and who carries it is not waited for.
+            "terminate": the same, without waiting for the program that carries it.
 
     Raises: UnknownObject 2085; ArgumentError.
     """
@@ -123,7 +123,7 @@ def ping_channel(qm: QueueManager, name: str, connects: Connect = open_receiver)
 
 
 def reset_channel(qm: QueueManager, name: str, number: int = 1, connects: Connect = open_receiver) -> None:
-    """The next batch of a channel has this number, on both sides: RESET CHANNEL SEQNUM.
+    """Gives the next batch of a channel this number, on both sides: RESET CHANNEL SEQNUM.
 
     Raises: QueueCondition 9032, a batch is in doubt: resolve it first; ObjectInUse 2042, the channel runs; StoreError,
     the other side cannot be reached.
@@ -143,12 +143,12 @@ def reset_channel(qm: QueueManager, name: str, number: int = 1, connects: Connec
 def resolve_channel(
     qm: QueueManager, name: str, action: Action | None = None, *, force: bool = False, connects: Connect = open_receiver
 ) -> Action:
-    """The batch in doubt is confirmed, or returns to its place, as the receiver says: RESOLVE CHANNEL.
+    """Confirms the batch in doubt, or returns it to its place, as the receiver says: RESOLVE CHANNEL.
 
     Args:
         action: what the operator believes; it must be what the receiver says.
         force: the receiver cannot be asked, or says neither: `action` is done all the same. What was put there and is
-            backed out here comes twice, what was not and is confirmed here is lost.
+            backed out here comes twice; what was not put there and is confirmed here is lost.
 
     Returns: what was done.
 
@@ -183,7 +183,7 @@ def resolve_channel(
 
 
 def _asked(sending: Sending, carrying: Carrying, receiver: Receiver) -> Action:
-    """What the receiver knows of the open batch. Whoever still carried it is fenced there from now on."""
+    """What the receiver knows of the open batch. Earlier runs are fenced there from now on."""
     last = bound(sending, carrying, receiver)
     if last.number == carrying.number:
         return "back_out"
@@ -202,7 +202,7 @@ def _asked(sending: Sending, carrying: Carrying, receiver: Receiver) -> Action:
 def _sender(qm: QueueManager, name: str) -> ChannelAttributes:
     found = channel(qm, name)
     if found.type != "sender":
-        raise bad_argument("name", name, "a sender channel: a receiver runs where it is sent from")
+        raise bad_argument("name", name, "a sender channel: a receiver is run from its sender's side")
     return found
 
 

@@ -1,8 +1,8 @@
 """Exits: callables named in a channel's definition, which see each message on its way (C-7).
 
 An exit is called with the message and the channel's definition. What it returns goes on: the message, changed or not;
-None does not let it pass, and it goes to the dead letters where it should have arrived. An exit that raises stops the
-channel. After a lost answer it sees the messages of a batch again.
+with None it does not pass, and becomes a dead letter at its destination. An exit that raises stops the channel. After a
+lost answer it sees the messages of a batch again.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def passed(
         elif isinstance(changed, Message):
             gone[position] = changed.with_values(uid=message.uid, transmission=message.transmission)
         else:
-            raise _failed(definition, f"returned {type(changed).__name__}, no message")
+            raise _failed(definition, f"returned {type(changed).__name__}, not a message")
     return gone, frozenset(vetoes)
 
 

@@ -29,7 +29,7 @@ KILOBYTE = 1000
 
 
 def digest(messages: Iterable[Message]) -> bytes:
-    """Tells batches of one number apart: made of the unique ids of their messages, in order (C-1)."""
+    """Distinguishes batches of one number: made of the unique ids of their messages, in order (C-1)."""
     uids = [one.uid for one in messages if one.uid is not None]
     return hashlib.sha256("\n".join(f"{origin} {number}" for origin, number in uids).encode()).digest()
 
@@ -99,7 +99,7 @@ class Sending:
         )
 
     def check(self, carrying: Carrying) -> None:
-        """Raises: Fenced, another one has come to the channel since."""
+        """Raises: Fenced, another run has begun since."""
         self.call(
             lambda store, handle: store.plan_claims(
                 self._request(handle, carrying, 0).claimer, carrying.settled, carrying.settled, 1
@@ -168,7 +168,7 @@ class Receiver:
         return self.call(lambda store: store.manager().name)
 
     def definition(self, name: str) -> ChannelAttributes:
-        """What the channel's definition there says; without one the defaults."""
+        """The channel's attributes as defined there; the defaults if it is not defined."""
         try:
             found = self.call(lambda store: store.object("channel", name))
         except UnknownObject:

@@ -14,8 +14,9 @@ from .. import QueueManager, channels
 from ..channel_attributes import CHANNEL_ATTRIBUTES, ChannelAttributes
 from ..channels import ChannelNow, Received
 from ..errors import ChannelStopped, InorderError, ObjectInUse, QueueCondition, StoreError
+from ..formats.json_lines import when
 from .lasting import ends_by_signal, run_all
-from .output import count, shown, table, when
+from .output import count, shown, table
 from .queues import takes_attributes_of
 from .running import Group, Run, completions, says_yes, takes_store
 

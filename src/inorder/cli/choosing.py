@@ -10,9 +10,9 @@ import click
 
 from .. import FOREVER, Match
 from ..field_checks import NUMBER_MAX
+from ..formats.json_lines import TEXT_ID, id_of
 from ..formats.property_text import read_property
 from ..properties import PropertyValue
-from .records import TEXT_ID, id_of
 
 F = TypeVar("F", bound=Callable[..., Any])
 UNIT_MESSAGES = 1_000  # a unit of work that others hardly notice

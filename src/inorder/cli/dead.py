@@ -8,12 +8,12 @@ from typing import Any, TypeVar
 
 import click
 
-from .. import Feedback, Match, Reason
+from .. import Match, Reason
 from ..dead import DeadLetter, Stayed
-from ..rules.dead_letters import revived
+from ..formats.json_lines import record_of, told_id, when
+from ..rules.dead_letters import reason_name, revived
 from .choosing import any_id
-from .output import count, when
-from .records import record_of, told_id
+from .output import count
 from .running import NO, Group, Run, queue_names, record_of_error, says_yes, takes_store
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -29,12 +29,6 @@ COLUMNS = {
     "length": "bytes",
     "error": "error",
 }
-REASON_NAMES: dict[int, str] = {int(one): one.name for one in (*Feedback, *Reason)}
-
-
-def reason_name(reason: int) -> str:
-    """A reason of a dead letter, in words where it has a name."""
-    return REASON_NAMES.get(reason, str(reason))
 
 
 def reason_of(value: str) -> int:
@@ -85,7 +79,7 @@ def list_letters(run: Run, chosen: dict[str, Any]) -> None:
         run.output.listing(letters, COLUMNS, nothing="there are no dead letters", wide=("program", "message_id"))
     for one in dropped:
         about = f"messages of {one.queue}" if one.queue else "messages of no queue here"
-        went = f"{count(one.messages, 'report')} about {about} could be put nowhere and went for good"
+        went = f"{count(one.messages, 'report')} about {about} could not be put on any queue and had to be dropped"
         run.output.note(f"{went}: {reason_name(one.reason)}")
 
 

@@ -13,12 +13,12 @@ import click
 from .. import QueueManager
 from ..dead_letter_handler import DeadEvent, Handled, handle_dead_letters
 from ..errors import InorderError
+from ..formats.json_lines import told_id
+from ..rules.dead_letters import reason_name
 from ..rules.dead_rules import DeadRules
 from ..rules.dead_rules_syntax import read_rules
-from .dead import reason_name
 from .lasting import ends_by_signal, run_all
 from .output import count, standard_input
-from .records import told_id
 from .running import Command, Run, queue_names, record_of_error, takes_store
 
 STANDARD_INPUT = "-"

@@ -15,10 +15,10 @@ import click
 
 from .. import Message, NoMessageAvailable, QueueManager
 from ..formats import dmpmqmsg
+from ..formats.json_lines import record_of
 from .choosing import ORDER, READ_ORDER, UNIT_SIZE, WAIT, takes_format, takes_match
 from .output import json_line, plain
 from .parts import take
-from .records import record_of
 from .running import Command, Run, queue_names, takes_store
 
 Options = dict[str, Any]

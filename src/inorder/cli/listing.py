@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import codecs
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -12,15 +11,14 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
+from ..formats.json_lines import record_of, when
 from ..formats.property_text import write_property
+from ..labels import in_words, name_of, place_of, text_of
 from ..message import ANY_GROUP, ANY_SEGMENT, LAST_IN_GROUP, LAST_SEGMENT, Message
 from ..operating import Gaps, Sight
 from ..stores.views import Holder, SightState
-from .output import NARROW, plain, size, span, table, when
-from .records import record_of
+from .output import NARROW, plain, size, span, table
 
-GENERATED_ID = b"AMQ "
-NAME_WIDTH = 24
 NARROW_GROUP = 12
 COLOURS = (
     "dark_orange deep_sky_blue1 spring_green2 orchid gold1 light_salmon1 medium_purple1 turquoise2 chartreuse2 "
@@ -163,14 +161,6 @@ _CELLS = {
 }
 
 
-def place_of(sight: Sight) -> str:
-    """The number of a place, with its turn in the unit that put it if it was not the first."""
-    place = sight.place
-    if place is None:
-        return ""
-    return f"{place.number}.{place.ordinal}" if place.ordinal else str(place.number)
-
-
 def by_whom(holder: Holder) -> str:
     """Who holds a message: by what it is found among units, locks and claims."""
     program = plain(holder.program.name)
@@ -186,21 +176,6 @@ def by_whom(holder: Holder) -> str:
     return f"by {kind} {plain(holder.name)}"
 
 
-def name_of(group_id: bytes) -> str:
-    """A group id to be recognized by: its text, the number in one that a queue manager made, else hex."""
-    if group_id.startswith(GENERATED_ID):
-        return f"#{int.from_bytes(group_id[16:], 'big')}"
-    short = group_id.rstrip(b"\0")
-    text = short.decode("ascii", "replace")
-    if text.isprintable() and "\ufffd" not in text:
-        return _cut(text)
-    return _cut(short.hex())
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= NAME_WIDTH else f"{text[: NAME_WIDTH - 1]}…"
-
-
 def colour_of(group_id: bytes) -> str:
     """The colour of a group: the same wherever it is shown."""
     return COLOURS[zlib.crc32(group_id) % len(COLOURS)]
@@ -210,36 +185,6 @@ def preview_of(message: Message) -> Text:
     """The beginning of a body: text, with what steers a terminal escaped, or hex."""
     text, more = text_of(message), "…" if message.length > len(message.body) else ""
     return Text(f"0x{message.body.hex()}{more}", "dim") if text is None else Text(f"{plain(text)}{more}")
-
-
-def text_of(message: Message) -> str | None:
-    """The beginning of a body as text, without the last character if the cut has split it; None: it is not a text."""
-    is_whole = message.length <= len(message.body)
-    try:
-        return codecs.getincrementaldecoder("utf-8")().decode(message.body, final=is_whole)
-    except UnicodeDecodeError:
-        return None
-
-
-def in_words(missing: Gaps) -> str:
-    """What is missing: sequence 3, 5-7, bytes 0-99 of 2 and the last; of a message in no group: bytes 0-99."""
-    found = []
-    alone = not (missing.sequences or missing.last) and {one[0] for one in missing.segments} | {*missing.unended} == {1}
-    if missing.sequences:
-        found.append(f"sequence {', '.join(_range(*one) for one in missing.sequences[:5])}")
-    holes, ends = missing.segments[:3], missing.unended[:3]
-    found += [f"bytes {start}-{end - 1}{'' if alone else f' of {number}'}" for number, start, end in holes]
-    found += [f"the last segment{'' if alone else f' of {number}'}" for number in ends]
-    told = missing.more or len(missing.sequences) > 5 or len(missing.segments) > 3 or len(missing.unended) > 3
-    if told:
-        found.append("more")
-    if missing.last:
-        found.append("the last")
-    return " and ".join(filter(None, (", ".join(found[:-1]), *found[-1:])))
-
-
-def _range(first: int, last: int) -> str:
-    return str(first) if first == last else f"{first}-{last}"
 
 
 # --- for machines

@@ -185,7 +185,7 @@ def _within(qm: QueueManager, source: str, target: str, wants: _Wants) -> Iterat
     rest = wants.most
     while rest > 0:
         try:
-            with qm.unit_of_work():
+            with across.moving(qm):
                 messages = take(qm, source, min(wants.size, rest), wants.options)
                 qm.put_many(target, messages, context="set_all")
         except NoMessageAvailable:
@@ -197,7 +197,8 @@ def _within(qm: QueueManager, source: str, target: str, wants: _Wants) -> Iterat
 def _put(qm: QueueManager, target: str, units: Iterator[list[Any]]) -> Iterator[int]:
     """Puts messages in units of work; after each how many it had."""
     for unit in units:
-        qm.put_many(target, unit, context="set_all")
+        with across.moving(qm):
+            qm.put_many(target, unit, context="set_all")
         yield len(unit)
 
 

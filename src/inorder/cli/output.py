@@ -26,7 +26,6 @@ from rich.table import Table
 from rich.text import Text
 
 from ..reasons import Reason
-from ..stores.damage import utc
 
 SPANS = frozenset({"age", "lease_left", "time_left"})  # keys whose values are durations
 NARROW = 100  # columns: a terminal that has fewer is shown less
@@ -198,13 +197,6 @@ def json_line(record: Record) -> str:
     is_unicode = (sys.stdout.encoding or "utf-8").lower().startswith("utf")
     text = json.dumps(record, ensure_ascii=not is_unicode)
     return text if text.isprintable() else "".join(one if one.isprintable() else json.dumps(one)[1:-1] for one in text)
-
-
-def when(seconds: float | None) -> str | None:
-    """A time for machines: ISO 8601 in UTC, with microseconds."""
-    if seconds is None:
-        return None
-    return utc(seconds).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 def span(seconds: float | None) -> str:

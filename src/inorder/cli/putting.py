@@ -11,10 +11,10 @@ import click
 
 from .. import Message, PutResult, QueueManager
 from ..formats import FormatError, dmpmqmsg
+from ..formats.json_lines import message_of, record_of_put, told_id
 from .choosing import UNIT_SIZE, any_id, one_property, seconds_or_none, takes_format
 from .output import count, standard_input
 from .parts import parts
-from .records import message_of, record_of_put, told_id
 from .running import Command, Run, leaving, queue_names, takes_store
 
 Form = Literal["whole", "lines", "json", "dmpmqmsg"]
@@ -141,10 +141,19 @@ def _sources(body: str | None, files: Sequence[Path], form: Form) -> Iterator[by
             case "lines":
                 yield from (line.rstrip(b"\n") for line in stream)
             case "json":
-                for number, line in ((number, line) for number, line in enumerate(stream, 1) if line.strip()):
-                    yield message_of(line, f"{name}, line {number}")
+                yield from _lines(name, stream)
             case "dmpmqmsg":
                 yield from _dumped(name, stream)
+
+
+def _lines(name: str, stream: IO[bytes]) -> Iterator[Message]:
+    """The messages of lines of JSON. Raises: click.ClickException, with the line, one is not a message."""
+    for number, line in enumerate(stream, 1):
+        if line.strip():
+            try:
+                yield message_of(line, f"{name}, line {number}")
+            except FormatError as error:
+                raise click.ClickException(error.args[0]) from error
 
 
 def _dumped(name: str, stream: IO[bytes]) -> Iterator[Message]:

@@ -14,8 +14,9 @@ from .. import QueueManager
 from ..attribute import Attribute
 from ..attributes import QUEUE_ATTRIBUTES, QueueAttributes, QueueStatus
 from ..errors import UnknownQueue, WrongQueueType
+from ..formats.json_lines import when
 from .choosing import seconds_or_none
-from .output import count, shown, table, when
+from .output import count, shown, table
 from .running import Group, Run, as_json_value, queue_names, says_yes, takes_store
 
 F = TypeVar("F", bound=Callable[..., Any])

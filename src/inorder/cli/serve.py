@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import secrets
 import socket
 import stat
 import tempfile
+import time
 from collections.abc import Iterator
 from importlib.util import find_spec
 from ipaddress import ip_address
@@ -21,68 +23,115 @@ from .places import Place, PlaceType
 from .running import DONE, Command, Run, takes_store
 
 if TYPE_CHECKING:
+    from .. import QueueManager
     from ..server.settings import Settings
 
 TOKEN_LENGTH_MIN, TOKEN_LENGTH_MAX = 16, 512
-NEEDED = ("starlette", "uvicorn")
+NEEDED = ("argon2", "jinja2", "python_multipart", "starlette", "uvicorn")
+LOOPBACK = ("localhost", "127.0.0.1", "::1")
+EVERY = ("0.0.0.0", "::", "")  # which a client cannot use as an address
+HOST = re.compile(r"(?!-)[A-Za-z0-9_-]{1,63}(\.[A-Za-z0-9_-]{1,63})*\.?")
+NEEDS_TLS = (
+    "can be reached from other machines, which needs TLS: give --certificate and --key, or --self-signed. Without TLS "
+    "serve on 127.0.0.1, and reach it from elsewhere through ssh -L."
+)
+NEEDS_USERS = (
+    "can be reached from other machines, which needs a user who may come in: inorder user add NAME --role admin "
+    "--password, or inorder token create for one that is there."
+)
+
+
+class Address(NamedTuple):
+    """Where the server listens.
+
+    Attributes:
+        shown: the host in what is printed.
+        hosts: by which clients may call it.
+        is_ours: this machine alone reaches it.
+    """
+
+    shown: str
+    hosts: set[str]
+    is_ours: bool
 
 
 class Keys(NamedTuple):
-    """A certificate and its key in PEM; without TLS neither is there."""
+    """A certificate and its key in PEM, and who signs those of clients; without TLS none is there."""
 
     certificate: Path | None = None
     key: Path | None = None
+    client_ca: Path | None = None
     fingerprint: str = ""
 
 
-PEM = click.Path(exists=True, dir_okay=False, path_type=Path)
+PEM = click.Path(dir_okay=False, path_type=Path)
 
 
 @click.command("serve", cls=Command, example="inorder serve orders.db --port 9443")
 @click.argument("place", type=PlaceType(), required=False, metavar="[STORE]")
-@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen at.")
+@click.option(
+    "--host", default="127.0.0.1", show_default=True,
+    help="The address to listen at; one that others reach needs TLS, and a user who may log in.",
+)  # fmt: skip
+@click.option(
+    "--name", "names", multiple=True, metavar="HOST",
+    help="A name or an address by which clients reach the server, besides --host; repeatable.",
+)  # fmt: skip
 @click.option(
     "--port", type=click.IntRange(0, 65_535), default=9443, show_default=True, help="The port; 0: one that is free."
 )
 @click.option("--workers", type=click.IntRange(1, 64), default=1, show_default=True, help="Processes that serve.")
 @click.option(
     "--token-file", type=click.Path(dir_okay=False, path_type=Path),
-    help="Where the launch token is; made with a new one if it is missing. Without it each start has a new token.",
+    help="Where the launch token is; made with a new one if it is missing. Without it each start has a new token. "
+    "There is one on this machine's own addresses alone.",
 )  # fmt: skip
 @click.option("--certificate", type=PEM, help="For TLS: the certificate, and those that have signed it, in PEM.")
 @click.option("--key", type=PEM, help="The key of the certificate, in PEM.")
 @click.option("--self-signed", is_flag=True, help="TLS with a certificate made now, which no client trusts unasked.")
+@click.option(
+    "--client-ca", type=PEM,
+    help="Who signs client certificates, in PEM: a user may come in by one of its own; see inorder user.",
+)  # fmt: skip
 @takes_store
 def serve(
     run: Run,
     *,
     place: Place | None,
     host: str,
+    names: tuple[str, ...],
     port: int,
     workers: int,
     token_file: Path | None,
     certificate: Path | None,
     key: Path | None,
     self_signed: bool,
+    client_ca: Path | None,
 ) -> int:
     """Serve a store over HTTP: IBM MQ's REST interfaces, until Ctrl-C.
 
-    It listens on this machine alone, and prints a link with a token, without which nothing is answered. Programs send
-    the token as a bearer token, or as the password of basic authentication. The log is on standard error, a JSON
-    object a line.
+    Without --host it listens on this machine alone, and prints a link with a token for the person at it. Users of
+    the store come in by name and password, by token, or by client certificate, and may do what their roles allow. On
+    an address that others reach there is no such link, but users alone. The log is on standard error, a JSON object a
+    line.
     """
     missing = [name for name in NEEDED if find_spec(name) is None]
     if missing:
         raise click.ClickException(f"{' and '.join(missing)} are missing: pip install 'inorder[server]'.")
     run = _run(run, place)
-    _check_address(host)
-    _check_tls(certificate, key, self_signed=self_signed)
+    _check_tls(certificate, key, client_ca, self_signed=self_signed)
+    address = _address(host, names, token_file, has_tls=certificate is not None or self_signed)
     with run.opened() as qm:
         name = qm.manager_attributes().name
-    token = _token(run, token_file)
-    with contextlib.closing(_listener(host, port)) as listener, _keys(host, certificate, key, self_signed) as keys:
-        settings = _settings(run, host, listener, token, workers, is_secure=keys.certificate is not None)
-        _announce(run.output, name, settings, host, token_file, keys)
+        if not address.is_ours and not _may_come_in(qm, by_certificate=client_ca is not None):
+            raise click.UsageError(f"--host {host} {NEEDS_USERS}")
+    token = _token(run, token_file) if address.is_ours else None
+    with (
+        contextlib.closing(_listener(host, port)) as listener,
+        _keys(sorted(address.hosts), certificate, key, client_ca, self_signed) as keys,
+    ):
+        settings = _settings(run, address, listener, token, workers, is_secure=keys.certificate is not None)
+        _announce(run.output, name, settings, address, token_file, keys)
         _serve(settings, listener, keys)
     return DONE
 
@@ -98,22 +147,52 @@ def _run(run: Run, place: Place | None) -> Run:
     return Run(place, as_json=run.output.as_json)
 
 
-def _check_address(host: str) -> None:
-    """Raises: click.UsageError, others could reach it."""
+def _address(host: str, names: tuple[str, ...], token_file: Path | None, *, has_tls: bool) -> Address:
+    """Where it listens. Raises: click.UsageError, others reach it, and something that this needs is missing."""
     from ..server.running import is_loopback  # noqa: PLC0415 - it loads uvicorn
 
-    if not is_loopback(host):
+    is_every = host in EVERY
+    hosts = {*LOOPBACK, *(() if is_every else (host,)), *(_checked_name(one) for one in names)}
+    if is_loopback(host):
+        return Address(host, hosts, is_ours=True)
+    if not has_tls:
+        raise click.UsageError(f"--host {host} {NEEDS_TLS}")
+    if token_file is not None:
         raise click.UsageError(
-            f"--host {host} can be reached from other machines, which needs TLS and users. There are no users yet: "
-            "serve on 127.0.0.1, ::1 or localhost, and reach it from elsewhere through ssh -L."
+            f"--token-file is for this machine's own addresses; on --host {host} users alone come in: leave it out."
         )
+    if is_every and not names:
+        raise click.UsageError(
+            f"--host {host} is each address of this machine: say with --name by which names or addresses clients reach "
+            "it, such as --name queues.example."
+        )
+    return Address(names[0] if is_every else host, hosts, is_ours=False)
 
 
-def _check_tls(certificate: Path | None, key: Path | None, *, self_signed: bool) -> None:
+def _checked_name(name: str) -> str:
+    """Raises: click.UsageError, it is not what a client can have as Host."""
+    with contextlib.suppress(ValueError):
+        return str(ip_address(name))
+    if HOST.fullmatch(name) is None:
+        raise click.UsageError(f"--name {name!r} is not a host: a name such as queues.example or an address, no port.")
+    return name.lower()
+
+
+def _may_come_in(qm: QueueManager, *, by_certificate: bool) -> bool:
+    """Whether a user may come in: by a password, by a token, or, where they are asked for, by a certificate."""
+    users = [one for one in qm.users() if one.enabled]
+    now = time.time()
+    owners = {token.user_identifier for token in qm.tokens() if token.expires_at > now}
+    return any(one.has_password or one.identifier in owners or (by_certificate and bool(one.subjects)) for one in users)
+
+
+def _check_tls(certificate: Path | None, key: Path | None, client_ca: Path | None, *, self_signed: bool) -> None:
     if (certificate is None) != (key is None):
         raise click.UsageError("--certificate and --key go together.")
     if self_signed and certificate is not None:
         raise click.UsageError("--self-signed makes a certificate: leave --certificate and --key out.")
+    if client_ca is not None and certificate is None and not self_signed:
+        raise click.UsageError("--client-ca needs TLS: give --certificate and --key, or --self-signed.")
 
 
 def _token(run: Run, path: Path | None) -> str:
@@ -144,20 +223,27 @@ def _listener(host: str, port: int) -> socket.socket:
 
 
 @contextlib.contextmanager
-def _keys(host: str, certificate: Path | None, key: Path | None, self_signed: bool) -> Iterator[Keys]:
-    from ..server.certificates import check, fingerprint, make  # noqa: PLC0415 - it is of the server
+def _keys(
+    hosts: list[str], certificate: Path | None, key: Path | None, client_ca: Path | None, self_signed: bool
+) -> Iterator[Keys]:
+    from ..server.certificates import check, check_authorities, fingerprint, make  # noqa: PLC0415 - it is of the server
 
+    if client_ca is not None:
+        check_authorities(client_ca)
     if certificate is not None and key is not None:
         check(certificate, key)
-        yield Keys(certificate, key, fingerprint(certificate))
+        yield Keys(certificate, key, client_ca, fingerprint(certificate))
     elif self_signed:
         with tempfile.TemporaryDirectory(prefix="inorder-") as folder:
-            yield Keys(*make(Path(folder), sorted({host, "localhost", "127.0.0.1", "::1"})))
+            made = make(Path(folder), hosts)
+            yield Keys(made.certificate, made.key, client_ca, made.fingerprint)
     else:
         yield Keys()
 
 
-def _settings(run: Run, host: str, listener: socket.socket, token: str, workers: int, *, is_secure: bool) -> Settings:
+def _settings(
+    run: Run, address: Address, listener: socket.socket, token: str | None, workers: int, *, is_secure: bool
+) -> Settings:
     from ..server.settings import Settings  # noqa: PLC0415 - it is of the server
 
     store = str(run.store.given)
@@ -165,7 +251,7 @@ def _settings(run: Run, host: str, listener: socket.socket, token: str, workers:
         store=store if "://" in store else str(Path(store).absolute()),
         key=secrets.token_bytes(32),
         token=token,
-        hosts=frozenset({"localhost", "127.0.0.1", "[::1]", _in_address(host)}),
+        hosts=frozenset(_in_address(host).lower() for host in address.hosts),
         port=listener.getsockname()[1],
         is_secure=is_secure,
         workers=workers,
@@ -177,10 +263,13 @@ def _in_address(host: str) -> str:
     return f"[{ip_address(host)}]" if ":" in host else host
 
 
-def _announce(output: Output, name: str, settings: Settings, host: str, token_file: Path | None, keys: Keys) -> None:
+def _announce(
+    output: Output, name: str, settings: Settings, address: Address, token_file: Path | None, keys: Keys
+) -> None:
     """Says where it is; the token only where it is in no file."""
-    url = f"{'https' if settings.is_secure else 'http'}://{_in_address(host)}:{settings.port}/"
-    link = url if token_file is not None else f"{url}?token={settings.token}"
+    url = f"{'https' if settings.is_secure else 'http'}://{_in_address(address.shown)}:{settings.port}/"
+    has_link = token_file is None and settings.token is not None
+    link = f"{url}?token={settings.token}" if has_link else url
     record = {
         "url": link,
         "queue_manager": name,
@@ -191,6 +280,8 @@ def _announce(output: Output, name: str, settings: Settings, host: str, token_fi
     output.tell(record, f"Queue manager {name} is at {link}")
     if token_file is not None:
         output.note(f"the token is in {token_file}")
+    if settings.token is None:
+        output.note("users of the store alone come in; there is no launch token on this address")
     if keys.fingerprint:
         output.note(f"the certificate's SHA-256 is {keys.fingerprint}")
 
@@ -198,4 +289,4 @@ def _announce(output: Output, name: str, settings: Settings, host: str, token_fi
 def _serve(settings: Settings, listener: socket.socket, keys: Keys) -> None:
     from ..server.running import serve as serve_on  # noqa: PLC0415 - it loads uvicorn
 
-    serve_on(settings, listener, certificate=keys.certificate, key=keys.key)
+    serve_on(settings, listener, certificate=keys.certificate, key=keys.key, client_ca=keys.client_ca)

@@ -9,11 +9,11 @@ from typing import Any
 import click
 from rich.table import Table
 
-from .. import QueueManager
-from ..errors import UnitNotFound, WrongState, nearest_names
+from ..by_hand import check_settled_here, find_unit, key_of, settle_by_hand
+from ..formats.json_lines import when
 from ..stores.views import LockView, Sight, Unit
 from .listing import Rows, record_of_sight
-from .output import count, span, when
+from .output import count, span
 from .running import Group, Run, completions, queue_names, says_yes, takes_store
 
 UNIT_COLUMNS = {
@@ -39,25 +39,6 @@ LOCK_COLUMNS = {
     "program": "program",
     "process": "process",
 }
-INSTEAD = {
-    ("commit", "session"): "only its own connection can commit it; when that ends without, it is backed out",
-    ("backout", "session"): "only its own connection can back it out; it is also backed out when that process ends",
-    ("commit", "confirm"): "its messages are confirmed one by one, by confirm_put and confirm_get",
-    ("commit", "staging"): "what was staged is put by the commit of its writer",
-    ("commit", "lease"): "it is committed with its token, or backed out at its deadline",
-    ("commit", "lock"): "a lock id has nothing to commit; 'inorder lock release' ends it",
-    ("backout", "lock"): "'inorder lock release' ends it",
-    ("commit", "claim"): "'inorder claim finish' confirms it",
-    ("backout", "claim"): "'inorder claim release' returns its messages",
-}
-
-
-def key_of(one: Unit) -> str:
-    """What names a unit on the command line."""
-    if one.kind == "session":
-        return f"session:{one.connection}"
-    name = f"{one.queue}:{one.name}" if one.kind in ("confirm", "lock", "claim") else one.name
-    return f"{one.kind}:{name}"
 
 
 def unit_names(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
@@ -75,7 +56,7 @@ def unit() -> None:
 
     A unit is named by its kind, where it lives, and its name: session:12 is the open unit of work of connection 12,
     prepared:NAME one that was prepared, confirm:QUEUE:7 what is held under confirm id 7, lock:QUEUE:3 under lock id 3,
-    claim:QUEUE:APPLICATION/4 by a bulk reader, staging:NAME what a bulk writer has not put yet,
+    claim:QUEUE:APPLICATION#4 by a bulk reader, staging:NAME what a bulk writer has not put yet,
     lease:NAME what clients of a server do under a token until a deadline.
     """
 
@@ -95,7 +76,7 @@ def list_units(run: Run) -> None:
 def show(run: Run, unit: str) -> None:
     """Show one unit, and the messages that it holds."""
     with run.opened() as qm:
-        found = _find(qm, unit)
+        found = find_unit(qm, unit)
         held = [(queue, sight) for queue in found.queues for sight in qm.look(queue, unit=found)]
     record = _record_of_unit(found)
     if run.output.as_json:
@@ -123,10 +104,10 @@ def _table(run: Run, sights: Sequence[Sight]) -> Table:
 def commit(run: Run, unit: str, yes: bool) -> None:
     """Commit a prepared unit: its puts can be seen, its gets are gone."""
     with run.opened() as qm:
-        found = _find(qm, unit)
-        _check_settled_here(found, "commit")
+        found = find_unit(qm, unit)
+        check_settled_here(found, "commit")
         run.output.confirm(f"Commit {_described(found)}?", yes=yes)
-        qm.settle(found.name, "commit")
+        settle_by_hand(qm, found, "commit")
     run.output.tell(_record_of_unit(found) | {"done": "committed"}, f"committed {key_of(found)}")
 
 
@@ -140,36 +121,11 @@ def backout(run: Run, unit: str, yes: bool) -> None:
     Its puts vanish, its gets return to their places.
     """
     with run.opened() as qm:
-        found = _find(qm, unit)
-        _check_settled_here(found, "backout")
+        found = find_unit(qm, unit)
+        check_settled_here(found, "back_out")
         run.output.confirm(f"Back out {_described(found)}?", yes=yes)
-        if found.kind == "prepared":
-            qm.settle(found.name, "back_out")
-        elif found.kind == "confirm":
-            qm.undo(found.queue, int(found.name))
-        elif found.kind == "lease":
-            qm.end_lease(found.name)
-        else:
-            qm.undo_staging([found.name])
+        settle_by_hand(qm, found, "back_out")
     run.output.tell(_record_of_unit(found) | {"done": "backed out"}, f"backed out {key_of(found)}")
-
-
-def _find(qm: QueueManager, name: str) -> Unit:
-    """The unit of that name; of a prepared one the name alone will do. Raises: UnitNotFound."""
-    units = {key_of(one): one for one in qm.units()}
-    found = units.get(name) or units.get(f"prepared:{name}")
-    if found is None:
-        near = nearest_names(name, units)
-        hint = f"; did you mean {' or '.join(near)}?" if near else ": 'inorder unit list' lists them"
-        raise UnitNotFound(f"there is no unit {name!r}{hint}", unit=name, nearest=near)
-    return found
-
-
-def _check_settled_here(one: Unit, verb: str) -> None:
-    """Raises: WrongState, this kind of unit is settled otherwise."""
-    if (verb, one.kind) in INSTEAD:
-        process = f" (process {one.process})" if one.process else ""
-        raise WrongState(f"{key_of(one)}{process}: {INSTEAD[verb, one.kind]}", unit=key_of(one))
 
 
 def _described(one: Unit) -> str:

@@ -11,10 +11,10 @@ import click
 
 from .. import QueueManager, passwords
 from ..errors import ObjectExists, UnknownObject
+from ..formats.json_lines import when
 from ..rules.authorities import GRANTABLE, ROLES
 from ..stores.records import Act
 from ..users import TOKEN_SECONDS, Token, User
-from .output import when
 from .running import Command, Group, Run, completions, queue_names, says_yes, takes_store
 
 F = TypeVar("F", bound=Callable[..., Any])

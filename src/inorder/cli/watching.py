@@ -17,11 +17,12 @@ from rich.text import Text
 
 from .. import QueueManager
 from ..channels import ChannelNow
+from ..formats.json_lines import when
 from ..operating import Dropped, QueueView, Wait
+from ..rules.dead_letters import reason_name
 from ..rules.ordering import pending_text
 from .channelling import record_of_channel
-from .dead import reason_name
-from .output import plain, span, table, when
+from .output import plain, span, table
 from .running import Command, Run, local_name, queue_names, takes_store
 
 WIDE = 130  # columns: a terminal that has fewer is shown short headings
@@ -220,7 +221,7 @@ def _channels(now: Look) -> RenderableType:
 
 
 def _dropped(now: Look) -> RenderableType:
-    made = table(("about messages of", "could be put nowhere", "last", "because"))
+    made = table(("about messages of", "dropped", "last", "because"))
     for one in now.dropped:
         last = Text(span(now.at - one.last_at))
         made.add_row(Text(plain(one.queue) or "-"), _number(one.messages, "red"), last, Text(reason_name(one.reason)))
@@ -243,6 +244,9 @@ def _tell(run: Run, before: Look | None, now: Look) -> None:
                 "channels": [record_of_channel(each) for each in one.channels],
             }
         )
+    for each in now.dropped:
+        if not each.queue:  # about messages of no queue here: what a channel has brought, or of a queue that is gone
+            run.output.line(_record_of_no_queue(each, now.at))
 
 
 def _record(one: QueueView, rate: Rates, at: float) -> dict[str, Any]:
@@ -262,6 +266,16 @@ def _record(one: QueueView, rate: Rates, at: float) -> dict[str, Any]:
         "open_output_count": one.open_output_count,
         "waiters": one.waiters,
         "dropped": one.dropped,
+    }
+
+
+def _record_of_no_queue(one: Dropped, at: float) -> dict[str, Any]:
+    return {
+        "at": when(at),
+        "queue": None,
+        "dropped": one.messages,
+        "dropped_reason": one.reason,
+        "dropped_at": when(one.last_at),
     }
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import click
@@ -12,13 +13,13 @@ import click
 from .. import QueueManager
 from ..attributes import QueueAttributes
 from ..errors import ArgumentError
-from ..work.attempts import Outcome
+from ..formats.json_lines import when
 from ..work.loading import load
+from ..work.periodic import Standing, standings
 from ..work.processes import PROCESSES_MAX, Happened, Supervisor, leave, serve
+from ..work.reporting import WorkerEvent, as_record, in_words
 from ..work.tasks import ATTEMPTS, THREADS_MAX, Task, Tasks
-from ..work.telling import Told, as_record, in_words
 from ..work.worker import Worker
-from .output import when
 from .running import STORE_VARIABLE, Command, Run, takes_store
 
 COLUMNS = {
@@ -32,6 +33,16 @@ COLUMNS = {
     "threads": "threads",
     "dead_letters": "dead letters",
 }
+SCHEDULE_COLUMNS = {
+    "schedule": "schedule",
+    "queue": "queue",
+    "cron": "cron",
+    "zone": "zone",
+    "missed": "missed runs",
+    "last": "last",
+    "next": "next",
+    "overdue": "overdue",
+}
 
 
 @click.command("work", cls=Command, example="inorder work shop.tasks --processes 2 --threads 4 --store shop.db")
@@ -42,8 +53,11 @@ COLUMNS = {
               help="In each process, for each task that does not say it itself; each has a connection.")  # fmt: skip
 @click.option("--grace", type=click.FloatRange(0, 86_400), default=30.0, show_default=True, metavar="SECONDS",
               help="What is under way may end within, after SIGTERM or Ctrl-C; then it is given back.")  # fmt: skip
+@click.option("--metrics", metavar="[HOST:]PORT", help="Answer scrapes of Prometheus there, for all processes; "
+              "by default on this machine alone.")  # fmt: skip
 @click.option("--list", "lists", is_flag=True, help="Show what is registered, and work on nothing.")
 @click.option("--process", type=int, hidden=True, help="This is one of the processes.")
+@click.option("--measured", is_flag=True, hidden=True, help="It counts, for the process that started it.")
 @click.option("--replaces", is_flag=True, hidden=True, help="One that died was there before.")
 @takes_store
 @click.pass_context
@@ -56,36 +70,63 @@ def work(context: click.Context, /, run: Run, tasks: str, processes: int, lists:
     last attempt it is a dead letter (inorder dead list). Attempts are counted in the store, so that one whose process
     was killed counts, too. On a queue whose read order is required nothing passes a message that fails: its task stops.
 
+    Schedules that are registered too (tasks.periodic) run in each process; each run is put once.
+
     Ends by SIGTERM or Ctrl-C; a second one ends it at once. What it was at work on then is back on its queue. Exit
     status 1: a task has stopped by itself.
     """
     registered = _loaded(tasks)
     threads, grace = how["threads"], how["grace"]
     if how["process"] is not None:
-        _process(run, registered, threads, grace, how["process"], replaces=how["replaces"])
+        _process(run, registered, threads, grace, how)
         return
     with run.opened() as qm:
         listed = [_record(qm, task, threads) for task in registered]
+        scheduled = [_standing(one) for one in standings(qm, registered.schedules)]
     if lists:
-        run.output.listing(listed, COLUMNS, nothing="nothing is registered")
+        for records, columns in ((listed, COLUMNS), (scheduled, SCHEDULE_COLUMNS)):
+            if records:
+                run.output.listing(records, columns, nothing="")
         return
 
     def command(number: int, replaces: bool) -> Sequence[str]:
         given = [sys.executable, "-m", "inorder", "work", tasks, "--threads", str(threads), "--grace", str(grace)]
         given += ["--process", str(number), *["--replaces"] * replaces, *["--json"] * run.output.as_json]
-        return given
+        return [*given, "--measured"] if how["metrics"] else given
 
-    supervisor = Supervisor(
-        command,
-        environment={
-            STORE_VARIABLE: str(run.store.given)
-        },  # a URL may have a password, which no list of processes shows
-        count=processes,
-        grace=grace,
-        log=lambda happened: _say(run, happened),
-    )
-    run.output.note(f"{', '.join(sorted(task.name for task in registered))}: {processes} processes; Ctrl-C ends")
-    context.exit(0 if supervisor.run() else 1)
+    with _metrics(run, how["metrics"]) as environment:
+        supervisor = Supervisor(
+            command,
+            # a URL may have a password, which no list of processes shows
+            environment={STORE_VARIABLE: str(run.store.given), **environment},
+            count=processes,
+            grace=grace,
+            log=lambda happened: _say(run, happened),
+        )
+        names = sorted([task.name for task in registered] + [one.name for one in registered.schedules])
+        run.output.note(f"{', '.join(names)}: {processes} processes; Ctrl-C ends")
+        ended_well = supervisor.run()
+    context.exit(0 if ended_well else 1)
+
+
+@contextmanager
+def _metrics(run: Run, address: str | None) -> Iterator[Mapping[str, str]]:
+    """Answers scrapes inside the block; what processes need in their environment for it. Raises: click.UsageError."""
+    if address is None:
+        yield {}
+        return
+    try:
+        from ..integrations import prometheus_server  # noqa: PLC0415 - it loads the library
+    except ModuleNotFoundError as missing:
+        text = f"--metrics needs a library: pip install 'inorder[prometheus]' ({missing.name} is not installed)"
+        raise click.UsageError(text) from missing
+    with run.opened() as qm, ExitStack() as stack:
+        try:
+            serving = prometheus_server.serving(qm, *prometheus_server.address_of(address))
+            environment = stack.enter_context(serving)
+        except ArgumentError as error:
+            raise click.UsageError(f"--metrics: {error.args[0]}") from error
+        yield environment
 
 
 def _loaded(named: str) -> Tasks:
@@ -94,21 +135,28 @@ def _loaded(named: str) -> Tasks:
         found = load(named)
     except ArgumentError as error:
         raise click.UsageError(f"MODULE {named}: {error.args[0]}") from error
-    if not len(found):
-        raise click.UsageError(f'MODULE {named}: nothing is registered there: @tasks.task("QUEUE") does.')
+    if not found:
+        raise click.UsageError(
+            f'MODULE {named}: nothing is registered there: @tasks.task("QUEUE") and @tasks.periodic do.'
+        )
     return found
 
 
-def _process(run: Run, tasks: Tasks, threads: int, grace: float, number: int, *, replaces: bool) -> None:
+def _process(run: Run, tasks: Tasks, threads: int, grace: float, how: Mapping[str, Any]) -> None:
     """One of the processes."""
+    number, replaces = how["process"], how["replaces"]
 
-    def log(told: Told) -> None:
+    def log(event: WorkerEvent) -> None:
         if run.output.as_json:
-            run.output.line({"time": when(time.time()), "process": number, **as_record(told)})
-        elif told.ended is None or told.ended.outcome is not Outcome.DONE:
-            run.output.note(f"[{number}] {in_words(told)}")
+            run.output.line({"time": when(time.time()), "process": number, **as_record(event)})
+        elif not event.is_fine:
+            run.output.note(f"[{number}] {in_words(event)}")
 
     with run.opened() as qm:
+        if how["measured"]:
+            from ..integrations import prometheus_server  # noqa: PLC0415 - it loads the library
+
+            prometheus_server.count(qm)
         worker = Worker(qm, tasks, threads=threads, log=log, replaces_threads=False, tries_again=not replaces)
         status = serve(worker, grace)
     leave(status)
@@ -145,6 +193,21 @@ def _record(qm: QueueManager, task: Task, threads: int) -> dict[str, Any]:
         "timeout": task.timeout,
         "threads": task.threads or threads,
         "dead_letters": _dead_letters(qm, found),
+    }
+
+
+def _standing(standing: Standing) -> dict[str, Any]:
+    """A schedule as `--list` shows it."""
+    one = standing.schedule
+    return {
+        "schedule": one.name,
+        "queue": one.queue,
+        "cron": one.cron,
+        "zone": one.zone,
+        "missed": one.missed,
+        "last": when(standing.last),
+        "next": when(standing.next),
+        "overdue": standing.overdue,
     }
 
 

@@ -27,12 +27,10 @@ QUEUES_MAX: Final = 1_000  # that have a label of their own
 OTHERS: Final = "other queues"  # the label of those that come later; no queue can be called so
 
 
-class Exposition(Collector):
-    """The metrics of one store in one registry; made by `expose`."""
+class Counters:
+    """What this process does at a store, counted; `metrics` has the counters and histograms."""
 
-    def __init__(self, manager: QueueManager, registry: CollectorRegistry) -> None:
-        self._registry = registry
-        self._lock = threading.Lock()  # two scrapes may come at once, and a connection has one call at a time
+    def __init__(self, manager: QueueManager) -> None:
         self._queues: set[str] = set()  # that have a label of their own
         self._calls = Counter("inorder_calls", "Calls on the store", ["call", "reason"], registry=None)
         self._seconds = Histogram("inorder_call_seconds", "How long calls took", ["call"], registry=None)
@@ -42,40 +40,18 @@ class Exposition(Collector):
         self._expired = Counter("inorder_expired_messages", "Messages expired", ["queue"], registry=None)
         self._attempts = Counter("inorder_attempts", "Attempts of workers", ["task", "outcome"], registry=None)
         self._attempt = Histogram("inorder_attempt_seconds", "How long attempts took", ["task"], registry=None)
+        self._puts = Counter("inorder_periodic_puts", "Periodic puts", ["schedule", "queue"], registry=None)
+        self._failures = Counter(
+            "inorder_periodic_failures", "Tries of periodic puts that failed", ["schedule", "queue"], registry=None
+        )
+        self._late = Histogram("inorder_periodic_late_seconds", "How late they were", ["schedule"], registry=None)
         self._dead = Counter("inorder_dead_connections", "Connections of dead processes", registry=None)
-        self._own: list[Collector] = []  # what the registry has of it
-        self._connection = manager.connect(program="prometheus")
+        self.metrics: Sequence[Collector] = [one for one in vars(self).values() if isinstance(one, Counter | Histogram)]
         self._observation = manager.observe(self._observe)
-        try:
-            self._register()
-        except BaseException:
-            self.cancel()
-            raise
-
-    def _register(self) -> None:
-        for one in (
-            self._calls,
-            self._seconds,
-            self._messages,
-            self._bytes,
-            self._waits,
-            self._expired,
-            self._dead,
-            self._attempts,
-            self._attempt,
-            self,
-        ):
-            self._registry.register(one)
-            self._own.append(one)
 
     def cancel(self) -> None:
-        """Ends it: the metrics go, and the connection. Harmless when repeated."""
+        """Nothing is counted any more. Harmless when repeated."""
         self._observation.cancel()
-        with self._lock:
-            own, self._own = self._own, []
-            for one in own:
-                self._registry.unregister(one)
-            self._connection.close()
 
     def _observe(self, event: StoreEvent) -> None:
         name, told = event.name.removeprefix(PREFIX), event.metadata
@@ -86,6 +62,8 @@ class Exposition(Collector):
         elif name == "attempt":
             self._attempts.labels(str(told["task"]), str(told["outcome"])).inc()
             self._attempt.labels(str(told["task"])).observe(event.measurements["seconds"])
+        elif name == "worker":
+            self._observe_schedule(event)
         elif name == "dead_connection":
             self._dead.inc()
         elif "completion" in told:
@@ -96,6 +74,15 @@ class Exposition(Collector):
                 if event.measurements.get(moved):
                     counter.labels(call, self._label_of(event)).inc(event.measurements[moved])
 
+    def _observe_schedule(self, event: StoreEvent) -> None:
+        told = event.metadata
+        schedule, queue = str(told["schedule"]), str(told["queue"])
+        if told["kind"] == "put":
+            self._puts.labels(schedule, queue).inc()
+            self._late.labels(schedule).observe(event.measurements["seconds"])
+        elif schedule and told["kind"] == "trouble":
+            self._failures.labels(schedule, queue).inc()
+
     def _label_of(self, event: StoreEvent) -> str:
         """The queue's name while there is room: dynamic queues come and go, and a label stays for ever."""
         queue = str(event.metadata.get("queue", ""))
@@ -105,7 +92,18 @@ class Exposition(Collector):
             self._queues.add(queue)
         return queue
 
-    # --- what a scrape asks the store
+
+class Gauges(Collector):
+    """The queues of a store, as they are when they are scraped, by a connection of its own."""
+
+    def __init__(self, manager: QueueManager) -> None:
+        self._lock = threading.Lock()  # two scrapes may come at once, and a connection has one call at a time
+        self._connection = manager.connect(program="prometheus")
+
+    def close(self) -> None:
+        """Ends the connection. Harmless when repeated."""
+        with self._lock:
+            self._connection.close()
 
     def describe(self) -> list[Metric]:
         return [_gauge("up", UP), *(_gauge(name, text, ["queue"]) for name, (text, _) in GAUGES.items())]
@@ -127,6 +125,31 @@ class Exposition(Collector):
             for view in views:
                 gauge.add_metric([view.name], value(view))
             yield gauge
+
+
+class Exposition:
+    """The metrics of one store in one registry; made by `expose`."""
+
+    def __init__(self, manager: QueueManager, registry: CollectorRegistry) -> None:
+        self._registry = registry
+        self._own: list[Collector] = []  # what the registry has of it
+        self._gauges = Gauges(manager)
+        self._counters = Counters(manager)
+        try:
+            for one in (*self._counters.metrics, self._gauges):
+                self._registry.register(one)
+                self._own.append(one)
+        except BaseException:
+            self.cancel()
+            raise
+
+    def cancel(self) -> None:
+        """Ends it: the metrics go, and the connection. Harmless when repeated."""
+        self._counters.cancel()
+        own, self._own = self._own, []
+        for one in own:
+            self._registry.unregister(one)
+        self._gauges.close()
 
 
 def _gauge(name: str, text: str, labels: Sequence[str] = ()) -> GaugeMetricFamily:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from types import MappingProxyType
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
 from ..attributes import (
     QUEUE_ATTRIBUTES,
@@ -71,6 +71,7 @@ class Answer:
         rows: what a DISPLAY found: values by keywords, as MQSC has them; a switch is True or False.
         skipped: keywords that MQ has and we have not, and without which the command was run.
         error: why it was refused, is not valid or was skipped.
+        messages: how many a CLEAR has removed.
     """
 
     source: Source
@@ -80,6 +81,7 @@ class Answer:
     rows: tuple[Row, ...] = ()
     skipped: tuple[str, ...] = ()
     error: InorderError | None = None
+    messages: int | None = None
 
     @property
     def failed(self) -> bool:
@@ -127,16 +129,24 @@ def run_command(source: Source, qm: QueueManager | None, *, skip: bool = False) 
     if qm is None:
         return Answer(source=source, outcome="read", skipped=tuple(skipped))
     try:
-        number, text, rows = _perform(qm, command)
+        done = _perform(qm, command)
     except InorderError as error:
         number = REFUSED_FOR.get(error.reason, REFUSED)
         return Answer(source=source, outcome="refused", number=number, text=str(error), error=error)
-    if skipped:
-        text += f" Skipped: {', '.join(skipped)}."
-    return Answer(source=source, outcome="done", number=number, text=text, rows=rows, skipped=tuple(skipped))
+    text = f"{done.text} Skipped: {', '.join(skipped)}." if skipped else done.text
+    return Answer(
+        source=source, outcome="done", number=done.number, text=text, rows=done.rows, skipped=tuple(skipped),
+        messages=done.messages,
+    )  # fmt: skip
 
 
-Done = tuple[str, str, tuple[Row, ...]]  # number, text and rows of an answer
+class Done(NamedTuple):
+    """What an answer has of a command that was run."""
+
+    number: str
+    text: str
+    rows: tuple[Row, ...] = ()
+    messages: int | None = None
 
 
 def _perform(qm: QueueManager, command: Command) -> Done:
@@ -144,29 +154,30 @@ def _perform(qm: QueueManager, command: Command) -> Done:
 
 
 def _do_define(qm: QueueManager, command: Define) -> Done:
-    return DEFINED, _define(qm, command) + _idle(command.without_effect), ()
+    return Done(DEFINED, _define(qm, command) + _idle(command.without_effect))
 
 
 def _do_alter(qm: QueueManager, command: Alter) -> Done:
     _check_type(qm, command.name, command.type)
     qm.alter_queue(command.name, **command.changes)
-    return ALTERED, f"Queue {command.name} altered.{_idle(command.without_effect)}", ()
+    return Done(ALTERED, f"Queue {command.name} altered.{_idle(command.without_effect)}")
 
 
 def _do_alter_manager(qm: QueueManager, command: AlterManager) -> Done:
     qm.alter_manager(**command.changes)
-    return MANAGER_ALTERED, f"Queue manager altered.{_idle(command.without_effect)}", ()
+    return Done(MANAGER_ALTERED, f"Queue manager altered.{_idle(command.without_effect)}")
 
 
 def _do_delete(qm: QueueManager, command: Delete) -> Done:
     _check_type(qm, command.name, command.type)
     qm.delete_queue(command.name, purge=command.purge)
-    return DELETED, f"Queue {command.name} deleted.{_idle(command.without_effect)}", ()
+    return Done(DELETED, f"Queue {command.name} deleted.{_idle(command.without_effect)}")
 
 
 def _do_clear(qm: QueueManager, command: Clear) -> Done:
     removed = qm.clear_queue(command.name)
-    return CLEARED, f"Queue {command.name} cleared: {removed:,} message{'' if removed == 1 else 's'} removed.", ()
+    text = f"Queue {command.name} cleared: {removed:,} message{'' if removed == 1 else 's'} removed."
+    return Done(CLEARED, text, messages=removed)
 
 
 def _do_display(qm: QueueManager, command: Display) -> Done:
@@ -175,17 +186,17 @@ def _do_display(qm: QueueManager, command: Display) -> Done:
         if command.is_status
         else (QUEUE_SHOWN, "Display Queue details.")
     )
-    return number, text, _displayed(qm, command)
+    return Done(number, text, _displayed(qm, command))
 
 
 def _do_display_manager(qm: QueueManager, command: DisplayManager) -> Done:
     row = _chosen(_manager_row(qm.manager_attributes()), ("QMNAME",), command.keywords)
-    return MANAGER_SHOWN, "Display Queue Manager details.", (row,)
+    return Done(MANAGER_SHOWN, "Display Queue Manager details.", (row,))
 
 
 def _do_object(qm: QueueManager, command: ObjectCommand) -> Done:
     run = run_process_command if command.target == PROCESS else run_channel_command
-    return run(qm, command)
+    return Done(*run(qm, command))
 
 
 _DOES: Final[Mapping[type[Command], Callable[[QueueManager, Any], Done]]] = MappingProxyType(
@@ -258,11 +269,16 @@ def _differences(there: QueueAttributes, wanted: QueueAttributes) -> dict[str, A
 
 
 def _displayed(qm: QueueManager, command: Display) -> tuple[Row, ...]:
-    """What a DISPLAY shows. Raises: UnknownQueue, nothing fits; so it is in MQ."""
+    """What a DISPLAY shows. Raises: UnknownQueue, nothing fits, as in MQ."""
     rows = tuple(_rows(qm, command))
     if not rows:
-        raise UnknownQueue(f"no queue fits {command.name}{' and the condition' if command.where else ''}")
+        raise nothing_fits(command)
     return rows
+
+
+def nothing_fits(command: Display) -> UnknownQueue:
+    """What a DISPLAY is refused for that finds nothing, or nothing that its user may see."""
+    return UnknownQueue(f"no queue fits {command.name}{' and the condition' if command.where else ''}")
 
 
 def _rows(qm: QueueManager, command: Display) -> Iterator[Row]:

@@ -1,8 +1,8 @@
 """Who may do what, as a table; what it does not say is refused (2035).
 
 An *authority* is what is asked of a queue, or of the queue manager, which is the queue ''. A *role* has some on every
-queue and on the queue manager. The role `application` has none of its own: its user has those that were granted to him
-queue by queue, and none on the queue manager. A user with several roles has what each of them gives.
+queue and on the queue manager. The role `application` has none of its own: its user has those that were granted queue
+by queue, and none on the queue manager. A user with several roles has what each of them gives.
 
 These rules bind at a door: a program that opens the store itself may do everything.
 """

@@ -8,9 +8,12 @@ the reason, the queue and queue manager where the message should have gone, and 
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
 
 from ..errors import InorderError, Reason
+from ..kinds import Feedback
 from ..message import Message
 from ..properties import Properties
 from .retries import without
@@ -18,6 +21,14 @@ from .retries import without
 PREFIX = "dlh."
 MARK = "dlh.reason"
 ERROR_CHARACTERS_MAX = 4_000
+
+
+REASON_NAMES: Final[Mapping[int, str]] = MappingProxyType({int(one): one.name for one in (*Feedback, *Reason)})
+
+
+def reason_name(reason: int) -> str:
+    """A reason of a dead letter, in words where it has a name."""
+    return REASON_NAMES.get(reason, str(reason))
 
 
 class WhyDead(NamedTuple):
@@ -77,5 +88,5 @@ def _fits(value: object, name: str) -> bool:
 
 def revived(message: Message) -> Message:
     """The message as it was before."""
-    kept = {name: value for name, value in message.properties.items() if not name.startswith(PREFIX)}
+    kept = {name: value for name, value in without(message).items() if not name.startswith(PREFIX)}
     return message.with_values(properties=Properties(kept))

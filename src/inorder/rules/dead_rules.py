@@ -17,6 +17,7 @@ number. What a letter says of its queue manager, if nothing, is this one.
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -30,6 +31,7 @@ Action = Literal["discard", "ignore", "retry", "fwd"]
 Value = str | int
 
 RETRY_SECONDS: Final = 60
+SIGN_LENGTH: Final = 16
 # How many characters the field has; of a number 0.
 FIELDS: Final[Mapping[str, int]] = MappingProxyType(
     {
@@ -147,6 +149,23 @@ def next_try(rules: Sequence[DeadRule], letter: Mapping[str, Value], last: Try) 
     if failed < rules[last.rule].tries:
         return Try(last.rule, failed)
     return first_try(rules, letter, last.rule)
+
+
+def sign(rule: DeadRule) -> str:
+    """Names a rule by what it does, wherever it stands in a table, and however often it is tried."""
+    said = rule.action, sorted(rule.patterns.items()), rule.queue, rule.manager, rule.header
+    return f"rule {hashlib.sha256(repr(said).encode()).hexdigest()[:SIGN_LENGTH]}"
+
+
+def try_after(rules: Sequence[DeadRule], letter: Mapping[str, Value], signed: str, failed: int) -> Try | None:
+    """What is tried of a letter at which a rule has failed so often, maybe in an earlier run; None: the letter stays.
+
+    A rule that is not in the table any more counts for nothing.
+    """
+    at = next((at for at, rule in enumerate(rules) if sign(rule) == signed and fits(rule, letter)), None)
+    if at is None or failed < 1:
+        return first_try(rules, letter)
+    return next_try(rules, letter, Try(at, failed - 1))
 
 
 def target(rule: DeadRule, message: Message, why: WhyDead) -> tuple[str, str]:

@@ -1,4 +1,4 @@
-"""Puts under a key of the caller's: what is put once more while the key is kept is not put.
+"""Puts under a key of the caller's: a put that is repeated while the key is kept does nothing.
 
 The key belongs to the queue, and for messages that go on from there to where they go. What a put meets:
 

@@ -8,6 +8,8 @@ message wherever it goes, and everybody sees it who sees the message:
     retry.error     what went wrong, in words; cut where it is long
     retry.time      when, seconds since 1970
     retry.attempt   which attempt that was: the backout count since then
+    retry.work      which work has failed, where a program keeps several apart
+    retry.tries     how often that work has failed in a row
 
 The next failure replaces them, and a dead letter has them as its own (`rules.dead_letters`). If the backout count is
 above `retry.attempt`, the attempts since then ended without a word: their program was killed, or backed out plainly.
@@ -16,6 +18,7 @@ above `retry.attempt`, the attempts since then ended without a word: their progr
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -27,6 +30,8 @@ PREFIX: Final = "retry."
 ERROR_CHARACTERS_MAX: Final = 1_000
 FACTOR_MAX: Final = 1_000.0
 SECONDS_MAX: Final = 99_999_999.9  # of a delivery delay
+_KINDS: Final[Mapping[str, type]] = {"error": str, "time": float, "attempt": int, "work": str, "tries": int}
+_ALWAYS: Final = {"error", "time", "attempt"}
 
 
 class Later(NamedTuple):
@@ -35,25 +40,41 @@ class Later(NamedTuple):
     Args:
         delay: seconds before what the unit got may be read again; 0: at once.
         error: what went wrong, in words; empty: nothing is kept of it.
+        work: which work it was; empty: it is not counted by itself.
     """
 
     delay: float = 0.0
     error: str = ""
+    work: str = ""
 
 
 class Failure(NamedTuple):
-    """What is kept with a message of the last attempt that failed."""
+    """What is kept with a message of the last attempt that failed.
+
+    Args:
+        work, tries: which work it was, and how often it has failed in a row; empty and 0: it is not counted by itself.
+    """
 
     error: str
     time: float
     attempt: int
+    work: str = ""
+    tries: int = 0
+
+
+def failed(message: Message, later: Later, now: float, attempt: int) -> Failure:
+    """What is to be kept of an attempt that has failed now."""
+    last = failure_of(message)
+    before = last.tries if last is not None and last.work == later.work else 0
+    return Failure(later.error, now, attempt, later.work, before + 1 if later.work else 0)
 
 
 def noted(message: Message, failure: Failure) -> Properties:
     """The message's properties with this failure among them; as they were, where it finds no room (2478, 2498)."""
     said = failure._asdict() | {"error": failure.error[:ERROR_CHARACTERS_MAX]}
     try:
-        return Properties(dict(without(message)) | {PREFIX + name: value for name, value in said.items()})
+        header = {PREFIX + name: value for name, value in said.items() if value or name in _ALWAYS}
+        return Properties(dict(without(message)) | header)
     except ArgumentError:
         return message.properties
 
@@ -71,10 +92,11 @@ def failure_of(message: Message) -> Failure | None:
     text = message.properties.text
     if text is None or PREFIX not in text:
         return None
-    error, time, attempt = (message.properties.get(PREFIX + name) for name in Failure._fields)
-    if not isinstance(error, str) or not isinstance(time, float) or not isinstance(attempt, int):
+    values = {name: message.properties.get(PREFIX + name) for name in Failure._fields}
+    said = {name: value for name, value in values.items() if value is not None}
+    if any(not isinstance(value, _KINDS[name]) for name, value in said.items()) or not said.keys() >= _ALWAYS:
         return None  # anybody may write such properties
-    return Failure(error, time, attempt)
+    return Failure(**said)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -402,7 +402,7 @@ OPERATIONS: Final[dict[str, Callable[[Any, Any], Any]]] = {
 
 
 def _pattern(pattern: Node, escape: Node | None) -> Callable[[str], bool]:
-    """A test for a pattern: its pieces between the % are looked for one behind the other, each where it comes first.
+    """A test for a pattern: its pieces between the % are looked for one after another, each where it comes first.
 
     That is enough, for what fits behind a later end of a piece fits behind an earlier one too; and it takes no more
     steps than the text and the pattern have characters, multiplied.

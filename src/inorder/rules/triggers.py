@@ -15,9 +15,10 @@ group     each group that a newcomer makes whole; a message in no group  (MQ has
           is whole by itself
 ========  =============================================================  ==================================
 
-For first and depth the close by the last reader, and a change of a definition, count as a newcomer to a queue that was
-empty. Messages below `trigger_priority` do not count at all. Nothing is due while gets are inhibited, while the queue
-names no initiation queue, or names a process that is not defined.
+For first and depth what comes back counts as a newcomer: it was got, or locked under a lock id, and is free again; not
+what a browse has locked for its handle. The close by the last reader, and a change of a definition, count as a newcomer
+to a queue that was empty. Messages below `trigger_priority` do not count at all. Nothing is due while gets are
+inhibited, while the queue names no initiation queue, or names a process that is not defined.
 """
 
 from __future__ import annotations
@@ -61,6 +62,7 @@ class Seen(NamedTuple):
 
     Args:
         came: how many can be seen by everyone since this verb; groups: how many groups became whole.
+        back: how many have come back.
         there: how many can be got; counting may end when it is above `needed`.
         has_reader: somebody has the queue open for input.
         quiet: seconds since the queue's last trigger message.
@@ -68,6 +70,7 @@ class Seen(NamedTuple):
     """
 
     came: int
+    back: int
     groups: int
     there: int
     has_reader: bool
@@ -76,7 +79,7 @@ class Seen(NamedTuple):
 
 
 def needed(queue: QueueAttributes, came: int) -> int:
-    """How many messages that can be got need to be counted; 0: none."""
+    """How many messages that can be got need to be counted if so many have come, or come back; 0: none."""
     match queue.trigger_type:
         case "first":
             return came + 1
@@ -90,16 +93,17 @@ def due(queue: QueueAttributes, interval: float, seen: Seen) -> int:
     """How many trigger messages are due."""
     if not queue.get_allowed:
         return 0
+    came = seen.came + seen.back
     match queue.trigger_type:
         case "every":
             return seen.came
         case "group":
             return seen.groups
         case "first":
-            is_first = seen.was_released or (seen.came > 0 and (seen.there <= seen.came or seen.quiet >= interval))
+            is_first = seen.was_released or (came > 0 and (seen.there <= came or seen.quiet >= interval))
             return int(is_first and seen.there > 0 and not seen.has_reader)
         case "depth":
-            has_changed = seen.was_released or seen.came > 0
+            has_changed = seen.was_released or came > 0
             return int(has_changed and seen.there >= queue.trigger_depth and not seen.has_reader)
         case _:
             return 0

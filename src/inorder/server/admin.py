@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import platform
+from dataclasses import replace
 from typing import Any
 
 from starlette.responses import JSONResponse, Response
 
 from .. import __version__
-from ..errors import ArgumentError, StoreError
+from ..acts import Acting
+from ..errors import ArgumentError, InorderError, StoreError
+from ..manager import QueueManager
 from ..mqsc import Answer, MqscSyntaxError, Source, columns, commands_in, parse, run_command
-from ..mqsc.commands import Display, DisplayManager, ObjectCommand
+from ..mqsc.commands import Display
 from ..mqsc.json_commands import object_of, source_of
+from ..mqsc.running import REFUSED_FOR, nothing_fits
+from .acting import acted
 from .calls import Call
+from .needed import Need, need_of
 from .problems import of_admin_error, problem
 
 FAILED, COMMAND_FAILED = 2, 3008  # MQCC_FAILED, MQRCCF_COMMAND_FAILED
@@ -63,8 +69,7 @@ def _source_of(given: dict[str, Any]) -> Source:
 
 
 async def _run(call: Call, source: Source, shown: Any) -> Response:
-    call.demand("display" if _only_looks(source) else "administer")
-    answer = await call.context.qm.run(lambda qm: run_command(source, qm))
+    answer = await answered(call, source)
     if isinstance(answer.error, StoreError):
         raise of_admin_error(answer.error, "")
     items = shown(answer)
@@ -74,15 +79,49 @@ async def _run(call: Call, source: Source, shown: Any) -> Response:
     )
 
 
-def _only_looks(source: Source) -> bool:
-    """Whether a command changes nothing; one that cannot be read does not, either."""
+async def answered(call: Call, source: Source) -> Answer:
+    """What a command is answered. Raises: Problem 403, who asks may not give it."""
     try:
         command = parse(source)
     except MqscSyntaxError:
-        return True
-    return isinstance(command, Display | DisplayManager) or (
-        isinstance(command, ObjectCommand) and command.verb == "DISPLAY"
-    )
+        return await call.context.qm.run(lambda qm: run_command(source, qm))  # it cannot be read, which is its answer
+    need = need_of(command)
+    if need.authority is None:
+        return await call.context.qm.run(lambda qm: run_command(source, qm))
+    if isinstance(command, Display) and need.is_each:
+        return _seen(call, command, await call.context.qm.run(lambda qm: run_command(source, qm)))
+    call.demand(need.authority, need.queue)
+    if not need.act:
+        return await call.context.qm.run(lambda qm: run_command(source, qm))
+    return await _noted(call, source, need)
+
+
+async def _noted(call: Call, source: Source, need: Need) -> Answer:
+    """The same, with a note of it in the log of acts."""
+    answers: list[Answer] = []
+
+    def work(qm: QueueManager, acting: Acting) -> None:
+        answers.append(run_command(source, qm))
+        acting.messages = answers[0].messages
+        if answers[0].error is not None:
+            raise answers[0].error  # so that the note says it
+
+    try:
+        await acted(call.context, call.request, need.act, need.on, work)
+    except InorderError as error:
+        if not answers or error is not answers[0].error:
+            raise  # it could not be noted
+    return answers[0]
+
+
+def _seen(call: Call, command: Display, answer: Answer) -> Answer:
+    """What a user sees of the queues that a DISPLAY has found; not even whether there are others."""
+    rows = tuple(row for row in answer.rows if call.identity.may("inquire", str(row["QUEUE"])))
+    if rows or not answer.rows:
+        return replace(answer, rows=rows)
+    error = nothing_fits(command)
+    number = REFUSED_FOR[error.reason]
+    return replace(answer, outcome="refused", number=number, text=str(error), rows=(), error=error)
 
 
 def _codes(answer: Answer) -> dict[str, int]:
@@ -131,7 +170,7 @@ async def managers(call: Call) -> Response:
 
 
 async def installation(call: Call) -> Response:
-    """GET installation: what serves."""
+    """GET installation: the software that serves."""
     if call.names.get("installation", INSTALLATION) != INSTALLATION:
         raise problem("INWB0001E", call.request.url.path)
     call.demand("display")
@@ -143,7 +182,7 @@ async def installation(call: Call) -> Response:
 
 
 def _add(to: dict[str, Any], group: str, asked: str | None, parameter: str, values: dict[str, Any]) -> None:
-    """Adds what the query asks for of a group. Raises: Problem 400, it asks for what is not there."""
+    """Adds what the query asks for of a group. Raises: Problem 400, there is no such attribute."""
     if asked is None:
         return
     chosen: dict[str, Any] = {}
@@ -155,5 +194,5 @@ def _add(to: dict[str, Any], group: str, asked: str | None, parameter: str, valu
             chosen[name] = values[name]
         else:
             allowed = ", ".join(["*", group, *(f"{group}.{name}" for name in values)])
-            raise problem("INWB0003E", parameter, f"it is out of {allowed}")
+            raise problem("INWB0003E", parameter, f"it must be one of {allowed}")
     to[group] = chosen

@@ -22,14 +22,18 @@ from starlette.types import ASGIApp
 from .. import aio
 from ..errors import InorderError
 from .calls import Context
-from .entrance import identity_of
+from .console import Console
+from .console.console import moved
+from .entrance import identity_of, of_link
 from .guard import Guard
 from .identity import Authenticator, LaunchToken
 from .interface import BASE, Interface
 from .login import set_session
+from .ours import interface as ours
 from .problems import Problem, of_admin_error, problem
 from .sessions import Sessions
 from .settings import Settings
+from .users import Users
 from .watching import PROGRAM, Metrics, health, ready
 
 CLIENT_LEFT = 499  # not a status of HTTP: for the log
@@ -40,7 +44,7 @@ def application(settings: Settings, authenticator: Authenticator | None = None) 
     """The ASGI application that serves a store.
 
     Args:
-        authenticator: says who somebody is; None: who has the launch token.
+        authenticator: says who somebody is; None: the users of the store, and the launch token if there is one.
     """
     held: dict[str, Any] = {}
 
@@ -58,7 +62,7 @@ def application(settings: Settings, authenticator: Authenticator | None = None) 
                 settings=settings,
                 qm=qm,
                 name=name,
-                authenticator=authenticator or LaunchToken(settings.token),
+                authenticator=authenticator or _users(settings, qm),
                 sessions=Sessions(settings.key, settings.limits.session_seconds, time.time),
                 stopping=asyncio.Event(),
             )
@@ -68,6 +72,7 @@ def application(settings: Settings, authenticator: Authenticator | None = None) 
                 yield {"stopping": held["context"].stopping}
             finally:
                 guardian.cancel()
+                await console.close()
                 await asyncio.to_thread(metrics.close)
 
     async def measured(request: Request) -> Response:
@@ -81,34 +86,49 @@ def application(settings: Settings, authenticator: Authenticator | None = None) 
         del request
         return await ready(context())
 
+    console = Console(context)
     routes = [
         Route("/", greeted, methods=["GET"]),
         Route("/health", health, methods=["GET"]),
         Route("/ready", asked, methods=["GET"]),
         Route("/metrics", measured, methods=["GET"]),
         Mount(f"/{'/'.join(BASE)}", Interface(context)),
+        Mount(f"/{'/'.join(ours.BASE)}", ours.Interface(context)),
+        Route("/console", moved, methods=["GET"]),
+        Mount("/console", console),
     ]
     app = Starlette(routes=routes, lifespan=lifespan, exception_handlers=HANDLERS)
     app.router.redirect_slashes = False
     return Guard(app, settings)
 
 
+def _users(settings: Settings, qm: aio.QueueManager) -> Users:
+    launch = None if settings.token is None else LaunchToken(settings.token)
+    return Users(qm, launch, settings.limits.log_ins, time.monotonic)
+
+
 async def welcome(context: Context, request: Request) -> Response:
-    """GET /: what this is. With the token in the query, as the printed link has it, it begins a session."""
+    """GET /: what this is. With the token in the query, as the printed link has it, it begins a session.
+
+    Who has begun one, and any browser, goes on to the console.
+    """
     query = parse_qs(request.scope["query_string"].decode("latin-1"), keep_blank_values=True, max_num_fields=32)
     if "token" in query:
-        identity = await context.authenticator.by_token(query["token"][-1])
-        if identity is None:
-            raise problem("MQWB0104E", "/")
-        response: Response = RedirectResponse("/", 303)
+        identity = await of_link(context, request, query["token"][-1])
+        response: Response = RedirectResponse("/console/", 303)
         set_session(context, response, identity)
         return response
+    if "text/html" in request.headers.get("accept", ""):
+        return RedirectResponse("/console/", 303)
     identity = await identity_of(context, request)
     return JSONResponse(
         {
             "queue_manager": context.name,
             "user": identity.name,
-            "interfaces": [f"/{'/'.join(BASE)}/v{version}" for version in (1, 2, 3)],
+            "interfaces": [
+                *(f"/{'/'.join(BASE)}/v{version}" for version in (1, 2, 3)),
+                f"/{'/'.join(ours.BASE)}",
+            ],
         }
     )
 

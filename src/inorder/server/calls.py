@@ -1,4 +1,4 @@
-"""One request: its address, query, headers and body, read within the limits; and what all of them share."""
+"""One request: its address, query, headers and body, read within the limits; and what all requests share."""
 
 from __future__ import annotations
 
@@ -7,38 +7,45 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 from urllib.parse import parse_qsl
 
 from starlette.requests import Request
 
 from .. import aio
 from ..errors import Reason
-from .identity import Authenticator, Authority, Identity
+from ..rules.authorities import Authority
+from .identity import Authenticator, Identity
 from .problems import NOT_AUTHORIZED, problem
+from .sampling import Samples
 from .sessions import Sessions
 from .settings import Settings
 
 QUERY_FIELDS_MAX = 32
-DONE_TO = {
+AT_ONCE = 65_536  # bytes of JSON that are read in the loop; more in a thread
+DONE_TO: Final[Mapping[Authority, str]] = {
     "put": "put to",
     "get": "get from",
     "browse": "browse from",
     "inquire": "inquire status for",
+    "set": "set",
     "display": "display",
-    "administer": "alter",
+    "alter": "alter",
+    "clear": "clear",
+    "control": "control",
+    "administer": "administer",
 }
 
 
 class Room:
-    """So much of something at once, and no more."""
+    """A bound for something that is in use at once."""
 
     def __init__(self, what: str, most: int) -> None:
         self._what, self._most, self.used = what, most, 0
 
     @contextmanager
     def taken(self, amount: int = 1) -> Iterator[None]:
-        """Some of it. Raises: Problem 503, there is not as much left."""
+        """Takes some of it. Raises: Problem 503, not enough is left."""
         if self.used + amount > self._most:
             raise problem("INWB0008E", self._what, f"{self._most:,}", Retry_After="1")
         self.used += amount
@@ -65,18 +72,24 @@ class Context:
     stopping: asyncio.Event
     waits: Room = field(init=False)
     bodies: Room = field(init=False)
+    transfers: Room = field(init=False)
+    subscribers: Room = field(init=False)
+    samples: Samples = field(init=False)
 
     def __post_init__(self) -> None:
         self.waits = Room("waiting gets", self.settings.limits.waits)
         self.bodies = Room("bytes of bodies", self.settings.limits.bodies)
+        self.transfers = Room("Arrow streams", self.settings.limits.transfers)
+        self.subscribers = Room("streams of events", self.settings.limits.subscribers)
+        self.samples = Samples(self.qm)
 
 
 @dataclass(slots=True, kw_only=True)
 class Call:
-    """A request to IBM's interface, with its place in it.
+    """A request, with its place in the interface.
 
     Args:
-        version: 1 to 3.
+        version: of IBM's interface, 1 to 3; 0: of ours.
         names: what stands in the address, by the names of its pattern.
     """
 
@@ -89,10 +102,18 @@ class Call:
     # --- who, and what
 
     def demand(self, authority: Authority, queue: str = "") -> None:
-        """Raises: Problem 403, who asks may not do this."""
+        """Raises: Problem 403, the user may not do this."""
         if not self.identity.may(authority, queue):
             what = queue or self.context.name
             raise problem("MQWB0103E", DONE_TO[authority], what, reason=NOT_AUTHORIZED)
+
+    async def demand_again(self, authority: Authority, queue: str = "") -> None:
+        """After a wait: the same of the user as they are now. Raises: Problem 401, they are out; 403."""
+        now = await self.context.authenticator.by_session(self.identity.name, self.identity.session)
+        if now is None:
+            raise problem("MQWB0104E", self.request.url.path)
+        self.identity = now
+        self.demand(authority, queue)
 
     @property
     def queue(self) -> str:
@@ -165,17 +186,24 @@ class Call:
             taken.enter_context(self.context.bodies.taken(len(piece)))
             pieces.append(piece)
 
-    async def object(self) -> dict[str, Any]:
-        """The body, which is a JSON object. Raises: Problem 400, 415."""
+    async def object(self, most: int | None = None) -> dict[str, Any]:
+        """The body, which is a JSON object of at most so many bytes; None: as the limits say.
+
+        Raises: Problem 400, 415; as `body`.
+        """
         check_media_type(self, ("application/json",))
-        body = await self.body(self.context.settings.limits.json)
-        try:
-            given = json.loads(body.decode(), parse_constant=_no_constant)
-        except (ValueError, RecursionError) as error:
-            raise problem("INWB0004E", f"it is not JSON in UTF-8: {error}") from None
-        if not isinstance(given, dict):
-            raise problem("INWB0004E", "it is not a JSON object")
-        return given
+        body = await self.body(self.context.settings.limits.json if most is None else most)
+        return await asyncio.to_thread(_object, body) if len(body) > AT_ONCE else _object(body)
+
+
+def _object(body: bytes) -> dict[str, Any]:
+    try:
+        given = json.loads(body.decode(), parse_constant=_no_constant)
+    except (ValueError, RecursionError) as error:
+        raise problem("INWB0004E", f"it is not JSON in UTF-8: {error}") from None
+    if not isinstance(given, dict):
+        raise problem("INWB0004E", "it is not a JSON object")
+    return given
 
 
 def check_media_type(call: Call, allowed: Sequence[str]) -> None:

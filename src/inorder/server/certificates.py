@@ -1,4 +1,4 @@
-"""A certificate that nobody has signed but itself, for a server that is to speak TLS at once; made by openssl."""
+"""A self-signed certificate, for a server that is to speak TLS at once; made by openssl."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def make(folder: Path, hosts: list[str]) -> Certificate:
         check=False,
     )
     if made.returncode:
-        raise CallerError(f"openssl makes no certificate: {made.stderr.strip() or made.returncode}")
+        raise CallerError(f"openssl could not make a certificate: {made.stderr.strip() or made.returncode}")
     key.chmod(0o600)
     return Certificate(certificate, key, fingerprint(certificate))
 
@@ -58,6 +58,17 @@ def check(certificate: Path, key: Path) -> None:
             f"--certificate {certificate} and --key {key} are not a certificate and its key in PEM, without a password"
         )
         raise CallerError(f"{text}: {error}") from None
+
+
+def check_authorities(path: Path) -> None:
+    """Raises: CallerError, they are not certificates in PEM of those who sign others."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    try:
+        context.load_verify_locations(path)
+    except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
+        raise CallerError(f"--client-ca {path} has no certificates in PEM: {error}") from None
+    if not context.get_ca_certs():
+        raise CallerError(f"--client-ca {path} has no certificate that may sign others: basicConstraints CA:TRUE")
 
 
 def fingerprint(certificate: Path) -> str:

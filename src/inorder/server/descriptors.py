@@ -19,13 +19,13 @@ from .problems import problem
 TEXT: Final = "MQSTR"
 UTF_8: Final = 1208
 EXPIRY_MS_MAX: Final = 99_999_999_900
-PRIORITY_OF_JMS: Final = 4  # that messages of versions 1 and 2 have, which cannot say one
+PRIORITY_OF_JMS: Final = 4  # the priority in versions 1 and 2, which have no header for it
 PREFIX: Final = "ID:"
 HEX_ID: Final = re.compile(r"[0-9a-fA-F]{48}")
 HEADER_MAX: Final = 65_536  # bytes of one header of an answer
 REVERSED: Final = 2  # of MQENC: integers with their low byte first
 
-# Character sets of texts that others have put, by MQ's numbers.
+# Character sets of texts that other programs have put, by MQ's numbers.
 CODECS: Final[Mapping[int, str]] = {
     1208: "utf-8", 819: "latin-1", 923: "iso8859-15", 912: "iso8859-2", 1250: "cp1250", 1251: "cp1251", 1252: "cp1252",
     437: "cp437", 850: "cp850", 858: "cp858", 37: "cp037", 500: "cp500", 1140: "cp1140", 367: "ascii",
@@ -40,7 +40,12 @@ MessageHeaders = Mapping[str, str]
 
 def message_of(call: Call, body: bytes) -> Message:
     """The message that a request is to put. Raises: Problem 400."""
-    fields: dict[str, Any] = {"format": TEXT, "coded_character_set_id": UTF_8, "persistent": False}
+    fields: dict[str, Any] = {
+        "format": TEXT,
+        "coded_character_set_id": UTF_8,
+        "persistent": False,
+        "user_identifier": call.identity.user_identifier,
+    }
     if call.version < 3:
         fields["priority"] = PRIORITY_OF_JMS
     known = {**OF_ALL, **(OF_3 if call.version >= 3 else {})}
@@ -155,7 +160,7 @@ def shown_id(call: Call, value: bytes) -> str:
 
 
 def shown_correlation(call: Call, value: bytes) -> str:
-    """A correlation id as an answer has it: in version 3 what looks like an application's text is one."""
+    """A correlation id as an answer has it: in version 3 as a text, if it looks like one of an application."""
     text = value.rstrip(b"\0")
     if call.version >= 3 and text and not text.startswith(b"ID:") and all(0x21 <= one <= 0x7E for one in text):
         return text.decode("ascii")
@@ -166,7 +171,7 @@ def shown_correlation(call: Call, value: bytes) -> str:
 
 
 def text_of(message: Got) -> str:
-    """The text that a message is. Raises: Problem 501, it is not one."""
+    """The text of a message. Raises: Problem 501, it is not a text."""
     number = message.coded_character_set_id
     codec = CODECS.get(number)
     if number in UTF_16:

@@ -1,55 +1,90 @@
-"""Who a request comes from: a bearer token, a name with a password, or the cookie of a session."""
+"""Who a request comes from: a bearer token, a name with a password, the cookie of a session, a client certificate.
+
+What is in the header Authorization decides alone. Without it a session decides, and without a session that is valid
+the certificate that the connection was made with. Who it is stays in the request's scope for the log and for acts.
+"""
 
 from __future__ import annotations
 
 import base64
 import binascii
+from collections.abc import Awaitable
 
 from starlette.requests import Request
 
+from ..errors import TooManyLogIns
 from .calls import Context
 from .identity import Identity
-from .problems import Problem, problem
+from .problems import Problem, of_log_ins, problem
 
 CHALLENGE = 'Basic realm="inorder", charset="UTF-8"'
 
 
 async def identity_of(context: Context, request: Request) -> Identity:
-    """Who asks. Raises: Problem 401, nobody knows."""
+    """Who asks. Raises: Problem 401, nobody knows; 429, too many log-ins have failed."""
     given = request.headers.get("authorization")
-    if given is not None:
-        found = await _by_header(context, given)
-        if found is None:
-            raise _unknown(request)
-    else:
-        found = await _by_cookie(context, request)
-    request.scope["inorder.identity"] = found
+    found = await (_without_header(context, request) if given is None else _by_header(context, request, given))
+    if found is None:
+        raise _unknown(request)
     return found
 
 
-async def _by_header(context: Context, given: str) -> Identity | None:
+async def of_password(context: Context, request: Request, name: str, password: str) -> Identity | None:
+    """Who has this name and password; None: nobody. Raises: Problem 429."""
+    return await _known(request, context.authenticator.by_password(name, password, address=address_of(request)))
+
+
+async def of_link(context: Context, request: Request, token: str) -> Identity:
+    """Who has opened the printed link. Raises: Problem 401, 429."""
+    found = await _known(request, context.authenticator.by_link(token, address=address_of(request)))
+    if found is None:
+        raise _unknown(request)
+    return found
+
+
+def address_of(request: Request) -> str:
+    """The address that a request came from; "": there is none."""
+    return request.client.host if request.client else ""
+
+
+async def _known(request: Request, asked: Awaitable[Identity | None]) -> Identity | None:
+    try:
+        found = await asked
+    except TooManyLogIns as error:
+        raise of_log_ins(error) from None
+    if found is not None:
+        request.scope["inorder.identity"] = found
+    return found
+
+
+async def _by_header(context: Context, request: Request, given: str) -> Identity | None:
     scheme, _, credentials = given.partition(" ")
     credentials = credentials.strip()
     if scheme.lower() == "bearer":
-        return await context.authenticator.by_token(credentials)
+        return await _known(request, context.authenticator.by_token(credentials, address=address_of(request)))
     if scheme.lower() != "basic":
         return None
     try:
         name, separator, password = base64.b64decode(credentials, validate=True).decode().partition(":")
     except (ValueError, binascii.Error):  # UnicodeDecodeError is a ValueError
         return None
-    return await context.authenticator.by_password(name, password) if separator else None
+    return await of_password(context, request, name, password) if separator else None
 
 
-async def _by_cookie(context: Context, request: Request) -> Identity:
+async def _without_header(context: Context, request: Request) -> Identity | None:
+    """Raises: Problem 401, the session is not valid any more, and there is no certificate."""
     cookie = request.cookies.get(context.settings.cookie)
-    if cookie is None:
-        raise _unknown(request)
-    name = context.sessions.name_in(cookie)
-    found = None if name is None else await context.authenticator.by_session(name)
-    if found is None:
+    session = None if cookie is None else context.sessions.read(cookie)
+    if session is not None:
+        found = await _known(request, context.authenticator.by_session(*session))
+        if found is not None:
+            return found
+    subject = request.scope.get("extensions", {}).get("tls", {}).get("client_cert_name")
+    if subject is not None:
+        return await _known(request, context.authenticator.by_subject(subject, address=address_of(request)))
+    if cookie is not None:
         raise problem("MQWB0112E", context.settings.cookie)
-    return found
+    return None
 
 
 def _unknown(request: Request) -> Problem:

@@ -1,4 +1,4 @@
-"""What every request passes: the names of the server, the origin, the size of the head, the log, and the last resort.
+"""Checks for every request: the host name, the origin, the size of the head; the log; and unexpected errors.
 
 Browsers let any page send requests to an address on this machine. A page whose own name was made to lead here (DNS
 rebinding) sends that name as Host; any other sends its Origin. Both are refused, whatever else the request has.
@@ -24,6 +24,13 @@ HEADERS = (
     (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
     (b"cache-control", b"no-store"),
 )
+PAGES = "/console/"
+OF_PAGES = dict(HEADERS) | {
+    # Only files of the server itself: no script and no style in a page, nothing from elsewhere.
+    b"content-security-policy": b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
+    b"connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+    b"referrer-policy": b"same-origin",  # without one browsers send the Origin null with forms
+}
 
 
 class Guard:
@@ -42,7 +49,7 @@ class Guard:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                message["headers"] = _with_defaults(list(message.get("headers", [])))
+                message["headers"] = _with_defaults(scope, list(message.get("headers", [])))
             await send(message)
 
         try:
@@ -87,9 +94,10 @@ def _name_of(host: str) -> str:
     return f"[{name}]" if ":" in name else name
 
 
-def _with_defaults(headers: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
+def _with_defaults(scope: Scope, headers: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
     there = {name.lower() for name, _ in headers}
-    return [*headers, *((name, value) for name, value in HEADERS if name not in there)]
+    wanted = OF_PAGES if scope["path"].startswith(PAGES) else dict(HEADERS)
+    return [*headers, *((name, value) for name, value in wanted.items() if name not in there)]
 
 
 def _tell(scope: Scope, status: int, seconds: float) -> None:

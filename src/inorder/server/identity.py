@@ -1,27 +1,32 @@
 """Who asks, and what they may do: the seam at which users are bound to the server.
 
-`Authenticator` is asked by every request. Here is the one that works without users: the launch token of a server on
-loopback, which is printed as a link when it starts. Who has it may do everything.
+`Authenticator` is asked by every request. `users.py` has the one that serves: it asks the store. Here is the one beside
+it: the launch token of a server on loopback, which is printed as a link when it starts. Its holder may do everything.
 """
 
 from __future__ import annotations
 
 import hmac
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Final, Literal, Protocol
+from typing import Final, Protocol
 
-Authority = Literal["put", "get", "browse", "inquire", "display", "administer"]
-"""What is asked of a queue, or of the queue manager: its queue is ''."""
+from ..rules import authorities
+from ..rules.authorities import MANAGER, Authority, Grants
+from ..users import LAUNCH_TOKEN
 
-EVERYTHING: Final[frozenset[Authority]] = frozenset({"put", "get", "browse", "inquire", "display", "administer"})
-READING: Final[frozenset[Authority]] = frozenset({"browse", "inquire", "display"})
-ROLES: Final[Mapping[str, frozenset[Authority]]] = MappingProxyType({"admin": EVERYTHING, "reader": READING})
-"""What a role may do on every queue, and on the queue manager."""
+__all__ = ["IBM_ROLES", "Authenticator", "Authority", "Identity", "LaunchToken"]
+
+USER_IDENTIFIER_LENGTH: Final = 12
 
 IBM_ROLES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
-    {"admin": ("MQWebAdmin", "MQWebUser"), "reader": ("MQWebAdminRO",)}
+    {
+        "admin": ("MQWebAdmin", "MQWebUser"),
+        "operator": ("MQWebUser",),
+        "reader": ("MQWebAdminRO",),
+        "application": ("MQWebUser",),
+    }
 )
 """What IBM's interface calls a role."""
 
@@ -31,53 +36,68 @@ class Identity:
     """Who asks.
 
     Args:
-        name: as logs and audits have it.
-        roles: names in `ROLES`; others give nothing by themselves.
+        name: as logs and acts have it.
+        roles: out of `rules.authorities.ROLES`.
+        queues: what the role application may do: authorities by the name of a queue, or its beginning and a `*`.
+        session: what a session of theirs is bound to; a session that is bound to something else is over.
     """
 
     name: str
     roles: frozenset[str]
+    queues: Grants = field(default_factory=dict)
+    session: str = ""
 
-    def may(self, authority: Authority, queue: str) -> bool:
+    @property
+    def user_identifier(self) -> str:
+        """As the descriptor of a message has it, whose field is MQ's: the beginning of a long name."""
+        return self.name[:USER_IDENTIFIER_LENGTH]
+
+    def may(self, authority: Authority, queue: str = MANAGER) -> bool:
         """Whether they may do this with a queue; '' is the queue manager."""
-        del queue  # roles are alike for all queues
-        return any(authority in ROLES.get(role, ()) for role in self.roles)
+        return authorities.may(self.roles, self.queues, authority, queue)
 
 
 class Authenticator(Protocol):
-    """Says who somebody is. Its calls must not block the loop."""
+    """Says who somebody is. Its calls must not block the loop.
 
-    async def by_password(self, name: str, password: str) -> Identity | None:
+    Each takes the address from which the request came, by which failures are counted.
+
+    Raises, all of them: TooManyLogIns.
+    """
+
+    async def by_password(self, name: str, password: str, *, address: str) -> Identity | None:
         """Who has this name and password; None: nobody."""
         ...
 
-    async def by_token(self, token: str) -> Identity | None:
+    async def by_token(self, token: str, *, address: str) -> Identity | None:
         """Who has this token; None: nobody."""
         ...
 
-    async def by_session(self, name: str) -> Identity | None:
-        """Who has logged in under this name, as they are now; None: there is no such name any more."""
+    async def by_link(self, token: str, *, address: str) -> Identity | None:
+        """Who has opened the printed link with this token; None: nobody."""
+        ...
+
+    async def by_subject(self, subject: str, *, address: str) -> Identity | None:
+        """Whose client certificate has this subject; None: nobody's."""
+        ...
+
+    async def by_session(self, name: str, session: str) -> Identity | None:
+        """Who has logged in under this name, as they are now; None: there is no such user any more, or another one."""
         ...
 
 
 class LaunchToken:
-    """One token, one identity: for loopback, where there are no users.
+    """One token, one identity: for loopback.
 
     A program that can only send names and passwords sends any name, and the token as the password.
     """
 
-    IDENTITY: Final = Identity(name="launch-token", roles=frozenset({"admin"}))
+    IDENTITY: Final = Identity(name=LAUNCH_TOKEN, roles=frozenset({"admin"}), session=LAUNCH_TOKEN)
 
     def __init__(self, token: str) -> None:
         self._token = token.encode()
 
-    async def by_password(self, name: str, password: str) -> Identity | None:
-        del name
-        return await self.by_token(password)
-
-    async def by_token(self, token: str) -> Identity | None:
+    def identity_of(self, token: str) -> Identity | None:
+        """Who has this token; None: it is another one."""
         given = token.encode("utf-8", "surrogatepass")
         return self.IDENTITY if hmac.compare_digest(given, self._token) else None
-
-    async def by_session(self, name: str) -> Identity | None:
-        return self.IDENTITY if name == self.IDENTITY.name else None

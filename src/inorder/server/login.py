@@ -1,4 +1,4 @@
-"""Logins: who has a name and a password, or the launch token, gets a cookie."""
+"""Log-ins: a name and a password, or the launch token, give a cookie."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 from starlette.responses import JSONResponse, Response
 
 from .calls import Call, Context
+from .entrance import of_password
 from .identity import IBM_ROLES, Identity
 from .problems import problem
 
@@ -18,7 +19,7 @@ async def begin(call: Call) -> Response:
     unknown = sorted(given.keys() - {"username", "password"})
     if unknown or not all(isinstance(given.get(name), str) for name in ("username", "password")):
         raise problem("INWB0004E", "it is an object of two texts, username and password")
-    identity = await call.context.authenticator.by_password(given["username"], given["password"])
+    identity = await of_password(call.context, call.request, given["username"], given["password"])
     if identity is None:
         raise problem("MQWB0104E", call.request.url.path)
     response = Response(status_code=204)
@@ -48,7 +49,7 @@ def set_session(context: Context, response: Response, identity: Identity) -> Non
     settings = context.settings
     response.set_cookie(
         settings.cookie,
-        context.sessions.begin(identity.name),
+        context.sessions.begin(identity.name, identity.session),
         max_age=int(settings.limits.session_seconds),
         secure=settings.is_secure,
         httponly=True,

@@ -1,7 +1,7 @@
 """The server's log: a JSON object a line on standard error, without anything that somebody could log in with.
 
 A request is logged with its method, its path without the query (a link has the token there), the status, how long it
-took, and the name of who asked: no header, no body, no message.
+took, and the name of the user: no header, no body, no message.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 **What a get promises.** It is at most once, as IBM's is. The message is taken in a unit of work and looked at, and the
 unit is committed just before the answer is sent. While it waits nothing is taken. A client that goes away before the
-commit, and a message that is not a text, leave it in its place, with one more in its backout count. After the commit
-nothing can bring it back: if the answer does not arrive then, the message is gone.
+commit, a user who may not get any more, and a message that is not a text, leave it in its place, with one more in its
+backout count. After the commit nothing can bring it back: if the answer does not arrive then, the message is gone.
 
 A get that waits is a task, not a thread (`inorder.aio`). It ends when the message comes, when its time is over, when
 the client goes, and when the server stops.
@@ -11,13 +11,11 @@ the client goes, and when the server stops.
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import itertools
-from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar
+from collections.abc import Awaitable
+from typing import TypeVar
 
-from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse, Response
 
 from ..errors import GetInhibited, InorderError, NoMessageAvailable, OrderPending, Reason
@@ -26,13 +24,13 @@ from ..message import NO_ID, Got
 from .calls import Call, check_media_type
 from .descriptors import headers_of, match_of, message_of, shown_correlation, shown_id, text_of
 from .problems import of_error, problem
+from .wanted import IsWanted, check_wanted, while_wanted
 
 T = TypeVar("T")
 TYPES = ("text/plain", "text/html", "text/xml", "application/json", "application/xml")
 TEXT_TYPE = "text/plain; charset=utf-8"
 LISTED = 10  # messages that a list shows if it does not say how many
 NOTHING = (NoMessageAvailable, OrderPending)
-TURNS = 3  # of the loop, after which a task knows of a client that the loop knows to be gone
 
 
 async def put(call: Call) -> Response:
@@ -47,7 +45,7 @@ async def put(call: Call) -> Response:
     except UnicodeDecodeError as error:
         raise problem("INWB0004E", f"it is not text in UTF-8: byte {error.start}") from None
     message = message_of(call, body)
-    done = await _asked(call, call.context.qm.put(call.queue, message, syncpoint=False))
+    done = await _asked(call, call.context.qm.put(call.queue, message, syncpoint=False, context="set_identity"))
     shown = {"ibm-mq-md-messageId": shown_id(call, done.message_id), "Content-Language": "en-US"}
     return Response(status_code=201, headers=shown, media_type=TEXT_TYPE)
 
@@ -59,24 +57,23 @@ async def get(call: Call) -> Response:
     given = call.query("messageId", "correlationId", "wait")
     match, seconds = match_of(call, given), _wait(call, given)
 
-    async def take(is_wanted: Callable[[], bool]) -> Response:
+    async def take(is_wanted: IsWanted) -> Response:
         qm = call.context.qm
         async with qm.unit_of_work():
             try:
                 message = await qm.get(call.queue, wait=seconds, match=match)
             except NOTHING:
                 return _nothing()
+            if seconds:
+                await call.demand_again("get", call.queue)
             answer = _answer(call, message)
-            for _ in range(TURNS):
-                await asyncio.sleep(0)
-            if not is_wanted():
-                raise ClientDisconnect
+            await check_wanted(is_wanted)
         return answer
 
     if not seconds:
-        return await _asked(call, _while_wanted(call, take))
+        return await _asked(call, while_wanted(call, take))
     with call.context.waits.taken():
-        return await _asked(call, _while_wanted(call, take))
+        return await _asked(call, while_wanted(call, take))
 
 
 async def browse(call: Call) -> Response:
@@ -112,7 +109,7 @@ async def listed(call: Call) -> Response:
 
 
 async def publish(call: Call) -> Response:
-    """POST to a topic: there are none."""
+    """POST to a topic: there are no topics."""
     call.check_manager()
     raise problem("MQWB0300E", call.names["topic"], call.context.name, reason=Reason.UNKNOWN_OBJECT_NAME.value)
 
@@ -162,42 +159,3 @@ def _whole(given: dict[str, str], name: str, default: int, most: int, allowed: s
     if not (text.isascii() and text.isdecimal() and len(text) < 12 and least <= int(text) <= most):
         raise problem("INWB0003E", name, allowed)
     return int(text)
-
-
-# --- a client that goes, a server that stops
-
-
-async def _while_wanted(call: Call, take: Callable[[Callable[[], bool]], Awaitable[Response]]) -> Response:
-    """What `take` answers, unless the client goes or the server stops before.
-
-    Raises: ClientDisconnect; Problem 503, the server stops.
-    """
-    await call.body(0)  # a get has none; what comes next is that the client has gone
-    gone = asyncio.ensure_future(_gone(call))
-    stops = asyncio.ensure_future(call.context.stopping.wait())
-    taking: asyncio.Future[Response] = asyncio.ensure_future(take(lambda: not gone.done()))
-    try:
-        tasks: set[asyncio.Future[Any]] = {gone, stops, taking}
-        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-        if not taking.done():
-            taking.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                return await taking  # it was being committed, so it counts
-            raise ClientDisconnect if gone.done() else problem("INWB0009E", Retry_After="1")
-        return await taking
-    finally:
-        for one in (gone, stops, taking):
-            await _ended(one)
-
-
-async def _gone(call: Call) -> None:
-    while (await call.request.receive())["type"] != "http.disconnect":
-        pass
-
-
-async def _ended(task: asyncio.Future[Any]) -> None:
-    """Ends a task that is not needed any more."""
-    task.cancel()
-    await asyncio.wait({task})
-    if not task.cancelled():
-        task.exception()  # it was raised where somebody waited for it, or the client has gone

@@ -6,6 +6,7 @@ found, the number begins with INWB and is ours.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -21,6 +22,7 @@ from ..errors import (
     QueueManagerStopping,
     Reason,
     StoreError,
+    TooManyLogIns,
     UnknownObject,
 )
 
@@ -78,12 +80,12 @@ KINDS: Final[Mapping[str, Kind]] = MappingProxyType(
             401,
             "The REST API request to '{}' is not authenticated.",
             "It has no credentials, or wrong ones.",
-            "Send the token as a bearer token or as the password of basic authentication, or log in.",
+            "Send a bearer token, or a name and a password by basic authentication, or log in.",
         ),
         "MQWB0112E": _kind(
             401,
             "The '{}' authentication token cookie failed verification.",
-            "The session is over, or was begun with a server that was restarted since.",
+            "The session is over: its time is up, the server was restarted, or the user has changed.",
             "Log in again.",
         ),
         "MQWB0120E": _kind(
@@ -101,7 +103,7 @@ KINDS: Final[Mapping[str, Kind]] = MappingProxyType(
         "MQWB0302E": _kind(
             400,
             "The '{}' request header cannot be set as '{}' is not a valid request header value: {}",
-            "A header of the request is not valid, or not one of this version of the interface.",
+            "A header of the request is not valid, or does not belong to this version of the interface.",
             "Correct the header; nothing was put.",
         ),
         "MQWB0303E": _kind(
@@ -114,7 +116,7 @@ KINDS: Final[Mapping[str, Kind]] = MappingProxyType(
             501,
             "The '{}' response header cannot be set in the HTTP response.",
             "The message has properties that are too long for a header. It stays on the queue.",
-            "Get it with a program of inorder.",
+            "Get it with a program that uses inorder.",
         ),
         "MQWB0305E": _kind(
             415,
@@ -125,7 +127,7 @@ KINDS: Final[Mapping[str, Kind]] = MappingProxyType(
         "MQWB0306E": _kind(
             415,
             "The media type is unsupported for this type of request.",
-            "The Content-Type is missing, or none of those that are allowed: {}.",
+            "The Content-Type is missing, or not one of those that are allowed: {}.",
             "Send one of them.",
         ),
         "MQWB0309E": _kind(
@@ -144,7 +146,10 @@ KINDS: Final[Mapping[str, Kind]] = MappingProxyType(
             "Use one of these methods.",
         ),
         "INWB0003E": _kind(
-            400, "The query parameter '{}' is not valid: {}", "It is unknown, or its value is.", "Correct the query."
+            400,
+            "The query parameter '{}' is not valid: {}",
+            "It is unknown, or its value is not valid.",
+            "Correct the query.",
         ),
         "INWB0004E": _kind(
             400, "The body of the request is not valid: {}", "It could not be read.", "Correct the body."
@@ -152,13 +157,13 @@ KINDS: Final[Mapping[str, Kind]] = MappingProxyType(
         "INWB0005E": _kind(
             413,
             "The body of the request has more than {} bytes.",
-            "The server takes no longer ones here.",
+            "The server does not accept longer ones here.",
             "Send less.",
         ),
         "INWB0006E": _kind(
             431,
             "The address and headers of the request have more than {} bytes.",
-            "The server takes no longer ones.",
+            "The server does not accept longer ones.",
             "Send less.",
         ),
         "INWB0007E": _kind(
@@ -168,7 +173,7 @@ KINDS: Final[Mapping[str, Kind]] = MappingProxyType(
             503, "Too many {} at once: the server takes {}.", "It is busy.", "Repeat the request later."
         ),
         "INWB0009E": _kind(
-            503, "The server is stopping.", "It ends what waits; nothing was got.", "Repeat the request later."
+            503, "The server is stopping.", "It ends the calls that wait; nothing was got.", "Repeat the request later."
         ),
         "INWB0010E": _kind(
             421,
@@ -194,13 +199,49 @@ KINDS: Final[Mapping[str, Kind]] = MappingProxyType(
             "The server was installed without it.",
             "pip install 'inorder[prometheus]'.",
         ),
+        "INWB0014E": _kind(
+            409,
+            "{}",
+            "The queue manager refused it; the reason code says why.",
+            "See to the reason; nothing was changed.",
+        ),
+        "INWB0015E": _kind(
+            404,
+            "There is no message {} on {}.",
+            "It has been got since, or has expired, or the address is not one of the console's.",
+            "Look at the queue again.",
+        ),
+        "INWB0016E": _kind(
+            403,
+            "The form is not from a page of this session.",
+            "The session has ended since the page was loaded, or another site has sent the form.",
+            "Load the page again, and repeat what you did.",
+        ),
+        "INWB0020E": _kind(
+            501,
+            "There are no Arrow streams: the library pyarrow is not installed.",
+            "The server was installed without it.",
+            "pip install 'inorder[arrow]'.",
+        ),
+        "INWB0030E": _kind(
+            429,
+            "Too many log-ins have failed: try again in {} s.",
+            "For this user or from this address; no password is tried until then.",
+            "Wait, or come in by a token or a client certificate.",
+        ),
+        "INWB0040E": _kind(
+            501,
+            "There is no export as {}: the library {} is not installed.",
+            "The server was installed without it.",
+            "pip install 'inorder[arrow]', or choose another form.",
+        ),
     }
 )
 
 
 @dataclass(slots=True, eq=False)
 class Problem(Exception):
-    """A request that is not answered as it wished.
+    """A request that is refused or fails.
 
     Args:
         number: one of `KINDS`.
@@ -256,6 +297,12 @@ def printable(text: str) -> str:
     return shown if len(shown) <= 500 else f"{shown[:497]}..."
 
 
+def of_log_ins(error: TooManyLogIns) -> Problem:
+    """Too many log-ins have failed."""
+    seconds = str(max(1, math.ceil(error.seconds)))
+    return problem("INWB0030E", seconds, reason=error.reason.value, Retry_After=seconds)
+
+
 def of_error(error: InorderError, queue: str, manager: str) -> Problem:
     """What an error of the queue manager is to a client of the messaging interface."""
     reason = error.reason.value
@@ -275,3 +322,12 @@ def of_admin_error(error: InorderError, queue: str) -> Problem:
     if isinstance(error, UnknownObject):
         return problem("MQWB0037E", queue, reason=reason)
     return problem("INWB0004E", error, reason=reason, status=400 if isinstance(error, CallerError) else 409)
+
+
+def of_our_error(error: InorderError) -> Problem:
+    """The same to a client of our own interface: every error of the queue manager has its reason there."""
+    reason = error.reason.value
+    if isinstance(error, StoreError | QueueManagerStopping):
+        return problem("INWB0012E", error, reason=reason)
+    status = 404 if isinstance(error, UnknownObject) else 400 if isinstance(error, CallerError) else 409
+    return problem("INWB0014E", error, reason=reason, status=status)

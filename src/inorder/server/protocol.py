@@ -1,4 +1,5 @@
-"""HTTP/1.1 by uvicorn and h11, with what they lack: a time for the head of a request, and an end of dead peers.
+"""HTTP/1.1 by uvicorn and h11, with what they lack: a time for the head of a request, an end of dead peers, and who
+has a client certificate.
 
 A connection whose head does not arrive in time is closed: it would be there for ever, and a few thousand of them are
 all that a server has. A peer that has gone without a word is noticed by the kernel (keep-alive probes, and a time for
@@ -19,6 +20,7 @@ from uvicorn.protocols.http.h11_impl import STATUS_PHRASES, H11Protocol
 from .app import Factory
 from .problems import problem
 from .settings import Limits
+from .subjects import subject_of
 
 PROBE_AFTER_SECONDS, PROBE_EVERY_SECONDS, PROBES = 30, 10, 3
 UNACKNOWLEDGED_MS: Final = 60_000
@@ -44,7 +46,22 @@ class Protocol(H11Protocol):
                 "INWB0008E", "connections", f"{self.limits.connections:,}", Connection="close", Retry_After="1"
             )
             self.app = cast("Any", found.response())
+        else:
+            self._show_certificate(transport.get_extra_info("peercert"))
         self._begin_timer()
+
+    def _show_certificate(self, certificate: dict[str, Any] | None) -> None:
+        """Has each request say whose certificate the connection was made with, in the words of ASGI's TLS extension."""
+        subject = subject_of(certificate) if certificate else None
+        if subject is None:
+            return
+        app = self.app
+
+        async def with_subject(scope: Any, receive: Any, send: Any) -> None:
+            scope["extensions"] = {"tls": {"client_cert_name": subject}}
+            await app(scope, receive, send)
+
+        self.app = cast("Any", with_subject)
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
@@ -63,7 +80,7 @@ class Protocol(H11Protocol):
         super().shutdown()
 
     def send_400_response(self, msg: str) -> None:
-        """What h11 cannot read; its error says whether it was too long."""
+        """Input that h11 cannot read; its error says whether it was too long."""
         error = sys.exc_info()[1]
         is_large = getattr(error, "error_status_hint", 400) == TOO_LARGE
         found = problem("INWB0006E", f"{self.limits.head:,}") if is_large else problem("INWB0004E", msg)
@@ -110,5 +127,5 @@ def _watch_peer(one: socket.socket) -> None:
         ("TCP_KEEPCNT", PROBES),
         ("TCP_USER_TIMEOUT", UNACKNOWLEDGED_MS),
     ):
-        if hasattr(socket, name):  # not everywhere
+        if hasattr(socket, name):  # some systems lack it
             one.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)

@@ -1,4 +1,4 @@
-"""A queue as version 1 of IBM's administration has it: nested objects, by names that are not MQSC's.
+"""A queue as version 1 of IBM's administration interface shows it: nested objects, with names that differ from MQSC's.
 
 The table says where each attribute of ours stands; values and their checks are those of `inorder.attributes`. The names
 are those of IBM's own answers. Attributes of ours without a name there are in `runCommandJSON`, which has all.
@@ -88,7 +88,7 @@ def wanted(asked: str | None, groups: tuple[str, ...], paths: frozenset[str]) ->
         elif word in paths:
             found.add(word)
         else:
-            raise ValueError(f"{word!r} is not out of *, {', '.join((*groups, *sorted(paths)))}")
+            raise ValueError(f"{word!r} is not one of *, {', '.join((*groups, *sorted(paths)))}")
     return frozenset(found)
 
 
@@ -109,7 +109,7 @@ def object_of(queue: QueueAttributes, paths: frozenset[str], status: QueueStatus
 
 
 def status_of(status: QueueStatus, paths: frozenset[str]) -> dict[str, int]:
-    """What a queue is at the moment, as far as it was asked for."""
+    """The status of a queue, as far as it was asked for."""
     return {name: value(status) for name, value in STATUS.items() if f"status.{name}" in paths}
 
 
@@ -119,10 +119,10 @@ def attributes_in(given: Mapping[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for group, members in given.items():
         if not isinstance(members, dict):
-            raise ValueError(f"{group} is out of {', '.join(GROUPS)}, and an object")
+            raise ValueError(f"{group} must be one of {', '.join(GROUPS)}, and an object")
         for name, value in members.items():
             if (group, name) not in by_path:
-                raise ValueError(f"{group}.{name} is not out of {', '.join(sorted(PATHS))}")
+                raise ValueError(f"{group}.{name} is not one of {', '.join(sorted(PATHS))}")
             attribute, place = by_path[group, name]
             found[attribute] = _ours(f"{group}.{name}", place, value)
     return found

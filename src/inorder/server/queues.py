@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -12,17 +13,18 @@ from ..errors import InorderError, UnknownQueue, WrongQueueType
 from ..manager import QueueManager
 from ..mqsc.filters import is_like
 from ..mqsc.words import BY_TYPE
+from .acting import acted
 from .calls import Call
 from .problems import of_admin_error, problem
 from .queue_objects import GROUPS, PATHS, STATUS, attributes_in, object_of, status_of, wanted
 
 TYPES: Final = ("all", *BY_TYPE)
 STATUS_PATHS: Final = frozenset(f"status.{name}" for name in STATUS)
-OF_STATUS: Final = "timestamps."  # what a queue's status knows of its attributes
+OF_STATUS: Final = "timestamps."  # attributes that come from a queue's status
 
 
 async def listed(call: Call) -> Response:
-    """GET queue: those that fit the query."""
+    """GET queue: those that fit the query, and that who asks may inquire."""
     return await _show(call, None)
 
 
@@ -33,17 +35,19 @@ async def shown(call: Call) -> Response:
 
 async def _show(call: Call, name: str | None) -> Response:
     call.check_manager()
-    call.demand("inquire", name or "")
+    if name:
+        call.demand("inquire", name)
     given = call.query("type", "attributes", "status", *(() if name else ("name",)))
     pattern, kind = name or given.get("name", "*"), given.get("type", "all")
     if kind not in TYPES:
-        raise problem("INWB0003E", "type", f"it is out of {', '.join(TYPES)}")
+        raise problem("INWB0003E", "type", f"it must be one of {', '.join(TYPES)}")
     paths = _wanted(given, "attributes", GROUPS, PATHS)
     of_status = _wanted(given, "status", ("status",), STATUS_PATHS)
 
     def look(qm: QueueManager) -> list[dict[str, Any]]:
         found = [qm.attributes(name)] if name else qm.queues()
-        fitting = [one for one in found if _fits(one, pattern, kind, is_named=name is not None)]
+        seen = [one for one in found if call.identity.may("inquire", one.name)]
+        fitting = [one for one in seen if _fits(one, pattern, kind, is_named=name is not None)]
         return [object_ for one in fitting if (object_ := _object(qm, one, paths, of_status)) is not None]
 
     return JSONResponse({"queue": await _asked(call, look, pattern)})
@@ -81,16 +85,16 @@ def _object(
 
 
 async def create(call: Call) -> Response:
-    """POST queue: makes one; what has its name is not replaced, but refused."""
+    """POST queue: makes one; refused if there is a queue of that name."""
     call.check_manager()
     call.demand("administer")
     call.query("noReplace")
     given = await call.object()
     name, kind = given.pop("name", None), given.pop("type", "local")
-    if not isinstance(name, str) or kind not in BY_TYPE:
-        raise problem("INWB0004E", f"name is a text, and type is out of {', '.join(BY_TYPE)}")
+    if not isinstance(name, str) or not isinstance(kind, str) or kind not in BY_TYPE:
+        raise problem("INWB0004E", f"name must be a text, and type one of {', '.join(BY_TYPE)}")
     attributes = _attributes(given)
-    await _asked(call, lambda qm: getattr(qm, BY_TYPE[kind].create)(name, **attributes), name)
+    await _done(call, "define", name, lambda qm: getattr(qm, BY_TYPE[kind].create)(name, **attributes))
     place = f"{call.request.url.path.rstrip('/')}/{quote(name, safe='')}"
     return Response(status_code=201, headers={"Location": place})
 
@@ -98,7 +102,7 @@ async def create(call: Call) -> Response:
 async def alter(call: Call) -> Response:
     """PATCH queue/NAME: changes what is given."""
     call.check_manager()
-    call.demand("administer")
+    call.demand("alter", call.queue)
     call.query()
     given = await call.object()
     kind = given.pop("type", None)
@@ -110,7 +114,7 @@ async def alter(call: Call) -> Response:
             raise WrongQueueType(f"{call.queue} is a queue of type {there!r}, not {kind!r}", queue=call.queue)
         qm.alter_queue(call.queue, **changes)
 
-    await _asked(call, change, call.queue)
+    await _done(call, "alter", call.queue, change)
     return Response(status_code=204)
 
 
@@ -119,7 +123,7 @@ async def delete(call: Call) -> Response:
     call.check_manager()
     call.demand("administer")
     purge = "purge" in call.query("purge")
-    await _asked(call, lambda qm: qm.delete_queue(call.queue, purge=purge), call.queue)
+    await _done(call, "delete", call.queue, lambda qm: qm.delete_queue(call.queue, purge=purge))
     return Response(status_code=204)
 
 
@@ -128,6 +132,14 @@ def _attributes(given: dict[str, Any]) -> dict[str, Any]:
         return attributes_in(given)
     except ValueError as error:
         raise problem("INWB0004E", error) from None
+
+
+async def _done(call: Call, act: str, queue: str, work: Callable[[QueueManager], None]) -> None:
+    """What changes a queue, with a note of it."""
+    try:
+        await acted(call.context, call.request, act, queue, lambda qm, _: work(qm))
+    except InorderError as error:
+        raise of_admin_error(error, queue) from error
 
 
 async def _asked(call: Call, work: Any, queue: str) -> Any:

@@ -7,6 +7,7 @@ import ipaddress
 import os
 import signal
 import socket
+import ssl
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -48,13 +49,19 @@ def listening(host: str, port: int) -> socket.socket:
 
 
 def serve(
-    settings: Settings, listener: socket.socket, *, certificate: Path | None = None, key: Path | None = None
+    settings: Settings,
+    listener: socket.socket,
+    *,
+    certificate: Path | None = None,
+    key: Path | None = None,
+    client_ca: Path | None = None,
 ) -> None:
     """Serves until a signal says stop; then requests that are under way have some seconds to end.
 
     Args:
         listener: of `listening`; all workers share it.
         certificate, key: in PEM; None: no TLS.
+        client_ca: who signs client certificates, in PEM; None: nobody is asked for one.
     """
     several = settings.workers > 1
     shared = replace(settings, parent=os.getpid() if several else 0)
@@ -78,6 +85,8 @@ def serve(
         timeout_worker_healthcheck=STARTED_SECONDS,
         ssl_certfile=certificate,
         ssl_keyfile=key,
+        ssl_ca_certs=client_ca,
+        ssl_cert_reqs=ssl.CERT_NONE if client_ca is None else ssl.CERT_OPTIONAL,
     )
     with _quietly():
         if several:
@@ -88,7 +97,7 @@ def serve(
 
 @contextlib.contextmanager
 def _quietly() -> Iterator[None]:
-    """SIGTERM and Ctrl-C stop the server, and are then done with: the process ends as it should."""
+    """SIGTERM and Ctrl-C stop the server, and are not raised again: the process ends normally."""
 
     def done(number: int, frame: FrameType | None) -> None:
         del number, frame

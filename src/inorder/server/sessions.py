@@ -1,9 +1,10 @@
 """Sessions: cookies that any worker can verify, and none needs to remember.
 
-A cookie is a name and the time of its end, signed with HMAC-SHA256 by a key that was made when the server started and
-that its workers inherit. So all workers are equal, a restart ends all sessions, and a cookie of another server is not
-valid. There is no list of them: a logout takes the cookie from the client, as IBM's does; until its end a copy that
-somebody kept is still valid.
+A cookie is a name, what the session is bound to, and the time of its end, signed with HMAC-SHA256 by a key that was
+made when the server started and that its workers inherit. So all workers are equal, a restart ends all sessions, and a
+cookie of another server is not valid. There is no list of them: a logout takes the cookie from the client, as IBM's
+does; until its end a copy that somebody kept is still valid, unless the user that it is bound to goes, or has another
+password.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import hmac
 import json
 from collections.abc import Callable
 
-PURPOSE = b"inorder session 1\n"  # what else the key may sign some day is not taken for a session
+PURPOSE = b"inorder session 1\n"  # so that nothing else signed with this key is taken for a session
 
 
 class Sessions:
@@ -31,13 +32,13 @@ class Sessions:
         assert len(key) >= 32, "a short key can be guessed"
         self._key, self._seconds, self._now = key, seconds, now
 
-    def begin(self, name: str) -> str:
+    def begin(self, name: str, bound_to: str) -> str:
         """The value of a new cookie."""
-        text = json.dumps([name, self._now() + self._seconds], separators=(",", ":")).encode()
+        text = json.dumps([name, bound_to, self._now() + self._seconds], separators=(",", ":")).encode()
         return f"{_encoded(text)}.{_encoded(self._signature(text))}"
 
-    def name_in(self, cookie: str) -> str | None:
-        """Whose cookie it is; None: it was not signed with this key, or it is over."""
+    def read(self, cookie: str) -> tuple[str, str] | None:
+        """Whose cookie it is, and what it is bound to; None: it was not signed with this key, or it has expired."""
         text, _, signature = cookie.partition(".")
         try:
             said, signed = _decoded(text), _decoded(signature)
@@ -45,8 +46,8 @@ class Sessions:
             return None
         if not hmac.compare_digest(signed, self._signature(said)):
             return None
-        name, end = json.loads(said)  # ours, since it is signed
-        return str(name) if self._now() < end else None
+        name, bound_to, end = json.loads(said)  # ours, since it is signed
+        return (str(name), str(bound_to)) if self._now() < end else None
 
     def _signature(self, text: bytes) -> bytes:
         return hmac.new(self._key, PURPOSE + text, hashlib.sha256).digest()

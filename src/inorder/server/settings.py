@@ -1,4 +1,4 @@
-"""What one server is given when it starts, and its bounds: a value that its workers inherit."""
+"""The settings of one server, and its bounds: a value that its workers inherit."""
 
 from __future__ import annotations
 
@@ -12,18 +12,23 @@ MIB: Final = 1_048_576
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """How much one worker takes. What is beyond gets an answer that says so.
+    """The limits of one worker. A request beyond them gets an answer that says so.
 
     Args:
         body: bytes of a message (413).
         json: bytes of a command, a definition or a login (413).
         bodies: bytes of all bodies that are being received at once (503).
+        batch: bytes of an Arrow record batch (413).
+        transfers: Arrow streams, both ways, at once (503).
+        subscribers: streams of events at once (503).
         head: bytes of a request's address and headers (431).
         head_seconds: for the head of a request to arrive; then the connection is closed.
         body_seconds: for the body of a request to arrive (408).
         wait_seconds: that a get may wait (400).
         waits: gets that wait at once (503).
+        log_ins: by password, that wait for their turn at once (503).
         connections: that are open at once (503).
+        leases: of one user that are open at once (429).
         listed: messages that a list shows at most (400).
         stop_seconds: that a stop gives to requests that are under way.
         session_seconds: that a login lasts.
@@ -32,12 +37,17 @@ class Limits:
     body: int = MESSAGE_LENGTH_MAX
     json: int = MIB
     bodies: int = 256 * MIB
+    batch: int = 64 * MIB
+    transfers: int = 16
+    subscribers: int = 500
     head: int = 32_768
     head_seconds: float = 30.0
     body_seconds: float = 120.0
     wait_seconds: float = 3_600.0
     waits: int = 1_000
+    log_ins: int = 1_000
     connections: int = 2_000
+    leases: int = 100
     listed: int = 2_000
     stop_seconds: int = 30
     session_seconds: float = 7_200.0
@@ -50,7 +60,7 @@ class Settings:
     Args:
         store: a path or a URL, as `inorder.connect` takes it.
         key: signs sessions; made when the server starts, and inherited by its workers.
-        token: the launch token.
+        token: the launch token; None: there is none, but users alone.
         hosts: the names by which clients may call the server, in small letters, IPv6 addresses in brackets.
         port: the one it listens at.
         is_secure: it speaks TLS.
@@ -61,7 +71,7 @@ class Settings:
 
     store: str = field(repr=False)
     key: bytes = field(repr=False)
-    token: str = field(repr=False)
+    token: str | None = field(repr=False)
     hosts: frozenset[str] = frozenset({"localhost", "127.0.0.1", "[::1]"})
     port: int = 0
     is_secure: bool = False

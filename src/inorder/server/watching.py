@@ -1,4 +1,4 @@
-"""What operators and machines ask of the server itself: is it alive, is it ready, how much is there."""
+"""What operators and machines ask of the server itself: whether it lives, whether it is ready, and its metrics."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ async def ready(context: Context) -> Response:
     try:
         await asyncio.wait_for(context.qm.manager_attributes(), READY_SECONDS)
     except InorderError as error:
-        log.warning("the store cannot be used: %s", error)  # to whom it says too much who needs no token
+        log.warning("the store cannot be used: %s", error)  # for the log only: this address needs no token
         raise problem("INWB0012E", "the server's log says why", reason=error.reason.value) from error
     except asyncio.TimeoutError:
         raise problem("INWB0012E", f"it did not answer in {READY_SECONDS:g} seconds") from None
@@ -49,8 +49,8 @@ async def ready(context: Context) -> Response:
 class Metrics:
     """The metrics of `inorder.integrations.prometheus`, where prometheus-client is installed.
 
-    Counters count what one process does. A server of several workers answers each scrape by another one, so there the
-    counters are left out, and the gauges, which are the store's, are alike.
+    Counters count what one process does. With several workers another one may answer each scrape, so the counters are
+    left out there; the gauges come from the store, and are the same in each worker.
     """
 
     def __init__(self, store: str, *, workers: int) -> None:

@@ -18,12 +18,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, InputPartition
 
+from ..arrow.pages import Origin, batches
 from ..bulk import NO_LIMIT, BulkBrowser, Stretch
 from ..errors import OptionsError, QueueCondition, Reason
 from ..handle import Queue
 from ..manager import QueueManager
 from ..rules.ordering import UNSET
-from .arrow import Origin, batches
 from .opening import check_queue, check_same, made_at, store_for_task
 from .options import SourceOptions
 from .planning import Limits, Planner, limits

@@ -26,12 +26,12 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
+from ..arrow.pages import Origin, batches
 from ..bulk import Claim, ClaimReader, Slice
 from ..errors import CheckpointLost, Fenced, OptionsError
 from ..handle import Queue
 from ..manager import QueueManager
 from . import points
-from .arrow import Origin, batches
 from .opening import check_queue, check_same, made_at, store_for_task
 from .options import SourceOptions
 from .planning import Limits, Planner, limits, stop_when_terminated
@@ -183,7 +183,7 @@ class DrainReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def stop(self) -> None:
         """Ends the planner's connection. Also called where the driver was killed.
 
-        What is done is removed, and what was taken ahead returns, unless somebody has started after this one, who has
+        What is done is removed, and what was taken ahead returns, unless somebody has started after this one, which has
         seen to it. The claim that Spark works on is not touched.
         """
         reader, self._claims = self._claims, None

@@ -29,14 +29,14 @@ from pyspark.sql.datasource import (
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
+from ..arrow.properties import as_pairs, properties_of
+from ..arrow.schema import DESCRIPTOR
 from ..errors import InorderError
 from ..formats import FORMAT, FileError, Rebuilder, dmpmqmsg, folder, records
 from ..formats.manifest import parse
 from ..formats.paths import length_of
 from ..message import NO_ID, Message
 from .batches import in_batches, rows_of
-from .properties import as_pairs, properties_of
-from .schema import DESCRIPTOR
 from .tally import Tally
 
 TASK_BYTES = 128 * 2**20  # about as much as a task reads; to start one costs as much as 700 small files

@@ -90,8 +90,8 @@ def transaction_time(
     A write under a name that is known here puts nothing.
     """
     with open_store(store_place("url", url), application) as qm:
-        when = qm.in_ledger(queue, LedgerKey(application, "", transaction))
-    return None if when is None else utc(when)
+        noted = qm.in_ledger(queue, LedgerKey(application, "", transaction))
+    return None if noted is None else utc(noted.at)
 
 
 def committed_claim(checkpoint: Checkpoint, options: SourceOptions, made: int) -> int:

@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from ..arrow.schema import Body
 from ..bulk import NAME_LENGTH_MAX
 from ..errors import OptionsError, Reason, bad_argument, is_url, nearest_names
 from ..options import AskedOrder, GetOptions
-from .schema import Body
 
 Use = Literal["batch read", "stream read", "batch write", "stream write"]
 READS: tuple[Use, ...] = ("batch read", "stream read")

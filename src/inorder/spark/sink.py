@@ -28,21 +28,20 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
+from ..arrow.columns import Fault, Judged, chunks, kept
 from ..bulk import LedgerKey, Settled, Staged, Stager
 from ..errors import CallerError, MessageTooBig, OptionsError, QueueCondition
 from ..handle import Queue
-from ..properties import Properties
 from . import points
 from .batches import batch_of
 from .opening import check_queue, check_same, made_at, store_for_task
 from .options import SinkOptions
-from .rows import Fault, Judged, check_columns, judge
+from .rows import check_columns, judge
 from .tally import Tally
 from .versions import DataSourceStreamArrowWriter, as_arrow
 
 log = logging.getLogger("inorder.spark.sink")
 
-CHUNK_ROWS, CHUNK_BYTES = 10_000, 16 * 2**20
 ROWS_AT_ONCE = 1000  # of a writer that is given rows
 QUERY_ID, BATCH_ID = "sql.streaming.queryId", "streaming.sql.batchId"
 APPEND_ONLY = (
@@ -163,35 +162,6 @@ class Task:
             "row": chunk.slice(fault.row, 1).to_pylist()[0],
         }
         return json.dumps(told, default=_as_json).encode()
-
-
-def kept(judged: Judged) -> dict[str, Sequence[Any]]:
-    """The good rows' columns, as Python's values; columns that are null throughout are left to the put's defaults."""
-    columns = judged.columns
-    if judged.faults:
-        bad = {fault.row for fault in judged.faults}
-        mask = pa.array([row not in bad for row in range(judged.rows)])
-        columns = {name: column.filter(mask) for name, column in columns.items()}
-    if not len(columns["body"]):
-        return {}
-    found = {
-        name: column.to_pylist()
-        for name, column in columns.items()
-        if name == "body" or column.null_count < len(column)
-    }
-    if "properties" in found:
-        found["properties"] = [Properties.from_text(text) for text in found["properties"]]
-    return found
-
-
-def chunks(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """A batch in parts of bounded rows and bytes."""
-    count: int = batch.num_rows
-    if not count:
-        return
-    rows = max(1, min(CHUNK_ROWS, count * CHUNK_BYTES // max(1, batch.nbytes)))
-    for first in range(0, count, rows):
-        yield batch.slice(first, rows)
 
 
 def _as_json(value: object) -> object:

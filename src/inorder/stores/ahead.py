@@ -1,14 +1,14 @@
-"""A search with a selector that goes far looks ahead in steps, each a verb of its own, so that nobody waits for it.
+"""A far search with a selector looks ahead in steps, each a verb of its own, so that nobody waits for it.
 
 Nothing that comes later stands before what was there: numbers of places are drawn in order, so on each level it stands
 behind. What a selector does not fit it will not fit later, whatever becomes of it. So a step passes over it for good,
-and notes what fits, whoever holds it. The call that finds, takes or withholds looks at what was noted, as it is then,
-and behind what was passed over, on each level. It finds what it would find if it began anew, and so does the next look
-of a call that waits.
+and notes what fits, even what others hold. The call that finds, takes or withholds looks at what was noted, as it is
+then, and behind what was passed over, on each level. It finds what a search from the beginning would find, and so does
+the next look of a call that waits.
 
 Where what fits may change, and on queues where a lower number may come to be seen after a higher one, that is true for
-a moment only. A relaxed call looks ahead there, too: what came to fit meanwhile came too late. A strict call does not,
-but for the time left, which it reckons from the beginning of the search.
+a moment only. A relaxed call looks ahead there, too: a message that begins to fit meanwhile came too late. A strict
+call does so only where nothing but the time left changes, which it reckons from the beginning of the search.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from ..rules.selectors import Selector
 from .queue import LocalQueue
 from .queued import ASKS_MAX, COST_MAX, STEP, Noted, QueuedMessage, Reader, available
 
-NOTING: Final = 8  # what it costs beside to look at what fits
-NOTED_MAX: Final = 256  # of what fits and is held by others
+NOTING: Final = 8  # the additional cost of looking at a message that fits
+NOTED_MAX: Final = 256  # messages that fit and are held by others
 REST_SECONDS: Final = (0.001, 0.02)  # at least and at most, between two steps
 RECKONED: Final = frozenset({"expiry"})  # fields of a message that change with time
-CHANGING: Final = frozenset({"backout_count"})  # and by what others do
+CHANGING: Final = frozenset({"backout_count"})  # fields that others change
 
 
 class Ahead(NamedTuple):

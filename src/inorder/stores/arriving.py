@@ -16,7 +16,7 @@ AFTER_PUT, AFTER_HELD_PUT = step(State.ABSENT, Event.PUT).to, step(State.ABSENT,
 
 
 def arrive(verb: Verb, queue: LocalQueue, rows: Sequence[Row], unit: UnitRow | None) -> bool:
-    """They are on the queue, held by the unit if there is one; whether some of them ask for reports."""
+    """Puts them on the queue, held by the unit if there is one; returns whether some of them ask for reports."""
     state = AFTER_PUT if unit is None else AFTER_HELD_PUT
     assert state is not None
     first, total = None, len(rows)

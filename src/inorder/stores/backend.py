@@ -2,11 +2,11 @@
 
 Verbs, rules, life cycle and errors are above this seam and written once. A backend keeps messages, counters and small
 records, finds them in order, and changes them in transactions; it decides nothing but what `rules/` decide for it. One
-verb at a time uses a backend: whoever calls holds the store's lock.
+verb at a time uses a backend: its caller holds the store's lock.
 
 A change of a message names the state that it expects (`write`, `remove`, `move`); a backend checks how many rows it
-changed, and raises AssertionError where it is another number. With the last message of a group, whoever takes it away,
-nobody is inside the group any more: the backend sets `reader` to None in the `EnteredRow` of that group (B-45).
+changed, and raises AssertionError where it is another number. When the last message of a group goes, for whatever
+reason, nobody is inside the group any more: the backend sets `reader` to None in the `EnteredRow` of that group (B-45).
 """
 
 from __future__ import annotations
@@ -157,7 +157,7 @@ class SearchedQueue(Protocol):
         """How many messages it has now."""
 
     def selects(self, row: QueuedMessage, wanted: Wanted, reader: Reader) -> bool:
-        """Whether the call chooses from this message, beside its match and marks, be it available or not (B-13)."""
+        """Whether the call chooses from this message, beside its match and marks, available or not (B-13)."""
 
     def has_what_it_needs(self, row: QueuedMessage, wanted: Wanted, reader: Reader) -> bool:
         """Whether the group or logical message that begins here is complete for the reader, if it must be."""
@@ -243,14 +243,14 @@ class Backend(Protocol):
         """Those who wait on a queue know no more who is in their way; one connection does still."""
 
     def draw(self, count: int, reserve: int) -> tuple[range, bool]:
-        """So many numbers that name things, and that nobody is ever given again; whether more are reserved by it now.
+        """Draws so many numbers that name things and are never given again; and whether more are reserved by it now.
 
         Args:
-            reserve: how many more are reserved where these pass what is.
+            reserve: how many more are reserved if these exceed the numbers reserved so far.
         """
 
     reserved_unseen: int
-    """How many numbers more may have been reserved, and told, than the store says after a loss."""
+    """How many more numbers may have been reserved and given away than the store says after a loss of power."""
 
     def skip_reserved(self) -> None:
         """The numbers that name things go on behind what is reserved of them."""
@@ -259,7 +259,7 @@ class Backend(Protocol):
         """A queue as it is now; None: there is none."""
 
     def check_certain(self, queue: int) -> None:
-        """What the verb was told of a queue is so, and it may act on it. Raises: Passing, it was taken for granted."""
+        """Makes sure that what the verb assumed of a queue is true. Raises: Passing, it is not."""
 
     # --- finding messages
 
@@ -289,10 +289,10 @@ class Backend(Protocol):
     def rows_at(
         self, queue: SearchedQueue, wanted: Wanted, reader: Reader, rank: int, after: Place
     ) -> Iterable[QueuedMessage]:
-        """What is at a rank behind a place, in order, whoever holds it; marks and the match have been heeded."""
+        """What is at a rank behind a place, in order, held or not; marks and the match have been heeded."""
 
     def level(self, queue: SearchedQueue, wanted: Wanted, reader: Reader, rank: int, after: Place) -> Iterable[Seen]:
-        """What is at a rank behind a place, in order, whoever holds it; with a selector.
+        """What is at a rank behind a place, in order, held or not; with a selector.
 
         Marks and the match have been heeded. Nothing is read of a message but what the selector asks for.
         """

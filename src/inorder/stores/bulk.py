@@ -27,6 +27,7 @@ from .records import (
     GetOutcome,
     GetRequest,
     LedgerKey,
+    Noted,
     Settled,
     Slice,
     Staged,
@@ -272,9 +273,9 @@ class BulkVerbs(OpenStore):
 
     @event("in_ledger", keys="queue application", about=lambda _, queue, key: [queue, key.application])
     @in_verb(writes=False)
-    def in_ledger(self, verb: Verb, queue: str, key: LedgerKey) -> float | None:
+    def in_ledger(self, verb: Verb, queue: str, key: LedgerKey) -> Noted | None:
         staging.check_key(key)
-        return staging.noted_at(verb, Catalog(verb).local(queue), key)
+        return staging.noted(verb, Catalog(verb).local(queue), key)
 
     @event("last_settled", keys="queue application", about=lambda _, queue, application, __: [queue, application])
     @in_verb(writes=False)

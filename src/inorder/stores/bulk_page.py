@@ -1,4 +1,4 @@
-"""Rows that were read in bulk: kept as columns, and a sequence of rows for whoever wants these."""
+"""Rows that were read in bulk: kept as columns, and readable as a sequence of rows."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class BulkPage(Sequence[BulkRow]):
 
     @classmethod
     def of_rows(cls, rows: Sequence[BulkRow]) -> BulkPage:
-        """A page of rows, which may be none."""
+        """A page of rows; it may be empty."""
         if not rows:
             return cls(0, {}, dict.fromkeys(BULK_COLUMNS, ()))
         return cls.of_columns(dict(zip(BULK_COLUMNS, zip(*rows, strict=True), strict=True)))

@@ -17,6 +17,7 @@ from .records import (
     ClaimStart,
     LedgerKey,
     NextBatch,
+    Noted,
     Outcome,
     Receipt,
     Received,
@@ -72,13 +73,13 @@ class BulkStore(Protocol):
         """Returns the messages of the claim that was taken ahead to their places; of how many. Raises: Fenced."""
 
     def finish_claims(self, queue: str, application: str, upto: int) -> int:
-        """Confirms as `settle_claims`, in the name of a reader that has stopped for good.
+        """Confirms as `settle_claims`, on behalf of a reader that has stopped for good.
 
         A reader that still runs is fenced. Raises: NotFound, the application never claimed anything here.
         """
 
     def leave_claimed_group(self, queue: str, application: str) -> bool:
-        """An application that has stopped for good is inside no group any more (B-45); whoever runs it is fenced.
+        """An application that has stopped for good leaves its group (B-45); a reader that still runs is fenced.
 
         Returns: whether it was inside one.
 
@@ -104,7 +105,7 @@ class BulkStore(Protocol):
     def read_stretch(
         self, handle: int, stretch: Stretch, after: tuple[Any, ...] = ()
     ) -> tuple[BulkPage, tuple[Any, ...] | None]:
-        """A page of what is there of a stretch by now, unlocked, behind where another page ended.
+        """The next page of a stretch, as it is now, without locks; it begins where another page ended.
 
         Args:
             after: what came with that page.
@@ -182,8 +183,8 @@ class BulkStore(Protocol):
     def stage(self, request: StageRequest) -> None:
         """Writes rows under a staging, on disk when it returns; nobody sees them.
 
-        Bodies longer than the queue takes are split into segments, be that allowed in the flags or not. A staging whose
-        time is over is dropped and begins anew: its count will tell.
+        Bodies longer than the queue takes are split into segments, whether the flags allow that or not. A staging whose
+        time is over is dropped and begins again from 0 rows, which its count shows.
 
         A database writes contents where they stay, and narrow rows beside them. Raises: ArgumentError, naming row
         (from 0, in this request), column, value and range; CallerError 2027, 2253; NotOpenFor 2039; MessageTooBig
@@ -212,8 +213,8 @@ class BulkStore(Protocol):
     def undo_staging(self, names: Sequence[str]) -> int:
         """Drops stagings; how many there were. Unknown names are passed over, so it may come twice."""
 
-    def in_ledger(self, queue: str, key: LedgerKey) -> float | None:
-        """When this was settled on a queue, or the queue of an alias; None: not, or long ago.
+    def in_ledger(self, queue: str, key: LedgerKey) -> Noted | None:
+        """What was settled under a key on a queue, or the queue of an alias; None: nothing, or long ago.
 
         Of one streaming query the newest 1,000 batches are kept, transactions for ever. Raises: UnknownQueue 2085.
         """

@@ -17,7 +17,7 @@ RUNS = ("starting", "running", "retrying", "paused", "stopping")
 
 
 def row_of_channel(verb: Verb, channel: str) -> ChannelRow:
-    """Its status, or that of one that never ran."""
+    """Its status; of a channel that never ran, the initial one."""
     found = verb.backend.select(ChannelRow, name=channel)
     return found[0] if found else ChannelRow(channel, "inactive", None, 0, "", 0, 0, 0, "", verb.now)
 
@@ -29,7 +29,7 @@ def sent_of_channel(verb: Verb, queue: LocalQueue, channel: str) -> SentRow:
 
 
 def runs(verb: Verb, row: ChannelRow) -> bool:
-    """Whether somebody who lives carries it."""
+    """Whether a living connection carries it."""
     return row.carrier is not None and bool(verb.backend.select(ConnectionRow, id=row.carrier))
 
 

@@ -116,19 +116,19 @@ class Catalog:
         self._changed()
 
     def remove(self, name: str) -> None:
-        """A definition goes."""
+        """Removes a definition."""
         self._backend.remove_records(DefinitionRow, id=self.number(name))
         self._changed()
 
     def _changed(self) -> None:
-        """What processes keep of definitions is old from now on."""
+        """The definitions that processes have cached are out of date from now on."""
         row = only(self._backend.select(ManagerRow), "the queue manager")
         self._backend.save(row._replace(revision=row.revision + 1))
         self._verb.durable = True
         self._known.current(self._backend)
 
     def local(self, name: str) -> LocalQueue:
-        """The local queue that has the name, or for which it stands, as it lies there. Raises: as `resolve`."""
+        """The local queue that has this name, or that the name stands for, as it is now. Raises: as `resolve`."""
         found = self.resolve(name).name
         if self.find(found) is None:
             raise UnknownQueue(f"{found} has not been used: there is nothing on it", queue=found)
@@ -167,7 +167,7 @@ class Catalog:
         self.add(attributes)
 
     def check_names(self, attributes: QueueAttributes) -> None:
-        """What it names it may name (R4.1, A-32). Raises: as `Names.check`."""
+        """Checks the names that a definition refers to (R4.1, A-32). Raises: as `Names.check`."""
         self._known.names.check(attributes)
 
     def check_alter(self, before: QueueAttributes, changed: QueueAttributes) -> None:
@@ -329,10 +329,10 @@ def contents(verb: Verb, queue: LocalQueue) -> Contents:
 
 
 def check_uses(name: str, transmission: Transmission | None, options: OpenOptions) -> None:
-    """What is elsewhere is opened for output alone (R4.1, N-2). Raises: WrongQueueType 2045."""
+    """A queue of another queue manager can be opened for output only (R4.1, N-2). Raises: WrongQueueType 2045."""
     if transmission is not None and (options.input or options.browse):
         raise WrongQueueType(
-            f"{name} leads to queue manager {transmission.manager}: it can be opened for output alone (output=True)",
+            f"{name} leads to queue manager {transmission.manager}: it can be opened for output only (output=True)",
             reason=Reason.OPTION_NOT_VALID_FOR_TYPE,
             queue=name,
         )

@@ -99,7 +99,7 @@ class Changes:
         self._subscriptions: list[Subscription] = []
         self.waiting: deque[Happened] = deque()
         self.watchers: list[Bell] = []
-        self._told = 0  # listeners that know of the first of them
+        self._told = 0  # listeners that have been called with the first of them
         self._handing_out = TryLock()
 
     def subscribe(self, listener: Listener, *, is_ours: bool = False) -> Subscription:
@@ -139,14 +139,14 @@ class Changes:
                 bell.ring()
 
     def _report(self, happened: Happened) -> None:
-        # Whoever is interrupted leaves the rest, and the listener that it was at, to the next.
+        # A thread that is interrupted leaves the rest, and the listener that it was calling, to the next one.
         for one in self._subscriptions[self._told :]:
             try:
                 one.listener(happened)
             except Exception:
-                if one.is_ours:  # what it raises came from outside, and it is told again
+                if one.is_ours:  # what it raises came from outside, and it is called again
                     raise
-                log.exception("a listener failed; what it was told of has happened")
+                log.exception("a listener failed; the change that it was called with has happened")
             self._told += 1
         self._told = 0
 

@@ -412,14 +412,14 @@ def known_account(verb: Verb, queue: LocalQueue, application: str) -> Account:
     if account is None:
         raise NotFound(
             f"application {written(application)} never claimed anything on {queue.attributes.name}; "
-            "a list of the claims has all that did",
+            "the list of claims shows which applications did",
             application=application,
         )
     return account
 
 
 def refuse_channel(verb: Verb, queue: LocalQueue, application: str) -> None:
-    """What a channel has claimed may be at its receiver's: who knows is asked first. Raises: ObjectInUse 2042."""
+    """What a channel has claimed may be at its receiver's, which must be asked first. Raises: ObjectInUse 2042."""
     if verb.backend.select(SentRow, queue=queue.id, channel=application.removeprefix(CHANNEL)):
         raise ObjectInUse(
             f"{application} has batches at another queue manager: `inorder channel resolve` asks there what has become "

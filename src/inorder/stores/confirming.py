@@ -25,7 +25,7 @@ ERRORS = {Reason.LOCK_MISMATCH: LockMismatch, Reason.NOT_FOUND: NotFound, Reason
 
 
 def locker(verb: Verb, handle: OpenHandle, ahead: Ahead) -> Reader:
-    """Who looks for what it can lock.
+    """A reader that looks for what it can lock.
 
     Args:
         ahead: how far it has looked ahead.

@@ -1,7 +1,7 @@
 """Who has the store open: processes, their connections and handles, and what is done when they are gone.
 
-A process is known to the operating system as long as it lives (`backend.Host`). Whoever finds one dead backs out its
-units of work, frees its browse locks and closes its handles (B-32, B-48); named units stay.
+A process is known to the operating system as long as it lives (`backend.Host`). A process that finds another one dead
+backs out its units of work, frees its browse locks and closes its handles (B-32, B-48); named units stay.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def in_verb(
         feeds: it brings more into the store.
         alone, appends, beside, together: see `backend.Kind`.
         buries: the dead are buried first, and leases that are over backed out.
-        unless_dead: before such an error says that somebody is in the way, the call sees whether they live.
+        unless_dead: errors that say that somebody is in the way; before one is raised, the call checks that they live.
     """
 
     kind = Kind(writes, though_stopped, feeds, alone=alone, appends=appends, beside=beside, together=together)
@@ -142,7 +142,7 @@ def _note_run(verb: Verb, run: str, *, may_have_lost: bool) -> None:
 
 
 def start(verb: Verb) -> None:
-    """What a start of the queue manager does: whoever was connected is dead, non-persistent messages go (R1.5, R5.11).
+    """What a start of the queue manager does: all earlier connections end, non-persistent messages go (R1.5, R5.11).
 
     Unless their queue keeps them or a named unit holds them: then they go if it is undone.
     """
@@ -171,7 +171,7 @@ def local_queues(verb: Verb) -> list[LocalQueue]:
 
 
 def bury_dead(store: OpenStore) -> bool:
-    """Ends the connections of processes that are dead, and leases that are over, whose leftovers are ours then.
+    """Ends the connections of dead processes, and leases that are over; this process then removes what they left.
 
     Returns: whether there were any.
     """

@@ -1,4 +1,4 @@
-"""What a store holds and nobody wrote: said as `StoreDamaged`, with what it is and where.
+"""What a store holds though nobody wrote it: reported as `StoreDamaged`, with what it is and where.
 
 A file may come back from a disk with other bytes, and rows may be changed by hand. Backends look at what they read
 before anybody works with it; texts that only we write, and references from one record to another, are looked at here.
@@ -15,7 +15,7 @@ from ..errors import StoreDamaged
 
 T = TypeVar("T")
 
-# What Python raises where a value is none of those that were written.
+# What Python raises for a value that was never written.
 DECODING: Final = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)
 SHOWN_MAX: Final = 200
 
@@ -31,18 +31,18 @@ def damaged(where: str, wrong: object, **data: object) -> StoreDamaged:
 
 
 def only(found: Sequence[T], where: str) -> T:
-    """The one record that must be there, for another one names it. Raises: StoreDamaged."""
+    """The one record that must be there because another one names it. Raises: StoreDamaged."""
     if len(found) != 1:
         raise damaged(where, f"it is named and {'missing' if not found else 'there more than once'}")
     return found[0]
 
 
 def utc(seconds: float) -> datetime:
-    """A time of the store, for those who read dates. Raises: StoreDamaged, it is none."""
+    """A time of the store as a date. Raises: StoreDamaged, there is no such date."""
     try:
         return datetime.fromtimestamp(seconds, timezone.utc)
     except (ValueError, OverflowError, OSError) as error:
-        raise damaged("a time", f"{seconds!r} s since 1970 is none") from error
+        raise damaged("a time", f"{seconds!r} s since 1970 is not a date") from error
 
 
 def decodes(where: str) -> Callable[[Callable[[str], T]], Callable[[str], T]]:
@@ -54,7 +54,7 @@ def decodes(where: str) -> Callable[[Callable[[str], T]], Callable[[str], T]]:
             try:
                 return decode(text)
             except DECODING as error:
-                raise damaged(where, f"{text!r:.80} is none ({error!r:.100})") from error
+                raise damaged(where, f"{text!r:.80} cannot be read ({error!r:.100})") from error
 
         return call
 

@@ -1,4 +1,4 @@
-"""What becomes of a message that cannot be delivered: it is discarded, or set aside with the reason (C-5, R6.8)."""
+"""Messages that cannot be delivered: discarded, or set aside with the reason (C-5, R6.8)."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ def bury(
         attempts: how often it was tried.
         error: what went wrong, in words.
 
-    Raises: Undeliverable: the target requires the order (B-24), or nowhere can a dead letter be put. Nothing has
-        changed; whoever wanted to deliver it stops, and shows why.
+    Raises: Undeliverable: the target requires the order (B-24), or there is no place for a dead letter. Nothing has
+        changed; the caller stops delivering, and shows why.
     """
     local = Catalog(verb).find(target)
     if local is not None and local.read_order == "required":
         raise Undeliverable(
-            f"{target} does not take the message ({_text(reason)}), and as its read order is required nothing may "
-            "pass it on the way to the dead letters: see to the queue, then go on",
+            f"{target} does not take the message ({_text(reason)}), and its read order is required: nothing may "
+            "pass it, so it cannot become a dead letter. Correct the queue, then go on",
             reason=reason,
             queue=target,
         )

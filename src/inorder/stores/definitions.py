@@ -54,7 +54,7 @@ class Definitions:
         return self
 
     def forget(self) -> None:
-        """What was read may have been of a transaction that was taken back."""
+        """Forgets what was read: it may be of a transaction that was taken back."""
         self.revision = NO_REVISION
 
     def queue(self, number: int) -> QueueAttributes:

@@ -1,7 +1,7 @@
 """What the queue manager itself puts: reports, trigger messages, dead letters.
 
-Nothing of it fails the verb that causes it: what cannot be put where it should goes to the dead-letter queue, and if
-that cannot take it, is dropped and counted (C-5).
+None of it makes the verb that causes it fail: what cannot be put where it should go goes to the dead-letter queue, and
+if that cannot take it, is dropped and counted (C-5).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .verb import Verb
 
 
 def as_put(verb: Verb, queue: LocalQueue | None, message: Message, number: int) -> Row:
-    """A message as it arrives on a queue, once more or for the first time: a number of its own, and its unique id.
+    """A message as it arrives on a queue, again or for the first time: a number of its own, and its unique id.
 
     Args:
         queue: where it arrives: what is there with its unique id keeps that. None: it is new.

@@ -24,11 +24,11 @@ def leave(
     *,
     but: bytes | None = None,
 ) -> None:
-    """The reader is inside no group any more, or none but one (R3.30); in a unit, when that is committed.
+    """The reader is inside no group any more, or only inside one (R3.30); in a unit, when that is committed.
 
     Args:
         open_unit: its connection's unit of work. A group of which that holds a member is left when it is committed,
-            however the reader went: a back out puts its handle back inside (C-12).
+            whatever made the reader leave: a back out puts its handle back inside (C-12).
     """
     if not queue.has_entries:
         return
@@ -40,7 +40,7 @@ def leave(
 
 
 def leave_all(queue: LocalQueue, reader: ReaderId) -> bool:
-    """The reader is inside no group any more, whatever becomes of units in which it entered or left some.
+    """The reader is inside no group any more, whatever happens to the units in which it entered or left some.
 
     Returns: whether it was inside one: then those who wait look again.
     """
@@ -53,7 +53,7 @@ def leave_all(queue: LocalQueue, reader: ReaderId) -> bool:
 def settle(queue: LocalQueue, unit: int, outcome: Literal["commit", "back_out", "prepare"]) -> None:
     """What the unit has done to the groups that readers are inside counts, or is taken back.
 
-    To prepare it is a commit for handles: who has entered in it is inside, and who has left stays away if it is
+    For handles a prepare is a commit: one that has entered in it is inside, and one that has left stays away if it is
     backed out; but the groups stay theirs until then (R5.10, B-19).
     """
     if not queue.has_entries:
@@ -77,7 +77,7 @@ def commit_idle(backend: Backend, unit: int) -> None:
 
 
 def forget(queue: LocalQueue) -> None:
-    """Where nobody is inside and no unit holds a member the group holds nobody back."""
+    """A group that nobody is inside, and of which no unit holds a member, holds nobody back."""
     for one in queue.backend.select(EnteredRow, queue=queue.id, reader=None):
         if not queue.backend.takers(queue.id, one.group_id, None):
             queue.backend.remove_records(EnteredRow, id=one.id)

@@ -57,5 +57,5 @@ def _properties_of(text: str | None = None) -> Properties:
     if text is None:
         return NO_PROPERTIES
     if not is_readable(text):
-        raise ValueError("its properties are none")
+        raise ValueError("its properties cannot be read")
     return Properties.from_text(text)

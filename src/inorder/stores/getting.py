@@ -75,7 +75,7 @@ class GettingVerbs(OpenStore, ABC):
                     ahead = self._step_ahead(request, ahead)
                     if not ahead.is_over:
                         rest(began)
-                if ahead.passed == before:  # it comes no further: then the search does, however far it goes
+                if ahead.passed == before:  # looking ahead comes no further: the search goes on alone, however far
                     ahead = ahead._replace(asks=math.inf)
             found = get(request, waits, ahead)
             if not found[0].is_far:
@@ -99,7 +99,7 @@ class GettingVerbs(OpenStore, ABC):
 
     @in_verb(writes=False)
     def _browse(self, verb: Verb, request: GetRequest, ahead: Ahead) -> GetOutcome | None:
-        """What a browse that changes nothing finds; None: something is to be tidied first."""
+        """What a browse that changes nothing finds; None: something must be tidied first."""
         handle = self.handle(request.handle)
         queue = verb.queue_of(handle)
         if queue.has_work(verb.now):

@@ -2,8 +2,8 @@
 
 A lease is a unit of kind "lease", with a `LeaseRow` beside it. Its name is made from its token, which is nowhere in the
 store. A connection that enters a lease has it as its unit of work until it leaves it, so puts and gets under it are
-those of any unit. Verbs that act under a lease, settle it or end it are alone (`backend.Kind`): one at a time, whoever
-shows the token. `rules.leases` says when it is over.
+those of any unit. Verbs that act under a lease, settle it or end it are alone (`backend.Kind`): one at a time, even if
+several processes show the token. `rules.leases` says when it is over.
 """
 
 from __future__ import annotations

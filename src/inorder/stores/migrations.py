@@ -22,7 +22,7 @@ class Step:
 
     Args:
         version: of the tables afterwards.
-        why: one line for those who wait for it.
+        why: one line, shown while the step runs.
         statements: SQL, of the store's own dialect, separated by semicolons. They run inside a transaction.
     """
 

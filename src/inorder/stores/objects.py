@@ -1,7 +1,7 @@
-"""The verbs about what is defined and is not a queue: channels, processes.
+"""The verbs about definitions other than queues: channels, processes.
 
-A store keeps their attributes as JSON and knows no more of them: whoever defines a kind checks its values, and alters
-by what was there when it looked.
+A store keeps their attributes as JSON and does not interpret them: the module that defines a kind checks its values,
+and an alter names the attributes that it saw before.
 """
 
 from __future__ import annotations

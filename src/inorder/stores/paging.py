@@ -1,7 +1,8 @@
-"""A page of a browse: as many messages as calls one behind the other would show at one moment, in one verb.
+"""A page of a browse: as many messages as consecutive calls would show at one moment, in one verb.
 
-Each message goes the way of any browse (`Reading`). Only what follows the first one in the same order is not looked for
-anew: up to where the order ends, or something stands that this reader cannot have, and which the search has to judge.
+Each message goes the way of any browse (`Reading`). Only the messages that follow the first one in the same order are
+taken without a new search: up to the end of that order, or to a message that this reader cannot have and that the
+search has to judge.
 """
 
 from __future__ import annotations
@@ -35,7 +36,9 @@ class Page(Reading):
     _left = 0
 
     def outcomes(self, most: int) -> list[GetOutcome]:
-        """What so many browses give, each with state and cursor as it leaves them, up to one that gives nothing."""
+        """What so many consecutive browses give, each with the state and the cursor that it leaves, up to one that
+        gives nothing.
+        """
         found: list[GetOutcome] = []
         self._left = most
         while self._left:

@@ -1,7 +1,7 @@
-"""The verbs about those who come through a door: log-ins that fail, and what was done that cannot be taken back.
+"""The verbs about users who come through a door: log-ins that fail, and acts that cannot be taken back.
 
 Users and tokens are objects (`objects.py`). Log-ins that fail are counted in buckets (`rules.log_ins`), which all
-servers share. An act is noted before it is done, and its outcome behind it: where a process was killed in between the
+servers share. An act is noted before it is done, and its outcome afterwards: if the process was killed in between, the
 note says "begun". The log keeps the newest acts, as many as the queue manager's attribute `acts_kept` says.
 """
 
@@ -74,7 +74,7 @@ class PeopleVerbs(OpenStore):
 
 
 def _kept(verb: Verb, key: str) -> str:
-    """The bucket of a user or an address: its own, or the one that it shares where there are too many."""
+    """The bucket of a user or an address: its own, or a shared one if there are too many."""
     has_room = verb.backend.select(AttemptRow, key=key) or len(verb.backend.select(AttemptRow)) < BUCKETS_MAX
     return key if has_room else shared_key(key)
 

@@ -12,9 +12,9 @@ POINTS = {
     "written": "all is written, before COMMIT",
     "committed": "after COMMIT, before the turn is released",
     "before-sync": "before the log is synced for those who wait",
-    "synced": "the log is on disk, nobody has been told",
+    "synced": "the log is on disk, and no caller has its answer",
     "settled": "a unit is settled, its bodies are not yet removed",
-    "staged": "rows are staged and on disk, the caller has not been told",
+    "staged": "rows are staged and on disk, and the caller does not have its answer",
     "delivered": "a batch of a channel is put, and the record of the channel is as before",
     "settled-staging": "what was staged is put, it is still staged and not in the ledger",
     "reaping": "in the middle of backing out a dead owner",
@@ -38,6 +38,6 @@ reached: Callable[[str], object] | None = None
 
 
 def reach(point: str) -> None:
-    """For verbs that are not hot; others look at `reached` themselves, which costs no call."""
+    """For verbs that are called seldom; others look at `reached` themselves, which costs no call."""
     if reached:
         reached(point)

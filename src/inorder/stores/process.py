@@ -53,7 +53,7 @@ class OpenHandle:
     Attributes:
         name: the queue as opened, `manager` the queue manager that was named beside it; `queue_name` is the local
             queue's, `queue` its number, `transmission` where messages go from there.
-        is_direct: it was opened by its own name, so that no other definition has a say.
+        is_direct: it was opened by its own name, so that no other definition applies.
         exclusive: no other handle may be open for input.
         has_locked: it has browsed something with lock since it last let go of all.
         plan: what its last puts had in common; good for the definitions that it was made of.
@@ -92,7 +92,7 @@ class VerbLock(Lock):
         try:
             self.acquire()
         except BaseException:
-            try:  # noqa: SIM105 - `suppress` is no block that is written in C
+            try:  # noqa: SIM105 - `suppress` is not written in C
                 self.release()
             except RuntimeError:  # the exception came while it waited
                 pass
@@ -111,7 +111,8 @@ class OpenStore:
 
     Attributes:
         numbers: those that this process has drawn to name things, and not used yet.
-        page_messages: so many messages a browse may fetch at once; 1: a call costs hardly more than its message.
+        page_messages: so many messages a browse may fetch at once; 1: pages are not worth while, a call costs hardly
+            more than its message.
 
     Args:
         path: the file that it is in, as an absolute path; ":memory:" if it is in none.

@@ -60,7 +60,7 @@ class Store(BulkStore, Protocol):
     def disconnect(self, owner: int) -> None:
         """Ends a connection: its unit of work is backed out, its locks and handles are freed.
 
-        Also what happens, by whoever notices, to an owner that died. Harmless if it has ended already.
+        Also done for an owner that died, by the process that notices. Harmless if it has ended already.
         """
 
     def open(
@@ -180,16 +180,18 @@ class Store(BulkStore, Protocol):
     def wait(self, request: GetRequest) -> GetOutcome:
         """As `get`, but if it is given nothing it waits, `request.options.wait` seconds at most, and looks again.
 
-        Whoever waits is woken by changes of any process and by time; of several, those first that deserve it (R3.27).
+        A waiting call is woken by changes of any process and by time; several are woken in the order of R3.27.
         Raises: as `get`; OrderDeadlock, readers that wait for each other (B-31); ConnectionBroken 2009, the connection
         was ended meanwhile.
         """
 
     page_messages: int
-    """How many messages `browse_page` may be asked for; 1: none, for a call costs hardly more than its message."""
+    """How many messages `browse_page` may be asked for; 1: pages are not worth while, a call costs hardly more than its
+    message.
+    """
 
     def browse_page(self, request: GetRequest, most: int) -> list[GetOutcome]:
-        """What so many calls of `get` for the next message, one behind the other, show at one moment.
+        """What so many consecutive calls of `get` for the next message show at one moment.
 
         Fewer, if one of them gives nothing or warns; none, if `get` has to say so, or the browse changes something.
         Raises: as `get`, if the first of them does.
@@ -213,9 +215,9 @@ class Store(BulkStore, Protocol):
         """Locks what matches now, or the first so many, under one new lock id (A-12); later arrivals are not locked.
 
         With a lease the lock id is over at its end, inclusively: what it locks is unlocked, what was got under it goes
-        on without a lock, and the id is not known any more (A-19). Like expiry it is done by whoever touches the queue,
-        and by `discard_expired`. A database keeps the end with the unit, under an index of those that have one, and
-        asks for the first end where it asks for the first expiry.
+        on without a lock, and the id is not known any more (A-19). Like expiry it is done by the next call on the
+        queue, and by `discard_expired`. A database keeps the end with the unit, under an index of those that have one,
+        and asks for the first end where it asks for the first expiry.
         """
 
     def one_message(self, request: OneMessage) -> Reason | None:
@@ -250,10 +252,11 @@ class Store(BulkStore, Protocol):
 
     # --- units of work
 
-    def settle(self, owner: int, outcome: Outcome, later: Later | None = None) -> bool:
+    def settle(self, owner: int, outcome: Outcome, later: Later | None = None, *, moves: bool = False) -> bool:
         """Commits or backs out the connection's unit of work; whether there was one (R5.2, R5.3).
 
         Args:
+            moves: an operator has moved messages: what was got is not delivered, what was put does not arrive.
             later: of a back out whose work has failed: what the unit got may not be read again before its delay is
                 over, and its error is kept with the first message of each queue. On disk when it returns.
         """
@@ -276,7 +279,7 @@ class Store(BulkStore, Protocol):
     # --- leases: units with a token and a deadline (`rules.leases`)
 
     def begin_lease(self, owner: int, name: str, user: str, seconds: float) -> Leased:
-        """Begins a lease, of which nothing but its name is known here. On disk when it returns."""
+        """Begins a lease, of which the store knows only the name. On disk when it returns."""
 
     def lease(self, name: str, user: str | None) -> Leased:
         """A lease. Raises: LeaseOver, it is not there, or `user` is given and it is another's."""
@@ -299,7 +302,9 @@ class Store(BulkStore, Protocol):
     # --- who comes through a door
 
     def try_log_in(self, keys: Sequence[str]) -> float:
-        """Counts a log-in in each of these buckets (`rules.log_ins`); else for how many seconds none may be tried."""
+        """Counts a log-in in each of these buckets (`rules.log_ins`); if it is refused, returns for how many
+        seconds.
+        """
 
     def forgive_log_in(self, keys: Sequence[str]) -> None:
         """A log-in that was counted has succeeded."""
@@ -308,7 +313,7 @@ class Store(BulkStore, Protocol):
         """Notes what is about to be done; its number. The oldest beyond `acts_kept` go. On disk when it returns."""
 
     def end_act(self, number: int, outcome: Literal["done", "failed"], messages: int | None, error: str) -> None:
-        """Notes what has come of it. On disk when it returns."""
+        """Notes the outcome. On disk when it returns."""
 
     def acts(self, before: Act | None, most: int) -> list[Act]:
         """So many of the log, the newest first, older than that one."""
@@ -336,7 +341,7 @@ class Store(BulkStore, Protocol):
         """
 
     def gaps(self, queue: str, group_id: bytes) -> Gaps:
-        """What is missing of a group, or of a message in segments, in whatever state the others are (`rules.gaps`).
+        """What is missing from a group, or from a message in segments, whatever the state of the others (`rules.gaps`).
 
         Raises: as `look`.
         """
@@ -355,7 +360,7 @@ class Store(BulkStore, Protocol):
         """
 
     def dropped(self) -> list[Dropped]:
-        """What could be put nowhere, by the queue whose messages it was about (C-5)."""
+        """What had to be dropped because no queue took it, by the queue whose messages it was about (C-5)."""
 
     def check(self, part: int | None) -> tuple[list[str], int]:
         """Everything that is wrong in one part of the store, from 0 on, in words, and how many parts there are.
@@ -363,7 +368,7 @@ class Store(BulkStore, Protocol):
         Args:
             part: None: nothing is checked, the parts are counted.
 
-        What cannot be read for the damage in it is something that is wrong, and no error.
+        What is too damaged to be read is one of the findings, not an error.
         """
 
 
@@ -381,9 +386,9 @@ class LocalStore(Store, Protocol):
     def watch(self, handle: int, changed: Callable[[], object]) -> None:
         """Calls `changed` whenever a get that found nothing on the handle's queue may find something now.
 
-        Once at the beginning, then after each change of the queue by whomever, and when time alone may bring something.
-        Whatever happens behind a call of `changed`, another one follows: so who looks when called misses nothing. It
-        is called on this thread, outside of verbs, and may end all this by raising something.
+        Once at the beginning, then after each change of the queue by any process, and when time alone may bring
+        something. Whatever happens after a call of `changed`, another one follows: so a caller that looks each time
+        misses nothing. It is called on this thread, outside of verbs, and may end all this by raising something.
 
         Raises: WaitEnded, `end_waits`; ConnectionBroken 2009, the connection is ended; QueueDeleted 2052, the queue is.
         """

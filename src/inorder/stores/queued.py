@@ -96,7 +96,7 @@ class Noted(NamedTuple):
 
 
 def cost_of(text: str | None) -> int:
-    """What it costs to ask a selector about a message with properties of this text."""
+    """The cost of asking a selector about a message with properties of this text."""
     return 1 if text is None else 1 + (len(text) >> KIBIBYTE)
 
 
@@ -151,7 +151,7 @@ class Reader(NamedTuple):
 
 
 def onlooker(now: float) -> Reader:
-    """Who looks at a queue without a handle: whatever anyone holds is held by others."""
+    """A reader without a handle: whatever anyone holds is held by others."""
     return Reader(0, 0, co_op=False, now=now, mark_interval=0.0)
 
 
@@ -182,7 +182,7 @@ def available(row: QueuedMessage, reader: Reader) -> bool:
 
 
 def presented(row: QueuedMessage, reader: Reader) -> Presented:
-    """A call presents a lock id, or by being what it is its handle's browse lock (A-12, R3.69)."""
+    """The lock that a call presents: a lock id, or, of some calls, its handle's browse lock (A-12, R3.69)."""
     if not reader.lock_id:
         own = row.locked_handle is not None and row.locked_handle == reader.handle
         return Presented.RIGHT if own and row.state is State.LOCKED else Presented.NONE
@@ -237,7 +237,7 @@ def pending_under(unit: UnitRow, kind: Kind, place: Place, reader: Reader, *, ow
 
 def in_order(*standings: Iterable[Standing[QueuedMessage]]) -> Iterator[Standing[QueuedMessage]]:
     """Merges what takes part in a strict decision by place: a group that was entered stands where its first message
-    does, and is in nobody's way there once that has come back and can be taken."""
+    stands, and blocks nobody there once that message has come back and can be taken."""
     stands: Place | None = None
     for one in merge(*standings, key=lambda one: one.place):
         if one.row is not None and one.pending is None:

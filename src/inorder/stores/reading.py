@@ -1,4 +1,4 @@
-"""One get or browse request in one verb: find, judge, do; as often as it asks."""
+"""One get or browse request in one verb: find, judge, do; repeated for as many messages as it asks for."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ class Reading:
         )
 
     def _may_look_ahead(self) -> bool:
-        """Whether what does not fit the call's selector now will not do so later, as far as it matters to it."""
+        """Whether a message that does not fit the call's selector now can be passed over for good."""
         options, selector = self.request.options, selector_of(self.request.options.match)
         if selector is None:
             return False
@@ -332,9 +332,10 @@ class Reading:
         happen(self.verb, self.queue, row, event, unit, presents=lock, co_op_marked_at=NEVER, **values)
 
     def _note_group(self, first: QueuedMessage, state: GroupState, unit: UnitRow | None, *, logical: bool) -> None:
-        """Who enters a group, or a message in segments, by a logical get is inside it until it goes elsewhere (B-45).
+        """A reader whose logical get enters a group, or a message in segments, is inside it until it goes elsewhere
+        (B-45).
 
-        With the last member the entry goes by itself, whoever takes it.
+        The entry goes with the last member, whichever call takes that.
         """
         message = first.message
         held = None if unit is None else unit.id

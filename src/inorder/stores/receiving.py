@@ -1,8 +1,8 @@
 """What the verbs of a channel's receiver mean: a batch is put, once, with the record of the channel (C-1, C-5).
 
 One transaction on all queues that the batch goes to puts, sets aside, discards, and advances the record by one. The
-ledger of a queue would not do: a batch goes to several queues, of which some may be full, or gone, or made anew between
-two tries.
+ledger of a queue would not do: a batch goes to several queues, and between two tries some may fill up, be deleted, or
+be deleted and defined again.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ AS_IT_IS = PutOptions(context="set_all")
 
 
 def _row(verb: Verb, sender: Sender) -> ReceivedRow:
-    """What is known of a sender; of a new one that nothing has come."""
+    """What is known of a sender; of a new one, that nothing has come."""
     found = verb.backend.select(
         ReceivedRow, identifier=sender.identifier, incarnation=sender.incarnation, channel=sender.channel
     )
@@ -84,7 +84,7 @@ def receive(verb: Verb, batch: ChannelBatch) -> Receipt:
 
 
 def _arrived(message: Message, *, goes_on: bool) -> Message:
-    """A message that has come over one hop. Raises: CallerError 9033, it has come over too many and goes on."""
+    """A message that has come over one hop. Raises: CallerError 9033, it is not there after too many."""
     text = message.properties.text
     counted = text is not None and rules.HOPS in text
     if not (counted or goes_on):

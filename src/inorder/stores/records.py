@@ -1,4 +1,4 @@
-"""What goes into a verb of a store, and what comes out of it: values only."""
+"""The requests and answers of a store's verbs: values only."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Opened(NamedTuple):
 
 
 class PutRequest(NamedTuple):
-    """Messages to put through one handle, in this order, all or none; one that says nothing is its body alone."""
+    """Messages to put through one handle, in this order, all or none; one without a descriptor is its body only."""
 
     handle: int
     messages: Sequence[Message | bytes]
@@ -342,8 +342,9 @@ class StageRequest(NamedTuple):
             missing, and None in any but `body`, is the put's default; `body` must be there. As context the caller's
             columns stand, as in a put that sets all context. Properties are mappings. `group_key` and `order_key`: int
             of 64 bits, float, str or bytes; None: in no group, and first in the order.
-        lasts: seconds from now until the staging expires, above 0; each request says it anew.
+        lasts: seconds from now until the staging expires, above 0; each request sets it again.
         checks_numbers: whether the numbers in the caller's own groups must follow each other when they are put.
+        arrives: whether they come for the first time: COA is reported; else they were on another queue before.
     """
 
     handle: int
@@ -352,6 +353,7 @@ class StageRequest(NamedTuple):
     columns: Mapping[str, Sequence[Any]]
     lasts: float
     checks_numbers: bool = True
+    arrives: bool = True
 
 
 class Staged(NamedTuple):
@@ -373,6 +375,18 @@ class LedgerKey(NamedTuple):
     application: str
     query: str
     batch: str
+
+
+class Noted(NamedTuple):
+    """What the ledger has under a key.
+
+    Args:
+        at: when it was settled, seconds since 1970.
+        messages: put by it; a body that was split counts as its segments.
+    """
+
+    at: float
+    messages: int
 
 
 class Settled(NamedTuple):
@@ -409,13 +423,13 @@ class Leased(NamedTuple):
 
 
 class Act(NamedTuple):
-    """What somebody has done through a door that cannot be taken back.
+    """An act that cannot be taken back, done by a user through a door.
 
     Args:
         id: names it for ever.
         at: when it began, seconds since 1970.
         user, address: who, and from where.
-        act: what it was, "clear" say.
+        act: what it was, such as "clear".
         queue: on which queue; empty: it was about the queue manager.
         outcome: "done", "failed"; "begun": it goes on, or the server was killed in the middle and nobody knows.
         messages: how many it was about; None: that is not known.
@@ -437,7 +451,7 @@ class Act(NamedTuple):
 
 
 class Sender(NamedTuple):
-    """Who sends through a channel, for ever (C-1).
+    """The sender of a channel, identified for ever (C-1).
 
     Args:
         identifier: of its store.
@@ -489,7 +503,7 @@ class Receipt(NamedTuple):
 
 
 class Received(NamedTuple):
-    """What a receiver knows of a sender: the last batch of it that is there; number 0: none is."""
+    """What a receiver knows of a sender: its last batch that has arrived; number 0: none has."""
 
     sender: Sender
     number: int
@@ -516,7 +530,7 @@ class Carrying(NamedTuple):
 
 
 class NextBatch(NamedTuple):
-    """What a channel has taken to send.
+    """What a channel has claimed to send.
 
     Args:
         claim: None: there is nothing, or the channel is to stop.

@@ -5,9 +5,9 @@
     expiration  when it is discarded; about a message that nobody has seen in the unit that has put it
     exception   when it cannot be delivered (`dead_letters`)
 
-So a report is there if and only if what it reports has happened, whoever dies when. Of a transmission queue neither
-arrivals nor deliveries are reported (R6.6). Only queues on which messages ask for reports pay for any of this:
-`QueueState.has_reports` says so.
+So a report is there if and only if what it reports has happened, whichever process dies at whatever moment. Of a
+transmission queue neither arrivals nor deliveries are reported (R6.6). Only queues on which messages ask for reports
+pay for any of this: `QueueState.has_reports` says so.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from .tables import UnitRow
 from .verb import Verb
 
 PUT = State.PUT_UNCONFIRMED
-# By these a message that was there goes to a reader.
+# The events by which a message goes to a reader.
 DELIVERIES = frozenset({Event.GET, Event.CONFIRM_GET, Event.CONFIRM, Event.DELETE})
 
 

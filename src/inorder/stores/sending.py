@@ -60,7 +60,7 @@ class SendingVerbs(BulkVerbs):
         row, queue = row_of_channel(verb, channel), verb.queue_of(one)
         if queue.attributes.usage != "transmission":
             raise WrongQueueType(
-                f"channel {channel} sends from {queue.attributes.name}, which has not usage='transmission'",
+                f"channel {channel} sends from {queue.attributes.name}, whose usage is not 'transmission'",
                 reason=Reason.XMIT_Q_USAGE_ERROR,
                 queue=queue.attributes.name,
             )
@@ -101,7 +101,7 @@ class SendingVerbs(BulkVerbs):
     ) -> str:
         row = self._own_row(verb, self.handle(handle), channel)
         is_over = status not in RUNS
-        stop = row.stop or ("quiesce" if status == "stopped" else "")  # by itself: an operator is to see to it
+        stop = row.stop or ("quiesce" if status == "stopped" else "")  # it stopped by itself: an operator must act
         changed = row._replace(
             status="stopping" if row.stop and not is_over else status,
             carrier=None if is_over else row.carrier,
@@ -161,7 +161,7 @@ class SendingVerbs(BulkVerbs):
     def stop_channel(self, verb: Verb, queue: str, channel: str, mode: str) -> None:
         row = row_of_channel(verb, channel)
         is_running = runs(verb, row)
-        if mode != "quiesce" and is_running:  # whoever carries it is fenced at its next call
+        if mode != "quiesce" and is_running:  # the program that carries it is fenced at its next call
             known = Catalog(verb).local(queue)
             account = account_of_channel(verb, known, channel)
             account.epoch += 1

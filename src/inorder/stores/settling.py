@@ -1,4 +1,4 @@
-"""What happens to messages by an event: one of them, or all that a unit holds; commit, back out, prepare, expiry.
+"""What events do to messages, one at a time or all that a unit holds: commit, back out, prepare, expiry.
 
 A row's state changes here by an event and the life-cycle table, or because the row goes with its queue or at a
 restart; nothing else changes it. What happens to many rows at once (a unit that is settled) is one move for each state,
@@ -17,7 +17,7 @@ from ..rules.grouping import GroupState
 from ..rules.leases import deadline
 from ..rules.lifecycle import Answer, Event, Presented, State, adds_backout, becomes_visible, step
 from ..rules.ordering import Moment, draws_number
-from ..rules.retries import Failure, Later, noted
+from ..rules.retries import Later, failed, noted
 from . import entering, putkeys
 from .backend import Share
 from .process import OpenConnection, OpenHandle
@@ -82,8 +82,11 @@ def happen(
     changed = _changed(verb, row, before, after, unit)._replace(**values)
     queue.count(row.away - changed.away)
     verb.backend.write(row, changed)
-    if shows and queue.attributes.trigger_control:
-        verb.note_arrivals(queue, [verb.backend.read([row], 0)[0].message])
+    if queue.attributes.trigger_control and after is State.UNLOCKED:
+        if shows:
+            verb.note_arrivals(queue, [verb.backend.read([row], 0)[0].message])
+        elif row.unit is not None or row.lock is not None:
+            verb.note_returns(queue, [row])
     return changed
 
 
@@ -133,7 +136,7 @@ def tidied(verb: Verb, handle: OpenHandle) -> LocalQueue:
 
 
 def tidy(verb: Verb, queue: LocalQueue) -> LocalQueue:
-    """A queue without what has expired and locks that are over, and with what is due: a step of its own.
+    """Discards what has expired, ends locks that are over, and makes readable what is due: a step of its own.
 
     It stays if the verb fails.
     """
@@ -197,19 +200,22 @@ def lease_end(verb: Verb) -> float | None:
 
 
 def earliest(one: float | None, other: float | None) -> float | None:
-    """The earlier of two times that may be none."""
+    """The earlier of two times, each of which may be None."""
     return min((time for time in (one, other) if time is not None), default=None)
 
 
 # --- whole units
 
 
-def settle(verb: Verb, unit: int, outcome: Outcome, *, was_given: bool = True, delivers: bool = True) -> None:
+def settle(
+    verb: Verb, unit: int, outcome: Outcome, *, was_given: bool = True, delivers: bool = True, arrives: bool = True
+) -> None:
     """Confirms or backs out everything that a unit holds (R5.2, R5.3).
 
     Args:
         was_given: what the unit got was given to a reader: its return counts as a back out (A-40).
         delivers: what it got has reached its reader: COD; False: it has gone on to another queue.
+        arrives: what it put is there for the first time: COA; False: it was on another queue before.
     """
     shares = verb.backend.shares(unit)
     if outcome == "commit":
@@ -218,7 +224,7 @@ def settle(verb: Verb, unit: int, outcome: Outcome, *, was_given: bool = True, d
     for share in shares:
         if share.expires and share.state is PUT:
             discarded += discard(verb, verb.queue(share.queue))
-    if discarded:  # over before anybody could see it
+    if discarded:  # expired before anybody could see it
         shares = verb.backend.shares(unit)
         if outcome == "commit":  # expiration reports may have come to the unit
             draw_numbers(verb, unit, shares, Moment.COMMIT)
@@ -235,10 +241,10 @@ def settle(verb: Verb, unit: int, outcome: Outcome, *, was_given: bool = True, d
         answer, after = step(share.state, event)
         assert answer is Answer.DONE, (share.state, event, answer)
         assert after is not None, (share.state, event)
-        if outcome == "commit" and queue.state.has_reports and (delivers or share.state is PUT):
+        if outcome == "commit" and queue.state.has_reports and (arrives if share.state is PUT else delivers):
             report_settled(verb, unit, queue, share.state)
-        if becomes_visible(share.state, after):
-            _show(verb, unit, queue)
+        if after is State.UNLOCKED:
+            _show(verb, unit, queue, share.state)
         backouts = int(was_given and adds_backout(share.state, after))
         verb.idle.update(verb.backend.move(unit, share, after, verb.now, backouts))
         queue.count(share.away * share.messages - (share.messages if after is State.ABSENT else 0))
@@ -260,8 +266,8 @@ def put_off(verb: Verb, unit: int, later: Later) -> None:
             verb.backend.delay_gets(unit, share, verb.now + later.delay)
     if later.error:
         for row in _first_got(verb, unit):
-            failure = Failure(later.error, verb.now, row.backouts + 1)
             (whole,) = verb.backend.read([row])
+            failure = failed(whole.message, later, verb.now, row.backouts + 1)
             verb.backend.describe(row, whole.message.with_values(properties=noted(whole.message, failure)))
 
 
@@ -296,20 +302,22 @@ def draw_numbers(verb: Verb, unit: int, shares: Sequence[Share], moment: Moment)
                 verb.backend.number_unit(unit, queue.id, queue.draw_number())
 
 
-def _show(verb: Verb, unit: int, queue: LocalQueue) -> None:
-    """Everyone is about to see what the unit has put on a queue."""
+def _show(verb: Verb, unit: int, queue: LocalQueue, before: State) -> None:
+    """Everyone is about to see what the unit holds on a queue in one state: what it has put, or what comes back."""
     triggers = queue.attributes.trigger_control
-    if triggers or verb.store.changes.is_watched:
-        messages = _puts(verb, unit, queue)
+    if not becomes_visible(before, State.UNLOCKED):
+        if triggers:
+            verb.note_returns(queue, _held(verb, unit, queue, before))
+    elif triggers or verb.store.changes.is_watched:
+        messages = [row.message for row in verb.backend.read(_held(verb, unit, queue, PUT), 0)]
         verb.touch(queue).visible.extend(messages)
         if triggers:
             verb.note_arrivals(queue, messages)
 
 
-def _puts(verb: Verb, unit: int, queue: LocalQueue) -> list[Message]:
-    """What the unit has put on a queue, without bodies."""
-    rows = [row for row in verb.backend.rows(unit=unit) if row.queue == queue.id and row.state is PUT]
-    return [row.message for row in verb.backend.read(rows, 0)]
+def _held(verb: Verb, unit: int, queue: LocalQueue, state: State) -> list[QueuedMessage]:
+    """What the unit holds on a queue in one state."""
+    return [row for row in verb.backend.rows(unit=unit) if row.queue == queue.id and row.state is state]
 
 
 def _remove_forgotten(verb: Verb, queue: LocalQueue) -> None:

@@ -31,11 +31,11 @@ from .catalog import Catalog
 from .damage import damaged, only
 from .process import OpenHandle
 from .queue import LocalQueue
-from .records import LEDGER_BATCHES_MAX, LedgerKey, Settled, Staged, StageRequest
+from .records import LEDGER_BATCHES_MAX, LedgerKey, Noted, Settled, Staged, StageRequest
 from .reports import report_placed
 from .settling import discard
 from .tables import LedgerRow, StagingRow, UnitRow, UpTo
-from .verb import DRAWN, Verb
+from .verb import Verb
 
 LASTS_SECONDS_MAX = 1e9
 
@@ -44,7 +44,7 @@ LASTS_SECONDS_MAX = 1e9
 
 
 def check_name(argument: str, name: object) -> None:
-    """Raises: ArgumentError, it is no text that can name a staging."""
+    """Raises: ArgumentError, it is not a text that can name a staging."""
     if not isinstance(name, str) or not name or not is_storable(name):
         raise bad_argument(argument, name, "a text that is not empty")
 
@@ -72,7 +72,7 @@ def _check_handle(handle: OpenHandle, queue: QueueAttributes, resolved: QueueAtt
 
 
 def check_settle(key: LedgerKey, stagings: Sequence[Staged], after: str | None) -> None:
-    """Raises: ArgumentError, a part of the key or a staging is none, or a staging is named twice."""
+    """Raises: ArgumentError, a part of the key or a staging is not valid, or a staging is named twice."""
     check_key(key)
     if after is not None and not (isinstance(after, str) and is_storable(after) and key.query and key.batch):
         raise bad_argument("after", after, "a batch of the query that the key names, as last_settled gave it")
@@ -86,7 +86,7 @@ def check_settle(key: LedgerKey, stagings: Sequence[Staged], after: str | None) 
 
 
 def check_key(key: LedgerKey) -> None:
-    """Raises: ArgumentError, a part of it is no text."""
+    """Raises: ArgumentError, a part of it is not a text."""
     for part, value in zip(LedgerKey._fields, key, strict=True):
         if not isinstance(value, str) or not is_storable(value):
             raise bad_argument(part, value, "a text")
@@ -164,7 +164,7 @@ def stage(
             before.has_keys or batch.has_keys,
             before.has_order or batch.has_order,
             before.has_numbers or (batch.has_numbers and request.checks_numbers),
-            before.has_reports or batch.has_reports,
+            before.has_reports or (batch.has_reports and request.arrives),
         )
     )
     verb.durable = True
@@ -185,16 +185,16 @@ def _end(verb: Verb, staging: StagingRow, *, drops: bool) -> None:
 # --- settling
 
 
-def noted_at(verb: Verb, queue: LocalQueue, key: LedgerKey) -> float | None:
-    """When this was settled on a queue; None: not, or long ago."""
-    noted = verb.backend.select(LedgerRow, queue=queue.id, **key._asdict()) if key.batch else []
-    return noted[0].committed_at if noted else None
+def noted(verb: Verb, queue: LocalQueue, key: LedgerKey) -> Noted | None:
+    """What was settled under a key on a queue; None: nothing, or long ago."""
+    found = verb.backend.select(LedgerRow, queue=queue.id, **key._asdict()) if key.batch else []
+    return Noted(found[0].committed_at, found[0].messages) if found else None
 
 
 def last_noted(verb: Verb, queue: LocalQueue, application: str, query: str) -> str:
     """The batch of a query that was settled last on a queue; empty: none was."""
-    noted = verb.backend.select(LedgerRow, queue=queue.id, application=application, query=query)
-    return noted[-1].batch if noted else ""
+    found = verb.backend.select(LedgerRow, queue=queue.id, application=application, query=query)
+    return found[-1].batch if found else ""
 
 
 class Settling:
@@ -208,15 +208,15 @@ class Settling:
         """Raises: Fenced, StagingGone, PutInhibited, QueueFull, InconsistentCall; nothing has changed then."""
         verb = self._verb
         queues = {_queue(unit): verb.queue(_queue(unit)) for unit, _ in self._chosen()}
-        noted = {number for number, queue in queues.items() if noted_at(verb, queue, self._key) is not None}
-        if not self._found or noted != queues.keys():
-            self._check_there(noted)
-        for number in queues.keys() - noted:
+        done = {number for number, queue in queues.items() if noted(verb, queue, self._key) is not None}
+        if not self._found or done != queues.keys():
+            self._check_there(done)
+        for number in queues.keys() - done:
             self._check_turn(queues[number])
         put = {
             number: [staging for unit, staging in self._chosen() if unit.queue == number]
             for number in queues
-            if number not in noted
+            if number not in done
         }
         for number, stagings in put.items():
             self._check(queues[number], stagings)
@@ -224,31 +224,31 @@ class Settling:
         if points.reached:
             points.reached("settled-staging")
         for unit, staging in self._found.values():
-            _end(verb, staging, drops=_queue(unit) in noted)
+            _end(verb, staging, drops=_queue(unit) in done)
         for number, stagings in put.items():
             self._note(number, sum(one.messages for one in stagings))
         verb.durable = True
-        return Settled(bool(queues) and noted == queues.keys(), messages)
+        return Settled(bool(queues) and done == queues.keys(), messages)
 
     def _chosen(self) -> Iterator[tuple[UnitRow, StagingRow]]:
         """Those that are there, in the order of the call."""
         return (self._found[one.name] for one in self._stagings if one.name in self._found)
 
-    def _check_there(self, noted: set[int]) -> None:
+    def _check_there(self, done: set[int]) -> None:
         """Each staging is there, with all its rows. Raises: StagingGone."""
         for one in self._stagings:
             known = self._found.get(one.name)
-            if known is not None and _queue(known[0]) in noted:
+            if known is not None and _queue(known[0]) in done:
                 continue
             if known is None or known[1].expires_at <= self._verb.now:
                 raise StagingGone(
                     f"staging {one.name!r} is not there: it was undone, settled, its time is over, or its queue is "
-                    "gone; write the batch once more",
+                    "gone; write the batch again",
                     staging=one.name,
                 )
             if (given := known[1].given) != one.count:
                 raise StagingGone(
-                    f"staging {one.name!r} has {given:,} rows, not {one.count:,}; write the batch once more",
+                    f"staging {one.name!r} has {given:,} rows, not {one.count:,}; write the batch again",
                     staging=one.name,
                     found=given,
                     count=one.count,
@@ -298,13 +298,13 @@ class Settling:
     def _note(self, queue: int, messages: int) -> None:
         if not self._key.batch:
             return
-        backend, key, number = self._verb.backend, self._key, self._verb.number()
+        backend, key, last = self._verb.backend, self._key, 0
         if key.query:  # a streaming query repeats its latest batches at most
             alike = backend.select(LedgerRow, queue=queue, application=key.application, query=key.query)
-            if alike and number < alike[-1].id:  # drawn before another process drew: ids say which is the latest
-                number = self._verb.numbers(DRAWN)[-1]
+            last = alike[-1].id if alike else 0
             for old in alike[: max(0, len(alike) + 1 - LEDGER_BATCHES_MAX)]:
                 backend.remove_records(LedgerRow, id=old.id)
+        number = self._verb.number_behind(last)  # ids say which is the latest, by whichever process they were drawn
         backend.save(LedgerRow(number, queue, *key, messages, self._verb.now))
 
 

@@ -1,6 +1,6 @@
-"""THE verbs of a store, once for all backends: connections, queues, puts, gets, confirmed calls, units of work.
+"""The verbs of a store, once for all backends: connections, queues, puts, gets, confirmed calls, units of work.
 
-What each guarantees stands in `protocol.Store`; what each means, in the files that it calls. The verbs in bulk are in
+`protocol.Store` says what each guarantees, and the files that it calls what each means. The verbs in bulk are in
 `bulk.py`, those of operators in `operator.py`, what time alone ends in `expiring.py`.
 """
 
@@ -87,7 +87,7 @@ def new_manager(name: str) -> str:
 
 
 def _count(outcome: GetOutcome) -> int:
-    """How many messages were given, be they still to be read."""
+    """How many messages were given, including those still to be read."""
     return len(outcome.messages) + (0 if outcome.rest is None else outcome.rest.messages)
 
 
@@ -113,6 +113,10 @@ def _of_request(request: Any, **_: Any) -> int:
 
 def _name(_: object, name: str, *__: Any, **___: Any) -> Sequence[object]:
     return [name]
+
+
+def _settled(acted: bool | None, _: object, outcome: Outcome, *__: Any, **___: Any) -> Sequence[object]:
+    return ["session", outcome, bool(acted)]
 
 
 class QueueStore(
@@ -407,7 +411,7 @@ class QueueStore(
 
     def _end_wait(self, owner: int) -> None:
         if owner in self.connections:  # with a connection that has ended its wait has, and the store may be closed
-            with contextlib.suppress(ConnectionBroken, OutcomeUnknown):  # the same, and what the call brought is told
+            with contextlib.suppress(ConnectionBroken, OutcomeUnknown):  # the same: the caller still gets its answer
                 self._forget_wait(owner)
 
     @in_verb(though_stopped=True, alone=False)
@@ -499,15 +503,15 @@ class QueueStore(
     def has_unit(self, owner: int) -> bool:
         return self.connection(owner).unit is not None
 
-    @event("settle", keys="unit outcome acted", about=lambda acted, _, outcome, *__: ["session", outcome, bool(acted)])
-    def settle(self, owner: int, outcome: Outcome, later: Later | None = None) -> bool:
+    @event("settle", keys="unit outcome acted", about=_settled)
+    def settle(self, owner: int, outcome: Outcome, later: Later | None = None, *, moves: bool = False) -> bool:
         if not self.has_unit(owner):
             return False
-        self._settle(owner, outcome, later)
+        self._settle(owner, outcome, later, moves=moves)
         return True
 
     @in_verb(alone=False, unless_dead=(LeaseOver,))
-    def _settle(self, verb: Verb, owner: int, outcome: Outcome, later: Later | None) -> None:
+    def _settle(self, verb: Verb, owner: int, outcome: Outcome, later: Later | None, *, moves: bool) -> None:
         connection = self.connection(owner)
         unit = connection.unit
         assert unit is not None
@@ -518,7 +522,7 @@ class QueueStore(
             settling.settle_lease(verb, unit, outcome)
             verb.leave_unit(connection, connection.record)
             return
-        settling.settle(verb, unit, outcome)
+        settling.settle(verb, unit, outcome, delivers=not moves, arrives=not moves)
         if connection.keyed == connection.ended:
             putkeys.settle(verb, unit, outcome)
         verb.leave_unit(connection, unit)
@@ -586,7 +590,7 @@ def _without_expired(verb: Verb, catalog: Catalog, name: str) -> LocalQueue | No
 
 
 def _end(made: list[int], end: Callable[[int], object]) -> None:
-    """Ends what was made and cannot be used. Harmless when repeated."""
+    """Ends connections or handles that were made and cannot be used. Harmless when repeated."""
     while made:
         with contextlib.suppress(ConnectionBroken):  # it has been done
             end(made[-1])

@@ -33,7 +33,7 @@ def looked_for(*, logical: bool) -> Wanted:
 
 
 def within(shown: Iterable[Shown], most: int, most_bytes: int) -> list[Shown]:
-    """As many as may be shown: at least one."""
+    """As many as may be shown, at least one."""
     taken: list[Shown] = []
     messages = size = 0
     for one in shown:

@@ -56,7 +56,7 @@ class DefinitionRow(NamedTuple):
 
 
 class ObjectRow(NamedTuple):
-    """Whatever is defined and is not a queue: a channel, a process, a user, a token; `attributes` as JSON."""
+    """A definition other than a queue: a channel, a process, a user, a token; `attributes` as JSON."""
 
     type: str
     name: str
@@ -94,7 +94,7 @@ class HandleRow(NamedTuple):
 
 
 class UnitRow(NamedTuple):
-    """Whatever will later be confirmed or undone. A session unit goes with its connection, the others outlive it.
+    """Work that will later be confirmed or undone. A session unit goes with its connection, the others outlive it.
 
     Args:
         queue: of a confirm id, lock id, claim or staging: where it lives.
@@ -152,7 +152,7 @@ class WaitRow(NamedTuple):
     Args:
         pending: what it waits for, by its last look, as JSON; `withheld`: something stands behind that.
         levels: for each level at which a strict call waits the connections in its way, as JSON. True of the queue as it
-            was: whoever changes the queue sets it to None, and the waiter looks again.
+            was: each change of the queue sets it to None, and the waiter looks again.
     """
 
     connection: int
@@ -204,7 +204,7 @@ class StagingRow(NamedTuple):
     Args:
         given: rows as the caller counts; `messages`: a body that was split is several; `size`: bytes of bodies.
         has_keys, has_order, has_numbers: some rows have a group key, an order key, a group id that the caller gave.
-        has_reports: some ask the queue manager for reports.
+        has_reports: some ask the queue manager for reports, and arrive when they are put.
     """
 
     unit: int
@@ -249,7 +249,7 @@ class AttemptRow(NamedTuple):
 
 
 class ActRow(NamedTuple):
-    """What somebody has done through a door that cannot be taken back.
+    """An act that cannot be taken back, done by a user through a door.
 
     Args:
         outcome: "begun" until it is known: then "done" or "failed".
@@ -269,7 +269,7 @@ class ActRow(NamedTuple):
 
 
 class LedgerRow(NamedTuple):
-    """What was settled on a queue, so that a batch that comes once more is put once."""
+    """What was settled on a queue, so that a batch that comes again is put only once."""
 
     id: int
     queue: int
@@ -281,7 +281,7 @@ class LedgerRow(NamedTuple):
 
 
 class PutKeyRow(NamedTuple):
-    """A key of a caller's under which messages were put, so that what is put once more is not (`rules.duplicates`).
+    """A caller's key under which messages were put, so that a repeated put does nothing (`rules.duplicates`).
 
     Args:
         target: where the messages go from the queue, if it is a transmission queue; else empty.
@@ -368,7 +368,7 @@ class ReceivedRow(NamedTuple):
 
 
 class DroppedRow(NamedTuple):
-    """Reports and the like that the queue manager has made, and could put nowhere (C-5).
+    """Reports and the like that the queue manager has made and had to drop (C-5).
 
     Args:
         queue: whose messages they were about; 0: of no queue here.

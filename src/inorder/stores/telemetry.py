@@ -1,4 +1,4 @@
-"""Events: every call on the store, every wait, and what the store did beside its calls, told to observers.
+"""Events: every call on the store, every wait, and what the store did beside its calls, reported to observers.
 
 A verb that reports says so where it is defined, with `event`: its public name, what it measures beside "seconds", and
 what it is about. Names and fields are a contract of their own (docs/reference/events.md); `EVENTS` has them all.
@@ -46,6 +46,7 @@ EVENTS: Final[dict[str, Fields]] = {
     "expired": Fields(("messages",), ("queue",), is_call=False),
     "dead_connection": Fields((), ("program", "user"), is_call=False),
     "attempt": Fields(("seconds", "delay"), ("task", "queue", "outcome", "attempt", "error"), is_call=False),
+    "worker": Fields(("seconds",), ("kind", "task", "schedule", "queue", "error"), is_call=False),
 }
 """Every event, by its name without the prefix; `event` adds those of verbs."""
 
@@ -128,7 +129,7 @@ class Telemetry:
         metadata: Mapping[str, object],
         messages: Sequence[Message] = (),
     ) -> None:
-        """Tells every observer; what one raises is logged."""
+        """Calls every observer; what one raises is logged."""
         if not self.is_heard:
             return
         told = StoreEvent(

@@ -1,7 +1,7 @@
 """Trigger messages, put in the transaction that makes them due: `rules.triggers` says when that is.
 
-Where the message cannot be put it is a dead letter, or is dropped and counted: it never fails the verb (P-2). Trigger
-messages trigger nothing themselves.
+If the message cannot be put it becomes a dead letter, or is dropped and counted: the verb never fails because of it
+(P-2). Trigger messages trigger nothing themselves.
 """
 
 from __future__ import annotations
@@ -29,20 +29,21 @@ from .verb import Verb
 
 def judge(verb: Verb) -> None:
     """At the end of a verb: puts the trigger messages that are due by what it has noted."""
-    newcomers, released = verb.newcomers, verb.released
-    for number in sorted({*newcomers, *released}):
+    newcomers, returned, released = verb.newcomers, verb.returned, verb.released
+    for number in sorted({*newcomers, *returned, *released}):
         try:
             queue = verb.queue(number)
         except QueueDeleted:
             continue
         least = queue.attributes.trigger_priority
         heard = [one for one in newcomers.get(number, ()) if (one.priority or 0) >= least]
-        if queue.attributes.trigger_control and (heard or number in released):
-            _judge(verb, queue, heard, was_released=number in released)
-    verb.newcomers, verb.released = {}, set()
+        back = sum((one.priority or 0) >= least for one in returned.get(number, ()))
+        if queue.attributes.trigger_control and (heard or back or number in released):
+            _judge(verb, queue, heard, back, was_released=number in released)
+    verb.newcomers, verb.returned, verb.released = {}, {}, set()
 
 
-def _judge(verb: Verb, queue: LocalQueue, heard: Sequence[Message], *, was_released: bool) -> None:
+def _judge(verb: Verb, queue: LocalQueue, heard: Sequence[Message], back: int, *, was_released: bool) -> None:
     attributes = queue.attributes
     if not attributes.initiation_queue:
         return
@@ -51,8 +52,9 @@ def _judge(verb: Verb, queue: LocalQueue, heard: Sequence[Message], *, was_relea
         return
     seen = Seen(
         came=len(heard),
+        back=back,
         groups=_groups(verb, queue, heard) if attributes.trigger_type == "group" else 0,
-        there=_there(verb, queue, needed(attributes, len(heard))),
+        there=_there(verb, queue, needed(attributes, len(heard) + back)),
         has_reader=any(one.input for one in verb.backend.select(HandleRow, queue=queue.id)),
         quiet=_quiet(verb, queue),
         was_released=was_released,

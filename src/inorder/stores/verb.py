@@ -59,6 +59,7 @@ class Verb:
         waiter: the connection that is about to wait; what it knows of who is in its way stays.
         idle: confirm ids and lock ids that may hold nothing any more.
         newcomers: what everyone can see now of queues whose trigger control is on, by their numbers.
+        returned: what everyone can see again of such queues: it was got, or locked.
         released: the numbers of such queues that their last reader has closed, or whose definitions have changed.
         restore: takes back what this process keeps, should all be taken back.
     """
@@ -75,6 +76,7 @@ class Verb:
         self.store, self.backend, self.kind = store, store.backend, kind
         self.idle: set[int] = set()
         self.newcomers: dict[int, list[Message]] = {}
+        self.returned: dict[int, list[Message]] = {}
         self.released: set[int] = set()
         self.restore: list[Callable[[], object]] = []
         self._queues: dict[int, LocalQueue] = {}
@@ -151,7 +153,7 @@ class Verb:
             store.host.after(self._step)
 
     def _step(self, act: Callable[[], object]) -> None:
-        """Others in its way are no reason to run the verb again, which has happened."""
+        """Does not run the verb again because of others in its way: it has happened."""
         kind = EVEN_STOPPED
         while True:
             try:
@@ -198,7 +200,7 @@ class Verb:
         return queue
 
     def queue_of(self, handle: OpenHandle) -> LocalQueue:
-        """The queue of a handle, as it lies there. Raises: QueueDeleted 2052."""
+        """The queue of a handle, as it is now. Raises: QueueDeleted 2052."""
         return self.queue(handle.queue, handle.queue_name, handle.name)
 
     @property
@@ -211,8 +213,13 @@ class Verb:
         self._names = True
         return next(self.store.numbers, 0) or self._draw(1)
 
+    def number_behind(self, other: int) -> int:
+        """One that is larger than `other`, which another process may have drawn."""
+        found = self.number()
+        return found if found > other else self._draw(1)
+
     def numbers(self, count: int) -> list[int]:
-        """So many of them, each one more than the one before."""
+        """So many of them, in sequence."""
         self._names = True
         found = list(islice(self.store.numbers, count))
         if len(found) < count:
@@ -237,7 +244,9 @@ class Verb:
                 queue.counter, queue.changed = queue.state.reserved + self.backend.reserved_unseen, True
 
     def touch(self, queue: LocalQueue) -> Change:
-        """The queue has changed: those who wait on it, and listeners, hear of it at the end. Callers add what."""
+        """The queue has changed: those who wait on it, and listeners, hear of it at the end. Callers add what has
+        changed.
+        """
         change = self._changes.get(queue.id)
         if change is None:
             change = self._changes[queue.id] = Change(queue.attributes.name)
@@ -246,6 +255,12 @@ class Verb:
     def note_arrivals(self, queue: LocalQueue, messages: Sequence[Message]) -> None:
         """Everyone can see these messages from now on; the queue's trigger control is on."""
         self.newcomers.setdefault(queue.id, []).extend(messages)
+
+    def note_returns(self, queue: LocalQueue, rows: Sequence[QueuedMessage]) -> None:
+        """These were got or locked, and come back; the queue's trigger control is on."""
+        back = [row for row in rows if not row.forgotten and row.due_at <= self.now]
+        if back:
+            self.returned.setdefault(queue.id, []).extend(row.message for row in self.backend.read(back, 0))
 
     def refuse(self, queue: LocalQueue, message: Message) -> None:
         """The verb is about to fail, for a unique id is on the queue: listeners hear of it all the same.
@@ -266,7 +281,7 @@ class Verb:
 
     def _finish(self) -> Sequence[Tally]:
         """The last writes of the verb; the counters as they are then."""
-        if self.newcomers or self.released:
+        if self.newcomers or self.returned or self.released:
             self.store.trigger(self)
         if self.idle:
             self.forget_idle()
@@ -291,7 +306,7 @@ class Verb:
         return tallies
 
     def forget_queue(self, queue: LocalQueue) -> None:
-        """The queue is gone: nothing of it is written at the end."""
+        """The queue is gone: none of its counters are written at the end."""
         self._queues.pop(queue.id, None)
 
     # --- units, and who holds
@@ -392,7 +407,7 @@ class Verb:
         return queue.named_unit("confirm", str(confirm_id))
 
     def forget_idle(self) -> None:
-        """A confirm id or lock id that holds nothing is forgotten: used again it begins anew."""
+        """Forgets a confirm id or lock id that holds nothing: if it is used again, it is a new one."""
         for number in self.idle:
             if self.backend.is_idle(number):
                 for unit in self.backend.select(UnitRow, id=number):

@@ -60,7 +60,7 @@ class Unit:
         started_at: seconds since 1970.
         puts, gets, locks: messages that it holds.
         connection: of a session unit: the number of its connection, which ends it; else None.
-        process: of a session unit: the id of the process that has that connection; None if it cannot be told.
+        process: of a session unit: the id of the process that has that connection; None if that is not known.
         queues: the queues on which it holds something, by name.
         ends_at: of a lease or a staging: when it ends by itself, seconds since 1970; else None.
     """
@@ -165,7 +165,7 @@ class Wait:
         connection, program, process: whose call it is; see `Unit`.
         pending: of a strict call: the message that it waits for, by its last look: of which kind, by whom it is held,
             since when, and where; None: for no message in particular.
-        withheld: there are messages that it would be given were it not for the pending one (B-11).
+        withheld: there are messages that it would be given if the pending one were not there (B-11).
     """
 
     queue: str
@@ -202,7 +202,7 @@ class LockView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueView:
-    """A queue at one moment, for those who look again and again; what has expired and lies there still is counted.
+    """A queue at one moment, for programs that poll; expired messages that are still there are counted.
 
     Args:
         created_at: another queue of this name has another.
@@ -219,7 +219,7 @@ class QueueView:
             none.
         open_input_count, open_output_count: handles.
         waiters: calls that wait.
-        dropped: reports about its messages that could be put nowhere, not even with the dead letters: see `Dropped`.
+        dropped: reports about its messages that no queue took, not even the dead-letter queue: see `Dropped`.
         channels: of a transmission queue, the channels that send from it, by name; `depth` and `oldest_put_at` are how
             far they lag behind.
     """
@@ -242,7 +242,7 @@ class QueueView:
 
 
 class Dropped(NamedTuple):
-    """What the queue manager had made and could put nowhere: reports, trigger messages.
+    """What the queue manager had made and had to drop: reports, trigger messages.
 
     Args:
         queue: whose messages they were about; empty: of no queue that is here.

@@ -8,11 +8,11 @@ which they deserve to be served (R3.27):
     removers that name a message or correlation id, then other removers, then browsers
 
 and within a class in the order in which they came, though nobody should rely on that. A browse with lock counts
-as a remover. Each look is one atomic verb of the store, so a message goes to one remover only, and whoever finds
+as a remover. Each look is one atomic verb of the store, so a message goes to one remover only, and a waiter that finds
 nothing sleeps again. Times are inclusive, and the last look comes before the deadline counts.
 
-Changes may come faster than looks. So the waiters of a queue look in rounds: whoever has looked in this round
-looks again only when all others with a reason have, a deadline among them. A change that finds all asleep begins
+Changes may come faster than looks. So the waiters of a queue look in rounds: one that has looked in this round looks
+again only when all others with a reason to look (a deadline is one) have done so. A change that finds all asleep begins
 a new round.
 """
 
@@ -93,7 +93,7 @@ class WaitingRoom:
             self._telemetry.report("wait_ended", ended, {**about, "found": found})
 
     def watch(self, owner: int, queue: str, look: Look) -> None:
-        """As a browse that waits and never finds anything, and is not reported as a call that waits.
+        """Like a browse that waits and never finds anything, but it is not listed as a call that waits.
 
         Raises: whatever a look raises; why the wait was dismissed.
         """
@@ -126,7 +126,7 @@ class WaitingRoom:
         self._host.attend(len(self._waiters))
 
     def _ring(self, but: Waiter | None = None) -> None:
-        """Something has happened: whoever sleeps or watches sees whether it concerns them."""
+        """Something has happened: all who sleep or watch check whether it concerns them."""
         for one in self._waiters:
             if one is not but:
                 one.bell.ring()
@@ -180,7 +180,7 @@ class WaitingRoom:
     def _look(self, waiter: Waiter, look: Look) -> tuple[bool, float | None]:
         found, again_at = look()
         with self._lock:
-            waiter.looking = found  # then it is on its way out, and asleep never more
+            waiter.looking = found  # then it is on its way out, and does not sleep again
             self._ring(but=waiter)
         return found, again_at
 

@@ -55,7 +55,7 @@ def levels_of(text: str) -> list[frozenset[int]]:
 
 
 def end_wait(verb: Verb, connection: OpenConnection) -> None:
-    """It has something, or has given up, or looks again."""
+    """Its wait is over: it has something, has given up, or looks again."""
     if connection.waits:
         connection.waits = False
         verb.restore.append(lambda: setattr(connection, "waits", True))

@@ -97,7 +97,7 @@ class Run:
             outcome = Outcome("killed")
         except InorderError as error:
             outcome = translate_error(error)
-        except BaseException as error:  # noqa: BLE001 - raised again by whoever reads the run
+        except BaseException as error:  # noqa: BLE001 - raised again where the run is read
             self._error = error
         with self._changed:
             self.outcome = outcome

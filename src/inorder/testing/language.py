@@ -350,7 +350,7 @@ def _actor(word: str) -> tuple[str, str]:
         return HERE, word
     found = ACTOR.fullmatch(word)
     if not found:
-        raise ValueError(f"{word!r} is no name of an actor")
+        raise ValueError(f"{word!r} is not the name of an actor")
     name, handle, manager = found.groups()
     return f"{name}{handle or '.1'}", (manager or f"@{HERE}")[1:]
 

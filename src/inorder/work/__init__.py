@@ -1,4 +1,4 @@
-"""Workers: functions that are called with the messages of queues, each in a unit of work.
+"""Workers: functions that are called with the messages of queues, each in a unit of work; puts by the clock.
 
     from inorder.work import Tasks
 
@@ -15,8 +15,9 @@ from __future__ import annotations
 
 from ..rules.retries import Backoff, Failure, failure_of
 from .attempts import Ended, Outcome
+from .periodic import Schedule
+from .reporting import WorkerEvent
 from .tasks import Dead, Discard, Retry, Task, Tasks
-from .telling import Told
 from .worker import Worker
 
 __all__ = [
@@ -27,9 +28,10 @@ __all__ = [
     "Failure",
     "Outcome",
     "Retry",
+    "Schedule",
     "Task",
     "Tasks",
-    "Told",
     "Worker",
+    "WorkerEvent",
     "failure_of",
 ]

@@ -9,11 +9,11 @@
     past its time                    backed out from outside, the connection ended: see `Lane.overdue`
 
 Attempts are counted by the queue manager: they are the message's backout count, so a program that was killed in the
-middle of one has used it up. What is to be set aside is backed out first, which undoes what the function put, and got
-again in a unit of its own: with its put on the dead-letter queue. Whoever is killed in between leaves a message that
-was tried often enough, and the next get sets it aside.
+middle of one has used it up. A message to be set aside is backed out first, which undoes what the function put, and got
+again in a unit of its own: with its put on the dead-letter queue. A worker that is killed in between leaves a message
+that was tried often enough, and the next get sets it aside.
 
-Where the read order is required nothing passes what cannot be worked on: the task stops (B-24).
+Where the read order is required nothing may pass a message that cannot be worked on: the task stops (B-24).
 """
 
 from __future__ import annotations
@@ -183,7 +183,7 @@ def said(error: BaseException) -> str:
 
 
 def why_exhausted(message: Got) -> str:
-    """Why a message was tried often enough that nobody calls the function for."""
+    """Why a message is set aside without a call of the function."""
     last = failure_of(message)
     if last is not None and last.attempt >= message.backout_count:
         return last.error
@@ -196,7 +196,7 @@ def why_stopped(task: Task, first: Got, attempt: int, error: str) -> str:
     """Why a task stops on a queue whose order is required."""
     return (
         f"{task.queue} requires the order, so that nothing may pass message {first.message_id.hex()}, which failed "
-        f"{attempt} times: {error}. See to it, then start the worker again: it tries once more"
+        f"{attempt} times: {error}. Correct the cause, then start the worker again: it tries once more"
     )
 
 
@@ -210,7 +210,7 @@ def set_aside(qm: Connection, task: Task, messages: Iterable[Got], why: Verdict)
 
 
 def taken_again(qm: Connection, task: Task, first: Got) -> list[Got]:
-    """What was just backed out, got once more in the unit that is open. Raises: as a get: another reader has it."""
+    """What was just backed out, got again in the unit that is open. Raises: as a get: another reader has it."""
     if task.group is not None and first.flags & (IN_GROUP | LAST_IN_GROUP):
         return list(qm.get_group(task.queue, match=Match(group_id=first.group_id)))
     return [qm.get(task.queue, match=Match(uid=first.uid), read_order=None, wait=0)]

@@ -3,7 +3,7 @@
 Nothing here asks for the time. The instants behind a moment are the same from whichever moment before it one begins to
 count, so that programs that look at different times agree on them; that is what makes an instant a key.
 
-What becomes of local times when the clocks change is as in Debian's cron, by the library cronsim:
+When the clocks change, local times are treated as in Debian's cron, by the library cronsim:
 
     an expression that names hour and minute    a time that is skipped: at the end of the gap
                                                 a time that comes twice: the first time
@@ -46,7 +46,7 @@ def zone_of(name: str) -> tzinfo:
         return timezone.utc
     try:
         return ZoneInfo(name)
-    except (KeyError, OSError, ValueError):  # not found; a folder; no name that a file can have
+    except (KeyError, OSError, ValueError):  # not found; a folder; not a name that a file can have
         raise bad_argument("zone", name, "the name of a time zone, such as 'UTC' or 'Europe/Berlin'") from None
 
 
@@ -68,7 +68,7 @@ def check_cron(expression: object) -> str:
 
 
 class Cron(NamedTuple):
-    """An expression and where its hours are those of the clock on the wall; both are checked.
+    """An expression and the time zone whose wall clock it goes by; both are checked.
 
     Args:
         zone: the name of a time zone.

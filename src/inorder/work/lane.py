@@ -28,8 +28,8 @@ from ..message import Got
 from ..rules.retries import Backoff, Failure, failure_of
 from . import attempts
 from .attempts import Connection, Ended, OrderStops, Outcome, Taken, Verdict
+from .reporting import WorkerEvent
 from .tasks import Task
-from .telling import Told
 
 log = logging.getLogger("inorder.work")
 
@@ -46,7 +46,7 @@ class Owner(Protocol):
     is_worn: bool
     stopped: dict[str, str]
 
-    def tell(self, told: Told) -> None: ...
+    def report(self, event: WorkerEvent) -> None: ...
     def may_try_again(self, task: Task, failure: Failure | None) -> bool: ...
     def stop_task(self, task: Task, why: str) -> None: ...
     def lane_ends(self) -> None: ...
@@ -55,8 +55,8 @@ class Owner(Protocol):
 class Lane:
     """A thread and its connection.
 
-    While the function is called, the lane or the keeper may decide how the attempt ends: whoever comes first, under
-    `_lock`. If it is the keeper the lane is *lost*: its connection has ended, and what it does has no effect any more.
+    While the function is called, the lane or the keeper may decide how the attempt ends: the first to take `_lock`. If
+    it is the keeper the lane is *lost*: its connection has ended, and what it does has no effect any more.
     """
 
     def __init__(self, worker: Owner, task: Task) -> None:
@@ -66,7 +66,7 @@ class Lane:
         self._qm: Connection | None = None
         self._called: Taken | None = None  # what the function is at work on
         self._began = 0.0
-        self._is_lost = self._told_inhibited = False
+        self._is_lost = self._said_inhibited = False
 
     def start(self) -> None:
         self._thread.start()
@@ -85,7 +85,7 @@ class Lane:
     # --- for the keeper
 
     def end_wait(self) -> None:
-        """If it waits for a message it is to look whether it goes on."""
+        """If it waits for a message, has it check whether it is to go on."""
         qm = self._qm
         if qm is not None and self._called is None and not self.goes_on:
             with contextlib.suppress(InorderError):
@@ -120,7 +120,7 @@ class Lane:
             self._qm.give_up(delay=verdict.delay, error=verdict.error)
         except InorderError:
             log.exception("a connection could not be ended; what it held is backed out later")
-        self._tell(taken.first, verdict)
+        self._report(taken.first, verdict)
 
     # --- the thread
 
@@ -162,9 +162,9 @@ class Lane:
             raise error
 
     def _pause(self, error: InorderError, seconds: float, *, once: bool = False) -> None:
-        if not (once and self._told_inhibited):
-            self._worker.tell(Told("trouble", self.task.name, self.task.queue, str(error)))
-        self._told_inhibited = once
+        if not (once and self._said_inhibited):
+            self._worker.report(WorkerEvent("trouble", self.task.queue, task=self.task.name, text=str(error)))
+        self._said_inhibited = once
         self._worker.ends.wait(seconds)
 
     def _close(self) -> None:
@@ -176,11 +176,11 @@ class Lane:
     # --- one message, or group
 
     def _work(self, qm: Connection) -> None:
-        """Takes one and sees to it. Raises: OrderStops; and as a get, a commit."""
+        """Takes one and handles it. Raises: OrderStops; and as a get, a commit."""
         try:
             with qm.unit_of_work() as unit:
                 taken = attempts.take(qm, self.task)
-                self._began, self._told_inhibited = time.monotonic(), False
+                self._began, self._said_inhibited = time.monotonic(), False
                 verdict = self._exhausted(qm, taken) or self._call(qm, taken)
                 if verdict is None:
                     return  # the keeper has ended the attempt
@@ -190,7 +190,7 @@ class Lane:
             return
         if verdict.is_failure and verdict.outcome is not Outcome.RETRIED:
             self._finish(qm, taken.first, verdict)
-        self._tell(taken.first, verdict)
+        self._report(taken.first, verdict)
 
     def _exhausted(self, qm: Connection, taken: Taken) -> Verdict | None:
         """What was tried often enough is set aside, in the unit that is open."""
@@ -223,7 +223,7 @@ class Lane:
         return attempts.judge(self.task, failure, taken.first.backout_count + 1, attempts.attempts_of(qm, self.task))
 
     def _finish(self, qm: Connection, first: Got, verdict: Verdict) -> None:
-        """What was backed out is got again, without a call: as a dead letter, or for good."""
+        """Gets again what was backed out, without a call of the function: to make it a dead letter, or to remove it."""
         is_required = attempts.local(qm, self.task.queue).read_order == "required"
         if is_required and verdict.outcome is Outcome.DEAD:
             raise OrderStops(attempts.why_stopped(self.task, first, first.backout_count + 1, verdict.error))
@@ -233,17 +233,21 @@ class Lane:
                 if verdict.outcome is Outcome.DEAD:
                     self._set_aside(qm, again, first, verdict)
         except NOTHING:
-            log.info("another reader has message %s, and sees to it", first.message_id.hex())
+            log.info("another reader has message %s, and handles it", first.message_id.hex())
 
     def _set_aside(self, qm: Connection, messages: Iterable[Got], first: Got, why: Verdict) -> None:
         if attempts.local(qm, self.task.queue).read_order == "required":
             raise OrderStops(attempts.why_stopped(self.task, first, first.backout_count, why.error))
         attempts.set_aside(qm, self.task, messages, why)
 
-    def _tell(self, first: Got, verdict: Verdict) -> None:
+    def _report(self, first: Got, verdict: Verdict) -> None:
         attempt = first.backout_count + (verdict.is_failure or verdict.outcome is Outcome.DONE)
         ended = Ended(
             verdict.outcome, first.message_id, first.group_id, attempt, verdict.delay, verdict.error, verdict.trace
         )
         seconds = time.monotonic() - self._began
-        self._worker.tell(Told("attempt", self.task.name, self.task.queue, verdict.error, ended, seconds))
+        self._worker.report(
+            WorkerEvent(
+                "attempt", self.task.queue, task=self.task.name, text=verdict.error, ended=ended, seconds=seconds
+            )
+        )

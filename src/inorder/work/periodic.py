@@ -1,8 +1,10 @@
-"""Periodic puts: messages that are put when a cron expression says so, each once, whoever tries.
+"""Periodic puts: messages that are put when a cron expression says so, each once, by any number of processes.
 
     NIGHTLY = Schedule(name="nightly", cron="30 2 * * *", zone="Europe/Berlin", queue="REPORTS", body=b"nightly")
 
     Periodic(qm.connect(), [NIGHTLY]).run(stop)
+
+`Tasks.periodic` and `Tasks.add` hand schedules to a worker, which runs them in a thread of its own.
 
 Every process may run the same schedules. There is no leader: the message is put together with a line in the ledger of
 its queue, under the schedule's name and the instant at which it is due. The line says what the last one was, and only
@@ -28,7 +30,6 @@ import uuid
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
-from types import ModuleType
 from typing import Any, Final, NamedTuple, Protocol
 
 from ..bulk import BulkCalls, LedgerKey, Stager, check_name
@@ -155,19 +156,6 @@ class Standing(NamedTuple):
     overdue: bool
 
 
-def schedules_of(module: ModuleType) -> list[Schedule]:
-    """The schedules that a module has at its top level, alone or in lists and tuples, in the order of their names.
-
-    Raises: ArgumentError, two of one queue have the same name.
-    """
-    found: dict[int, Schedule] = {}
-    for value in vars(module).values():
-        for one in value if isinstance(value, list | tuple) else (value,):
-            if isinstance(one, Schedule):
-                found[id(one)] = one
-    return checked(found.values())
-
-
 def checked(schedules: Iterable[Schedule]) -> list[Schedule]:
     """Schedules that can run side by side. Raises: ArgumentError, two of one queue have the same name."""
     named: dict[tuple[str, str], Schedule] = {}
@@ -196,17 +184,28 @@ class Periodic:
         qm: a connection of its own (`qm.connect()`), with no unit of work open.
         schedules: what to put.
         on_put: called with each `Run` that this process has put, once it is on disk.
+        on_failure: called by `look` and `run` with each schedule that failed, and with what it raised. None: it goes to
+            the log.
+
+    Attributes:
+        failing: the schedules that failed when they were tried last.
 
     Raises: ArgumentError, two schedules of one queue have the same name.
     """
 
     def __init__(
-        self, qm: Connection, schedules: Iterable[Schedule], *, on_put: Callable[[Run], object] | None = None
+        self,
+        qm: Connection,
+        schedules: Iterable[Schedule],
+        *,
+        on_put: Callable[[Run], object] | None = None,
+        on_failure: Callable[[Schedule, BaseException], object] | None = None,
     ) -> None:
         check_instance("qm", qm, BulkCalls, "a QueueManager")
-        self._qm, self._on_put = qm, on_put
+        self._qm, self._on_put, self._on_failure = qm, on_put, on_failure or _log_failure
+        self.failing: dict[Schedule, BaseException] = {}
         self.schedules: Sequence[Schedule] = checked(schedules)
-        self._last: dict[Schedule, float] = {}  # as it was seen last: behind it others may have put more
+        self._last: dict[Schedule, float] = {}  # as it was seen last: others may have put later ones
 
     # --- one look
 
@@ -218,17 +217,22 @@ class Periodic:
 
         Raises: as a put, and UnknownQueue 2085: the other schedules have been tried by then.
         """
+        runs = self._put_all()
+        for failure in self.failing.values():
+            raise failure
+        return runs
+
+    def _put_all(self) -> list[Run]:
+        """Tries each schedule, whatever becomes of the others. Raises: `ENDS`."""
         runs: list[Run] = []
-        failure: Exception | None = None
+        self.failing = {}
         for one in self.schedules:
             try:
                 self._put_due_of(one, runs)
             except ENDS:
                 raise
-            except Exception as error:  # noqa: BLE001 - raised when the others have had their turn
-                failure = failure or error
-        if failure is not None:
-            raise failure
+            except (Exception, SystemExit) as error:  # noqa: BLE001 - the others have their turn before it is raised
+                self.failing[one] = error
         return runs
 
     def next_due(self) -> float | None:
@@ -285,8 +289,8 @@ class Periodic:
     def run(self, stop: threading.Event) -> None:
         """Puts what is due until `stop` is set; a worker runs it in a thread of its own.
 
-        What fails, because a queue is full, inhibited or missing, or in `body`, is logged and tried again each second:
-        that run stays due.
+        What fails, because a queue is full, inhibited or missing, or in `body`, goes to `on_failure` and is tried again
+        each second: that run stays due.
 
         Raises: ConnectionBroken 2009, QueueManagerStopping 2162, and trouble with the store.
         """
@@ -295,20 +299,18 @@ class Periodic:
 
     def look(self) -> float:
         """One turn of `run`: puts what is due; how many seconds until it is to look again."""
-        try:
-            self.put_due()
-        except ENDS:
-            raise
-        except Exception as error:
-            log.warning("a periodic put failed, and is tried again: %s", error, exc_info=_program_error(error))
+        self._put_all()
+        for one, error in self.failing.items():
+            self._on_failure(one, error)
+        if self.failing:
             return RETRY_SECONDS
         due = self.next_due()
         return LOOK_SECONDS_MAX if due is None else min(max(0.0, due - self._qm.clock.now()), LOOK_SECONDS_MAX)
 
 
-def _program_error(error: Exception) -> Exception | None:
-    """Whether where it was raised is worth to be shown."""
-    return None if isinstance(error, InorderError) else error
+def _log_failure(schedule: Schedule, error: BaseException) -> None:
+    shown = None if isinstance(error, InorderError) else error  # of a program's own error, where it was raised
+    log.warning("schedule %s failed, and is tried again: %s", schedule.name, error, exc_info=shown)
 
 
 def _columns(messages: Sequence[Message]) -> dict[str, list[object]]:

@@ -1,8 +1,8 @@
-"""Processes that work, and the one that sees to them: it starts them, replaces those that died, and ends them.
+"""Worker processes, and the one that supervises them: it starts them, replaces those that died, and ends them.
 
-What a process was at work on when it died is backed out by the next program that looks at the queue, with one more in
-its backout count. A process that dies soon after its start is replaced later each time, so that a program that cannot
-run does not keep the machine busy; one that has run for a while is replaced at once.
+The work of a process that died is backed out by the next program that looks at the queue, with one more in its backout
+count. A process that dies soon after its start is replaced later each time, so that a program that cannot run does not
+keep the machine busy; one that has run for a while is replaced at once.
 
     SIGTERM, SIGINT     each process ends its work, or gives it back, within the grace time
     a second one        the processes are killed; others back out what they held
@@ -27,8 +27,8 @@ from ..rules.retries import Backoff
 from .worker import GRACE_SECONDS, Worker
 
 CANNOT_GO_ON: Final = 4  # the status of a process all of whose tasks have stopped: it is not replaced
-WORN_OUT: Final = 75  # of one that ended because a call in it did not: it is replaced at once
-STEADY_SECONDS: Final = 30.0  # a process that has lived so long does not die at its start
+WORN_OUT: Final = 75  # of one that ended because a call in it would not: it is replaced at once
+STEADY_SECONDS: Final = 30.0  # a process that has lived so long did not die at its start
 RESTARTS: Final = Backoff(first=0.5, most=30.0)
 SLACK_SECONDS: Final = 5.0  # beyond the grace time, before a process is killed
 PROCESSES_MAX: Final = 1_000
@@ -83,7 +83,9 @@ class Supervisor:
         self._could_not_go_on = False
 
     def run(self) -> bool:
-        """Until all have ended; whether none of them had to stop by itself. In the main thread, which has signals."""
+        """Runs until all have ended; returns whether none of them stopped by itself. For the main thread, which gets
+        signals.
+        """
         with self._signals():
             while True:
                 self._start_due()
@@ -124,7 +126,7 @@ class Supervisor:
         child.starts_at, child.began = None, time.monotonic()
         process = child.process = subprocess.Popen(
             self._command(child.number, child.deaths > 0),
-            stdin=subprocess.PIPE,  # its end tells of the death of this process
+            stdin=subprocess.PIPE,  # its end shows that this process has died
             env={**os.environ, **self._environment},
             start_new_session=True,  # the terminal's signals come to this process alone
         )
@@ -138,7 +140,7 @@ class Supervisor:
     # --- ends
 
     def _buried(self, child: Child) -> None:
-        """A process has ended: another takes its place, unless it is not to."""
+        """A process has ended: another takes its place, unless it must not be replaced."""
         process, child.process = child.process, None
         assert process is not None
         assert process.stdin is not None
@@ -183,7 +185,7 @@ class Supervisor:
 
 
 def serve(worker: Worker, grace: float) -> int:
-    """One of the processes: works until a signal comes, or the one that sees to it has died; its exit status.
+    """One of the processes: works until a signal comes, or its supervisor has died; its exit status.
 
     A call that has not ended by then is given back, and the process ends in the middle of it: by `leave`.
     """
@@ -204,7 +206,7 @@ def serve(worker: Worker, grace: float) -> int:
 
 
 def _until_alone(asked: threading.Event) -> None:
-    """Standard input is a pipe from the process that sees to this one: it ends with that."""
+    """Standard input is a pipe from the supervisor of this process: it ends with that."""
     if sys.stdin is not None:
         while sys.stdin.buffer.read(1):
             pass
@@ -212,7 +214,7 @@ def _until_alone(asked: threading.Event) -> None:
 
 
 def leave(status: int) -> None:
-    """Ends this process, also where a function runs on that nobody waits for."""
+    """Ends this process, even if a function that nobody waits for still runs."""
     for stream in (sys.stdout, sys.stderr):
         if stream is not None:
             stream.flush()

@@ -1,10 +1,14 @@
-"""Which function works on which queue, and what becomes of its failures: a registry that a module fills.
+"""Which function works on which queue, what becomes of its failures, what is put when: a registry that a module fills.
 
     tasks = Tasks()
 
     @tasks.task("ORDERS", attempts=5, backoff=Backoff(first=2))
     def pack(message, qm):
         qm.put("PARCELS", message.body)
+
+    @tasks.periodic("30 2 * * *", queue="REPORTS", zone="Europe/Berlin")
+    def nightly(due):
+        return due.isoformat().encode()
 
 `inorder work shop.tasks` and `QueueManager.worker` run what is registered. A function may say with an exception what
 is to become of its message: `Retry`, `Discard`, `Dead`. Any other exception is a failure, and is tried again.
@@ -13,17 +17,22 @@ is to become of its message: `Retry`, `Discard`, `Dead`. Any other exception is 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Final, Literal, TypeVar
 
 from ..attribute import check_queue_name
 from ..errors import ArgumentError, bad_argument
+from ..message import Message
 from ..options import EVERYTHING, GetOptions, Match, check_instance, check_switch, check_whole
 from ..rules.ordering import ReadOrder
 from ..rules.retries import SECONDS_MAX, Backoff
+from .due import Missed
+from .periodic import Schedule
 
 F = TypeVar("F", bound=Callable[..., object])
+M = TypeVar("M", bound=Callable[[datetime], bytes | Message])
 ATTEMPTS: Final = 5  # where neither the task nor its queue says
 IDLE_SECONDS: Final = 60.0  # of one wait; then its thread looks whether it is to end
 ATTEMPTS_MAX: Final = 999_999_999  # as of the attribute of queues
@@ -90,10 +99,11 @@ class Task:
 
 
 class Tasks:
-    """Functions registered for queues. One object may be used by any number of workers."""
+    """Functions registered for queues, and schedules. One object may be used by any number of workers."""
 
     def __init__(self) -> None:
         self._tasks: dict[str, Task] = {}
+        self._schedules: dict[str, Schedule] = {}
 
     def task(
         self,
@@ -147,9 +157,8 @@ class Tasks:
         options = GetOptions(logical=logical, read_order=read_order, match=match, wait=IDLE_SECONDS, syncpoint=True)
 
         def registered(function: F) -> F:
-            called = name or f"{getattr(function, '__module__', '')}.{getattr(function, '__qualname__', function)}"
-            if called in self._tasks:
-                raise bad_argument("name", called, "one that is not taken yet")
+            called = name or _name_of(function)
+            self._check_free(called)
             self._tasks[called] = Task(
                 name=called,
                 queue=queue,
@@ -167,19 +176,84 @@ class Tasks:
 
         return registered
 
+    def periodic(
+        self, cron: str, *, queue: str, name: str | None = None, zone: str = "UTC", missed: Missed = "one"
+    ) -> Callable[[M], M]:
+        """Registers the function below it: what it returns is put whenever the expression is due.
+
+        The function is called with the instant at which it is due, in the time zone, and returns bytes or a `Message`.
+        Each instant is put once, however many processes and workers run it. The function stays as it is.
+
+        Args:
+            cron: minute, hour, day of the month, month, day of the week; or six fields, the first for seconds.
+            queue: where the messages are put: a queue of this queue manager, or an alias of one.
+            name: 1 to 200 characters; with the queue it names the schedule to all processes. None: module and name of
+                the function. Give it a name if the function may move: under another one it begins again.
+            zone: the name of the time zone whose clock `cron` goes by.
+            missed: what becomes of runs that nobody put when they were due: "one", the last of them is put; "all",
+                each; "none", a run that is late by more than a minute is left out.
+
+        Raises:
+            ArgumentError: a value is not allowed, or the name is taken.
+            CallerError: the library for cron expressions is not installed (`inorder[work]`).
+        """
+        if name is not None:
+            _check_name(name)
+
+        def registered(function: M) -> M:
+            called = name or _name_of(function)
+            self.add(Schedule(name=called, cron=cron, queue=queue, body=function, zone=zone, missed=missed))
+            return function
+
+        return registered
+
+    def add(self, *schedules: Schedule) -> None:
+        """Registers schedules that are there already.
+
+        Raises: ArgumentError, one of the names is taken, or it is not a `Schedule`; none of them is registered then.
+        """
+        names = set[str]()
+        for one in schedules:
+            check_instance("schedules", one, Schedule, "a Schedule")
+            self._check_free(one.name, names)
+            names.add(one.name)
+        self._schedules |= {one.name: one for one in schedules}
+
+    @property
+    def schedules(self) -> tuple[Schedule, ...]:
+        """The schedules, in the order in which they were registered."""
+        return tuple(self._schedules.values())
+
+    def _check_free(self, name: str, others: Container[str] = ()) -> None:
+        if name in self._tasks or name in self._schedules or name in others:
+            raise bad_argument("name", name, "one that is not taken yet")
+
     def __iter__(self) -> Iterator[Task]:
         return iter(list(self._tasks.values()))
 
     def __len__(self) -> int:
         return len(self._tasks)
 
+    def __bool__(self) -> bool:
+        """Whether a function or a schedule is registered."""
+        return bool(self._tasks or self._schedules)
+
     def __repr__(self) -> str:
-        return f"<tasks: {', '.join(self._tasks) or 'none'}>"
+        return f"<tasks: {', '.join([*self._tasks, *self._schedules]) or 'none'}>"
+
+
+def _name_of(function: object) -> str:
+    return f"{getattr(function, '__module__', '')}.{getattr(function, '__qualname__', function)}"
+
+
+def _check_name(name: object) -> None:
+    if not isinstance(name, str) or not name:
+        raise bad_argument("name", name, "a text, not empty, or None")
 
 
 def _check_choices(name: object, group: object, attempts: int | None, threads: int | None) -> None:
-    if name is not None and (not isinstance(name, str) or not name):
-        raise bad_argument("name", name, "a text, not empty, or None")
+    if name is not None:
+        _check_name(name)
     if group is not None and group not in ("list", "iterator"):
         raise bad_argument("group", group, "'list', 'iterator' or None")
     if attempts is not None:

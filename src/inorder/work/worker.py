@@ -1,7 +1,7 @@
 """Threads that take messages and call functions, each with a connection of its own; their end; their time limits.
 
 Each task has its own threads, *lanes*: a lane waits for one queue. One more thread, the *keeper*, is there for what a
-lane cannot do itself: to end a call that takes too long, and lanes that do not end in time.
+lane cannot do itself: end calls that take too long, and lanes that do not end in time.
 
 A thread cannot be killed. A call that is past its time loses its connection instead: its unit of work is backed out,
 the message goes back with the error and a back-off, and nothing that the function does through the connection
@@ -24,8 +24,9 @@ from ..errors import CallerError, bad_argument
 from ..options import check_instance, check_whole
 from ..rules.retries import Failure
 from .lane import Lane
+from .reporting import WorkerEvent, to_log
 from .tasks import THREADS_MAX, Task, Tasks
-from .telling import Told, to_log
+from .timekeeper import Timekeeper
 
 log = logging.getLogger("inorder.work")
 
@@ -45,13 +46,13 @@ class Root(Protocol):
 
 
 class Worker:
-    """Runs functions for the messages of queues; made by `QueueManager.worker`.
+    """Runs functions for the messages of queues, and puts what schedules say; made by `QueueManager.worker`.
 
     A call that is past its task's `timeout` loses its connection: the message goes back, and the function, which cannot
     be killed, runs on without effect on any queue. Another thread takes its place; `inorder work` replaces the process.
 
     Attributes:
-        stopped: the tasks that could not go on, by their names, and why.
+        stopped: the tasks and schedules that could not go on, by their names, and why.
         is_worn: a call was past its time, and its thread may be running still.
     """
 
@@ -61,26 +62,27 @@ class Worker:
         tasks: Tasks,
         *,
         threads: int = 1,
-        log: Callable[[Told], object] | None = None,
+        log: Callable[[WorkerEvent], object] | None = None,
         replaces_threads: bool = True,
         tries_again: bool = True,
     ) -> None:
         check_instance("tasks", tasks, Tasks, "Tasks")
         check_whole("threads", threads, 1, THREADS_MAX)
-        if not len(tasks):
-            raise bad_argument("tasks", tasks, "Tasks with at least one function")
+        if not tasks:
+            raise bad_argument("tasks", tasks, "Tasks with at least one function or schedule")
         if log is not None and not callable(log):
-            raise bad_argument("log", log, "something that can be called with what is told")
+            raise bad_argument("log", log, "something that can be called with a WorkerEvent")
         self.qm, self.stopped, self.is_worn = qm, dict[str, str](), False
         self._log, self._replaces_threads = log or to_log, replaces_threads
         self._again = {task.name for task in tasks} if tries_again else set[str]()
         self._began_at = qm.clock.now()
-        self._telling = threading.Lock()
+        self._reporting = threading.Lock()
         self.ends = threading.Event()
         self._changed = threading.Condition()
         self._is_over = False
         self._keeper = threading.Thread(target=self._keep, name="inorder work", daemon=True)
         self._lanes = [Lane(self, task) for task in tasks for _ in range(task.threads or threads)]
+        self._timekeeper = Timekeeper(self, tasks.schedules) if tasks.schedules else None
         self._watches = any(task.timeout for task in tasks)
 
     # --- from outside
@@ -92,6 +94,8 @@ class Worker:
         self._keeper.start()
         for lane in list(self._lanes):
             lane.start()
+        if self._timekeeper is not None:
+            self._timekeeper.start()
 
     def stop(self, grace: float = GRACE_SECONDS) -> int:
         """Ends the work: no message is taken any more, and calls that are under way may end within a time.
@@ -111,20 +115,23 @@ class Worker:
                 self._changed.wait(left)
         why = f"the worker was stopped, and this call had not ended {grace:g} s later"
         given_back = sum(lane.give_back(why) for lane in list(self._lanes))
+        if self._timekeeper is not None:
+            self._timekeeper.give_back()
         with self._changed:
             self._is_over = True
             self._changed.notify_all()
         return given_back
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Waits until every task has ended; whether they have within so many seconds."""
+        """Waits until every task and the schedules have ended; whether they have within so many seconds."""
         with self._changed:
             return self._changed.wait_for(lambda: not self.is_busy, timeout)
 
     @property
     def is_busy(self) -> bool:
-        """Whether a thread works, or waits for work."""
-        return any(lane.is_at_work for lane in self._lanes)
+        """Whether a thread works, or waits for work or for what is due."""
+        keeper = self._timekeeper
+        return any(lane.is_at_work for lane in self._lanes) or (keeper is not None and keeper.is_at_work)
 
     def __enter__(self) -> Worker:
         self.start()
@@ -140,40 +147,36 @@ class Worker:
 
     # --- for lanes
 
-    def tell(self, told: Told) -> None:
-        """Says what has happened, to the log and to observers of the store."""
-        ended = told.ended
-        if ended is not None and self.qm.is_observed:
-            self.qm.tell(
-                "attempt",
-                {"seconds": told.seconds, "delay": ended.delay},
-                {"task": told.task, "queue": told.queue, "outcome": ended.outcome.value, "attempt": ended.attempt,
-                 "error": ended.error},
-            )  # fmt: skip
-        with self._telling:
+    def report(self, event: WorkerEvent, *, is_repeated: bool = False) -> None:
+        """Reports what has happened to observers of the store, and to the log if it was not there before."""
+        if self.qm.is_observed:
+            self.qm.tell(*_observed(event))
+        if is_repeated:
+            return
+        with self._reporting:
             try:
-                self._log(told)
+                self._log(event)
             except Exception:
-                log.exception("what was told could not be logged")
+                log.exception("an event of the worker could not be logged")
 
     def may_try_again(self, task: Task, failure: Failure | None) -> bool:
-        """Whether a message that stays where it is, and was tried often enough, has one attempt more.
+        """Whether a message that stays where it is, and was tried often enough, has one more attempt.
 
-        So it is once, if the last attempt was before this worker began: who starts a worker wants it tried.
+        It has one if the last attempt was before this worker began: a person who starts a worker wants it tried.
         """
         if failure is not None and failure.time >= self._began_at:
             return False
-        with self._telling:
+        with self._reporting:
             is_first = task.name in self._again
             self._again.discard(task.name)
             return is_first
 
     def stop_task(self, task: Task, why: str) -> None:
         """A task cannot go on: all of its lanes end."""
-        with self._telling:
+        with self._reporting:
             is_first = self.stopped.setdefault(task.name, why) is why
         if is_first:
-            self.tell(Told("stopped", task.name, task.queue, why))
+            self.report(WorkerEvent("stopped", task.queue, task=task.name, text=why))
         self._nudge()
 
     def lane_ends(self) -> None:
@@ -216,3 +219,19 @@ class Worker:
         for lane in list(self._lanes):
             if not lane.goes_on:
                 lane.end_wait()
+        if self._timekeeper is not None:
+            self._timekeeper.end_wait()
+
+
+def _observed(event: WorkerEvent) -> tuple[str, Mapping[str, float], Mapping[str, object]]:
+    """An event as observers of the store get it: its name, numbers, and what it is about."""
+    about = {"task": event.task, "schedule": event.schedule, "queue": event.queue, "error": event.text}
+    ended = event.ended
+    if ended is None:
+        return "worker", {"seconds": event.seconds}, {**about, "kind": event.kind}
+    del about["schedule"]
+    return (
+        "attempt",
+        {"seconds": event.seconds, "delay": ended.delay},
+        {**about, "outcome": ended.outcome.value, "attempt": ended.attempt},
+    )

@@ -2,7 +2,7 @@
 
 Everything is in dictionaries of values that never change themselves; each change of a dictionary is noted, so that it
 can be taken back. The search walks over the messages of a queue in the order of their places and asks the rules about
-each. `_Index` holds what could be found by looking at everything, and is made anew from that after a failure.
+each. `_Index` holds what could be found by looking at everything, and is built again from that after a failure.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ class MemoryBackend(MemoryBulk):
         self._records: dict[type[Any], dict[tuple[Any, ...], Any]] = {kind: {} for kind in KEY_LENGTHS}
         self._messages: dict[int, QueuedMessage] = {}
         self._counters: dict[int, _Counters] = {}
-        self._drawn = 0  # not taken back: these numbers never return
+        self._drawn = 0  # not taken back: these numbers are never used again
         self._steps: list[tuple[dict[Any, Any], Any, Any]] = []  # dictionary, key, and what was there before
         self._kept = 0
         self._index: _Index | None = None
@@ -135,7 +135,7 @@ class MemoryBackend(MemoryBulk):
         while len(self._steps) > kept and not self.has_happened:
             table, key, before = self._steps[-1]
             if table is self._messages:
-                self._index = None  # it is made anew
+                self._index = None  # it is built again when it is needed
             if before is _NOTHING:
                 table.pop(key, None)
             else:
@@ -145,7 +145,7 @@ class MemoryBackend(MemoryBulk):
         return kept > 0
 
     def _put(self, table: dict[Any, Any], key: Any, value: Any) -> None:
-        """The one way in which something changes."""
+        """The only method that changes anything."""
         before = table.get(key, _NOTHING)
         self._steps.append((table, key, before))
         if table is self._messages and self._index is not None:

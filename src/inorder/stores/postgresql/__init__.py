@@ -25,7 +25,7 @@ class PostgresStore(QueueStore):
         program: by which administrators of the server know the connection.
         shortcuts: plain requests go the short way; the other way gives the same answers.
 
-    Raises: ArgumentError, the URL is none; StoreError and its kinds, there can be no store, and why.
+    Raises: ArgumentError, the URL is not valid; StoreError and its kinds, there can be no store, and why.
     """
 
     page_messages = 256

@@ -2,14 +2,14 @@
 
 Many transactions run at once. What belongs to a queue changes under the lock of its tally row alone, and a writing verb
 takes that lock with the statement by which it comes to the queue: numbers of a queue become visible in the order in
-which they were drawn (B-5), and all that a verb has seen of the queue stays true until it ends. Staging is no change of
+which they were drawn (B-5), and all that a verb has seen of the queue stays true until it ends. Staging does not change
 a queue: it shares a lock of the row that only a removal waits for, and holds its own unit's row. Verbs that are alone
 (`backend.Kind`) hold the queue manager's row before; who waits for whom is looked at under a lock of its own.
 
 On a queue that keeps no order plain puts and gets are *together* (together.py): any number of them share an advisory
-lock, and none locks the row. Whoever locks such a queue locks its row, then has that advisory lock for himself
-(lock_queues in functions.sql): those who are together have gone, nobody comes, and what they have counted is in the
-row. From there on all is as on any other queue.
+lock, and none locks the row. To lock such a queue a verb locks its row, then takes that advisory lock exclusively
+(lock_queues in functions.sql): verbs that were together have ended, no other begins, and what they have counted is in
+the row. From there on all is as on any other queue.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class PostgresBackend(SqlBackend):
         stopped: whether the queue manager was stopped, as far as this process has seen.
     """
 
-    # A standby takes over without a reservation if somebody cancelled the wait for it (link.py).
+    # A standby may lack a reservation when it takes over, if somebody cancelled the wait for it (link.py).
     reserved_unseen = SKIPPED
     stopped = _appends = _is_whole = _is_kept = False
     _was_refused = False  # a lock that was out of order
@@ -103,7 +103,7 @@ class PostgresBackend(SqlBackend):
         return time
 
     def stop(self, stopped: bool) -> None:
-        """Inside a verb: the queue manager was stopped, or is not any more."""
+        """Inside a verb: the queue manager was stopped, or started again."""
         self.engine.execute(self.sql["stop"], (stopped,))
         self.stopped = stopped
 
@@ -129,7 +129,7 @@ class PostgresBackend(SqlBackend):
         self._count(tallies)
         if self._look is not None:
             self._end_look(*self._look, taken=sum(abs(tally.added) for tally in tallies))
-        # Who is in nobody's way waits for the disk in the commit itself, which saves a transaction.
+        # A verb that is in nobody's way waits for the disk in the commit itself, which saves a transaction.
         at_once = durable and (self._session.is_durable or self._is_in_nobodys_way())
         heard = [queue for queue in changed if self.noted.get(queue, HEARD) & HEARD]
         commits = super().commit((), heard, reserves=reserves or at_once, durable=durable)
@@ -208,7 +208,9 @@ class PostgresBackend(SqlBackend):
         return found
 
     def _take_one(self, name: str, *, synchronously: bool) -> Sequence[tuple[Any, ...]]:
-        """By the statement that does what was held back, too, and sees to the commit if the message is persistent."""
+        """By the statement that also does what was held back, and makes the commit synchronous if the message is
+        persistent.
+        """
         level = self._session.commits_at(synchronously)
         answer = self._session.run(self.sql[name], (*self._given, level))
         self._known.told(self._given[0], answer)
@@ -490,7 +492,7 @@ class PostgresBackend(SqlBackend):
     def save(self, record: Any) -> None:
         if type(record) is WaitRow and record.levels is not None:
             self.engine.run(self.sql["lock waits"])
-        if type(record) is ManagerRow and self._locked and not self._has_all:  # all queues are told
+        if type(record) is ManagerRow and self._locked and not self._has_all:  # all queues get the new revision
             self.engine.run(self.sql["lock all at once"])
         super().save(record)
         if type(record) is DefinitionRow and record.type == "local":

@@ -246,7 +246,7 @@ SELECT format('unit %s: of kind %s, it has %s deadline', u.id, u.kind, CASE WHEN
 FROM unit u LEFT JOIN lease l ON l.unit = u.id WHERE (u.kind = 'lease') <> (l.unit IS NOT NULL);
 
 -- name: stagings
--- What is staged belongs to a staging, is counted there, has its content, and is no message yet (spark 3).
+-- What is staged belongs to a staging, is counted there, has its content, and is not a message yet (spark 3).
 SELECT format('unit %s: of kind %s, it %s', u.id, u.kind,
     CASE WHEN s.unit IS NULL THEN 'stages nothing' ELSE 'has a staging' END)
 FROM unit u LEFT JOIN staging s ON s.unit = u.id WHERE (u.kind = 'staging') <> (s.unit IS NOT NULL)

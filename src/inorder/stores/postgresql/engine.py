@@ -69,7 +69,7 @@ class PostgresEngine:
         self._first = first
 
     def commits_at(self, synchronously: bool) -> str:
-        """Who asks for it sets `synchronous_commit` of this transaction to this."""
+        """The caller sets `synchronous_commit` of this transaction to this value."""
         self._link.is_durable = synchronously
         return self._link.flush_level if synchronously else "off"
 
@@ -83,7 +83,7 @@ class PostgresEngine:
         return self._first is not None
 
     def withdraw(self) -> bool:
-        """What was held back does not run: who calls this does its work. Returns: whether there was something."""
+        """What was held back does not run: the caller does its work. Returns: whether there was something."""
         held, self._first = self._first is not None, None
         return held
 
@@ -101,11 +101,11 @@ class PostgresEngine:
         self._link.pipeline.send()
 
     def restrict(self, granted: Mapping[str, str]) -> None:
-        """Until the transaction ends only these statements run, as they stand there; any other one is `Passing`."""
+        """Until the transaction ends only these statements run, in the form given here; any other one is `Passing`."""
         self._granted, self._is_restricted = granted, True
 
     def substitute(self, others: Mapping[str, str]) -> None:
-        """Until the transaction ends these statements run as they stand there."""
+        """Until the transaction ends these statements run in the form given here."""
         self._granted = others
 
     def _as_granted(self, sql: str) -> str:

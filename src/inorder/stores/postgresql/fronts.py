@@ -1,17 +1,17 @@
 """Fronts of a queue: numbers behind which nothing is available, so that a search begins there.
 
 PostgreSQL keeps what is deleted, and its entries in indexes, as long as a transaction may look that began before; a
-forgotten one anywhere on the server is enough. What has left a queue stays at its head then, and whoever looks for the
-first message goes through all of it, with each get.
+forgotten one anywhere on the server is enough. What has left a queue stays at its head then, and every get goes through
+all of it to find the first message.
 
 So a queue may have fronts, in its row: for each kind of head and level a number below which nothing is available there.
-They are no hint. They are set with the queue locked, to what is there, and whatever becomes available later moves
-them back in its own transaction, by a trigger: a get that is backed out, a delay or a lock that ends, puts of a unit of
-work whose numbers were drawn before. What arrives has a number above all. So a search behind the fronts finds what a
-search of everything finds, whoever is killed, and whichever server takes over.
+They are exact, not a hint. They are set with the queue locked, to what is there, and whatever becomes available later
+moves them back in its own transaction, by a trigger: a get that is backed out, a delay or a lock that ends, puts of a
+unit of work whose numbers were drawn before. What arrives has a number above all. So a search behind the fronts finds
+what a search of everything finds, whichever process is killed, and whichever server takes over.
 
 A queue without trouble has none, and costs nothing. One get of so many compares how much of the index it has read
-with what it took: if that is far more, it sets the fronts, or sets them anew; now and then it looks without them, and
+with what it took: if that is far more, it sets the fronts, or moves them; now and then it looks without them, and
 removes them if they are of no use any more. A bit of the queue's attention says that there are fronts
 (sql/attention.py).
 

@@ -4,8 +4,8 @@
 
 CREATE SEQUENCE number;
 
--- So many numbers in a row; the first of them. Drawing is no part of the transaction, and neither is its lock: that goes
--- with the inner block, which is undone, while the value of a sequence stays.
+-- So many numbers in a row; the first of them. Drawing is not part of the transaction, and neither is its lock: that
+-- goes with the inner block, which is undone, while the value of a sequence stays.
 CREATE FUNCTION draw(count bigint) RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
     first bigint;
@@ -58,7 +58,7 @@ END $$;
 CREATE SEQUENCE place;
 
 -- The rows with what slots add, and with what is drawn of the sequence `place`: on a queue that keeps no order all of that
--- counts as drawn. If few numbers are reserved above it, none are: so whoever draws next reserves more.
+-- counts as drawn. If few numbers are reserved above it, none are: so the next verb that draws reserves more.
 CREATE VIEW counted AS
 SELECT
     t.queue, t.serial, t.attention, t.revision, t.unordered, greatest(t.counter, p.drawn) AS counter,
@@ -96,10 +96,11 @@ CREATE FUNCTION change_of(number bigint) RETURNS text LANGUAGE sql STABLE AS $$
     FROM tally t WHERE t.queue = number
 $$;
 
--- Changes of a queue are notified on a channel for so long; what is another with each. Whoever changes the queue without
--- a word has it locked, or is together with others on it, and has seen no bit `HEARD` (512, sql/attention.py). So the bit
--- is set with the queue locked: who did not see it has ended, and what he did is there for the look that follows. Where
--- it is set already nobody takes it away as long as the row is shared, and finds the listener then.
+-- Changes of a queue are notified on a channel for so long; returns a text that differs with each. A verb that changes the queue
+-- without a notification has it locked, or is together with others on it, and has seen no bit `HEARD` (512,
+-- sql/attention.py). So the bit is set with the queue locked: a verb that did not see it has ended, and what it did is
+-- there for the look that follows. Where it is set already nobody takes it away as long as the row is shared, and finds
+-- the listener then.
 CREATE FUNCTION listen(number bigint, called text, seconds double precision) RETURNS text LANGUAGE plpgsql AS $$
 BEGIN
     INSERT INTO listener (queue, channel, until)

@@ -86,7 +86,7 @@ class PostgresHost:
         """Each of them has a bell, which knows for how long: `bell`."""
 
     def looked(self, queue: int, name: str) -> None:
-        """Who waits was known before it looked: `bell`."""
+        """Nothing: `bell` has noted the wait before the look."""
 
     def bell(self, queue: str) -> Bell:
         assert self.watch is not None
@@ -128,7 +128,7 @@ class PostgresHost:
                             points.reached("settled")
                         step(self._backend.sweep)
         except (StoreError, ConnectionBroken, OutcomeUnknown):
-            # The verb has happened, and says so: the caller would do it once more.
+            # The verb has happened, and must return: after an error the caller would repeat it.
             log.exception("contents of messages that are gone could not be removed; a later call will")
 
     # --- for operators

@@ -1,7 +1,8 @@
 """Queues as this session left them, so that a verb need not wait for the answer to its first statement.
 
-Who works alone on a queue finds it as it was. Then the statement that locks the queue says so too (`here as known`),
-all others follow at once, and the server lets none of them happen if somebody has been there in between.
+A session that works alone on a queue finds it as it was. Then the statement that locks the queue states that (`here as
+known`), all others follow at once, and the server lets none of them happen if another session has changed the queue in
+between.
 
 What only appends needs to know less (`here to append`): its numbers are counted from 0, the server adds the counter
 that it finds under the lock, and nobody who appends waits for an answer while others wait for the lock. That statement
@@ -22,7 +23,7 @@ from ..sql.attention import FRONTS, QUIET
 from ..sql.shapes import COUNTED_MAX
 from .pipeline import Answer
 
-DOUBLINGS: Final = 6  # of how many verbs look after one that took a queue to be another than it was
+DOUBLINGS: Final = 6  # of the number of verbs that look after a wrong guess
 OTHERS: Final = 1000  # messages that others may have put since a queue was seen
 
 

@@ -1,6 +1,6 @@
 """The connection to PostgreSQL that a store has: one, from its opening to its end.
 
-It is in no pool: the advisory lock that says who lives belongs to it, so whoever has lost it cannot go on.
+It is in no pool: the advisory lock that says who lives belongs to it, so a process that has lost it cannot go on.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ log = logging.getLogger("inorder.stores")
 
 FETCHED_AT_ONCE: Final = 256  # rows of a scan
 SYNC_WAIT: Final = "SyncRepWaitForLSN"  # where in the server a wait for a standby ends, in any language
-# What libpq is told where URL, environment and service do not: a machine that vanishes is noticed within 30 s.
+# Defaults where URL, environment and service say nothing: a machine that vanishes is noticed within 30 s.
 KEEPALIVES: Final = {
     "keepalives": "1",
     "keepalives_idle": "10",
@@ -34,7 +34,7 @@ KEEPALIVES: Final = {
     "connect_timeout": "30",
 }
 # What a role, a database or the environment has set must change nothing. Steps into indexes, always: statements name
-# what they look for, and no plan may change with what is on a queue, or be made anew for each value. The server, too,
+# what they look for, and no plan may change with what is on a queue, or be made again for each value. The server, too,
 # notices that a machine has gone.
 SETTINGS: Final = {
     "enable_seqscan": "off",
@@ -194,7 +194,7 @@ class Link:
 
     @property
     def is_inside(self) -> bool:
-        """Whether a transaction is open, as far as it can be told."""
+        """Whether a transaction is open, as far as that is known."""
         return self._is_inside and not self.is_closed
 
     def begin(self, block: str = "") -> None:
@@ -277,8 +277,8 @@ class Link:
             )
 
     def has_committed(self) -> bool:
-        """Whether a commit has happened into which an exception came from outside; if that cannot be told, no more
-        comes through this connection.
+        """Whether a commit that an exception from outside interrupted has happened; if that cannot be found out, the
+        connection is not used any more.
         """
         try:
             if self._is_inside and self._ends is not NO_END and self.pipeline.is_in_step:
@@ -287,7 +287,7 @@ class Link:
                 self._have_committed()
         except psycopg.Error:
             self.close()
-        except OutcomeUnknown:  # it has; the exception from outside is what the caller is told
+        except OutcomeUnknown:  # it has; the caller gets the exception from outside
             pass
         finally:
             if self._is_inside:

@@ -1,4 +1,4 @@
-"""What may be opened as a store: asked before anything is made.
+"""What may be opened as a store: checked before anything is made.
 
 A store is a PostgreSQL schema of its own that carries our mark: the table `store`, with the version of its tables. It
 is made in one transaction, so that no crash leaves half of it.
@@ -79,7 +79,7 @@ def are_one(first: Address, second: Address) -> bool:
 
 
 def drop(address: Address) -> None:
-    """Removes a store, whoever uses it. Raises: StoreError, StoreForeign: it is not one."""
+    """Removes a store, even if others use it. Raises: StoreError, StoreForeign: it is not one."""
     with closing(linked(address, "drop")) as link, told_as_ours(address):
         if version_in(link, LADDER) is not None:
             link.script(sql.SQL("DROP SCHEMA {} CASCADE").format(sql.Identifier(address.schema)))
@@ -200,7 +200,7 @@ def _make(link: Link, manager: str) -> None:
     link.execute("SELECT set_config('synchronous_commit', ?, true)", (link.flush_level,))
     if not _is_ours(link):
         ((has_schema,),) = link.execute("SELECT EXISTS (SELECT 1 FROM pg_namespace WHERE nspname = ?)", (at.schema,))
-        if not has_schema:  # whoever may not make one may have been given one
+        if not has_schema:  # a role that may not make one may have been given one
             link.script(sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(at.schema)))
         link.script(sql.SQL(SCHEMA))
         link.execute("INSERT INTO store (version, made_by) VALUES (?, ?)", (LADDER.newest, MADE_BY))

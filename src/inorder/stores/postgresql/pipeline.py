@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 KEPT_STATEMENTS: Final = 1000
 KEPT_KINDS: Final = 4000
-ON_THEIR_WAY: Final = 500  # statements, at most: the answers have to be somewhere
+ON_THEIR_WAY: Final = 500  # statements, at most: their answers need room
 WAKE_SECONDS: Final = 0.1  # between two looks whether a signal has come
 WAKE_MS: Final = int(1000 * WAKE_SECONDS)
 CANCEL_SECONDS: Final = 5.0
@@ -55,7 +55,7 @@ class Prepared:
 
 
 class Answer(Iterator[tuple[Any, ...]]):
-    """What a statement brings. It is waited for when somebody asks.
+    """The answer to a statement. It is waited for when somebody asks.
 
     Attributes:
         heeds: what is done about an error of the server, in place of raising it.
@@ -77,7 +77,7 @@ class Answer(Iterator[tuple[Any, ...]]):
 
     @property
     def has_come(self) -> bool:
-        """Whether it is here, and no error."""
+        """Whether it has come, and is not an error."""
         return self._rows is not None
 
     def count(self) -> int:

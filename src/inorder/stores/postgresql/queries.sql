@@ -24,7 +24,7 @@ SELECT
 FROM counted WHERE queue = ?1 ORDER BY serial DESC LIMIT 1;
 
 -- name: draw
--- Numbers that name things are no part of a transaction: functions.sql.
+-- Numbers that name things are not part of a transaction: functions.sql.
 SELECT draw(?1);
 
 -- name: revised

@@ -1,7 +1,8 @@
 -- Plain gets that take messages away or are together with others; those of queues with fronts are in queries_fronts.sql.
 
 -- name: take away
--- As `take single`, where the messages leave at once: who reads them removes them, where they lie, and counts.
+-- As `take single`, where the messages leave at once: one statement reads them, removes them where they lie, and
+-- counts.
 WITH next AS MATERIALIZED (
     SELECT {got}, m.message_at, c.ctid AS content_at FROM (
         SELECT *, ctid AS message_at FROM message WHERE queue = ?1 AND head = 2 AND available

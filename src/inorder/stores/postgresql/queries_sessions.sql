@@ -4,8 +4,8 @@
 
 -- name: here locked
 -- As `here`, by which a verb that writes comes to a queue: until it ends nobody else changes what belongs to the queue.
--- Of PostgreSQL's locks it is the one for updates; FOR UPDATE itself waits for whoever works beside the queue, too. On one
--- that keeps no order the lock is not all: there it finds nothing.
+-- Of PostgreSQL's locks it is the one for updates; FOR UPDATE itself waits for verbs that run beside the queue, too. On
+-- one that keeps no order the lock is not all: there it finds nothing.
 SELECT t.counter, t.reserved, t.depth, t.attention, CASE WHEN r.stopped = 1 THEN -1 ELSE t.revision END
 FROM tally t LEFT JOIN run r ON r.id = 1 WHERE t.queue = ?1 AND t.unordered = 0
 ORDER BY t.serial DESC LIMIT 1 FOR NO KEY UPDATE OF t;
@@ -128,7 +128,7 @@ FROM tally t LEFT JOIN run r ON r.id = 1 WHERE t.queue = ?1 FOR KEY SHARE OF t;
 SELECT coalesce((SELECT stopped FROM run), 0) FROM tally WHERE queue = ?1 FOR KEY SHARE;
 
 -- name: lock queue alone
--- Whoever works beside the queue has ended.
+-- Verbs that ran beside the queue have ended.
 SELECT coalesce((SELECT stopped FROM run), 0) FROM tally WHERE queue = ?1 FOR UPDATE;
 
 -- name: hold stagings

@@ -29,9 +29,9 @@ CREATE TABLE definition (
 );
 
 -- A row changes with every verb, in no indexed column: with room on its page the change stays there (HOT) and is cleared
--- away by the next ones. Whoever changes what belongs to a queue has its row locked, or is together with others on one
--- that keeps no order (backend.py). There is no row 0: the numbers that name things are in the sequence `number`. What its
--- columns cannot be the check `tallies` says, for the reason that `message` has.
+-- away by the next ones. A verb that changes what belongs to a queue has its row locked, or is together with others on
+-- one that keeps no order (backend.py). There is no row 0: the numbers that name things are in the sequence `number`.
+-- What its columns cannot be the check `tallies` says, for the reason that `message` has.
 --
 -- While a transaction somewhere keeps vacuum away, rows that were replaced stay in the way of the one that is (fronts.py).
 -- So every 64 messages it gets another serial, and is looked for from the highest one on. A key would be looked through
@@ -113,10 +113,10 @@ CREATE UNIQUE INDEX unit_prepared ON unit (name) WHERE kind = 'prepared';
 CREATE UNIQUE INDEX unit_named ON unit (queue, kind, name) WHERE queue IS NOT NULL;
 CREATE UNIQUE INDEX unit_staging ON unit (name) WHERE kind = 'staging';
 
--- What its columns cannot be the check `messages` says (checks.sql): the server would read the text of each constraint, as
--- it does that of each generated column, anew for every statement.
--- Each change of a state goes into an index, so none stays on its page and room there would be lost. Vacuum comes by the
--- number of dead rows, not by their share: what has left the front of a long queue stands in the way of every get.
+-- What its columns cannot be the check `messages` says (checks.sql): the server would read the text of each constraint,
+-- as it does that of each generated column, again for every statement. Each change of a state goes into an index, so
+-- none stays on its page and room there would be lost. Vacuum comes by the number of dead rows, not by their share:
+-- what has left the front of a long queue stands in the way of every get.
 CREATE TABLE message (
     id bigint PRIMARY KEY,
     queue bigint NOT NULL,
@@ -393,7 +393,7 @@ CREATE UNLOGGED TABLE listener (
 ) WITH (fillfactor = 50);
 
 -- One row as long as nothing that was committed has been lost: it is empty after a crash of the server, and on a standby
--- that takes over. Then numbers that were told may be missing, and counters jump over all that are reserved.
+-- that takes over. Then numbers that were given away may be missing, and counters jump over all that are reserved.
 CREATE UNLOGGED TABLE run (
     id smallint PRIMARY KEY DEFAULT 1 CHECK (id = 1),
     stopped smallint NOT NULL DEFAULT 0 CHECK (stopped IN (0, 1))

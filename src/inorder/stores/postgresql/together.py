@@ -5,7 +5,7 @@ the statements of `STATEMENTS_TOGETHER` and no others. None of these can do anyt
 
 * A put inserts rows that nobody sees before its commit. Their places have numbers of a sequence, which nobody else is
   given, and which a commit that is on disk has reserved in the queue's row (B-2): if none has, the put runs again with
-  the queue locked, and reserves some. One producer's numbers ascend, whichever way he draws them (B-15).
+  the queue locked, and reserves some. One producer's numbers ascend, whichever way it draws them (B-15).
 * A get takes rows that nobody else has locked, and locks those with the same statement.
 * A unit of work is its connection's own, and is settled with the queue locked.
 * What is counted goes into a slot of its own session. So the depth that a put finds lacks what others put meanwhile.
@@ -14,7 +14,8 @@ the statements of `STATEMENTS_TOGETHER` and no others. None of these can do anyt
   that it found with its queue, and its next one reads again.
 
 A verb that wants to do anything else, for what it was asked or for what it has found, fails with `Passing`, has changed
-nothing, and runs again with the queue locked. Nobody waits for a lock while he holds one of these: there is no circle.
+nothing, and runs again with the queue locked. No verb waits for a lock while it holds one of these, so there is no
+deadlock.
 """
 
 from __future__ import annotations

@@ -7,8 +7,8 @@ listener. All connections of a process share one that listens; when it is lost a
 so that a wait is woken at once whatever was not heard.
 
 Once a second one of the calls that wait on a store looks, for all of them and in two statements, whether their queues
-have changed without a word, as by one who was killed before he could notify; whether the rows that say who listens are
-still there; and whether some process has died: what that one held becomes free.
+have changed without a notification, as by a process that was killed before it could notify; whether the rows that say
+who listens are still there; and whether some process has died: what that one held becomes free.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("inorder.stores")
 
 LOOK_SECONDS: Final = 1.0
-KEPT_SECONDS: Final = 5.0  # a queue is listened to so long after the last wait for it
+KEPT_SECONDS: Final = 5.0  # how long a queue is listened to after the last wait for it
 RECONNECT_SECONDS: Final = 1.0
 
 Seen = tuple[int, str]  # a queue's number, and what is another with each change
@@ -93,7 +93,7 @@ class Watch:
             return list(self._bells)
 
     def end(self) -> None:
-        """The store is about to be closed: whoever waits has an error."""
+        """The store is about to be closed: waiting calls raise an error."""
         self.ended = True
         if self._listener is not None:
             self._listener.detach(self)
@@ -206,7 +206,7 @@ class Listener:
         with self._lock:
             watches = list(self._users)
         for watch in watches:
-            with contextlib.suppress(InorderError):  # whoever waits meets it, too
+            with contextlib.suppress(InorderError):  # waiting calls meet it, too
                 hear(watch)
 
     def _reconnect(self) -> None:

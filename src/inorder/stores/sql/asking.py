@@ -1,4 +1,4 @@
-"""Whether a selector fits a message, told from the few columns of its row that the selector asks for.
+"""Whether a selector fits a message, decided from the few columns of its row that the selector asks for.
 
 A search that goes far looks at a hundred thousand rows, and nearly none fits: no messages are made of them. The
 evaluator is that of the rules, and is given values as a message would have them.

@@ -2,13 +2,12 @@
 
 Each queue has a word of bits beside its counters. A bit says that rows of a kind *may* be there: messages that expire,
 that are due later, leases, those in the way of someone who waits, marks, readers inside groups, groups, messages that
-ask for reports. Whoever writes such a row sets the bit in the same transaction, so that no process can see the row
-without it, whoever dies when.
-While no bit is set a verb asks for the counters alone; those of groups, and of programs that listen for changes, cost
-a look now and then, for nobody has to know at his beginning which there are. A bit stays when the last such row has
-gone: so many looks of one process in vain later a verb that writes takes it away. Two are PostgreSQL's alone: `FRONTS`
-says how to search there, and is looked for by nobody (postgresql/fronts.py); while `HEARD` is not set nobody has to be
-notified (postgresql/watch.py).
+ask for reports. A verb that writes such a row sets the bit in the same transaction, so that no process can see the row
+without it, even if a process dies. While no bit is set a verb asks for the counters alone. The bits of groups, and of
+programs that listen for changes, are checked only now and then, because no verb has to know at its beginning which
+there are. A bit stays when the last such row has gone: after `LOOKED_FOR` looks of one process in vain a verb that
+writes clears it. Two are PostgreSQL's alone: `FRONTS` says how to search there, and is looked for by nobody
+(postgresql/fronts.py); while `HEARD` is not set nobody has to be notified (postgresql/watch.py).
 """
 
 from __future__ import annotations

@@ -290,7 +290,7 @@ class SqlBulk(SqlSearch):
         return cuts
 
     def _cut(self, levels: Levels, one: Range, values: dict[str, Any]) -> tuple[list[Cut], int]:
-        """What the limits allow of a level, where each message is by itself, and its size where bytes are limited."""
+        """What the limits allow of a level of single messages, and its size if bytes are limited."""
         counted = f"weigh of {levels.kind}" if values["weighs"] else f"count of {levels.kind}"
         left, size = next(self.engine.execute(self.sql[counted], values))
         cuts: list[Cut] = []

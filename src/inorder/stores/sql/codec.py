@@ -298,7 +298,7 @@ class Codec:
                 bool(forgotten),
                 claimed or 0,
             )
-        except (ValueError, OverflowError) as error:  # a negative number, a confirm id that is none
+        except (ValueError, OverflowError) as error:  # a negative number, a confirm id that is not valid
             raise self.damaged(columns[0], repr(error)) from error
 
     def narrow(self, columns: tuple[Any, ...]) -> Message:

@@ -12,7 +12,7 @@ line of their own::
     ["app","ann",6,0,"","",8,"",0,0,546,"","",null,null,
     {"colour":"red","count":3}]
 
-No line ends inside of a text in JSON, so the two are told apart without being read, and the first is remembered as
+A text in JSON contains no line breaks, so the two are separated without being read, and the first is remembered as
 before. The properties stand in a place of their own, where a statement finds them.
 """
 
@@ -58,7 +58,7 @@ _ORDER = [FIELDS.index(name) for name in KEPT]
 _BACK = [list(KEPT).index(name) for name in FIELDS]
 _DEFAULTS = list(KEPT.values())
 
-Values = tuple[Any, ...]  # of FIELDS; the accounting token None, if it is none
+Values = tuple[Any, ...]  # of FIELDS; the accounting token is None if all of it is NUL
 
 
 @functools.lru_cache(maxsize=REMEMBERED)
@@ -105,7 +105,7 @@ def parts_of(text: str) -> tuple[str, str | None]:
     if not between:
         return text, None
     if properties[-1:] != "]" or not is_readable(properties[:-1]):
-        raise ValueError("its properties are none")
+        raise ValueError("its properties cannot be read")
     return begun, properties[:-1]
 
 
@@ -117,7 +117,7 @@ def check(text: str) -> None:
     begun, properties = parts_of(text)
     values_of(begun)
     if properties is not None and not is_encoded(properties):
-        raise ValueError("its properties are none")
+        raise ValueError("its properties cannot be read")
 
 
 @functools.lru_cache(maxsize=REMEMBERED)
@@ -126,7 +126,7 @@ def values_of(text: str) -> Values:
     is_begun = not text.endswith("]")
     found = json.loads(f"{text}]" if is_begun else text) if len(text) <= LENGTH_MAX else None
     if type(found) is not list or len(found) > len(KEPT):
-        raise ValueError(f"it is no list of {len(KEPT)} values or fewer")
+        raise ValueError(f"it is not a list of {len(KEPT)} values or fewer")
     values = [_checked(name, value) for name, value in zip(KEPT, found, strict=False)] + _DEFAULTS[len(found) :]
     made = tuple([values[index] for index in _BACK])
     if (begun_text(made) if is_begun else as_text(made)) != text:  # a match compares texts

@@ -62,9 +62,9 @@ class Engine(Protocol):
         """From now on the triggers of the schema run: something changes about messages in groups."""
 
     def ignore_groups(self) -> AbstractContextManager[None]:
-        """For many rows at once: no trigger runs in the block, which does for groups what is to be done for them.
+        """For many rows at once: no trigger runs in the block, which does for groups what the triggers would do.
 
-        All statements are prepared anew then, twice.
+        All statements are prepared again, twice.
         """
 
     def array(self, values: Sequence[int] | Sequence[bytes] | Sequence[str]) -> Any:

@@ -34,7 +34,7 @@ WHERE queue = 0 AND counter BETWEEN 0 AND ?3 AND reserved BETWEEN counter AND ?3
 RETURNING counter, reserved;
 
 -- name: skip reserved
--- After a loss of power: some of those that were reserved may have been told.
+-- After a loss of power: some of those that were reserved may have been given away.
 UPDATE tally SET counter = reserved WHERE queue = 0;
 
 -- name: attend
@@ -195,7 +195,7 @@ WHERE m.queue = :queue AND m.group_id = :group_id AND m.sequence_number >= :firs
 ORDER BY m.sequence_number, m."offset" LIMIT :most;
 
 -- name: rows by lock
--- What a lock id locks, and what was got under it: for its release, its end, and who asks for the unique ids (A-19).
+-- What a lock id locks, and what was got under it: for its release, its end, and listings of the unique ids (A-19).
 SELECT {narrow} FROM message m INDEXED BY message_lock
 WHERE m.lock = :lock
 ORDER BY m.rank, m.number, m.ordinal LIMIT :most;
@@ -231,7 +231,7 @@ WHERE m.queue = :queue AND m.co_op_marked_at IS NOT NULL
 ORDER BY m.rank, m.number, m.ordinal LIMIT :most;
 
 -- name: rows by queue, over
--- What is going to be discarded, for reports and for those who are told of it.
+-- What is going to be discarded, for reports and for listeners.
 SELECT {narrow} FROM message m INDEXED BY message_expiry
 WHERE m.queue = :queue AND m.expires_at <= :over AND m.expires_at IS NOT NULL AND m.away = 0 AND m.claimed IS NULL
 ORDER BY m.expires_at, m.id LIMIT :most;

@@ -23,7 +23,7 @@ def table_of(kind: type[Any]) -> str:
 
 
 def _quoted(fields: Sequence[str]) -> list[str]:
-    """Names of columns, of which a database may mean something else: PostgreSQL whoever is connected by `user`."""
+    """Names of columns, which may mean something else to a database: to PostgreSQL `user` is the connected role."""
     return [f'"{name}"' for name in fields]
 
 

@@ -46,7 +46,7 @@ UNFINISHED_MAX = 100  # so many unfinished groups before a withheld one are look
 
 
 class Asked(NamedTuple):
-    """What a strict decision is about: who asks for what, among whom that holds messages of the queue."""
+    """The parties of a strict decision: who asks for what, and who else holds messages of the queue."""
 
     queue: SearchedQueue
     wanted: Wanted
@@ -303,7 +303,7 @@ class SqlSearch(SqlRecords):
             yield from self._by_number(queue, row.number, chosen)
 
     def _by_number(self, queue: int, number: int, chosen: Selection) -> Iterator[QueuedMessage]:
-        """A message whoever holds it, if the call chooses it."""
+        """A message, held or not, if the call chooses it."""
         sql = ordered(self.sql["available by number"].replace(" AND m.available", ""), chosen)
         return self.paged(queue, sql, chosen, START, number)
 

@@ -25,7 +25,7 @@ class Selection(NamedTuple):
     """The part of a search that the database does: which rows a call chooses from, as SQL.
 
     Args:
-        one: it names a unique id, so there is one row at most, and a step leads to it whoever holds it.
+        one: it names a unique id, so there is one row at most, and a step leads to it, held or not.
         described: rows bring all of their messages but the bodies: a selector asks for it.
         asking: rows bring only what this selector is asked about, and are `queued.Seen`.
     """

@@ -1,7 +1,7 @@
 """Whether a row that was read can be one that was written: by the types of its columns, which the schema says.
 
 A database checks types when it writes, not when it reads. A combination of types that was found right is remembered, so
-that a row costs a look into a set.
+that a row costs one lookup in a set.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Shapes:
     """The types that the columns of one kind of row may have.
 
     Attributes:
-        known: what was found right; who reads rows asks `tuple(map(type, row)) in known` first.
+        known: what was found right; code that reads rows asks `tuple(map(type, row)) in known` first.
     """
 
     def __init__(self, columns: Sequence[tuple[str, Types]]) -> None:

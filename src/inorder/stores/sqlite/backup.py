@@ -1,15 +1,15 @@
 """A copy of a store that others go on using: one state of it, whole, in one file.
 
 The copy is made page by page inside one reading transaction, so that it is the store at one instant, whatever others
-write meanwhile; they wait for nothing. (SQLite begins a copy in steps anew when another process writes between two of
-them, unless the steps share a transaction.) `VACUUM INTO` would copy one state too, but builds every index anew, tells
-nothing of its progress, and does not sync.
+write meanwhile; they wait for nothing. (SQLite restarts a copy in steps when another process writes between two of
+them, unless the steps share a transaction.) `VACUUM INTO` would copy one state too, but rebuilds every index, reports
+no progress, and does not sync.
 
 It is written under another name, synced, and then given its own: at that name there is a whole copy or what was there
 before. A connection of its own does it, so that the other threads of this process go on, and a fork waits for it.
 
-Units of work, handles and waits of those who are connected are in the copy too. Nobody lives there, so that the first
-to open it starts its queue manager: it backs out and closes all that, as after a crash of the machine.
+The copy also has the units of work, handles and waits of connected programs. None of these programs live in the copy,
+so the first to open it starts its queue manager: it backs out and closes all that, as after a crash of the machine.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def back_up(
     Args:
         store: what is copied; it is opened once more.
         path: of the copy.
-        replace: a file that is there is replaced, if it is no store that is open.
+        replace: a file that is there is replaced, unless it is a store that is open.
         progress: called with the bytes copied and the bytes in all; what it raises ends the copy.
 
     Raises: ArgumentError, a file is there and is not to be replaced; StoreError, StoreFull.
@@ -130,7 +130,7 @@ def _publish(part: Path, target: Path, store: Path, *, replace: bool, argument: 
         finally:
             os.close(descriptor)
         refuse_target(target, store, replace=replace, argument=argument)
-        if not replace:  # of two who chose one name, one is refused
+        if not replace:  # of two that chose one name, one is refused
             os.close(os.open(target, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
         part.replace(target)
         sync_folder(target.parent)

@@ -1,10 +1,10 @@
-"""A bell that calls of all processes with one store hear: how who waits is woken by who has changed something.
+"""A bell that calls of all processes with one store hear: how a change wakes the calls that wait for it.
 
-It is three words of the memory that the processes share. `RINGS` is another number after each ring, and whoever waits
-sleeps on it: Linux's futex, a sleep that the kernel ends when it is told to, and that does not begin if the word is not
-what the sleeper has read any more. `WAITED` says which queues may be waited for, so that a put for which nobody waits
+It is three words of the memory that the processes share. `RINGS` is another number after each ring, and waiting calls
+sleep on it: Linux's futex, a sleep that the kernel ends on a wake-up call, and that does not begin if the word has
+changed since the sleeper read it. `WAITED` says which queues may be waited for, so that a put for which nobody waits
 looks at it and makes no system call. Each queue has one of a few bits there; to share one costs a needless waking.
-`WAITERS` says whether one process has set all the bits, and which: that one tells its own calls without the bell
+`WAITERS` says whether one process has set all the bits, and which: that one wakes its own calls without the bell
 (`changes.py`).
 
     who waits, in the turn      looks at its queue, finds nothing, sets the queue's bit in WAITED
@@ -15,16 +15,16 @@ looks at it and makes no system call. Each queue has one of a few bits there; to
                                 both again
 
 No waking is lost. The turn comes between the look and the change: a change that the look has not seen finds the bit. It
-was there after RINGS was read, so whoever takes it away rings later than that, and the same is true of the change: the
-sleep ends, or does not begin. Processes also ring without the turn, for their own threads, at the same time as others.
-So each writes to `RINGS` numbers of its own, from a random one on: had they counted there together, one that was held
-up between reading and writing could bring back the number that somebody is about to sleep on.
+was there after RINGS was read, so a process that clears it rings later than that, and the same is true of the change:
+the sleep ends, or does not begin. Processes also ring without the turn, for their own threads, at the same time as
+others. So each writes to `RINGS` numbers of its own, from a random one on: if they counted there together, one that was
+held up between reading and writing could bring back the number that somebody is about to sleep on.
 
 Nothing is left by the dead: the kernel forgets a sleeper with its process, and the next change takes its bit away. A
 stopped process holds up nobody. The kernel knows the word by the file that it lies in, so it matters neither how long a
-path is nor which namespaces the processes are in, and whoever may open the store may ring.
+path is nor which namespaces the processes are in, and any process that may open the store may ring.
 
-Where there is no futex, whoever waits looks again and again (`watch.py`).
+Where there is no futex, waiting calls poll (`watch.py`).
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _WAIT_BITSET, _WAKE_BITSET = 9, 10  # among processes; until a time of CLOCK_MON
 _EVERYBODY: Final = 0x7FFFFFFF
 _SLEEP_IS_OVER: Final = frozenset({errno.EAGAIN, errno.ETIMEDOUT, errno.EINTR, errno.EFAULT})  # the last: unmapped
 
-QUEUE_BITS: Final = 24  # the other 8 are for what processes tell their own threads
+QUEUE_BITS: Final = 24  # the other 8 are for wake-ups inside one process
 ALL_BITS: Final = 0xFFFFFFFF
 _MANY: Final = 0  # processes wait
 
@@ -101,7 +101,7 @@ class SharedBell:
         """These have changed: wakes all that wait for them; whether there were any.
 
         Args:
-            tells_own: whoever waits in this process is told without.
+            tells_own: this process wakes its own waiting calls itself.
         """
         if tells_own and self._words[self._waiters] == self._own:
             return False

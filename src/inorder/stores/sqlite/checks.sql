@@ -168,7 +168,7 @@ SELECT format('unit %d: of kind %s, it has %s deadline', u.id, u.kind, CASE WHEN
 FROM unit u LEFT JOIN lease l ON l.unit = u.id WHERE (u.kind = 'lease') <> (l.unit IS NOT NULL);
 
 -- name: stagings
--- What is staged belongs to a staging, is counted there, has its content, and is no message yet (spark 3).
+-- What is staged belongs to a staging, is counted there, has its content, and is not a message yet (spark 3).
 SELECT format('unit %d: of kind %s, it %s', u.id, u.kind, iif(s.unit IS NULL, 'stages nothing', 'has a staging'))
 FROM unit u LEFT JOIN staging s ON s.unit = u.id WHERE (u.kind = 'staging') <> (s.unit IS NOT NULL)
 UNION ALL

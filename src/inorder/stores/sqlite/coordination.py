@@ -8,11 +8,11 @@ A small file beside the database, the *sidecar*, is mapped into the memory of ea
                 whether a commit may be unannounced, whether the queue manager was stopped, whether a sync failed
                 a counter for each slot of changes; what wakes those who wait for one (`bell.py`)
     reserve     room on the disk that is given away when nothing else is left (`log.py`)
-    locks       presence   held shared by every process: who has it alone is the first, and clears the words
+    locks       presence   held shared by every process: a process that has it alone is the first, and clears the words
                 turn       held by the one that writes
                 tidying    held by the one that checkpoints
-                rounds     one byte for each round of syncs, held by whoever waits for the round before to be over
-                seats      one byte for each process, held as long as it has the store open: a leader is told by it
+                rounds     one byte for each round of syncs, held by the process that waits to lead it
+                seats      one byte for each process, held as long as it has the store open: whether a leader lives
                 owners     one byte for each owner number, held as long as that owner lives
 
 The locks are POSIX record locks: the kernel frees them with the process that took them, a child made by fork does not
@@ -69,10 +69,10 @@ FLOCK: Final = "qqihh" if sys.platform == "darwin" else "hhqqi"
 
 DEADLOCK_PAUSE_S: Final = 0.0005
 
-LEADER_SECONDS: Final = 1.0  # how long a leader of a round of syncs is waited for that may have been stopped
+LEADER_SECONDS: Final = 1.0  # how long others wait for a leader that may have been stopped
 LOOK_SECONDS: Final = 0.01  # how often it is asked whether it has died
 PAUSE_SECONDS: Final = (0.00005, 0.005)  # at least and at most, between two looks at how far it has come
-SLOW_SYNC_SECONDS: Final = 0.001  # from here on it pays to wait for what another one is about to commit
+SLOW_SYNC_SECONDS: Final = 0.001  # from here on it pays to wait for another process's commit
 HOLD_SECONDS_MAX: Final = 0.005
 FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 
@@ -83,7 +83,7 @@ class Coordination:
     def __init__(self, path: Path, mode: int) -> None:
         self.path, self._name = path, str(path)
         self.users: set[object] = set()
-        # Whoever can make files in the folder could lead us to another file with a link, to be written over.
+        # Anyone who can make files in the folder could place a link there, and have us write over another file.
         self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, mode)
         try:
             self._allocate(mode)
@@ -106,7 +106,7 @@ class Coordination:
         self._woken_by = 0  # the last commit of this process that has woken somebody
 
     def _allocate(self, mode: int) -> None:
-        # Written, not only made longer: a page without a place on a full disk would kill whoever touches it.
+        # Written, not only made longer: on a full disk, a process that touches a page without space would be killed.
         status = os.fstat(self._descriptor)
         self.is_new = status.st_size < LENGTH
         if self.is_new:
@@ -116,8 +116,8 @@ class Coordination:
             os.fchmod(self._descriptor, mode)  # the store was made more private since
 
     def _enter(self) -> None:
-        # After a crash of the machine the words may be older than the log, or be nonsense. Who is first starts anew;
-        # changing the lock from exclusive to shared leaves no moment without one.
+        # After a crash of the machine the words may be older than the log, or be nonsense. The first process clears
+        # them; changing the lock from exclusive to shared leaves no moment without one.
         if self._try(PRESENCE):
             self.words[:] = memoryview(bytes(LENGTH)).cast("Q")
         fcntl.lockf(self._descriptor, fcntl.LOCK_SH, 1, PRESENCE)
@@ -196,7 +196,7 @@ class Coordination:
                 fcntl.lockf(self._descriptor, fcntl.LOCK_EX, 1, at)
             except OSError as error:
                 # The kernel looks for circles of processes. One thread that leads and another that waits for the turn
-                # look like one, but are none: a leader waits only for the leader before it.
+                # look like one, but are not: a leader waits only for the leader before it.
                 if error.errno != errno.EDEADLK:
                     raise
                 time.sleep(DEADLOCK_PAUSE_S)
@@ -245,13 +245,13 @@ class Coordination:
         return self.words[COMMITTED]
 
     def after_commit(self, slots: Collection[int], *, reserves: bool = False) -> int:
-        """Inside the turn: number the commit and tell the slots that it changed.
+        """Inside the turn: number the commit and announce the slots that it changed.
 
-        Before it was made, UNANNOUNCED was set: should the commit fail, or this process die, who ends the turn or has
-        the next one tells.
+        UNANNOUNCED was set before the commit: if that fails, or this process dies, the end of this turn or the next
+        turn announces it.
 
         Args:
-            reserves: it reserves numbers, none of which may be told before it is on disk.
+            reserves: it reserves numbers, none of which may be given away before it is on disk.
 
         Returns: the commit's number.
         """
@@ -262,7 +262,7 @@ class Coordination:
             words[RESERVED] = number
         for slot in slots:
             words[SLOTS_AT + slot % SLOTS] += 1
-        # A second store of this process on the file has changes of its own, of which the first is not told.
+        # A second store of this process on the file has changes of its own, of which the first does not know.
         if words[WAITED] and self.bell.ring_for(slots, tells_own=len(self.users) == 1):
             self._woken_by = number
         words[UNANNOUNCED] = 0
@@ -270,7 +270,7 @@ class Coordination:
 
     @property
     def is_reservation_open(self) -> bool:
-        """Whether numbers are reserved by a commit that is not on disk yet, of whoever, alive or dead."""
+        """Whether numbers are reserved by a commit that is not on disk yet, of any process, alive or dead."""
         return self.words[SYNCED] < self.words[RESERVED]
 
     def no_commit(self) -> None:
@@ -298,8 +298,8 @@ class Coordination:
     def sync(self, number: int, act: Callable[[], None]) -> None:
         """Return when the commit of this number is on disk; one of all who wait acts for all.
 
-        Among threads, one goes and wakes the others; among processes, it leads at once if nobody is at it, and else
-        goes on in `_sync_in_rounds`. Two that see nobody at the same moment both sync, which does no harm.
+        Among threads, one goes and wakes the others; among processes, it leads at once if nobody is syncing, and
+        otherwise goes on in `_sync_in_rounds`. Two that see nobody at the same moment both sync, which does no harm.
 
         Args:
             number: of the commit.
@@ -331,7 +331,7 @@ class Coordination:
                     self._wake()
 
     def _hold(self, number: int) -> None:
-        """Those whom this commit has woken are about to commit what depends on it: one slow sync is to do for both."""
+        """Calls that this commit has woken are about to commit what depends on it: one slow sync can serve both."""
         words, last_s = self.words, self.words[SYNC_US] / 1e6
         if last_s >= SLOW_SYNC_SECONDS:
             until = time.monotonic() + min(last_s / 2, HOLD_SECONDS_MAX)
@@ -349,8 +349,8 @@ class Coordination:
     def _sync_in_rounds(self, number: int, act: Callable[[], None]) -> None:
         """Wait for the round that covers the commit, or lead it.
 
-        Whoever is not covered by the round under way tries to be the leader of the next: it holds that one's byte,
-        waits for the present leader, and only then looks how far it has to sync, so that all who commit meanwhile are
+        A thread whose commit the round under way does not cover tries to lead the next: it holds that one's byte, waits
+        for the present leader, and only then looks how far it has to sync, so that all commits made meanwhile are
         covered. All others wait for the round that covers them. Somebody may come and lead between two rounds: that
         covers all who wait. A leader that dies frees its seat; its round covered nobody, and those who waited look
         again. One that is stopped keeps it: after `LEADER_SECONDS` those who waited for it sync by themselves and pass
@@ -368,7 +368,7 @@ class Coordination:
             try:
                 leads = self._try(byte)
                 if leads and words[ROUND] == present:
-                    if words[SYNCED] < words[SYNCING]:  # the present leader is at it, or has died
+                    if words[SYNCED] < words[SYNCING]:  # the present leader is syncing, or has died
                         self._wait_for(present, words[SYNCING], act, of_leader=True)
                     if words[SYNCED] < number and words[ROUND] == present:
                         self._lead(present + 1, act)
@@ -382,7 +382,7 @@ class Coordination:
         """Wait until the leader of a round has synced up to a number, is through, or dead; if it is stopped, do it.
 
         Args:
-            of_leader: it is at it; without, it holds the round's byte, and may wait for the round before.
+            of_leader: the leader is syncing; otherwise it holds the round's byte, and may wait for the round before.
         """
         words = self.words
         last_s = words[SYNC_US] / 1e6
@@ -390,7 +390,7 @@ class Coordination:
         while words[SYNCED] < number:
             self._pause(number, last_s)
             now = time.monotonic()
-            if now - looked_at >= LOOK_SECONDS:  # a system call more than a look at the words
+            if now - looked_at >= LOOK_SECONDS:  # it costs a system call, a look at the words does not
                 looked_at = now
                 if self._locked_elsewhere(SEATS_AT + words[LEADER] if of_leader else _round(round_number), 1) is None:
                     return
@@ -410,12 +410,12 @@ class Coordination:
     def _lead(self, round_number: int, act: Callable[[], None]) -> None:
         words = self.words
         try:
-            words[LEADER] = self._seat  # first: whoever sees that somebody is at it asks whether this one lives
+            words[LEADER] = self._seat  # first: others that see a sync under way ask whether its leader lives
             words[SYNCING] = target = words[COMMITTED]
             words[ROUND] = round_number
             began = time.monotonic()
             act()
-            if words[LEADER] == self._seat:  # or it was stopped and passed over, and that is no measure of the disk
+            if words[LEADER] == self._seat:  # else it was stopped, and its time says nothing
                 words[SYNC_US] = int((time.monotonic() - began) * 1e6)
             words[SYNCED] = max(words[SYNCED], target)  # another may have come further, while this process was stopped
         finally:
@@ -501,12 +501,12 @@ _attached: dict[Path, Coordination] = {}
 def attach(path: Path, mode: int, user: object) -> Coordination:
     """The sidecar at this path, the same object for all users in this process. Whatever it raises, `detach` follows.
 
-    The caller sees to it that no two threads attach or detach at once.
+    The caller makes sure that no two threads attach or detach at once.
 
     Args:
         path: with all links resolved.
         mode: the permissions that a new sidecar is given.
-        user: whoever is to `detach`.
+        user: the object that calls `detach`.
     Raises: StoreError, if it cannot be opened or was replaced; StoreFull, if the disk is full.
     """
     found = _attached.get(path)
@@ -538,7 +538,7 @@ def attached() -> list[Path]:
 
 
 def forget_all() -> None:
-    """In a child made by fork: close what was inherited, so that the child can open the same stores anew."""
+    """In a child made by fork: close what was inherited, so that the child can open the same stores again."""
     for inherited in _attached.values():
         inherited.close()
     _attached.clear()

@@ -1,14 +1,14 @@
-"""One SQLite file as this process has it open: transactions, durability, and what its processes tell each other.
+"""One SQLite file as this process has it open: transactions, durability, and communication between its processes.
 
 A write waits for the turn (`coordination.py`), so that writers queue up instead of meeting in SQLite's busy handler,
 and commits without a sync; `sync` brings it to disk afterwards, outside the turn (`log.py`).
 
 **Forks.** SQLite notes in a process's memory what that process has locked. A child made by fork inherits this memory,
-but not the locks: an inherited connection is of no use to it, and it could not even open the file anew, as SQLite would
-take the inherited locks for held. So no connection is open while a process forks: a fork waits for the transactions of
-other threads to end, closes the connections (without a checkpoint), and the parent opens them again at its next call.
-In the child, a `Database` made before the fork refuses every call, and a new one works. If the forking thread itself is
-inside a transaction, its connection must stay open, and the child cannot open this file at all.
+but not the locks: an inherited connection is of no use to it, and it could not even open the file itself, as SQLite
+would take the inherited locks for held. So no connection is open while a process forks: a fork waits for the
+transactions of other threads to end, closes the connections (without a checkpoint), and the parent opens them again at
+its next call. In the child, a `Database` made before the fork refuses every call, and a new one works. If the forking
+thread itself is inside a transaction, its connection must stay open, and the child cannot open this file at all.
 """
 
 from __future__ import annotations
@@ -155,7 +155,7 @@ class Database:
         connection.config(apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0)
         connection.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
         connection.config(apsw.SQLITE_DBCONFIG_DQS_DML, 0)
-        # Without it a statement is planned anew at each call, in case a value let it use one of the partial indexes.
+        # Without it a statement is planned again at each call, in case a value let it use one of the partial indexes.
         connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
         connection.wal_autocheckpoint(0)
         for statement in SETTINGS.format(cache_kib=cache_kib).strip().splitlines():
@@ -262,7 +262,7 @@ class Database:
                 points.reached("begun")
         else:
             self.execute("BEGIN")
-            # BEGIN alone fixes no state yet: the first statement does, and that is the one to wait.
+            # BEGIN alone fixes no state yet: the first statement does, so that one has to wait.
             _patiently(connection, "SELECT 1 FROM sqlite_schema LIMIT 1")
         return connection
 
@@ -270,7 +270,7 @@ class Database:
         """End the transaction: all of it has happened, and others learn that these slots, from 0 on, changed.
 
         Args:
-            reserves: it reserves numbers, none of which may be told before it is on disk.
+            reserves: it reserves numbers, none of which may be given away before it is on disk.
         Returns: what `sync` is asked for.
 
         Raises: SQLite's own errors, and `abort` is to follow: it raises ours.
@@ -335,7 +335,7 @@ class Database:
         """
         assert self._connection is not None
         with told_as_ours(self.path):
-            self._connection.execute("ROLLBACK")  # in it the log could not be started anew
+            self._connection.execute("ROLLBACK")  # in it SQLite could not restart the log
             self.log.make_room(self._connection, feeds=feeds)
             _patiently(self._connection, "BEGIN IMMEDIATE")
 
@@ -427,7 +427,7 @@ class Database:
             self._refuse_unusable()
         self.log.tidy()
 
-    # ---- what the processes tell each other
+    # ---- communication between processes
 
     @property
     def is_reservation_open(self) -> bool:
@@ -586,7 +586,7 @@ class Database:
 
 
 def _patiently(connection: apsw.Connection, statement: str) -> apsw.Cursor:
-    """Execute a statement as soon as whoever is in the way has gone."""
+    """Execute a statement as soon as nothing is in its way any more."""
     while True:
         try:
             return connection.execute(statement)

@@ -45,7 +45,7 @@ def told_as_ours(path: Path) -> Iterator[None]:
 def store_error(path: Path, error: BaseException, connection: apsw.Connection | None = None) -> StoreError | None:
     """The error to raise instead of one that a statement raised; None: it goes on as it is, such as a wrong statement.
 
-    What callers bring was checked before, so that a constraint that fails, a text that is none, and a number that no
+    Callers' values were checked before, so a failing constraint, a text that cannot be decoded, and a number that no
     column can hold come from rows that nobody wrote.
     """
     if isinstance(error, apsw.Error) and is_full(error, connection):

@@ -1,4 +1,4 @@
-"""What is done around a fork for all databases that this process has open; why, says `database.py`."""
+"""What is done around a fork for all databases that this process has open; `database.py` says why."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def _end_fork(end: Callable[[Forking], None]) -> None:
             for database in _forking:
                 end(database)
         finally:
-            try:  # noqa: SIM105 - `suppress` is no block that is written in C
+            try:  # noqa: SIM105 - `suppress` is not written in C
                 opening.release()
             except RuntimeError:  # an exception came while it was waited for
                 pass

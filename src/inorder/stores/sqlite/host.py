@@ -1,4 +1,4 @@
-"""What a process with a store in a file is to others: an owner with a lock, one who notices changes, and who syncs."""
+"""What a process with a store in a file is to others: an owner with a lock; it notices changes, and syncs."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class SqliteHost:
 
     def own(self, process: int) -> None:
         self.database.hold_owner(process)
-        self._backend.look_for_leftovers()  # whoever was here before may have left some
+        self._backend.look_for_leftovers()  # processes that were here before may have left some
 
     def disown(self, process: int) -> None:
         self.database.release_owner(process)
@@ -84,7 +84,7 @@ class SqliteHost:
         try:
             if self._backend.has_leftovers:
                 self._sweep(step)
-        except StoreError:  # the verb has happened, and says so: the caller would do it once more
+        except StoreError:  # the verb has happened, and must return: after an error the caller would repeat it
             log.exception("contents of messages that are gone could not be removed; a later call will")
         try:
             if self.database.log.is_long and not self._keeps_log:

@@ -1,14 +1,14 @@
 """The write-ahead log of a store: brought to disk for all who wait, and kept short.
 
 **Sync.** SQLite commits without a sync (`synchronous=NORMAL`); a commit is on disk once the log's file has been synced
-after it. Whoever needs that names its commit's number, outside the turn. One of those who ask becomes the leader, for
-all threads and processes: it reads the number of the last commit, syncs the file and publishes the number. All who
+after it. A thread that needs that names its commit's number, outside the turn. One of these threads becomes the leader,
+for all threads and processes: it reads the number of the last commit, syncs the file and publishes the number. All who
 waited find their commit covered and return without a sync of their own (`Coordination.sync`).
 
 Why that covers every commit up to the number, wherever it is by then:
 
 * It is in the log. Its frames were written before its number was announced, so before the leader's sync began.
-* It was in the log, which has been started anew since (that overwrites it in the same file, or in one made after
+* It was in the log, which has been restarted since (that overwrites it in the same file, or in one made after
   the last process closed the old one). SQLite does that only when every frame of the log has been copied to the
   database, and a checkpoint says so only after syncing first the log and then the database (`synchronous` is not OFF,
   of any connection of ours). So it is on disk, in the database.
@@ -23,14 +23,14 @@ processes have closed it and it is opened again, when SQLite reads from the file
 **Tidy.** SQLite's own checkpoints run in the commit of some writer, which waits for them. Ours run on a second
 connection, by whichever process notices first that the log is long; the others pass by. First without the turn, while
 others write: nearly everything is copied then. Under constant load the writers are always some frames ahead, so that
-the log could never be started anew; so the rest is copied with the turn, when nobody can write.
+the log could never be restarted; so the rest is copied with the turn, when nobody can write.
 
 **Room.** A log can only be copied if the database has room to grow by what is new in it, and a disk may be filled by
 anybody at any moment. So the log has a *reserve* in the sidecar, which is never shorter than the log is: it grows with
 it, a step at a time, and where it cannot grow the log is copied at once. When a write finds the disk full, the next
 turn of its verb begins by giving the reserve away: with it the log can be copied, whatever is new in it, and cut to
-nothing, which frees more than it took. The verb then does its work in the room that the reserve had. Before the turn
-is given on, its log is copied and cut too, and the reserve is made anew. Nobody else can write in between, and take
+nothing, which frees more than it took. The verb then does its work in the room that the reserve had. Before the turn is
+passed on, its log is copied and cut too, and the reserve is filled again. Nobody else can write in between, and take
 that room.
 """
 
@@ -58,7 +58,7 @@ STEP_PAGES = 256  # by which the reserve follows the log
 FRAME_BYTES = 4_096 + 24  # a page in the log, and what stands in front of it
 RESERVE_BYTES = 1 << 20  # beside what is as long as the log
 RESERVE_BYTES_MAX = RESERVE_BYTES + (LONG_PAGES + STEP_PAGES) * FRAME_BYTES  # kept when the log is short again
-READERS_MS = 50  # so long readers are waited for when the log is to be cut
+READERS_MS = 50  # how long to wait for readers before the log is cut
 
 
 class Log:
@@ -126,7 +126,7 @@ class Log:
         )
 
     def _find_file(self) -> None:
-        """Have a descriptor of the log as it is now; it may have been made anew while this process had no connection.
+        """Have a descriptor of the log as it is now; it may have been replaced while this process had no connection.
 
         None, the log was copied, synced and removed while this process had no connection.
         """
@@ -159,7 +159,7 @@ class Log:
 
     def note_length(self, connection: apsw.Connection, name: str, pages: int) -> int:
         """Note how long the log is after a commit of this process; for SQLite, which calls it there, in the turn."""
-        if pages <= self._pages:  # it was started anew
+        if pages <= self._pages:  # SQLite has restarted it
             self._tidy_at, self._step_at = LONG_PAGES, 0
         self._pages = pages
         self.has_grown = pages >= self._step_at
@@ -183,7 +183,7 @@ class Log:
         self.is_long = self._pages >= self._tidy_at
 
     def tidy(self) -> None:
-        """Checkpoint if the log is long and nobody else is at it.
+        """Checkpoint if the log is long and no other process is doing so.
 
         Raises: StoreError and its kinds, if the database cannot be written.
         """
@@ -234,13 +234,13 @@ class Log:
             try:
                 length, copied = self._connection.wal_checkpoint("main", mode)
             except PASSING:
-                return 1  # somebody else is at it, a shell perhaps, or reads
+                return 1  # another program, perhaps a shell, is doing so, or reads
         return length - copied
 
     # ---- room, in the turn
 
     def make_room(self, connection: apsw.Connection, *, feeds: bool) -> None:
-        """Give the reserve away, copy the log and cut it; `take_back` must follow before the turn is given on.
+        """Give the reserve away, copy the log and cut it; `take_back` must follow before the turn is passed on.
 
         Args:
             connection: the one that is going to write, outside a transaction.
@@ -292,14 +292,14 @@ class Log:
     # ---- closing, and forks
 
     def close(self) -> None:
-        """Close what this process has open of the log, after whoever is using it; the last one cuts the reserve."""
+        """Close what this process has open of the log, after its users have finished; the last one cuts the reserve."""
         self._cut()
         with self._file_in_use:
             self._close_file()
         self._close_connection()
 
     def _cut(self) -> None:
-        """If the turn is free; whoever has it sees to the reserve."""
+        """Does so if the turn is free; a process that has the turn sees to the reserve."""
         shared = self._coordination
         if shared.has(TURN):
             return
@@ -333,7 +333,7 @@ class Log:
 
 
 def free_bytes(folder: Path) -> int:
-    """How much this user can still write on the disk of a folder, as far as it can be told."""
+    """How much this user can still write on the disk of a folder, as far as that is known."""
     try:
         found = os.statvfs(folder)
     except OSError as error:

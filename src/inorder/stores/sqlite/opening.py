@@ -1,4 +1,4 @@
-"""What may be opened as a store: asked before anything is written, also no file beside it.
+"""What may be opened as a store: checked before anything is written, in the file or beside it.
 
 A path is refused with an error that names it and the remedy. A file counts as a store if SQLite's header in it carries
 our application id: a new store is written with its id in one transaction of the rollback journal, so that no crash
@@ -96,7 +96,7 @@ def refuse_unfit(path: Path) -> int | None:
 
 
 def is_of_store(path: Path, store: Path) -> bool:
-    """Whether a path leads, under whatever name, to a store's file or to one beside it, be it there or not.
+    """Whether a path leads, under any name, to a store's file or to one beside it, whether that exists or not.
 
     Such a file is not even to be opened for reading by a process that has the store open: to close it again would drop
     the locks of the process on it.
@@ -117,7 +117,7 @@ def is_of_any_store(path: Path) -> bool:
 
 
 def is_beside_any_store(path: Path) -> bool:
-    """Whether it is the name of a file beside a store, be that there or not."""
+    """Whether it is the name of a file beside a store, whether that exists or not."""
     name = _followed(path)
     return any(_is_store(name.removesuffix(suffix)) for suffix in BESIDE if name.endswith(suffix))
 
@@ -153,7 +153,7 @@ def _refuse_strange_beside(path: Path) -> None:
             continue
         if not stat.S_ISREG(mode):
             raise StoreError(
-                f"{path} cannot be opened: {beside} belongs to it, and is a link or no ordinary file. Nothing was "
+                f"{path} cannot be opened: {beside} belongs to it, and is a link or not an ordinary file. Nothing was "
                 "written. Find out who made it, and remove it.",
                 path=str(path),
             )
@@ -167,8 +167,8 @@ def _version_in(path: Path) -> int | None:
         raise StoreError(f"{path} cannot be opened: it is not an ordinary file. Name another.", path=str(path))
     if not os.access(path, os.R_OK | os.W_OK):
         raise StoreError(
-            f"{path} cannot be opened: this user cannot read and write it. Give it those rights; also a reader "
-            "writes, for it must say what it took.",
+            f"{path} cannot be opened: this user cannot read and write it. Give this user those rights: "
+            "a reader writes, too, to record what it took.",
             path=str(path),
         )
     return _version_of_ours(path, status.st_size) if status.st_size else None

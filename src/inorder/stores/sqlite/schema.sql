@@ -23,8 +23,8 @@ CREATE TABLE definition (
 ) STRICT;
 
 -- What changes with every message, on one page, and all that most verbs read beside messages. Row 0 counts the numbers
--- that name things; a queue's row counts the numbers of places (B-2) and its depth (R4.6). Up to `reserved` numbers may
--- have been told to somebody.
+-- that name things; a queue's row counts the numbers of places (B-2) and its depth (R4.6). Numbers up to `reserved` may
+-- have been given away.
 CREATE TABLE tally (
     queue INTEGER PRIMARY KEY,
     -- What may be on the queue that every verb has to look for, as bits: sql/attention.py. Written with the first row of
@@ -145,7 +145,8 @@ CREATE TABLE message (
     CHECK (lock IS NULL OR locked_handle IS NULL)
 ) STRICT;
 
--- Available messages in order; heads of whole and of unfinished groups, and what is no head, apart. A reader merges.
+-- Available messages in order; heads of whole groups, heads of unfinished groups, and other messages separately. A
+-- reader merges.
 CREATE UNIQUE INDEX message_place ON message (queue, head, rank, number, ordinal) WHERE available;
 -- What is pending, for each holder, in order: a strict reader asks each holder for its first.
 CREATE UNIQUE INDEX message_held ON message (queue, holder, head, rank, number, ordinal) WHERE holder IS NOT NULL;
@@ -375,7 +376,7 @@ CREATE TABLE triggered (
     at REAL NOT NULL
 ) STRICT;
 
--- Reports and the like that could be put nowhere, counted for the queue whose messages they were about; 0: of none here.
+-- Reports and the like that had to be dropped, counted for the queue whose messages they were about; 0: of none here.
 CREATE TABLE dropped (
     queue INTEGER PRIMARY KEY,            -- no reference: the queue may have been deleted since
     messages INTEGER NOT NULL CHECK (messages > 0),
@@ -393,8 +394,8 @@ CREATE TABLE mark (
 CREATE INDEX mark_handle ON mark (handle);
 
 -- Groups, and messages in segments, that readers have entered and not finished (B-45): where the head stood, and what
--- it was. Who is inside goes with the last member. An entry goes when nobody is inside any more, unless a unit that is
--- not settled holds a member which it has got.
+-- it was. The reader inside goes with the last member. An entry goes when nobody is inside any more, unless a unit that
+-- is not settled holds a member which it has got.
 CREATE TABLE entered (
     id INTEGER PRIMARY KEY,
     queue INTEGER NOT NULL,
@@ -418,7 +419,7 @@ BEGIN
 END;
 
 -- Calls that wait, and for whom: for each level at which a strict one waits, the connections in its way (B-31).
--- Those are true of the queue as it was: whoever changes the queue removes them, and the waiter looks again.
+-- Those are true of the queue as it was: each change of the queue removes them, and the waiter looks again.
 CREATE TABLE wait (
     connection INTEGER PRIMARY KEY REFERENCES connection,
     queue INTEGER NOT NULL,
@@ -430,7 +431,7 @@ CREATE TABLE wait (
 CREATE INDEX wait_queue ON wait (queue);
 
 -- How much of each group is available, and where it ends: from this follows `head` of where it begins. A hint, which
--- never says that something is missing when nothing is: who takes a group checks.
+-- never says that something is missing when nothing is: a call that takes a group checks.
 CREATE TABLE gathering (
     queue INTEGER NOT NULL,
     group_id BLOB NOT NULL,

@@ -1,7 +1,8 @@
 """A store in a file whose tables are of an older release becomes one of this release, as a whole or not at all.
 
-Nobody else has it open meanwhile: this process is alone on the sidecar, and holds the turn. Whoever opens the store
-waits for the turn before it looks at the tables, so that a process of either release finds the version as it then is.
+Nobody else has it open meanwhile: this process is alone on the sidecar, and holds the turn. A process that opens the
+store waits for the turn before it looks at the tables, so that a process of either release finds the version as it then
+is.
 
 The steps run in a rollback journal, as the making of a store does, and not in the log: so the version in the header of
 the file is the one that counts, and a new log begins with the new tables. A crash, a full disk or a step that fails
@@ -163,7 +164,7 @@ def _alone(file: Path) -> Iterator[None]:
 
 @contextmanager
 def _in_turn(file: Path, shared: Coordination) -> Iterator[None]:
-    # Asked twice: before, since one who has the turn may keep it for long, and in it, since one may have come since.
+    # Asked twice: before the turn, which another process may keep for long, and in it, since one may have come since.
     if not shared.is_alone:
         raise _in_use(file)
     try:

@@ -1,4 +1,4 @@
-"""Noticing what other processes do: a call that waits is woken when its queue has changed, by whomever.
+"""Noticing what other processes do: a call that waits is woken when any process has changed its queue.
 
 It sleeps on the bell that all processes hear (`bell.py`), and wakes at once. Once a second it wakes by itself, looks as
 if it had been woken, and sees whether some process has died: what that one held becomes free. One call does that for
@@ -30,7 +30,7 @@ class WaitedQueues:
     """The queues on which calls of this process wait, with the state of each that they have seen."""
 
     def __init__(self) -> None:
-        self.queues: dict[int, int | None] = {}  # None: all who wait for it were told, and are going to look
+        self.queues: dict[int, int | None] = {}  # None: all who wait for it were woken, and are going to look
         self.numbers: dict[str, int] = {}
         self.lock = Lock()
         self.waiting = 0  # calls
@@ -38,7 +38,7 @@ class WaitedQueues:
     def looked(self, queue: int, name: str, seen: int) -> None:
         """A call has looked at a queue, at this state of it, and waits for another one.
 
-        While other calls wait, what they have seen stands: should it be older, they are still to be told.
+        While other calls wait, what they have seen stands: if it is older, they are still to be woken.
         """
         with self.lock:
             if self.waiting <= 1 or self.queues.get(queue) is None:
@@ -79,7 +79,7 @@ class Watch:
         self._bury_at = time.monotonic() + BURY_SECONDS
 
     def end(self) -> None:
-        """The store is about to be closed: whoever waits has an error."""
+        """The store is about to be closed: waiting calls raise an error."""
         with self._seen.lock:
             if not self.ended:
                 self.ended = True
@@ -150,13 +150,13 @@ class QueueBell(Bell):
         ends_at = math.inf if seconds is None else time.monotonic() + seconds
         try:
             while not self._is_rung and (left := ends_at - time.monotonic()) > 0:
-                self._sleeps = True  # whoever rings from now on wakes it
+                self._sleeps = True  # a ring from now on wakes it
                 if not self._is_rung:
                     self._sleep(left)
                 self._sleeps = False
                 if not self._is_rung:
                     self._watch.look(self._queue)
-                if self._watch.ended and not self._is_rung:  # whoever was dismissed before learns that
+                if self._watch.ended and not self._is_rung:  # a call that was dismissed before learns that
                     raise ConnectionClosed("the store was closed while this call waited")
         finally:
             self._is_rung = self._sleeps = False

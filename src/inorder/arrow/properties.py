@@ -1,12 +1,12 @@
-"""Properties in Spark: a map of names to values, each a struct that has a field for each type.
+"""Properties in Arrow, and in Spark: a map of names to values, each a struct that has a field for each type.
 
 ::
 
     properties['colour'].string = 'red'      properties['count'].long > 3
 
 One of the fields has the value, and says by that of which type it is: an integer of 64 bits comes back as one, and not
-as the float or the text that a map of one type would make of it. A property without a value is null. The sink takes
-plain maps of one type as well, `map('colour', colour)`.
+as the float or the text that a map of one type would make of it. A property without a value is null. Plain
+maps of one type are taken as well, `map('colour', colour)`.
 """
 
 from __future__ import annotations
@@ -15,22 +15,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import pyarrow as pa
-from pyspark.sql.types import (
-    BinaryType,
-    BooleanType,
-    ByteType,
-    CharType,
-    DataType,
-    DoubleType,
-    FloatType,
-    IntegerType,
-    LongType,
-    MapType,
-    ShortType,
-    StringType,
-    StructType,
-    VarcharType,
-)
 
 from ..errors import InorderError
 from ..properties import Properties, PropertyValue, decoded
@@ -46,8 +30,6 @@ VALUE: Final = pa.struct(
     ]
 )
 PROPERTIES: Final = pa.map_(pa.string(), VALUE)
-TEXTS = (StringType, CharType, VarcharType)
-PLAIN = (*TEXTS, BooleanType, ByteType, ShortType, IntegerType, LongType, FloatType, DoubleType, BinaryType)
 ALLOWED: Final = "a map of texts to values, such as map('colour', colour), or to what the source gives"
 
 
@@ -61,19 +43,8 @@ def as_pairs(properties: Mapping[str, PropertyValue]) -> list[tuple[str, dict[st
     return [(name, None if value is None else {FIELD_OF[type(value)]: value}) for name, value in properties.items()]
 
 
-def is_map(kind: DataType) -> bool:
-    """Whether the sink takes a column of this type."""
-    if not isinstance(kind, MapType) or not isinstance(kind.keyType, TEXTS):
-        return False
-    value = kind.valueType
-    if not isinstance(value, StructType):
-        return isinstance(value, PLAIN)
-    ours = set(FIELD_OF.values())
-    return bool(value.fields) and all(field.name in ours and isinstance(field.dataType, PLAIN) for field in value)
-
-
 def properties_of(pairs: Sequence[tuple[str, Any]] | None) -> Properties:
-    """A value of a column that the sink takes as properties. Raises: ArgumentError; ValueError, which says why."""
+    """A value of a column that is taken as properties. Raises: ArgumentError; ValueError, which says why."""
     return Properties.from_text(None) if not pairs else Properties({name: _plain(name, value) for name, value in pairs})
 
 
@@ -88,7 +59,7 @@ def _plain(name: str, value: Any) -> PropertyValue:
 
 
 def as_texts(column: pa.Array) -> tuple[pa.Array, list[tuple[int, str]]]:
-    """A column that the sink takes as texts of a store, and the rows that cannot be one, each with why."""
+    """A column that is taken as texts of a store, and the rows that cannot be one, each with why."""
     texts: list[str | None] = []
     faults: list[tuple[int, str]] = []
     for row, pairs in enumerate(column.to_pylist()):
@@ -101,4 +72,4 @@ def as_texts(column: pa.Array) -> tuple[pa.Array, list[tuple[int, str]]]:
     return pa.array(texts, pa.string()), faults
 
 
-__all__ = ["ALLOWED", "PROPERTIES", "as_maps", "as_pairs", "as_texts", "is_map", "properties_of"]
+__all__ = ["ALLOWED", "FIELD_OF", "PROPERTIES", "as_maps", "as_pairs", "as_texts", "properties_of"]

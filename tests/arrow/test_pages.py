@@ -10,12 +10,12 @@ import pyarrow as pa
 import pytest
 
 from inorder import Flags, GetOptions, Message, QueueCondition, QueueManager
+from inorder.arrow import pages as arrow
+from inorder.arrow.pages import Origin, batches, joined
+from inorder.arrow.properties import FIELD_OF
+from inorder.arrow.schema import DESCRIPTOR, arrow_schema
 from inorder.bulk import BULK_COLUMNS, BulkBrowser, BulkPage
 from inorder.message import NO_ID
-from inorder.spark import arrow, arrow_schema
-from inorder.spark.arrow import Origin, batches, joined
-from inorder.spark.properties import FIELD_OF
-from inorder.spark.schema import DESCRIPTOR
 
 ORIGIN = Origin("Q", None, 100)
 LOGICAL = GetOptions(logical=True)

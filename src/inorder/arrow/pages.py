@@ -1,4 +1,4 @@
-"""Rows of a store as Arrow record batches: whole columns at a time, never a row.
+"""Pages of a store as Arrow record batches: whole columns at a time, never a row.
 
 A store gives pages of columns, and Arrow takes each of them in one call. What is the same for all rows is a column made
 of one value. Segments of one logical message are put together first, if that is asked for; pages without segments are

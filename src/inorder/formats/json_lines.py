@@ -1,4 +1,4 @@
-"""Messages as JSON: what `--json` tells, and what `put --from-json` takes.
+"""Messages as JSON: what `--json`, the server and the console write, and what `put --from-json` and the server take.
 
 The keys are the fields of `Message`. Ids and tokens are in hex, ids without the NULs at their end, null where there is
 none; for an id `text:` and a text is taken, too. Properties are an object, bytes in it a list of one text, in hex.
@@ -12,15 +12,15 @@ from __future__ import annotations
 import base64
 import json
 import math
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
-import click
-
-from .. import Message, PutResult
 from ..errors import ArgumentError, nearest_names, written
-from ..message import NO_ID, Descriptor, Transmission
-from .output import when
+from ..message import NO_ID, Descriptor, Message, Transmission
+from ..rules.puts import PutResult
+from ..stores.damage import utc
+from .errors import FormatError
 
 TEXT_ID = "text:"  # before an id that is given as a text
 IDS = {"message_id": 24, "correlation_id": 24, "group_id": 24, "accounting_token": 32}
@@ -50,6 +50,11 @@ def body_of(body: bytes) -> dict[str, str]:
         return {"body_base64": base64.b64encode(body).decode()}
 
 
+def lines_of(messages: Iterable[Message]) -> bytes:
+    """A line of JSON for each message, as `message_of` takes it back."""
+    return b"".join(f"{json.dumps(record_of(one), ensure_ascii=False)}\n".encode() for one in messages)
+
+
 def record_of_put(queue: str, put: PutResult) -> dict[str, Any]:
     """What a put did, as JSON has it."""
     return {
@@ -72,22 +77,26 @@ def message_of(line: bytes, where: str) -> Message:
     Args:
         where: what the line is, for the error.
 
-    Raises: click.ClickException, it is not a message: it names the line and the key.
+    Raises: FormatError, it is not a message: it names the line and the key.
     """
     try:
         record = json.loads(line)
     except (ValueError, RecursionError) as error:
-        raise click.ClickException(f"{where}: not JSON: {error}") from None
+        raise FormatError(f"{where}: not JSON: {error}") from None
     if not isinstance(record, dict):
-        raise click.ClickException(f"{where}: not a JSON object.")
+        raise FormatError(f"{where}: not a JSON object.")
     try:
-        return _message_of(record)
+        return message_in(record)
     except (ValueError, TypeError) as error:
         text = error.args[0] if isinstance(error, ArgumentError) else error
-        raise click.ClickException(f"{where}: {text}") from error
+        raise FormatError(f"{where}: {text}") from error
 
 
-def _message_of(record: dict[str, Any]) -> Message:
+def message_in(record: Mapping[str, Any]) -> Message:
+    """The message that a JSON object is.
+
+    Raises: ValueError, it is not one: it names the key; TypeError; ArgumentError and CallerError, as of `Message`.
+    """
     unknown = sorted(record.keys() - {*FIELDS, *FILLED_IN, "body", "body_base64"})
     if unknown:
         near = nearest_names(unknown[0], ["body", "body_base64", *FIELDS]) or ["body", "body_base64", *FIELDS]
@@ -97,7 +106,7 @@ def _message_of(record: dict[str, Any]) -> Message:
     return Message(_body(record), **{name: _taken(name, record[name]) for name in FIELDS if name in record})
 
 
-def _body(record: dict[str, Any]) -> bytes:
+def _body(record: Mapping[str, Any]) -> bytes:
     name = "body" if "body" in record else "body_base64"
     if not isinstance(record[name], str):
         raise ValueError(f"{name} must be a text")
@@ -107,8 +116,15 @@ def _body(record: dict[str, Any]) -> bytes:
         raise ValueError(f"{name} is not {'text' if name == 'body' else 'base64'}") from None
 
 
+def when(seconds: float | None) -> str | None:
+    """A time: ISO 8601 in UTC, with microseconds."""
+    if seconds is None:
+        return None
+    return utc(seconds).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
 def told_id(value: bytes) -> str | None:
-    """An id as the command shows it everywhere: in hex, without the NULs at its end."""
+    """An id as JSON has it: in hex, without the NULs at its end."""
     return value.rstrip(b"\0").hex() or None
 
 

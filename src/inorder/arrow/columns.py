@@ -1,0 +1,356 @@
+"""Record batches as columns of staged messages: mapped by name, cast and checked a column at a time.
+
+What cannot be a message at all, a column that is not a field of a message or has a type that no cast makes right, is
+refused before anything is written: `check_schema`. Single rows are judged with the batch at hand, by Arrow: `judge`
+says for each rule which rows break it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import types
+
+from ..errors import Reason, bad_argument, unknown_name
+from ..field_checks import EXPIRY_SECONDS_MAX, ID_LENGTH, NUMBER_MAX, REPORT_REJECT_MASK
+from ..message import REPLY_NEEDED, REPORT_GENERATED
+from ..properties import Properties
+from .properties import FIELD_OF, as_texts
+from .schema import DESCRIPTOR, PLACE
+
+PRIORITY_MAX = 9
+INT_MAX = 2**31 - 1
+CHUNK_ROWS, CHUNK_BYTES = 10_000, 16 * 2**20
+POSITIONS = frozenset({name for name, _ in PLACE} | {"length", "backout_count", "uid_origin", "uid_number"})
+"""Columns of the source that say where a message was: a put gives new ones, so they are passed over."""
+
+Check = Callable[[pa.Array], pa.Array]
+Given = Literal["integer", "number", "text", "binary", "text or binary", "boolean", "time", "map"]
+"""The types of which a column may be given."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column of a message.
+
+    Args:
+        kind: what it becomes.
+        given: as what it may come: types that become that without loss, or that each row is checked for.
+        good: for each value that is not null whether a message may have it; None: all are good.
+        allowed: the same in words.
+    """
+
+    kind: pa.DataType
+    given: Given
+    good: Check | None = None
+    allowed: str = ""
+
+
+def _integer(low: int, high: int) -> Column:
+    return Column(pa.int64(), "integer", lambda column: _between(column, low, high), f"{low:,} to {high:,}")
+
+
+def _checked_integer(good: Check, allowed: str) -> Column:
+    return Column(pa.int64(), "integer", good, allowed)
+
+
+def _seconds(high: float) -> Column:
+    words = f"seconds from 0 to {high:,.1f}"
+    return Column(pa.float64(), "number", lambda column: _between(column, 0.0, high), words)
+
+
+def _text(length: int) -> Column:
+    words = f"at most {length} characters"
+    return Column(pa.string(), "text", lambda column: pc.less_equal(pc.utf8_length(column), length), words)
+
+
+def _octets(length: int) -> Column:
+    words = f"at most {length} bytes"
+    return Column(pa.binary(), "binary", lambda column: pc.less_equal(pc.binary_length(column), length), words)
+
+
+def _between(column: pa.Array, low: float, high: float) -> pa.Array:
+    return pc.and_(pc.greater_equal(column, low), pc.less_equal(column, high))
+
+
+def _is_expiry(column: pa.Array) -> pa.Array:
+    return pc.or_(_between(column, 0.1, EXPIRY_SECONDS_MAX), pc.equal(column, float("inf")))
+
+
+def _is_message_type(column: pa.Array) -> pa.Array:
+    known = pc.is_in(column, value_set=pa.array([1, 2, 4, 8], pa.int64()))
+    return pc.or_(known, _between(column, 65536, NUMBER_MAX))
+
+
+def _is_report(column: pa.Array) -> pa.Array:
+    refused = pc.bit_wise_and(column, pa.scalar(REPORT_REJECT_MASK | REPORT_GENERATED, pa.int64()))
+    return pc.and_(_between(column, 0, INT_MAX), pc.equal(refused, 0))
+
+
+COLUMNS: Mapping[str, Column] = {
+    "report": _checked_integer(_is_report, "report options that are supported"),
+    "message_type": _checked_integer(_is_message_type, "1, 2, 4, 8, or 65,536 to 999,999,999"),
+    "expiry": Column(pa.float64(), "number", _is_expiry, f"seconds from 0.1 to {EXPIRY_SECONDS_MAX:,.1f}, or infinity"),
+    "feedback": _integer(0, NUMBER_MAX),
+    "encoding": _integer(0, INT_MAX),
+    "coded_character_set_id": _integer(-4, INT_MAX),
+    "format": _text(8),
+    "priority": _integer(0, NUMBER_MAX),
+    "persistent": Column(pa.bool_(), "boolean"),
+    "message_id": _octets(ID_LENGTH),
+    "correlation_id": _octets(ID_LENGTH),
+    "reply_to_queue": _text(48),
+    "reply_to_queue_manager": _text(48),
+    "user_identifier": _text(12),
+    "accounting_token": _octets(32),
+    "application_identity_data": _text(32),
+    "put_application_type": _integer(-1, INT_MAX),
+    "put_application_name": _text(28),
+    "put_at": Column(
+        pa.float64(),
+        "time",
+        lambda column: _between(column, 0, 253402300799),
+        "a time from 1970 to 9999",
+    ),
+    "application_origin_data": _text(4),
+    "group_id": _octets(ID_LENGTH),
+    "sequence_number": _integer(1, NUMBER_MAX),
+    "offset": _integer(0, NUMBER_MAX),
+    "flags": _integer(0, 31),
+    "original_length": _integer(-1, NUMBER_MAX),
+    "delay": _seconds(EXPIRY_SECONDS_MAX),
+    "properties": Column(pa.string(), "map"),
+    "body": Column(pa.binary(), "text or binary"),
+}
+assert {name for name, _ in DESCRIPTOR} <= COLUMNS.keys()
+
+
+# --- whether a schema is one of messages
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(types.is_string(kind) or types.is_large_string(kind))
+
+
+def _is_binary(kind: pa.DataType) -> bool:
+    is_fixed = types.is_fixed_size_binary(kind) and kind.byte_width > 0  # else any number of rows takes no byte
+    return bool(types.is_binary(kind) or types.is_large_binary(kind) or is_fixed)
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return bool(types.is_integer(kind) or types.is_float32(kind) or types.is_float64(kind))
+
+
+def _is_map(kind: pa.DataType) -> bool:
+    if not types.is_map(kind) or not _is_text(kind.key_type):
+        return False
+    value = kind.item_type
+    if not types.is_struct(value):
+        return _is_plain(value)
+    ours = set(FIELD_OF.values())
+    return value.num_fields > 0 and all(field.name in ours and _is_plain(field.type) for field in value)
+
+
+def _is_plain(kind: pa.DataType) -> bool:
+    return _is_text(kind) or _is_binary(kind) or _is_number(kind) or bool(types.is_boolean(kind))
+
+
+ACCEPTED: Final[Mapping[Given, tuple[Callable[[pa.DataType], bool], str]]] = {
+    "integer": (types.is_integer, "an integer"),
+    "number": (_is_number, "an integer, float or double"),
+    "text": (_is_text, "string or large_string"),
+    "binary": (_is_binary, "binary, large_binary or fixed_size_binary"),
+    "text or binary": (lambda kind: _is_text(kind) or _is_binary(kind), "binary, string, or a large one of them"),
+    "boolean": (types.is_boolean, "bool"),
+    "time": (lambda kind: types.is_timestamp(kind) and kind.tz is not None, "timestamp with a time zone"),
+    "map": (_is_map, "a map of strings to plain values, or to what the source gives"),
+}
+"""Of each kind the types of Arrow, and their names. No dictionaries, views and run ends: a few bytes can be many."""
+
+
+def check_schema(schema: pa.Schema) -> None:
+    """Whether record batches of this schema can be messages; columns that say where a message was are passed over.
+
+    Raises: ArgumentError, naming the column: it is unknown, is there twice, has another type, or `body` is missing.
+    """
+    for field in schema:
+        if schema.names.count(field.name) > 1:
+            raise bad_argument("schema", field.name, "columns of different names", Reason.ARGUMENT_ERROR)
+        if field.name in POSITIONS:
+            continue
+        if field.name not in COLUMNS:
+            raise unknown_name("column", field.name, COLUMNS, Reason.ARGUMENT_ERROR)
+        is_good, words = ACCEPTED[COLUMNS[field.name].given]
+        if not is_good(field.type):
+            raise bad_argument(f"column {field.name}", str(field.type), f"of type {words}", Reason.ARGUMENT_ERROR)
+    if "body" not in schema.names:
+        raise bad_argument("schema", schema.names, "columns with body among them", Reason.ARGUMENT_ERROR)
+
+
+# --- rows
+
+
+class Fault(NamedTuple):
+    """A row that is not a message, and why.
+
+    Args:
+        row: its place in the batch, from 0.
+    """
+
+    row: int
+    why: str
+
+
+class Judged(NamedTuple):
+    """A batch as columns of staged messages.
+
+    Args:
+        columns: by the names of `STAGED_COLUMNS`, whole batches; properties as texts of a store. Of a row with a
+            fault they hold anything.
+        faults: rows that are not messages, each once, in order.
+        high_priorities: good rows whose priority is above 9, which counts as 9.
+    """
+
+    rows: int
+    columns: Mapping[str, pa.Array]
+    faults: Sequence[Fault]
+    high_priorities: int
+
+
+def judge(batch: pa.RecordBatch) -> Judged:
+    """Casts a batch and looks for rows that are not messages. Raises: ArrowInvalid, a value cannot be cast."""
+    columns, why = cast_columns(batch)
+    return judged_of(batch.num_rows, columns, why)
+
+
+def cast_columns(
+    batch: pa.RecordBatch, without: frozenset[str] = frozenset()
+) -> tuple[dict[str, pa.Array], dict[int, str]]:
+    """The columns of a batch that are fields of messages, and the rows that are not messages, each with why.
+
+    Args:
+        without: columns to pass over.
+    """
+    columns: dict[str, pa.Array] = {}
+    why: dict[int, str] = {}
+    for name, values in zip(batch.schema.names, batch.columns, strict=True):
+        if name in COLUMNS and name not in without:
+            columns[name], wrong = as_texts(values) if name == "properties" else _judged(name, values)
+            for row, text in wrong:
+                why.setdefault(row, text)
+    for row, text in _wrong_together(columns):
+        why.setdefault(row, text)
+    return columns, why
+
+
+def judged_of(rows: int, columns: Mapping[str, pa.Array], why: Mapping[int, str]) -> Judged:
+    """What was found out about a batch."""
+    faults = [Fault(row, why[row]) for row in sorted(why)]
+    return Judged(rows, columns, faults, _high_priorities(columns.get("priority"), why))
+
+
+def _judged(name: str, values: pa.Array) -> tuple[pa.Array, Iterable[tuple[int, str]]]:
+    """A column as it is kept, and the rows that cannot be one, each with why."""
+    column = _cast(name, values)
+    return column, _wrong(name, column, values)
+
+
+def _cast(name: str, values: pa.Array) -> pa.Array:
+    kind = COLUMNS[name].kind
+    if pa.types.is_timestamp(values.type):
+        micros = pc.cast(pc.cast(values, pa.timestamp("us", tz=values.type.tz)), pa.int64())
+        return pc.divide(pc.cast(micros, pa.float64()), 1e6)
+    return pc.cast(values, kind)
+
+
+def _wrong(name: str, column: pa.Array, given: pa.Array) -> Iterator[tuple[int, str]]:
+    if name == "body":
+        for row in rows_where(pc.is_null(column)):
+            yield row, "body is null; an empty one is good"
+        return
+    known = COLUMNS[name]
+    if known.good is None:
+        return
+    for row in rows_where(pc.invert(pc.fill_null(known.good(column), True))):
+        value = given[row].as_py()
+        shown = repr(value) if len(repr(value)) <= 60 else f"{repr(value)[:57]}..."
+        yield row, f"{name} is {shown}, and must be {known.allowed}"
+
+
+def _wrong_together(columns: Mapping[str, pa.Array]) -> Iterator[tuple[int, str]]:
+    """What no column can tell alone: reply-to queue (2027)."""
+    kinds, reports = columns.get("message_type"), columns.get("report")
+    if kinds is None and reports is None:
+        return
+    count = len(columns["body"])
+    asks = pa.repeat(pa.scalar(False), count)
+    if kinds is not None:
+        asks = pc.or_(asks, pc.fill_null(pc.equal(kinds, 1), False))
+    if reports is not None:
+        bits = pc.bit_wise_and(reports, pa.scalar(REPLY_NEEDED, pa.int64()))
+        asks = pc.or_(asks, pc.fill_null(pc.not_equal(bits, 0), False))
+    queues = columns.get("reply_to_queue")
+    named = pa.repeat(pa.scalar(False), count) if queues is None else pc.fill_null(pc.not_equal(queues, ""), False)
+    for row in rows_where(pc.and_(asks, pc.invert(named))):
+        yield row, "reply_to_queue is missing; a request, and a message that asks for reports, needs it"
+
+
+def _high_priorities(priorities: pa.Array | None, faults: Mapping[int, str]) -> int:
+    if priorities is None:
+        return 0
+    return sum(row not in faults for row in rows_where(pc.greater(priorities, PRIORITY_MAX)))
+
+
+def rows_where(mask: pa.Array) -> list[int]:
+    """Where it is true."""
+    found: list[int] = pc.indices_nonzero(pc.fill_null(mask, False)).to_pylist()
+    return found
+
+
+def kept(judged: Judged) -> dict[str, Sequence[Any]]:
+    """The good rows' columns, as Python's values; columns that are null throughout are left to the put's defaults."""
+    columns = judged.columns
+    if judged.faults:
+        bad = {fault.row for fault in judged.faults}
+        mask = pa.array([row not in bad for row in range(judged.rows)])
+        columns = {name: column.filter(mask) for name, column in columns.items()}
+    if not len(columns["body"]):
+        return {}
+    found = {
+        name: column.to_pylist()
+        for name, column in columns.items()
+        if name == "body" or column.null_count < len(column)
+    }
+    if "properties" in found:
+        found["properties"] = [Properties.from_text(text) for text in found["properties"]]
+    return found
+
+
+def chunks(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """A batch in parts of bounded rows and bytes."""
+    count: int = batch.num_rows
+    if not count:
+        return
+    rows = max(1, min(CHUNK_ROWS, count * CHUNK_BYTES // max(1, batch.nbytes)))
+    for first in range(0, count, rows):
+        yield batch.slice(first, rows)
+
+
+__all__ = [
+    "COLUMNS",
+    "POSITIONS",
+    "Column",
+    "Fault",
+    "Judged",
+    "cast_columns",
+    "check_schema",
+    "chunks",
+    "judge",
+    "judged_of",
+    "kept",
+    "rows_where",
+]

@@ -1,0 +1,159 @@
+"""Messages as a file of Parquet that is written piece by piece; needs pyarrow.
+
+The columns have the names and types of an archive that `inorder pipeline drain` writes, for what a message that lies on
+a queue has of them. Memory holds one row group, and the index of those before it.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ..message import NO_ID, Message
+from ..properties import PropertyValue
+
+VALUE: Final = pa.struct(
+    [
+        ("string", pa.string()),
+        ("long", pa.int64()),
+        ("double", pa.float64()),
+        ("boolean", pa.bool_()),
+        ("binary", pa.binary()),
+    ]
+)
+FIELD_OF: Final[Mapping[type, str]] = {str: "string", int: "long", float: "double", bool: "boolean", bytes: "binary"}
+TIME: Final = pa.timestamp("us", tz="UTC")
+PLACE: Final = (("queue", pa.string()), ("rank", pa.int32()), ("number", pa.int64()), ("ordinal", pa.int32()))
+DESCRIPTOR: Final = (
+    ("report", pa.int32()),
+    ("message_type", pa.int32()),
+    ("expiry", pa.float64()),  # seconds left; null: unlimited
+    ("feedback", pa.int32()),
+    ("encoding", pa.int32()),
+    ("coded_character_set_id", pa.int32()),
+    ("format", pa.string()),
+    ("priority", pa.int32()),
+    ("persistent", pa.bool_()),
+    ("message_id", pa.binary()),
+    ("correlation_id", pa.binary()),  # null: none
+    ("reply_to_queue", pa.string()),
+    ("reply_to_queue_manager", pa.string()),
+    ("user_identifier", pa.string()),
+    ("accounting_token", pa.binary()),  # null: none
+    ("application_identity_data", pa.string()),
+    ("put_application_type", pa.int32()),
+    ("put_application_name", pa.string()),
+    ("put_at", TIME),
+    ("application_origin_data", pa.string()),
+    ("group_id", pa.binary()),  # null: in no group, and no segment
+    ("sequence_number", pa.int32()),
+    ("offset", pa.int32()),
+    ("flags", pa.int32()),
+    ("original_length", pa.int32()),
+    ("properties", pa.map_(pa.string(), VALUE)),
+)
+CONTENT: Final = (
+    ("body", pa.binary()),
+    ("length", pa.int32()),
+    ("backout_count", pa.int32()),
+    ("uid_origin", pa.string()),
+    ("uid_number", pa.int64()),
+)
+SCHEMA: Final = pa.schema([*PLACE, *DESCRIPTOR, *CONTENT])
+GROUP_ROWS, GROUP_BYTES = 8192, 8 * 2**20  # of a row group, at most, but for one message that is longer
+NONE: Final[Mapping[str, bytes]] = {"correlation_id": NO_ID, "group_id": NO_ID, "accounting_token": bytes(32)}
+
+
+class ParquetFile:
+    """A file whose bytes are taken as they are made.
+
+    Args:
+        queue: on which the messages lie.
+    """
+
+    def __init__(self, queue: str) -> None:
+        self._queue, self._made = queue, _Made()
+        self._kept: list[Message] = []
+        self._size = 0
+        self._writer = pq.ParquetWriter(pa.PythonFile(self._made, mode="w"), SCHEMA, compression="zstd")
+
+    def rows(self, messages: Iterable[Message]) -> bytes:
+        """Takes messages in; the bytes of the file that have been made since the last ones were returned."""
+        for one in messages:
+            self._kept.append(one)
+            self._size += one.length
+            if len(self._kept) == GROUP_ROWS or self._size >= GROUP_BYTES:
+                self._write()
+        return self._made.taken()
+
+    def end(self) -> bytes:
+        """The last bytes of the file."""
+        self._write()
+        self._writer.close()
+        return self._made.taken()
+
+    def _write(self) -> None:
+        """Makes a row group of what has been taken in."""
+        if self._kept:
+            columns = {name: [_value(one, name, self._queue) for one in self._kept] for name in SCHEMA.names}
+            self._writer.write_table(pa.table(columns, schema=SCHEMA))
+        self._kept, self._size = [], 0
+
+
+class _Made(io.RawIOBase):
+    """A sink that keeps what is written until it is taken."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._pieces: list[bytes] = []
+        self._length = 0
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any, /) -> int:
+        piece = bytes(data)
+        self._pieces.append(piece)
+        self._length += len(piece)
+        return len(piece)
+
+    def tell(self) -> int:
+        return self._length
+
+    def taken(self) -> bytes:
+        found = b"".join(self._pieces)
+        self._pieces.clear()
+        return found
+
+
+def _value(message: Message, name: str, queue: str) -> Any:
+    """What a column has of a message."""
+    if name == "queue":
+        return queue
+    if name in ("rank", "number", "ordinal"):
+        return None if message.place is None else getattr(message.place, name)
+    if name.startswith("uid_"):
+        return None if message.uid is None else getattr(message.uid, name.removeprefix("uid_"))
+    value = getattr(message, name)
+    if name in NONE:
+        return None if value == NONE[name] else value
+    if name == "expiry":
+        return None if value is None or math.isinf(value) else value
+    if name == "put_at":
+        return round(value * 1e6)
+    if name == "properties":
+        return [(key, _typed(one)) for key, one in value.items()] or None
+    return int(value) if name in ("flags", "message_type") else value
+
+
+def _typed(value: PropertyValue) -> dict[str, PropertyValue] | None:
+    """A value in the field of its type; a property without a value is null."""
+    return None if value is None else {FIELD_OF[type(value)]: value}
+
+
+__all__ = ["SCHEMA", "ParquetFile"]

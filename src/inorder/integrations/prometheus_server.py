@@ -1,0 +1,61 @@
+"""The metrics of a program of several processes, at one address; needs ``pip install 'inorder[prometheus]'``.
+
+Each process writes what it counts into a folder, as files that outlive it (prometheus-client's multiprocess mode). One
+process adds them up at each scrape, asks the store for its queues, and answers.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from prometheus_client import CollectorRegistry, start_http_server
+from prometheus_client.multiprocess import MultiProcessCollector
+
+from ..errors import bad_argument
+from ..manager import QueueManager
+from .prometheus import Counters, Gauges
+
+FOLDER_VARIABLE: Final = "PROMETHEUS_MULTIPROC_DIR"  # in the environment of a process before it imports the library
+LOOPBACK: Final = "127.0.0.1"
+
+
+def address_of(text: str) -> tuple[str, int]:
+    """Host and port of `8000`, `127.0.0.1:8000` or `[::1]:8000`. Raises: ArgumentError, it is not an address."""
+    host, _, port = text.rpartition(":")
+    if not (port.isascii() and port.isdigit() and 0 < int(port) < 2**16):
+        raise bad_argument("metrics", text, "PORT or HOST:PORT, with a port from 1 to 65535")
+    return host.strip("[]") or LOOPBACK, int(port)
+
+
+@contextmanager
+def serving(manager: QueueManager, host: str, port: int) -> Iterator[dict[str, str]]:
+    """Answers scrapes inside the block, with what processes count that have the environment which this gives.
+
+    Raises: ArgumentError, the address cannot be listened at.
+    """
+    registry = CollectorRegistry()
+    with tempfile.TemporaryDirectory(prefix="inorder-metrics-") as folder:
+        MultiProcessCollector(registry, path=folder)  # type: ignore[no-untyped-call]
+        gauges = Gauges(manager)
+        try:
+            registry.register(gauges)
+            try:
+                server, thread = start_http_server(port, host, registry)
+            except OSError as error:
+                raise bad_argument("metrics", f"{host}:{port}", f"an address to listen at ({error.strerror})") from None
+            try:
+                yield {FOLDER_VARIABLE: folder}
+            finally:
+                server.shutdown()
+                server.server_close()
+                thread.join()
+        finally:
+            gauges.close()
+
+
+def count(manager: QueueManager) -> None:
+    """Counts, from now until the end, what this process does, for the one that serves it."""
+    Counters(manager)

@@ -1,0 +1,49 @@
+"""What the addresses of both interfaces have in common, and the header that no page of another site can send.
+
+Names in addresses are percent-encoded, a slash of a name as %2F, so an address is cut before it is decoded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+from urllib.parse import unquote_to_bytes
+
+from starlette.requests import Request
+
+from .problems import problem
+
+CSRF: Final = "ibm-mq-rest-csrf-token"
+
+
+def check_csrf(request: Request) -> None:
+    """Raises: Problem 401, a request that is not a GET is without the header."""
+    if request.method != "GET" and CSRF not in request.headers:
+        raise problem("MQWB0100E", CSRF)
+
+
+def segments_of(request: Request, base: Sequence[str]) -> list[str]:
+    """What stands between the slashes behind the base. Raises: Problem 404, it is not UTF-8."""
+    raw: bytes = request.scope.get("raw_path") or request.scope["path"].encode()
+    pieces = raw.strip(b"/").split(b"/")[len(base) :]
+    try:
+        return [unquote_to_bytes(piece).decode() for piece in pieces]
+    except UnicodeDecodeError:
+        raise problem("INWB0001E", request.url.path) from None
+
+
+def names_in(pattern: Sequence[str], segments: Sequence[str]) -> dict[str, str] | None:
+    """What the address says for the names of a pattern; None: it does not fit."""
+    many = next((n for n, piece in enumerate(pattern) if piece.endswith("...}")), None)
+    if many is not None and len(segments) >= len(pattern):
+        end = many + 1 + len(segments) - len(pattern)
+        segments = [*segments[:many], "/".join(segments[many:end]), *segments[end:]]
+    if len(pattern) != len(segments):
+        return None
+    names = {}
+    for piece, segment in zip(pattern, segments, strict=True):
+        if piece.startswith("{"):
+            names[piece.strip("{.}")] = segment
+        elif piece != segment:
+            return None
+    return names if all(names.values()) else None

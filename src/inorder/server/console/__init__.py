@@ -1,0 +1,18 @@
+"""The console: the queue manager in a browser, at ``/console/``. It shows by browsing, so that looking changes nothing.
+
+It is a client like the others: it asks the same queue manager (`inorder.aio`), and `Identity.may` about each page and
+each act. It needs the extra ``inorder[server]``.
+
+* **`page.py`** is what a page is, and a **visit** to one; **`pages.py`** the table of all, which each page joins with a
+  line.
+* **`console.py`** finds the page, asks who comes, checks forms, and shows errors. **`entering.py`** is logging in and
+  out, **`forms.py`** what a form carries against forgery, **`notices.py`** what the next page says.
+* **`rendering.py`** makes pages of the templates in ``templates``; **`words.py`** has times, sizes and bodies as people
+  read them; **`files.py`** serves ``static``: a style sheet, htmx, and a few lines of script.
+"""
+
+from __future__ import annotations
+
+from .console import Console
+
+__all__ = ["Console"]

@@ -1,0 +1,181 @@
+"""What the console does to messages that somebody has chosen: on exactly these, in one unit of work.
+
+A message is named by its unique id, which names it for ever. What has gone since it was chosen, or is held by somebody
+now, is left alone and reported. These functions know nothing of pages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from itertools import islice
+from typing import Final, NamedTuple
+
+from ...errors import NoMessageAvailable, bad_argument
+from ...manager import QueueManager
+from ...message import Got, UniqueId
+from ...options import Match
+from ...rules.ordering import ReadOrder
+from ...stores.views import Position, Sight
+from . import listing
+
+CHOSEN_MAX: Final = 5_000
+"""Messages that one act is about at most."""
+PAGE: Final = 500
+"""Messages that are looked at in one call."""
+
+
+def uid_of(text: str) -> UniqueId:
+    """The unique id that a page has named. Raises: ArgumentError."""
+    found = listing.uid_of(text)
+    if found is None:
+        raise bad_argument("uid", text, "the unique id of a message, as the page shows it")
+    return found
+
+
+def uids_of(texts: Iterable[str]) -> list[UniqueId]:
+    """The unique ids of a form, each once: a field may have several, with blanks between them.
+
+    Raises: ArgumentError, one is not an id, or there are more than `CHOSEN_MAX`.
+    """
+    found = list(dict.fromkeys(uid_of(word) for text in texts for word in text.split()))
+    if len(found) > CHOSEN_MAX:
+        raise bad_argument("uid", f"{len(found):,} messages", f"at most {CHOSEN_MAX:,} in one act")
+    return found
+
+
+def uid_in(sight: Sight) -> UniqueId:
+    """The unique id of a message on a queue, which each has."""
+    assert sight.message.uid is not None, "every message on a queue has a unique id"
+    return sight.message.uid
+
+
+# --- which messages
+
+
+class Missing(NamedTuple):
+    """A message that was chosen and cannot be had.
+
+    Args:
+        why: "it has gone", or who holds it.
+    """
+
+    uid: UniqueId
+    why: str
+
+
+class Meant(NamedTuple):
+    """The messages that an act would be about.
+
+    Args:
+        sights: those that can be had now.
+        missing: those that were chosen and cannot be had.
+        has_more: more of them fit than one act is about.
+        others: messages that the selector selects and that cannot be had: held by somebody, or delayed.
+    """
+
+    sights: Sequence[Sight]
+    missing: Sequence[Missing]
+    has_more: bool = False
+    others: int = 0
+
+
+def page_of(
+    qm: QueueManager, queue: str, *, match: Match, preview: int, after: Position | None, most: int = PAGE
+) -> list[Sight]:
+    """One page of a listing. Raises: as `QueueManager.look`."""
+    return list(islice(qm.look(queue, match=match, preview=preview, most=most, after=after), most))
+
+
+def chosen(qm: QueueManager, queue: str, uids: Sequence[UniqueId], *, preview: int = 64) -> Meant:
+    """The messages with these ids. Raises: as `QueueManager.look`."""
+    sights, missing = [], []
+    for uid in uids:
+        sight = sight_of(qm, queue, uid, preview)
+        if sight is not None and sight.state == "available":
+            sights.append(sight)
+        else:
+            missing.append(Missing(uid, why(sight)))
+    return Meant(sights, missing)
+
+
+def sight_of(qm: QueueManager, queue: str, uid: UniqueId, preview: int = 0) -> Sight | None:
+    """The message with this id, in whatever state; None: it is not there."""
+    return next(qm.look(queue, match=Match(uid=uid), preview=preview, most=1), None)
+
+
+def why(sight: Sight | None) -> str:
+    """Why a message cannot be had."""
+    if sight is None:
+        return "it has gone"
+    if sight.holder is None:
+        return "it is delayed" if sight.state == "delayed" else "it could not be had at that moment"
+    name = f" {sight.holder.name}" if sight.holder.name else ""
+    return f"{sight.state} by {sight.holder.kind}{name} of {sight.holder.program.name or 'an unnamed program'}"
+
+
+# --- what is done to them
+
+
+class Acted(NamedTuple):
+    """What was done: how many messages, and what was left alone."""
+
+    messages: int
+    missing: Sequence[Missing]
+
+
+def remove(qm: QueueManager, queue: str, uids: Sequence[UniqueId]) -> Acted:
+    """Removes messages for good. Raises: what a get does; then nothing was removed."""
+    return _taken(qm, queue, uids, lambda message: None)
+
+
+def move(qm: QueueManager, queue: str, uids: Sequence[UniqueId], target: str) -> Acted:
+    """Moves messages to another queue, as they are. Raises: ArgumentError, what gets and puts do; nothing was moved."""
+    check_two(qm, queue, target)
+    return _taken(qm, queue, uids, lambda message: qm.put(target, message, context="set_all", syncpoint=True))
+
+
+def copy(qm: QueueManager, queue: str, uids: Sequence[UniqueId], target: str) -> Acted:
+    """Copies messages to another queue, as they are. Raises: as `move`; nothing was copied."""
+    check_two(qm, queue, target)
+    order, missing, copied = _read_order(qm, queue), list[Missing](), 0
+    with qm.unit_of_work():
+        for uid in uids:
+            message = next(iter(qm.browse(queue, match=Match(uid=uid), read_order=order)), None)
+            if message is None:
+                missing.append(Missing(uid, why(sight_of(qm, queue, uid))))
+                continue
+            qm.put(target, message, context="set_all", syncpoint=True)
+            copied += 1
+    return Acted(copied, missing)
+
+
+def _taken(qm: QueueManager, queue: str, uids: Sequence[UniqueId], work: Callable[[Got], object]) -> Acted:
+    """Gets messages in one unit of work, and does something with each."""
+    order, missing, taken = _read_order(qm, queue), list[Missing](), 0
+    with qm.unit_of_work():
+        for uid in uids:
+            try:
+                message = qm.get(queue, match=Match(uid=uid), read_order=order, syncpoint=True)
+            except NoMessageAvailable:
+                missing.append(Missing(uid, why(sight_of(qm, queue, uid))))
+                continue
+            work(message)
+            taken += 1
+    return Acted(taken, missing)
+
+
+def _read_order(qm: QueueManager, queue: str) -> ReadOrder | None:
+    """How messages are read out of their turn: relaxed, unless the queue requires the order, and then that decides."""
+    return None if qm.attributes(local_name(qm, queue)).read_order == "required" else "relaxed"
+
+
+def local_name(qm: QueueManager, queue: str) -> str:
+    """The queue that an alias stands for; of any other its name. Raises: UnknownQueue 2085."""
+    found = qm.attributes(queue)
+    return found.base_queue if found.type == "alias" else queue
+
+
+def check_two(qm: QueueManager, queue: str, target: str) -> None:
+    """Raises: ArgumentError, both names stand for one queue; UnknownQueue 2085."""
+    if local_name(qm, queue) == local_name(qm, target):
+        raise bad_argument("target", target, f"another queue than {queue}")

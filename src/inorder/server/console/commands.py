@@ -1,0 +1,84 @@
+"""The box for MQSC: a command runs as `runCommand` runs it, and its answer is in the layout of runmqsc.
+
+The page has what was run before, and its form carries it on, so that no server keeps it. What destroys asks for the
+name of its object first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from starlette.responses import Response
+
+from ...errors import StoreError
+from ...mqsc import Answer, MqscSyntaxError, Source, columns, commands_in, parse
+from ...mqsc.commands import Clear, Define, Delete, ObjectCommand
+from ..admin import answered
+from .noting import text_in, texts_in
+from .page import Page, Visit
+from .rendering import shown
+
+EARLIER_MAX: Final = 20
+LENGTH_MAX: Final = 32_768  # characters of a command, with all its lines
+DESTROYING: Final = ("DELETE", "RESET", "RESOLVE", "STOP")  # verbs of channels and process definitions
+
+
+def named_in(source: Source) -> str:
+    """The object that a command destroys, or changes for good: its name is asked for. Empty: it does not."""
+    try:
+        command = parse(source)
+    except MqscSyntaxError:
+        return ""  # it is not run
+    if isinstance(command, Delete | Clear) or (isinstance(command, Define) and command.replace):
+        return command.name
+    if isinstance(command, ObjectCommand) and (command.verb in DESTROYING or command.replace):
+        return command.name
+    return ""
+
+
+async def show(visit: Visit) -> Mapping[str, Any]:
+    """GET mqsc: the box."""
+    visit.query()
+    return _values("", [])
+
+
+def _values(command: str, earlier: list[str]) -> dict[str, Any]:
+    return {
+        "command": command, "earlier": earlier, "answer": None, "lines": [], "asks": "", "problem": "", "ran": "",
+    }  # fmt: skip
+
+
+async def act(visit: Visit) -> Response:
+    """POST mqsc: runs one command, or asks for a name first."""
+    text = text_in(visit, "command").strip()
+    earlier = [one for one in texts_in(visit, "earlier") if one.strip()][-EARLIER_MAX:]
+    if recalled := text_in(visit, "recall"):
+        return shown(visit, _values(recalled, earlier))
+    values = _values(text, earlier)
+    sources = list(commands_in(text.splitlines())) if len(text) <= LENGTH_MAX else []
+    if len(sources) != 1:
+        wrong = f"Give one command of at most {LENGTH_MAX:,} characters, not {len(sources):,}."
+        return shown(visit, values | {"problem": wrong}, status=422)
+    name = named_in(sources[0])
+    typed = text_in(visit, "typed")
+    if name and typed != name:
+        wrong = f"Type {name} to confirm. Nothing was changed." if "typed" in visit.form else ""
+        status = 422 if wrong else 200
+        return shown(visit, values | {"asks": name, "problem": wrong}, status=status)
+    answer = await answered(visit, sources[0])
+    if isinstance(answer.error, StoreError):
+        raise answer.error
+    done = {"answer": answer, "lines": _lines(answer), "ran": text, "earlier": [*earlier, text][-EARLIER_MAX:]}
+    return shown(visit, values | done | {"command": ""}, status=422 if answer.failed else 200)
+
+
+def _lines(answer: Answer) -> list[str]:
+    """The answer as runmqsc writes it."""
+    headed = f"{answer.number}: {answer.text}" if answer.number else answer.text
+    return [line for row in answer.rows for line in (headed, *columns(row))] or [headed]
+
+
+PAGES: Final = (
+    Page(path="mqsc", title="MQSC", authority="display", template="mqsc.html", show=show, act=act, menu="MQSC"),
+)

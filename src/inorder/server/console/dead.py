@@ -1,0 +1,169 @@
+"""Dead letters: why each was set aside, when, and where it should have gone; replay and discard of some."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from itertools import islice
+from typing import Any, Final
+
+from starlette.responses import Response
+
+from ...dead import DeadLetter
+from ...errors import InorderError, UnknownQueue, bad_argument
+from ...manager import QueueManager
+from ...message import UniqueId
+from ...options import EVERYTHING, Match
+from ...rules.dead_letters import reason_name
+from ..problems import problem
+from . import acting, notices
+from .acting import Acted, Missing
+from .listing import uid_text
+from .noting import noted, refused, text_in, texts_in, told
+from .page import Page, Visit, to
+from .rendering import shown
+
+LISTED: Final = 200
+ACTIONS: Final = ("replay", "discard")
+
+
+def reason_of(text: str) -> int:
+    """A reason, by its number. Raises: ArgumentError."""
+    if not (text.isascii() and text.isdecimal() and len(text) < 11):
+        raise bad_argument("reason", text, "the number of a reason")
+    return int(text)
+
+
+async def show(visit: Visit) -> Mapping[str, Any]:
+    """GET dead: the dead letters that fit the query, the first of them."""
+    given = visit.query("reason", "queue", "selector")
+    return await _listed(visit, given, "")
+
+
+async def _listed(visit: Visit, given: Mapping[str, str], wrong: str) -> dict[str, Any]:
+    values: dict[str, Any] = {
+        "given": {name: given.get(name, "") for name in ("reason", "queue", "selector")},
+        "problem": wrong,
+        "letters": [],
+        "has_more": False,
+        "most": LISTED,
+        "now": time.time(),
+        "reason_name": reason_name,
+        "there": "",
+    }
+    there = (await visit.context.qm.manager_attributes()).dead_letter_queue
+    if not there:
+        return values
+    visit.demand("browse", there)
+    try:
+        chosen = _choice(given)
+        letters = await visit.context.qm.run(
+            lambda qm: list(islice(qm.dead_letters(dead_letter_queue=there, **chosen), LISTED + 1))
+        )
+    except InorderError as error:
+        return values | {"there": there, "problem": str(error)}
+    return values | {"there": there, "letters": letters[:LISTED], "has_more": len(letters) > LISTED}
+
+
+def _choice(given: Mapping[str, str]) -> dict[str, Any]:
+    """What the query chooses. Raises: ArgumentError."""
+    reason, queue, selector = (given.get(name, "").strip() for name in ("reason", "queue", "selector"))
+    return {
+        "reason": reason_of(reason) if reason else None,
+        "queue": queue or None,
+        "match": Match(selector=selector) if selector else EVERYTHING,
+    }
+
+
+async def act(visit: Visit) -> Response:
+    """POST dead: shows which letters are meant; the second time replays or discards them."""
+    name = text_in(visit, "action")
+    if name not in ACTIONS:
+        raise problem("INWB0004E", f"action is out of {', '.join(ACTIONS)}")
+    there = (await visit.context.qm.manager_attributes()).dead_letter_queue
+    if not there:
+        raise UnknownQueue("the queue manager has no dead-letter queue", queue="")
+    try:
+        uids = acting.uids_of(texts_in(visit, "uid"))
+        if not uids:
+            raise bad_argument("uid", "", "the dead letters that are meant: tick their boxes")
+        visit.demand("get" if name == "replay" else "clear", there)
+        letters, missing = await visit.context.qm.run(lambda qm: letters_of(qm, there, uids))
+        missing = list(told(visit, there, missing))
+        target = text_in(visit, "target").strip()
+        if name == "replay":
+            _demand_targets(visit, letters, target)
+        values = {
+            "name": name, "there": there, "letters": letters, "missing": missing, "target": target,
+            "uids": " ".join(uid_text(one.message.uid) for one in letters if one.message.uid),
+            "reason_name": reason_name, "problem": "",
+        }  # fmt: skip
+        return await _reviewed(visit, name, there, letters, target, values)
+    except InorderError as error:
+        return refused(visit, error, await _listed(visit, {}, ""))
+
+
+async def _reviewed(
+    visit: Visit, name: str, there: str, letters: Sequence[DeadLetter], target: str, values: dict[str, Any]
+) -> Response:
+    if text_in(visit, "step") != "do":
+        return shown(visit, values, template="dead_review.html")
+    if name == "discard" and text_in(visit, "typed") != there:
+        wrong = f"Type the name of the queue, {there}, to confirm. Nothing was discarded."
+        return shown(visit, values | {"problem": wrong}, status=422, template="dead_review.html")
+    uids = [one.message.uid for one in letters if one.message.uid]
+    if name == "discard":
+        acted = await noted(
+            visit, "discard", there, lambda qm: acting.remove(qm, there, uids), lambda one: one.messages
+        )
+    else:
+        acted = await noted(
+            visit, "replay", there, lambda qm: replayed(qm, there, uids, target or None), lambda one: one.messages
+        )
+    done = "discarded" if name == "discard" else "replayed"
+    text = f"{acted.messages:,} dead {'letter' if acted.messages == 1 else 'letters'} {done}."
+    missing = [*values["missing"], *(told(visit, there, acted.missing) if name == "discard" else acted.missing)]
+    if missing:
+        return shown(
+            visit, {"queue": there, "text": text, "missing": missing, "uid_text": uid_text}, template="acted.html"
+        )
+    return notices.leave(visit.context, to("dead"), text)
+
+
+def _demand_targets(visit: Visit, letters: Sequence[DeadLetter], target: str) -> None:
+    """Raises: Problem 403, the visitor may not put where the letters go."""
+    for queue in {target} if target else {one.why.queue for one in letters if one.why.queue}:
+        visit.demand("put", queue)
+
+
+def letters_of(qm: QueueManager, there: str, uids: Sequence[UniqueId]) -> tuple[list[DeadLetter], list[Missing]]:
+    """The dead letters with these ids, and those that cannot be had."""
+    letters, missing = list[DeadLetter](), list[Missing]()
+    for uid in uids:
+        letter = next(iter(qm.dead_letters(match=Match(uid=uid), dead_letter_queue=there)), None)
+        if letter is None:
+            missing.append(Missing(uid, acting.why(acting.sight_of(qm, there, uid))))
+        else:
+            letters.append(letter)
+    return letters, missing
+
+
+def replayed(qm: QueueManager, there: str, uids: Sequence[UniqueId], target: str | None) -> Acted:
+    """Replays these dead letters, each in a unit of work of its own, as a replay does; what stays, and why."""
+    messages, stayed = 0, list[Missing]()
+    for uid in uids:
+        done = qm.replay(to=target, match=Match(uid=uid), dead_letter_queue=there)
+        messages += done.messages
+        if done.stayed:
+            stayed += [Missing(uid, str(one.error)) for one in done.stayed]
+        elif not done.messages:
+            stayed.append(Missing(uid, acting.why(acting.sight_of(qm, there, uid))))
+    return Acted(messages, stayed)
+
+
+PAGES: Final = (
+    Page(
+        path="dead", title="Dead letters", authority=None, template="dead.html", show=show, act=act,
+        menu="Dead letters", is_live=True,
+    ),
+)  # fmt: skip

@@ -1,0 +1,207 @@
+"""Messages as a file to download: what a browse would show, read page by page and never taken.
+
+No queue is open between two pages, and no connection is held: a client that reads slowly, or never ends, costs one page
+of memory. What changes on the queue meanwhile may be in the file or not.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import find_spec
+from types import MappingProxyType
+from typing import Any, Final, Protocol
+
+from starlette.responses import Response, StreamingResponse
+
+from ...aio import QueueManager as QueueManagerOfTasks
+from ...errors import ArgumentError
+from ...formats import dmpmqmsg
+from ...formats.json_lines import lines_of
+from ...manager import QueueManager
+from ...message import Message, UniqueId
+from ...options import EVERYTHING, Match
+from ...stores.views import Sight
+from ..problems import problem
+from . import acting
+from .page import Visit
+
+PREVIEW: Final = 65_536  # bytes of a body that are read with its page; longer ones are read alone
+PAGE: Final = 100  # messages
+
+
+class File(Protocol):
+    """A file whose bytes are taken as they are made."""
+
+    def rows(self, messages: Sequence[Message]) -> bytes:
+        """The next bytes, with these messages."""
+        ...
+
+    def end(self) -> bytes:
+        """The last bytes."""
+        ...
+
+
+class _Lines:
+    """Lines of JSON."""
+
+    def rows(self, messages: Sequence[Message]) -> bytes:
+        return lines_of(messages)
+
+    def end(self) -> bytes:
+        return b""
+
+
+class _Dump:
+    """A text of dmpmqmsg.
+
+    Args:
+        bare: without properties, for which the format has no place.
+    """
+
+    def __init__(self, bare: bool) -> None:
+        self._bare, self._goes_on = bare, False
+
+    def rows(self, messages: Sequence[Message]) -> bytes:
+        text = io.BytesIO()
+        dmpmqmsg.write(messages, text, leave_out_properties=self._bare, goes_on=self._goes_on)
+        self._goes_on = True
+        return text.getvalue()
+
+    def end(self) -> bytes:
+        return b"" if self._goes_on else self.rows([])
+
+
+def _parquet(queue: str) -> File:
+    if find_spec("pyarrow") is None:
+        raise problem("INWB0040E", "Parquet", "pyarrow")
+    made: File = import_module("inorder.formats.parquet").ParquetFile(queue)
+    return made
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Form:
+    """A form of files.
+
+    Args:
+        begin: makes one for a queue.
+    """
+
+    word: str
+    suffix: str
+    media_type: str
+    begin: Callable[[str], File]
+
+
+FORMS: Final[Mapping[str, Form]] = MappingProxyType(
+    {
+        "jsonl": Form(word="JSON Lines", suffix=".jsonl", media_type="application/jsonl", begin=lambda queue: _Lines()),
+        "parquet": Form(word="Parquet", suffix=".parquet", media_type="application/vnd.apache.parquet", begin=_parquet),
+        "dmpmqmsg": Form(
+            word="dmpmqmsg", suffix=".mqm", media_type="text/plain; charset=us-ascii", begin=lambda queue: _Dump(False)
+        ),
+        "dmpmqmsg-bare": Form(
+            word="dmpmqmsg, without properties",
+            suffix=".mqm",
+            media_type="text/plain; charset=us-ascii",
+            begin=lambda queue: _Dump(True),
+        ),
+    }
+)
+
+
+async def show(visit: Visit) -> Mapping[str, Any] | Response:
+    """GET queue/NAME/export: the form; with ?form= the file."""
+    given = visit.query("form", "selector")
+    selector = given.get("selector", "").strip()
+    if "form" in given:
+        return await download(visit, [], Match(selector=selector) if selector else EVERYTHING, given["form"])
+    await visit.context.qm.attributes(visit.queue)
+    return {"forms": FORMS, "selector": selector, "has_parquet": find_spec("pyarrow") is not None}
+
+
+async def download(visit: Visit, uids: Sequence[UniqueId], match: Match, form: str) -> Response:
+    """The file of these messages; without ids of all that match. Raises: Problem 400, 501; as `QueueManager.look`.
+
+    The first page is read and written before the answer begins, so that what is wrong has a page of its own. What goes
+    wrong later breaks the connection off: a file that ends early is never taken for a whole one.
+    """
+    if form not in FORMS:
+        raise problem("INWB0003E", "form", f"it is out of {', '.join(FORMS)}")
+    chosen = FORMS[form]
+    pieces = _pieces(visit, uids, match, chosen.begin(visit.queue))
+    try:
+        first = await anext(pieces)
+    except ArgumentError as error:
+        raise problem("INWB0003E", "selector" if match.selector else "queue", error) from None
+    name = re.sub(r"[^A-Za-z0-9._-]", "_", visit.queue) + chosen.suffix
+    headers = {"Content-Disposition": f'attachment; filename="{name}"'}
+    return StreamingResponse(_with_first(first, pieces), media_type=chosen.media_type, headers=headers)
+
+
+async def _with_first(first: bytes, pieces: AsyncGenerator[bytes, None]) -> AsyncIterator[bytes]:
+    async with aclosing(pieces):
+        yield first
+        async for piece in pieces:
+            yield piece
+
+
+async def _pieces(visit: Visit, uids: Sequence[UniqueId], match: Match, file: File) -> AsyncGenerator[bytes, None]:
+    """The file, piece by piece. Each is read and written in the thread of a connection that is then free again."""
+    qm, queue = visit.context.qm, visit.queue
+    async for page in _chosen(qm, queue, uids) if uids else _all(qm, queue, match):
+        for run in _runs([one for one in page if one.state == "available"]):
+            if run[0].length <= PREVIEW:
+                messages = [one.message for one in run]
+                yield await qm.run(lambda _, messages=messages: file.rows(messages))  # type: ignore[misc]
+            else:
+                yield await qm.run(lambda one, long=run[0]: _alone(one, queue, long, file))  # type: ignore[misc]
+    yield file.end()
+
+
+async def _all(qm: QueueManagerOfTasks, queue: str, match: Match) -> AsyncIterator[Sequence[Sight]]:
+    """The messages that match, page by page."""
+    after = None
+    while True:
+        page = await qm.run(
+            lambda one, after=after: acting.page_of(  # type: ignore[misc]
+                one, queue, match=match, preview=PREVIEW, after=after, most=PAGE
+            )
+        )
+        yield page
+        if len(page) < PAGE:
+            return
+        after = page[-1].position
+
+
+async def _chosen(qm: QueueManagerOfTasks, queue: str, uids: Sequence[UniqueId]) -> AsyncIterator[Sequence[Sight]]:
+    """The messages with these ids, so many at a time."""
+    for begin in range(0, len(uids), PAGE):
+        some = uids[begin : begin + PAGE]
+        found = await qm.run(lambda one, some=some: acting.chosen(one, queue, some, preview=PREVIEW))  # type: ignore[misc]
+        yield found.sights
+
+
+def _runs(sights: Sequence[Sight]) -> Iterator[Sequence[Sight]]:
+    """Neighbours whose bodies are there, and each of those alone whose body is longer than that."""
+    run: list[Sight] = []
+    for sight in sights:
+        if sight.length > PREVIEW:
+            if run:
+                yield run
+            yield [sight]
+            run = []
+        else:
+            run.append(sight)
+    if run:
+        yield run
+
+
+def _alone(qm: QueueManager, queue: str, sight: Sight, file: File) -> bytes:
+    """The bytes of a message with a long body, if it is there still."""
+    whole = acting.sight_of(qm, queue, acting.uid_in(sight), sight.length)
+    return file.rows([whole.message]) if whole is not None and whole.state == "available" else b""

@@ -1,0 +1,90 @@
+"""Which groups of a queue are not all there, as far as a bounded look sees it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final, NamedTuple
+
+from ... import aio
+from ...message import ANY_GROUP, ANY_SEGMENT, Message
+from ...rules.gaps import Gaps, gaps, member_of
+from ...stores.views import QueueView, Sight
+
+LOOKED_MAX: Final = 500
+AGAIN_SECONDS: Final = 5.0
+BUDGET_SECONDS: Final = 0.25
+
+
+class Lacking(NamedTuple):
+    """A group of which something is missing."""
+
+    group_id: bytes
+    missing: Gaps
+    put_at: float
+
+
+class Wholeness(NamedTuple):
+    """What a look has found. `is_all`: it has seen the whole queue."""
+
+    lacking: tuple[Lacking, ...] = ()
+    is_all: bool = True
+
+
+class Groups:
+    """What was found, kept while the queue stays as it is, and for some seconds while it changes."""
+
+    def __init__(self, qm: aio.QueueManager, clock: Callable[[], float] = time.monotonic) -> None:
+        self._qm, self._clock = qm, clock
+        self._known: dict[str, tuple[object, float, Wholeness]] = {}
+
+    async def of_all(self, views: Iterable[QueueView]) -> Mapping[str, Wholeness]:
+        """The groups of many queues, as far as the time allows; the others have their turn with the next call."""
+        end, found = self._clock() + BUDGET_SECONDS, {}
+        for view in views:
+            if self._clock() < end:
+                found[view.name] = await self.of(view)
+            elif view.name in self._known:
+                found[view.name] = self._known[view.name][2]
+        return found
+
+    async def of(self, view: QueueView) -> Wholeness:
+        """The groups of a queue. Raises: InorderError."""
+        if not view.depth + view.puts + view.gets:
+            self._known.pop(view.name, None)
+            return Wholeness()
+        sign = (view.created_at, view.arrived, view.depth, view.puts, view.gets, view.locked)
+        known = self._known.get(view.name)
+        if known is not None and (known[0] == sign or self._clock() - known[1] < AGAIN_SECONDS):
+            return known[2]
+        found = wholeness(await self._qm.look(view.name, order="logical", preview=0, most=LOOKED_MAX), LOOKED_MAX)
+        self._known[view.name] = (sign, self._clock(), found)
+        return found
+
+
+def wholeness(sights: Sequence[Sight], most: int) -> Wholeness:
+    """What is missing in a listing in logical order, of which there are at most so many."""
+    found = by_group(one.message for one in sights)
+    is_all = len(sights) < most
+    if not is_all and sights:
+        found = {name: members for name, members in found.items() if name != group_of(sights[-1].message)}
+    lacking = []
+    for group_id, members in found.items():
+        missing = gaps(member_of(one) for one in sorted(members, key=lambda one: (one.sequence_number, one.offset)))
+        if not missing.is_complete:
+            lacking.append(Lacking(group_id, missing, min(one.put_at for one in members)))
+    return Wholeness(tuple(lacking), is_all)
+
+
+def by_group(messages: Iterable[Message]) -> Mapping[bytes, list[Message]]:
+    """The messages that are in groups or in segments, by the id."""
+    found: dict[bytes, list[Message]] = {}
+    for one in messages:
+        if group_of(one):
+            found.setdefault(group_of(one), []).append(one)
+    return found
+
+
+def group_of(message: Message) -> bytes:
+    """The id under which it belongs together with others; empty: it is alone."""
+    return message.group_id if message.flags & (ANY_GROUP | ANY_SEGMENT) else b""

@@ -1,0 +1,82 @@
+"""Messages put on a queue from a file of JSON Lines, as an export writes it: all of them, or none."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from starlette.datastructures import UploadFile
+from starlette.responses import Response
+
+from ...errors import InorderError, bad_argument
+from ...formats import FormatError
+from ...formats.json_lines import message_of
+from ...manager import QueueManager
+from . import notices
+from .noting import noted, refused, text_in
+from .page import Page, Visit, to
+from .rendering import shown
+
+VALUES: Final[Mapping[str, Any]] = {"problem": ""}
+
+
+async def show(visit: Visit) -> Mapping[str, Any]:
+    """GET queue/NAME/import: the form."""
+    visit.query()
+    await visit.context.qm.attributes(visit.queue)
+    return VALUES
+
+
+async def act(visit: Visit) -> Response:
+    """POST queue/NAME/import: puts the messages of a file, in one unit of work."""
+    keeps = text_in(visit, "keep") == "yes"
+    if keeps:
+        visit.demand("control")  # it says who has put the messages, as MQ's authority setall lets do
+    try:
+        lines = await _lines(visit)
+        count = await noted(visit, "import", visit.queue, lambda qm: put_lines(qm, visit.queue, lines, keeps), int)
+    except FormatError as error:
+        return shown(visit, {"problem": f"{error.args[0]}. Nothing was put."}, status=422)
+    except InorderError as error:
+        return refused(visit, error, VALUES)
+    text = f"{count:,} {'message' if count == 1 else 'messages'} put."
+    return notices.leave(visit.context, to("queue", visit.queue), text)
+
+
+async def _lines(visit: Visit) -> list[bytes]:
+    file = visit.form.get("file")
+    data = await file.read() if isinstance(file, UploadFile) else b""
+    if not data.strip():
+        raise bad_argument("file", "", "a file of JSON Lines, with a message a line")
+    return data.split(b"\n")  # a line end of Windows is white space in JSON
+
+
+def put_lines(qm: QueueManager, queue: str, lines: list[bytes], keeps: bool) -> int:
+    """Puts a message for each line that is not empty, in one unit of work; how many.
+
+    Args:
+        keeps: they keep who put them, and when.
+
+    Raises: FormatError, which names the line; what a put does. Then nothing was put.
+    """
+    count = 0
+    with qm.unit_of_work():
+        for number, line in enumerate(lines, 1):
+            if line.strip():
+                message = message_of(line, f"line {number:,}")
+                qm.put(queue, message, context="set_all" if keeps else "default", syncpoint=True)
+                count += 1
+    return count
+
+
+PAGES: Final = (
+    Page(
+        path="queue/{queue}/import",
+        title="Import to {queue}",
+        authority="put",
+        queue="queue",
+        template="import.html",
+        show=show,
+        act=act,
+    ),
+)

@@ -1,0 +1,200 @@
+"""Messages of a queue as rows, in one order; in logical order each group together, with what is missing of it."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import groupby
+from typing import Final, NamedTuple
+
+from ...labels import in_words, name_of, place_of, text_of
+from ...message import ANY_GROUP, ANY_SEGMENT, LAST_IN_GROUP, LAST_SEGMENT, NO_ID, Message, UniqueId
+from ...rules.gaps import Gaps
+from ...stores.views import Holder, Sight
+from . import words
+from .groups import group_of
+
+SHADES: Final = 16
+PREVIEW: Final = 96
+HEX_SHOWN: Final = 24
+
+COLUMNS: Final[Mapping[str, str]] = {
+    "group": "group",
+    "state": "state",
+    "priority": "priority",
+    "age": "age",
+    "length": "length",
+    "body": "body",
+    "properties": "properties",
+    "id": "message id",
+    "correlation": "correlation id",
+    "format": "format",
+}
+"""The columns that may be chosen; the place is always there."""
+
+USUAL: Final = ("group", "state", "age", "length", "body")
+
+
+class Row(NamedTuple):
+    """A message. `shade`: of its group, the same wherever it is shown."""
+
+    sight: Sight
+    uid: str
+    place: str
+    group: str
+    shade: int
+    number: str
+    segment: str
+    held: str
+    body: str
+    is_text: bool
+    properties: str
+    message_id: str
+    correlation_id: str
+
+
+class Block(NamedTuple):
+    """What stands together in logical order: a group, or messages that are alone.
+
+    Args:
+        name: of the group; empty: these are in none.
+        missing: in words; empty: nothing.
+        held: by whom, each once.
+        since: when the oldest was put.
+    """
+
+    name: str
+    anchor: str
+    shade: int
+    rows: Sequence[Row]
+    missing: str
+    held: Sequence[str]
+    states: Sequence[str]
+    segments: int
+    length: int
+    since: float
+
+
+def rows(sights: Sequence[Sight]) -> list[Row]:
+    """As they come."""
+    return [row(one) for one in sights]
+
+
+def blocks(sights: Sequence[Sight], missing: Mapping[bytes, Gaps]) -> list[Block]:
+    """In logical order.
+
+    Args:
+        missing: of each group that there is.
+    """
+    return [_block(group_id, list(found), missing) for group_id, found in groupby(sights, _group_of)]
+
+
+def groups_in(sights: Sequence[Sight]) -> set[bytes]:
+    """The ids of the groups among these."""
+    return {name for name in map(_group_of, sights) if name}
+
+
+def _block(group_id: bytes, sights: Sequence[Sight], missing: Mapping[bytes, Gaps]) -> Block:
+    found = rows(sights)
+    lacks = missing.get(group_id)
+    return Block(
+        name=name_of(group_id) if group_id else "",
+        anchor=group_id.rstrip(b"\0").hex(),
+        shade=shade_of(group_id),
+        rows=found,
+        missing="" if lacks is None or lacks.is_complete else in_words(lacks),
+        held=list(dict.fromkeys(one.held for one in found if one.held)),
+        states=list(dict.fromkeys(one.sight.state for one in found)),
+        segments=sum(1 for one in found if one.segment),
+        length=sum(one.sight.length for one in found),
+        since=min(one.sight.put_at for one in found),
+    )
+
+
+def without_holders(sights: Sequence[Sight]) -> Sequence[Sight]:
+    """For somebody who may browse, and not see who holds what."""
+    return [replace(one, holder=None) for one in sights]
+
+
+def row(sight: Sight) -> Row:
+    """One message."""
+    message, group_id = sight.message, group_of(sight.message)
+    text = text_of(message)
+    more = "…" if message.length > len(message.body) else ""
+    return Row(
+        sight=sight,
+        uid="" if message.uid is None else uid_text(message.uid),
+        place=place_of(sight) or "none",
+        group=name_of(group_id) if group_id else "",
+        shade=shade_of(group_id),
+        number=_number(message),
+        segment=_segment(message),
+        held="" if sight.holder is None else by_whom(sight.holder),
+        body=f"{words.one_line(text)}{more}" if text is not None else f"{message.body[:HEX_SHOWN].hex(' ')} …",
+        is_text=text is not None,
+        properties=", ".join(f"{name}={value!r}" for name, value in list(message.properties.items())[:4]),
+        message_id=id_text(message.message_id),
+        correlation_id=id_text(message.correlation_id),
+    )
+
+
+def by_whom(holder: Holder) -> str:
+    """Who holds a message: as units, locks and claims have it."""
+    process = "" if holder.process is None else f" ({holder.process})"
+    if holder.kind == "session":
+        return f"unit of {holder.program.name}{process}"
+    if holder.kind == "handle":
+        return f"browse lock of {holder.program.name}{process}"
+    kinds = {"prepared": "prepared unit", "confirm": "confirm id", "lock": "lock id"}
+    return f"{kinds.get(holder.kind, holder.kind)} {holder.name} of {holder.program.name}"
+
+
+def uid_text(uid: UniqueId) -> str:
+    """A unique id as addresses and forms have it."""
+    return f"{uid.number}-{uid.origin}"
+
+
+def uid_of(text: str) -> UniqueId | None:
+    """The reverse; None: it is not one."""
+    number, separator, origin = text.partition("-")
+    is_one = separator and origin and number.isascii() and number.isdecimal() and len(number) < 20
+    return UniqueId(origin, int(number)) if is_one else None
+
+
+def id_text(value: bytes) -> str:
+    """An id in hex; empty: there is none."""
+    return "" if value == NO_ID else value.rstrip(b"\0").hex()
+
+
+def shade_of(group_id: bytes) -> int:
+    """Which colour a group has; 0: none."""
+    return 1 + zlib.crc32(group_id) % SHADES if group_id else 0
+
+
+def _group_of(sight: Sight) -> bytes:
+    return group_of(sight.message)
+
+
+def _number(message: Message) -> str:
+    if not message.flags & ANY_GROUP:
+        return ""
+    return f"{message.sequence_number}{' last' if message.flags & LAST_IN_GROUP else ''}"
+
+
+def _segment(message: Message) -> str:
+    if not message.flags & ANY_SEGMENT:
+        return ""
+    return f"+{message.offset}{' last' if message.flags & LAST_SEGMENT else ''}"
+
+
+def chosen(names: Sequence[str]) -> Sequence[str]:
+    """The columns that are wanted, in their order; without a choice the usual ones."""
+    return [name for name in COLUMNS if name in (names or USUAL)]
+
+
+def fields(order: str, chosen_columns: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """The columns of a table in this order: in logical order the group stands above its messages."""
+    for name in chosen_columns:
+        if not (order == "logical" and name == "group"):
+            yield name, COLUMNS[name]

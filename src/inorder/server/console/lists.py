@@ -1,0 +1,58 @@
+"""Lists to read: channels with their state, users with what they may do, and the log of acts."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from itertools import islice
+from typing import Any, Final
+
+from ...channels import channels, status
+from ...manager import QueueManager
+from ...rules.dead_letters import reason_name
+from .page import Page, Visit
+
+ACTS: Final = 200
+
+
+async def show_channels(visit: Visit) -> Mapping[str, Any]:
+    """GET channels: what is defined, and how far each channel is."""
+    visit.query()
+
+    def look(qm: QueueManager) -> dict[str, Any]:
+        return {"channels": channels(qm), "states": {one.name: one for one in status(qm)}}
+
+    return {**await visit.context.qm.run(look), "now": time.time(), "reason_name": reason_name}
+
+
+async def show_users(visit: Visit) -> Mapping[str, Any]:
+    """GET users: who may come in, by which ways, and what they may do. Nothing secret is among it."""
+    visit.query()
+
+    def look(qm: QueueManager) -> dict[str, Any]:
+        now, tokens = qm.clock.now(), qm.tokens()
+        valid = [one.user for one in tokens if one.expires_at > now]
+        return {"users": qm.users(), "tokens": {name: valid.count(name) for name in set(valid)}}
+
+    return await visit.context.qm.run(look)
+
+
+async def show_acts(visit: Visit) -> Mapping[str, Any]:
+    """GET log: what was done through doors and cannot be taken back, the newest first."""
+    given = visit.query("user", "queue")
+    user, queue = (given.get(name, "").strip() or None for name in ("user", "queue"))
+    acts = await visit.context.qm.run(lambda qm: list(islice(qm.acts(user=user, queue=queue), ACTS + 1)))
+    return {
+        "acts": acts[:ACTS],
+        "has_more": len(acts) > ACTS,
+        "most": ACTS,
+        "given": {name: given.get(name, "") for name in ("user", "queue")},
+    }
+
+
+PAGES: Final = (
+    Page(path="channels", title="Channels", authority="display", template="channels.html", show=show_channels,
+         menu="Channels", is_live=True),
+    Page(path="users", title="Users", authority="administer", template="users.html", show=show_users, menu="Users"),
+    Page(path="log", title="Log of acts", authority="administer", template="acts.html", show=show_acts, menu="Log"),
+)  # fmt: skip

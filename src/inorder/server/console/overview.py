@@ -1,0 +1,109 @@
+"""The queues: what is wrong first, then how deep, how old, how fast, what is held, who waits."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from typing import Final, NamedTuple
+
+from starlette.responses import Response, StreamingResponse
+
+from ... import QueueManager
+from ...attributes import ManagerAttributes, QueueAttributes
+from ...stores.views import Dropped, QueueView, Unit, Wait
+from ..problems import problem
+from .page import Page, Visit
+from .rendering import shown
+from .troubles import Seen, troubles
+from .watching import Recent
+
+LISTENERS_MAX: Final = 200
+SHOWN_MAX: Final = 200  # queues
+FULL_MAX: Final = 1_000_000  # a queue that may hold more has no bar
+
+
+class Row(NamedTuple):
+    """A queue in the table. `full`: of a hundred; None: it may hold as much as one likes."""
+
+    view: QueueView
+    recent: Recent
+    full: int | None
+    kind: str
+
+
+class Found(NamedTuple):
+    """What the store says, at one moment."""
+
+    queues: list[QueueView]
+    attributes: list[QueueAttributes]
+    waits: list[Wait]
+    units: list[Unit]
+    dropped: list[Dropped]
+    manager: ManagerAttributes
+
+
+def _look(qm: QueueManager) -> Found:
+    return Found(qm.overview(), qm.queues(), qm.waits(), qm.units(), qm.dropped(), qm.manager_attributes())
+
+
+async def show(visit: Visit) -> Response:
+    """The queues that the visitor may see; with ``?name=`` those that have it in their names."""
+    wanted = visit.query("name").get("name", "").strip()
+    found = await visit.context.qm.run(_look)
+    now = time.time()
+    may = visit.identity.may
+    local = [one for one in found.queues if may("inquire", one.name)]
+    seen = Seen(
+        now=now,
+        queues=local,
+        attributes={one.name: one for one in found.attributes},
+        waits=[one for one in found.waits if may("display", one.queue)],
+        units=[one for one in found.units if all(may("display", queue) for queue in one.queues)],
+        dropped=found.dropped,
+        groups=await visit.groups.of_all(local),
+        dead_letter_queue=found.manager.dead_letter_queue,
+    )
+    wrong = troubles(seen, {one.name for one in local})
+    kinds = {one.queue: one.kind for one in reversed(wrong)}
+    rows = [
+        Row(one, visit.watching.recent(one), _full(one, seen), kinds.get(one.name, ""))
+        for one in local
+        if wanted.lower() in one.name.lower()
+    ]
+    others = [one for one in found.attributes if one.type != "local" and may("inquire", one.name)]
+    values = {
+        "rows": rows[:SHOWN_MAX],
+        "more": len(rows) - SHOWN_MAX,
+        "others": others,
+        "now": now,
+        "wrong": wrong,
+        "wanted": wanted,
+    }
+    return await asyncio.to_thread(shown, visit, values)  # many queues take some time
+
+
+def _full(one: QueueView, seen: Seen) -> int | None:
+    attributes = seen.attributes.get(one.name)
+    if attributes is None or attributes.max_depth > FULL_MAX:
+        return None
+    return min(100, round(100 * one.depth / max(1, attributes.max_depth)))
+
+
+async def live(visit: Visit) -> Response:
+    """Server-sent events: each says that something may look different now."""
+    visit.query()
+    if visit.watching.listeners >= LISTENERS_MAX:
+        raise problem("INWB0008E", "open pages of the console", f"{LISTENERS_MAX}", Retry_After="10")
+    return StreamingResponse(_events(visit), media_type="text/event-stream")
+
+
+async def _events(visit: Visit) -> AsyncIterator[bytes]:
+    async for _ in visit.watching.changes(visit.context.stopping):
+        yield b"data: look\n\n"
+
+
+PAGES: Final = (
+    Page(path="", title="Queues", authority=None, template="overview.html", show=show, menu="Queues", is_live=True),
+    Page(path="live", title="", authority=None, show=live),
+)

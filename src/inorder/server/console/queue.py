@@ -1,0 +1,221 @@
+"""One queue: both orders side by side, groups folded, who holds what, why strict readers wait and for whom."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from typing import Any, Final, NamedTuple
+from urllib.parse import parse_qsl
+
+from ... import QueueManager
+from ...attributes import QueueAttributes
+from ...errors import CallerError, UnknownQueue
+from ...rules.gaps import Gaps
+from ...rules.ordering import Pending, pending_text
+from ...rules.selectors import Selector, compile_selector
+from ...stores.views import ListingOrder, LockView, OrderView, Position, QueueView, Sight, Unit, Wait
+from ..calls import QUERY_FIELDS_MAX
+from ..problems import problem
+from . import cursors, listing
+from .page import Page, Visit, address
+
+PAGE: Final = 50
+LOOKED_MAX: Final = 2_000  # messages that one page looks through for a selector
+ORDERS: Final[Mapping[str, str]] = {"physical": "as they arrived", "logical": "each group together"}
+KNOWN: Final = ("physical", "logical", "selector", "show", "order")
+
+
+class Listed(NamedTuple):
+    """What is shown of one order.
+
+    Args:
+        behind: where the listing goes on; None: this is its end.
+        looked: how many messages were looked through for a selector.
+    """
+
+    sights: Sequence[Sight] = ()
+    behind: Position | None = None
+    looked: int = 0
+
+
+class Wanted(NamedTuple):
+    """What the query says."""
+
+    after: Mapping[str, Position | None]
+    selector: str
+    columns: Sequence[str]
+    orders: Sequence[ListingOrder]
+
+
+class Held(NamedTuple):
+    """What keeps messages of this queue: everything that an operator may ask about."""
+
+    units: Sequence[Unit]
+    locks: Sequence[LockView]
+    waits: Sequence[Wait]
+
+
+NOBODY: Final = Held((), (), ())
+
+
+class Found(NamedTuple):
+    """What the store says of a queue."""
+
+    view: QueueView
+    attributes: QueueAttributes
+    order: OrderView
+    held: Held
+    sides: Mapping[str, Listed]
+    missing: Mapping[bytes, Gaps]
+    wrong: str
+
+
+async def show(visit: Visit) -> Mapping[str, Any]:
+    """The queue. ``?selector=`` shows some messages, ``?physical=`` and ``?logical=`` are where each side goes on."""
+    pairs = _pairs(visit)
+    wanted = _wanted(pairs)
+    queue = visit.names["queue"]
+    may_display = visit.identity.may("display", queue)
+    found = await visit.context.qm.run(lambda qm: _look(qm, queue, wanted, with_holders=may_display))
+    now = time.time()
+    return {
+        "queue": found.view.name,
+        "view": found.view,
+        "attributes": found.attributes,
+        "changed": _changed(found.attributes) if may_display else None,
+        "recent": visit.watching.recent(found.view),
+        "now": now,
+        "sides": [_side(queue, order, found, wanted, pairs) for order in wanted.orders],
+        "wanted": wanted,
+        "columns": listing.COLUMNS,
+        "wrong": found.wrong,
+        "order": found.order,
+        "held": found.held,
+        "waiting": [(one, _why(one.pending, found.held.units)) for one in found.held.waits],
+        "why": _why,
+    }
+
+
+def _pairs(visit: Visit) -> list[tuple[str, str]]:
+    """The query, in which a name may come several times. Raises: Problem 400, one is unknown."""
+    text = visit.request.scope["query_string"].decode("latin-1")
+    try:
+        pairs = parse_qsl(text, errors="strict", max_num_fields=QUERY_FIELDS_MAX)
+    except ValueError as error:
+        raise problem("INWB0003E", "?", error) from None
+    for name, _ in pairs:
+        if name not in KNOWN:
+            raise problem("INWB0003E", name, f"allowed are {', '.join(KNOWN)}")
+    return pairs
+
+
+def _wanted(pairs: Sequence[tuple[str, str]]) -> Wanted:
+    query = dict(pairs)
+    if query.get("order", "") not in ("", *ORDERS):
+        raise problem("INWB0003E", "order", f"it is {' or '.join(ORDERS)}, or not there")
+    shown = [order for order in ORDERS if query.get("order") in (None, "", order)]
+    return Wanted(
+        after={name: cursors.read(name, query.get(name)) for name in ORDERS},
+        selector=query.get("selector", "").strip(),
+        columns=listing.chosen([value for name, value in pairs if name == "show"]),
+        orders=[order for order in ("physical", "logical") if order in shown],
+    )
+
+
+def _look(qm: QueueManager, queue: str, wanted: Wanted, *, with_holders: bool) -> Found:
+    """Everything at (almost) one moment; who holds and who waits for those who may display.
+
+    Raises: UnknownQueue 2085, WrongQueueType 2045.
+    """
+    list(qm.look(queue, most=1, preview=0))  # which says why if it has no messages of its own
+    attributes = qm.attributes(queue)
+    name = attributes.base_queue if attributes.type == "alias" else queue
+    view = next((one for one in qm.overview() if one.name == name), None)
+    if view is None:
+        raise UnknownQueue(f"there is no queue {name!r}", queue=name)
+    sides: dict[str, Listed] = dict.fromkeys(wanted.orders, Listed())
+    wrong = ""
+    try:
+        selector = compile_selector(wanted.selector) if wanted.selector else None
+    except CallerError as error:
+        wrong = str(error)
+    else:
+        sides = {order: _listed(qm, name, order, wanted.after[order], selector) for order in wanted.orders}
+    groups = set().union(*(listing.groups_in(one.sights) for one in sides.values()))
+    missing = {group_id: qm.gaps(name, group_id) for group_id in groups}
+    held = _held(qm, name) if with_holders else NOBODY
+    if not with_holders:
+        sides = {order: one._replace(sights=listing.without_holders(one.sights)) for order, one in sides.items()}
+    return Found(view, qm.attributes(name), qm.order_view(name), held, sides, missing, wrong)
+
+
+def _listed(
+    qm: QueueManager, name: str, order: ListingOrder, after: Position | None, selector: Selector | None
+) -> Listed:
+    """A page of one order. A selector looks through so many messages and no more: nobody waits for a deep queue."""
+    most = PAGE + 1 if selector is None else LOOKED_MAX
+    looked = list(qm.look(name, order=order, preview=listing.PREVIEW, most=most, after=after))
+    fitting = [one for one in looked if selector is None or selector.fits(one.message)]
+    if len(fitting) > PAGE:
+        return Listed(fitting[:PAGE], fitting[PAGE - 1].position, len(looked))
+    is_end = selector is None or len(looked) < LOOKED_MAX
+    return Listed(fitting, None if is_end else looked[-1].position, len(looked))
+
+
+def _held(qm: QueueManager, name: str) -> Held:
+    return Held(
+        units=[one for one in qm.units() if name in one.queues or name == one.queue],
+        locks=[one for one in qm.locks() if one.queue == name],
+        waits=[one for one in qm.waits() if one.queue == name],
+    )
+
+
+def _side(
+    queue: str, order: ListingOrder, found: Found, wanted: Wanted, pairs: Sequence[tuple[str, str]]
+) -> Mapping[str, Any]:
+    """One of the two lists."""
+    shown, behind, looked = found.sides[order]
+    kept = [(name, value) for name, value in pairs if name != order]
+    more = [*kept, (order, cursors.written(behind))] if behind is not None else None
+    return {
+        "order": order,
+        "title": ORDERS[order],
+        "rows": listing.rows(shown) if order == "physical" else (),
+        "blocks": listing.blocks(shown, found.missing) if order == "logical" else (),
+        "count": len(shown),
+        "looked": looked if wanted.selector else 0,
+        "fields": list(listing.fields(order, wanted.columns)),
+        "next": more and address("queue", queue, pairs=more),
+        "first": address("queue", queue, pairs=kept) if wanted.after[order] is not None else "",
+    }
+
+
+def _why(pending: Pending | None, units: Sequence[Unit]) -> str:
+    """For what a strict reader waits, and whose turn it is to do something."""
+    if pending is None:
+        return "a message"
+    who = next((one for one in units if one.connection is not None and one.connection == pending.holder), None)
+    process = f", process {who.process}" if who is not None and who.process is not None else ""
+    place = f"place {pending.place.number}: " if pending.place.number else ""
+    return f"{place}{pending_text(pending)}{process}"
+
+
+def _changed(attributes: QueueAttributes) -> list[tuple[str, object]]:
+    """The attributes that are not as they are by default."""
+    usual = QueueAttributes(name=attributes.name)
+    names = [one.name for one in fields(QueueAttributes) if one.name not in ("name", "type")]
+    return [(name, getattr(attributes, name)) for name in names if getattr(attributes, name) != getattr(usual, name)]
+
+
+PAGES: Final = (
+    Page(
+        path="queue/{queue}",
+        title="{queue}",
+        authority="browse",
+        queue="queue",
+        template="queue.html",
+        show=show,
+        is_live=True,
+    ),
+)

@@ -1,0 +1,238 @@
+"""Acts on messages of a queue that were chosen, by their boxes or by a selector: move, copy, delete, export.
+
+A first POST shows what is meant: which messages, how many, who holds others. It names each by its unique id, and the
+second POST, which does it, is about these and no others. What takes messages away from a queue asks for its name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Final
+
+from starlette.responses import Response
+
+from ...errors import InorderError, bad_argument
+from ...manager import QueueManager
+from ...message import UniqueId
+from ...options import EVERYTHING, Match
+from ...rules.authorities import Authority
+from ...stores.views import Sight
+from ..problems import problem
+from . import acting, exporting, notices
+from .acting import Acted, Meant
+from .listing import uid_text
+from .noting import noted, refused, text_in, texts_in, told
+from .page import Page, Visit, to
+from .rendering import shown
+
+SHOWN: Final = 20
+"""Messages that are listed before an act."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Action:
+    """What can be done to messages.
+
+    Args:
+        word: on its button; done: of what was done.
+        authority: that is needed on their queue; on the target it is put.
+        has_target: they go to another queue.
+        takes_away: they leave their queue, so that its name must be typed.
+    """
+
+    word: str
+    done: str
+    authority: Authority
+    has_target: bool = False
+    takes_away: bool = False
+
+
+ACTIONS: Final[Mapping[str, Action]] = MappingProxyType(
+    {
+        "move": Action(word="Move", done="moved", authority="get", has_target=True, takes_away=True),
+        "copy": Action(word="Copy", done="copied", authority="browse", has_target=True),
+        "delete": Action(word="Delete", done="deleted", authority="clear", takes_away=True),
+        "export": Action(word="Export", done="exported", authority="browse"),
+    }
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """What a form wants.
+
+    Args:
+        uids: of the messages; none: those that the selector selects, all if it is empty.
+        typed: the name that confirms it.
+        is_last: it was shown what is meant.
+    """
+
+    name: str
+    queue: str
+    uids: Sequence[UniqueId]
+    selector: str
+    target: str
+    typed: str
+    is_last: bool
+
+    @property
+    def action(self) -> Action:
+        return ACTIONS[self.name]
+
+    @property
+    def match(self) -> Match:
+        return Match(selector=self.selector) if self.selector else EVERYTHING
+
+
+def wish_of(visit: Visit) -> Wish:
+    """Raises: Problem 400, the form is not one of these; ArgumentError, an id is not one."""
+    name = text_in(visit, "action")
+    if name not in ACTIONS:
+        raise problem("INWB0004E", f"action is out of {', '.join(ACTIONS)}")
+    uids = acting.uids_of(texts_in(visit, "uid"))
+    if not uids and "selector" not in visit.form:
+        raise bad_argument("uid", "", "the messages that are meant: tick their boxes, or give a selector")
+    return Wish(
+        name=name,
+        queue=visit.queue,
+        uids=uids,
+        selector=text_in(visit, "selector").strip(),
+        target=text_in(visit, "target").strip(),
+        typed=text_in(visit, "typed"),
+        is_last=text_in(visit, "step") == "do",
+    )
+
+
+async def show(visit: Visit) -> Mapping[str, Any]:
+    """The form that chooses messages by a selector."""
+    given = visit.query("action", "selector")
+    return _form(visit, given.get("action", ""), given.get("selector", ""), "")
+
+
+def _form(visit: Visit, name: str, selector: str, target: str) -> dict[str, Any]:
+    may, queue = visit.identity.may, visit.queue
+    has_hands = may("get", queue) or may("put", queue)  # who can only look copies nothing
+    allowed = [one for one, it in ACTIONS.items() if may(it.authority, queue) and (has_hands or not it.has_target)]
+    return {
+        "actions": ACTIONS,
+        "allowed": allowed,
+        "name": name,
+        "selector": selector,
+        "target": target,
+        "forms": exporting.FORMS,
+        "problem": "",
+    }
+
+
+async def act(visit: Visit) -> Response:
+    """Shows what is meant; the second time does it."""
+    try:
+        wish = wish_of(visit)
+        _demand(visit, wish)
+        if wish.name == "export":
+            return await exporting.download(visit, wish.uids, wish.match, text_in(visit, "form") or "jsonl")
+        if wish.action.has_target:
+            await visit.context.qm.run(lambda qm: acting.check_two(qm, wish.queue, wish.target))
+        if not wish.is_last:
+            return shown(visit, _values(wish, await meant(visit, wish), ""), template="review.html")
+        return await _do(visit, wish)
+    except InorderError as error:
+        given = (text_in(visit, field) for field in ("action", "selector", "target"))
+        return refused(visit, error, _form(visit, *given))
+
+
+def _demand(visit: Visit, wish: Wish) -> None:
+    """Raises: Problem 403; ArgumentError, there is no target."""
+    visit.demand(wish.action.authority, wish.queue)
+    if wish.action.has_target:
+        if not wish.target:
+            raise bad_argument("target", wish.target, "the name of a queue")
+        visit.demand("put", wish.target)
+
+
+async def meant(visit: Visit, wish: Wish) -> Meant:
+    """Which messages it would be about. It is read page by page, and nothing is held in between."""
+    qm = visit.context.qm
+    if wish.uids:
+        found = await qm.run(lambda one: acting.chosen(one, wish.queue, wish.uids))
+        return found._replace(missing=told(visit, wish.queue, found.missing))
+    sights: list[Sight] = []
+    others = 0
+    after = None
+    while True:
+        page = await qm.run(
+            lambda one, after=after: acting.page_of(one, wish.queue, match=wish.match, preview=64, after=after)  # type: ignore[misc]
+        )
+        there = [one for one in page if one.state == "available"]
+        others += len(page) - len(there)
+        sights += there
+        if len(sights) > acting.CHOSEN_MAX or len(page) < acting.PAGE:
+            break
+        after = page[-1].position
+    return Meant(sights[: acting.CHOSEN_MAX], [], has_more=len(sights) > acting.CHOSEN_MAX, others=others)
+
+
+def _values(wish: Wish, found: Meant, wrong: str) -> dict[str, Any]:
+    """What the page of a review shows."""
+    return {
+        "action": wish.action,
+        "name": wish.name,
+        "queue": wish.queue,
+        "target": wish.target,
+        "meant": found,
+        "uids": " ".join(uid_text(acting.uid_in(one)) for one in found.sights),
+        "shown": found.sights[:SHOWN],
+        "most": acting.CHOSEN_MAX,
+        "problem": wrong,
+    }
+
+
+async def _do(visit: Visit, wish: Wish) -> Response:
+    if not wish.uids:
+        raise bad_argument("uid", "", "the messages that the page before has shown")
+    if wish.action.takes_away and wish.typed != wish.queue:
+        wrong = f"Type the name of the queue, {wish.queue}, to confirm. Nothing was changed."
+        return shown(visit, _values(wish, await meant(visit, wish), wrong), status=422, template="review.html")
+    acted = await noted(visit, wish.name, wish.queue, lambda qm: _work(qm, wish), lambda one: one.messages)
+    where = f" to {wish.target}" if wish.target else ""
+    text = f"{acted.messages:,} {'message' if acted.messages == 1 else 'messages'} {wish.action.done}{where}."
+    if acted.missing:
+        values = {
+            "queue": wish.queue,
+            "text": text,
+            "missing": told(visit, wish.queue, acted.missing),
+            "uid_text": uid_text,
+        }
+        return shown(visit, values, template="acted.html")
+    return notices.leave(visit.context, to("queue", wish.queue), text)
+
+
+def _work(qm: QueueManager, wish: Wish) -> Acted:
+    if wish.name == "move":
+        return acting.move(qm, wish.queue, wish.uids, wish.target)
+    if wish.name == "copy":
+        return acting.copy(qm, wish.queue, wish.uids, wish.target)
+    return acting.remove(qm, wish.queue, wish.uids)
+
+
+PAGES: Final = (
+    Page(
+        path="queue/{queue}/act",
+        title="Messages of {queue}",
+        authority="browse",
+        queue="queue",
+        template="selection.html",
+        show=show,
+        act=act,
+    ),
+    Page(
+        path="queue/{queue}/export",
+        title="Export {queue}",
+        authority="browse",
+        queue="queue",
+        template="export.html",
+        show=exporting.show,
+    ),
+)

@@ -1,0 +1,61 @@
+// All script of the console's own: it says when to look again, moves through rows by keys, and keeps what is open open.
+"use strict";
+
+// --- live: the server says that something has changed; htmx then loads what is marked as live again
+
+const source = document.body.dataset.live;
+if (source) {
+  let events = null;
+  const look = () => document.body.dispatchEvent(new CustomEvent("live"));
+  const listen = () => {
+    if (document.hidden) {
+      events?.close();
+      events = null;
+    } else if (!events) {
+      events = new EventSource(source);
+      events.onmessage = look;
+      events.onopen = () => delete document.body.dataset.lost;
+      events.onerror = () => {
+        document.body.dataset.lost = "";
+        if (events?.readyState !== EventSource.CLOSED) return; // it tries again by itself
+        events = null;
+        look(); // which leads to the log-in if the session is over
+        setTimeout(listen, 10_000);
+      };
+    }
+  };
+  document.addEventListener("visibilitychange", listen);
+  listen();
+}
+
+// What a visitor has opened stays open when the page is loaded again.
+htmx.registerExtension("console", {
+  htmx_before_morph_attr: (node, detail) => !(node.tagName === "DETAILS" && detail.attrName === "open"),
+});
+
+// --- keys
+
+const rows = () => [...document.querySelectorAll(".rows tbody tr")].filter((row) => row.offsetParent);
+const step = (by) => {
+  const all = rows();
+  const at = all.findIndex((row) => row.classList.contains("at"));
+  const next = all[Math.min(all.length - 1, Math.max(0, at < 0 ? 0 : at + by))];
+  all.forEach((row) => row.classList.toggle("at", row === next));
+  (next?.querySelector("a") ?? next?.querySelector("input, summary"))?.focus();
+  next?.scrollIntoView({ block: "nearest" });
+};
+const keys = {
+  "/": () => document.querySelector("input[type=search]")?.focus(),
+  j: () => step(1),
+  k: () => step(-1),
+  x: () => document.querySelector(".rows tr.at input[type=checkbox]")?.click(),
+  g: () => document.querySelector(".brand").click(),
+  "?": () => document.getElementById("keys").showModal(),
+};
+document.addEventListener("keydown", (event) => {
+  const isTyping = event.target.closest("input:not([type=checkbox]), textarea, select, dialog");
+  if (event.key === "Escape" && isTyping) event.target.blur();
+  if (isTyping || event.ctrlKey || event.metaKey || event.altKey || !keys[event.key]) return;
+  event.preventDefault();
+  keys[event.key]();
+});

@@ -1,0 +1,167 @@
+"""What has happened in the last minutes: a look at all queues each second, while somebody watches.
+
+The first visit begins it, and it ends a minute after the last: a server that nobody looks at looks at nothing. One task
+does it for all visitors of a worker; `changes` is what their browsers listen to.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from itertools import pairwise
+from typing import Final, NamedTuple
+
+from ...errors import InorderError
+from ...stores.views import QueueView
+from ..logs import LOGGER
+
+log = logging.getLogger(LOGGER)
+EVERY_SECONDS: Final = 1.0
+KEPT_SECONDS: Final = 300.0
+IDLE_SECONDS: Final = 60.0
+RATE_SECONDS: Final = 5.0  # over which a rate is taken
+AT_LEAST_SECONDS: Final = 10.0  # a page is loaded again that often even if nothing changes: what it says ages
+LISTENED_SECONDS: Final = 300.0  # then a browser asks again, and is asked again who it is
+
+Look = Callable[[], Awaitable[Sequence[QueueView]]]
+
+
+class Sample(NamedTuple):
+    """A queue at one moment. `at` is of a clock that is never set."""
+
+    at: float
+    depth: int
+    arrived: int
+
+
+class Recent(NamedTuple):
+    """What a queue did in the last minutes.
+
+    Args:
+        put, got: messages a second; None: it is not known yet. What is got is what has left the depth: got, expired,
+            backed out; less what came back.
+        puts, gets: the same through time, the newest last.
+        depths: through time.
+    """
+
+    put: float | None = None
+    got: float | None = None
+    puts: Sequence[float] = ()
+    gets: Sequence[float] = ()
+    depths: Sequence[float] = ()
+
+
+NOTHING: Final = Recent()
+
+
+class Watching:
+    """Looks while somebody watches.
+
+    Args:
+        look: all queues as they are.
+        clock: seconds.
+        every: so many seconds it looks.
+    """
+
+    def __init__(
+        self, look: Look, clock: Callable[[], float] = time.monotonic, *, every: float = EVERY_SECONDS
+    ) -> None:
+        self._look, self._clock, self._every = look, clock, every
+        self._samples: dict[tuple[str, float], deque[Sample]] = {}
+        self._before: list[QueueView] = []
+        self._number, self._changed = 0, asyncio.Condition()
+        self._wanted_at = 0.0
+        self.listeners = 0
+        self.task: asyncio.Task[None] | None = None
+
+    def want(self) -> None:
+        """Somebody looks now."""
+        self._wanted_at = self._clock()
+        if self.task is None or self.task.done():
+            self.task = asyncio.create_task(self._watch())
+
+    async def close(self) -> None:
+        """Ends the looking."""
+        if self.task is not None:
+            self.task.cancel()
+            await asyncio.wait([self.task])
+
+    async def changes(self, stopping: asyncio.Event) -> AsyncIterator[None]:
+        """Each time that something has changed; the first at once. It ends by itself after some minutes."""
+        self.listeners += 1
+        try:
+            async for _ in self._listened(stopping):
+                yield None
+        finally:
+            self.listeners -= 1
+
+    async def _listened(self, stopping: asyncio.Event) -> AsyncIterator[None]:
+        end = self._clock() + LISTENED_SECONDS
+        seen = self._number
+        yield None
+        while self._clock() < end:
+            self.want()
+            waits = [asyncio.ensure_future(one) for one in (self._another(seen), stopping.wait())]
+            await asyncio.wait(waits, timeout=AT_LEAST_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+            for one in waits:
+                one.cancel()
+            if stopping.is_set():
+                return
+            seen = self._number
+            yield None
+
+    async def _another(self, seen: int) -> None:
+        async with self._changed:
+            await self._changed.wait_for(lambda: self._number != seen)
+
+    def recent(self, queue: QueueView) -> Recent:
+        """What a queue did."""
+        samples = self._samples.get((queue.name, queue.created_at))
+        return NOTHING if samples is None or len(samples) < 2 else _recent(samples)
+
+    async def _watch(self) -> None:
+        while self._clock() - self._wanted_at < IDLE_SECONDS:
+            try:
+                now = await self._look()
+            except InorderError as error:  # it may pass; the pages say so meanwhile
+                log.warning("the console cannot look at the queues: %s", error)
+            else:
+                await self.see(now)
+            await asyncio.sleep(self._every)
+        self._samples.clear()
+
+    async def see(self, now: Sequence[QueueView]) -> None:
+        """Notes a look, and says so to those who listen if it differs from the one before."""
+        at = self._clock()
+        known = {(one.name, one.created_at): Sample(at, one.depth, one.arrived) for one in now}
+        for key in self._samples.keys() - known.keys():
+            del self._samples[key]
+        for key, sample in known.items():
+            samples = self._samples.setdefault(key, deque())
+            samples.append(sample)
+            while samples[0].at < at - KEPT_SECONDS:
+                samples.popleft()
+        if list(now) != self._before:
+            self._before = list(now)
+            async with self._changed:
+                self._number += 1
+                self._changed.notify_all()
+
+
+def _recent(samples: Sequence[Sample]) -> Recent:
+    known = list(samples)
+    steps = [_rates(one, other) for one, other in pairwise(known)]
+    since = next(one for one in known if one.at >= known[-1].at - RATE_SECONDS)
+    put, got = _rates(since if since is not known[-1] else known[-2], known[-1])
+    puts, gets = [one for one, _ in steps], [max(0.0, other) for _, other in steps]
+    return Recent(put, got, puts, gets, [float(one.depth) for one in known])
+
+
+def _rates(one: Sample, other: Sample) -> tuple[float, float]:
+    """Messages a second between two looks: put, and got."""
+    seconds = max(other.at - one.at, 0.001)
+    put = other.arrived - one.arrived
+    return put / seconds, (put - (other.depth - one.depth)) / seconds

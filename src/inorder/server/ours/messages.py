@@ -1,0 +1,260 @@
+"""Messages: put and get, one or many, alone or as whole groups, in a lease or without one."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, TypeVar
+
+from starlette.responses import JSONResponse, Response
+
+from ...errors import ArgumentError, CallerError, written
+from ...formats.json_lines import message_in, record_of_put
+from ...manager import QueueManager
+from ...message import IN_GROUP, LAST_IN_GROUP, Got, Message
+from ...options import PutOptions
+from ..calls import AT_ONCE, Call
+from ..problems import problem
+from .describing import Answer, Body, Given, Operation, ref
+from .parameters import flag, integer, seconds, text, unique_id
+from .schemas import ID_MAX
+from .taking import IN_LEASE, LEASE, MATCH, ORDER, READING, WAIT, match_of, of_many, of_one, options_of, taken
+
+T = TypeVar("T")
+KEY: Final = "Idempotency-Key"
+KEY_LENGTH_MAX: Final = 200
+KEPT_SECONDS_MAX: Final = 366 * 86_400
+MANY_MAX: Final = 10_000
+USER_LENGTH_MAX: Final = 12
+NO_ACCOUNTING_TOKEN: Final = bytes(32)
+TEXT: Final = {"format": "MQSTR", "coded_character_set_id": 1208}
+
+
+# --- put
+
+
+async def put(call: Call, given: Given) -> Response:
+    """Puts one message."""
+    record = await _body(call)
+    message = _of_user(call, await _aside(call, lambda: _message(record, "")))
+    options = _options(given)
+    result = await _done(call, given, lambda qm: qm.put(call.queue, message, options))
+    return JSONResponse(record_of_put(call.queue, result), 201)
+
+
+async def put_many(call: Call, given: Given) -> Response:
+    """Puts messages, all or none."""
+    record = await _body(call)
+    messages = [_of_user(call, one) for one in await _aside(call, lambda: _messages(record))]
+    if given["group"]:
+        messages = [_member(one, is_last=one is messages[-1]) for one in messages]
+    options = _options(given, logical=given["group"])
+    results = await _done(call, given, lambda qm: qm.put_many(call.queue, messages, options))
+    return JSONResponse({"results": [record_of_put(call.queue, one) for one in results]}, 201)
+
+
+async def _done(call: Call, given: Given, work: Callable[[QueueManager], T]) -> T:
+    """What a put does: in the lease that the request names, or at once."""
+    token = given[LEASE]
+    if token is None:
+        return await call.context.qm.run(work)
+    lease = await call.context.qm.resume_lease(token, user=call.identity.name)
+    return await lease.run(work)
+
+
+def _options(given: Given, **more: Any) -> PutOptions:
+    """Raises: Problem 400, they exclude each other."""
+    key, kept, lease = given[KEY], given["deduplicate_for"], given[LEASE]
+    if kept is not None and key is None:
+        raise problem("INWB0003E", "deduplicate_for", f"it goes with the header {KEY}")
+    options = {name: given[name] for name in ("confirm_id", "uid", "resend") if given.get(name) is not None}
+    if lease is not None and ("confirm_id" in options or "uid" in options):
+        raise problem("INWB0003E", "confirm_id", f"confirm_id and uid go without {LEASE}: they act at once")
+    once = {"deduplicate": key} if kept is None else {"deduplicate": key, "deduplicate_for": kept}
+    return PutOptions(context="set_identity", **options, **once, **more)
+
+
+async def _body(call: Call) -> dict[str, Any]:
+    limits = call.context.settings.limits
+    return await call.object(limits.body * 4 // 3 + limits.json)
+
+
+async def _aside(call: Call, work: Callable[[], T]) -> T:
+    """In a thread, if the request is long."""
+    length = call.header("content-length") or ""
+    is_short = length.isdecimal() and len(length) < 10 and int(length) <= AT_ONCE
+    return work() if is_short else await asyncio.to_thread(work)
+
+
+def _of_user(call: Call, message: Message) -> Message:
+    """The message with the identity of who asks, whatever identity it came with."""
+    return message.replace(
+        user_identifier=call.identity.name[:USER_LENGTH_MAX],
+        accounting_token=NO_ACCOUNTING_TOKEN,
+        application_identity_data="",
+    )
+
+
+def _messages(record: Mapping[str, Any]) -> list[Message]:
+    found = record.get("messages")
+    if record.keys() != {"messages"} or not isinstance(found, list) or not 1 <= len(found) <= MANY_MAX:
+        raise problem("INWB0004E", f"it is an object with messages, an array of 1 to {MANY_MAX:,}")
+    return [_message(one, f"messages[{place}]: ") for place, one in enumerate(found)]
+
+
+def _message(record: object, where: str) -> Message:
+    """Raises: Problem 400, it is not one."""
+    try:
+        if not isinstance(record, dict):
+            raise ValueError("a message is an object")
+        if "body_json" in record:
+            return _of_json(record)
+        return message_in(record if "body_base64" in record else TEXT | record)
+    except (ValueError, TypeError, CallerError) as error:
+        why = error.args[0] if isinstance(error, ArgumentError) else error
+        reason = error.reason.value if isinstance(error, CallerError) else 0
+        raise problem("INWB0004E", f"{where}{why}", reason=reason) from None
+
+
+def _of_json(record: Mapping[str, Any]) -> Message:
+    others = {name: value for name, value in record.items() if name != "body_json"}
+    if twice := sorted(others.keys() & {"body", "body_base64"}):
+        raise ValueError(f"a message has one body: body_json, or {written(twice[0])}")
+    text = Message.of_json(record["body_json"]).body.decode()
+    return message_in(TEXT | others | {"body": text})
+
+
+def _member(message: Message, *, is_last: bool) -> Message:
+    return message.replace(flags=message.flags | (LAST_IN_GROUP if is_last else IN_GROUP))
+
+
+# --- get
+
+
+async def get(call: Call, given: Given) -> Response:
+    """Removes one message and answers it."""
+    confirm_id, lock_id = given["confirm_id"] or 0, given["lock_id"] or 0
+    if confirm_id and given[LEASE] is not None:
+        raise problem("INWB0003E", "confirm_id", f"it goes without {LEASE}: either holds the message")
+    options = options_of(given, confirm_id=confirm_id, lock_id=lock_id)
+
+    def work(qm: QueueManager) -> bytes:
+        try:
+            return of_one([qm.get(call.queue, options)])
+        finally:
+            if options.logical:  # what a handle remembers of a group is not the next request's
+                qm.leave_group(call.queue)
+
+    return await taken(call, given, work, options, options.match, is_held=confirm_id != 0)
+
+
+async def get_many(call: Call, given: Given) -> Response:
+    """Removes up to so many messages."""
+    options, count = options_of(given), given["count"]
+
+    def work(qm: QueueManager) -> bytes:
+        return of_many(found_by(qm.get_many(call.queue, count, options)))
+
+    return await taken(call, given, work, (options, count), options.match)
+
+
+async def get_group(call: Call, given: Given) -> Response:
+    """Removes a whole group, or a message in none."""
+    match, order = match_of(given), given["read_order"]
+
+    def work(qm: QueueManager) -> bytes:
+        return of_many(list(qm.get_group(call.queue, match=match, read_order=order)))
+
+    return await taken(call, given, work, ("group", match, order), match)
+
+
+def found_by(messages: Sequence[Got]) -> Sequence[Got]:
+    """Some messages, not none."""
+    assert messages, "a get that finds nothing raises"
+    return messages
+
+
+# --- what can be asked
+
+CONFIRM_ID: Final = integer("confirm_id", "Hold it under this confirm id, until it is confirmed or undone.", 1, ID_MAX)
+ONCE: Final = (
+    IN_LEASE,
+    text(KEY, "Under this key it is put once: a repeated request puts nothing.", KEY_LENGTH_MAX, where="header"),
+    seconds("deduplicate_for", "So many seconds the queue keeps the key; 3,600 without it.", KEPT_SECONDS_MAX),
+)
+TAKING: Final = (IN_LEASE, WAIT, ORDER, *MATCH)
+NOTHING: Final = Answer(summary="There is nothing suitable, and nothing came in time.")
+
+OPERATIONS: Final = (
+    Operation(
+        name="put",
+        method="POST",
+        path="queues/{queue}/put",
+        authority="put",
+        summary="Put a message.",
+        text="It is on disk before the answer is sent, if it is persistent; in a lease, with the commit of that.",
+        handler=put,
+        parameters=(
+            *ONCE,
+            CONFIRM_ID,
+            unique_id("uid", "The unique id that an earlier put of this message was given: this repeats it."),
+            flag("resend", "With uid: if the message is on the queue already that is not an error."),
+        ),
+        body=Body(summary="The message.", schema=ref("Message"), example={"body": "two apples", "priority": 7}),
+        answers={201: Answer(summary="It was put, or had been put under this key.", schema=ref("PutResult"))},
+    ),
+    Operation(
+        name="put_many",
+        method="POST",
+        path="queues/{queue}/put_many",
+        authority="put",
+        summary="Put messages, in order, all or none; as a whole group too.",
+        handler=put_many,
+        parameters=(*ONCE, flag("group", "They are one whole group, from its first message to its last.")),
+        body=Body(
+            summary="The messages, at most 10,000.",
+            schema=ref("Messages"),
+            example={"messages": [{"body": "header"}, {"body_json": {"line": 1}}]},
+        ),
+        answers={201: Answer(summary="A result for each message, in order.", schema=ref("PutResults"))},
+    ),
+    Operation(
+        name="get",
+        method="POST",
+        path="queues/{queue}/get",
+        authority="get",
+        summary="Remove a message and return it.",
+        text=(
+            "At most once: if the answer is lost the message is gone, unless it was got in a lease or under a confirm "
+            "id. What strict order withholds is answered 409, with the reason ORDER_PENDING."
+        ),
+        handler=get,
+        parameters=(
+            *TAKING,
+            *READING,
+            CONFIRM_ID,
+            integer("lock_id", "Get a message that was locked under this lock id.", 1, ID_MAX),
+        ),
+        answers={200: Answer(summary="The message.", schema=ref("GotMessage")), 204: NOTHING},
+    ),
+    Operation(
+        name="get_many",
+        method="POST",
+        path="queues/{queue}/get_many",
+        authority="get",
+        summary="Remove up to so many messages and return them.",
+        handler=get_many,
+        parameters=(*TAKING, *READING, integer("count", "How many at most.", 1, MANY_MAX, default=100)),
+        answers={200: Answer(summary="The messages, in order.", schema=ref("GotMessages")), 204: NOTHING},
+    ),
+    Operation(
+        name="get_group",
+        method="POST",
+        path="queues/{queue}/get_group",
+        authority="get",
+        summary="Remove a whole group, or a message in none, segments joined, and return it.",
+        handler=get_group,
+        parameters=TAKING,
+        answers={200: Answer(summary="Its messages, in order.", schema=ref("GotMessages")), 204: NOTHING},
+    ),
+)

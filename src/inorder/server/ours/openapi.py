@@ -1,0 +1,129 @@
+"""The description of our interface, in OpenAPI 3.1: made from the table of operations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from ..addresses import CSRF
+from .describing import Answer, Body, Operation, Parameter, Schema, ref
+
+VERSION: Final = "1"
+ERRORS: Final[Mapping[str, Schema]] = {
+    "Errors": {
+        "type": "object",
+        "required": ["error"],
+        "properties": {"error": {"type": "array", "items": ref("Error"), "minItems": 1}},
+    },
+    "Error": {
+        "type": "object",
+        "required": ["messageId", "message", "explanation", "action", "completionCode", "reasonCode"],
+        "properties": {
+            "type": {"type": "string"},
+            "messageId": {"type": "string", "description": "the error's number"},
+            "msgId": {"type": "string", "description": "the same, as programs for IBM's server read it"},
+            "message": {"type": "string"},
+            "explanation": {"type": "string"},
+            "action": {"type": "string", "description": "what to do"},
+            "completionCode": {"type": "integer", "description": "MQ's: 2 where there is a reason, else 0"},
+            "reasonCode": {"type": "integer", "description": "MQ's, or one of inorder's; 0: none"},
+        },
+    },
+}
+
+
+def description(operations: Iterable[Operation], schemas: Mapping[str, Schema]) -> dict[str, Any]:
+    """All of it, as a JSON object."""
+    paths: dict[str, dict[str, Any]] = {}
+    for one in operations:
+        paths.setdefault(f"/{one.path}", {})[one.method.lower()] = _operation(one)
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "inorder", "version": VERSION, "description": "Messages, in order."},
+        "servers": [{"url": "/inorder/v1"}],
+        "security": [{"bearer": []}, {"basic": []}, {"session": []}],
+        "paths": paths,
+        "components": {
+            "schemas": {**schemas, **ERRORS},
+            "responses": {
+                "Error": {
+                    "description": "The request was refused.",
+                    "content": {"application/json": {"schema": ref("Errors")}},
+                }
+            },
+            "securitySchemes": {
+                "bearer": {"type": "http", "scheme": "bearer"},
+                "basic": {"type": "http", "scheme": "basic"},
+                "session": {
+                    "type": "apiKey",
+                    "in": "cookie",
+                    "name": "LtpaToken2_PORT",
+                    "description": "PORT is the server's.",
+                },
+            },
+        },
+    }
+
+
+def _operation(one: Operation) -> dict[str, Any]:
+    names = [piece.strip("{}") for piece in one.pattern if piece.startswith("{")]
+    parameters = [
+        *({"name": name, "in": "path", "required": True, "schema": {"type": "string"}} for name in names),
+        *map(_parameter, one.parameters),
+        *([] if one.method == "GET" else [_csrf()]),
+    ]
+    found: dict[str, Any] = {
+        "operationId": one.name,
+        "summary": one.summary,
+        **({"description": one.text} if one.text else {}),
+        "parameters": parameters,
+        **({"requestBody": _body(one.body)} if one.body is not None else {}),
+        "responses": {
+            **{str(status): _answer(answer) for status, answer in one.answers.items()},
+            "default": {"$ref": "#/components/responses/Error"},
+        },
+    }
+    if one.authorities:
+        found["x-authorities"] = list(one.authorities)
+    return found
+
+
+def _csrf() -> dict[str, Any]:
+    summary = "Any value, or none: a page of another site cannot send it."
+    schema = {"type": "string"}
+    return {
+        "name": CSRF,
+        "in": "header",
+        "required": True,
+        "description": summary,
+        "schema": schema,
+    }
+
+
+def _parameter(one: Parameter) -> dict[str, Any]:
+    schema = dict(one.schema) if one.default is None else {**one.schema, "default": one.default}
+    return {
+        "name": one.name,
+        "in": one.where,
+        "required": one.required,
+        "description": one.summary,
+        "schema": schema,
+    }
+
+
+def _body(one: Body) -> dict[str, Any]:
+    media: dict[str, Any] = {"schema": one.schema}
+    if one.example is not None:
+        media["example"] = one.example
+    return {"description": one.summary, "required": True, "content": {one.media_type: media}}
+
+
+def _answer(one: Answer) -> dict[str, Any]:
+    found: dict[str, Any] = {"description": one.summary}
+    if one.schema is not None:
+        found["content"] = {one.media_type: {"schema": one.schema}}
+    if one.headers:
+        found["headers"] = {
+            name: {"description": summary, "schema": {"type": "string"}} for name, summary in one.headers.items()
+        }
+    return found

@@ -1,0 +1,152 @@
+"""Gets: what is taken, and when it is gone for good.
+
+**A get is at most once**, as in `server.messaging`: the messages are taken in a unit of work, the answer is made, and
+the unit is committed just before it is sent, if the client is still there. A client that cannot bear to lose an answer
+gets in a lease or under a confirm id: then the messages are held, and its next request says what becomes of them.
+
+A get that waits is a task without a connection: it looks when something has changed on the queue.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import json
+import time
+from collections.abc import Awaitable, Callable, Hashable, Sequence
+from typing import Any, Final
+
+from starlette.responses import Response
+
+from ...errors import NoMessageAvailable, OrderPending
+from ...formats.json_lines import record_of
+from ...manager import QueueManager
+from ...message import Got
+from ...options import GetOptions, Match
+from ..calls import Call
+from ..problems import problem
+from ..wanted import IsWanted, check_wanted, while_wanted
+from .describing import JSON, Given
+from .parameters import choice, flag, identifier, integer, seconds, text, unique_id
+
+LEASE: Final = "Inorder-Lease"
+WAIT_MAX: Final = 3_600.0
+NUMBER_MAX: Final = 999_999_999
+LEAST_SECONDS: Final = 0.1  # of a wait in a lease, whose deadline is by the clock of the store
+
+IN_LEASE: Final = text(LEASE, "The token of the lease that this is a part of.", 200, where="header")
+WAIT: Final = seconds("wait", "Seconds to wait for a message.", WAIT_MAX, default=0)
+MATCH: Final = (
+    identifier("message_id", "Only a message with this message id."),
+    identifier("correlation_id", "Only one with this correlation id."),
+    identifier("group_id", "Only one of this group."),
+    integer("sequence_number", "Only one with this number in its group.", 1, NUMBER_MAX),
+    integer("offset", "Only a segment with this offset.", 0, NUMBER_MAX),
+    identifier("token", "Only the message with this token.", 16),
+    unique_id("uid", "Only the message with this unique id."),
+    text("selector", "Only a message for which this condition holds.", 10_000),
+)
+READING: Final = (
+    flag("logical", "In logical order: only the first message of a group is suitable, or one in no group."),
+    flag("complete", "Whole logical messages only, their segments joined."),
+    flag("all_segments", "Only where all segments of the message are there."),
+    flag("all_messages", "Only where all messages of the group are there."),
+)
+ORDER: Final = choice("read_order", "How order is kept; without it as the queue says.", "strict", "relaxed")
+
+
+def match_of(given: Given) -> Match:
+    """What the parameters in `MATCH` ask for. Raises: ArgumentError."""
+    return Match(**{one.name: given[one.name] for one in MATCH if given[one.name] is not None})
+
+
+def options_of(given: Given, **more: Any) -> GetOptions:
+    """What those in `MATCH`, `READING` and `ORDER` ask for. Raises: ArgumentError; OptionsError."""
+    flags = {one.name: given[one.name] for one in READING}
+    return GetOptions(match=match_of(given), read_order=given["read_order"], **flags, **more)
+
+
+def rendered(record: Any) -> bytes:
+    """An answer as JSON; in the thread that has the messages, since it may take long."""
+    return json.dumps(record, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+
+
+def of_one(found: Sequence[Got]) -> bytes:
+    """One message, as an answer has it."""
+    return rendered(record_of(found[0]))
+
+
+def of_many(found: Sequence[Got]) -> bytes:
+    """Several, as an answer has them."""
+    return rendered({"messages": [record_of(one) for one in found]})
+
+
+Work = Callable[[QueueManager], bytes]
+
+
+async def taken(
+    call: Call, given: Given, work: Work, key: Hashable, match: Match, *, is_held: bool = False
+) -> Response:
+    """What a get answers.
+
+    Args:
+        work: gets, in the unit of work that is there, and makes the answer; it does not wait.
+        key: of gets that ask for the very same.
+        is_held: what is got is held under a confirm id, so nothing is lost with the answer.
+
+    Raises: OrderPending; as the get; ClientDisconnect; Problem 503.
+    """
+    wait, lease = wait_of(call, given), given.get(LEASE)
+    qm, queue = call.context.qm, call.queue
+
+    async def take(is_wanted: IsWanted) -> Response:
+        if lease is not None:
+            return await _answer(_in_lease(call, lease, work, wait, key, match))
+        if is_held:
+            return await _answer(qm.awaited(queue, lambda: qm.run(work), wait=wait, match=match, key=key))
+
+        async def commit_if_wanted() -> bytes:
+            async with qm.unit_of_work():
+                found = await qm.run(work)
+                await check_wanted(is_wanted)
+            return found
+
+        return await _answer(qm.awaited(queue, commit_if_wanted, wait=wait, match=match, key=key))
+
+    if not wait:
+        return await while_wanted(call, take)
+    with call.context.waits.taken():
+        return await while_wanted(call, take)
+
+
+async def _in_lease(call: Call, token: str, work: Work, wait: float, key: Hashable, match: Match) -> bytes:
+    """What a get in a lease finds. It waits to the deadline of the lease; then it sees whether that was moved.
+
+    Raises: LeaseOver; NoMessageAvailable; OrderPending.
+    """
+    qm, now = call.context.qm, asyncio.get_running_loop().time
+    until = now() + wait
+    while True:
+        lease = await qm.resume_lease(token, user=call.identity.name)
+        left = min(until - now(), max(lease.ends_at - time.time(), LEAST_SECONDS))
+        try:
+            look = functools.partial(lease.run, work)
+            return await qm.awaited(call.queue, look, wait=max(left, 0), match=match, key=(lease.name, key))
+        except (NoMessageAvailable, OrderPending):
+            if now() >= until:
+                raise
+
+
+async def _answer(found: Awaitable[bytes]) -> Response:
+    try:
+        return Response(await found, media_type=JSON)
+    except NoMessageAvailable:
+        return Response(status_code=204)
+
+
+def wait_of(call: Call, given: Given) -> float:
+    """Seconds to wait. Raises: Problem 400, this server lets nobody wait so long."""
+    most, wait = call.context.settings.limits.wait_seconds, float(given["wait"])
+    if wait > most:
+        raise problem("INWB0003E", "wait", f"it is seconds from 0 to {most:,.0f}")
+    return wait

@@ -1,0 +1,147 @@
+"""The users of the store as the server's: by password, token, certificate and session, as they are at each request.
+
+**Passwords** cost time and memory on purpose (Argon2), so they are compared one at a time, in a connection's thread,
+and a bounded number of requests waits for that. A program that sends its password with each request pays once: what was
+right is remembered for some minutes, as a keyed hash of the user's identifier, the hash in the store, and the password.
+A password that was changed since does not fit, and whether the user may come in is asked of the store each time.
+
+**Sessions** are bound to a user by the identifier and the password's hash: a new password, or a new user of an old
+name, ends those that were begun before. Roles and grants are those of now.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import hmac
+import secrets
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Final
+
+from .. import aio, passwords
+from ..errors import LogInRefused, UnknownObject
+from ..field_checks import is_storable
+from ..users import User
+from .calls import Room
+from .identity import Identity, LaunchToken
+
+REMEMBERED_MAX: Final = 1_000
+REMEMBERED_SECONDS: Final = 300.0
+
+
+class Users:
+    """An `Authenticator` over the store.
+
+    Args:
+        launch: the launch token, valid beside the users; None: there is none.
+        waiting: so many log-ins by password wait for their turn at most.
+        now: seconds of a clock that is never set back.
+    """
+
+    def __init__(
+        self, qm: aio.QueueManager, launch: LaunchToken | None, waiting: int, now: Callable[[], float]
+    ) -> None:
+        self._qm, self._launch = qm, launch
+        self._waiting, self._turn = Room("log-ins by password", waiting), asyncio.Lock()
+        self._remembered = Remembered(now)
+
+    async def by_password(self, name: str, password: str, *, address: str) -> Identity | None:
+        """Raises: TooManyLogIns; Problem 503, too many wait."""
+        if self._launch is not None and (launched := self._launch.identity_of(password)):
+            return launched
+        user = await self._find(name)
+        if user is not None and self._remembered.has(user, password):
+            return _identity(user)
+        with self._waiting.taken():
+            async with self._turn:  # those that wait with the same password come in by the first one
+                user = await self._find(name)
+                if user is None or not self._remembered.has(user, password):
+                    user = await self._verified(name, password, address)
+        return None if user is None else _identity(user)
+
+    async def _verified(self, name: str, password: str, address: str) -> User | None:
+        try:
+            user = await self._qm.identify(name=name, verify=passwords.verifier(password), address=address)
+        except LogInRefused:
+            return None
+        self._remembered.add(user, password)
+        return user
+
+    async def by_token(self, token: str, *, address: str) -> Identity | None:
+        """Raises: TooManyLogIns."""
+        if self._launch is not None and (launched := self._launch.identity_of(token)):
+            return launched
+        try:
+            return _identity(await self._qm.identify(token=token, address=address))
+        except LogInRefused:
+            return None
+
+    async def by_link(self, token: str, *, address: str) -> Identity | None:
+        """The launch token alone: those of users do not belong into addresses."""
+        if self._launch is not None and (launched := self._launch.identity_of(token)):
+            return launched
+        await self.by_token("", address=address)  # a guess, and counted as one
+        return None
+
+    async def by_subject(self, subject: str, *, address: str) -> Identity | None:
+        """Raises: TooManyLogIns."""
+        try:
+            return _identity(await self._qm.identify(subject=subject, address=address))
+        except LogInRefused:
+            return None
+
+    async def by_session(self, name: str, session: str) -> Identity | None:
+        """Who this session belongs to, as they are now."""
+        if self._launch is not None and session == LaunchToken.IDENTITY.session:
+            return LaunchToken.IDENTITY
+        user = await self._find(name)
+        found = None if user is None else _identity(user)
+        return found if found is not None and hmac.compare_digest(found.session, session) else None
+
+    async def _find(self, name: str) -> User | None:
+        """A user who may come in."""
+        if not is_storable(name):
+            return None
+        try:
+            user = await self._qm.user(name)
+        except UnknownObject:
+            return None
+        return user if user.enabled else None
+
+
+class Remembered:
+    """Passwords that were right, for a while: as keyed hashes, which say nothing without this process."""
+
+    def __init__(self, now: Callable[[], float]) -> None:
+        self._now, self._key = now, secrets.token_bytes(32)
+        self._until: OrderedDict[bytes, float] = OrderedDict()
+
+    def has(self, user: User, password: str) -> bool:
+        """Whether this password was right a while ago, and the user's is still the same."""
+        return self._until.get(self._mark(user, password), 0.0) > self._now()
+
+    def add(self, user: User, password: str) -> None:
+        """Remembers what was right; the oldest goes where there is no room."""
+        mark = self._mark(user, password)
+        self._until[mark] = self._now() + REMEMBERED_SECONDS
+        self._until.move_to_end(mark)
+        while len(self._until) > REMEMBERED_MAX:
+            self._until.popitem(last=False)
+
+    def _mark(self, user: User, password: str) -> bytes:
+        digest = hmac.new(self._key, digestmod=hashlib.sha256)
+        for part in (user.identifier, user.password_hash or "", password):
+            data = part.encode("utf-8", "surrogatepass")
+            digest.update(len(data).to_bytes(8, "big") + data)
+        return digest.digest()
+
+
+def _identity(user: User) -> Identity:
+    kept = hashlib.sha256((user.password_hash or "").encode()).hexdigest()
+    return Identity(
+        name=user.name,
+        roles=frozenset(user.roles),
+        queues=user.queues,
+        session=f"{user.identifier}.{kept[:32]}",
+    )

@@ -1,0 +1,136 @@
+"""The thread of a worker that puts what schedules say, on a connection of its own.
+
+What fails of one schedule is reported once, until it succeeds or fails otherwise, and tried again each second: it stops
+neither the other schedules nor the tasks. If the connection is lost, or the store is in trouble, the thread connects
+again, later each time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import threading
+from collections.abc import Sequence
+from typing import Any, Final, Protocol
+
+from ..errors import ConnectionBroken, ConnectionClosed, InorderError, OutcomeUnknown, StoreError
+from ..rules.retries import Backoff
+from .attempts import said
+from .periodic import Periodic, Run, Schedule
+from .reporting import WorkerEvent
+
+log = logging.getLogger("inorder.work")
+
+TROUBLE: Final = Backoff(first=0.5, most=30.0, jitter=0.5)  # before a store that is in trouble is tried again
+
+
+class Owner(Protocol):
+    """What a timekeeper needs of its worker."""
+
+    qm: Any
+    ends: threading.Event
+    is_worn: bool
+    stopped: dict[str, str]
+
+    def report(self, event: WorkerEvent, *, is_repeated: bool = False) -> None: ...
+    def lane_ends(self) -> None: ...
+
+
+class Timekeeper:
+    """A thread and its connection."""
+
+    def __init__(self, worker: Owner, schedules: Sequence[Schedule]) -> None:
+        self._worker, self._schedules = worker, schedules
+        self._thread = threading.Thread(target=self._run, name="inorder work: schedules", daemon=True)
+        self._wakes = threading.Event()
+        self._qm: Any = None
+        self._is_lost = False
+        self._failing: dict[Schedule, str] = {}  # with what was reported
+
+    def start(self) -> None:
+        self._thread.start()
+
+    @property
+    def is_at_work(self) -> bool:
+        """Whether it waits for what is due, or puts it."""
+        return self._thread.is_alive() and not self._is_lost
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether it looks once more."""
+        return not (self._is_lost or self._worker.ends.is_set() or self._worker.is_worn)
+
+    # --- for the worker and its keeper
+
+    def end_wait(self) -> None:
+        """If it is to end it does so now, not when something is due next."""
+        if not self.goes_on:
+            self._wakes.set()
+
+    def give_back(self) -> None:
+        """Ends a put that has not ended by itself: its function may run on, and puts nothing any more."""
+        if self.is_at_work:
+            self._is_lost = True
+            self._close()
+
+    # --- the thread
+
+    def _run(self) -> None:
+        troubles, periodic = 0, None
+        try:
+            while self.goes_on:
+                try:
+                    if periodic is None:
+                        periodic = self._connect()
+                    seconds = periodic.look()
+                    self._failing = {one: text for one, text in self._failing.items() if one in periodic.failing}
+                    troubles = 0
+                except (StoreError, ConnectionBroken, ConnectionClosed, OutcomeUnknown) as error:
+                    periodic, troubles = None, troubles + 1
+                    self._close()
+                    if not self._is_lost:
+                        self._report_all(error)
+                    seconds = TROUBLE.after(troubles, 0.5)
+                self._wakes.wait(seconds)
+        except Exception as error:
+            if not isinstance(error, InorderError):
+                log.exception("the thread of the schedules has failed")
+            if not self._is_lost:
+                self._stop(str(error) or repr(error))
+        finally:
+            self._close()
+            self._worker.lane_ends()
+
+    def _connect(self) -> Periodic:
+        self._qm = self._worker.qm.connect()
+        return Periodic(self._qm, self._schedules, on_put=self._put, on_failure=self._failed)
+
+    def _close(self) -> None:
+        qm, self._qm = self._qm, None
+        if qm is not None:
+            with contextlib.suppress(InorderError):
+                qm.abandon()
+
+    # --- what it reports
+
+    def _put(self, run: Run) -> None:
+        one = run.schedule
+        self._worker.report(
+            WorkerEvent("put", one.queue, schedule=one.name, run=run, seconds=max(0.0, run.put_at - run.due))
+        )
+
+    def _failed(self, one: Schedule, error: BaseException) -> None:
+        text = str(error) if isinstance(error, InorderError) else said(error)
+        is_repeated = self._failing.get(one) == text
+        self._failing[one] = text
+        self._worker.report(WorkerEvent("trouble", one.queue, schedule=one.name, text=text), is_repeated=is_repeated)
+
+    def _report_all(self, error: InorderError) -> None:
+        for one in self._schedules:
+            self._failed(one, error)
+
+    def _stop(self, why: str) -> None:
+        """The schedules cannot go on; the tasks do, if they can."""
+        for one in self._schedules:
+            if self._worker.stopped.setdefault(one.name, why) is why:
+                self._worker.report(WorkerEvent("stopped", one.queue, schedule=one.name, text=why))

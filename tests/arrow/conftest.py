@@ -1,0 +1,7 @@
+"""Everything here needs pyarrow."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("pyarrow", reason="needs the extra inorder[arrow]")

@@ -1,0 +1,88 @@
+"""Cutting an IPC stream: however its bytes arrive, the messages are the same, and pyarrow can read each."""
+
+from __future__ import annotations
+
+import io
+import itertools
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pyarrow import ipc
+
+from inorder.arrow.framing import END, HEAD_MAX, Broken, Frame, Frames, TooLong
+
+BATCHES = [pa.record_batch({"body": pa.array([bytes(count)] * count, pa.binary())}) for count in (0, 1, 7)]
+MOST = 10_000
+
+
+def stream() -> bytes:
+    sink = io.BytesIO()
+    with ipc.new_stream(sink, BATCHES[0].schema) as writer:
+        for batch in BATCHES:
+            writer.write_batch(batch)
+    return sink.getvalue()
+
+
+STREAM = stream()
+
+
+def cut(pieces: Sequence[bytes], most: int = MOST) -> list[Frame]:
+    frames = Frames(most)
+    found = [frame for piece in pieces for frame in frames.feed(piece)]
+    frames.end()
+    assert frames.held == 0
+    return found
+
+
+@given(st.lists(st.integers(0, len(STREAM)), max_size=40))
+def test_however_the_bytes_arrive_the_messages_are_the_same(at: list[int]) -> None:
+    places = [0, *sorted(at), len(STREAM)]
+    found = cut([STREAM[first:last] for first, last in itertools.pairwise(places)])
+    assert [one.kind for one in found] == ["schema", "batch", "batch", "batch"]
+    assert b"".join(one.data for one in found) + END == STREAM
+    schema = ipc.read_schema(pa.py_buffer(found[0].data))
+    assert [ipc.read_record_batch(pa.py_buffer(one.data), schema) for one in found[1:]] == BATCHES
+
+
+def test_every_stream_that_is_cut_off_is_broken() -> None:
+    for length in range(len(STREAM)):
+        with pytest.raises(Broken, match="cut off"):
+            cut([STREAM[:length]])
+
+
+def test_a_message_has_a_bound_before_it_is_there() -> None:
+    longest = max(len(one.data) for one in cut([STREAM]))
+    assert len(cut([STREAM], longest)) == 4
+    with pytest.raises(TooLong, match="has"):
+        cut([STREAM], longest - 1)
+    frames = Frames(MOST)
+    with pytest.raises(Broken, match="the head of a message has"):
+        frames.feed(END[:4] + (HEAD_MAX + 1).to_bytes(4, "little"))
+
+
+@given(st.binary(max_size=200), st.booleans())
+def test_any_bytes_as_a_head_are_refused_or_a_message(head: bytes, is_first: bool) -> None:
+    frames = Frames(MOST)
+    if not is_first:
+        frames.feed(cut([STREAM])[0].data)
+    padded = head.ljust(max(8, len(head)), b"\0")
+    try:
+        frames.feed(END[:4] + len(padded).to_bytes(4, "little") + padded)
+    except (Broken, TooLong):
+        return
+    assert frames.held <= len(padded) + 8
+
+
+@given(st.data())
+def test_a_head_with_bytes_flipped_never_points_outside(data: st.DataObject) -> None:
+    changed = bytearray(STREAM)
+    for _ in range(data.draw(st.integers(1, 3))):
+        changed[data.draw(st.integers(0, len(changed) - 1))] = data.draw(st.integers(0, 255))
+    try:
+        found = cut([bytes(changed)])
+    except (Broken, TooLong):
+        return
+    assert b"".join(one.data for one in found) + END == bytes(changed)

@@ -1,0 +1,170 @@
+"""The steps of a history about remote queues, and what a queue manager makes: reports, dead letters, moved messages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from hypothesis import strategies as st
+from hypothesis.stateful import initialize, rule
+from tests.machine import choices
+from tests.machine.bulk import Bulk
+from tests.machine.definitions import Definitions
+from tests.machine.rules import Confirms, Gets, Lives, Puts, Units
+from tests.machine.side import listing
+
+from inorder import Feedback, Message, Report, across
+from inorder.rules.dead_letters import is_dead
+
+REPORTS, WAY, DEAD = "REPORTS", "QM2", "DEAD"
+asked = st.sampled_from(
+    [
+        Report.COA,
+        Report.COD,
+        Report.COA | Report.COD_WITH_DATA | Report.EXPIRATION,
+        Report.COA_WITH_FULL_DATA | Report.PASS_MESSAGE_ID | Report.PASS_CORRELATION_ID,
+        Report.EXPIRATION_WITH_FULL_DATA | Report.PASS_DISCARD_AND_EXPIRY,
+        Report.EXPIRATION | Report.COD | Report.DISCARD_MESSAGE,
+    ]
+)
+reply_queues = st.sampled_from(
+    [(REPORTS, ""), (REPORTS, ""), ("FAR", ""), ("NONE", ""), ("R", WAY), ("R", "QM9"), ("BACK", "")]
+)
+ways = st.sampled_from(
+    [("FAR", ""), ("FAR", ""), ("THERE", WAY), ("THERE", "ELSE"), ("THERE", "QM9"), ("A", "ELSE"), ("A", "")]
+)
+NAMES = {int(Feedback.COA): "COA", int(Feedback.COD): "COD", int(Feedback.EXPIRATION): "EXPIRATION"}
+
+
+class Ways(Definitions):
+    """Remote definitions, a transmission queue, a queue for reports that is soon full, and one for dead letters."""
+
+    @initialize(depth=st.sampled_from([2, 1000]), dead=st.sampled_from([2, 1000]))
+    def define_ways(self, depth: int, dead: int) -> None:
+        self.both(lambda side: side.operator.create_queue(WAY, usage="transmission"))
+        self.both(lambda side: side.operator.create_queue(REPORTS, max_depth=depth))
+        self.both(lambda side: side.operator.create_queue(DEAD, max_depth=dead))
+        self.both(lambda side: side.operator.alter_manager(dead_letter_queue=DEAD))
+        for name, queue in (("FAR", "THERE"), ("ELSE", ""), ("BACK", REPORTS)):
+            self.both(
+                lambda side, name=name, queue=queue: side.operator.create_remote_queue(  # type: ignore[misc]
+                    name, remote_queue=queue, remote_manager=WAY
+                )
+            )
+
+    @rule(
+        choice=choices.handles,
+        length=choices.lengths,
+        report=asked,
+        replies=reply_queues,
+        fields=choices.fields,
+        options=choices.put_options,
+    )
+    def put_asking(
+        self,
+        choice: int,
+        length: int,
+        report: Report,
+        replies: tuple[str, str],
+        fields: Mapping[str, Any],
+        options: Mapping[str, Any],
+    ) -> None:
+        body, (queue, manager) = self.body(length), replies
+        given = {**fields, **options, "report": report, "reply_to_queue": queue, "reply_to_queue_manager": manager}
+        self.on_handle(choice, lambda side, handle: handle.put(body, **side.options(given)))
+
+    @rule(
+        number=choices.connections, way=ways, report=st.sampled_from([0, Report.COA | Report.COD]),
+        fields=choices.fields, options=choices.put_options,
+    )  # fmt: skip
+    def put_away(
+        self,
+        number: int,
+        way: tuple[str, str],
+        report: int,
+        fields: Mapping[str, Any],
+        options: Mapping[str, Any],
+    ) -> None:
+        number, body, (name, manager) = self.free(number), self.body(4), way
+        given = {**fields, **options, "report": report, "reply_to_queue": REPORTS}
+        self.both(lambda side: side.connections[number].put(name, body, manager=manager, **side.options(given)))
+
+    @rule(number=choices.connections, name=st.sampled_from([REPORTS, WAY, DEAD]), syncpoint=st.booleans())
+    def get_what_was_made(self, number: int, name: str, syncpoint: bool) -> None:
+        number = self.free(number)
+        self.both(lambda side: side.connections[number].get(name, syncpoint=syncpoint, read_order="relaxed"))
+
+    def _remember(self, value: Any) -> None:
+        super()._remember(value)
+        if isinstance(value, Message):
+            if value.feedback in NAMES:
+                self.branches.note("report", NAMES[value.feedback])
+            if value.transmission is not None:
+                self.branches.note("way", "report" if value.feedback in NAMES else "message")
+            if is_dead(value):
+                self.branches.note("way", "dead letter")
+
+    @rule(name=st.sampled_from(["FAR", WAY, REPORTS, DEAD]), value=st.sampled_from([True, True, False]))
+    def inhibit(self, name: str, value: bool) -> None:
+        self.both(lambda side: side.operator.alter_queue(name, put_allowed=value))
+
+    @rule(queue=st.sampled_from(["THERE", "OTHER", ""]))
+    def alter_way(self, queue: str) -> None:
+        self.both(lambda side: side.operator.alter_queue("FAR", remote_queue=queue))
+
+    @rule(discard=st.booleans())
+    def see_to_dead_letters(self, discard: bool) -> None:
+        if discard:
+            self.both(lambda side: side.operator.discard_dead())
+        else:
+            self.both(lambda side: side.operator.replay())
+
+    @rule(number=choices.connections, count=st.integers(1, 3), fails=st.booleans())
+    def move(self, number: int, count: int, fails: bool) -> None:
+        """An operator moves from A to B."""
+        number = self.free(number)
+
+        def step(side: Any) -> Any:
+            qm = side.connections[number]
+            with across.moving(qm) as unit:
+                qm.put_many("B", qm.get_many("A", count, read_order="relaxed"), context="set_all")
+                if fails:
+                    unit.back_out()
+
+        self.both(step)
+
+    @rule()
+    def see_what_was_dropped(self) -> None:
+        self.both(lambda side: side.operator.dropped())
+        self.both(lambda side: listing(side.operator.dead_letters()))
+
+
+class Between(Ways, Puts, Gets, Confirms, Units, Lives, Bulk):
+    """Messages that go elsewhere or ask for reports, among puts, gets, confirm ids, units and bulk."""
+
+    put_asking_2 = put_asking_3 = put_asking_4 = Ways.put_asking
+    put_away_2 = put_away_3 = Ways.put_away
+    made_2 = made_3 = Ways.get_what_was_made
+    get_2 = get_3 = Gets.get
+    settle_2 = settle_3 = Units.settle
+    advance_2 = advance_3 = Lives.advance
+    stage_and_settle_2 = Bulk.stage_and_settle
+
+
+def directed(history: Between) -> None:
+    """What chance reaches late: each kind of report, on its way, and set aside where its queue is full."""
+    history.define(a={}, b={})
+    history.define_ways(depth=1, dead=1000)
+    all_of_them = Report.COA | Report.COD_WITH_DATA | Report.EXPIRATION
+    for replies in ((REPORTS, ""), ("FAR", "")):
+        given = {"length": 4, "report": all_of_them, "replies": replies, "options": {}}
+        history.put_asking(choice=0, fields={}, **given)
+        history.get(choice=0, options={})
+        history.put_asking(choice=0, fields={"expiry": 5.0}, **given)
+        history.advance(seconds=10.0)
+        history.look_around()
+    history.put_away(number=0, way=("THERE", WAY), report=Report.COA, fields={}, options={"syncpoint": True})
+    history.settle(number=0, outcome="commit")
+    history.see_to_dead_letters(discard=False)
+    history.see_what_was_dropped()
+    history.teardown()

@@ -1,0 +1,254 @@
+"""Real servers on other addresses, with TLS, users and client certificates; and that no log has a secret."""
+
+from __future__ import annotations
+
+import base64
+import json
+import socket
+import ssl
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import quote
+
+import httpx
+import pytest
+from tests.server.conftest import CSRF, PASSWORD, TEXT, Served, Start, add
+from tests.server.test_messaging import V1, V3, number_of
+from tests.server.test_users import LOGIN, MQSC, command
+
+import inorder
+from inorder.server.subjects import subject_of
+
+pytestmark = pytest.mark.slow
+
+NAME = "queues.example"
+OUTSIDE = ("--host", "0.0.0.0", "--name", NAME, "--self-signed")
+
+
+class Signed(NamedTuple):
+    """A certificate with its key."""
+
+    certificate: Path
+    key: Path
+
+
+class Signer:
+    """Somebody who signs certificates, by openssl."""
+
+    def __init__(self, folder: Path, name: str) -> None:
+        self._folder = folder
+        self.certificate, self.key = folder / f"{name}.pem", folder / f"{name}.key"
+        self._run("req", "-x509", *NEW_KEY, "-subj", f"/CN={name}", "-keyout", self.key, "-out", self.certificate)
+
+    def sign(self, name: str, subject: str, *, days: int = 1, use: str = "clientAuth") -> Signed:
+        """A certificate of a client."""
+        made = Signed(self._folder / f"{name}.pem", self._folder / f"{name}.key")
+        request, more = self._folder / f"{name}.csr", self._folder / f"{name}.ext"
+        more.write_text(f"extendedKeyUsage={use}\n")
+        self._run("req", *NEW_KEY, "-utf8", "-multivalue-rdn", "-subj", subject, "-keyout", made.key, "-out", request)
+        signer = ("-CA", self.certificate, "-CAkey", self.key, "-CAcreateserial")
+        self._run("x509", "-req", "-in", request, *signer, "-days", days, "-extfile", more, "-out", made.certificate)
+        return made
+
+    def _run(self, *words: object) -> None:
+        subprocess.run(["openssl", *map(str, words)], check=True, capture_output=True, cwd=self._folder)
+
+
+NEW_KEY = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes")
+
+
+@pytest.fixture
+def signer(tmp_path: Path) -> Signer:
+    return Signer(tmp_path, "the authority")
+
+
+def tls_of(signed: Signed | None = None) -> ssl.SSLContext:
+    """A client's side, which takes any server, and may show a certificate."""
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    if signed is not None:
+        context.load_cert_chain(signed.certificate, signed.key)
+    return context
+
+
+@pytest.fixture
+def address() -> Iterator[str]:
+    """An address of this machine that is not loopback."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as one:
+        try:
+            one.connect(("192.0.2.1", 9))  # sends nothing; it says which address would
+        except OSError:
+            pytest.skip("this machine has no address but loopback")
+        yield one.getsockname()[0]
+
+
+def test_another_address_serves_users_alone(start: Start, served: Served, address: str) -> None:
+    add(served, "anna", roles=["admin"])
+    running = start(*OUTSIDE, "--name", address)
+    url = httpx.URL(running.record["url"])
+    assert (url.scheme, url.host) == ("https", NAME)
+    for host, called, expected in (
+        (address, address, 200),
+        (address, NAME, 200),
+        ("127.0.0.1", "localhost", 200),
+        (address, "evil.example", 421),
+    ):
+        base = f"https://{host}:{url.port}"
+        with httpx.Client(base_url=base, verify=tls_of(), auth=("anna", PASSWORD.encode())) as client:
+            assert client.get(LOGIN, headers={"Host": called}).status_code == expected, called
+    with httpx.Client(base_url=f"https://127.0.0.1:{url.port}", verify=tls_of()) as client:
+        assert client.get(LOGIN).status_code == 401
+        assert client.get("/health").status_code == 200
+    with httpx.Client(base_url=f"http://127.0.0.1:{url.port}") as client, pytest.raises(httpx.TransportError):
+        client.get("/health")
+
+
+def test_the_certificate_that_it_makes_has_the_names_by_which_it_is_called(start: Start, served: Served) -> None:
+    add(served, "anna")
+    port = httpx.URL(start(*OUTSIDE).record["url"]).port
+    pem = ssl.get_server_certificate(("127.0.0.1", port or 0))
+    context = ssl.create_default_context(cadata=pem)
+    with httpx.Client(verify=context) as client:
+        for host in ("localhost", "127.0.0.1"):
+            assert client.get(f"https://{host}:{port}/health").status_code == 200
+        answer = client.get(
+            f"https://127.0.0.1:{port}/health", headers={"Host": NAME}, extensions={"sni_hostname": NAME}
+        )
+        assert answer.status_code == 200
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_a_client_certificate_is_its_user_s(start: Start, served: Served, signer: Signer, workers: str) -> None:
+    shop = signer.sign("shop", "/C=DE/O=Example, Inc./CN=shop")
+    unknown = signer.sign("unknown", "/CN=unknown")
+    add(served, "shop", password=None, roles=["application"], queues={"Q1": ["put"]},
+        subjects=["CN=shop,O=Example\\, Inc.,C=DE"])  # fmt: skip
+    running = start("--self-signed", "--client-ca", str(signer.certificate), "--workers", workers)
+    with running.client(auth=None, verify=tls_of(shop)) as client:
+        for _ in range(2):  # on one connection
+            assert client.get(LOGIN).json()["user"][0]["name"] == "shop"
+        assert client.post(f"{V1}/message", content="x", headers=TEXT).status_code == 201
+        assert number_of(client.delete(f"{V1}/message")) == (403, "MQWB0103E", 2035)
+        assert client.get(LOGIN, auth=("anybody", running.token)).json()["user"][0]["name"] == "launch-token"
+        assert client.get(LOGIN, auth=("anybody", "wrong")).status_code == 401, "what is in the header decides"
+    for nobody in (unknown, None):
+        with running.client(auth=None, verify=tls_of(nobody)) as client:
+            assert number_of(client.get(LOGIN)) == (401, "MQWB0104E", 0)
+    with running.client(auth=None, verify=tls_of(shop)) as client:
+        assert client.get(LOGIN).status_code == 200
+        with inorder.connect(served.store) as qm:
+            qm.alter_user("shop", enabled=False)
+        assert client.get(LOGIN).status_code == 401, "on a connection that was there before, too"
+
+
+def test_a_certificate_that_is_not_valid_gets_nothing(
+    start: Start, served: Served, signer: Signer, tmp_path: Path
+) -> None:
+    add(served, "shop", password=None, subjects=["CN=shop"])
+    (tmp_path / "other").mkdir()
+    running = start("--self-signed", "--client-ca", str(signer.certificate))
+    for bad in (
+        Signer(tmp_path / "other", "another authority").sign("shop", "/CN=shop"),
+        signer.sign("expired", "/CN=shop", days=-1),
+        signer.sign("server", "/CN=shop", use="serverAuth"),
+    ):
+        with running.client(auth=None, verify=tls_of(bad)) as client, pytest.raises(httpx.TransportError):
+            client.get(LOGIN)
+    with running.client(auth=None, verify=tls_of(signer.sign("good", "/CN=shop"))) as client:
+        assert client.get(LOGIN).status_code == 200
+
+
+def test_without_a_client_ca_certificates_count_for_nothing(start: Start, served: Served, signer: Signer) -> None:
+    add(served, "shop", password=None, subjects=["CN=shop"])
+    running = start("--self-signed")
+    with running.client(auth=None, verify=tls_of(signer.sign("shop", "/CN=shop"))) as client:
+        assert number_of(client.get(LOGIN)) == (401, "MQWB0104E", 0)
+
+
+@pytest.mark.parametrize(
+    "subject",
+    ["/CN=shop", '/C=DE/ST=Bayern/O=A, "B" <x>;/OU= lead/CN=#sh\u00f6p', "/CN=x \\\\ y+UID=u",
+     "/DC=com/DC=example/UID=u/GN=A/SN=B/emailAddress=a@b/serialNumber=5/title=t/L=x/street=s/CN=a"],
+)  # fmt: skip
+def test_a_subject_is_what_openssl_says(signer: Signer, subject: str) -> None:
+    made = signer.sign("one", subject)
+    words = ("openssl", "x509", "-noout", "-subject", "-nameopt", "RFC2253,-esc_msb,utf8", "-in", str(made.certificate))
+    said = subprocess.run(words, check=True, capture_output=True, text=True).stdout
+    decoded = ssl._ssl._test_decode_cert(str(made.certificate))  # type: ignore[attr-defined]
+    assert f"subject={subject_of(decoded)}\n" == said
+
+
+def test_no_secret_is_in_any_output_of_a_server(start: Start, served: Served, signer: Signer) -> None:
+    """Traffic of each kind that carries a secret, right and wrong, and errors; then all that the server has said."""
+    add(served, "anna", roles=["admin"])
+    body, wrong = "the-body-of-a-message", "a-wrong-password-of-somebody"
+    with inorder.connect(served.store) as qm:
+        token = qm.create_token("anna", "a program")
+    shop = signer.sign("shop", "/CN=shop")
+    running = start("--self-signed", "--client-ca", str(signer.certificate), "--workers", "2")
+    secrets = [running.token, PASSWORD, token, token.partition(".")[2], body, wrong]
+    with running.client(auth=None) as client:
+        for name, password in (
+            ("anna", PASSWORD),
+            ("me", running.token),
+            ("anna", wrong),
+            (wrong, "x"),
+            ("anna", token),
+        ):
+            client.get(LOGIN, auth=(name.encode(), password.encode()))
+            client.post(LOGIN, json={"username": name, "password": password})
+            client.post(LOGIN, json={"username": name, "password": password, "more": wrong})
+            client.post(LOGIN, content=json.dumps({"password": password})[:-3], headers=CSRF)
+            secrets += [f"{name}:{password}"] if password != "x" else []
+            secrets += client.cookies.values()
+        for given in (token, running.token, wrong):
+            client.get(LOGIN, headers={"Authorization": f"Bearer {given}"})
+            client.get(LOGIN, headers={"Authorization": f"Strange {given}"})
+            client.get("/", params={"token": given})
+            client.get("/nowhere", params={"token": given})
+            client.get(LOGIN, params={"token": given}, headers={"Cookie": f"LtpaToken2_1={given}"})
+        client.cookies.clear()
+        auth = ("anna", PASSWORD.encode())
+        client.post(f"{V1}/message", auth=auth, content=body, headers=TEXT)
+        client.post(f"{V1}/message", auth=auth, content=body, headers=TEXT | {"ibm-mq-md-expiry": wrong})
+        client.post(f"{V1}/message", auth=auth, content=body, headers={"Content-Type": wrong})
+        client.delete(f"{V1}/message", auth=auth)
+        client.get(f"{V3}/message", auth=auth, params={"messageId": wrong})
+        client.post(MQSC, auth=auth, json=command(f"DEFINE QLOCAL(X) DESCR('{wrong}')"))
+        client.post(MQSC, auth=auth, json=command(f"NONSENSE '{wrong}'"))
+    with running.client(auth=None, verify=tls_of(shop)) as client:
+        client.get(LOGIN)
+    send_nonsense(httpx.URL(running.record["url"]), token, wrong)
+    assert running.stop() == 0
+    assert running.process.stdout is not None
+    said = running.log.read_text() + running.process.stdout.read().decode() + json.dumps(running.record)
+    assert said.count('"event": "request"') > 40, "the log has the requests"
+    for secret in secrets:
+        for form in forms_of(secret):
+            assert form not in said, secret
+
+
+def send_nonsense(url: httpx.URL, token: str, wrong: str) -> None:
+    """What is not HTTP, and what is not TLS, with secrets in it."""
+    raw = b"GET / HTTP/1.1\r\nAuthorization: Bearer %b\r\nBad header %b\r\n\r\n" % (token.encode(), wrong.encode())
+    with socket.create_connection((url.host, url.port or 0)) as plain, tls_of().wrap_socket(plain) as one:
+        one.sendall(raw)
+        assert b"400" in one.recv(100)
+    with socket.create_connection((url.host, url.port or 0)) as plain:  # without TLS
+        plain.sendall(raw)
+
+
+def forms_of(secret: str) -> set[str]:
+    """How a log might have it."""
+    data = secret.encode()
+    encoded = {base64.b64encode(data).decode().rstrip("="), base64.urlsafe_b64encode(data).decode().rstrip("=")}
+    return {
+        secret,
+        quote(secret),
+        quote(secret, safe=""),
+        json.dumps(secret)[1:-1],
+        data.hex(),
+        repr(data)[2:-1],
+    } | encoded

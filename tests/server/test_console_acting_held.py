@@ -1,0 +1,445 @@
+"""Dead letters, what is held, MQSC, the lists; and that no page changes anything when it is looked at."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import quote
+
+import apsw
+import httpx
+import pytest
+from tests.server.conftest import Everybody, Served, with_role
+from tests.server.test_console_acting import HOSTILE, acts, bodies, send
+
+import inorder
+from inorder import Match, Report, channels
+from inorder.bulk import ClaimReader, Stager
+from inorder.server import Identity
+from inorder.server.console.listing import uid_text
+from inorder.server.console.pages import PAGES
+
+OF_CONNECTIONS = frozenset({"process", "connection", "handle", "wait", "sqlite_sequence"})
+
+
+def rows(store: Path) -> dict[str, list[tuple[object, ...]]]:
+    """All rows of a store but those of connections that look."""
+    with_names = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
+    db = apsw.Connection(str(store), flags=apsw.SQLITE_OPEN_READONLY)
+    try:
+        names = [name for (name,) in db.execute(with_names) if name not in OF_CONNECTIONS]
+        return {name: sorted(db.execute(f"SELECT * FROM {name}"), key=repr) for name in names}
+    finally:
+        db.close()
+
+
+@pytest.fixture
+def dead(served: Served) -> Served:
+    """Two reports that found REPORTS full, and one for a queue that is not there."""
+    with inorder.connect(served.store) as qm:
+        qm.create_queue("REPORTS", max_depth=1)
+        qm.create_queue("DEAD")
+        qm.alter_manager(dead_letter_queue="DEAD")
+        qm.put("REPORTS", b"in the way")
+        for body, reply_to in ((b"one", "REPORTS"), (b"two", "REPORTS"), (b"three", "GONE")):
+            qm.put("Q1", body, report=Report.COA_WITH_FULL_DATA, reply_to_queue=reply_to)
+    return served
+
+
+@pytest.fixture
+def worker(served: Served) -> Iterator[inorder.QueueManager]:
+    """Another program that has the store open."""
+    with inorder.connect(served.store, program="worker") as qm:
+        yield qm
+
+
+def letters(served: Served) -> list[str]:
+    with inorder.connect(served.store) as qm:
+        return [uid_text(one.message.uid) for one in qm.dead_letters() if one.message.uid]
+
+
+# --- dead letters
+
+
+def test_dead_letters_are_listed_with_reason_and_target(dead: Served) -> None:
+    async def work(client: httpx.AsyncClient) -> None:
+        page = (await client.get("/console/dead")).text
+        assert page.count("Q_FULL") == 2
+        assert "UNKNOWN_OBJECT_NAME" in page
+        assert "GONE" in page
+        assert "UNKNOWN_OBJECT_NAME" not in (await client.get("/console/dead?reason=2053")).text
+        assert "Q_FULL" not in (await client.get("/console/dead?queue=GONE")).text
+        assert "dlh." in (await client.get("/console/dead", params={"selector": "dlh.reason ="})).text
+
+    dead.run(work)
+
+
+def test_chosen_dead_letters_are_replayed_and_what_stays_is_reported(dead: Served) -> None:
+    first, second, third = letters(dead)
+    with inorder.connect(dead.store) as qm:
+        qm.alter_queue("REPORTS", max_depth=2)
+
+    async def work(client: httpx.AsyncClient) -> None:
+        review = await send(client, "dead", action="replay", uid=[first, second])
+        assert "Replay 2 dead letters?" in review.text
+        assert len(letters(dead)) == 3
+        done = await send(client, "dead", action="replay", uid=[first, second], step="do")
+        assert done.status_code == 200
+        assert "1 dead letter replayed" in done.text
+        assert "2053" in done.text
+        moved = await send(client, "dead", action="replay", uid=third, target="Q1", step="do")
+        assert moved.headers["location"] == "/console/dead"
+
+    dead.run(work)
+    assert letters(dead) == [second]
+    assert bodies(dead, "REPORTS") == [b"in the way", b"one"]
+    assert bodies(dead)[-1] == b"three"
+    assert [one[1:] for one in acts(dead)] == [("replay", "DEAD", "done", 1)] * 2
+
+
+def test_a_discard_needs_the_name_and_is_about_the_chosen_ones(dead: Served) -> None:
+    first, second, third = letters(dead)
+
+    async def work(client: httpx.AsyncClient) -> None:
+        for typed in ("", "dead"):
+            refused = await send(client, "dead", action="discard", uid=[first, third], step="do", typed=typed)
+            assert refused.status_code == 422
+        assert len(letters(dead)) == 3
+        done = await send(client, "dead", action="discard", uid=[first, third], step="do", typed="DEAD")
+        assert done.status_code == 303
+        assert (await send(client, "dead", action="discard")).status_code == 400
+        assert (await send(client, "dead", action="bury", uid=second)).status_code == 400
+
+    dead.run(work)
+    assert letters(dead) == [second]
+    assert acts(dead) == [("launch-token", "discard", "DEAD", "done", 2)]
+
+
+def test_without_a_dead_letter_queue_the_page_says_how_it_is_named(served: Served) -> None:
+    async def work(client: httpx.AsyncClient) -> None:
+        assert "ALTER QMGR DEADQ" in (await client.get("/console/dead")).text
+        assert (await send(client, "dead", action="discard", uid="1-x")).status_code == 404
+
+    served.run(work)
+
+
+# --- what is held
+
+
+def test_units_are_committed_and_backed_out_by_their_names(served: Served, worker: inorder.QueueManager) -> None:
+    for name in ("monday", "a/b"):
+        worker.put("Q1", name.encode(), syncpoint=True)
+        worker.prepare(name)
+    worker.put("Q1", b"held", confirm_id=7)
+    with worker.open("Q1", output=True) as handle:
+        Stager(handle, "batch", lasts=600).stage(1, {"body": [b"staged"]})
+    lease = worker.lease(seconds=600)
+    name = next(one.name for one in worker.units() if one.kind == "lease")
+    ends = [
+        ("prepared:monday", "commit"),
+        ("prepared:a/b", "back_out"),
+        ("confirm:Q1:7", "back_out"),
+        ("staging:batch", "back_out"),
+        (f"lease:{name}", "back_out"),
+    ]
+
+    async def work(client: httpx.AsyncClient) -> None:
+        page = (await client.get("/console/held")).text
+        for key, outcome in ends:
+            assert html.escape(key) in page
+            path = f"held/unit/{quote(key, safe='')}"
+            assert key in html.unescape((await client.get(f"/console/{path}")).text)
+            for typed in ("", key.upper()):
+                refused = await send(client, path, outcome=outcome, typed=typed)
+                assert refused.status_code == 422, key
+            done = await send(client, path, outcome=outcome, typed=key)
+            assert (done.status_code, done.headers["location"]) == (303, "/console/held"), key
+            assert (await send(client, path, outcome=outcome, typed=key)).status_code == 400, "it is settled"
+
+    served.run(work)
+    assert worker.units() == []
+    assert bodies(served) == [b"monday"]
+    assert [one[1] for one in reversed(acts(served))] == [f"{end.replace('_', ' ')} {key}" for key, end in ends]
+    with pytest.raises(inorder.LeaseOver):
+        lease.extend(1)
+
+
+def test_a_unit_of_work_of_a_connection_is_its_own(served: Served, worker: inorder.QueueManager) -> None:
+    worker.put("Q1", b"1", syncpoint=True)
+    (unit,) = worker.units()
+    key = f"session:{unit.connection}"
+
+    async def work(client: httpx.AsyncClient) -> None:
+        page = (await client.get(f"/console/held/unit/{key}")).text
+        assert "only its own connection" in page
+        assert 'name="outcome"' not in page
+        refused = await send(client, f"held/unit/{key}", outcome="back_out", typed=key)
+        assert refused.status_code == 409
+        assert "only its own connection" in refused.text
+        assert (await send(client, f"held/unit/{key}", outcome="burn", typed=key)).status_code == 400
+
+    served.run(work)
+    assert len(worker.units()) == 1
+    assert [one[3] for one in acts(served)] == ["failed"]
+
+
+def test_a_lock_id_is_released_by_its_name(served: Served, worker: inorder.QueueManager) -> None:
+    worker.put_many("Q1", [b"1", b"2"])
+    lock_id = worker.browse_and_lock("Q1", Match()).lock_id
+    path = f"held/lock/Q1/{lock_id}"
+
+    async def work(client: httpx.AsyncClient) -> None:
+        assert "lock id" in (await client.get("/console/held")).text
+        assert "Unlock 2 messages" in (await client.get(f"/console/{path}")).text
+        assert (await send(client, path, typed="Q1")).status_code == 422
+        assert len(worker.locks()) == 1
+        assert (await send(client, path, typed=f"lock:Q1:{lock_id}")).status_code == 303
+        assert (await client.get(f"/console/{path}")).status_code == 400
+
+    served.run(work)
+    assert worker.locks() == []
+    assert acts(served) == [("launch-token", "release lock", "Q1", "done", 2)]
+
+
+def test_claims_are_released_by_the_name_of_their_application(served: Served, worker: inorder.QueueManager) -> None:
+    worker.put_many("Q1", [b"1", b"2"])
+    with worker.open("Q1", input="shared") as handle:
+        reader = ClaimReader(handle, "spark")
+        reader.claim(reader.begin().settled, most=2)
+
+        async def work(client: httpx.AsyncClient) -> None:
+            assert "spark" in (await client.get("/console/held")).text
+            path = "held/claim/Q1/spark"
+            assert "Return 2 messages" in (await client.get(f"/console/{path}")).text
+            assert (await send(client, path, action="release", typed="")).status_code == 422
+            assert (await send(client, path, action="burn", typed="spark")).status_code == 400
+            assert (await send(client, path, action="release", typed="spark")).status_code == 303
+            assert (await send(client, path, action="leave", typed="spark")).status_code == 303
+            assert (await client.get("/console/held/claim/Q1/nobody")).status_code == 404
+
+        served.run(work)
+    assert bodies(served) == [b"1", b"2"]
+    assert [one[1:] for one in acts(served)] == [
+        ("leave group", "Q1", "done", 0),
+        ("release claims", "Q1", "done", 2),
+    ]
+
+
+def test_who_may_only_look_sees_what_is_held_and_ends_nothing(served: Served, worker: inorder.QueueManager) -> None:
+    worker.put("Q1", b"1", syncpoint=True)
+    worker.prepare("monday")
+
+    async def work(client: httpx.AsyncClient) -> None:
+        page = (await client.get("/console/held/unit/prepared:monday")).text
+        assert "End it by hand" not in page
+        refused = await send(client, "held/unit/prepared:monday", outcome="commit", typed="prepared:monday")
+        assert refused.status_code == 403
+        assert (await client.get("/console/users")).status_code == 403
+        assert (await client.get("/console/log")).status_code == 403
+        menu = (await client.get("/console/")).text
+        assert "Held" in menu
+        assert "/console/users" not in menu
+
+    served.run(work, with_role("reader"))
+    assert len(worker.units()) == 1
+
+
+def test_an_operator_ends_what_others_hold_under_his_name(served: Served, worker: inorder.QueueManager) -> None:
+    worker.put("Q1", b"1", syncpoint=True)
+    worker.prepare("monday")
+    worker.close_queue("Q1")  # a queue that is open cannot be cleared
+
+    async def work(client: httpx.AsyncClient) -> None:
+        done = await send(client, "held/unit/prepared:monday", outcome="commit", typed="prepared:monday")
+        assert done.status_code == 303
+        assert (await client.get("/console/log")).status_code == 403
+        assert (await send(client, "mqsc", command="DEFINE QLOCAL(NEW)")).status_code == 403
+        assert (await send(client, "mqsc", command="CLEAR QLOCAL(Q1)", typed="Q1")).status_code == 200
+
+    served.run(work, with_role("operator"))
+    assert [one[:3] for one in acts(served)] == [("mqadmin", "clear", "Q1"), ("mqadmin", "commit prepared:monday", "")]
+
+
+GRANTS = {"Q1": ("get", "browse"), "Q3": ("put",)}
+
+
+def test_a_grant_is_for_its_queue_and_verb(served: Served) -> None:
+    with inorder.connect(served.store) as qm:
+        qm.create_queue("Q2")
+        qm.create_queue("Q3")
+        uid = uid_text(qm.put("Q1", b"1").uid)
+        held = uid_text(qm.put("Q1", b"2", confirm_id=7).uid)
+
+    async def work(client: httpx.AsyncClient) -> None:
+        review = await send(client, "queue/Q1/act", action="move", uid=held, target="Q3")
+        assert "cannot be had now" in review.text
+        assert "confirm" not in review.text.replace("to confirm", ""), "who may not display does not see who holds it"
+        for fields in ({"action": "move", "target": "Q2"}, {"action": "copy", "target": "Q2"}, {"action": "delete"}):
+            refused = await send(client, "queue/Q1/act", uid=uid, step="do", typed="Q1", **fields)
+            assert refused.status_code == 403, fields
+        assert (await client.get("/console/queue/Q1/export?form=jsonl")).status_code == 200
+        for path in ("queue/Q2/export?form=jsonl", "queue/Q2/act", "queue/Q1/put", "held", "mqsc"):
+            assert (await client.get(f"/console/{path}")).status_code == 403, path
+
+    served.run(work, Everybody(Identity(name="mqadmin", roles=frozenset({"application"}), queues=GRANTS)))
+    assert bodies(served) == [b"1"]
+
+
+# --- MQSC
+
+
+def test_a_command_is_answered_as_runmqsc_does_and_kept_on_the_page(served: Served) -> None:
+    async def work(client: httpx.AsyncClient) -> None:
+        shown = await send(client, "mqsc", command="DISPLAY QLOCAL(Q1) MAXDEPTH")
+        assert "AMQ8409I" in shown.text
+        assert "QUEUE(Q1)" in shown.text
+        made = await send(client, "mqsc", command="define qlocal(NEW) +\n descr('x')", earlier="DISPLAY QLOCAL(Q1)")
+        assert made.status_code == 200
+        assert "AMQ8006I" in made.text
+        assert "DISPLAY QLOCAL(Q1)" in made.text
+        recalled = await send(client, "mqsc", command="half", recall="CLEAR QLOCAL(Q1)", earlier="DISPLAY QLOCAL(Q1)")
+        assert ">\nCLEAR QLOCAL(Q1)</textarea>" in recalled.text
+        assert "DISPLAY QLOCAL(Q1)" in recalled.text
+        wrong = await send(client, "mqsc", command="FROBNICATE")
+        assert wrong.status_code == 422
+        assert "AMQ8405I" in wrong.text
+
+    served.run(work)
+    with inorder.connect(served.store) as qm:
+        assert qm.attributes("NEW").description == "x"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "CLEAR QLOCAL(Q1)",
+        "DELETE QLOCAL(Q1) PURGE",
+        "DEFINE QLOCAL(Q1) REPLACE MAXDEPTH(1)",
+    ],
+)
+def test_what_destroys_asks_for_the_name(served: Served, command: str) -> None:
+    with inorder.connect(served.store) as qm:
+        qm.put("Q1", b"1")
+
+    async def work(client: httpx.AsyncClient) -> None:
+        await client.get("/console/mqsc")
+        before = rows(served.store)
+        asked = await send(client, "mqsc", command=command)
+        assert asked.status_code == 200
+        assert 'name="typed"' in asked.text
+        assert (await send(client, "mqsc", command=command, typed="q1")).status_code == 422
+        assert rows(served.store) == before
+        done = await send(client, "mqsc", command=command, typed="Q1")
+        assert done.status_code == 200
+        assert re.search("AMQ80(22|07|06)I", done.text)
+        assert rows(served.store) != before
+
+    served.run(work)
+
+
+@pytest.mark.parametrize("command", ["", "DISPLAY QMGR\nDISPLAY QMGR", "DISPLAY QMGR " + "x" * 40_000])
+def test_one_command_at_a_time(served: Served, command: str) -> None:
+    async def work(client: httpx.AsyncClient) -> None:
+        refused = await send(client, "mqsc", command=command)
+        assert refused.status_code == 422
+
+    served.run(work)
+
+
+def test_who_may_only_look_displays_and_defines_nothing(served: Served) -> None:
+    async def work(client: httpx.AsyncClient) -> None:
+        assert (await send(client, "mqsc", command="DISPLAY QLOCAL(Q1)")).status_code == 200
+        assert (await send(client, "mqsc", command="DEFINE QLOCAL(NEW)")).status_code == 403
+        assert (await send(client, "mqsc", command="CLEAR QLOCAL(Q1)", typed="Q1")).status_code == 403
+
+    served.run(work, with_role("reader"))
+
+
+# --- lists
+
+
+def test_channels_users_and_acts_are_listed_without_secrets(served: Served) -> None:
+    with inorder.connect(served.store) as qm:
+        qm.create_queue("X", usage="transmission")
+        channels.define_channel(qm, "TO.B", transmission_queue="X", connection="postgresql://u:secret@h/db")
+        qm.create_user("ann", roles=("application",), queues={"A.*": ["put"]}, description=HOSTILE)
+        token = qm.create_token("ann", "nightly")
+        with qm.acting("clear", "Q1", user="ann", address="127.0.0.1") as note:
+            note.messages = 12_345
+
+    async def work(client: httpx.AsyncClient) -> None:
+        channel = (await client.get("/console/channels")).text
+        assert "TO.B" in channel
+        assert "secret" not in channel
+        users = (await client.get("/console/users")).text
+        assert "ann" in users
+        assert "1 token" in users
+        assert "A.*" in users
+        assert token.partition(".")[2] not in users
+        assert "<script>alert" not in users
+        assert "12,345" in (await client.get("/console/log")).text
+        assert "12,345" not in (await client.get("/console/log?user=bob")).text
+
+    served.run(work)
+
+
+# --- looking changes nothing
+
+
+def full(store: Path) -> inorder.QueueManager:
+    """A store with something of everything, and names that look like markup; the connection holds some of it."""
+    qm = inorder.connect(store, program=HOSTILE)
+    qm.create_queue("DEAD")
+    qm.alter_manager(dead_letter_queue="DEAD")
+    qm.put_many("Q1", [HOSTILE.encode(), b"2", b"3", b"4"])
+    qm.put("Q1", b"to nowhere", report=Report.COA, reply_to_queue="GONE")
+    qm.browse_and_lock("Q1", Match(message_id=next(qm.browse("Q1")).message_id))
+    with qm.open("Q1", input="shared") as handle:
+        reader = ClaimReader(handle, HOSTILE)
+        reader.claim(reader.begin().settled, most=1)
+    qm.put("Q1", b"held", confirm_id=7)
+    qm.put("Q1", b"prepared", syncpoint=True)
+    qm.prepare(HOSTILE)
+    qm.lease(seconds=6000)
+    with qm.open("Q1", output=True) as handle:
+        Stager(handle, "batch", lasts=6000).stage(1, {"body": [b"staged"]})
+    with qm.unit_of_work(), qm.group("Q1") as group:
+        group.put(b"1", properties={"colour": HOSTILE})
+        group.put(b"2")
+    qm.create_user("ann", description=HOSTILE)
+    qm.create_queue("X", usage="transmission")
+    channels.define_channel(qm, "TO.B", transmission_queue="X", connection="b.db")
+    return qm
+
+
+def test_no_get_changes_a_row_and_no_name_is_markup(served: Served) -> None:
+    """All pages, and whatever they link to."""
+    holder = full(served.store)
+    seen: set[str] = set()
+
+    async def work(client: httpx.AsyncClient) -> None:
+        await client.get("/console/")  # so that the server is connected
+        before = rows(served.store)
+        places = ["/console/", *(f"/console/{one.path}" for one in PAGES if "{" not in one.path)]
+        places += [f"/console/queue/Q1/export?form={form}" for form in ("jsonl", "parquet", "dmpmqmsg-bare")]
+        places += ["/console/queue/Q1/act?action=delete&selector=", "/console/queue/Q1/put?step=do&typed=Q1"]
+        while places:
+            place = places.pop()
+            if place in seen or place.startswith("/console/static/") or place == "/console/live":
+                continue
+            seen.add(place)
+            answer = await client.get(place)
+            assert answer.status_code in (200, 400), place
+            if "text/html" in answer.headers["content-type"]:
+                assert "<script>alert" not in answer.text, place
+                links = re.findall(r'(?:href|hx-get|formaction)="(/console/[^"#]*)', answer.text)
+                places += [html.unescape(link) for link in links]
+            assert rows(served.store) == before, place
+
+    served.run(work)
+    for path in (one.path for one in PAGES if one.path != "live"):
+        pattern = "/console/" + re.sub(r"\{\w+\}", "[^/?]+", path) + r"(\?.*)?"
+        assert any(re.fullmatch(pattern, place) for place in seen), f"no page links to {path}"
+    holder.close()

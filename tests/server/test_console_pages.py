@@ -1,0 +1,383 @@
+"""What the console shows: what is wrong, both orders of a queue, who holds and who waits, a message in its views."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from html import unescape
+from typing import Any
+
+import httpx
+import pytest
+from tests.server.conftest import AS_NOBODY, Served, Start, somebody
+
+import inorder
+from inorder import Flags, QueueManager, Report
+from inorder.operating import Sight
+from inorder.server.console.queue import LOOKED_MAX
+
+IN, LAST, SEGMENT, END = Flags.IN_GROUP, Flags.LAST_IN_GROUP, Flags.SEGMENT, Flags.LAST_SEGMENT
+HOSTILE = "</td><script>alert('x')</script>\"&\x1b[31m\u202e"
+
+
+@pytest.fixture
+def qm(served: Served) -> Iterator[QueueManager]:
+    with inorder.connect(served.store, program="maker") as one:
+        yield one
+
+
+def seen(served: Served, *places: str, status: int = 200) -> list[str]:
+    """The pages, without their tags."""
+    found: list[str] = []
+
+    async def work(client: httpx.AsyncClient) -> None:
+        for place in places:
+            answer = await client.get(f"/console/{place}")
+            assert answer.status_code == status, answer.text
+            found.append(answer.text)
+
+    served.run(work)
+    return found
+
+
+def words(page: str) -> str:
+    main = page.partition("<main")[2].partition("</main>")[0].partition(">")[2]
+    return " ".join(unescape(re.sub(r"<[^>]*>", " ", main)).split())
+
+
+def one(served: Served, place: str, **given: Any) -> str:
+    (page,) = seen(served, place, **given)
+    return words(page)
+
+
+def place_of(sight: Sight, queue: str = "Q1") -> str:
+    """The page of a message."""
+    assert sight.message.uid is not None
+    return f"queue/{queue}/message/{sight.message.uid.number}-{sight.message.uid.origin}"
+
+
+# --- what is wrong
+
+
+def test_a_sound_queue_manager_says_so(served: Served) -> None:
+    assert "Nothing is full, inhibited, incomplete or stuck" in one(served, "")
+
+
+def test_what_is_wrong_comes_first(served: Served, qm: QueueManager) -> None:
+    qm.create_queue("FULL", max_depth=1)
+    qm.create_queue("NEARLY", max_depth=5)
+    qm.create_queue("CLOSED", put_allowed=False, get_allowed=False)
+    qm.create_queue("DEAD")
+    qm.create_queue("STRICT", read_order="required")
+    qm.alter_manager(dead_letter_queue="DEAD")
+    qm.put("FULL", b"x")
+    qm.put_many("NEARLY", [b"x"] * 4)
+    qm.put("Q1", b"x", report=Report.COA, reply_to_queue="FULL")
+    qm.put("Q1", b"1", group_id=b"g", flags=IN)
+    with qm.connect(program="ledger") as other:
+        other.put("Q1", b"y", syncpoint=True)
+        other.prepare("unit-7")
+        text = one(served, "")
+    wrong = [
+        "DEAD 1 message could not be delivered",
+        "FULL full: 1 of 1 message",
+        "CLOSED puts are inhibited",
+        "CLOSED gets are inhibited",
+        "NEARLY nearly full: 4 of 5 messages",
+        "Q1 1 group is not all there; the oldest began",
+        "Q1 prepared unit unit-7 has not been settled for",
+    ]
+    places = [text.index(each) for each in wrong]
+    assert places == sorted(places)
+    assert max(places) < text.index("put and got, 5 min"), "the table comes behind what is wrong"
+
+
+def test_a_strict_reader_that_waits_is_named_with_whom_it_waits_for(served: Served, qm: QueueManager) -> None:
+    import threading
+
+    qm.create_queue("STRICT", read_order="required")
+    with qm.connect(program="slow") as slow, qm.connect(program="reader") as reader:
+        slow.put("STRICT", b"first", syncpoint=True)
+        qm.put("STRICT", b"second")
+        got: list[bytes] = []
+        thread = threading.Thread(target=lambda: got.append(reader.get("STRICT", wait=300).body))
+        thread.start()
+        while not any(each.pending is not None for each in qm.waits()):
+            thread.join(0.01)
+        overview, page = map(words, seen(served, "", "queue/STRICT"))
+        slow.commit()
+        thread.join()
+    assert got == [b"first"]
+    assert "STRICT strict reader reader" in overview
+    assert "waits for a put that is not committed, by slow, for" in overview
+    assert re.search(
+        r"strict reader process \d+ waits for place 1: a put that is not committed, by slow, process", page
+    )
+    assert "messages stand behind it" in page
+    assert "Available, and withheld behind a pending one: 1." in page
+
+
+# --- a queue
+
+
+@pytest.fixture
+def groups(qm: QueueManager) -> QueueManager:
+    """Two groups and a message, mixed: 'whole' is whole, 'torn' lacks its second message."""
+    for name, number, flags in (
+        (b"whole", 1, IN),
+        (b"torn", 1, IN),
+        (b"whole", 2, LAST),
+        (b"torn", 3, LAST),
+    ):
+        qm.put("Q1", name + b"-%d" % number, group_id=name, sequence_number=number, flags=flags)
+    qm.put("Q1", b"alone", properties={"colour": "red"})
+    return qm
+
+
+def test_both_orders_stand_side_by_side(served: Served, groups: QueueManager) -> None:
+    text = one(served, "queue/Q1")
+    physical, logical = text.split("Logical each group together")
+    bodies = r"whole-1|whole-2|torn-1|torn-3|alone"
+    assert re.findall(bodies, physical) == ["whole-1", "torn-1", "whole-2", "torn-3", "alone"]
+    assert re.findall(bodies, logical) == ["whole-1", "whole-2", "torn-1", "torn-3", "alone"]
+    assert re.search(r"whole 2 messages whole", logical)
+    assert re.search(r"torn 2 messages missing: sequence 2", logical)
+
+
+def test_segments_are_flagged(served: Served, qm: QueueManager) -> None:
+    qm.put("Q1", b"abc", group_id=b"cut", flags=SEGMENT)
+    qm.put("Q1", b"ghi", group_id=b"cut", offset=6, flags=END)
+    text = one(served, "queue/Q1")
+    assert "cut 2 messages 2 segments missing: bytes 3-5" in text
+    assert "+6 last" in text
+
+
+def test_who_holds_what(served: Served, groups: QueueManager) -> None:
+    with groups.connect(program="holder") as holder:
+        holder.get("Q1", syncpoint=True)
+        lock = groups.browse_and_lock("Q1", match=inorder.Match(selector="colour = 'red'"))
+        text = one(served, "queue/Q1")
+    assert re.search(r"unit of work holder process \d+", text)
+    assert re.search(r"got by unit of holder \(\d+\)", text)
+    assert f"locked by lock id {lock.lock_id} of maker" in text
+    assert "got, uncommitted 1" in text
+
+
+def test_who_may_only_browse_sees_no_holders(served: Served, groups: QueueManager) -> None:
+    groups.create_queue("SECRET")
+    with groups.connect(program="ledger-7") as holder:
+        holder.get("Q1", syncpoint=True)
+        sight = next(one for one in groups.look("Q1") if one.holder is not None)
+
+        async def work(client: httpx.AsyncClient) -> None:
+            for place in ("", "queue/Q1", place_of(sight)):
+                answer = await client.get(f"/console/{place}")
+                assert answer.status_code == 200
+                assert "ledger-7" not in answer.text
+                assert "SECRET" not in answer.text
+            assert "got" in words((await client.get("/console/queue/Q1")).text)
+            assert (await client.get("/console/queue/SECRET")).status_code == 403
+
+        served.run(work, somebody("looker", "browse", "inquire"))
+
+
+def test_looking_changes_nothing(served: Served, groups: QueueManager) -> None:
+    def state() -> object:
+        return groups.overview(), list(groups.look("Q1")), groups.status("Q1"), groups.locks(), groups.units()
+
+    place = place_of(next(groups.look("Q1")))
+    before = state()
+    places = ["", "queue/Q1", "queue/Q1?order=logical", place, f"{place}/body"]
+    seen(served, *places)
+    assert state() == before
+
+
+@pytest.mark.parametrize("order", ["physical", "logical"])
+def test_pages_show_each_message_once(served: Served, qm: QueueManager, order: str) -> None:
+    qm.put_many("Q1", [b"body-%03d" % number for number in range(120)])
+    found: list[str] = []
+    place = f"queue/Q1?order={order}"
+    for _ in range(3):
+        (page,) = seen(served, place)
+        found += re.findall(r"body-\d{3}", page)
+        following = re.search(r'href="/console/([^"]*)">Next', page)
+        place = unescape(following[1]) if following else ""
+    assert found == [f"body-{number:03}" for number in range(120)]
+    assert not place, "there is no page behind the last message"
+
+
+def test_a_selector_shows_some_messages_and_says_what_is_wrong_in_it(served: Served, groups: QueueManager) -> None:
+    text = one(served, "queue/Q1?selector=colour+%3D+'red'&order=physical")
+    assert "alone" in text
+    assert "torn" not in text
+    assert "No message fits" in one(served, "queue/Q1?selector=colour+%3D+'blue'")
+    assert "2459" in one(served, "queue/Q1?selector=colour+%3D")
+
+
+def test_a_selector_looks_through_a_bounded_part_and_goes_on(served: Served, qm: QueueManager) -> None:
+    qm.put_many("Q1", [b"other"] * LOOKED_MAX)
+    qm.put("Q1", b"the-one", properties={"colour": "red"})
+    (page,) = seen(served, "queue/Q1?order=physical&selector=colour+%3D+'red'")
+    assert "No message fits, up to here." in words(page)
+    assert f"has looked through {LOOKED_MAX:,} messages" in words(page)
+    following = re.search(r'href="/console/([^"]*)">Next', page)
+    assert following is not None
+    text = one(served, unescape(following[1]))
+    assert "the-one" in text
+    assert "Next" not in text
+
+
+def test_columns_are_chosen(served: Served, groups: QueueManager) -> None:
+    text = one(served, "queue/Q1?show=properties&show=format&order=physical")
+    assert "place properties format" in text
+    assert "colour='red'" in text
+    assert "torn" not in text.partition("place properties format")[2].partition("Definition")[0]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "physical=nonsense",
+        "logical=W10",
+        "physical=%C3%A9",
+        "physical=" + "A" * 500,
+        "nowhere=1",
+        "order=both",
+        "show=a&" * 40,
+        "a=%ff",
+    ],
+)
+def test_a_bad_query_is_an_error_of_the_caller(served: Served, query: str) -> None:
+    assert "INWB0003E" in one(served, f"queue/Q1?{query}", status=400)
+
+
+def test_a_queue_that_is_not_there_or_has_no_messages(served: Served, qm: QueueManager) -> None:
+    qm.create_alias("ALIAS", base_queue="Q1")
+    qm.create_model("MODEL")
+    qm.put("Q1", b"through the alias")
+    assert "through the alias" in one(served, "queue/ALIAS")
+    seen(served, "queue/NOWHERE", status=404)
+    seen(served, "queue/MODEL", status=400)
+
+
+# --- a message
+
+
+def put(qm: QueueManager, body: bytes, **fields: Any) -> str:
+    uid = qm.put("Q1", body, **fields).uid
+    return f"queue/Q1/message/{uid.number}-{uid.origin}"
+
+
+def test_a_body_has_the_views_that_fit_it(served: Served, qm: QueueManager) -> None:
+    place = put(qm, b'{"b": [1, 2], "a": "\xc3\xa9"}')
+    pretty, text, raw = seen(served, place, f"{place}?view=text", f"{place}?view=hex")
+    assert unescape(pretty.partition('tabindex="0">')[2]).startswith('{\n  "b": [\n    1,\n    2\n  ],\n  "a": "é"\n}<')
+    assert '{"b": [1, 2], "a": "é"}' in words(text)
+    assert '00000000  7b 22 62 22 3a 20 5b 31  2c 20 32 5d 2c 20 22 61  {"b": [1, 2], "a' in unescape(raw)
+    binary = put(qm, bytes(range(256)))
+    assert "000000f0 f0 f1 f2" in one(served, binary)
+
+
+def test_a_long_body_is_cut_and_saved_whole(served: Served, qm: QueueManager) -> None:
+    body = b"\xc3\xa9" * 100_001 + b"x"
+    place = put(qm, body)
+    assert "The first 65,536 bytes." in one(served, place)
+
+    async def work(client: httpx.AsyncClient) -> None:
+        saved = await client.get(f"/console/{place}/body")
+        assert saved.content == body
+        assert saved.headers["content-type"] == "application/octet-stream"
+        assert saved.headers["content-disposition"].startswith("attachment;")
+
+    served.run(work)
+
+
+def test_the_descriptor_the_properties_and_the_life(served: Served, qm: QueueManager) -> None:
+    place = put(
+        qm,
+        b"x",
+        properties={"colour": "red", "data": b"\x01\x02"},
+        correlation_id=b"answer-to-7",
+        priority=3,
+        report=Report.COA | Report.COD,
+        reply_to_queue="Q1",
+        expiry=3_600,
+    )
+    with qm.connect(program="trier") as trier:
+        trier.get("Q1", syncpoint=True)
+        trier.back_out()
+        trier.get("Q1", syncpoint=True, selector="colour = 'red'")
+        text = one(served, place)
+    for expected in ("colour red str", "data 0102 bytes", "616e737765722d746f2d37 “answer-to-7”", "COA COD"):
+        assert expected in text
+    assert re.search(r"put by maker .*got and backed out .*got by unit of trier \(\d+\) .*expires", text)
+
+
+def test_a_dead_letter_says_why(served: Served, qm: QueueManager) -> None:
+    qm.create_queue("DEAD")
+    qm.alter_manager(dead_letter_queue="DEAD")
+    qm.put("Q1", b"x")
+    with qm.unit_of_work():
+        qm.bury(qm.get("Q1"), queue="Q1", error="it was torn")
+    text = one(served, place_of(next(qm.look("DEAD")), "DEAD"))
+    assert "should have gone to Q1" in text
+    assert "it was torn" in text
+
+
+@pytest.mark.parametrize("uid", ["1-", "x-QM1", "999999-QM1", "1", "-1-QM1", "99999999999999999999-QM1", "1-%00"])
+def test_a_message_that_is_not_there(served: Served, uid: str) -> None:
+    assert "INWB0015E" in one(served, f"queue/Q1/message/{uid}", status=404)
+
+
+# --- live
+
+
+def test_events_say_that_something_has_changed_and_end_with_the_server(
+    served: Served, qm: QueueManager, start: Start
+) -> None:
+    running = start()
+    with running.client() as client, client.stream("GET", "/console/live") as answer:
+        assert answer.headers["content-type"].startswith("text/event-stream")
+        lines = answer.iter_lines()
+        assert next(lines) == "data: look"
+        qm.put("Q1", b"x")
+        assert [next(lines), next(lines)] == ["", "data: look"]
+        running.process.terminate()
+        list(lines)  # to the end, which comes
+    assert running.process.wait(60) == 0
+
+
+def test_events_for_nobody_are_refused_without_a_page(served: Served) -> None:
+    async def work(client: httpx.AsyncClient) -> None:
+        client.auth = AS_NOBODY
+        answer = await client.get("/console/live", headers={"Accept": "text/event-stream"})
+        assert (answer.status_code, answer.text) == (401, "")
+        answer = await client.get("/console/queue/Q1", headers={"HX-Request": "true"})
+        assert (answer.status_code, answer.headers["hx-redirect"]) == (
+            401,
+            "/console/log-in?to=%2Fconsole%2Fqueue%2FQ1",
+        )
+
+    served.run(work)
+
+
+# --- what comes from outside
+
+
+def test_hostile_names_bodies_and_properties_are_text(served: Served, qm: QueueManager) -> None:
+    place = put(qm, HOSTILE.encode(), group_id=b"<script>", flags=LAST, format="<b>", properties={"p": HOSTILE})
+    qm.create_queue("PROGRAMS")
+    qm.alter_queue("Q1", description="<script>alert(1)</script>")
+    with qm.connect(program="<script>alert(2)</script>") as other:
+        other.put("Q1", b"", syncpoint=True)
+        columns = "&".join(f"show={name}" for name in ("group", "state", "body", "properties", "format", "id"))
+        pages = seen(
+            served, "", f"queue/Q1?{columns}", place, f"{place}?view=text", f"queue/Q1?selector={HOSTILE[:20]}"
+        )
+    for page in pages:
+        assert "<script>" not in page.replace("</script>", "")
+        assert "<b>" not in page.replace("<b>maker", "")
+        assert "\x1b" not in page
+        assert "\u202e" not in page
+    assert "&lt;script&gt;alert(2)" in pages[1]
+    assert "alert(&#39;x&#39;)" in pages[3]

@@ -1,0 +1,269 @@
+"""The parts of the console that need no server: samples and rates, pictures, cursors, words, bodies."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from dataclasses import replace
+from itertools import count
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.cutting import ended
+
+import inorder
+import inorder.aio
+from inorder import Flags
+from inorder.message import NO_ID, Place
+from inorder.server.console import bodies, cursors, words
+from inorder.server.console.groups import AGAIN_SECONDS, BUDGET_SECONDS, Groups, Wholeness, wholeness
+from inorder.server.console.pictures import POINTS_MAX, sparkline
+from inorder.server.console.watching import KEPT_SECONDS, Watching
+from inorder.server.problems import Problem
+from inorder.stores.views import Position, QueueView
+
+
+class Clock:
+    """Stands still until it is set."""
+
+    def __init__(self) -> None:
+        self.now = 1_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+async def nothing() -> list[QueueView]:
+    return []
+
+
+def view_of_a_queue() -> QueueView:
+    with inorder.connect() as qm:
+        qm.create_queue("Q1")
+        return qm.overview()[0]
+
+
+# --- rates
+
+
+def test_rates_are_taken_over_the_last_seconds() -> None:
+    clock, one = Clock(), view_of_a_queue()
+    watching = Watching(nothing, clock)
+
+    async def work() -> None:
+        assert watching.recent(one).put is None
+        for depth, arrived in ((0, 0), (10, 10), (5, 20)):
+            await watching.see([replace(one, depth=depth, arrived=arrived)])
+            clock.now += 2
+
+    ended(work())
+    recent = watching.recent(one)
+    assert (recent.put, recent.got) == (5.0, 3.75)  # 20 put in 4 seconds, and 15 of them gone
+    assert recent.puts == [5.0, 5.0]
+    assert recent.gets == [0.0, 7.5]
+    assert recent.depths == [0.0, 10.0, 5.0]
+
+
+def test_a_queue_that_was_made_again_is_another_one_and_what_is_old_is_forgotten() -> None:
+    clock, one = Clock(), view_of_a_queue()
+    watching = Watching(nothing, clock)
+
+    async def work() -> None:
+        for _ in range(3):
+            await watching.see([one])
+            clock.now += KEPT_SECONDS / 2 + 1
+        assert len(watching.recent(one).depths) == 2
+        await watching.see([replace(one, created_at=one.created_at + 1)])
+
+    ended(work())
+    assert watching.recent(one).depths == ()
+
+
+def test_who_listens_hears_of_a_change_and_of_no_other_look() -> None:
+    one = view_of_a_queue()
+    there: list[QueueView] = []
+
+    async def look() -> list[QueueView]:
+        return list(there)
+
+    watching, stopping = Watching(look, Clock()), asyncio.Event()
+
+    async def becomes(view: QueueView) -> None:
+        there[:] = [view]
+        await watching.see(there)
+
+    async def work() -> None:
+        heard = watching.changes(stopping)
+        await anext(heard)  # at once
+        await becomes(one)
+        await anext(heard)
+        following = asyncio.ensure_future(anext(heard, "the end"))
+        await becomes(one)
+        for _ in range(10):
+            await asyncio.sleep(0)
+        assert not following.done(), "a look that is like the one before is no change"
+        await becomes(replace(one, depth=1))
+        assert await following is None
+        stopping.set()
+        assert await anext(heard, "the end") == "the end"
+        assert watching.listeners == 0
+        await watching.close()
+
+    ended(work())
+
+
+def test_looking_goes_on_while_somebody_watches_and_no_longer() -> None:
+    clock, looks = Clock(), 0
+
+    async def look() -> list[QueueView]:
+        nonlocal looks
+        looks += 1
+        clock.now += 45
+        return []
+
+    async def work() -> None:
+        watching = Watching(look, clock, every=0)
+        watching.want()
+        assert watching.task is not None
+        await watching.task
+
+    ended(work())
+    assert looks == 2  # at 0 and at 45 seconds; at 90 nobody has asked for a minute
+
+
+# --- pictures
+
+
+def test_a_picture_has_few_points_and_keeps_the_peak() -> None:
+    picture = str(sparkline("<depth>", [0.0] * 500 + [9.0] + [0.0] * 500))
+    assert 'aria-label="&lt;depth&gt;"' in picture
+    line = picture.partition('class="line1" points="')[2].partition('"')[0].split()
+    assert len(line) <= POINTS_MAX
+    assert min(float(point.partition(",")[2]) for point in line) == 2.0
+
+
+def test_a_picture_of_nothing_is_empty() -> None:
+    assert "poly" not in sparkline("nothing", [], [1.0])
+
+
+# --- cursors
+
+
+NUMBERS = st.integers(0, 2**63 - 1)
+PLACES = st.builds(Place, st.integers(-(2**31), 0), NUMBERS, NUMBERS)
+IDS = st.binary(min_size=len(NO_ID), max_size=len(NO_ID))
+
+
+@given(st.builds(Position, st.integers(0, 2), PLACES, IDS, NUMBERS, NUMBERS, PLACES, NUMBERS))
+def test_a_cursor_comes_back_as_it_went(position: Position) -> None:
+    assert cursors.read("physical", cursors.written(position)) == position
+
+
+@given(st.text())
+def test_what_is_not_a_cursor_is_refused(text: str) -> None:
+    with contextlib.suppress(Problem):
+        found = cursors.read("physical", text)
+        assert found is None or cursors.read("physical", cursors.written(found)) == found
+
+
+# --- words and bodies
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(None, ""), (-3, "now"), (0.9, "now"), (1, "1 s"), (61, "1 min 1 s"), (3600, "1 h"), (90_061, "1 d 1 h")],
+)
+def test_spans(seconds: float | None, text: str) -> None:
+    assert words.span(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [
+        (0, "0 B"),
+        (1_023, "1023 B"),
+        (1_536, "1.5 KiB"),
+        (1_048_576, "1.0 MiB"),
+        (104_857_600, "100 MiB"),
+        (3 * 2**40, "3,072 GiB"),
+    ],
+)
+def test_sizes(count: int, text: str) -> None:
+    assert words.size(count) == text
+
+
+@pytest.mark.parametrize(
+    ("data", "views"),
+    [
+        (b"", ("text", "hex")),
+        (b"text", ("text", "hex")),
+        (b"[1]", ("json", "text", "hex")),
+        (b"[1", ("text", "hex")),
+        (b"[" * 100_000, ("text", "hex")),
+        (b"[" + b"9" * 10_000 + b"]", ("text", "hex")),
+        (b"\xff", ("hex",)),
+        (b"a\0b", ("hex",)),
+    ],
+)
+def test_views_of_a_body(data: bytes, views: tuple[str, ...]) -> None:
+    found = bodies.shown(data, len(data))
+    assert (found.views, found.view) == (views, views[0])
+
+
+@given(st.binary(max_size=200), st.integers(0, 200))
+def test_every_body_has_a_view(data: bytes, more: int) -> None:
+    found = bodies.shown(data, len(data) + more, "json")
+    assert found.view in found.views
+    assert (found.cut > 0) == (more > 0 and len(data) > 0)
+
+
+# --- groups
+
+
+def test_groups_are_looked_at_again_when_the_queue_has_changed_and_not_each_time() -> None:
+    clock = Clock()
+
+    async def work() -> None:
+        async with inorder.aio.connect() as qm:
+            await qm.create_queue("Q1")
+            await qm.put("Q1", b"1", group_id=b"g", flags=Flags.IN_GROUP)
+            groups = Groups(qm, clock)
+            (first,) = await qm.overview()
+            (lacking,) = (await groups.of(first)).lacking
+            assert lacking.missing.last
+            await qm.put("Q1", b"2", group_id=b"g", sequence_number=2, flags=Flags.LAST_IN_GROUP)
+            (second,) = await qm.overview()
+            assert (await groups.of(second)).lacking, "within some seconds what was found is kept"
+            clock.now += AGAIN_SECONDS
+            assert not (await groups.of(second)).lacking
+            await qm.clear_queue("Q1")
+            assert await groups.of((await qm.overview())[0]) == Wholeness()
+
+    ended(work())
+
+
+def test_a_group_that_the_look_has_cut_is_not_judged() -> None:
+    with inorder.connect() as qm:
+        qm.create_queue("Q1")
+        for number in range(1, 6):
+            last = Flags.LAST_IN_GROUP if number == 5 else Flags.IN_GROUP
+            qm.put("Q1", b"x", group_id=b"whole", sequence_number=number, flags=last)
+        cut = wholeness(list(qm.look("Q1", order="logical", most=3)), 3)
+        assert (cut.lacking, cut.is_all) == ((), False)
+        assert wholeness(list(qm.look("Q1", order="logical")), 6) == Wholeness()
+
+
+def test_many_queues_take_turns() -> None:
+    ticks = count(0, BUDGET_SECONDS / 4)  # each look at the clock takes that long
+
+    async def work() -> None:
+        async with inorder.aio.connect() as qm:
+            for name in ("A", "B", "C"):
+                await qm.create_queue(name)
+                await qm.put(name, b"1", group_id=b"g", flags=Flags.IN_GROUP)
+            groups, views = Groups(qm, lambda: next(ticks)), await qm.overview()
+            assert sorted(await groups.of_all(views)) == ["A", "B"]
+            assert sorted(await groups.of_all(views)) == ["A", "B", "C"]
+
+    ended(work())

@@ -1,0 +1,237 @@
+"""Our interface: browse by cursor, and with locks."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from typing import Any
+
+import httpx
+import pytest
+from tests.server.conftest import Served
+from tests.server.described import Described, described, refusal
+from tests.server.test_ours_messages import bodies_of
+
+import inorder
+from inorder.server.ours import browsing
+
+
+async def pages(ours: Described, **query: Any) -> list[str]:
+    """What a browse shows, page by page, until a page is empty."""
+    found: list[str] = []
+    cursor: dict[str, Any] = {}
+    while True:
+        answer = await ours("browse", **cursor, **query)
+        page = answer.json()
+        if not page["messages"]:
+            return found
+        found += bodies_of(answer)
+        cursor = {"cursor": page["cursor"]}
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 7, 100])
+def test_pages_are_the_queue(served: Served, count: int) -> None:
+    with inorder.connect(served.store) as qm:
+        for n in range(20):
+            qm.put("Q1", str(n).encode(), priority=n % 3)
+        expected = [one.body.decode() for one in qm.browse("Q1")]
+
+    async def work(client: httpx.AsyncClient) -> None:
+        assert await pages(await described(client), count=count) == expected
+
+    served.run(work)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_browse_never_misses_and_never_repeats(served: Served, seed: int) -> None:
+    """Between two pages messages are put and got, units committed and backed out; each page comes from a new worker."""
+    chance = random.Random(seed)
+    shown: list[str] = []
+    kept: set[str] = set()
+    uncommitted: set[str] = set()
+    cursor: dict[str, Any] = {}
+    with inorder.connect(served.store) as qm, qm.connect() as other:
+        for step in range(30):
+            if chance.random() < 0.5:
+                other.put("Q1", f"u{step}".encode(), priority=chance.randrange(3), syncpoint=True)
+                uncommitted.add(f"u{step}")
+            qm.put("Q1", f"p{step}".encode(), priority=chance.randrange(3))
+            kept.add(f"p{step}")
+
+            async def work(client: httpx.AsyncClient) -> None:
+                answer = await (await described(client))("browse", count=chance.randrange(1, 4), **cursor)
+                shown.extend(bodies_of(answer))
+                cursor.update({"cursor": answer.json()["cursor"]} if answer.json()["cursor"] else {})
+
+            served.run(work)
+            if chance.random() < 0.3:
+                other.commit()
+                kept |= uncommitted
+                uncommitted.clear()
+            elif chance.random() < 0.3:
+                other.back_out()
+                uncommitted.clear()
+
+        other.back_out()
+
+        async def rest(client: httpx.AsyncClient) -> None:
+            shown.extend(await pages_from(await described(client), cursor))
+
+        served.run(rest)
+    assert len(shown) == len(set(shown)), f"shown twice, seed {seed}"
+    assert set(shown) == kept, f"missed, or shown and backed out, seed {seed}"
+
+
+async def pages_from(ours: Described, cursor: dict[str, Any]) -> list[str]:
+    found: list[str] = []
+    while True:
+        answer = await ours("browse", count=50, **cursor)
+        if not (shown := bodies_of(answer)):
+            return found
+        found += shown
+        cursor = {"cursor": answer.json()["cursor"]}
+
+
+def test_a_page_says_what_withholds_the_next(served: Served) -> None:
+    with inorder.connect(served.store) as qm, qm.connect() as other, other.unit_of_work():
+        qm.put("Q1", b"a")
+        other.put("Q1", b"b")
+        qm.put("Q1", b"c")
+
+        async def work(client: httpx.AsyncClient) -> None:
+            ours = await described(client)
+            page = (await ours("browse")).json()
+            assert [one["body"] for one in page["messages"]] == ["a"]
+            assert page["withheld"]["kind"] == "in"
+            again = (await ours("browse", cursor=page["cursor"])).json()
+            assert (again["messages"], again["cursor"]) == ([], page["cursor"])
+            relaxed = await ours("browse", read_order="relaxed")
+            assert bodies_of(relaxed) == ["a", "c"]
+            assert relaxed.json()["cursor"] is None
+            other.back_out()
+            assert bodies_of(await ours("browse", cursor=page["cursor"])) == ["c"]
+
+        served.run(work)
+
+
+def test_a_browse_waits_for_more(served: Served) -> None:
+    async def work(client: httpx.AsyncClient) -> None:
+        ours = await described(client)
+        await ours("put", {"body": "a"})
+        cursor = (await ours("browse")).json()["cursor"]
+        waiting = asyncio.ensure_future(ours("browse", cursor=cursor, wait=60))
+        await client.get("/ready")
+        await ours("put", {"body": "b"})
+        assert bodies_of(await waiting) == ["b"]
+        nothing = await ours("browse", queue="Q1", selector="colour = 'red'", wait=0.05)
+        assert nothing.json()["messages"] == []
+
+    served.run(work)
+
+
+def test_without_bodies_and_by_the_byte(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(browsing, "PAGE_BYTES", 5)
+
+    async def work(client: httpx.AsyncClient) -> None:
+        ours = await described(client)
+        await ours("put_many", {"messages": [{"body": "abc"}] * 3})
+        assert bodies_of(await ours("browse")) == ["abc", "abc"], "a page ends when it is long enough"
+        page = (await ours("browse", bodies=False)).json()["messages"]
+        assert [one["length"] for one in page] == [3, 3, 3]
+        assert not any({"body", "body_base64"} & one.keys() for one in page)
+
+    served.run(work)
+
+
+def test_a_group_that_is_not_whole_is_awaited(served: Served) -> None:
+    async def work(client: httpx.AsyncClient) -> None:
+        ours = await described(client)
+        first = (await ours("put", {"body": "1", "flags": 8})).json()
+        page = (await ours("browse", logical=True)).json()
+        assert page["awaits"] == {"group_id": first["group_id"], "sequence_number": 2, "offset": 0}
+        last = {"body": "2", "flags": 16, "group_id": first["group_id"], "sequence_number": 2}
+        await ours("put", last)
+        assert bodies_of(await ours("browse", logical=True, cursor=page["cursor"])) == ["2"]
+
+    served.run(work)
+
+
+@pytest.mark.parametrize("cursor", ["x", "e30=", "a" * 4_001, "'"])
+def test_a_cursor_that_is_none_is_refused(served: Served, cursor: str) -> None:
+    async def work(client: httpx.AsyncClient) -> None:
+        ours = await described(client)
+        assert refusal(await ours("browse", cursor=cursor))[0] == 400
+
+    served.run(work)
+
+
+def test_a_cursor_is_of_one_queue(served: Served) -> None:
+    with inorder.connect(served.store) as qm:
+        qm.create_queue("Q2")
+        qm.put("Q1", b"a")
+        qm.put("Q2", b"b")
+
+    async def work(client: httpx.AsyncClient) -> None:
+        ours = await described(client)
+        cursor = (await ours("browse")).json()["cursor"]
+        assert refusal(await ours("browse", queue="Q2", cursor=cursor))[0] == 409
+
+    served.run(work)
+
+
+# --- locks
+
+
+def test_what_is_locked_is_hidden_until_it_is_freed(served: Served) -> None:
+    async def work(client: httpx.AsyncClient) -> None:
+        ours = await described(client)
+        await ours("put_many", {"messages": [{"body": str(n)} for n in range(5)]})
+        locked = await ours("browse_and_lock", most=3, seconds=600)
+        lock_id = locked.json()["lock_id"]
+        uids = [one["uid"] for one in locked.json()["messages"]]
+        assert bodies_of(locked) == ["0", "1", "2"]
+        assert (await ours("unique_ids", lock_id=lock_id)).json()["uids"] == uids
+        assert (await ours("get")).json()["body"] == "3"
+        assert refusal(await ours("unlock", {"uid": uids[0], "lock_id": lock_id + 1}))[0] == 409
+        assert (await ours("unlock", {"uid": uids[0], "lock_id": lock_id})).status_code == 204
+        named = f"{uids[1]['origin']}:{uids[1]['number']}"
+        assert (await ours("get", lock_id=lock_id, uid=named)).json()["body"] == "1"
+        assert (await ours("delete", {"uid": uids[2], "lock_id": lock_id})).status_code == 204
+        assert bodies_of(await ours("browse")) == ["0", "4"]
+        assert refusal(await ours("release_lock", {"lock_id": lock_id}))[0] == 409
+
+    served.run(work)
+
+
+def test_a_confirm_id_undoes_everything_under_it(served: Served) -> None:
+    async def work(client: httpx.AsyncClient) -> None:
+        ours = await described(client)
+        await ours("put_many", {"messages": [{"body": "a"}, {"body": "b"}]})
+        assert (await ours("get", confirm_id=7)).json()["body"] == "a"
+        await ours("put", {"body": "c"}, confirm_id=7)
+        await ours("browse_and_lock", confirm_id=7)
+        assert bodies_of(await ours("browse")) == []
+        assert (await ours("undo", {"confirm_id": 7})).json() == {"messages": 3}
+        assert bodies_of(await ours("browse")) == ["a", "b"]
+
+    served.run(work)
+
+
+BAD_BODIES = [
+    ("confirm_put", {}), ("confirm_put", {"uid": "QM1:7"}), ("confirm_put", {"uid": {"origin": "QM1"}}),
+    ("confirm_put", {"uid": {"origin": "QM1", "number": -1}}), ("confirm_put", {"uid": {"origin": 1, "number": 1}}),
+    ("confirm_get", {"uid": {"origin": "QM1", "number": 1}, "confirm_id": 0}),
+    ("confirm_get", {"uid": {"origin": "QM1", "number": 1}, "confirm_id": True}),
+    ("confirm_get", {"uid": {"origin": "QM1", "number": 1}, "colour": 1}),
+    ("unlock", {"uid": {"origin": "QM1", "number": 1}}), ("undo", {}), ("undo", {"confirm_id": "7"}),
+    ("undo", {"confirm_id": 2**64}), ("release_lock", {"lock_id": None}), ("delete", {"lock_id": 1}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "given"), BAD_BODIES, ids=[f"{one[0]}-{one[1]}" for one in BAD_BODIES])
+def test_what_names_nothing_is_refused(served: Served, name: str, given: dict[str, Any]) -> None:
+    async def work(client: httpx.AsyncClient) -> None:
+        ours = await described(client)
+        assert refusal(await ours(name, given)) == (400, "INWB0004E", 0)
+
+    served.run(work)

@@ -1,0 +1,162 @@
+"""Bulk and events over HTTP with servers in processes of their own: kills and cut connections in the middle."""
+
+from __future__ import annotations
+
+import base64
+import json
+import signal
+import socket
+import threading
+
+import httpx
+import pytest
+from tests.server.conftest import CSRF, Running, Served, Start
+
+import inorder
+
+pytest.importorskip("pyarrow", reason="needs the extra inorder[arrow]")
+from tests.server.arrows import batch_of, bodies_in, keyed, stream_of
+
+pytestmark = pytest.mark.slow
+
+Q = "/inorder/v1/queues/Q1"
+R = f"{Q}/readers/copy"
+BODIES = [b"%d" % number + bytes(1024) for number in range(20_000)]
+STREAM = stream_of(*(batch_of(BODIES[at : at + 1000]) for at in range(0, len(BODIES), 1000)))
+HALF = len(STREAM) // 2
+
+
+def staged(served: Served) -> int:
+    """How many rows are staged."""
+    with inorder.connect(served.store) as qm:
+        return sum(one.puts for one in qm.units() if one.kind == "staging")
+
+
+def waited(served: Served, *, is_there: bool) -> None:
+    """Until there is something staged, or nothing any more."""
+    while (staged(served) > 0) != is_there:
+        threading.Event().wait(0.01)
+
+
+class Half:
+    """A request on a socket of its own, of whose body one half was sent."""
+
+    def __init__(self, running: Running) -> None:
+        address = httpx.URL(running.record["url"])
+        self.socket = socket.create_connection((address.host, address.port or 0), timeout=60)
+        credentials = base64.b64encode(f"me:{running.token}".encode()).decode()
+        named = {
+            "Host": "localhost",
+            "Authorization": f"Basic {credentials}",
+            "Content-Length": str(len(STREAM)),
+            **CSRF,
+            **keyed("k"),
+        }
+        head = "".join(f"{name}: {value}\r\n" for name, value in named.items())
+        self.socket.sendall(f"POST {Q}/arrow HTTP/1.1\r\n{head}\r\n".encode() + STREAM[:HALF])
+
+
+def put(running: Running, key: str = "k") -> dict[str, int]:
+    with running.client() as client:
+        answer = client.post(f"{Q}/arrow", content=STREAM, headers=keyed(key))
+    assert answer.status_code == 200, answer.text
+    record: dict[str, int] = answer.json()
+    return record
+
+
+def test_a_client_that_is_cut_off_leaves_nothing_and_comes_again(start: Start, served: Served) -> None:
+    running = start()
+    half = Half(running)
+    waited(served, is_there=True)
+    half.socket.close()
+    waited(served, is_there=False)
+    with inorder.connect(served.store) as qm:
+        assert qm.depth("Q1") == 0
+    assert [put(running) for _ in range(2)] == [{"messages": 20_000}] * 2
+    with inorder.connect(served.store) as qm:
+        assert qm.depth("Q1") == 20_000
+    assert "Traceback" not in running.log.read_text()
+
+
+def test_a_server_that_is_killed_in_a_stream_has_put_nothing_and_a_key_puts_once(start: Start, served: Served) -> None:
+    running = start()
+    half = Half(running)
+    waited(served, is_there=True)
+    running.kill()
+    half.socket.close()
+    with inorder.connect(served.store) as qm:
+        assert (qm.depth("Q1"), list(qm.browse("Q1"))) == (0, [])
+    again = start()
+    assert [put(again) for _ in range(2)] == [{"messages": 20_000}] * 2
+    again.kill()
+    assert put(start()) == {"messages": 20_000}, "it was acknowledged, so it is known"
+    with inorder.connect(served.store) as qm:
+        assert [message.body for message in qm.browse("Q1")] == BODIES
+
+
+def test_two_clients_with_one_key_at_once_put_once(start: Start, served: Served) -> None:
+    running = start("--workers", "2")
+    answers: list[dict[str, int]] = []
+    clients = [threading.Thread(target=lambda: answers.append(put(running))) for _ in range(4)]
+    for one in clients:
+        one.start()
+    for one in clients:
+        one.join()
+    assert answers == [{"messages": 20_000}] * 4
+    with inorder.connect(served.store) as qm:
+        assert (qm.depth("Q1"), [one for one in qm.units() if one.kind == "staging"]) == (20_000, [])
+
+
+def claimed(client: httpx.Client, epoch: int, after: int) -> httpx.Response:
+    return client.post(f"{R}/arrow", params={"epoch": epoch, "after": after, "messages": 15_000})
+
+
+def test_a_server_that_is_killed_while_it_sends_sends_the_same_again(start: Start, served: Served) -> None:
+    with inorder.connect(served.store) as qm:
+        qm.put_many("Q1", BODIES)
+    running = start()
+    with running.client() as client:
+        epoch = client.post(R).json()["epoch"]
+        given = {"epoch": epoch, "after": 0, "messages": 15_000}
+        with client.stream("POST", f"{R}/arrow", params=given) as answer:
+            pieces = answer.iter_raw()
+            assert next(pieces)
+            running.kill()
+            with pytest.raises(httpx.HTTPError):
+                list(pieces)
+    again = start()
+    with again.client() as client:
+        first, second = claimed(client, epoch, 0), claimed(client, epoch, 1)
+        assert (first.headers["inorder-claim"], second.headers["inorder-claim"]) == ("1", "2")
+        assert bodies_in(first) + bodies_in(second) == BODIES
+        assert client.post(f"{R}/settle", params={"epoch": epoch, "upto": 2}).json() == {"messages": 5_000}
+    with inorder.connect(served.store) as qm:
+        assert qm.depth("Q1") == 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_events_go_on_behind_the_last_one_at_the_next_server(start: Start, served: Served, number: int) -> None:
+    seen: list[str] = []
+    cursor = ""
+    for turn in range(3):
+        running = start()
+        query = {"bodies": "true", "start": "first"} | ({"cursor": cursor} if cursor else {})
+        with running.client() as client, inorder.connect(served.store) as qm:
+            qm.put_many("Q1", [b"%d" % at for at in range(turn * 10, turn * 10 + 10)])
+            with client.stream("GET", f"{Q}/events", params=query) as answer:
+                lines = answer.iter_lines()
+                for line in lines:
+                    if line.startswith("id: "):
+                        named = line.removeprefix("id: ")
+                    if line.startswith("data: "):
+                        seen.append(json.loads(line.removeprefix("data: "))["body"])
+                        cursor = named
+                        if len(seen) == turn * 10 + 10 - turn % 2:
+                            break
+                running.process.send_signal(number)
+                if number == signal.SIGTERM:
+                    for _ in lines:  # the stream ends as it should
+                        pass
+        status = running.process.wait(60)
+        assert number == signal.SIGKILL or status == 0, running.log.read_text()
+    assert seen == [str(at) for at in range(30)]

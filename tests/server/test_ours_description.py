@@ -1,0 +1,241 @@
+"""The description of our interface: it is OpenAPI 3.1, it is complete, and each operation does what it says."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+
+import httpx
+import pytest
+from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
+from tests.server.conftest import Served, somebody
+from tests.server.described import BASE, Described, described, refusal
+
+import inorder
+from inorder.server import Authority
+from inorder.server.ours import interface
+from inorder.server.ours.describing import Operation
+
+OPEN = {"openapi", "queues", "begin_lease", "lease", "extend_lease", "commit_lease", "back_out_lease", "queue_events"}
+JSON_OPERATIONS = [one for one in interface.OPERATIONS if one.is_json]
+
+
+def test_operations_are_different() -> None:
+    names = [one.name for one in interface.OPERATIONS]
+    assert len(names) == len(set(names))
+    places = [(one.method, one.path) for one in interface.OPERATIONS]
+    assert len(places) == len(set(places))
+
+
+@pytest.mark.parametrize("one", interface.OPERATIONS, ids=lambda one: one.name)
+def test_an_operation_is_described_in_full(one: Operation) -> None:
+    assert one.summary.endswith(".")
+    assert not one.text or one.text.endswith(".")
+    assert (one.authority is None) == (one.name in OPEN), "an operation on a queue asks for an authority"
+    assert all(parameter.summary.endswith(".") for parameter in one.parameters)
+    assert len({parameter.name.lower() for parameter in one.parameters}) == len(one.parameters)
+    for parameter in one.parameters:
+        Draft202012Validator.check_schema(parameter.schema)
+        if parameter.default is not None:
+            Draft202012Validator(parameter.schema).validate(parameter.default)
+        if parameter.where == "header":
+            assert parameter.name.lower().startswith(interface.OURS), "others are not refused where nobody reads them"
+
+
+def test_the_description_is_whole(served: Served) -> None:
+    async def work(client: httpx.AsyncClient) -> None:
+        document = (await client.get(f"{BASE}/openapi.json")).json()
+        assert document["openapi"] == "3.1.0"
+        for schema in document["components"]["schemas"].values():
+            Draft202012Validator.check_schema(schema)
+        used = set(re.findall(r'"#/components/schemas/(\w+)"', str(document).replace("'", '"')))
+        assert used == document["components"]["schemas"].keys(), "each schema is there, and is used"
+        for path, methods in document["paths"].items():
+            for method, one in methods.items():
+                in_path = {each["name"] for each in one["parameters"] if each["in"] == "path"}
+                assert in_path == set(re.findall(r"{(\w+)}", path)), (path, method)
+
+    served.run(work)
+
+
+async def _after_puts(
+    ours: Described, known: dict[str, Any], then: Callable[[], Awaitable[httpx.Response]]
+) -> httpx.Response:
+    del known
+    for body in ("c", "d", "e", "f", "g"):
+        await ours("put", {"body": body})
+    return await then()
+
+
+async def _kept(answer: Awaitable[httpx.Response], known: dict[str, Any], name: str) -> httpx.Response:
+    found = await answer
+    known[name] = found.json()
+    return found
+
+
+def _token(known: dict[str, Any]) -> dict[str, str]:
+    return {"Inorder-Lease": known["lease"]["token"]}
+
+
+async def _in_another(ours: Described, known: dict[str, Any]) -> httpx.Response:
+    await _kept(ours("begin_lease"), known, "lease")
+    return await ours("back_out_lease", headers=_token(known))
+
+
+def _locked(known: dict[str, Any], place: int) -> dict[str, Any]:
+    locked = known["locked"]
+    return {"uid": locked["messages"][place]["uid"], "lock_id": locked["lock_id"]}
+
+
+async def _confirmed(ours: Described, known: dict[str, Any], verb: str) -> httpx.Response:
+    del known
+    held = await (ours("put", {"body": "h"}, confirm_id=5) if verb == "put" else ours("get", confirm_id=6))
+    return await ours(f"confirm_{verb}", {"uid": held.json()["uid"]})
+
+
+async def _after_confirm(ours: Described, known: dict[str, Any]) -> httpx.Response:
+    del known
+    await ours("get", confirm_id=7)
+    return await ours("undo", {"confirm_id": 7})
+
+
+# What each operation is asked for first, so that it does what it is for; the order counts.
+Asked = Callable[[Described, dict[str, Any]], Awaitable[httpx.Response]]
+FIRST: dict[str, Asked] = {
+    "openapi": lambda ours, _: ours("openapi"),
+    "queues": lambda ours, _: ours("queues"),
+    "queue": lambda ours, _: ours("queue"),
+    "put": lambda ours, _: ours("put", {"body": "a"}),
+    "put_many": lambda ours, _: ours("put_many", {"messages": [{"body": "b"}, {"body_base64": "/w=="}]}, group=True),
+    "browse": lambda ours, _: ours("browse"),
+    "get": lambda ours, _: ours("get"),
+    "get_group": lambda ours, _: ours("get_group"),
+    "get_many": lambda ours, known: _after_puts(ours, known, lambda: ours("get_many", count=1)),
+    "begin_lease": lambda ours, known: _kept(ours("begin_lease"), known, "lease"),
+    "lease": lambda ours, known: ours("lease", headers=_token(known)),
+    "extend_lease": lambda ours, known: ours("extend_lease", headers=_token(known), seconds=60),
+    "commit_lease": lambda ours, known: ours("commit_lease", headers=_token(known)),
+    "back_out_lease": _in_another,
+    "browse_and_lock": lambda ours, known: _kept(ours("browse_and_lock", most=3), known, "locked"),
+    "unique_ids": lambda ours, known: ours("unique_ids", lock_id=known["locked"]["lock_id"]),
+    "unlock": lambda ours, known: ours("unlock", _locked(known, 0)),
+    "delete": lambda ours, known: ours("delete", _locked(known, 1)),
+    "release_lock": lambda ours, known: ours("release_lock", {"lock_id": known["locked"]["lock_id"]}),
+    "confirm_put": lambda ours, known: _confirmed(ours, known, "put"),
+    "confirm_get": lambda ours, known: _confirmed(ours, known, "get"),
+    "undo": _after_confirm,
+    "begin_reader": lambda ours, _: ours("begin_reader"),
+    "settle_claims": lambda ours, _: ours("settle_claims", epoch=1, upto=0),
+    "release_claims": lambda ours, _: ours("release_claims"),
+}
+
+
+def test_each_operation_answers_as_it_is_described(served: Served) -> None:
+    assert FIRST.keys() == {one.name for one in JSON_OPERATIONS}
+
+    async def work(client: httpx.AsyncClient) -> None:
+        ours, known = await described(client), dict[str, Any]()
+        for name, asked in FIRST.items():
+            answer = await asked(ours, known)
+            least = min(int(status) for status in ours.operations[name][2]["responses"] if status != "default")
+            assert answer.status_code == least, (name, answer.text)
+
+    served.run(work)
+
+
+@pytest.mark.parametrize("one", interface.OPERATIONS, ids=lambda one: one.name)
+def test_what_is_not_described_is_refused(served: Served, one: Operation) -> None:
+    """A parameter or a header that says something must never be passed over."""
+
+    async def work(client: httpx.AsyncClient) -> None:
+        address = f"{BASE}/{one.path.replace('{queue}', 'Q1').replace('{reader}', 'r')}"
+        required = {each.name: "x" for each in one.parameters if each.required and each.where == "header"}
+        in_query = await client.request(one.method, address, params={"colour": "red"}, headers=required)
+        assert refusal(in_query)[:2] == (400, "INWB0003E")
+        in_header = await client.request(one.method, address, headers={"Inorder-Colour": "red", **required})
+        assert refusal(in_header)[:2] == (400, "MQWB0302E")
+        if not any(each.name == "Idempotency-Key" for each in one.parameters):
+            keyed = await client.request(one.method, address, headers={"Idempotency-Key": "k", **required})
+            assert refusal(keyed)[:2] == (400, "MQWB0302E")
+
+    served.run(work)
+
+
+BODILESS = [one for one in interface.OPERATIONS if one.body is None]
+
+
+@pytest.mark.parametrize("one", BODILESS, ids=lambda one: one.name)
+def test_a_body_that_says_nothing_is_refused(served: Served, one: Operation) -> None:
+    """What a client believes to have asked there would be passed over."""
+
+    async def chunks() -> AsyncIterator[bytes]:
+        yield b"{}"
+
+    async def work(client: httpx.AsyncClient) -> None:
+        address = f"{BASE}/{one.path.replace('{queue}', 'Q1')}"
+        for body in ({"json": {"seconds": 60}}, {"content": chunks()}):
+            assert refusal(await client.request(one.method, address, **body)) == (400, "INWB0004E", 0)
+
+    served.run(work)
+
+
+GUARDED = [one for one in interface.OPERATIONS if one.authorities]
+EVERY: tuple[Authority, ...] = ("put", "get", "browse", "inquire", "display")
+
+
+@pytest.mark.parametrize("one", GUARDED, ids=lambda one: one.name)
+def test_an_operation_demands_its_authority(served: Served, one: Operation) -> None:
+    """Without it 403 comes before anything else; with all the others, too; with it, on another queue, too."""
+    address = f"{BASE}/{one.path}".replace("{reader}", "r")
+
+    async def ask(client: httpx.AsyncClient, queue: str) -> tuple[int, str, int]:
+        answer = await client.request(one.method, address.replace("{queue}", queue), params={"colour": "red"})
+        return refusal(answer)
+
+    async def without(client: httpx.AsyncClient) -> None:
+        assert await ask(client, "Q1") == (403, "MQWB0103E", 2035)
+
+    async def elsewhere(client: httpx.AsyncClient) -> None:
+        assert await ask(client, "Q2") == (403, "MQWB0103E", 2035)
+        if "{queue}" in one.path:
+            assert (await ask(client, "Q1"))[0] == 400
+
+    for missing in one.authorities:
+        served.run(without, somebody("ann", *(each for each in EVERY if each != missing)))
+    served.run(elsewhere, somebody("ann", *EVERY))
+
+
+def test_a_lease_needs_the_authority_too(served: Served) -> None:
+    async def work(client: httpx.AsyncClient) -> None:
+        ours = await described(client)
+        lease = {"Inorder-Lease": (await ours("begin_lease")).json()["token"]}
+        assert (await ours("put", {"body": "a"}, headers=lease)).status_code == 201
+        assert refusal(await ours("get", headers=lease)) == (403, "MQWB0103E", 2035)
+        assert (await ours("queues")).json() == {"queues": []}
+        assert (await ours("commit_lease", headers=lease)).status_code == 204
+
+    served.run(work, somebody("ann", "put"))
+    with inorder.connect(served.store) as qm:
+        assert [one.body for one in qm.browse("Q1")] == [b"a"]
+
+
+def test_a_request_without_a_header_against_other_sites_is_refused(served: Served) -> None:
+    async def work(client: httpx.AsyncClient) -> None:
+        del client.headers["ibm-mq-rest-csrf-token"]
+        for one in interface.OPERATIONS:
+            if one.method != "GET":
+                address = f"{BASE}/{one.path.replace('{queue}', 'Q1').replace('{reader}', 'r')}"
+                assert refusal(await client.request(one.method, address))[:2] == (401, "MQWB0100E"), one.name
+
+    served.run(work)
+
+
+def test_nobody_is_answered_without_credentials(served: Served) -> None:
+    async def work(client: httpx.AsyncClient) -> None:
+        for one in interface.OPERATIONS:
+            address = f"{BASE}/{one.path.replace('{queue}', 'Q1').replace('{reader}', 'r')}"
+            answer = await client.request(one.method, address, auth=httpx.Auth())
+            assert refusal(answer)[:2] == (401, "MQWB0104E"), one.name
+
+    served.run(work)

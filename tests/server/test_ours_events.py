@@ -1,0 +1,355 @@
+"""Server-sent events: queues as they change, messages as they arrive; none missed, none twice, nothing left behind."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Awaitable, Callable
+
+import pytest
+from starlette.types import ASGIApp
+from tests.cutting import ended
+from tests.server.conftest import Served, alive
+from tests.server.listening import Event, Listener, listening
+
+import inorder
+from inorder import QueueManager
+from inorder.server import Limits
+from inorder.server.calls import Context
+from inorder.server.ours import events, streaming
+
+QUEUES = "/inorder/v1/events"
+MESSAGES = "/inorder/v1/queues/Q1/events"
+SOON = 0.02
+
+Work = Callable[[ASGIApp, QueueManager], Awaitable[None]]
+
+
+def run(served: Served, work: Work, **limits: float) -> None:
+    """Has the work done with the application, and with another connection to its store."""
+
+    async def inside() -> None:
+        app = served.app(limits=Limits(**limits))  # type: ignore[arg-type]
+        async with alive(app):
+            with inorder.connect(served.store) as qm:
+                await work(app, qm)
+
+    ended(inside())
+
+
+async def bodies_of(listener: Listener, count: int) -> list[str]:
+    return [(await listener.event()).data["body"] for _ in range(count)]
+
+
+async def begun(listener: Listener) -> str:
+    """Where a stream begins that has nothing to show yet."""
+    while True:
+        found = await listener.next()
+        assert found is not None
+        if found.cursor:
+            return found.cursor
+
+
+# --- messages
+
+
+@pytest.mark.parametrize("start", ["now", "first"])
+def test_messages_come_as_they_arrive_and_stay(served: Served, start: str) -> None:
+    async def work(app: ASGIApp, qm: QueueManager) -> None:
+        qm.put_many("Q1", [b"1", b"2"])
+        async with listening(app, MESSAGES, f"bodies=true&start={start}") as listener:
+            if start == "first":
+                assert await bodies_of(listener, 2) == ["1", "2"]
+            else:
+                await begun(listener)
+            qm.put("Q1", b"3")
+            assert await bodies_of(listener, 1) == ["3"]
+            qm.put_many("Q1", [b"%d" % number for number in range(4, 300)])
+            assert await bodies_of(listener, 296) == [str(number) for number in range(4, 300)]
+            assert listener.status == 200
+        assert qm.depth("Q1") == 299
+
+    run(served, work)
+
+
+def test_who_comes_again_with_the_last_id_misses_nothing_and_gets_nothing_twice(served: Served) -> None:
+    async def work(app: ASGIApp, qm: QueueManager) -> None:
+        seen: list[str] = []
+        cursor = ""
+        for number in range(20):
+            given = {"last_event_id": cursor} if cursor and number % 2 else {}
+            query = f"&cursor={cursor}" if cursor and not number % 2 else ""
+            async with listening(app, MESSAGES, f"bodies=true{query}", **given) as listener:
+                cursor = cursor or await begun(listener)
+                qm.put_many("Q1", [b"%d-%d" % (number, n) for n in range(3)])
+                for _ in range(3 if number % 3 else 2):  # sometimes it leaves before the last
+                    found = await listener.event()
+                    seen.append(found.data["body"])
+                    cursor = found.cursor
+        async with listening(app, MESSAGES, f"bodies=true&cursor={cursor}") as listener:
+            seen += await bodies_of(listener, 60 - len(seen))
+        assert seen == [f"{number}-{n}" for number in range(20) for n in range(3)]
+
+    run(served, work)
+
+
+def test_what_is_not_committed_holds_back_what_comes_behind_it(served: Served) -> None:
+    async def work(app: ASGIApp, qm: QueueManager) -> None:
+        with inorder.connect(served.store) as other:
+            async with listening(app, MESSAGES, "bodies=true") as listener:
+                await begun(listener)
+                with other.unit_of_work():
+                    other.put("Q1", b"first")
+                    qm.put("Q1", b"second")
+                assert await bodies_of(listener, 2) == ["first", "second"]
+
+    run(served, work)
+
+
+def test_priorities_do_not_make_it_miss_what_comes_before_its_place(served: Served) -> None:
+    async def work(app: ASGIApp, qm: QueueManager) -> None:
+        qm.put("Q1", b"low", priority=1)
+        async with listening(app, MESSAGES, "bodies=true&start=first") as listener:
+            assert await bodies_of(listener, 1) == ["low"]
+            qm.put("Q1", b"high", priority=9)
+            assert await bodies_of(listener, 1) == ["high"]
+
+    run(served, work)
+
+
+def test_an_event_is_a_message_without_its_body_unless_it_is_asked_for(served: Served) -> None:
+    async def work(app: ASGIApp, qm: QueueManager) -> None:
+        qm.put("Q1", b"\xff\n\n", format="x", properties={"a": "b\nc"})
+        async with listening(app, MESSAGES, "start=first") as listener:
+            found = await listener.event()
+        assert (found.data["format"], found.data["length"], found.data["properties"]) == ("x", 3, {"a": "b\nc"})
+        assert not {"body", "body_base64"} & found.data.keys()
+        async with listening(app, MESSAGES, "start=first&bodies=true") as listener:
+            assert (await listener.event()).data["body_base64"] == "/woK"
+
+    run(served, work)
+
+
+@pytest.mark.parametrize(
+    ("path", "query", "status"),
+    [
+        ("/inorder/v1/queues/NONE/events", "", 404),
+        ("/inorder/v1/queues/MIXED/events", "", 409),
+        (MESSAGES, "cursor=nonsense", 400),
+        (MESSAGES, "start=later", 400),
+        (QUEUES, "interval=0", 400),
+        (QUEUES, "interval=61", 400),
+    ],
+)
+def test_what_cannot_be_is_refused_before_the_stream_begins(served: Served, path: str, query: str, status: int) -> None:
+    with inorder.connect(served.store) as qm:
+        qm.create_queue("MIXED", read_order="unordered")
+
+    async def work(app: ASGIApp, qm: QueueManager) -> None:
+        async with listening(app, path, query) as listener:
+            await listener.rest()
+            assert listener.status == status
+
+    run(served, work)
+
+
+def test_a_queue_that_goes_ends_its_stream_with_a_word(served: Served) -> None:
+    async def work(app: ASGIApp, qm: QueueManager) -> None:
+        async with listening(app, MESSAGES) as listener:
+            await begun(listener)
+            qm.alter_queue("Q1", get_allowed=False)
+            qm.put("Q1", b"1")
+            found = await listener.event()
+            assert (found.kind, found.data["reasonCode"]) == ("failed", 2016)
+            assert await listener.next() is None
+
+    run(served, work)
+
+
+# --- queues
+
+
+def test_all_queues_come_first_and_then_what_changes(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    faster(monkeypatch)
+
+    async def work(app: ASGIApp, qm: QueueManager) -> None:
+        qm.create_queue("Q2")
+        async with listening(app, QUEUES) as listener:
+            first = await listener.event()
+            names = [one["name"] for one in first.data["queues"]]
+            assert (first.kind, first.data["gone"]) == ("queues", [])
+            assert {"Q1", "Q2"} <= set(names)
+            qm.put("Q2", b"1")
+            assert await told(listener, "Q2", 1)
+            qm.delete_queue("Q2", purge=True)
+            while "Q2" not in (await listener.event()).data["gone"]:
+                pass
+
+    run(served, work)
+
+
+def faster(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Looks follow each other at once, and signs of life, too."""
+    monkeypatch.setattr("inorder.server.sampling.SAMPLE_SECONDS", 0.0)
+    monkeypatch.setattr(events, "HEARTBEAT_SECONDS", SOON)
+    real = asyncio.sleep
+    monkeypatch.setattr(events, "pause", lambda seconds: real(0.001))
+
+
+async def told(listener: Listener, queue: str, depth: int) -> bool:
+    """Once the stream says that a queue has a depth."""
+    while True:
+        found: Event = await listener.event()
+        if any((one["name"], one["depth"]) == (queue, depth) for one in found.data["queues"]):
+            return True
+
+
+def test_only_queues_that_who_asks_may_see(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("inorder.server.identity.Identity.may", lambda self, authority, queue: queue == "Q2")
+    with inorder.connect(served.store) as qm:
+        qm.create_queue("Q2")
+
+    async def work(app: ASGIApp, qm: QueueManager) -> None:
+        async with listening(app, QUEUES) as listener:
+            assert [one["name"] for one in (await listener.event()).data["queues"]] == ["Q2"]
+        async with listening(app, MESSAGES) as listener:
+            await listener.rest()
+            assert listener.status == 403
+
+    run(served, work)
+
+
+def test_any_number_of_clients_make_one_look(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    looks = 0
+    real = QueueManager.overview
+
+    def counted(self: QueueManager) -> object:
+        nonlocal looks
+        looks += 1
+        return real(self)
+
+    monkeypatch.setattr(QueueManager, "overview", counted)
+    monkeypatch.setattr("inorder.server.sampling.SAMPLE_SECONDS", 3600.0)
+
+    async def work(app: ASGIApp, qm: QueueManager) -> None:
+        listeners = [Listener(app, QUEUES, "", {}) for _ in range(50)]
+        for one in listeners:
+            await one.event()
+            await one.leave()
+        assert looks == 1
+
+    run(served, work)
+
+
+# --- both
+
+
+@pytest.mark.parametrize("path", [QUEUES, MESSAGES])
+def test_there_are_signs_of_life_and_an_end(served: Served, path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    faster(monkeypatch)
+    monkeypatch.setattr(events, "STREAM_SECONDS", 5 * SOON)
+
+    async def work(app: ASGIApp, qm: QueueManager) -> None:
+        async with listening(app, path) as listener:
+            signs = 0
+            while (found := await listener.next()) is not None:
+                signs += not found.kind
+            assert signs > 1
+            assert listener.is_over
+
+    run(served, work)
+
+
+@pytest.mark.parametrize("path", [QUEUES, MESSAGES])
+def test_so_many_at_once_and_who_leaves_makes_room(served: Served, path: str) -> None:
+    async def work(app: ASGIApp, qm: QueueManager) -> None:
+        for _ in range(3):
+            async with listening(app, path) as one, listening(app, path) as two:
+                await one.next()
+                await two.next()
+                async with listening(app, path) as more:
+                    await more.rest()
+                    assert more.status == 503
+
+    run(served, work, subscribers=2)
+
+
+@pytest.mark.parametrize("path", [QUEUES, MESSAGES])
+def test_a_stop_ends_them(served: Served, path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    contexts: list[Context] = []
+    real = Context.__post_init__
+
+    def noted(self: Context) -> None:
+        contexts.append(self)
+        real(self)
+
+    monkeypatch.setattr(Context, "__post_init__", noted)
+
+    async def work(app: ASGIApp, qm: QueueManager) -> None:
+        async with listening(app, path) as listener:
+            await listener.next()
+            contexts[0].stopping.set()
+            await listener.rest()
+            assert listener.is_over
+
+    run(served, work)
+
+
+@pytest.mark.parametrize("path", [QUEUES, MESSAGES])
+def test_a_client_that_takes_nothing_is_cut_off(served: Served, path: str) -> None:
+    async def work(app: ASGIApp, qm: QueueManager) -> None:
+        async with listening(app, path) as listener:
+            await listener.next()
+            listener.takes.clear()
+            qm.put("Q1", b"1")
+            await listener.task
+            assert not listener.is_over, "an answer that looks whole is not cut off"
+
+    run(served, work, body_seconds=SOON)
+
+
+def test_streams_that_wait_have_no_thread_of_their_own(served: Served) -> None:
+    """One thread watches the queue for all of them; when all have gone nothing is left but what rests for a while."""
+
+    async def work(app: ASGIApp, qm: QueueManager) -> None:
+        before = threading.active_count()
+        listeners = [Listener(app, MESSAGES, "", {}) for _ in range(100)]
+        for one in listeners:
+            await one.next()
+        tasks = len(asyncio.all_tasks())
+        assert threading.active_count() <= before + 9, "8 connections and a watch"
+        assert tasks >= 100
+        for one in listeners:
+            await one.leave()
+        while len(asyncio.all_tasks()) > 10:  # those that were cancelled end
+            await asyncio.sleep(0)
+
+    run(served, work)
+
+
+def test_what_a_stream_holds_is_let_go_of_when_its_answer_is_cancelled(served: Served) -> None:
+    async def work(app: ASGIApp, qm: QueueManager) -> None:
+        listener = Listener(app, MESSAGES, "", {})
+        await listener.next()
+        listener.task.cancel()
+        await asyncio.wait({listener.task})
+        async with listening(app, MESSAGES) as again:
+            await again.next()
+            assert again.status == 200
+
+    run(served, work, subscribers=1)
+
+
+def test_unless_stopped_gives_the_result_the_error_or_none() -> None:
+    async def fails() -> None:
+        raise ValueError("no")
+
+    async def inside() -> None:
+        stopping = asyncio.Event()
+        assert await streaming.unless_stopped(stopping, asyncio.sleep(0, 7)) == 7
+        with pytest.raises(ValueError, match="no"):
+            await streaming.unless_stopped(stopping, fails())
+        stopping.set()
+        assert await streaming.unless_stopped(stopping, asyncio.Event().wait()) is None
+
+    ended(inside())

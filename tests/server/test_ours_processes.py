@@ -1,0 +1,169 @@
+"""Our interface from several processes: one lease in all of them, and servers that are killed."""
+
+from __future__ import annotations
+
+import json
+import threading
+import uuid
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from tests.server.conftest import Running, Served, Start
+from tests.server.described import BASE, refusal
+from tests.support import bodies
+
+import inorder
+from inorder.stores.postgresql import drop, parse
+
+pytestmark = pytest.mark.slow
+Q1 = f"{BASE}/queues/Q1"
+
+
+def asked(running: Running, operation: str, given: Any = None, **more: Any) -> httpx.Response:
+    """A request by a connection of its own, so that any worker may have it."""
+    with running.client() as client:
+        return client.post(operation, **({} if given is None else {"json": given}), **more)
+
+
+def begun(running: Running, seconds: int) -> dict[str, str]:
+    lease = asked(running, f"{BASE}/leases", params={"seconds": seconds})
+    assert lease.status_code == 201, lease.text
+    return {"Inorder-Lease": lease.json()["token"]}
+
+
+def test_any_worker_serves_any_request_of_a_lease(start: Start, served: Served) -> None:
+    running = start("--workers", "2")
+    lease = begun(running, 600)
+
+    def put(number: int) -> int:
+        return asked(running, f"{Q1}/put", {"body": str(number)}, headers=lease).status_code
+
+    with ThreadPoolExecutor(8) as pool:
+        assert set(pool.map(put, range(60))) == {201}
+    with inorder.connect(served.store) as qm:
+        assert bodies(qm, "Q1") == []
+        assert asked(running, f"{BASE}/lease/commit", headers=lease).status_code == 204
+        assert sorted(map(int, bodies(qm, "Q1"))) == list(range(60))
+    processes = {json.loads(line)["process"] for line in running.log.read_text().splitlines()}
+    assert len(processes) == 2, "both workers took requests"
+    assert lease["Inorder-Lease"] not in running.log.read_text()
+
+
+def test_a_browse_goes_from_worker_to_worker(start: Start, served: Served) -> None:
+    with inorder.connect(served.store) as qm:
+        for n in range(30):
+            qm.put("Q1", str(n).encode())
+    running = start("--workers", "2")
+    found: list[str] = []
+    cursor: dict[str, str] = {}
+    while True:
+        with running.client() as client:
+            page = client.get(f"{Q1}/browse", params={"count": 2, **cursor}).json()
+        if not page["messages"]:
+            break
+        found += [one["body"] for one in page["messages"]]
+        cursor = {"cursor": page["cursor"]}
+    assert found == [str(n) for n in range(30)]
+
+
+def test_a_kill_in_the_middle_of_a_lease_loses_nothing(start: Start, served: Served) -> None:
+    """Another server goes on with the lease where the killed one was; an acknowledged put is in it."""
+    with inorder.connect(served.store) as qm:
+        qm.put("Q1", b"a")
+        qm.put("Q1", b"b")
+    running = start()
+    lease = begun(running, 600)
+    assert asked(running, f"{Q1}/get", headers=lease).json()["body"] == "a"
+    assert asked(running, f"{Q1}/put", {"body": "c"}, headers=lease).status_code == 201
+    running.kill()
+    with inorder.connect(served.store) as qm:
+        assert bodies(qm, "Q1") == [b"b"], "neither committed nor backed out by the kill"
+        other = start()
+        assert asked(other, f"{Q1}/put", {"body": "d"}, headers=lease).status_code == 201
+        assert asked(other, f"{BASE}/lease/commit", headers=lease).status_code == 204
+        assert bodies(qm, "Q1") == [b"b", b"c", b"d"]
+        other.kill()
+        assert bodies(qm, "Q1") == [b"b", b"c", b"d"], "what was answered 204 is committed"
+        assert qm.check() == []
+
+
+def test_a_lease_that_nobody_serves_ends_by_its_deadline(start: Start, served: Served) -> None:
+    with inorder.connect(served.store) as qm:
+        qm.put("Q1", b"a")
+    running = start()
+    lease = begun(running, 2)
+    assert asked(running, f"{Q1}/get", headers=lease).json()["body"] == "a"
+    running.kill()
+    with inorder.connect(served.store) as qm:
+        message = qm.get("Q1", wait=60)
+        assert (message.body, message.backout_count) == (b"a", 1)
+    other = start()
+    over = asked(other, f"{BASE}/lease/commit", headers=lease)
+    assert refusal(over) == (409, "INWB0014E", inorder.Reason.LEASE_OVER.value)
+
+
+def test_a_kill_while_gets_wait_takes_nothing(start: Start, served: Served) -> None:
+    running = start("--workers", "2")
+    failed: list[BaseException] = []
+
+    def wait() -> None:
+        try:
+            asked(running, f"{Q1}/get", params={"wait": 600})
+        except httpx.HTTPError as error:
+            failed.append(error)
+
+    waiting = [threading.Thread(target=wait) for _ in range(5)]
+    for one in waiting:
+        one.start()
+    with inorder.connect(served.store) as qm:
+        while not qm.status("Q1").open_input_count:
+            threading.Event().wait(0.01)
+        running.kill()
+        for one in waiting:
+            one.join()
+        assert len(failed) == 5
+        qm.put("Q1", b"a")
+        assert bodies(qm, "Q1") == [b"a"]
+
+
+def test_a_put_is_repeated_after_a_kill(start: Start, served: Served) -> None:
+    """The client that had no answer puts once more under its key: there is one message, whatever the kill met."""
+    running = start()
+    key = {"Idempotency-Key": "order-17"}
+    first = asked(running, f"{Q1}/put", {"body": "a"}, headers=key).json()
+    running.kill()
+    other = start()
+    again = asked(other, f"{Q1}/put", {"body": "a"}, headers=key).json()
+    assert again["duplicate_of"] == first["uid"]
+    with inorder.connect(served.store) as qm:
+        assert bodies(qm, "Q1") == [b"a"]
+
+
+@pytest.mark.postgresql
+def test_a_lease_in_postgresql_is_served_by_all_workers(postgresql: str, tmp_path: Path) -> None:
+    url = f"{postgresql}?schema=served_{uuid.uuid4().hex}"
+    with inorder.connect(url, name="QM1") as qm:
+        qm.create_queue("Q1")
+        qm.put("Q1", b"first")
+    running = Running(tmp_path / "none.db", "--workers", "2", "--store", url, positional=False)
+    try:
+        lease = begun(running, 600)
+
+        def put(number: int) -> int:
+            return asked(running, f"{Q1}/put", {"body": str(number)}, headers=lease).status_code
+
+        assert asked(running, f"{Q1}/get", headers=lease).json()["body"] == "first"
+        with ThreadPoolExecutor(4) as pool:
+            waiting = pool.submit(asked, running, f"{Q1}/get_many", params={"wait": 60})
+            assert set(pool.map(put, range(10))) == {201}
+            assert asked(running, f"{BASE}/lease/commit", headers=lease).status_code == 204
+            got = [one["body"] for one in waiting.result().json()["messages"]]
+        with inorder.connect(url) as qm:
+            assert sorted(map(int, got + [one.decode() for one in bodies(qm, "Q1")])) == list(range(10))
+        assert running.stop() == 0
+    finally:
+        running.kill()
+        drop(parse(url))

@@ -1,0 +1,145 @@
+"""Servers killed with SIGKILL while clients work over HTTP: nothing that was acknowledged is lost or doubled.
+
+`make crash` does this hundreds of times.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import uuid
+from pathlib import Path
+from threading import Event
+
+import httpx
+import pytest
+from tools.proof import serving
+from tools.proof.lives import POINTS, RANDOM
+from tools.proof.serving import Life, Report, Slot, found_in, judge, lives_of
+from tools.proof.serving_clients import CLIENTS, Client, Done, Leaser, Putter, Servers
+
+import inorder
+from inorder.stores.postgresql import drop, parse
+
+SEED = int(os.environ.get("INORDER_CRASH_SEED", random.SystemRandom().getrandbits(32)))
+
+
+def test_killed_servers_break_no_promise(tmp_path: Path) -> None:
+    report = serving.run(kills=5, seed=SEED, lives=2, parent=tmp_path)
+    assert not report.findings, f"INORDER_CRASH_SEED={SEED} tries the same plan\n{report}"
+    assert report.kills.total() >= 5
+    assert report.promises > 0
+
+
+@pytest.mark.slow
+def test_servers_killed_often_break_no_promise(tmp_path: Path) -> None:
+    report = serving.run(kills=24, seed=SEED, parent=tmp_path)
+    assert not report.findings, f"INORDER_CRASH_SEED={SEED} tries the same plan\n{report}"
+    assert report.kills.total() >= 24
+    assert report.leases["committed"] > 20, report
+    assert report.leases["backed out"] > 5, report
+
+
+@pytest.mark.slow
+@pytest.mark.postgresql
+def test_servers_of_a_database_that_are_killed_break_no_promise(tmp_path: Path, postgresql: str) -> None:
+    url = f"{postgresql}?schema=inorder_{uuid.uuid4().hex}"
+    report = serving.run(kills=10, seed=SEED, parent=tmp_path, place=lambda _: url)
+    drop(parse(url))
+    assert not report.findings, f"INORDER_CRASH_SEED={SEED} tries the same plan\n{report}"
+    assert report.kills.total() >= 10
+
+
+def test_the_plan_of_a_round_follows_from_its_seed_and_has_every_point() -> None:
+    plans = [lives_of(random.Random(SEED), 1000) for _ in range(2)]
+    assert plans[0] == plans[1]
+    assert {life.end for life in plans[0]} == {RANDOM, *POINTS}
+
+
+AS_PROMISED = {"PUT": ["0-0"], "IN": ["0-3"], "OUT": ["0-1@4-0"]}
+
+
+def done(**others: object) -> Done:
+    made = Done(put={"PUT": {"0-0", "0-2"}, "IN": {"0-1", "0-3"}}, got=["0-2"], leases={"4-0": "committed"})
+    for name, value in others.items():
+        setattr(made, name, value)
+    return made
+
+
+def test_what_is_as_promised_is_no_finding() -> None:
+    assert found_in(AS_PROMISED, done()) == []
+    assert found_in(AS_PROMISED, done(got=[], unanswered_gets=1)) == []
+    assert found_in(AS_PROMISED, done(leases={"4-0": "unknown", "4-1": "unknown"})) == []
+
+
+@pytest.mark.parametrize(
+    ("there", "others", "finding"),
+    [
+        ({}, {"got": []}, "lost from PUT, with 0 gets without an answer: ['0-2']"),
+        ({"IN": []}, {}, "lost from IN: ['0-3']"),
+        ({"IN": ["0-3", "0-3"]}, {}, "message 0-3 of IN has 2 ends"),
+        ({"IN": ["0-3", "0-1"]}, {}, "message 0-1 of IN has 2 ends"),
+        ({}, {"got": ["0-2", "0-2"]}, "message 0-2 of PUT has 2 ends"),
+        ({"PUT": ["0-0", "0-2"]}, {}, "message 0-2 of PUT has 2 ends"),
+        ({"PUT": ["0-0", "9"]}, {}, "message 9 of PUT was never put"),
+        ({}, {"leases": {"4-0": "backed out"}}, "lease 4-0 is backed out, and 1 messages of it are there"),
+        ({"IN": ["0-3", "0-1"], "OUT": []}, {}, "lease 4-0 is committed, and 0 messages of it are there"),
+        ({"OUT": ["0-1@4-0", "0-1@4-0"]}, {}, "message 0-1 of IN has 2 ends"),
+    ],
+)
+def test_each_broken_promise_is_a_finding(there: dict[str, list[str]], others: dict[str, object], finding: str) -> None:
+    assert finding in found_in(AS_PROMISED | there, done(**others))
+
+
+def test_a_unit_that_is_left_is_a_finding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(serving, "REST_SECONDS_MAX", 0.0)
+    store = tmp_path / "store.db"
+    with inorder.connect(store) as qm:
+        for queue in serving.QUEUES:
+            qm.create_queue(queue)
+        with qm.lease(seconds=600):
+            qm.put("PUT", b"1")
+        judge(report := Report(0), str(store), [])
+    assert len(report.findings) == 1
+    assert report.findings[0].startswith("a unit of work is left: ")
+
+
+class Answering(httpx.BaseTransport):
+    """A server that always answers the same."""
+
+    def __init__(self, *answers: httpx.Response) -> None:
+        self.answers = [*answers]
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        return self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+
+
+def findings_of(kind: type[Client], *answers: httpx.Response) -> str:
+    """What a client finds of a server that answers so."""
+    servers = Servers("token")
+    servers.add(0, "http://localhost")
+    client = kind(4, SEED, servers, Event())
+    client._http = httpx.Client(transport=Answering(*answers))
+    client.run()
+    return "\n".join(client.done.findings)
+
+
+def test_a_server_that_fails_is_a_finding() -> None:
+    for kind in CLIENTS:
+        assert "500" in findings_of(kind, httpx.Response(500, text="of ours"))
+    assert "400" in findings_of(Putter, httpx.Response(400, text="not understood"))
+
+
+def test_a_server_that_ends_by_itself_is_a_finding(tmp_path: Path) -> None:
+    """Here because its store is not one."""
+    (tmp_path / "store.db").write_bytes(b"this is no database" * 1000)
+    slot = Slot(str(tmp_path / "store.db"), tmp_path, 0, Servers("token"))
+    slot.run([Life(RANDOM, 1, 60)])
+    assert len(slot.findings) == 1
+    assert slot.findings[0].startswith("a server ended by itself with status ")
+
+
+def test_a_lease_that_is_over_too_early_is_a_finding() -> None:
+    over = {"error": [{"reasonCode": inorder.Reason.LEASE_OVER.value}]}
+    begun = httpx.Response(201, json={"token": "of a lease"})
+    assert "before its deadline" in findings_of(Leaser, begun, httpx.Response(409, json=over))

@@ -1,0 +1,213 @@
+"""Schedules that a worker runs beside its tasks, or alone: what is put, reported, tried again, and how it ends."""
+
+from __future__ import annotations
+
+import threading
+from datetime import datetime, timezone
+from typing import Any
+
+import pytest
+from tests.support import LIMIT_SECONDS
+from tests.working import Heard, at_work
+
+from inorder import Message, QueueManager
+from inorder.errors import ArgumentError
+from inorder.testing import ManualClock
+from inorder.testing.stores import RestartableStore
+from inorder.work import Schedule, Tasks, WorkerEvent
+from inorder.work.periodic import Periodic, standings
+
+pytest.importorskip("cronsim", reason="without inorder[work] there are no schedules")
+HOUR = 3600.0
+BEGIN = datetime(2026, 3, 1, 0, 30, tzinfo=timezone.utc).timestamp()
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock(BEGIN)
+
+
+@pytest.fixture
+def tasks(qm: QueueManager, clock: ManualClock) -> Tasks:
+    """With a schedule whose second run is due at once."""
+    tasks = Tasks()
+
+    @tasks.periodic("0 * * * *", queue="Q", name="hourly")
+    def hourly(due: datetime) -> bytes:
+        return due.strftime("%d %H:%M").encode()
+
+    Periodic(qm, tasks.schedules).put_due()  # it is seen first
+    clock.advance(HOUR)
+    return tasks
+
+
+def bodies(qm: QueueManager) -> list[bytes]:
+    return [message.body for message in qm.browse("Q")]
+
+
+def puts(heard: Heard) -> list[WorkerEvent]:
+    return [one for one in heard.told if one.kind == "put"]
+
+
+def trouble(heard: Heard) -> list[str]:
+    return [one.text for one in heard.told if one.kind == "trouble"]
+
+
+def test_a_worker_of_schedules_alone_puts_what_is_due(qm: QueueManager, tasks: Tasks) -> None:
+    with at_work(qm, tasks) as (worker, heard):
+        heard.until(lambda heard: bool(puts(heard)))
+        assert worker.is_busy
+    (event,) = puts(heard)
+    assert (event.schedule, event.task, event.queue, event.seconds) == ("hourly", "", "Q", HOUR / 2)
+    assert bodies(qm) == [b"01 01:00"]
+    assert qm.units() == []
+
+
+def test_what_is_put_is_worked_on_by_the_same_worker(qm: QueueManager, tasks: Tasks) -> None:
+    seen = list[bytes]()
+    tasks.task("Q", name="see")(lambda message: seen.append(message.body))
+    with at_work(qm, tasks) as (_, heard):
+        heard.attempts(1)
+    assert seen == [b"01 01:00"]
+
+
+def test_several_workers_put_each_run_once(qm: QueueManager, tasks: Tasks, clock: ManualClock) -> None:
+    tasks.add(Schedule(name="all", cron="*/5 * * * *", queue="Q", missed="all"))
+    Periodic(qm, tasks.schedules[1:]).put_due()
+    clock.advance(HOUR)
+    one, other = Heard(), Heard()
+    with qm.worker(tasks, log=one), qm.worker(tasks, log=other):
+        one.until(lambda _: len(puts(one)) + len(puts(other)) >= 13)
+        assert qm.depth("Q") == 13
+    due = [(event.schedule, event.run.due) for event in puts(one) + puts(other) if event.run is not None]
+    assert len(due) == len(set(due)) == 13
+
+
+def test_a_schedule_that_fails_stops_nothing_and_is_reported_once(
+    qm: QueueManager, tasks: Tasks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("inorder.work.periodic.RETRY_SECONDS", 0.0)
+    tries = threading.Semaphore(0)
+    fails = True
+
+    @tasks.periodic("0 * * * *", queue="Q", name="failing")
+    def failing(due: datetime) -> bytes:
+        tries.release()
+        if fails:
+            raise KeyError("price")
+        return b"at last"
+
+    tasks.add(Schedule(name="late", cron="0 * * * *", queue="Q"))
+    Periodic(qm, tasks.schedules).put_due()
+    clock = qm.clock
+    assert isinstance(clock, ManualClock)
+    clock.advance(HOUR)
+    with at_work(qm, tasks) as (worker, heard):
+        for _ in range(3):
+            assert tries.acquire(timeout=LIMIT_SECONDS)
+        heard.until(lambda heard: len(puts(heard)) == 2)
+        assert not worker.stopped
+        fails = False
+        heard.until(lambda heard: len(puts(heard)) == 3)
+    assert len(trouble(heard)) == 1
+    assert trouble(heard)[0].startswith("KeyError: 'price' (test_schedules_of_workers.py:")
+    assert b"at last" in bodies(qm)
+
+
+def test_observers_get_each_put_and_each_failed_try(
+    qm: QueueManager, tasks: Tasks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("inorder.work.periodic.RETRY_SECONDS", 0.0)
+    changed, events = threading.Condition(), list[Any]()
+
+    def observe(event: Any) -> None:
+        if event.name == "inorder.worker":
+            with changed:
+                events.append(event)
+                changed.notify_all()
+
+    def until(count: int) -> None:
+        with changed:
+            assert changed.wait_for(lambda: len(events) >= count, LIMIT_SECONDS), events
+
+    qm.observe(observe)
+    qm.alter_queue("Q", put_allowed=False)
+    with at_work(qm, tasks):
+        until(2)
+        qm.alter_queue("Q", put_allowed=True)
+        with changed:
+            assert changed.wait_for(lambda: events[-1].metadata["kind"] == "put", LIMIT_SECONDS), events
+    assert {one.metadata["kind"] for one in events[:2]} == {"trouble"}
+    put = events[-1]
+    assert (put.metadata["schedule"], put.metadata["queue"], put.measurements["seconds"]) == ("hourly", "Q", HOUR / 2)
+
+
+def test_a_body_that_does_not_end_is_left_behind_and_puts_nothing(qm: QueueManager, clock: ManualClock) -> None:
+    tasks, began, goes_on = Tasks(), threading.Event(), threading.Event()
+
+    @tasks.periodic("0 * * * *", queue="Q", name="endless")
+    def endless(due: datetime) -> Message:
+        began.set()
+        goes_on.wait(LIMIT_SECONDS)
+        return Message(b"too late")
+
+    Periodic(qm, tasks.schedules).put_due()
+    clock.advance(HOUR)
+    worker = qm.worker(tasks, log=Heard())
+    worker.start()
+    assert began.wait(LIMIT_SECONDS)
+    worker.stop(grace=0)
+    assert not worker.is_busy
+    goes_on.set()
+    assert worker._timekeeper is not None
+    worker._timekeeper._thread.join(LIMIT_SECONDS)
+    assert (qm.depth("Q"), qm.units()) == (0, [])
+    assert [one.overdue for one in standings(qm, tasks.schedules)] == [True]
+
+
+def test_a_queue_manager_that_stops_stops_schedules(qm: QueueManager, tasks: Tasks, store: RestartableStore) -> None:
+    worker = qm.worker(tasks, log=Heard())
+    with qm.connect() as operator:
+        operator.stop()
+    worker.start()
+    assert worker.wait(LIMIT_SECONDS), "the schedules go on though the queue manager is stopping"
+    assert worker.stopped.keys() == {"hourly"}
+    worker.stop()
+
+
+# --- what is registered
+
+
+def test_names_are_taken_once_and_tell_schedules_from_tasks(tasks: Tasks) -> None:
+    tasks.task("Q", name="see")(lambda message: None)
+    assert (len(tasks), len(tasks.schedules), repr(tasks)) == (1, 1, "<tasks: see, hourly>")
+    for name in ("see", "hourly"):
+        with pytest.raises(ArgumentError, match="name"):
+            tasks.add(Schedule(name=name, cron="* * * * *", queue="Q"))
+    with pytest.raises(ArgumentError, match="name"):
+        tasks.task("Q", name="hourly")(lambda message: None)
+    twice = Schedule(name="twice", cron="* * * * *", queue="Q")
+    with pytest.raises(ArgumentError, match="name"):
+        tasks.add(twice, twice)
+    with pytest.raises(ArgumentError, match="schedules"):
+        tasks.add("nightly")  # type: ignore[arg-type]
+    assert len(tasks.schedules) == 1
+
+
+def test_a_schedule_is_named_by_its_function(qm: QueueManager) -> None:
+    tasks = Tasks()
+    assert not tasks
+
+    @tasks.periodic("0 0 * * *", queue="Q")
+    def nightly(due: datetime) -> bytes:
+        return b""
+
+    assert tasks
+    (one,) = tasks.schedules
+    assert one.name == f"{__name__}.test_a_schedule_is_named_by_its_function.<locals>.nightly"
+    with pytest.raises(ArgumentError, match="name"):
+        tasks.periodic("0 0 * * *", queue="Q", name="")
+    with pytest.raises(ArgumentError, match="cron"):
+        tasks.periodic("0 0 * *", queue="Q")(nightly)
+    with pytest.raises(ArgumentError, match="tasks"):
+        qm.worker(Tasks())

@@ -1,0 +1,78 @@
+"""Programs at work on the sample: they hold messages, wait, put and work, until standard input ends.
+
+A process of its own, so that one sees whose process it is that holds something.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import threading
+from typing import Final
+
+import inorder
+from inorder import Match, NoMessageAvailable, QueueManager
+from inorder.work import Tasks
+
+SECONDS: Final = 0.12  # about, for one item
+
+
+def main(store: str) -> None:
+    """Works until it is killed, or standard input ends."""
+    with inorder.connect(store, program="shop") as qm, contextlib.ExitStack() as closing:
+        _hold(qm, closing)
+        for program, work in (("bookkeeping", _read), ("till", _sell)):
+            one = closing.enter_context(contextlib.closing(qm.connect(program=program)))
+            threading.Thread(target=work, args=(one,), daemon=True).start()
+        closing.enter_context(qm.worker(_warehouse(), threads=2))
+        print("ready", flush=True)
+        sys.stdin.read()
+        os._exit(0)  # as a program that dies: its reader would wait on
+
+
+def _hold(qm: QueueManager, closing: contextlib.ExitStack) -> None:
+    """What is put, got and locked, and not settled."""
+
+    def program(name: str) -> QueueManager:
+        return closing.enter_context(contextlib.closing(qm.connect(program=name)))
+
+    terminal = program("card terminal")
+    terminal.get("PAYMENTS", syncpoint=True)
+    terminal.put_json("PAYMENTS", {"customer": "Grimm", "amount": 12}, syncpoint=True)
+    program("invoices").get("ORDERS", syncpoint=True, selector="customer = 'Cortez'")
+    qm.browse_and_lock("ORDERS", most=1, match=Match(selector="customer = 'Adler'"))
+    ledger = program("ledger")
+    ledger.put_json("ARCHIVE", {"order": 990}, syncpoint=True)
+    ledger.prepare("ledger-2026-11")
+
+
+def _read(qm: QueueManager) -> None:
+    """A strict reader: it waits for a payment that another program has got and not committed."""
+    while True:
+        with contextlib.suppress(NoMessageAvailable):
+            qm.get("PAYMENTS", wait=3600)
+
+
+def _sell(qm: QueueManager) -> None:
+    pause, number = threading.Event(), 0
+    while True:
+        pause.wait(SECONDS if number % 60 < 45 else 8 * SECONDS)  # customers come in waves
+        for _ in range(1 + number % 4):
+            number += 1
+            qm.put_json("PICKING", {"item": f"A-{number}"}, properties={"shelf": number % 9})
+
+
+def _warehouse() -> Tasks:
+    tasks, pause = Tasks(), threading.Event()
+
+    @tasks.task("PICKING")
+    def pick(message: inorder.Message, qm: QueueManager) -> None:
+        del message, qm
+        pause.wait(SECONDS)
+
+    return tasks
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,79 @@
+"""A queue manager with something of everything that the console shows: what lies there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+import inorder
+from inorder import Flags, QueueManager
+
+IN, LAST, SEGMENT, END = Flags.IN_GROUP, Flags.LAST_IN_GROUP, Flags.SEGMENT, Flags.LAST_SEGMENT
+CUSTOMERS: Final = ("Adler", "Brunner", "Cortez", "Dahl", "Eriksen", "Fontane")
+
+
+def make(path: Path) -> None:
+    """A store with the sample."""
+    with inorder.connect(path, name="SHOP", program="sample") as qm:
+        fill(qm)
+
+
+def fill(qm: QueueManager) -> None:
+    """Makes the queues, and puts what lies on them."""
+    qm.create_queue("ORDERS", description="one group an order: a header, then its lines")
+    qm.create_queue("PAYMENTS", read_order="required", description="read in strict order")
+    qm.create_queue("PICKING", description="worked on by the warehouse")
+    qm.create_queue("SCANS", description="pictures of delivery notes, in segments")
+    qm.create_queue("ARCHIVE", max_depth=12, description="nearly full")
+    qm.create_queue("INBOX", put_allowed=False, description="closed over the weekend")
+    qm.create_queue("NOTES", max_depth=1)
+    qm.create_queue("DEAD.LETTERS")
+    qm.create_alias("SHOP.IN", base_queue="ORDERS")
+    qm.alter_manager(dead_letter_queue="DEAD.LETTERS")
+    _orders(qm)
+    _scans(qm)
+    _dead(qm)
+    qm.put_many("ARCHIVE", [f"closed order {n}".encode() for n in range(11)])
+    for number, customer in enumerate(CUSTOMERS[:3]):
+        qm.put_json("PAYMENTS", {"customer": customer, "amount": 40 + 7 * number})
+
+
+def _orders(qm: QueueManager) -> None:
+    """Four groups, mixed as they come in: two are whole, one lacks a line, one its end."""
+    orders = [("order-1001", 3, ()), ("order-1002", 5, (3,)), ("order-1003", 4, ()), ("order-1004", 3, (3,))]
+    for sequence in range(1, 6):
+        for number, (name, lines, lost) in enumerate(orders):
+            if sequence <= lines and sequence not in lost:
+                line = {"line": sequence - 1, "item": f"A-{17 * sequence + number}"}
+                qm.put_json(
+                    "ORDERS",
+                    _header(number) if sequence == 1 else line,
+                    group_id=name.encode(),
+                    sequence_number=sequence,
+                    flags=LAST if sequence == lines else IN,
+                    properties={"customer": CUSTOMERS[number], "urgent": number == 2},
+                )
+    qm.put("ORDERS", b"a note without a group", format="MQSTR", priority=7)
+
+
+def _header(number: int) -> dict[str, object]:
+    return {"order": 1001 + number, "customer": CUSTOMERS[number], "paid": bool(number % 2)}
+
+
+def _scans(qm: QueueManager) -> None:
+    """A picture in segments of which one is missing, and one that is whole."""
+    for name, offsets in ((b"scan-77", (0, 1000, 2000)), (b"scan-78", (0, 2000))):
+        for offset in offsets:
+            flags = END if offset == 2000 else SEGMENT
+            body = bytes((offset // 1000 + n) % 256 for n in range(1000))
+            qm.put("SCANS", body, group_id=name, offset=offset, flags=flags, format="JPEG")
+
+
+def _dead(qm: QueueManager) -> None:
+    """Reports that could not be delivered, and what a program has set aside."""
+    for question in (b"in stock?", b"how long?", b"how much?"):  # the first report fills NOTES
+        qm.put("ARCHIVE", question, report=inorder.Report.COA_WITH_DATA, reply_to_queue="NOTES")
+        qm.get("ARCHIVE")
+    qm.put_json("PICKING", {"item": "moon dust"})
+    with qm.unit_of_work():
+        qm.bury(qm.get("PICKING"), queue="PICKING", error="there is no shelf for moon dust")

@@ -1,0 +1,273 @@
+"""The clients of servers that are killed: what each does over HTTP, and what it was promised.
+
+A request whose answer is lost has happened or not. `Client.ask` says so, and each client does what the interface has
+for it: it repeats a put with its Idempotency-Key, undoes what stands under a confirm id, backs a lease out.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+import traceback
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from threading import Event, Lock
+from typing import Any, Final
+
+import httpx
+
+from inorder import Reason
+
+BASE: Final = "/inorder/v1"
+LEASE: Final = "Inorder-Lease"
+LEASE_SECONDS: Final = 2.0
+ANSWER_SECONDS: Final = 60.0  # within which some server answers
+PAUSE_SECONDS: Final = 0.01
+
+
+class Servers:
+    """The servers that are there now."""
+
+    def __init__(self, token: str) -> None:
+        self.headers = {"Authorization": f"Bearer {token}", "ibm-mq-rest-csrf-token": ""}
+        self._lock = Lock()
+        self._urls: dict[int, str] = {}
+
+    def add(self, slot: int, url: str) -> None:
+        """One serves now."""
+        with self._lock:
+            self._urls[slot] = url.rstrip("/")
+
+    def remove(self, slot: int) -> None:
+        """It is dead."""
+        with self._lock:
+            self._urls.pop(slot, None)
+
+    def any(self, chance: random.Random) -> str | None:
+        """The address of one, if one is there."""
+        with self._lock:
+            return chance.choice([*self._urls.values()]) if self._urls else None
+
+
+@dataclass
+class Done:
+    """What clients did, and what they were promised.
+
+    Attributes:
+        put: the bodies of each queue that are acknowledged.
+        got: bodies that are gone for good.
+        unanswered_gets: each may have taken a message.
+        confirm_ids: under which something may be held still.
+        leases: how each ended, as far as its client knows.
+        answers: how many there were.
+    """
+
+    put: dict[str, set[str]] = field(default_factory=lambda: {"PUT": set(), "IN": set()})
+    got: list[str] = field(default_factory=list)
+    unanswered_gets: int = 0
+    confirm_ids: set[int] = field(default_factory=set)
+    leases: dict[str, str] = field(default_factory=dict)
+    answers: int = 0
+    findings: list[str] = field(default_factory=list)
+
+    def add(self, other: Done) -> None:
+        """What another client did."""
+        for queue, bodies in other.put.items():
+            self.put[queue] |= bodies
+        self.got += other.got
+        self.unanswered_gets += other.unanswered_gets
+        self.confirm_ids |= other.confirm_ids
+        self.leases |= other.leases
+        self.answers += other.answers
+        self.findings += other.findings
+
+
+class Lost(Exception):
+    """The answer to a request is lost: it has happened, or not."""
+
+
+class Client:
+    """One client, in a thread of its own.
+
+    Args:
+        number: which makes its bodies and ids its own.
+        stop: then it ends what it does, and does nothing more.
+    """
+
+    def __init__(self, number: int, seed: int, servers: Servers, stop: Event) -> None:
+        self.number, self.chance, self.done = number, random.Random(seed), Done()
+        self._servers, self._stop = servers, stop
+        self._http = httpx.Client(headers=servers.headers, timeout=ANSWER_SECONDS)
+
+    def run(self) -> None:
+        """Acts until it is stopped."""
+        count = 0
+        try:
+            with self._http:
+                while not self._stop.is_set():
+                    self.act(count)
+                    count += 1
+        except Exception:  # noqa: BLE001 - what a thread raises is a finding
+            self.done.findings.append(f"client {self.number} ({type(self).__name__}): {traceback.format_exc()}")
+
+    def act(self, count: int) -> None:
+        """One piece of work."""
+        raise NotImplementedError
+
+    def ask(
+        self, path: str, record: Any = None, *, headers: Mapping[str, str] | None = None, **query: Any
+    ) -> httpx.Response:
+        """The answer of any server, which is not that it failed.
+
+        Raises: Lost; TimeoutError, there was no server; AssertionError, a server failed.
+        """
+        ends = time.monotonic() + ANSWER_SECONDS
+        while time.monotonic() < ends:
+            if (url := self._servers.any(self.chance)) is not None:
+                try:
+                    answer = self._http.post(
+                        f"{url}{BASE}/{path}", json=record, headers=dict(headers or {}), params=query
+                    )
+                except httpx.ConnectError:
+                    pass  # nothing was sent
+                except httpx.TransportError as error:
+                    raise Lost(path) from error
+                else:
+                    assert answer.status_code < 500, f"{path}: {answer.status_code} {answer.text}"
+                    self.done.answers += 1
+                    return answer
+            time.sleep(PAUSE_SECONDS)
+        raise TimeoutError(f"no server in {ANSWER_SECONDS:g} s")
+
+    def insist(self, path: str, record: Any = None, **more: Any) -> tuple[httpx.Response, bool]:
+        """The answer to a request that may be repeated, and whether the answer to an earlier one was lost."""
+        was_lost = False
+        while True:
+            try:
+                return self.ask(path, record, **more), was_lost
+            except Lost:
+                was_lost = True
+
+
+def _check(answer: httpx.Response, *statuses: int) -> None:
+    assert answer.status_code in statuses, f"{answer.request.url.path}: {answer.status_code} {answer.text}"
+
+
+def reason_of(answer: httpx.Response) -> int:
+    """Of a refusal, the reason code; 0 of any other answer."""
+    reason: int = answer.json()["error"][0]["reasonCode"] if answer.status_code == 409 else 0
+    return reason
+
+
+class Putter(Client):
+    """Puts with an Idempotency-Key, until it is acknowledged."""
+
+    def act(self, count: int) -> None:
+        """One message, on either queue."""
+        body, queue = f"{self.number}-{count}", ("PUT", "IN")[count % 2]
+        answer, _ = self.insist(f"queues/{queue}/put", {"body": body}, headers={"Idempotency-Key": body})
+        _check(answer, 201)
+        self.done.put[queue].add(body)
+
+
+class Getter(Client):
+    """Gets at most once."""
+
+    def act(self, count: int) -> None:
+        """One message, waiting for it now and then."""
+        try:
+            answer = self.ask("queues/PUT/get", wait=count % 2)
+        except Lost:
+            self.done.unanswered_gets += 1
+            return
+        _check(answer, 200, 204)
+        if answer.status_code == 200:
+            self.done.got.append(answer.json()["body"])
+
+
+class Confirmer(Client):
+    """Gets under a confirm id, and confirms or undoes."""
+
+    def act(self, count: int) -> None:
+        """One message; where the answer is lost, it undoes what there may be."""
+        confirm_id = self.number * 1_000_000 + count + 1
+        self.done.confirm_ids.add(confirm_id)
+        try:
+            answer = self.ask("queues/PUT/get", confirm_id=confirm_id, wait=1)
+        except Lost:
+            answer, _ = self.insist("queues/PUT/undo", {"confirm_id": confirm_id})
+            assert answer.status_code == 200 or self._is_not_found(answer), answer.text
+            return
+        _check(answer, 200, 204)
+        if answer.status_code == 204:
+            return
+        if count % 5:
+            record = {"uid": answer.json()["uid"], "confirm_id": confirm_id}
+            confirmed, _ = self.insist("queues/PUT/confirm_get", record)
+            _check(confirmed, 200)
+            self.done.got.append(answer.json()["body"])
+        else:
+            undone, was_lost = self.insist("queues/PUT/undo", {"confirm_id": confirm_id})
+            assert undone.status_code == 200 or (was_lost and self._is_not_found(undone)), undone.text
+
+    @staticmethod
+    def _is_not_found(answer: httpx.Response) -> bool:
+        """Whether nothing is held under the confirm id."""
+        return reason_of(answer) == Reason.NOT_FOUND.value
+
+
+class Leaser(Client):
+    """Moves messages from one queue to another in leases, each request to any server."""
+
+    def act(self, count: int) -> None:
+        """One lease, which its client ends, or leaves to its deadline."""
+        begun = time.monotonic()
+        answer, _ = self.insist("leases", seconds=LEASE_SECONDS)
+        _check(answer, 201)
+        self._headers, self._earliest = {LEASE: answer.json()["token"]}, begun + LEASE_SECONDS
+        name = f"{self.number}-{count}"
+        self.done.leases[name] = "unknown"
+        self.done.leases[name] = self._moved(name)
+
+    def _moved(self, name: str) -> str:
+        """How it ended."""
+        try:
+            answer = self.ask("queues/IN/get", headers=self._headers)
+        except Lost:
+            return self._end("back_out")
+        if self._is_over(answer):
+            return "backed out"
+        _check(answer, 200, 204)
+        if answer.status_code == 204:
+            return self._end("back_out")
+        key = {"Idempotency-Key": f"lease {name}"}
+        body = {"body": f"{answer.json()['body']}@{name}"}
+        answer, _ = self.insist("queues/OUT/put", body, headers=self._headers | key)
+        if self._is_over(answer):
+            return "backed out"
+        _check(answer, 201)
+        fate = self.chance.random()
+        if fate < 0.2:
+            time.sleep(max(0.0, self._earliest + LEASE_SECONDS / 2 - time.monotonic()))
+        return self._end("back_out" if fate > 0.9 else "commit")
+
+    def _end(self, how: str) -> str:
+        answer, was_lost = self.insist(f"lease/{how}", headers=self._headers)
+        if answer.status_code == 204:
+            return "committed" if how == "commit" else "backed out"
+        if was_lost:
+            _check(answer, 409)
+            return "unknown" if how == "commit" else "backed out"
+        assert self._is_over(answer), answer.text
+        return "backed out"
+
+    def _is_over(self, answer: httpx.Response) -> bool:
+        """Whether it is; it must not be before its deadline."""
+        if reason_of(answer) != Reason.LEASE_OVER.value:
+            return False
+        early = self._earliest - time.monotonic()
+        assert early <= 0, f"a lease was over {early:.3f} s before its deadline"
+        return True
+
+
+CLIENTS: Final = (Putter, Putter, Getter, Confirmer, Leaser, Leaser, Leaser)

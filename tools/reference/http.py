@@ -1,0 +1,117 @@
+"""The page of our own HTTP interface, made from the table of operations that the server routes by."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from inorder.server.ours.describing import Answer, Operation, Parameter, Schema
+from inorder.server.ours.interface import BASE, OPERATIONS, SCHEMAS
+
+from .markdown import code, page, table
+
+INTRODUCTION = """\
+What [`inorder serve`](command.md) answers below `/inorder/v1`, beside [IBM MQ's interfaces](http.md). The server has
+the same as `/inorder/v1/openapi.json`, in OpenAPI 3.1, for programs that make clients. [How to use
+it](../how-to/http.md#our-own-interface).
+
+Names of queues are percent-encoded. Every request needs [the token, a password or a
+cookie](../how-to/http.md#who-is-let-in), and every request that is not a GET the header `ibm-mq-rest-csrf-token`, with
+any value or none. The *authority* of an operation is asked for on the queue of the address, each time, also in a lease.
+A parameter that an operation does not have is refused. So is a header `Idempotency-Key`, `Last-Event-ID`, or one
+that begins with `inorder-`.
+
+Errors have [one form](http.md#errors) in all interfaces. What the queue manager refuses has the number INWB0014E and
+its [reason](reasons.md), with status 400 for a mistake of the caller, 404 for a queue that is not there, and 409 where
+the state says no and the same request may succeed later: order is withheld, a lease is over, a queue is full."""
+
+
+def http_page() -> str:
+    """All operations, and what they exchange."""
+    return page(
+        "inorder's own HTTP interface",
+        INTRODUCTION,
+        table(("operation", "does"), (_row(one) for one in OPERATIONS)),
+        *(_operation(one) for one in OPERATIONS),
+        "## What is exchanged",
+        *(_schema(name, schema) for name, schema in SCHEMAS.items()),
+    )
+
+
+def _row(one: Operation) -> tuple[str, str]:
+    return f"[{code(one.name)}](#{one.name})", one.summary
+
+
+def _operation(one: Operation) -> str:
+    authorities = " and ".join(one.authorities)
+    parts = [
+        f"## {one.name}",
+        f"`{one.method} /{'/'.join(BASE)}/{one.path}`" + (f" (authority: {authorities})" if authorities else ""),
+        f"{one.summary} {one.text}".strip(),
+    ]
+    if one.parameters:
+        parts.append(table(("parameter", "is", "default"), map(_parameter, one.parameters)))
+    if one.body is not None:
+        parts.append(f"**Body**, {code(one.body.media_type)}: {one.body.summary} {_shape(one.body.schema)}".strip())
+    rows = ((str(status), _answer(answer)) for status, answer in one.answers.items())
+    parts.append(table(("status", "answer"), rows))
+    return "\n\n".join(parts)
+
+
+def _parameter(one: Parameter) -> tuple[str, str, str]:
+    where = "header " if one.where == "header" else ""
+    default = "required" if one.required else "" if one.default is None else code(str(one.default).lower())
+    return f"{where}{code(one.name)}", f"{one.summary} {_range(one.schema)}".strip(), default
+
+
+def _range(schema: Schema) -> str:
+    """What a value may be, in short."""
+    if "enum" in schema:
+        return f"{' or '.join(map(code, schema['enum']))}."
+    if "maximum" in schema:
+        return f"{schema['minimum']:,} to {schema['maximum']:,.0f}."
+    if "maxLength" in schema:
+        return f"At most {schema['maxLength']:,} characters."
+    return ""
+
+
+def _answer(one: Answer) -> str:
+    headers = "".join(f" {code(name)}: {summary}" for name, summary in one.headers.items())
+    media = "" if one.schema is None or one.media_type == "application/json" else f" {code(one.media_type)}."
+    return f"{one.summary}{media} {_shape(one.schema or {})}{headers}".strip()
+
+
+def _shape(schema: Schema) -> str:
+    """What a value looks like: a name below, or the keys of an object."""
+    name = _named(schema)
+    if name:
+        return f"See [{name}](#json-{name.lower()})."
+    keys = schema.get("properties")
+    return f"Keys: {_keys(keys, schema.get('required', ()))}." if keys else ""
+
+
+def _keys(keys: Iterable[str], required: Iterable[str]) -> str:
+    return ", ".join(code(key) + ("" if key in set(required) else " (may be left out)") for key in keys)
+
+
+def _named(schema: Mapping[str, Any]) -> str:
+    return str(schema.get("$ref", "")).rpartition("/")[2]
+
+
+def _schema(name: str, schema: Schema) -> str:
+    rows = ((code(key), _type(each), each.get("description", "")) for key, each in schema.get("properties", {}).items())
+    parts = [f"### JSON: {name}", schema.get("description", ""), table(("key", "type", "is"), rows)]
+    return "\n\n".join(part for part in parts if part)
+
+
+def _type(schema: Mapping[str, Any]) -> str:
+    name = _named(schema)
+    if name:
+        return f"[{name}](#json-{name.lower()})"
+    if "anyOf" in schema:
+        return " or ".join(_type(each) for each in schema["anyOf"])
+    kind = schema.get("type", "any")
+    kinds = kind if isinstance(kind, list) else [kind]
+    if kinds == ["array"]:
+        return f"array of {_type(schema['items'])}" if "items" in schema else "array"
+    return " or ".join(kinds)
