@@ -74,7 +74,7 @@ def write(run: Run) -> None:
 
 
 def first_part(run: Run) -> str:
-    """What the first page shows: a table, then where we are behind, then the bars."""
+    """What the first page shows: a table, then where we are behind."""
     results = {result.question.name: result for result in run.results}
     rows = [(label, results[name], figure) for name, figure, label in FIRST_ROWS if name in results]
     sync, _, _ = run.facts["sync"].partition(":")
@@ -86,7 +86,6 @@ def first_part(run: Run) -> str:
             "counter, no groups.",
             compared(rows),
             _first_behind(rows),
-            bars_in_short(run.results),
         ]
     )
 
@@ -189,12 +188,15 @@ def _first_behind(rows: Sequence[tuple[str, Result, str]]) -> str:
 
 
 def bars_in_short(results: Sequence[Result]) -> str:
-    """How many bars are met."""
+    """What a bar is, and how many are met."""
     count = verdicts(results)
     met = count["bar"] + count["goal"]
     missed = f"{count['missed']} are missed" if count["missed"] else "none is missed"
     open_ = f", {count['not measured']} could not be measured" if count["not measured"] else ""
-    return f"Of {sum(count.values())} bars {met} are met, {count['goal']} of them with their goal; {missed}{open_}."
+    return (
+        "A bar is a requirement on one figure, mostly as a ratio to another's; its goal is a higher one. "
+        f"Of {sum(count.values())} bars {met} are met, {count['goal']} of them with their goal; {missed}{open_}."
+    )
 
 
 def _has_peers(result: Result, figure: str | None = None) -> bool:

@@ -8,13 +8,14 @@ from pathlib import Path
 import pytest
 from tests.test_layers import LAYERS
 from tools.console.shots import SHOTS
-from tools.pictures import FOLDER, PICTURES
+from tools.pictures import FOLDER, PICTURES, architecture
 from tools.pictures.lifecycle import routes
 from tools.pictures.svg import WIDTH
 
 from inorder.rules.lifecycle import changes
 
 SMALLEST = 13  # units: at 343 of 480 pixels, the width of a phone, still 9 pixels
+ROW_MAX = 48  # characters in the box of a layer
 
 
 def texts(picture: str) -> list[str]:
@@ -52,6 +53,10 @@ def test_the_life_cycle_shows_every_transition_of_the_table() -> None:
     drawn = " ".join(text.strip() for text in texts((FOLDER / "lifecycle.svg").read_text(encoding="utf-8")))
     for events in changes().values():
         assert all(event in drawn for event in events)
+
+
+def test_the_rows_of_layers_fit_their_boxes() -> None:
+    assert not [row for _, row, _ in architecture.LAYERS if len(row) > ROW_MAX], "two rows, in tools/pictures"
 
 
 def test_the_layers_are_all_in_the_picture() -> None:

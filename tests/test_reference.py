@@ -85,7 +85,8 @@ def test_every_command_and_option_has_its_entry_and_an_example(path: tuple[str, 
         assert re.search(rf"^#{{1,2}} {' '.join(path)}$", page, re.MULTILINE)
     for parameter in command.get_params(click.Context(command)):
         if isinstance(parameter, click.Option) and not {"--help", "--version"} & {*parameter.opts}:
-            assert f"`{parameter.opts[0]}`" in (index if parameter.name in EVERYWHERE else page)
+            shown = f"`{parameter.opts[0]}`" in (index if parameter.name in EVERYWHERE else page)
+            assert shown != parameter.hidden, "what is hidden is for inorder's own processes"
             assert parameter.help, f"say what {parameter.opts[0]} of {' '.join(path)} is for"
 
 

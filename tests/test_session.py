@@ -40,10 +40,10 @@ class Disk:
 def disk(store: RestartableStore, monkeypatch: pytest.MonkeyPatch) -> Disk:
     disk, settle = Disk(), store.settle
 
-    def settle_or_fail(owner: int, outcome: Outcome, later: Later | None = None) -> bool:
+    def settle_or_fail(owner: int, outcome: Outcome, later: Later | None = None, *, moves: bool = False) -> bool:
         if disk.gone:
             raise StoreError("the disk is gone")
-        return settle(owner, outcome, later)
+        return settle(owner, outcome, later, moves=moves)
 
     monkeypatch.setattr(store, "settle", settle_or_fail)
     return disk

@@ -14,7 +14,7 @@ import pytest
 from tests.cutting import ended
 from tests.support import bodies
 
-from inorder import FOREVER, aio, connect
+from inorder import FOREVER, MessageTooBig, aio, connect
 
 EXAMPLE = Path(__file__).parents[1] / "examples/web/web_app.py"
 PAGE = EXAMPLE.parents[2] / "docs/how-to/web.md"
@@ -102,8 +102,8 @@ def test_the_application_of_fastapi_on_the_page(tmp_path: Path, monkeypatch: pyt
     fastapi, httpx = pytest.importorskip("fastapi"), pytest.importorskip("httpx")
     monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {}
-    (code,) = re.findall(r"^```py\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
-    exec(code, names)
+    for code in re.findall(r"^```py\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL):
+        exec(code, names)
     app = names["app"]
 
     async def unit(request: Any) -> AsyncIterator[None]:
@@ -128,6 +128,10 @@ def test_the_application_of_fastapi_on_the_page(tmp_path: Path, monkeypatch: pyt
                 answers = await asyncio.gather(*(client.post("/orders", content=b"%d" % one) for one in range(20)))
                 assert {answer.status_code for answer in answers} == {202}
                 assert (await client.post("/both")).json() == 1
-            assert await app.state.qm.depth("ORDERS") == 22
+                assert (await client.post("/baskets", content=b"flour,sugar")).json() == 2
+                assert (await client.get("/depth")).json() == 24
+                with pytest.raises(MessageTooBig):
+                    await client.post("/baskets", content=b"salt," + b"x" * 5_000_000)
+            assert await app.state.qm.depth("ORDERS") == 24
 
     ended(work())

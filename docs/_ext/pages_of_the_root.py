@@ -5,8 +5,9 @@ Where a page has the line
     <!-- shown here --> [its title](../PAGE.md)
 
 the site has the text of PAGE.md instead, without its title, and a reader of the plain file has the link. The comment
-may name the heading before which the text ends: `<!-- shown here, up to "Read on" -->`. Links to pages of the root,
-there and in all other pages, are turned to where the site has them.
+may name the heading with which the text begins, and the one before which it ends: `<!-- shown here, from "How fast", up
+to "Read on" -->`, in one line. Links to pages of the root, there and in all other pages, are turned to where the site
+has them.
 """
 
 from __future__ import annotations
@@ -17,7 +18,10 @@ from pathlib import Path
 
 from sphinx.application import Sphinx
 
-SHOWN = re.compile(r'^<!-- shown here(?:, up to "(?P<end>[^"]+)")? --> \[[^]]*\]\((?P<page>[^)]+)\)$', re.MULTILINE)
+SHOWN = re.compile(
+    r'^<!-- shown here(?:, from "(?P<begin>[^"]+)")?(?:, up to "(?P<end>[^"]+)")? --> \[[^]]*\]\((?P<page>[^)]+)\)$',
+    re.MULTILINE,
+)
 LINK = re.compile(r"(\]\(|<img [^>]*src=\")([^)#\"\s]+)")
 # What the site shows of the repository, and where.
 PAGES = {
@@ -42,7 +46,7 @@ def insert(app: Sphinx, docname: str, source: list[str]) -> None:
     def text(found: re.Match[str]) -> str:
         page = (here / found["page"]).resolve()
         app.env.note_dependency(str(page))
-        return turned(shown(page, found["end"]), page.parent, here, site)
+        return turned(shown(page, found["begin"], found["end"]), page.parent, here, site)
 
     parts = SHOWN.split(source[0])
     own = [turned(part, here, here, site) for part in parts[:: SHOWN.groups + 1]]
@@ -50,12 +54,17 @@ def insert(app: Sphinx, docname: str, source: list[str]) -> None:
     source[0] = "".join(each for pair in zip(own, [*theirs, ""], strict=True) for each in pair)
 
 
-def shown(page: Path, end: str | None) -> str:
-    """The text of a page, without its title, up to a heading."""
+def shown(page: Path, begin: str | None, end: str | None) -> str:
+    """The text of a page, without its title, from one heading up to another."""
     text = page.read_text(encoding="utf-8").partition("\n")[2]
+    for heading in filter(None, (begin, end)):
+        assert f"\n## {heading}\n" in text, (
+            f"{page.name} has no heading {heading!r}: see docs/_ext/pages_of_the_root.py"
+        )
     if end is not None:
-        assert f"\n## {end}\n" in text, f"{page.name} has no heading {end!r}: see docs/_ext/pages_of_the_root.py"
         text = text.partition(f"\n## {end}\n")[0]
+    if begin is not None:
+        text = f"\n## {begin}\n" + text.partition(f"\n## {begin}\n")[2]
     return text
 
 

@@ -1,4 +1,4 @@
-"""The log of what was done through a door and cannot be taken back: who, when, from where, what, how many messages."""
+"""The log of what was done through a server and cannot be taken back: who, when, from where, what, how much."""
 
 from __future__ import annotations
 

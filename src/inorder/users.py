@@ -1,8 +1,8 @@
-"""The part of a connection that has users, their tokens, and the question who somebody is; for doors.
+"""The part of a connection that has users, their tokens, and the question who somebody is; for servers.
 
-They are kept in the store, so that all servers of it know the same. They bind at a door alone: this connection, like
+They are kept in the store, so that all servers of it know the same. They bind at a server alone: this connection, like
 any program that can open the store, may do everything, and defines them. Passwords come here as hashes, and are
-compared by the door, which has the library: see `inorder.passwords`.
+compared by the server, which has the library: see `inorder.passwords`.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ class UserCalls(ABC):
         description: str = "",
         password_hash: str | None = None,
     ) -> User:
-        """Defines a user, for doors such as a server; a program that opens the store is not bound by it.
+        """Defines a user, for servers; a program that opens the store is not bound by it.
 
         Args:
             name: 1 to 64 characters, without blanks and colons; not "launch-token".
@@ -266,7 +266,7 @@ class UserCalls(ABC):
         subject: str | None = None,
         address: str = "",
     ) -> User:
-        """Who comes through a door: by a name and a password, by a token, or by the subject of a client certificate.
+        """The user who asks: by a name and a password, by a token, or by the subject of a client certificate.
 
         Failures are counted by user and by address, for all servers together. Where too many have come a password is
         refused untried; tokens and certificates, which nobody guesses, are tried all the same.
@@ -274,7 +274,7 @@ class UserCalls(ABC):
         Args:
             name, verify: a user, and what compares the password with its hash; see `inorder.passwords.verifier`.
             token: as `create_token` gave it.
-            subject: of a certificate that the door has verified.
+            subject: of a certificate that the server has verified.
             address: from where; "": that is not known, and not counted.
 
         Raises: LogInRefused 2035: nobody, and not why; TooManyLogIns 9061; ArgumentError.

@@ -69,9 +69,9 @@ def with_role(role: str) -> Everybody:
     return Everybody(Identity(name="mqadmin", roles=frozenset({role})))
 
 
-def somebody(name: str, *authorities: Authority) -> Everybody:
-    """Everybody is somebody who has some authorities on Q1 alone."""
-    return Everybody(Identity(name=name, roles=frozenset({"application"}), queues={"Q1": authorities}))
+def somebody(name: str, *authorities: Authority, queue: str = "Q1") -> Everybody:
+    """Everybody is somebody who has some authorities on one queue alone."""
+    return Everybody(Identity(name=name, roles=frozenset({"application"}), queues={queue: authorities}))
 
 
 class Served(NamedTuple):

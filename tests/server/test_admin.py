@@ -254,7 +254,8 @@ def test_a_queue_is_made_altered_and_deleted(served: Served) -> None:
                       {"general": {"inhibitPut": "yes"}},
                       {"applicationDefaults": {"messagePersistence": True}}):  # fmt: skip
             assert (await client.patch(made.headers["location"], json=wrong)).status_code == 400, wrong
-        for kind in ("cluster", {}, [], 1, None):
+        kinds: tuple[object, ...] = ("cluster", {}, [], 1, None)
+        for kind in kinds:
             refused = await client.post(base, json={"name": "B", "type": kind})
             assert number_of(refused) == (400, "INWB0004E", 0), kind
             changed = await client.patch(made.headers["location"], json={"type": kind})

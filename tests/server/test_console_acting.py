@@ -10,7 +10,7 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.server.conftest import Served, Start, with_role
+from tests.server.conftest import Served, Start, somebody, with_role
 
 import inorder
 from inorder.formats.json_lines import message_of
@@ -442,6 +442,27 @@ def test_an_export_is_imported_all_of_it(two: Served, keep: str) -> None:
             assert one.properties == other.properties
             assert (other.put_at == 1e9) == (keep == "yes")
     assert acts(two) == [("launch-token", "import", "Q2", "done", 2)]
+
+
+def test_what_the_console_puts_has_the_name_of_its_user(two: Served) -> None:
+    line = b'{"body": "2", "user_identifier": "bob", "application_identity_data": "bob", "accounting_token": "07"}'
+
+    async def work(client: httpx.AsyncClient) -> None:
+        assert (await send(client, "queue/Q2/put", kind="text", body="1")).status_code == 303
+        assert (await upload(client, line)).status_code == 303
+
+    async def keeping(client: httpx.AsyncClient) -> None:
+        assert (await upload(client, line.replace(b"2", b"3"), keep="yes")).status_code == 303
+
+    two.run(work, somebody("annabella-maria", "put", "browse", queue="Q2"))
+    two.run(work)
+    two.run(keeping)
+    with inorder.connect(two.store) as qm:
+        found = [(one.body, one.user_identifier, one.application_identity_data) for one in qm.browse("Q2")]
+        assert {one.accounting_token for one in qm.browse("Q2") if one.body != b"3"} == {bytes(32)}
+    names = ["annabella-ma", "launch-token"]
+    expected = [(body, name, "") for name in names for body in (b"1", b"2")]
+    assert found == [*expected, (b"3", "bob", "bob")]
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ from inorder.server.console.groups import AGAIN_SECONDS, BUDGET_SECONDS, Groups,
 from inorder.server.console.pictures import POINTS_MAX, sparkline
 from inorder.server.console.watching import KEPT_SECONDS, Watching
 from inorder.server.problems import Problem
+from inorder.server.sampling import Look
 from inorder.stores.views import Position, QueueView
 
 
@@ -34,8 +35,8 @@ class Clock:
         return self.now
 
 
-async def nothing() -> list[QueueView]:
-    return []
+async def nothing() -> Look:
+    return Look(0.0, [])
 
 
 def view_of_a_queue() -> QueueView:
@@ -54,7 +55,7 @@ def test_rates_are_taken_over_the_last_seconds() -> None:
     async def work() -> None:
         assert watching.recent(one).put is None
         for depth, arrived in ((0, 0), (10, 10), (5, 20)):
-            await watching.see([replace(one, depth=depth, arrived=arrived)])
+            await watching.see(Look(clock(), [replace(one, depth=depth, arrived=arrived)]))
             clock.now += 2
 
     ended(work())
@@ -71,10 +72,10 @@ def test_a_queue_that_was_made_again_is_another_one_and_what_is_old_is_forgotten
 
     async def work() -> None:
         for _ in range(3):
-            await watching.see([one])
+            await watching.see(Look(clock(), [one]))
             clock.now += KEPT_SECONDS / 2 + 1
         assert len(watching.recent(one).depths) == 2
-        await watching.see([replace(one, created_at=one.created_at + 1)])
+        await watching.see(Look(clock(), [replace(one, created_at=one.created_at + 1)]))
 
     ended(work())
     assert watching.recent(one).depths == ()
@@ -84,14 +85,16 @@ def test_who_listens_hears_of_a_change_and_of_no_other_look() -> None:
     one = view_of_a_queue()
     there: list[QueueView] = []
 
-    async def look() -> list[QueueView]:
-        return list(there)
+    clock = Clock()
 
-    watching, stopping = Watching(look, Clock()), asyncio.Event()
+    async def look() -> Look:
+        return Look(clock(), list(there))
+
+    watching, stopping = Watching(look, clock), asyncio.Event()
 
     async def becomes(view: QueueView) -> None:
         there[:] = [view]
-        await watching.see(there)
+        await watching.see(Look(clock(), there))
 
     async def work() -> None:
         heard = watching.changes(stopping)
@@ -116,11 +119,11 @@ def test_who_listens_hears_of_a_change_and_of_no_other_look() -> None:
 def test_looking_goes_on_while_somebody_watches_and_no_longer() -> None:
     clock, looks = Clock(), 0
 
-    async def look() -> list[QueueView]:
+    async def look() -> Look:
         nonlocal looks
         looks += 1
         clock.now += 45
-        return []
+        return Look(clock(), [])
 
     async def work() -> None:
         watching = Watching(look, clock, every=0)

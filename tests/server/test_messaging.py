@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import math
+import select
+import socket
 from typing import Any
 
 import httpx
@@ -14,7 +16,7 @@ from tests.support import bodies
 
 import inorder
 from inorder import Message
-from inorder.server import Limits, messaging
+from inorder.server import Limits, messaging, protocol, wanted
 
 V1, V2, V3 = (f"/ibmmq/rest/v{version}/messaging/qmgr/QM1/queue/Q1" for version in (1, 2, 3))
 ALL = pytest.mark.parametrize("base", [V1, V2, V3], ids=["v1", "v2", "v3"])
@@ -426,8 +428,9 @@ def test_a_client_that_goes_takes_nothing(served: Served) -> None:
     served.run(work)
 
 
+@pytest.mark.parametrize("asks_the_system", [False, True])
 def test_a_client_that_goes_when_its_message_was_taken_leaves_it_in_its_place(
-    served: Served, monkeypatch: pytest.MonkeyPatch
+    served: Served, monkeypatch: pytest.MonkeyPatch, asks_the_system: bool
 ) -> None:
     """The client goes between the take and the commit: while the answer is made."""
     with inorder.connect(served.store) as qm:
@@ -435,14 +438,20 @@ def test_a_client_that_goes_when_its_message_was_taken_leaves_it_in_its_place(
             qm.put("Q1", b"%d" % number, format="MQSTR")
     goes = Client()
     answer_of = messaging._answer
+    has_left: list[bool] = []
 
     def leave(call: Any, message: Any) -> Any:
-        goes.leave()
+        if asks_the_system:  # it says so itself: this is a connection's thread
+            has_left.append(True)
+        else:
+            goes.leave()
         return answer_of(call, message)
 
     async def inside() -> None:
         async with alive(served.app()) as app, client_of(app):
             scope = scope_of("DELETE", f"{V1}/message", b"")
+            if asks_the_system:
+                scope["state"] = {wanted.IS_GONE: lambda: bool(has_left)}
             monkeypatch.setattr(messaging, "_answer", leave)
             await app(scope, goes.receive, goes.send)
 
@@ -451,6 +460,49 @@ def test_a_client_that_goes_when_its_message_was_taken_leaves_it_in_its_place(
     with inorder.connect(served.store) as qm:
         messages = list(qm.browse("Q1"))
         assert [(one.body, one.backout_count) for one in messages] == [(b"0", 1), (b"1", 0), (b"2", 0)]
+
+
+def test_a_client_that_stays_gets_one_message_after_the_other_in_one_go(served: Served) -> None:
+    """As on a system that can say whether the client has gone."""
+    with inorder.connect(served.store) as qm:
+        qm.put("Q1", b"first", format="MQSTR")
+        qm.put("Q1", b"no text")
+    answers: list[tuple[int, bytes]] = []
+
+    async def inside() -> None:
+        async with alive(served.app()) as app:
+            for _ in range(3):
+                client, scope = Client(), scope_of("DELETE", f"{V1}/message", b"")
+                await app({**scope, "state": {wanted.IS_GONE: lambda: False}}, client.receive, client.send)
+                answers.append((client.sent[0]["status"], client.sent[1]["body"][:5]))
+                with inorder.connect(served.store) as qm:
+                    answers.append((len(list(qm.browse("Q1"))), b""))
+                    if len(answers) == 4:
+                        qm.get("Q1")
+
+    ended(inside())
+    assert answers[:2] == [(200, b"first"), (1, b"")]
+    assert answers[2][0] == 501, "a message that is not a text cannot be the answer"
+    assert answers[3:] == [(1, b""), (204, b""), (0, b"")]
+
+
+@pytest.mark.skipif(not hasattr(select, "POLLRDHUP"), reason="only Linux says so")
+def test_the_system_says_that_a_client_has_gone_behind_what_it_has_sent() -> None:
+    class Transport(asyncio.Transport):
+        def is_closing(self) -> bool:
+            return is_closing
+
+    is_closing = False
+    ours, peer = socket.socketpair()
+    with ours, peer:
+        assert not protocol._is_gone(Transport(), ours.fileno())
+        peer.sendall(b"a next request")
+        assert not protocol._is_gone(Transport(), ours.fileno())
+        is_closing = True
+        assert protocol._is_gone(Transport(), ours.fileno())
+        is_closing = False
+        peer.close()
+        assert protocol._is_gone(Transport(), ours.fileno())
 
 
 def test_a_stop_ends_what_waits(served: Served) -> None:

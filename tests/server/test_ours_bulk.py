@@ -15,11 +15,13 @@ import httpx
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.server.conftest import Served
+from tests.server.conftest import Everybody, Served
 
 import inorder
 from inorder import Message
+from inorder.rules import authorities
 from inorder.server import Limits
+from inorder.server.identity import Identity
 from inorder.server.ours import bulk
 
 pa = pytest.importorskip("pyarrow", reason="needs the extra inorder[arrow]")
@@ -107,6 +109,47 @@ def test_columns_are_the_fields_of_messages(served: Served) -> None:
     assert second.put_at == now.timestamp()
     assert first.expiry < 60
     assert (second.priority, second.persistent, second.expiry, dict(second.properties)) == (0, True, math.inf, {})
+
+
+FORGED = {
+    "user_identifier": pa.array(["bob", None]),
+    "accounting_token": pa.array([b"7" * 32, None]),
+    "application_identity_data": pa.array(["bob", None]),
+    "put_application_type": pa.array([11, None]),
+    "put_application_name": pa.array(["bob's", None]),
+    "put_at": pa.array([0, None], pa.timestamp("us", tz="UTC")),
+    "application_origin_data": pa.array(["bob", None]),
+}
+
+
+@pytest.mark.parametrize("role", ["application", "operator", "admin"])
+@pytest.mark.parametrize("forged", [FORGED, {}], ids=["said", "not said"])
+def test_rows_of_a_stream_have_the_name_of_the_user(served: Served, role: str, forged: dict[str, Any]) -> None:
+    """Whatever they say, unless the user may control the queue manager."""
+    keeps = authorities.may([role], {}, "control", authorities.MANAGER)
+    assert keeps == (role != "application"), "the roles of this test are of both kinds"
+
+    async def work(client: httpx.AsyncClient) -> None:
+        put = await client.post(f"{Q}/arrow", content=stream_of(batch_of([b"a", b"b"], **forged)), headers=keyed("k"))
+        assert put.status_code == 200, put.text
+
+    who = Identity(name="annabella-maria", roles=frozenset({role}), queues={"Q1": ("put",)})
+    served.run(work, Everybody(who))
+    with inorder.connect(served.store) as qm:
+        first, second = ({name: getattr(one, name) for name in FORGED} for one in qm.browse("Q1"))
+    assert second["put_at"] > 1_500_000_000
+    usual = {
+        "user_identifier": "annabella-ma",
+        "accounting_token": bytes(32),
+        "application_identity_data": "",
+        "put_application_type": second["put_application_type"],
+        "put_application_name": "inorder serve",
+        "put_at": second["put_at"],
+        "application_origin_data": "",
+    }
+    assert second == usual
+    said = {name: column[0].as_py() for name, column in FORGED.items()} | {"put_at": 0.0}
+    assert first == (said if keeps and forged else usual)
 
 
 REFUSED: tuple[tuple[str, dict[str, Any], str], ...] = (

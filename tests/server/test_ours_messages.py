@@ -415,8 +415,11 @@ async def until_waiting(served: Served) -> None:
     await asyncio.sleep(0)
 
 
+@pytest.mark.parametrize("asks_the_system", [False, True])
 @pytest.mark.parametrize("name", ["get", "get_many", "get_group"])
-def test_a_client_that_goes_has_taken_nothing(served: Served, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+def test_a_client_that_goes_has_taken_nothing(
+    served: Served, monkeypatch: pytest.MonkeyPatch, name: str, asks_the_system: bool
+) -> None:
     """It goes while its message is in the unit of work, and the answer made: the message is in its place again."""
     with inorder.connect(served.store) as qm:
         qm.put("Q1", b"a")
@@ -431,7 +434,10 @@ def test_a_client_that_goes_has_taken_nothing(served: Served, monkeypatch: pytes
         async with alive(served.app()) as app, client_of(app) as client:
             with monkeypatch.context() as changed:
                 changed.setattr(taking, "check_wanted", gone_first)
-                await app(scope_of("POST", f"{BASE}/queues/Q1/{name}", b""), goes.receive, goes.send)
+                scope = scope_of("POST", f"{BASE}/queues/Q1/{name}", b"")
+                if asks_the_system:
+                    scope["state"] = {wanted.IS_GONE: lambda: True}
+                await app(scope, goes.receive, goes.send)
             assert [one.get("status") for one in goes.sent][:1] == [499]
             ours = await described(client)
             back = (await ours("get")).json()

@@ -337,7 +337,7 @@ def test_a_command_tells_trouble_in_a_line(
     assert main(["pipeline", "drain", "Q", "archive", "--store", str(folder / "none.db")]) == 3
     told = capsys.readouterr()
     assert "application 'nobody' never claimed anything on Q" in told.err
-    assert "no checkpoint of a streaming query" in told.err
+    assert "not a checkpoint of a streaming query" in told.err
     assert "Traceback" not in told.err
 
 

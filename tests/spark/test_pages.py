@@ -93,7 +93,7 @@ def test_the_columns_are_all_in_the_guide_with_their_types() -> None:
     def shown(field: StructField) -> tuple[str, str]:
         return field.name, field.dataType.simpleString()
 
-    told = [(name, cells[0]) for name, cells in table(GUIDE, below="Columns").items()]
+    told = [(name, cells[0].strip("`")) for name, cells in table(GUIDE, below="Columns").items()]
     assert told == [shown(field) for field in spark_schema()]
 
 

@@ -7,13 +7,15 @@ from .svg import MARGIN, WIDTH, Picture
 # From the top: a layer, and the files and packages of src/inorder in it. Imports go down.
 LAYERS: tuple[tuple[str, str, str], ...] = (
     ("doors", "cli, server, aio, testing, demo", "three"),
-    ("Spark", "spark", "three"),
-    ("formats", "channels, channel_attributes, formats, mqsc, integrations", "three"),
-    ("", "across, trigger_monitor, dead_letter_handler, labels, passwords", "three"),
+    ("Spark", "spark, over arrow", "three"),
+    ("formats", "channels, formats, mqsc, integrations", "three"),
+    ("", "across, by_hand, labels, passwords", "three"),
+    ("", "trigger_monitor, dead_letter_handler", "three"),
     ("facade", "manager, signatures, upgrading", "one"),
     ("", "work, lending", "one"),
     ("", "requesting, dead", "one"),
-    ("work", "groups, bulk, defining, processes, users, acts, operating, listening", "one"),
+    ("work", "groups, bulk, operating, listening", "one"),
+    ("", "defining, processes, users, acts", "one"),
     ("", "handle, browsing, confirming, keywords", "one"),
     ("", "session, unit_of_work, leases", "one"),
     ("", "services, secret", "one"),
@@ -24,11 +26,10 @@ LAYERS: tuple[tuple[str, str, str], ...] = (
     ("", "verb, queue: one transaction", "two"),
     ("", "protocol, backend: the two seams", "two"),
     ("rules", "rules: lifecycle, ordering, grouping ...", "two"),
-    (
-        "words",
-        "kinds, field_checks, message, properties, options, attribute, attributes, process_attributes, selecting",
-        "box",
-    ),
+    ("words", "attributes, process_attributes", "box"),
+    ("", "channel_attributes, selecting", "box"),
+    ("", "message, properties, options, attribute", "box"),
+    ("", "kinds, field_checks", "box"),
     ("errors", "errors, reasons", "box"),
 )
 HIGH, STEP, TOP = 32, 38, 44

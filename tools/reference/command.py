@@ -131,7 +131,7 @@ def parameters(command: click.Command) -> str:
     own = [
         each
         for each in command.get_params(click.Context(command, **command.context_settings))
-        if each.name not in EVERYWHERE
+        if each.name not in EVERYWHERE and not getattr(each, "hidden", False)  # hidden: for inorder's own processes
     ]
     if not own:
         return ""

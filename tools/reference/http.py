@@ -69,7 +69,8 @@ def _range(schema: Schema) -> str:
     if "enum" in schema:
         return f"{' or '.join(map(code, schema['enum']))}."
     if "maximum" in schema:
-        return f"{schema['minimum']:,} to {schema['maximum']:,.0f}."
+        most = f"{int(schema['maximum']):,}"  # as a float the largest id would be one more
+        return f"{schema['minimum']:,} to {most}." if "minimum" in schema else f"Above 0, at most {most}."
     if "maxLength" in schema:
         return f"At most {schema['maxLength']:,} characters."
     return ""

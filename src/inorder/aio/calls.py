@@ -241,7 +241,7 @@ class ManagerCalls(ABC):
         description: str = "",
         password_hash: str | None = None,
     ) -> User:
-        """Defines a user, for doors such as a server; a program that opens the store is not bound by it."""
+        """Defines a user, for servers; a program that opens the store is not bound by it."""
         return await self._call(
             managing.QueueManager.create_user,
             name,
@@ -308,7 +308,7 @@ class ManagerCalls(ABC):
         subject: str | None = None,
         address: str = "",
     ) -> User:
-        """Who comes through a door: by a name and a password, by a token, or by the subject of a client certificate."""
+        """The user who asks: by a name and a password, by a token, or by the subject of a client certificate."""
         return await self._call(
             managing.QueueManager.identify, name=name, verify=verify, token=token, subject=subject, address=address
         )

@@ -26,20 +26,20 @@ class Lease:
     async def run(self, call: Callable[[Connection], T]) -> T:
         """What `call` makes of a connection inside the lease, on the connection's thread: `lambda qm: qm.get("Q")`.
 
-        Raises: LeaseOver 9050; what `call` raises, and then the lease goes on.
+        Raises: LeaseOver 9060; what `call` raises, and then the lease goes on.
         """
         return await self._on(lambda lease, connection: _inside(lease, connection, call))
 
     async def commit(self) -> None:
-        """Makes its puts visible and its gets final, all at once. Raises: LeaseOver 9050."""
+        """Makes its puts visible and its gets final, all at once. Raises: LeaseOver 9060."""
         await self._on(lambda lease, _: lease.commit())
 
     async def back_out(self) -> None:
-        """Undoes its puts; what it got returns to its place. Raises: LeaseOver 9050."""
+        """Undoes its puts; what it got returns to its place. Raises: LeaseOver 9060."""
         await self._on(lambda lease, _: lease.back_out())
 
     async def extend(self, seconds: float) -> float:
-        """Sets the deadline to so many seconds from now; the new one. Raises: LeaseOver 9050; ArgumentError."""
+        """Sets the deadline to so many seconds from now; the new one. Raises: LeaseOver 9060; ArgumentError."""
         self.ends_at = await self._on(lambda lease, _: lease.extend(seconds))
         return self.ends_at
 

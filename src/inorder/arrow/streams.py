@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 import pyarrow as pa
 from pyarrow import ipc
@@ -14,6 +15,8 @@ from .columns import Fault, check_schema, chunks, judge, kept
 from .framing import Broken, Frame
 from .pages import Origin, batches
 from .schema import arrow_schema
+
+Sign = Callable[[int, dict[str, Sequence[Any]]], Mapping[str, Sequence[Any]]]
 
 
 def schema_of(frame: Frame) -> pa.Schema:
@@ -26,11 +29,12 @@ def schema_of(frame: Frame) -> pa.Schema:
     return schema
 
 
-def staged(frames: Sequence[Frame], schema: pa.Schema, stager: Stager, before: int) -> int:
+def staged(frames: Sequence[Frame], schema: pa.Schema, stager: Stager, before: int, *, sign: Sign) -> int:
     """Stages the rows of record batches; how many.
 
     Args:
         before: rows of the stream before these, for errors.
+        sign: makes of so many rows' columns those that are staged: they say who puts them.
 
     Raises: Broken; ArgumentError, a row is not a message; as `Stager.stage`.
     """
@@ -41,7 +45,7 @@ def staged(frames: Sequence[Frame], schema: pa.Schema, stager: Stager, before: i
                 judged = judge(chunk)
             if judged.faults:
                 raise _bad_row(judged.faults, before + rows)
-            stager.stage(chunk.num_rows, kept(judged))
+            stager.stage(chunk.num_rows, sign(chunk.num_rows, kept(judged)))
             rows += chunk.num_rows
     return rows
 

@@ -77,10 +77,10 @@ PEM = click.Path(dir_okay=False, path_type=Path)
     "--name", "names", multiple=True, metavar="HOST",
     help="A name or an address by which clients reach the server, besides --host; repeatable.",
 )  # fmt: skip
-@click.option(
-    "--port", type=click.IntRange(0, 65_535), default=9443, show_default=True, help="The port; 0: one that is free."
-)
-@click.option("--workers", type=click.IntRange(1, 64), default=1, show_default=True, help="Processes that serve.")
+@click.option("--port", type=click.IntRange(0, 65_535), default=9443, show_default=True, metavar="PORT",
+              help="The port; 0: one that is free.")  # fmt: skip
+@click.option("--workers", type=click.IntRange(1, 64), default=1, show_default=True, metavar="N",
+              help="Processes that serve.")  # fmt: skip
 @click.option(
     "--token-file", type=click.Path(dir_okay=False, path_type=Path),
     help="Where the launch token is; made with a new one if it is missing. Without it each start has a new token. "

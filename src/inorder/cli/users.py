@@ -260,7 +260,9 @@ def _token_record(one: Token) -> dict[str, Any]:
 @click.command("acts", cls=Command, example="inorder acts --user alice --store orders.db")
 @click.option("--user", "name", metavar="NAME", help="Only what this user has done.")
 @click.option("--queue", shell_complete=queue_names, metavar="NAME", help="Only what was done on this queue.")
-@click.option("--limit", type=click.IntRange(min=1), default=100, show_default=True, help="The newest so many.")
+@click.option(
+    "--limit", type=click.IntRange(min=1), default=100, show_default=True, metavar="N", help="Show only the newest N."
+)
 @takes_store
 def acts(run: Run, name: str | None, queue: str | None, limit: int) -> None:
     """Show what was done through servers and cannot be taken back: who, when, from where, what.

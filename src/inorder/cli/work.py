@@ -47,9 +47,9 @@ SCHEDULE_COLUMNS = {
 
 @click.command("work", cls=Command, example="inorder work shop.tasks --processes 2 --threads 4 --store shop.db")
 @click.argument("tasks", metavar="MODULE[:OBJECT]")
-@click.option("--processes", "-p", type=click.IntRange(1, PROCESSES_MAX), default=1, show_default=True,
+@click.option("--processes", "-p", type=click.IntRange(1, PROCESSES_MAX), default=1, show_default=True, metavar="N",
               help="How many; one that dies is replaced.")  # fmt: skip
-@click.option("--threads", "-t", type=click.IntRange(1, THREADS_MAX), default=1, show_default=True,
+@click.option("--threads", "-t", type=click.IntRange(1, THREADS_MAX), default=1, show_default=True, metavar="N",
               help="In each process, for each task that does not say it itself; each has a connection.")  # fmt: skip
 @click.option("--grace", type=click.FloatRange(0, 86_400), default=30.0, show_default=True, metavar="SECONDS",
               help="What is under way may end within, after SIGTERM or Ctrl-C; then it is given back.")  # fmt: skip

@@ -57,7 +57,7 @@ class Record(NamedTuple):
 def describe(
     root: Root, path: str, rule: Rule | str, *, chunk: int = CHUNK_BYTES, record_max: int = RECORD_BYTES_MAX
 ) -> Manifest:
-    """The manifest of a file below a folder; as `records`, which see."""
+    """The manifest of a file below a folder. Arguments and errors are those of `records`."""
     with _opened(root, path) as file:
         return _described(file, path, rule_of(rule), chunk, record_max)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Final
+from typing import Any, Final, TypeVar
 
 from prometheus_client import REGISTRY, CollectorRegistry, Counter, Histogram
 from prometheus_client.core import GaugeMetricFamily, Metric
@@ -23,6 +23,7 @@ from ..stores.views import QueueView
 
 log = logging.getLogger("inorder.integrations")
 
+M = TypeVar("M", Counter, Histogram)
 QUEUES_MAX: Final = 1_000  # that have a label of their own
 OTHERS: Final = "other queues"  # the label of those that come later; no queue can be called so
 
@@ -47,11 +48,20 @@ class Counters:
         self._late = Histogram("inorder_periodic_late_seconds", "How late they were", ["schedule"], registry=None)
         self._dead = Counter("inorder_dead_connections", "Connections of dead processes", registry=None)
         self.metrics: Sequence[Collector] = [one for one in vars(self).values() if isinstance(one, Counter | Histogram)]
+        self._children: dict[tuple[object, ...], Any] = {}
         self._observation = manager.observe(self._observe)
 
     def cancel(self) -> None:
         """Nothing is counted any more. Harmless when repeated."""
         self._observation.cancel()
+
+    def _child(self, metric: M, *labels: str) -> M:
+        """As `metric.labels(...)`, which costs more than to count; for what each call does."""
+        key = (metric, *labels)
+        found: M | None = self._children.get(key)
+        if found is None:
+            found = self._children[key] = metric.labels(*labels)
+        return found
 
     def _observe(self, event: StoreEvent) -> None:
         name, told = event.name.removeprefix(PREFIX), event.metadata
@@ -68,11 +78,11 @@ class Counters:
             self._dead.inc()
         elif "completion" in told:
             call = "browse" if told.get("browse") else name
-            self._calls.labels(call, str(told["reason_name"])).inc()
-            self._seconds.labels(call).observe(event.measurements["seconds"])
+            self._child(self._calls, call, str(told["reason_name"])).inc()
+            self._child(self._seconds, call).observe(event.measurements["seconds"])
             for counter, moved in ((self._messages, "messages"), (self._bytes, "bytes")):
                 if event.measurements.get(moved):
-                    counter.labels(call, self._label_of(event)).inc(event.measurements[moved])
+                    self._child(counter, call, self._label_of(event)).inc(event.measurements[moved])
 
     def _observe_schedule(self, event: StoreEvent) -> None:
         told = event.metadata

@@ -4,7 +4,7 @@ An *authority* is what is asked of a queue, or of the queue manager, which is th
 queue and on the queue manager. The role `application` has none of its own: its user has those that were granted queue
 by queue, and none on the queue manager. A user with several roles has what each of them gives.
 
-These rules bind at a door: a program that opens the store itself may do everything.
+These rules bind at a server: a program that opens the store itself may do everything.
 """
 
 from __future__ import annotations

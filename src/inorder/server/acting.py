@@ -1,4 +1,4 @@
-"""What changes or destroys something at the door: done, and noted with the name of who asked for it."""
+"""What changes or destroys something at the server: done, and noted with the name of who asked for it."""
 
 from __future__ import annotations
 

@@ -87,13 +87,13 @@ def application(settings: Settings, authenticator: Authenticator | None = None) 
         return await ready(context())
 
     console = Console(context)
-    routes = [
+    routes = [  # the first one that fits: what is asked often stands first
+        Mount(f"/{'/'.join(BASE)}", Interface(context)),
+        Mount(f"/{'/'.join(ours.BASE)}", ours.Interface(context)),
         Route("/", greeted, methods=["GET"]),
         Route("/health", health, methods=["GET"]),
         Route("/ready", asked, methods=["GET"]),
         Route("/metrics", measured, methods=["GET"]),
-        Mount(f"/{'/'.join(BASE)}", Interface(context)),
-        Mount(f"/{'/'.join(ours.BASE)}", ours.Interface(context)),
         Route("/console", moved, methods=["GET"]),
         Mount("/console", console),
     ]

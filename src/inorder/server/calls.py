@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator, Mapping, Sequence
+import sys
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -109,11 +110,15 @@ class Call:
 
     async def demand_again(self, authority: Authority, queue: str = "") -> None:
         """After a wait: the same of the user as they are now. Raises: Problem 401, they are out; 403."""
+        await self.ask_again()
+        self.demand(authority, queue)
+
+    async def ask_again(self) -> None:
+        """After a wait: who the user is now, and what they may do. Raises: Problem 401, they are out."""
         now = await self.context.authenticator.by_session(self.identity.name, self.identity.session)
         if now is None:
             raise problem("MQWB0104E", self.request.url.path)
         self.identity = now
-        self.demand(authority, queue)
 
     @property
     def queue(self) -> str:
@@ -168,11 +173,13 @@ class Call:
         length = _length(self.request)
         if length is not None and length > most:
             raise problem("INWB0005E", f"{most:,}", Connection="close")
+        if not _has_body(self.request):
+            return b""
         seconds = self.context.settings.limits.body_seconds
         pieces: list[bytes] = []
         with ExitStack() as taken:
             try:
-                await asyncio.wait_for(self._receive(pieces, most, taken), seconds)
+                await _in_time(self._receive(pieces, most, taken), seconds)
             except asyncio.TimeoutError:
                 raise problem("INWB0007E", f"{seconds:g}", Connection="close") from None
             return b"".join(pieces)
@@ -224,6 +231,20 @@ def _no_constant(text: str) -> float:
 def _length(request: Request) -> int | None:
     given = request.headers.get("content-length")
     return int(given) if given is not None and given.isdecimal() and len(given) < 20 else None
+
+
+async def _in_time(work: Coroutine[Any, Any, None], seconds: float) -> None:
+    """Raises: asyncio.TimeoutError."""
+    if sys.version_info < (3, 11):
+        await asyncio.wait_for(work, seconds)
+    else:  # without a task, and turns of the loop, of its own
+        async with asyncio.timeout(seconds):
+            await work
+
+
+def _has_body(request: Request) -> bool:
+    """HTTP/1.1: the head says whether there is one."""
+    return "transfer-encoding" in request.headers or request.headers.get("content-length", "0") != "0"
 
 
 def _text(value: bytes) -> str:

@@ -44,7 +44,7 @@ def message_of(call: Call, body: bytes) -> Message:
         "format": TEXT,
         "coded_character_set_id": UTF_8,
         "persistent": False,
-        "user_identifier": call.identity.user_identifier,
+        **call.identity.context,
     }
     if call.version < 3:
         fields["priority"] = PRIORITY_OF_JMS

@@ -10,7 +10,7 @@ import hmac
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from ..rules import authorities
 from ..rules.authorities import MANAGER, Authority, Grants
@@ -19,6 +19,7 @@ from ..users import LAUNCH_TOKEN
 __all__ = ["IBM_ROLES", "Authenticator", "Authority", "Identity", "LaunchToken"]
 
 USER_IDENTIFIER_LENGTH: Final = 12
+NO_ACCOUNTING_TOKEN: Final = bytes(32)
 
 IBM_ROLES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {
@@ -51,6 +52,15 @@ class Identity:
     def user_identifier(self) -> str:
         """As the descriptor of a message has it, whose field is MQ's: the beginning of a long name."""
         return self.name[:USER_IDENTIFIER_LENGTH]
+
+    @property
+    def context(self) -> Mapping[str, Any]:
+        """The identity context of the messages that they put, as fields of `Message`."""
+        return {
+            "user_identifier": self.user_identifier,
+            "accounting_token": NO_ACCOUNTING_TOKEN,
+            "application_identity_data": "",
+        }
 
     def may(self, authority: Authority, queue: str = MANAGER) -> bool:
         """Whether they may do this with a queue; '' is the queue manager."""

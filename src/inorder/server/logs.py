@@ -13,6 +13,7 @@ from datetime import datetime, timezone
 from typing import Any, Final
 
 LOGGER: Final = "inorder.server"
+ENCODED: Final = json.JSONEncoder(ensure_ascii=True, default=str).encode
 FIELDS: Final = ("method", "path", "status", "seconds", "identity", "client")
 
 
@@ -30,7 +31,7 @@ class JsonFormatter(logging.Formatter):
         line |= {name: getattr(record, name) for name in FIELDS if hasattr(record, name)}
         if record.exc_info:
             line["error"] = self.formatException(record.exc_info)
-        return json.dumps(line, ensure_ascii=True, default=str)
+        return ENCODED(line)
 
 
 CONFIGURATION: Final[dict[str, Any]] = {

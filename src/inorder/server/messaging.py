@@ -5,15 +5,16 @@ unit is committed just before the answer is sent. While it waits nothing is take
 commit, a user who may not get any more, and a message that is not a text, leave it in its place, with one more in its
 backout count. After the commit nothing can bring it back: if the answer does not arrive then, the message is gone.
 
-A get that waits is a task, not a thread (`inorder.aio`). It ends when the message comes, when its time is over, when
-the client goes, and when the server stops.
+A get that does not wait is one job of a connection's thread, which asks the system just before the commit whether the
+client is still there. One that waits is a task, not a thread (`inorder.aio`). It ends when the message comes, when its
+time is over, when the client goes, and when the server stops.
 """
 
 from __future__ import annotations
 
 import contextlib
 import itertools
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from starlette.responses import JSONResponse, Response
@@ -24,7 +25,7 @@ from ..message import NO_ID, Got
 from .calls import Call, check_media_type
 from .descriptors import headers_of, match_of, message_of, shown_correlation, shown_id, text_of
 from .problems import of_error, problem
-from .wanted import IsWanted, check_wanted, while_wanted
+from .wanted import IsWanted, at_once, check_wanted, is_gone_of, while_wanted
 
 T = TypeVar("T")
 TYPES = ("text/plain", "text/html", "text/xml", "application/json", "application/xml")
@@ -70,8 +71,19 @@ async def get(call: Call) -> Response:
             await check_wanted(is_wanted)
         return answer
 
+    def take_now(qm: QueueManager, check: Callable[[], None]) -> Response:
+        with qm.unit_of_work():
+            try:
+                message = qm.get(call.queue, match=match)
+            except NOTHING:
+                return _nothing()
+            answer = _answer(call, message)
+            check()
+        return answer
+
     if not seconds:
-        return await _asked(call, while_wanted(call, take))
+        is_gone = is_gone_of(call)
+        return await _asked(call, while_wanted(call, take) if is_gone is None else at_once(call, is_gone, take_now))
     with call.context.waits.taken():
         return await _asked(call, while_wanted(call, take))
 

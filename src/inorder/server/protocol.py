@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import select
 import socket
 import sys
+from functools import partial
 from typing import Any, Final, cast
 
 import h11
@@ -21,6 +23,7 @@ from .app import Factory
 from .problems import problem
 from .settings import Limits
 from .subjects import subject_of
+from .wanted import IS_GONE
 
 PROBE_AFTER_SECONDS, PROBE_EVERY_SECONDS, PROBES = 30, 10, 3
 UNACKNOWLEDGED_MS: Final = 60_000
@@ -40,7 +43,10 @@ class Protocol(H11Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        _watch_peer(cast("socket.socket", transport.get_extra_info("socket")))
+        connected = cast("socket.socket", transport.get_extra_info("socket"))
+        _watch_peer(connected)
+        if hasattr(select, "POLLRDHUP"):  # Linux has it
+            self.app_state = {**self.app_state, IS_GONE: partial(_is_gone, transport, connected.fileno())}
         if len(self.connections) > self.limits.connections:
             found = problem(
                 "INWB0008E", "connections", f"{self.limits.connections:,}", Connection="close", Retry_After="1"
@@ -111,6 +117,17 @@ class Protocol(H11Protocol):
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+
+
+def _is_gone(transport: asyncio.Transport, descriptor: int) -> bool:
+    """Whether the peer has closed the connection, or its sending half, even behind bytes that nobody has read yet.
+
+    It asks the kernel, so any thread may call it, and it knows as soon as the kernel does.
+    """
+    asked = select.poll()
+    asked.register(descriptor, select.POLLRDHUP)
+    is_closed = bool(asked.poll(0))
+    return is_closed or transport.is_closing()  # in this order: only a closed one loses its descriptor to another
 
 
 def _watch_peer(one: socket.socket) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from .. import aio
 from ..operating import QueueView
@@ -12,20 +12,26 @@ from ..operating import QueueView
 SAMPLE_SECONDS: Final = 0.5
 
 
+class Look(NamedTuple):
+    """All local queues by name. `at`: seconds of the loop's clock, which is never set."""
+
+    at: float
+    views: Sequence[QueueView]
+
+
 class Samples:
     """What the newest look has shown."""
 
     def __init__(self, qm: aio.QueueManager) -> None:
         self._qm = qm
-        self._views: Sequence[QueueView] = ()
-        self._until = 0.0
+        self._newest: Look | None = None
         self._alone = asyncio.Lock()
 
-    async def views(self) -> Sequence[QueueView]:
-        """All local queues by name; at most `SAMPLE_SECONDS` old."""
+    async def look(self) -> Look:
+        """How they stand; at most `SAMPLE_SECONDS` old."""
         now = asyncio.get_running_loop().time
         async with self._alone:
-            if now() >= self._until:
-                self._views = await self._qm.overview()
-                self._until = now() + SAMPLE_SECONDS
-        return self._views
+            if self._newest is None or now() >= self._newest.at + SAMPLE_SECONDS:
+                views = await self._qm.overview()
+                self._newest = Look(now(), views)
+            return self._newest

@@ -5,16 +5,44 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
+from ..manager import QueueManager
 from .calls import Call
 from .problems import problem
 
 TURNS: Final = 3  # of the loop, after which a task knows of a client that the loop knows to be gone
+IS_GONE: Final = "is_gone"  # in a request's state, where the system can say at once whether a client has gone
 IsWanted = Callable[[], bool]
+IsGone = Callable[[], bool]
+T = TypeVar("T")
+
+
+def is_gone_of(call: Call) -> IsGone | None:
+    """Says, in any thread and at once, whether the client has gone; None: this system cannot."""
+    found: IsGone | None = call.request.scope.get("state", {}).get(IS_GONE)
+    return found
+
+
+async def at_once(call: Call, is_gone: IsGone, work: Callable[[QueueManager, Callable[[], None]], T]) -> T:
+    """What `work` takes and commits in a connection's thread, in one go.
+
+    Args:
+        work: does not wait. It begins a unit of work, and calls what it is given just before it commits.
+
+    Raises: what `work` raises; ClientDisconnect, the client has gone.
+    """
+
+    def check() -> None:
+        if is_gone():
+            raise ClientDisconnect
+
+    await call.body(0)  # a get has none
+    qm = call.context.qm
+    return await qm.awaited(call.queue, lambda: qm.run(lambda one: work(one, check)))
 
 
 async def check_wanted(is_wanted: IsWanted) -> None:

@@ -1,4 +1,4 @@
-"""The verbs about users who come through a door: log-ins that fail, and acts that cannot be taken back.
+"""The verbs about users who come through a server: log-ins that fail, and acts that cannot be taken back.
 
 Users and tokens are objects (`objects.py`). Log-ins that fail are counted in buckets (`rules.log_ins`), which all
 servers share. An act is noted before it is done, and its outcome afterwards: if the process was killed in between, the

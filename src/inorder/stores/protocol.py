@@ -299,7 +299,7 @@ class Store(BulkStore, Protocol):
     def end_lease(self, name: str) -> None:
         """Backs out a lease by its name. Raises: LeaseOver."""
 
-    # --- who comes through a door
+    # --- who comes through a server
 
     def try_log_in(self, keys: Sequence[str]) -> float:
         """Counts a log-in in each of these buckets (`rules.log_ins`); if it is refused, returns for how many

@@ -419,11 +419,11 @@ class Leased(NamedTuple):
     seconds: float
 
 
-# --- who came through a door
+# --- who came through a server
 
 
 class Act(NamedTuple):
-    """An act that cannot be taken back, done by a user through a door.
+    """An act that cannot be taken back, done by a user through a server.
 
     Args:
         id: names it for ever.

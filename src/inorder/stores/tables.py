@@ -249,7 +249,7 @@ class AttemptRow(NamedTuple):
 
 
 class ActRow(NamedTuple):
-    """An act that cannot be taken back, done by a user through a door.
+    """An act that cannot be taken back, done by a user through a server.
 
     Args:
         outcome: "begun" until it is known: then "done" or "failed".

@@ -42,7 +42,7 @@ class Console:
     def _known(self, context: Context) -> tuple[Watching, Groups]:
         """What visits share; made in the loop in which they are."""
         if self._watching is None or self._groups is None:
-            self._watching, self._groups = Watching(context.qm.overview), Groups(context.qm)
+            self._watching, self._groups = Watching(context.samples.look), Groups(context.qm)
         return self._watching, self._groups
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

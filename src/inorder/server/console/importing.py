@@ -34,7 +34,8 @@ async def act(visit: Visit) -> Response:
         visit.demand("control")  # it says who has put the messages, as MQ's authority setall lets do
     try:
         lines = await _lines(visit)
-        count = await noted(visit, "import", visit.queue, lambda qm: put_lines(qm, visit.queue, lines, keeps), int)
+        put_by = None if keeps else visit.identity.context
+        count = await noted(visit, "import", visit.queue, lambda qm: put_lines(qm, visit.queue, lines, put_by), int)
     except FormatError as error:
         return shown(visit, {"problem": f"{error.args[0]}. Nothing was put."}, status=422)
     except InorderError as error:
@@ -51,11 +52,11 @@ async def _lines(visit: Visit) -> list[bytes]:
     return data.split(b"\n")  # a line end of Windows is white space in JSON
 
 
-def put_lines(qm: QueueManager, queue: str, lines: list[bytes], keeps: bool) -> int:
+def put_lines(qm: QueueManager, queue: str, lines: list[bytes], put_by: Mapping[str, Any] | None) -> int:
     """Puts a message for each line that is not empty, in one unit of work; how many.
 
     Args:
-        keeps: they keep who put them, and when.
+        put_by: the identity context of who puts them now; None: they keep who put them, and when.
 
     Raises: FormatError, which names the line; what a put does. Then nothing was put.
     """
@@ -64,7 +65,10 @@ def put_lines(qm: QueueManager, queue: str, lines: list[bytes], keeps: bool) -> 
         for number, line in enumerate(lines, 1):
             if line.strip():
                 message = message_of(line, f"line {number:,}")
-                qm.put(queue, message, context="set_all" if keeps else "default", syncpoint=True)
+                if put_by is None:
+                    qm.put(queue, message, context="set_all", syncpoint=True)
+                else:
+                    qm.put(queue, message.replace(**put_by), context="set_identity", syncpoint=True)
                 count += 1
     return count
 

@@ -141,7 +141,8 @@ async def act(visit: Visit) -> Response:
     """POST queue/NAME/put: puts the message."""
     given = {name: text_in(visit, name) for name in FIELDS}
     try:
-        put = await visit.context.qm.put(visit.queue, message_of(given))
+        message = message_of(given).replace(**visit.identity.context)
+        put = await visit.context.qm.put(visit.queue, message, context="set_identity")
     except InorderError as error:
         return refused(visit, error, {"given": given})
     return notices.leave(

@@ -17,6 +17,7 @@ from typing import Final, NamedTuple
 from ...errors import InorderError
 from ...stores.views import QueueView
 from ..logs import LOGGER
+from ..sampling import Look
 
 log = logging.getLogger(LOGGER)
 EVERY_SECONDS: Final = 1.0
@@ -25,8 +26,6 @@ IDLE_SECONDS: Final = 60.0
 RATE_SECONDS: Final = 5.0  # over which a rate is taken
 AT_LEAST_SECONDS: Final = 10.0  # a page is loaded again that often even if nothing changes: what it says ages
 LISTENED_SECONDS: Final = 300.0  # then a browser asks again, and is asked again who it is
-
-Look = Callable[[], Awaitable[Sequence[QueueView]]]
 
 
 class Sample(NamedTuple):
@@ -61,13 +60,17 @@ class Watching:
     """Looks while somebody watches.
 
     Args:
-        look: all queues as they are.
+        look: shows all queues as they are.
         clock: seconds.
         every: so many seconds it looks.
     """
 
     def __init__(
-        self, look: Look, clock: Callable[[], float] = time.monotonic, *, every: float = EVERY_SECONDS
+        self,
+        look: Callable[[], Awaitable[Look]],
+        clock: Callable[[], float] = time.monotonic,
+        *,
+        every: float = EVERY_SECONDS,
     ) -> None:
         self._look, self._clock, self._every = look, clock, every
         self._samples: dict[tuple[str, float], deque[Sample]] = {}
@@ -133,9 +136,9 @@ class Watching:
             await asyncio.sleep(self._every)
         self._samples.clear()
 
-    async def see(self, now: Sequence[QueueView]) -> None:
+    async def see(self, look: Look) -> None:
         """Notes a look, and says so to those who listen if it differs from the one before."""
-        at = self._clock()
+        at, now = look
         known = {(one.name, one.created_at): Sample(at, one.depth, one.arrived) for one in now}
         for key in self._samples.keys() - known.keys():
             del self._samples[key]

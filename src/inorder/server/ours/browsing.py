@@ -29,7 +29,7 @@ BODIES: Final = frozenset({"body", "body_base64"})
 
 async def browse(call: Call, given: Given) -> Response:
     """One page."""
-    wait = wait_of(call, given)
+    qm, wait = call.context.qm, wait_of(call, given)
     match, order = match_of(given), given["read_order"]
     options: dict[str, Any] = {one.name: given[one.name] for one in READING} | {"match": match, "read_order": order}
     if not given["bodies"]:
@@ -41,16 +41,18 @@ async def browse(call: Call, given: Given) -> Response:
             raise NoMessageAvailable("there is nothing behind the cursor")
         return rendered(found)
 
+    async def show(*, is_last: bool) -> Response:
+        found = await qm.run(lambda one: page(one, is_last=is_last))
+        if wait:
+            await call.demand_again("browse", call.queue)
+        return Response(found, media_type=JSON)
+
     async def look(is_wanted: IsWanted) -> Response:
         del is_wanted  # nothing is lost
-        qm = call.context.qm
         if wait:
             with contextlib.suppress(NoMessageAvailable):
-                found = await qm.awaited(
-                    call.queue, lambda: qm.run(lambda one: page(one, is_last=False)), wait=wait, match=match
-                )
-                return Response(found, media_type=JSON)
-        return Response(await qm.run(lambda one: page(one, is_last=True)), media_type=JSON)
+                return await qm.awaited(call.queue, lambda: show(is_last=False), wait=wait, match=match)
+        return await show(is_last=True)
 
     if not wait:
         return await look(lambda: True)

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -45,6 +45,10 @@ QUERY: Final = "http"  # in the ledger: it keeps the newest batches of a writer
 PART_BYTES: Final = 4 * 1_048_576  # of record batches that are staged in one step, if they are smaller
 STAGED_SECONDS: Final = 3_600.0  # until what a killed server has staged expires
 NUMBER_MAX: Final = 2**53 - 1
+CONTEXT: Final = frozenset(
+    "user_identifier accounting_token application_identity_data put_application_type put_application_name put_at "
+    "application_origin_data".split()
+)
 MESSAGES_MAX, BYTES_MAX = 1_000_000, 2**30
 
 
@@ -152,7 +156,15 @@ class Upload:
             if self._schema is None and frames:
                 self._schema, frames = schema_of(frames[0]), frames[1:]
                 stager.stage(0, {"body": []})  # an empty stream is noted, too
-            self._rows += staged(frames, self._schema, stager, self._rows)
+            self._rows += staged(frames, self._schema, stager, self._rows, sign=self._signed)
+
+    def _signed(self, count: int, columns: Mapping[str, Sequence[Any]]) -> Mapping[str, Sequence[Any]]:
+        """The columns with who puts them: the user, unless who may control the queue manager says another one."""
+        identity = self._call.identity
+        given = columns if identity.may("control") else {one: columns[one] for one in columns if one not in CONTEXT}
+        named = given.get("user_identifier", [None] * count)
+        user = identity.user_identifier
+        return {**given, "user_identifier": [user if one is None else one for one in named]}
 
 
 # --- out
@@ -203,8 +215,14 @@ async def claim(call: Call, given: Given) -> Response:
 
 async def _taken(call: Call, given: Given, wait: float) -> Taken | None:
     qm = call.context.qm
+
+    async def look() -> Taken:
+        if wait:
+            await call.demand_again("get", call.queue)
+        return await qm.run(lambda one: _take(one, call, given))
+
     with suppress(NoMessageAvailable):
-        return await qm.awaited(call.queue, lambda: qm.run(lambda one: _take(one, call, given)), wait=wait)
+        return await qm.awaited(call.queue, look, wait=wait)
     return None
 
 
@@ -311,10 +329,11 @@ OPERATIONS: Final = (
         text=(
             "A row is a message, and columns are named as fields of `inorder.Message`: `body`, of type binary or "
             "string, must be there. Columns that say where a message was are passed over, so a stream that was read "
-            "from a queue can be put. Record batches are taken as they arrive, uncompressed and without dictionaries, "
-            "and are seen by nobody before the end of the stream is there. The same key of the same writer again puts "
-            "nothing and has the same answer, whatever is in the body. Of each writer of a queue the newest 1,000 "
-            "keys are kept. Needs pyarrow, else 501."
+            "from a queue can be put. So are those that say who put it, and when: it is the user, now. A user with the "
+            "authority `control` on the queue manager keeps them, where they are not null. Record batches are taken "
+            "as they arrive, uncompressed and without dictionaries, and are seen by nobody before the end of the "
+            "stream is there. The same key of the same writer again puts nothing and has the same answer, whatever is "
+            "in the body. Of each writer of a queue the newest 1,000 keys are kept. Needs pyarrow, else 501."
         ),
         handler=put,
         parameters=(

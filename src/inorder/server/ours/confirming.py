@@ -194,7 +194,7 @@ OPERATIONS: Final = (
         parameters=(
             integer("most", "How many, the first in queue order.", 1, LOCKED_MAX, default=10),
             integer("confirm_id", "For undo.", 1, ID_MAX),
-            seconds("seconds", "Until the lock ends by itself; without it never.", LOCK_SECONDS_MAX),
+            seconds("seconds", "Until the lock ends by itself; without it never.", LOCK_SECONDS_MAX, above=True),
             *MATCH,
         ),
         answers={200: Answer(summary="The messages, and the lock id.", schema=ref("Locked"))},

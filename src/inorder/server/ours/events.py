@@ -2,8 +2,9 @@
 
 A stream of events is a task, and while there is nothing to say it has neither a thread nor a connection to the store.
 It goes at the pace of its client: what is not taken is not made, and one who takes nothing for long is cut off. It ends
-when the client goes, when the server stops, and after a while by itself, so that who asks is asked again; browsers then
-connect again, and go on behind the last event that they have.
+when the client goes, when the server stops, and after a while by itself; browsers then connect again, and go on behind
+the last event that they have. Before each thing that it says, also each sign of life, the user is looked up again: who
+is out, or may not any more, is cut off.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any, Final, NamedTuple
 
@@ -24,8 +25,10 @@ from ...formats.json_lines import record_of
 from ...manager import QueueManager
 from ...operating import QueueView
 from ...options import GetOptions
+from ...rules.authorities import Authority
 from ...rules.ordering import UNSET
 from ..calls import Call
+from ..problems import Problem
 from .browsing import BODIES
 from .describing import EVENTS, Answer, Given, Operation
 from .parameters import choice, flag, integer, text
@@ -72,6 +75,15 @@ def _now() -> float:
     return asyncio.get_running_loop().time()
 
 
+async def _may_still(call: Call, authority: Authority | None = None) -> bool:
+    """Whether the user is still one, and may still do this with the queue."""
+    try:
+        await call.ask_again()
+    except Problem:
+        return False
+    return authority is None or call.identity.may(authority, call.queue)
+
+
 # --- how queues stand
 
 
@@ -90,10 +102,15 @@ async def _changes(call: Call, interval: int) -> AsyncIterator[bytes]:
     ends_at, beats_at, is_first = now + STREAM_SECONDS, now, True
     yield BEGIN
     while not context.stopping.is_set() and now < ends_at:
-        found = {one.name: _shown(one) for one in await context.samples.views() if _may_see(call, one.name)}
+        views = (await context.samples.look()).views
+        found = _seen(call, views)
+        now = _now()
+        if not is_first and (found != last or now >= beats_at):
+            if not await _may_still(call):
+                return
+            found = _seen(call, views)
         changed = [record for name, record in found.items() if record != last.get(name)]
         gone = sorted(last.keys() - found.keys())
-        now = _now()
         if changed or gone or is_first:
             beats_at, is_first = now + HEARTBEAT_SECONDS, False
             yield event("queues", {"queues": changed, "gone": gone})
@@ -105,8 +122,8 @@ async def _changes(call: Call, interval: int) -> AsyncIterator[bytes]:
         now = _now()
 
 
-def _may_see(call: Call, queue: str) -> bool:
-    return call.identity.may("inquire", queue)
+def _seen(call: Call, views: Sequence[QueueView]) -> dict[str, dict[str, Any]]:
+    return {one.name: _shown(one) for one in views if call.identity.may("inquire", one.name)}
 
 
 def _shown(view: QueueView) -> dict[str, Any]:
@@ -146,6 +163,8 @@ async def _arrivals(call: Call, given: Given, page: Page) -> AsyncIterator[bytes
             return
         try:
             found = await unless_stopped(stopping, _next(qm, call.queue, page.cursor, given["bodies"]))
+            if not await _may_still(call, "browse"):
+                return
         except InorderError as error:  # the queue is gone, or gives nothing any more
             yield event("failed", {"message": str(error), "reasonCode": error.reason.value})
             return
@@ -194,8 +213,8 @@ def _page(qm: QueueManager, queue: str, cursor: str, bodies: bool) -> Page:
 
 STREAM: Final = {"type": "string", "description": "events, as HTML's EventSource reads them"}
 ENDS: Final = (
-    "Every 15 seconds at the latest there is a sign of life. The stream ends after 15 minutes, and when the server "
-    "stops: connect again."
+    "Every 15 seconds at the latest there is a sign of life. The stream ends after 15 minutes, when the server "
+    "stops, and when the user is out or has lost the authority: connect again, and the answer says which."
 )
 OPERATIONS: Final = (
     Operation(

@@ -24,7 +24,7 @@ async def begin(call: Call, given: Given) -> Response:
     held = sum(one.kind == "lease" and one.program.user == user for one in await qm.units())
     if held >= most:
         raise problem("INWB0008E", f"leases of {user}", f"{most:,}", status=429, Retry_After="1")
-    lease = await qm.lease(seconds=_seconds(given["seconds"]), user=user)
+    lease = await qm.lease(seconds=given["seconds"], user=user)
     return JSONResponse({"token": lease.token, **_record(lease)}, 201)
 
 
@@ -36,7 +36,7 @@ async def show(call: Call, given: Given) -> Response:
 async def extend(call: Call, given: Given) -> Response:
     """Sets its deadline."""
     lease = await _lease(call, given)
-    await lease.extend(_seconds(given["seconds"]))
+    await lease.extend(given["seconds"])
     return JSONResponse(_record(lease))
 
 
@@ -56,12 +56,6 @@ async def _lease(call: Call, given: Given) -> aio.Lease:
     return await call.context.qm.resume_lease(given[LEASE], user=call.identity.name)
 
 
-def _seconds(value: float) -> float:
-    if not value:
-        raise problem("INWB0003E", "seconds", f"it is above 0, at most {SECONDS_MAX:,.0f}")
-    return value
-
-
 def _record(lease: aio.Lease) -> dict[str, object]:
     return {"name": lease.name, "user": lease.user, "ends_at": when(lease.ends_at)}
 
@@ -79,7 +73,7 @@ SCHEMAS: Final = {
         "additionalProperties": False,
     }
 }
-SECONDS: Final = seconds("seconds", "Until the deadline, from now.", SECONDS_MAX, default=30)
+SECONDS: Final = seconds("seconds", "Until the deadline, from now.", SECONDS_MAX, above=True, default=30)
 OPERATIONS: Final = (
     Operation(
         name="begin_lease",

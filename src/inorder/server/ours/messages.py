@@ -25,8 +25,6 @@ KEY: Final = "Idempotency-Key"
 KEY_LENGTH_MAX: Final = 200
 KEPT_SECONDS_MAX: Final = 366 * 86_400
 MANY_MAX: Final = 10_000
-USER_LENGTH_MAX: Final = 12
-NO_ACCOUNTING_TOKEN: Final = bytes(32)
 TEXT: Final = {"format": "MQSTR", "coded_character_set_id": 1208}
 
 
@@ -88,11 +86,7 @@ async def _aside(call: Call, work: Callable[[], T]) -> T:
 
 def _of_user(call: Call, message: Message) -> Message:
     """The message with the identity of who asks, whatever identity it came with."""
-    return message.replace(
-        user_identifier=call.identity.name[:USER_LENGTH_MAX],
-        accounting_token=NO_ACCOUNTING_TOKEN,
-        application_identity_data="",
-    )
+    return message.replace(**call.identity.context)
 
 
 def _messages(record: Mapping[str, Any]) -> list[Message]:
@@ -180,7 +174,7 @@ CONFIRM_ID: Final = integer("confirm_id", "Hold it under this confirm id, until 
 ONCE: Final = (
     IN_LEASE,
     text(KEY, "Under this key it is put once: a repeated request puts nothing.", KEY_LENGTH_MAX, where="header"),
-    seconds("deduplicate_for", "So many seconds the queue keeps the key; 3,600 without it.", KEPT_SECONDS_MAX),
+    seconds("deduplicate_for", "Seconds that the queue keeps the key; 3,600 without it.", KEPT_SECONDS_MAX, above=True),
 )
 TAKING: Final = (IN_LEASE, WAIT, ORDER, *MATCH)
 NOTHING: Final = Answer(summary="There is nothing suitable, and nothing came in time.")

@@ -30,17 +30,17 @@ def integer(name: str, summary: str, least: int, most: int, **more: Any) -> Para
     return Parameter(name=name, summary=summary, schema=schema, read=read, **more)
 
 
-def seconds(name: str, summary: str, most: float, **more: Any) -> Parameter:
-    """A duration; decimals are allowed."""
-    allowed = f"it is seconds from 0 to {most:,.0f}"
+def seconds(name: str, summary: str, most: float, *, above: bool = False, **more: Any) -> Parameter:
+    """A duration, 0 too unless it is to be `above`; decimals are allowed."""
+    allowed = f"it is seconds above 0, at most {most:,.0f}" if above else f"it is seconds from 0 to {most:,.0f}"
 
     def read(text: str) -> float:
         value = float(text) if NUMBER.fullmatch(text) else math.inf
-        if value > most:
+        if value > most or (above and not value):
             raise ValueError(allowed)
         return value
 
-    schema = {"type": "number", "minimum": 0, "maximum": most}
+    schema = {"type": "number", "exclusiveMinimum" if above else "minimum": 0, "maximum": most}
     return Parameter(name=name, summary=summary, schema=schema, read=read, **more)
 
 

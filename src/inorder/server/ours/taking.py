@@ -4,7 +4,9 @@
 the unit is committed just before it is sent, if the client is still there. A client that cannot bear to lose an answer
 gets in a lease or under a confirm id: then the messages are held, and its next request says what becomes of them.
 
-A get that waits is a task without a connection: it looks when something has changed on the queue.
+A get that waits is a task without a connection: it looks when something has changed on the queue. Meanwhile
+the user may be out, or have lost the authority: a get that commits asks again before the commit, and one whose messages
+are held before each look.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from typing import Any, Final
 
 from starlette.responses import Response
 
+from ...aio import Lease
 from ...errors import NoMessageAvailable, OrderPending
 from ...formats.json_lines import record_of
 from ...manager import QueueManager
@@ -25,7 +28,7 @@ from ...message import Got
 from ...options import GetOptions, Match
 from ..calls import Call
 from ..problems import problem
-from ..wanted import IsWanted, check_wanted, while_wanted
+from ..wanted import IsWanted, at_once, check_wanted, is_gone_of, while_wanted
 from .describing import JSON, Given
 from .parameters import choice, flag, identifier, integer, seconds, text, unique_id
 
@@ -99,22 +102,38 @@ async def taken(
     wait, lease = wait_of(call, given), given.get(LEASE)
     qm, queue = call.context.qm, call.queue
 
+    async def hold() -> bytes:
+        if wait:
+            await call.demand_again("get", queue)
+        return await qm.run(work)
+
     async def take(is_wanted: IsWanted) -> Response:
         if lease is not None:
             return await _answer(_in_lease(call, lease, work, wait, key, match))
         if is_held:
-            return await _answer(qm.awaited(queue, lambda: qm.run(work), wait=wait, match=match, key=key))
+            return await _answer(qm.awaited(queue, hold, wait=wait, match=match, key=key))
 
         async def commit_if_wanted() -> bytes:
             async with qm.unit_of_work():
                 found = await qm.run(work)
+                if wait:
+                    await call.demand_again("get", queue)
                 await check_wanted(is_wanted)
             return found
 
         return await _answer(qm.awaited(queue, commit_if_wanted, wait=wait, match=match, key=key))
 
+    def take_now(one: QueueManager, check: Callable[[], None]) -> bytes:
+        with one.unit_of_work():
+            found = work(one)
+            check()
+        return found
+
     if not wait:
-        return await while_wanted(call, take)
+        is_gone = is_gone_of(call)
+        if is_gone is None or lease is not None or is_held:
+            return await while_wanted(call, take)
+        return await _answer(at_once(call, is_gone, take_now))
     with call.context.waits.taken():
         return await while_wanted(call, take)
 
@@ -130,11 +149,17 @@ async def _in_lease(call: Call, token: str, work: Work, wait: float, key: Hashab
         lease = await qm.resume_lease(token, user=call.identity.name)
         left = min(until - now(), max(lease.ends_at - time.time(), LEAST_SECONDS))
         try:
-            look = functools.partial(lease.run, work)
+            look = functools.partial(_held, call, lease, work, waits=wait > 0)
             return await qm.awaited(call.queue, look, wait=max(left, 0), match=match, key=(lease.name, key))
         except (NoMessageAvailable, OrderPending):
             if now() >= until:
                 raise
+
+
+async def _held(call: Call, lease: Lease, work: Work, *, waits: bool) -> bytes:
+    if waits:
+        await call.demand_again("get", call.queue)
+    return await lease.run(work)
 
 
 async def _answer(found: Awaitable[bytes]) -> Response:
