@@ -35,7 +35,7 @@ def test_killed_processes_break_no_promise(tmp_path: Path) -> None:
     report = crash.run(kills=12, seed=SEED, workers=3, lives=2, seconds=60, parent=tmp_path)
     assert not report.findings, f"INORDER_CRASH_SEED={SEED} tries the same plan\n{report}"
     assert report.kills.total() >= 6
-    assert report.promises > 100
+    assert report.promises > 30
 
 
 @pytest.mark.parametrize("point", OFTEN)

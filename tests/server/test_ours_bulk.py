@@ -312,10 +312,10 @@ def pieces_of(count: int) -> Iterator[bytes]:
 
 
 def test_the_memory_of_a_stream_is_bounded_whatever_its_length(served: Served) -> None:
-    """160 MiB go in."""
+    """96 MiB go in."""
 
     async def sent() -> AsyncIterator[bytes]:
-        for piece in pieces_of(40):
+        for piece in pieces_of(24):
             yield piece
 
     async def work(client: httpx.AsyncClient) -> None:
@@ -324,8 +324,8 @@ def test_the_memory_of_a_stream_is_bounded_whatever_its_length(served: Served) -
         answer = await client.post(f"{Q}/arrow", content=sent(), headers=keyed("k"))
         most = tracemalloc.get_traced_memory()[1] - before
         tracemalloc.stop()
-        assert answer.json() == {"messages": 163_840}
-        assert most < 64 * MEBIBYTE, f"{most / MEBIBYTE:,.0f} MiB at once"
+        assert answer.json() == {"messages": 98_304}
+        assert most < 48 * MEBIBYTE, f"{most / MEBIBYTE:,.0f} MiB at once"
         assert pa.total_allocated_bytes() - arrow < 16 * MEBIBYTE
 
     served.run(work)
