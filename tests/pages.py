@@ -135,8 +135,9 @@ def _run(command: str, folder: Path, exported: Mapping[str, str]) -> str:
     tools = folder / ".bin"
     tools.mkdir(exist_ok=True)
     for name, call in (("inorder", "-m inorder"), ("python", "")):
-        (tools / name).write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} {call} "$@"\n')
-        (tools / name).chmod(0o755)
+        if not (tools / name).exists():  # a command in the background may be about to read it
+            (tools / name).write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} {call} "$@"\n')
+            (tools / name).chmod(0o755)
     source = os.pathsep.join([str(ROOT / "src"), os.environ.get("PYTHONPATH", "")])
     path = os.pathsep.join([str(tools), os.environ["PATH"]])
     ran = subprocess.run(
