@@ -1,4 +1,4 @@
-"""`inorder user`, `inorder token` and `inorder acts`: who may come through a door, and what was done there."""
+"""`inorder user`, `inorder token` and `inorder acts`: who may use the server, and what was done there."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ class _Dump:
 def _parquet(queue: str) -> File:
     if find_spec("pyarrow") is None:
         raise problem("INWB0040E", "Parquet", "pyarrow")
-    made: File = import_module("inorder.formats.parquet").ParquetFile(queue)
+    made: File = import_module("inorder.arrow.parquet").ParquetFile(queue)
     return made
 
 

@@ -14,7 +14,7 @@ pytest.importorskip("pyarrow")
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from inorder.formats import parquet
+from inorder.arrow import parquet
 
 MADE = Message(b"\x00\xff", expiry=3.5, priority=7, properties={"a": "x", "b": 1, "c": b"y", "d": None})
 

@@ -15,56 +15,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ..message import NO_ID, Message
-from ..properties import PropertyValue
+from .properties import as_pairs
+from .schema import CONTENT, DESCRIPTOR, PLACE
 
-VALUE: Final = pa.struct(
-    [
-        ("string", pa.string()),
-        ("long", pa.int64()),
-        ("double", pa.float64()),
-        ("boolean", pa.bool_()),
-        ("binary", pa.binary()),
-    ]
-)
-FIELD_OF: Final[Mapping[type, str]] = {str: "string", int: "long", float: "double", bool: "boolean", bytes: "binary"}
-TIME: Final = pa.timestamp("us", tz="UTC")
-PLACE: Final = (("queue", pa.string()), ("rank", pa.int32()), ("number", pa.int64()), ("ordinal", pa.int32()))
-DESCRIPTOR: Final = (
-    ("report", pa.int32()),
-    ("message_type", pa.int32()),
-    ("expiry", pa.float64()),  # seconds left; null: unlimited
-    ("feedback", pa.int32()),
-    ("encoding", pa.int32()),
-    ("coded_character_set_id", pa.int32()),
-    ("format", pa.string()),
-    ("priority", pa.int32()),
-    ("persistent", pa.bool_()),
-    ("message_id", pa.binary()),
-    ("correlation_id", pa.binary()),  # null: none
-    ("reply_to_queue", pa.string()),
-    ("reply_to_queue_manager", pa.string()),
-    ("user_identifier", pa.string()),
-    ("accounting_token", pa.binary()),  # null: none
-    ("application_identity_data", pa.string()),
-    ("put_application_type", pa.int32()),
-    ("put_application_name", pa.string()),
-    ("put_at", TIME),
-    ("application_origin_data", pa.string()),
-    ("group_id", pa.binary()),  # null: in no group, and no segment
-    ("sequence_number", pa.int32()),
-    ("offset", pa.int32()),
-    ("flags", pa.int32()),
-    ("original_length", pa.int32()),
-    ("properties", pa.map_(pa.string(), VALUE)),
-)
-CONTENT: Final = (
-    ("body", pa.binary()),
-    ("length", pa.int32()),
-    ("backout_count", pa.int32()),
-    ("uid_origin", pa.string()),
-    ("uid_number", pa.int64()),
-)
-SCHEMA: Final = pa.schema([*PLACE, *DESCRIPTOR, *CONTENT])
+ON_A_QUEUE: Final = frozenset({"queue", "rank", "number", "ordinal"})  # of the place; the others are a reader's
+SCHEMA: Final = pa.schema([*(column for column in PLACE if column[0] in ON_A_QUEUE), *DESCRIPTOR, *CONTENT])
 GROUP_ROWS, GROUP_BYTES = 8192, 8 * 2**20  # of a row group, at most, but for one message that is longer
 NONE: Final[Mapping[str, bytes]] = {"correlation_id": NO_ID, "group_id": NO_ID, "accounting_token": bytes(32)}
 
@@ -147,13 +102,8 @@ def _value(message: Message, name: str, queue: str) -> Any:
     if name == "put_at":
         return round(value * 1e6)
     if name == "properties":
-        return [(key, _typed(one)) for key, one in value.items()] or None
+        return as_pairs(value) or None
     return int(value) if name in ("flags", "message_type") else value
-
-
-def _typed(value: PropertyValue) -> dict[str, PropertyValue] | None:
-    """A value in the field of its type; a property without a value is null."""
-    return None if value is None else {FIELD_OF[type(value)]: value}
 
 
 __all__ = ["SCHEMA", "ParquetFile"]
