@@ -108,7 +108,7 @@ def serve(
     self_signed: bool,
     client_ca: Path | None,
 ) -> int:
-    """Serve a store over HTTP: IBM MQ's REST interfaces, until Ctrl-C.
+    """Serve a store over HTTP: IBM MQ's REST interfaces, our own, and a console, until Ctrl-C.
 
     Without --host it listens on this machine alone, and prints a link with a token for the person at it. Users of
     the store come in by name and password, by token, or by client certificate, and may do what their roles allow. On
