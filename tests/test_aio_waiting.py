@@ -384,7 +384,8 @@ def test_looks_with_one_key_are_made_one_at_a_time(store: LocalStore, qm: QueueM
         done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         await watched(one, waiters=19)
         assert len(done) == 1
-        assert len(looked) - before <= 3, "the rest did not look, for the one who did found what there was"
+        # news may come late, or twice, on a busy machine: one look each; it is nineteen where all the rest look
+        assert len(looked) - before < 10, "the rest did not look, for the one who did found what there was"
         qm.put_many("Q", [b"%d" % number for number in range(19)])
         await asyncio.gather(*tasks)
 
